@@ -1,0 +1,1 @@
+//! Here are records, give me bytes; here are bytes, give me records: the chunk format.

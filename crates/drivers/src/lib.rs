@@ -1,0 +1,1 @@
+//! One file per back end; drivers::open(url) is the only registry.

@@ -1,0 +1,30 @@
+//! The nouns of Tachograph: labels, series, samples, entries, executions, batches, limits.
+//!
+//! Everything here is plain data: no async, no I/O, no clock of its own. Timestamps are `i64`
+//! nanoseconds since the Unix epoch, UTC, everywhere.
+//!
+//! Path of one record: `ingest` makes a [`Batch`] of these nouns out of a protocol's bytes; `store` keeps it.
+
+#![deny(clippy::unwrap_used, clippy::indexing_slicing, clippy::cast_possible_truncation)]
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::cast_possible_truncation))]
+
+mod batch;
+mod execution;
+mod labels;
+pub mod limits;
+mod matcher;
+mod record;
+mod time;
+
+pub use batch::{Batch, EntrySeries, ExecutionSeries, SampleSeries};
+pub use execution::{
+    Attribute, AttributeValue, Carried, Event, EventKind, Operation, OperationIndex, OperationKind, Segment,
+    SegmentError, SpanId, TraceId, mix64, unmix64,
+};
+pub use labels::{LabelError, Labels, SeriesId};
+pub use matcher::{MatchOp, Matcher, MatcherError};
+pub use record::{Body, Entry, Kind, Sample, Value, ValueType};
+pub use time::{Clock, ManualClock, TimeRange, Timestamp};
+
+/// Label that holds a series' name, as in Prometheus.
+pub const NAME: &str = "__name__";

@@ -1,0 +1,20 @@
+//! Every limit with its unit and its reason. A value over a limit is refused by name, never cut silently.
+
+/// Labels on one series. Prometheus' practice stays below 30; 64 leaves room and bounds a hostile sender.
+pub const LABELS_MAX: usize = 64;
+/// Bytes of one label name.
+pub const LABEL_NAME_BYTES_MAX: usize = 256;
+/// Bytes of one label value.
+pub const LABEL_VALUE_BYTES_MAX: usize = 4_096;
+/// Bytes of one entry's body: a long stack trace fits, a file does not.
+pub const ENTRY_BYTES_MAX: usize = 1 << 20;
+/// Bytes of one operation name (a normalised SQL statement may be long).
+pub const OPERATION_BYTES_MAX: usize = 8_192;
+/// Events (enters and exits) in one segment; the agent splits longer traces into parts.
+pub const SEGMENT_EVENTS_MAX: usize = 65_536;
+/// Open calls carried from one part of a segment to the next: the deepest recursion that can be followed.
+pub const SEGMENT_CARRIED_MAX: usize = 65_536;
+/// Attributes in one segment.
+pub const SEGMENT_ATTRIBUTES_MAX: usize = 4_096;
+/// Bytes of one attribute value; longer ones are cut by the agent and end in `…`.
+pub const ATTRIBUTE_BYTES_MAX: usize = 4_096;

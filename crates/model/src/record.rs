@@ -1,0 +1,126 @@
+//! Samples and entries: a series' numbers and texts.
+
+use crate::Timestamp;
+
+/// The three kinds of record. The discriminants are on disk (`docs/format/keys.md`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Kind {
+    Sample = 1,
+    Entry = 2,
+    Execution = 3,
+}
+
+impl Kind {
+    pub const ALL: [Self; 3] = [Self::Sample, Self::Entry, Self::Execution];
+
+    /// Name as it appears in label values and in the API.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Sample => "sample",
+            Self::Entry => "entry",
+            Self::Execution => "execution",
+        }
+    }
+
+    pub const fn from_byte(byte: u8) -> Option<Self> {
+        match byte {
+            1 => Some(Self::Sample),
+            2 => Some(Self::Entry),
+            3 => Some(Self::Execution),
+            _ => None,
+        }
+    }
+}
+
+/// A number, exact in its own type: a `U64` above 2^53 is never rounded by storing it.
+#[derive(Clone, Copy, Debug)]
+pub enum Value {
+    F64(f64),
+    I64(i64),
+    U64(u64),
+}
+
+/// The type of a [`Value`]. The discriminants are on the wire and on disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum ValueType {
+    F64 = 1,
+    I64 = 2,
+    U64 = 3,
+}
+
+impl ValueType {
+    pub const fn from_byte(byte: u8) -> Option<Self> {
+        match byte {
+            1 => Some(Self::F64),
+            2 => Some(Self::I64),
+            3 => Some(Self::U64),
+            _ => None,
+        }
+    }
+}
+
+impl Value {
+    pub const fn value_type(self) -> ValueType {
+        match self {
+            Self::F64(_) => ValueType::F64,
+            Self::I64(_) => ValueType::I64,
+            Self::U64(_) => ValueType::U64,
+        }
+    }
+
+    /// The value as PromQL sees it; integers beyond 2^53 are rounded here and nowhere else.
+    #[expect(clippy::cast_precision_loss, reason = "PromQL is defined on f64")]
+    pub const fn as_f64(self) -> f64 {
+        match self {
+            Self::F64(v) => v,
+            Self::I64(v) => v as f64,
+            Self::U64(v) => v as f64,
+        }
+    }
+}
+
+/// Bit-for-bit equality within a type: NaN equals the same NaN, and -0.0 differs from 0.0.
+impl PartialEq for Value {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::F64(a), Self::F64(b)) => a.to_bits() == b.to_bits(),
+            (Self::I64(a), Self::I64(b)) => a == b,
+            (Self::U64(a), Self::U64(b)) => a == b,
+            _ => false,
+        }
+    }
+}
+
+impl Eq for Value {}
+
+/// One number of a series at one moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sample {
+    pub at: Timestamp,
+    pub value: Value,
+}
+
+/// What an entry says.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Body {
+    Text(Box<str>),
+    Bytes(Box<[u8]>),
+}
+
+impl Body {
+    pub fn as_bytes(&self) -> &[u8] {
+        match self {
+            Self::Text(text) => text.as_bytes(),
+            Self::Bytes(bytes) => bytes,
+        }
+    }
+}
+
+/// One text or byte string of a series at one moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    pub at: Timestamp,
+    pub body: Body,
+}

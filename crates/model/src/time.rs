@@ -1,0 +1,67 @@
+//! Time: nanoseconds UTC, ranges, and the clock that is handed in.
+
+use std::fmt;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+/// Nanoseconds since 1970-01-01T00:00:00Z. Spans the years 1677 to 2262.
+pub type Timestamp = i64;
+
+/// A closed range of time, `start..=end`, in nanoseconds UTC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct TimeRange {
+    pub start: Timestamp,
+    pub end: Timestamp,
+}
+
+impl TimeRange {
+    /// All of time.
+    pub const ALL: Self = Self { start: i64::MIN, end: i64::MAX };
+
+    pub const fn new(start: Timestamp, end: Timestamp) -> Self {
+        Self { start, end }
+    }
+
+    pub const fn contains(&self, at: Timestamp) -> bool {
+        self.start <= at && at <= self.end
+    }
+
+    pub const fn overlaps(&self, other: &Self) -> bool {
+        self.start <= other.end && other.start <= self.end
+    }
+
+    pub const fn is_empty(&self) -> bool {
+        self.start > self.end
+    }
+}
+
+impl fmt::Display for TimeRange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}..={}", self.start, self.end)
+    }
+}
+
+/// Where "now" comes from. Handed in, so that a test decides what time it is.
+pub trait Clock: Send + Sync {
+    /// Nanoseconds since the Unix epoch. May jump in either direction.
+    fn now(&self) -> Timestamp;
+}
+
+/// A clock that stands still until told.
+#[derive(Debug, Default)]
+pub struct ManualClock(AtomicI64);
+
+impl ManualClock {
+    pub const fn new(now: Timestamp) -> Self {
+        Self(AtomicI64::new(now))
+    }
+
+    pub fn set(&self, now: Timestamp) {
+        self.0.store(now, Ordering::SeqCst);
+    }
+}
+
+impl Clock for ManualClock {
+    fn now(&self) -> Timestamp {
+        self.0.load(Ordering::SeqCst)
+    }
+}

@@ -1,0 +1,1 @@
+//! Parse, plan, evaluate: PromQL, and the analyses of executions. No I/O.

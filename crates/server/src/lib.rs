@@ -1,0 +1,1 @@
+//! HTTP API, listeners, the embedded page, and the command line tacho.
