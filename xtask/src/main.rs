@@ -1,1 +1,24 @@
-fn main() {}
+//! Checks that `make test` runs: `cargo xtask tidy`, `cargo xtask fuzz [--seconds N]`.
+
+mod fuzz;
+mod tidy;
+
+use std::process::ExitCode;
+
+const USAGE: &str = "usage: cargo xtask tidy | cargo xtask fuzz [--seconds N]";
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let result = match args.split_first() {
+        Some((command, [])) if command == "tidy" => tidy::run(),
+        Some((command, rest)) if command == "fuzz" => fuzz::run(rest),
+        _ => Err(USAGE.to_owned()),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("error: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,65 @@
+# Tachograph. `make help` lists the targets.
+
+JAR_AGENT   := agent/java/target/tachograph-agent.jar
+JAR_EXAMPLE := examples/bulletin-board/java/target/bulletin-board.jar
+MVN         := mvn -B -q -ntp
+TACHO       := target/release/tacho
+
+.PHONY: help
+help: ## what can be made
+	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: demo
+demo: build $(JAR_AGENT) $(JAR_EXAMPLE) ## watch a real program for half a minute and look at the answer; ARGS=--exit ends by itself
+	$(TACHO) demo --agent $(JAR_AGENT) --app $(JAR_EXAMPLE) $(ARGS)
+
+.PHONY: build
+build: ## the one binary, target/release/tacho
+	cargo build --release --locked -p tacho-server
+
+$(JAR_AGENT): $(shell find agent/java -name '*.java' -path '*/src/main/*' -o -name pom.xml -path 'agent/java/*')
+	$(MVN) -f agent/java package -DskipTests
+	@touch $@
+
+$(JAR_EXAMPLE): $(shell find examples/bulletin-board/java -name '*.java' -path '*/src/main/*' -o -name pom.xml -path 'examples/bulletin-board/java/*')
+	$(MVN) -f examples/bulletin-board/java package -DskipTests
+	@touch $@
+
+.PHONY: test
+test: packages test-lint test-rust test-fuzz test-java test-page ## everything; needs no network but the package registries
+
+.PHONY: test-quick
+test-quick: test-lint ## the part that needs no server, no browser and no Java
+	TACHO_TEST_QUICK=1 cargo test --locked --workspace
+
+.PHONY: packages
+packages: ## install what the tests start (PostgreSQL, Chromium ...), or name it
+	@scripts/packages.sh
+
+.PHONY: test-lint
+test-lint:
+	cargo fmt --all --check
+	cargo xtask tidy
+	cargo clippy --locked --workspace --all-targets -- -D warnings
+
+.PHONY: test-rust
+test-rust:
+	cargo test --locked --workspace
+
+.PHONY: test-fuzz
+test-fuzz:
+	cargo xtask fuzz --seconds 10
+
+.PHONY: test-java
+test-java:
+	mvn -B -ntp -f agent/java verify
+	mvn -B -ntp -f examples/bulletin-board/java verify
+
+.PHONY: test-page
+test-page: build $(JAR_AGENT) $(JAR_EXAMPLE)
+	cd ui && npm ci --no-audit --no-fund && npm test && npm run check-dist && npm run test:browser
+
+.PHONY: clean
+clean: ## forget everything that was built
+	cargo clean
+	rm -rf fuzz/target ui/node_modules agent/java/target agent/java/*/target examples/bulletin-board/java/target

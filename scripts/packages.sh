@@ -1,0 +1,28 @@
+#!/bin/sh
+# Installs the servers and the browser that the tests start, from Debian's packages, or names what is missing.
+set -eu
+
+missing=""
+want() { # command, package
+    command -v "$1" >/dev/null 2>&1 || missing="$missing $2"
+}
+want_file() { # glob, package
+    ls $1 >/dev/null 2>&1 || missing="$missing $2"
+}
+
+for tool in cargo java mvn node npm; do
+    command -v "$tool" >/dev/null 2>&1 || { echo "error: $tool is needed: install the $tool toolchain" >&2; exit 1; }
+done
+want chromium chromium
+want prometheus prometheus
+want_file '/usr/lib/postgresql/*/bin/postgres' postgresql
+
+[ -z "$missing" ] && exit 0
+if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
+    echo "installing$missing"
+    apt-get update -qq
+    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing >/dev/null
+else
+    echo "error: the tests need these packages:$missing (on Debian: sudo apt-get install$missing)" >&2
+    exit 1
+fi

@@ -1,0 +1,45 @@
+//! Is the tree tidy? The rules of STYLE.md that a machine can check.
+//!
+//! One rule = one file here with a `check(&Tree) -> Vec<Finding>` and one line in [`RULES`].
+
+mod banned;
+mod constants;
+mod links;
+mod sizes;
+mod tree;
+
+use tree::Tree;
+
+/// Something to mend, and where.
+pub struct Finding {
+    pub path: String,
+    /// From 1; 0 means the file as a whole.
+    pub line: usize,
+    pub message: String,
+}
+
+type Rule = fn(&Tree) -> Vec<Finding>;
+
+const RULES: [(&str, Rule); 4] = [
+    ("sizes", sizes::check),
+    ("banned", banned::check),
+    ("links", links::check),
+    ("constants", constants::check),
+];
+
+/// Prints every finding; fails when there is one.
+pub fn run() -> Result<(), String> {
+    let tree = Tree::read()?;
+    let mut count = 0;
+    for (rule, check) in RULES {
+        for finding in check(&tree) {
+            eprintln!("{}:{}: {rule}: {}", finding.path, finding.line, finding.message);
+            count += 1;
+        }
+    }
+    if count > 0 {
+        return Err(format!("tidy: {count} findings in {} files", tree.files.len()));
+    }
+    println!("tidy: {} files, no findings", tree.files.len());
+    Ok(())
+}

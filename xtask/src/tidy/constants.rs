@@ -1,0 +1,89 @@
+//! Do Rust, Java and the format documents agree on every constant of a format?
+//!
+//! A row `` | `NAME` | 4,194,304 | ... | `` of a table in `docs/format/` is the truth. Rust must define `NAME` with that
+//! value; a Java constant of that name must have it too.
+
+use super::Finding;
+use super::tree::{File, Tree};
+
+struct Constant {
+    path: String,
+    line: usize,
+    name: String,
+    value: Option<u128>,
+}
+
+pub fn check(tree: &Tree) -> Vec<Finding> {
+    let documents = tree.files.iter().filter(|f| f.path.starts_with("docs/format/"));
+    let documented: Vec<Constant> = documents.flat_map(rows).collect();
+    let code: Vec<Constant> =
+        tree.files.iter().filter(|f| f.has_ending(&["rs", "java"])).flat_map(defined).collect();
+    let mut findings = Vec::new();
+    for row in &documented {
+        let same_name: Vec<&Constant> = code.iter().filter(|c| c.name == row.name).collect();
+        if !same_name.iter().any(|c| c.path.ends_with(".rs")) {
+            let message = format!("`{}` is documented but no Rust constant has this name", row.name);
+            findings.push(Finding { path: row.path.clone(), line: row.line, message });
+        }
+        for constant in same_name.iter().filter(|c| c.value.is_some() && c.value != row.value) {
+            let message = format!(
+                "{} = {:?}, but {}:{} says {:?}",
+                row.name, constant.value, row.path, row.line, row.value
+            );
+            findings.push(Finding { path: constant.path.clone(), line: constant.line, message });
+        }
+    }
+    findings
+}
+
+fn rows(file: &File) -> Vec<Constant> {
+    let row = |(line, text): (usize, &str)| {
+        let mut cells = text.strip_prefix("| `")?.splitn(2, "` | ");
+        let name = cells.next().filter(|n| is_constant_name(n))?.to_owned();
+        let value = number(cells.next()?.split(" |").next()?.trim_matches('`'));
+        value.map(|v| Constant { path: file.path.clone(), line, name, value: Some(v) })
+    };
+    file.lines().filter_map(row).collect()
+}
+
+fn defined(file: &File) -> Vec<Constant> {
+    let keyword = if file.has_ending(&["rs"]) { "const " } else { "static final " };
+    let constant = |(line, text): (usize, &str)| {
+        let (left, right) = text.split_once(keyword)?.1.split_once('=')?;
+        let name = match left.split_once(':') {
+            Some((name, _)) => name.trim(),
+            None => left.trim().rsplit(' ').next()?,
+        };
+        let value = number(right.split(';').next()?.trim());
+        is_constant_name(name).then(|| Constant {
+            path: file.path.clone(),
+            line,
+            name: name.to_owned(),
+            value,
+        })
+    };
+    file.lines().filter_map(constant).collect()
+}
+
+fn is_constant_name(name: &str) -> bool {
+    name.len() > 2 && name.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_')
+}
+
+/// `4,194,304`, `4_194_304`, `0x10`, `1 << 20`, `2 * 1024`; anything else is `None` and is not compared.
+fn number(text: &str) -> Option<u128> {
+    if let Some((left, right)) = text.split_once("<<") {
+        return number(left.trim())?.checked_shl(u32::try_from(number(right.trim())?).ok()?);
+    }
+    if text.contains('*') {
+        return text
+            .split('*')
+            .map(|part| number(part.trim()))
+            .try_fold(1u128, |product, n| product.checked_mul(n?));
+    }
+    let plain: String = text.chars().filter(|c| !matches!(c, ',' | '_')).collect();
+    let plain = plain.trim_end_matches(['L', 'l']);
+    match plain.strip_prefix("0x") {
+        Some(hex) => u128::from_str_radix(hex, 16).ok(),
+        None => plain.parse().ok(),
+    }
+}

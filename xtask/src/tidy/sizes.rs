@@ -1,0 +1,81 @@
+//! Are lines, functions and files of a size that one can take in?
+
+use super::Finding;
+use super::tree::{File, Tree};
+
+const CODE: [&str; 6] = ["rs", "java", "ts", "tsx", "js", "mjs"];
+/// Characters; rustfmt and the editors are set to 110, prose in comments may run a little over.
+const LINE_CHARS_MAX: usize = 130;
+const FILE_LINES_MAX: usize = 600;
+const FUNCTION_LINES_MAX: usize = 70;
+
+pub fn check(tree: &Tree) -> Vec<Finding> {
+    tree.files.iter().filter(|file| file.has_ending(&CODE)).flat_map(check_file).collect()
+}
+
+fn check_file(file: &File) -> Vec<Finding> {
+    let finding = |line, message| Finding { path: file.path.clone(), line, message };
+    let mut findings = Vec::new();
+    for (number, line) in file.lines() {
+        let chars = line.chars().count();
+        if chars > LINE_CHARS_MAX {
+            findings.push(finding(number, format!("line of {chars} characters, at most {LINE_CHARS_MAX}")));
+        }
+        if line.ends_with([' ', '\t']) {
+            findings.push(finding(number, "white space at the end".to_owned()));
+        }
+    }
+    let lines = file.text.lines().count();
+    if lines > FILE_LINES_MAX {
+        findings.push(finding(0, format!("file of {lines} lines, at most {FILE_LINES_MAX}")));
+    }
+    for (number, name, lines) in functions(file) {
+        if lines > FUNCTION_LINES_MAX {
+            findings
+                .push(finding(number, format!("`{name}` has {lines} lines, at most {FUNCTION_LINES_MAX}")));
+        }
+    }
+    findings
+}
+
+/// Functions of Rust and Java as the formatters leave them: the body ends at the first `}` that stands as far in
+/// as the line that begins it.
+fn functions(file: &File) -> Vec<(usize, String, usize)> {
+    let lines: Vec<&str> = file.text.lines().collect();
+    let mut found = Vec::new();
+    for (at, line) in lines.iter().enumerate() {
+        let Some(name) = function_name(file, line) else { continue };
+        let indent = line.len() - line.trim_start().len();
+        let end = lines[at..].iter().position(|l| {
+            let trimmed = l.trim_start();
+            l.len() - trimmed.len() == indent && (trimmed.starts_with('}') || l.trim_end().ends_with(';'))
+        });
+        if let Some(length) = end {
+            found.push((at + 1, name, length + 1));
+        }
+    }
+    found
+}
+
+fn function_name(file: &File, line: &str) -> Option<String> {
+    let trimmed = line.trim_start();
+    if file.has_ending(&["rs"]) {
+        let after = trimmed.split_once("fn ")?;
+        let heads = ["pub", "pub(crate)", "pub(super)", "async", "const", "unsafe", "extern"];
+        if !after.0.split_whitespace().all(|word| heads.contains(&word)) {
+            return None;
+        }
+        return Some(after.1.split(['(', '<']).next()?.to_owned());
+    }
+    if file.has_ending(&["java"]) {
+        let modifiers = ["public ", "private ", "protected ", "static ", "final ", "synchronized "];
+        let is_method = modifiers.iter().any(|m| trimmed.starts_with(m))
+            && trimmed.contains('(')
+            && !trimmed.contains(" class ")
+            && !trimmed.contains(" record ")
+            && !trimmed.contains('=');
+        return is_method
+            .then(|| trimmed.split('(').next().unwrap_or("").rsplit(' ').next().unwrap_or("").to_owned());
+    }
+    None
+}
