@@ -87,3 +87,35 @@ fn number(text: &str) -> Option<u128> {
         None => plain.parse().ok(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_read_in_every_notation() {
+        let cases =
+            [("4,194,304", Some(4_194_304)), ("4_194_304", Some(4_194_304)), ("4 << 20", Some(4_194_304))];
+        let more = [
+            ("0x82F63B78", Some(0x82F6_3B78)),
+            ("4 * 1024L", Some(4096)),
+            ("other()", None),
+            ("1 << 200", None),
+        ];
+        for (text, expect) in cases.into_iter().chain(more) {
+            assert_eq!(number(text), expect, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_java_or_rust_constant_that_differs_is_found() {
+        let file = |path: &str, text: &str| File { path: path.to_owned(), text: text.to_owned() };
+        let rust = file("crates/a/src/lib.rs", "pub const FRAME_MAX: usize = 1 << 4;");
+        let java = file("agent/A.java", "    static final int FRAME_MAX = 17;");
+        let doc = file("docs/format/a.md", "| `FRAME_MAX` | 16 | why |");
+        let tree = Tree { root: ".".into(), files: vec![rust, java, doc] };
+        let found = check(&tree);
+        assert_eq!(found.len(), 1);
+        assert_eq!((found[0].path.as_str(), found[0].line), ("agent/A.java", 1));
+    }
+}

@@ -74,3 +74,15 @@ fn slug(heading: &str) -> String {
         })
         .collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headings_and_paths_become_what_a_link_says() {
+        assert_eq!(slug("## What is `there`, at the end?"), "what-is-there-at-the-end");
+        assert_eq!(resolve("docs/format/wire.md", "../adr/0001.md"), "docs/adr/0001.md");
+        assert_eq!(targets("see [a](b.md#c) and [d](e)"), ["b.md#c", "e"]);
+    }
+}

@@ -79,3 +79,30 @@ fn function_name(file: &File, line: &str) -> Option<String> {
     }
     None
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(path: &str, text: &str, expect: &[(usize, &str, usize)]) {
+        let file = File { path: path.to_owned(), text: text.to_owned() };
+        let found = functions(&file);
+        let found: Vec<_> = found.iter().map(|(line, name, lines)| (*line, name.as_str(), *lines)).collect();
+        assert_eq!(found, expect, "{path}");
+    }
+
+    #[test]
+    fn functions_are_measured_to_their_closing_brace() {
+        check(
+            "a.rs",
+            "impl A {\n    pub fn f(&self) {\n        if x {\n        }\n    }\n}\n",
+            &[(2, "f", 4)],
+        );
+        check("a.rs", "fn main() {\n}\n", &[(1, "main", 2)]);
+        check(
+            "A.java",
+            "class A {\n    private static int f(int a) {\n        return a;\n    }\n}\n",
+            &[(2, "f", 3)],
+        );
+    }
+}
