@@ -1,0 +1,83 @@
+package bulletinboard;
+
+import java.util.HashMap;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+
+/** The command line and the environment, checked. A flag wins over the environment. */
+record Options(boolean help, String host, int port, int pool, int threads, int seedAds, String database) {
+    static final String HELP = """
+            A bulletin board of advertisements: plain text over HTTP, one table behind it.
+
+            usage: java -jar bulletin-board.jar [options]
+
+              --host HOST      address to listen on (127.0.0.1)            BOARD_HOST
+              --port PORT      0 takes any free one (8080)                 BOARD_PORT
+              --db ADDRESS     memory:, file:PATH or                       BOARD_DB
+                               postgres://user:password@host:port/name (memory:)
+              --pool N         connections in the pool (30)                BOARD_POOL
+              --threads N      most threads that answer requests (200)     BOARD_THREADS
+              --seed-ads N     advertisements put on an empty board (1000) BOARD_SEED_ADS
+              --help
+
+            example: java -jar bulletin-board.jar --port 8080 --pool 60 --db postgres://board:secret@127.0.0.1:5432/board
+            """;
+
+    private static final List<String> NAMES = List.of("host", "port", "db", "pool", "threads", "seed-ads");
+    /** Jetty needs threads of its own to accept and select; with fewer than this it does not start. */
+    private static final int THREADS_MIN = 8;
+
+    /** @throws IllegalArgumentException naming the option, the value and what was expected */
+    static Options parse(List<String> arguments, Map<String, String> environment) {
+        Map<String, String> given = new HashMap<>();
+        for (String name : NAMES) {
+            String value = environment.get("BOARD_" + name.replace('-', '_').toUpperCase(Locale.ROOT));
+            if (value != null) {
+                given.put(name, value);
+            }
+        }
+        boolean help = false;
+        for (int i = 0; i < arguments.size(); i++) {
+            String argument = arguments.get(i);
+            if (argument.equals("--help") || argument.equals("-h")) {
+                help = true;
+                continue;
+            }
+            int equals = argument.indexOf('=');
+            String name = argument.substring(0, equals < 0 ? argument.length() : equals);
+            if (!name.startsWith("--") || !NAMES.contains(name.substring(2))) {
+                throw new IllegalArgumentException("unknown option " + argument);
+            }
+            if (equals < 0 && i + 1 == arguments.size()) {
+                throw new IllegalArgumentException(name + " needs a value");
+            }
+            given.put(name.substring(2), equals < 0 ? arguments.get(++i) : argument.substring(equals + 1));
+        }
+        return new Options(
+                help,
+                given.getOrDefault("host", "127.0.0.1"),
+                number(given, "port", 0, 65_535, 8080),
+                number(given, "pool", 1, 10_000, 30),
+                number(given, "threads", THREADS_MIN, 10_000, 200),
+                number(given, "seed-ads", 0, 10_000_000, 1_000),
+                given.getOrDefault("db", "memory:"));
+    }
+
+    private static int number(Map<String, String> given, String name, int min, int max, int otherwise) {
+        String text = given.get(name);
+        if (text == null) {
+            return otherwise;
+        }
+        try {
+            int value = Integer.parseInt(text);
+            if (value >= min && value <= max) {
+                return value;
+            }
+        } catch (NumberFormatException e) {
+            // Told below, together with numbers out of range.
+        }
+        throw new IllegalArgumentException(
+                "--" + name + " must be a whole number between " + min + " and " + max + ", got " + text);
+    }
+}

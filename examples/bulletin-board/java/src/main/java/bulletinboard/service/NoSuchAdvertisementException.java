@@ -1,0 +1,10 @@
+package bulletinboard.service;
+
+/** There is no advertisement with the wanted id. */
+public final class NoSuchAdvertisementException extends RuntimeException {
+    private static final long serialVersionUID = 1L;
+
+    public NoSuchAdvertisementException(long id) {
+        super("no advertisement with id " + id);
+    }
+}

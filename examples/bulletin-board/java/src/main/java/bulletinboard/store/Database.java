@@ -1,0 +1,111 @@
+package bulletinboard.store;
+
+import com.zaxxer.hikari.HikariConfig;
+import com.zaxxer.hikari.HikariDataSource;
+import java.net.URI;
+import java.net.URLDecoder;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
+import java.sql.Connection;
+import java.sql.SQLException;
+import java.sql.Statement;
+import java.util.UUID;
+import javax.sql.DataSource;
+
+/** The pool of connections and the table behind it: an address in, a {@link DataSource} out. */
+public final class Database implements AutoCloseable {
+    /** How long a request waits for a free connection before it is answered with 503. */
+    private static final long WAIT_MS_MAX = 5_000;
+
+    private static final String TABLE = "create table if not exists advertisement ("
+            + "id bigint generated always as identity primary key, "
+            + "title varchar(120) not null, "
+            + "text varchar(4000) not null, "
+            + "contact varchar(200) not null, "
+            + "price_cents bigint not null, "
+            + "created timestamp with time zone not null)";
+
+    private final HikariDataSource pool;
+
+    private Database(HikariDataSource pool) {
+        this.pool = pool;
+    }
+
+    /**
+     * @param url {@code memory:}, {@code file:PATH} or {@code postgres://user:password@host:port/name}
+     * @param connections size of the pool
+     * @throws IllegalArgumentException when the address is not one of these
+     * @throws SQLException when the database cannot be reached or the table cannot be made
+     */
+    public static Database open(String url, int connections) throws SQLException {
+        HikariConfig config = new HikariConfig();
+        address(url, config);
+        config.setPoolName("board");
+        config.setMaximumPoolSize(connections);
+        config.setConnectionTimeout(WAIT_MS_MAX);
+        Database database;
+        try {
+            database = new Database(new HikariDataSource(config));
+        } catch (RuntimeException e) {
+            // Hikari wraps what the driver said in one or two layers of its own.
+            throw new SQLException(root(e).getMessage(), e);
+        }
+        try (Connection connection = database.pool.getConnection();
+                Statement statement = connection.createStatement()) {
+            statement.execute(TABLE);
+        } catch (SQLException e) {
+            database.close();
+            throw e;
+        }
+        return database;
+    }
+
+    public DataSource pool() {
+        return pool;
+    }
+
+    @Override
+    public void close() {
+        pool.close();
+    }
+
+    private static void address(String url, HikariConfig config) {
+        if (url.equals("memory:")) {
+            config.setJdbcUrl("jdbc:h2:mem:" + UUID.randomUUID() + ";DB_CLOSE_DELAY=-1");
+        } else if (url.startsWith("file:")) {
+            config.setJdbcUrl("jdbc:h2:file:" + Path.of(url.substring("file:".length())).toAbsolutePath());
+        } else if (url.startsWith("postgres://") || url.startsWith("postgresql://")) {
+            postgresAddress(URI.create(url), config);
+        } else {
+            throw new IllegalArgumentException(
+                    "database address must begin with memory:, file: or postgres://, got " + url);
+        }
+    }
+
+    private static void postgresAddress(URI uri, HikariConfig config) {
+        if (uri.getHost() == null || uri.getPath() == null || uri.getPath().length() < 2) {
+            throw new IllegalArgumentException("database address must name a host and a database: postgres://host/name");
+        }
+        String port = uri.getPort() < 0 ? "" : ":" + uri.getPort();
+        String query = uri.getRawQuery() == null ? "" : "?" + uri.getRawQuery();
+        config.setJdbcUrl("jdbc:postgresql://" + uri.getHost() + port + uri.getRawPath() + query);
+        if (uri.getRawUserInfo() != null) {
+            String[] user = uri.getRawUserInfo().split(":", 2);
+            config.setUsername(decode(user[0]));
+            config.setPassword(user.length == 2 ? decode(user[1]) : null);
+        }
+    }
+
+    /** User info knows percent escapes, but a plus sign there is a plus sign. */
+    private static String decode(String text) {
+        return URLDecoder.decode(text.replace("+", "%2B"), StandardCharsets.UTF_8);
+    }
+
+    private static Throwable root(Throwable error) {
+        Throwable cause = error;
+        while (cause.getCause() != null) {
+            cause = cause.getCause();
+        }
+        return cause;
+    }
+}

@@ -1,0 +1,90 @@
+package bulletinboard.web;
+
+import bulletinboard.model.Draft;
+import bulletinboard.model.Page;
+import bulletinboard.service.InvalidInputException;
+import java.math.BigDecimal;
+import java.math.RoundingMode;
+import java.util.List;
+import java.util.Set;
+import org.eclipse.jetty.util.Fields;
+
+/** Names and strings in, typed values out; whatever does not fit is refused by name and value. */
+final class Parameters {
+    private static final int PAGE_NUMBER_MAX = 1_000_000;
+    private static final int PAGE_SIZE_DEFAULT = 20;
+    private static final int PAGE_SIZE_MAX = 200;
+    private static final int WORD_CHARS_MAX = 100;
+    private static final int PRICE_CHARS_MAX = 20;
+
+    private final Fields fields;
+
+    /** @throws InvalidInputException when a name is given that is not in {@code known}, or one is given twice */
+    Parameters(Fields fields, Set<String> known) {
+        for (Fields.Field field : fields) {
+            if (!known.contains(field.getName())) {
+                throw new InvalidInputException("unknown parameter " + field.getName());
+            }
+            List<String> values = field.getValues();
+            if (values.size() > 1) {
+                throw new InvalidInputException("parameter " + field.getName() + " is given " + values.size() + " times");
+            }
+        }
+        this.fields = fields;
+    }
+
+    Page page() {
+        return new Page(
+                integer("page", 1, PAGE_NUMBER_MAX, 1), integer("size", 1, PAGE_SIZE_MAX, PAGE_SIZE_DEFAULT));
+    }
+
+    String word() {
+        String word = required("word").strip();
+        if (word.isEmpty() || word.length() > WORD_CHARS_MAX || word.indexOf('\0') >= 0) {
+            throw new InvalidInputException("word must have 1 to " + WORD_CHARS_MAX + " printable characters");
+        }
+        return word;
+    }
+
+    Draft draft() {
+        return new Draft(required("title"), required("text"), required("contact"), priceCents());
+    }
+
+    private long priceCents() {
+        String text = required("price");
+        try {
+            // An exponent is not let through: 1e999999999 is short, but as a whole number it fills the memory.
+            if (text.length() <= PRICE_CHARS_MAX && text.indexOf('e') < 0 && text.indexOf('E') < 0) {
+                return new BigDecimal(text).setScale(2, RoundingMode.UNNECESSARY).unscaledValue().longValueExact();
+            }
+        } catch (ArithmeticException | NumberFormatException e) {
+            // Told below: no number, more than two decimals, or past a long.
+        }
+        throw new InvalidInputException("price must be a number with at most two decimals, got " + text);
+    }
+
+    private int integer(String name, int min, int max, int otherwise) {
+        String text = fields.getValue(name);
+        if (text == null) {
+            return otherwise;
+        }
+        try {
+            int value = Integer.parseInt(text);
+            if (value >= min && value <= max) {
+                return value;
+            }
+        } catch (NumberFormatException e) {
+            // Told below, together with numbers out of range.
+        }
+        throw new InvalidInputException(
+                name + " must be a whole number between " + min + " and " + max + ", got " + text);
+    }
+
+    private String required(String name) {
+        String value = fields.getValue(name);
+        if (value == null) {
+            throw new InvalidInputException("parameter " + name + " is missing");
+        }
+        return value;
+    }
+}
