@@ -1,1 +1,14 @@
-//! Bytes of a protocol in, a batch out: native frames, remote write, line protocol. No sockets.
+//! Bytes of a protocol in, a [`tacho_model::Batch`] out. No sockets, no clock, no async.
+//!
+//! One module a protocol; each answers "what records are in these bytes, and which of them are refused?".
+//! A refused record never takes a good one with it.
+//!
+//! Path of one record: `server/src/listen/` and `server/src/http/` hand bytes in; `store` takes the batch.
+
+#![deny(clippy::unwrap_used, clippy::indexing_slicing, clippy::cast_possible_truncation)]
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::cast_possible_truncation))]
+
+mod error;
+pub mod wire;
+
+pub use error::Error;

@@ -1,0 +1,40 @@
+//! What can be wrong with a whole message; a single record's fault is a reject instead.
+
+use crate::wire::{ErrorCode, FRAME_BODY_BYTES_MAX, Flaw};
+
+/// Why bytes of a protocol could not be read on. Each message names the value, and the place where there is one.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// Offsets count bytes of the connection.
+    #[error("frame checksum mismatch: expected {expected:#010x}, got {got:#010x} (frame at byte {offset})")]
+    Checksum { expected: u32, got: u32, offset: u64 },
+    #[error("frame of {length} bytes, at most {FRAME_BODY_BYTES_MAX} are allowed (frame at byte {offset})")]
+    FrameTooLong { length: u32, offset: u64 },
+    /// The place counts bytes of the message's body.
+    #[error("malformed {message}: {flaw}")]
+    Malformed { message: &'static str, flaw: Flaw },
+    #[error("unexpected {what}")]
+    Unexpected { what: String },
+    #[error("no protocol version in common: the client knows {min} to {max}, the server 1")]
+    Version { min: u8, max: u8 },
+    #[error("dictionary over its limit: {what}")]
+    Dictionary { what: String },
+}
+
+impl Error {
+    /// The code that goes to the client in an ERROR frame.
+    pub const fn code(&self) -> ErrorCode {
+        match self {
+            Self::Checksum { .. } => ErrorCode::Damaged,
+            Self::FrameTooLong { .. } => ErrorCode::FrameTooLong,
+            Self::Malformed { .. } | Self::Unexpected { .. } => ErrorCode::Malformed,
+            Self::Version { .. } => ErrorCode::Version,
+            Self::Dictionary { .. } => ErrorCode::Dictionary,
+        }
+    }
+
+    /// True where sending the same again may succeed: bytes were damaged on their way.
+    pub const fn retry_may_help(&self) -> bool {
+        matches!(self, Self::Checksum { .. })
+    }
+}

@@ -1,0 +1,290 @@
+//! DICT: which strings, operations and series do a connection's ids stand for?
+
+use std::sync::Arc;
+
+use tacho_model::limits::LABELS_MAX;
+use tacho_model::{LabelError, Labels, Operation, OperationKind};
+
+use super::frame::{FrameType, put_frame};
+use super::message::malformed;
+use super::primitive::{Flaw, Reader, put_bytes, put_varint};
+use super::{DICT_BYTES_MAX, DICT_IDS_MAX};
+use crate::Error;
+
+/// Tags of the three kinds of definition.
+const TEXT: u8 = 1;
+const OPERATION: u8 = 2;
+const SERIES: u8 = 3;
+
+/// Everything that one connection has defined so far.
+#[derive(Debug, Default)]
+pub struct Dictionary {
+    texts: Slots<Arc<str>>,
+    operations: Slots<Operation>,
+    /// Labels over a limit are remembered as such: the records that use them are refused, one by one.
+    series: Slots<Result<Arc<Labels>, LabelError>>,
+    /// Bytes of all strings that are defined now.
+    bytes: usize,
+}
+
+impl Dictionary {
+    pub fn text(&self, id: u64) -> Option<&Arc<str>> {
+        self.texts.get(id)
+    }
+
+    pub fn operation(&self, id: u64) -> Option<&Operation> {
+        self.operations.get(id)
+    }
+
+    pub fn series(&self, id: u64) -> Option<&Result<Arc<Labels>, LabelError>> {
+        self.series.get(id)
+    }
+
+    /// Highest operation id that was ever defined.
+    pub(super) fn operation_id_max(&self) -> usize {
+        self.operations.0.len()
+    }
+
+    /// Takes the definitions of one DICT body.
+    pub fn define(&mut self, body: &[u8]) -> Result<(), Error> {
+        let mut reader = Reader::new(body);
+        while !reader.is_empty() {
+            let definition = read(&mut reader).map_err(|flaw| malformed("DICT", flaw))?;
+            self.take(definition)?;
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, definition: Definition<'_>) -> Result<(), Error> {
+        let id = definition.id;
+        if id == 0 || id > DICT_IDS_MAX {
+            let what = format!("id {id}, 1 to {DICT_IDS_MAX} are allowed");
+            return Err(Error::Dictionary { what });
+        }
+        let bytes = definition.bytes;
+        let freed = match definition.content {
+            Content::Text(text) => self.texts.set(id, text.into(), bytes),
+            Content::Operation(kind, name) => {
+                self.operations.set(id, Operation { kind, name: name.into() }, bytes)
+            }
+            Content::Series(pairs) => self.series.set(id, labels(&pairs), bytes),
+        };
+        self.bytes = self.bytes + bytes - freed;
+        if self.bytes > DICT_BYTES_MAX {
+            let what = format!("{} bytes of strings, at most {DICT_BYTES_MAX} are allowed", self.bytes);
+            return Err(Error::Dictionary { what });
+        }
+        Ok(())
+    }
+}
+
+fn labels(pairs: &[(&str, &str)]) -> Result<Arc<Labels>, LabelError> {
+    Labels::new(pairs.iter().copied()).map(Arc::new)
+}
+
+struct Definition<'a> {
+    id: u64,
+    content: Content<'a>,
+    /// Bytes of its strings.
+    bytes: usize,
+}
+
+enum Content<'a> {
+    Text(&'a str),
+    Operation(OperationKind, &'a str),
+    Series(Vec<(&'a str, &'a str)>),
+}
+
+fn read<'a>(reader: &mut Reader<'a>) -> Result<Definition<'a>, Flaw> {
+    let unknown = reader.flaw("unknown kind of definition");
+    let tag = reader.u8()?;
+    let id = reader.varint()?;
+    let content = match tag {
+        TEXT => Content::Text(reader.string()?),
+        OPERATION => {
+            let flaw = reader.flaw("unknown kind of operation");
+            let kind = OperationKind::from_byte(reader.u8()?).ok_or(flaw)?;
+            Content::Operation(kind, reader.string()?)
+        }
+        SERIES => Content::Series(read_pairs(reader)?),
+        _ => return Err(unknown),
+    };
+    let bytes = match &content {
+        Content::Text(text) | Content::Operation(_, text) => text.len(),
+        Content::Series(pairs) => pairs.iter().map(|(name, value)| name.len() + value.len()).sum(),
+    };
+    Ok(Definition { id, content, bytes })
+}
+
+fn read_pairs<'a>(reader: &mut Reader<'a>) -> Result<Vec<(&'a str, &'a str)>, Flaw> {
+    let count = reader.length()?;
+    let mut pairs = Vec::with_capacity(count.min(LABELS_MAX));
+    for _ in 0..count {
+        pairs.push((reader.string()?, reader.string()?));
+    }
+    Ok(pairs)
+}
+
+/// What ids stand for: id `i` at position `i - 1`, with the bytes that its strings count.
+#[derive(Debug)]
+struct Slots<T>(Vec<Option<(T, usize)>>);
+
+impl<T> Default for Slots<T> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<T> Slots<T> {
+    fn get(&self, id: u64) -> Option<&T> {
+        let at = usize::try_from(id.checked_sub(1)?).ok()?;
+        self.0.get(at)?.as_ref().map(|(value, _)| value)
+    }
+
+    /// Defines `id`, which is within the limit; returns the bytes of what it stood for before.
+    fn set(&mut self, id: u64, value: T, bytes: usize) -> usize {
+        let Ok(at) = usize::try_from(id.saturating_sub(1)) else { return 0 };
+        if self.0.len() <= at {
+            self.0.resize_with(at + 1, || None);
+        }
+        let before = self.0.get_mut(at).and_then(|slot| slot.replace((value, bytes)));
+        before.map_or(0, |(_, bytes)| bytes)
+    }
+}
+
+/// Builds a DICT frame: the other end of [`Dictionary::define`].
+#[derive(Clone, Debug, Default)]
+pub struct DictFrame {
+    body: Vec<u8>,
+}
+
+impl DictFrame {
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    pub fn text(&mut self, id: u64, text: &str) {
+        self.begin(TEXT, id);
+        put_bytes(&mut self.body, text.as_bytes());
+    }
+
+    pub fn operation(&mut self, id: u64, kind: OperationKind, name: &str) {
+        self.begin(OPERATION, id);
+        self.body.push(kind as u8);
+        put_bytes(&mut self.body, name.as_bytes());
+    }
+
+    /// Labels in the order given, `__name__` included.
+    pub fn series<'a>(&mut self, id: u64, labels: impl ExactSizeIterator<Item = (&'a str, &'a str)>) {
+        self.begin(SERIES, id);
+        put_varint(&mut self.body, labels.len() as u64);
+        for (name, value) in labels {
+            put_bytes(&mut self.body, name.as_bytes());
+            put_bytes(&mut self.body, value.as_bytes());
+        }
+    }
+
+    fn begin(&mut self, tag: u8, id: u64) {
+        self.body.push(tag);
+        put_varint(&mut self.body, id);
+    }
+
+    pub fn body_bytes(&self) -> usize {
+        self.body.len()
+    }
+
+    pub fn finish(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        put_frame(&mut out, FrameType::Dict, |out| out.extend_from_slice(&self.body));
+        out
+    }
+
+    #[cfg(test)]
+    pub(super) fn body(&self) -> &[u8] {
+        &self.body
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Defines what `build` writes, and tells the error or the bytes held.
+    fn define(dictionary: &mut Dictionary, build: impl FnOnce(&mut DictFrame)) -> Result<usize, String> {
+        let mut frame = DictFrame::new();
+        build(&mut frame);
+        dictionary.define(frame.body()).map_err(|error| error.to_string())?;
+        Ok(dictionary.bytes)
+    }
+
+    #[test]
+    fn later_definitions_replace_and_free() {
+        let mut dictionary = Dictionary::default();
+        let bytes = define(&mut dictionary, |frame| {
+            frame.text(1, "main");
+            frame.text(1, "main");
+            frame.text(2, "ö漢🚀");
+            frame.operation(1, OperationKind::HttpServer, "GET /ads");
+            frame.series(3, [("__name__", "up"), ("empty", "")].into_iter());
+        });
+        assert_eq!(bytes, Ok(4 + 9 + 8 + 15));
+        assert_eq!(dictionary.text(2).map(|t| &**t), Some("ö漢🚀"));
+        assert_eq!(dictionary.operation(1).unwrap().kind, OperationKind::HttpServer);
+        assert_eq!(dictionary.series(3).unwrap().as_ref().unwrap().to_string(), "up");
+        assert_eq!((dictionary.text(0), dictionary.text(3)), (None, None));
+        assert_eq!(define(&mut dictionary, |frame| frame.text(2, "x")), Ok(4 + 1 + 8 + 15));
+        assert_eq!(dictionary.text(2).map(|t| &**t), Some("x"));
+    }
+
+    #[test]
+    fn limits_hold_at_the_limit_and_one_past_it() {
+        let mut dictionary = Dictionary::default();
+        assert_eq!(define(&mut dictionary, |frame| frame.text(DICT_IDS_MAX, "")), Ok(0));
+        assert_eq!(
+            define(&mut dictionary, |frame| frame.text(DICT_IDS_MAX + 1, "")),
+            Err("dictionary over its limit: id 65537, 1 to 65536 are allowed".into())
+        );
+        assert!(define(&mut dictionary, |frame| frame.text(0, "")).is_err());
+
+        let megabyte = "x".repeat(1 << 20);
+        for id in 1..=16 {
+            assert!(define(&mut dictionary, |frame| frame.text(id, &megabyte)).is_ok());
+        }
+        assert_eq!(define(&mut dictionary, |frame| frame.text(16, &megabyte)), Ok(DICT_BYTES_MAX));
+        assert_eq!(
+            define(&mut dictionary, |frame| frame.text(17, "x")),
+            Err("dictionary over its limit: 16777217 bytes of strings, at most 16777216 are allowed".into())
+        );
+    }
+
+    #[test]
+    fn malformed_definitions_name_the_byte() {
+        let check = |body: &[u8], expect: &str| {
+            let error = Dictionary::default().define(body).unwrap_err();
+            assert_eq!(error.to_string(), format!("malformed DICT: {expect}"));
+        };
+        check(&[9, 1], "unknown kind of definition at byte 0");
+        check(&[1, 1, 1, b'a', 2, 1, 7, 0], "unknown kind of operation at byte 6");
+        check(&[1, 1, 2, 0xc3, 0x28], "string that is not UTF-8 at byte 2");
+        check(&[3, 1, 200, 1], "length beyond the end of the input at byte 2");
+    }
+
+    #[test]
+    fn labels_over_a_limit_are_remembered_as_refused() {
+        let mut dictionary = Dictionary::default();
+        let pairs: Vec<(String, String)> = (0..=LABELS_MAX).map(|i| (format!("l{i}"), "v".into())).collect();
+        let ok = define(&mut dictionary, |frame| {
+            frame.series(1, pairs.iter().map(|(name, value)| (name.as_str(), value.as_str())));
+        });
+        assert!(ok.is_ok());
+        assert!(matches!(dictionary.series(1), Some(Err(LabelError::TooMany { count: 65, .. }))));
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_refused_or_read(body in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let _ = Dictionary::default().define(&body);
+        }
+    }
+}

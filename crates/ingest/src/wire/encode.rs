@@ -1,0 +1,215 @@
+//! DATA, the sending end: what bytes does an agent write for these records?
+//!
+//! Used by tests, by the vectors in `testdata/wire/`, and by `tacho load`; `agent/java` has its own.
+
+use tacho_model::{Entry, Event, EventKind, Sample, SpanId, Timestamp, TraceId, Value, ValueType};
+
+use super::frame::{FrameType, put_frame};
+use super::primitive::{put_bytes, put_varint, put_zigzag};
+use super::record::Tag;
+use super::segment::{FAILED_EXIT, Form, flag};
+
+/// How a segment says which trace it belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TraceForm {
+    /// A trace of its own: the id follows from the segment's number.
+    Own,
+    /// The trace that the segment with this number began.
+    OfSegment(u64),
+    /// An id that came from elsewhere.
+    Full(TraceId),
+}
+
+/// What a part after a segment's first says about the parts before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Continued<'a> {
+    pub part: u32,
+    pub first_call: u32,
+    /// Operation id, call number, age in ns: outermost first.
+    pub carried: &'a [(u32, u32, u64)],
+}
+
+/// An attribute's value as it is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AttributeForm<'a> {
+    /// Id of a text in the dictionary.
+    TextId(u64),
+    Text(&'a str),
+    Uuid([u8; 16]),
+    Integer(i64),
+}
+
+/// A segment in ids of the connection's dictionary.
+#[derive(Clone, Copy, Debug)]
+pub struct SegmentRecord<'a> {
+    /// The segment's number in its session.
+    pub number: u64,
+    pub trace: TraceForm,
+    pub parent: Option<SpanId>,
+    /// Text id.
+    pub thread: u64,
+    pub start: Timestamp,
+    pub continued: Option<Continued<'a>>,
+    /// An index in `EventKind::Enter` is an operation id.
+    pub events: &'a [Event],
+    /// Call number, text id of the key, value.
+    pub attributes: &'a [(u32, u64, AttributeForm<'a>)],
+}
+
+/// Builds a DATA frame record by record: the other end of [`super::Session::data`].
+#[derive(Clone, Debug)]
+pub struct DataFrame {
+    body: Vec<u8>,
+    base: Timestamp,
+    record: Vec<u8>,
+}
+
+impl DataFrame {
+    /// `seq` from 1, rising; times are written relative to `base`.
+    pub fn new(seq: u64, base: Timestamp) -> Self {
+        let mut body = Vec::new();
+        put_varint(&mut body, seq);
+        body.extend_from_slice(&base.to_le_bytes());
+        Self { body, base, record: Vec::new() }
+    }
+
+    pub fn body_bytes(&self) -> usize {
+        self.body.len()
+    }
+
+    pub fn finish(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(self.body.len() + super::HEADER_BYTES);
+        put_frame(&mut out, FrameType::Data, |out| out.extend_from_slice(&self.body));
+        out
+    }
+
+    /// Appends one record for each run of values of one type.
+    pub fn samples(&mut self, series: u64, samples: &[Sample]) {
+        for run in samples.chunk_by(|a, b| a.value.value_type() == b.value.value_type()) {
+            if let Some(first) = run.first() {
+                self.sample_run(series, first.value.value_type(), run);
+            }
+        }
+    }
+
+    fn sample_run(&mut self, series: u64, value_type: ValueType, run: &[Sample]) {
+        let out = &mut self.record;
+        out.push(value_type as u8);
+        put_varint(out, series);
+        put_varint(out, run.len() as u64);
+        let mut before = self.base;
+        for sample in run {
+            put_zigzag(out, sample.at.wrapping_sub(before));
+            before = sample.at;
+            match sample.value {
+                Value::F64(value) => out.extend_from_slice(&value.to_bits().to_le_bytes()),
+                Value::I64(value) => put_zigzag(out, value),
+                Value::U64(value) => put_varint(out, value),
+            }
+        }
+        self.end_record(Tag::Samples);
+    }
+
+    pub fn entry(&mut self, series: u64, entry: &Entry) {
+        let out = &mut self.record;
+        put_varint(out, series);
+        put_zigzag(out, entry.at.wrapping_sub(self.base));
+        out.push(u8::from(matches!(entry.body, tacho_model::Body::Bytes(_))));
+        put_bytes(out, entry.body.as_bytes());
+        self.end_record(Tag::Entry);
+    }
+
+    pub fn segment(&mut self, segment: &SegmentRecord<'_>) {
+        let out = &mut self.record;
+        out.push(flags(segment));
+        put_varint(out, segment.number);
+        match segment.trace {
+            TraceForm::Own => {}
+            TraceForm::OfSegment(number) => put_varint(out, number),
+            TraceForm::Full(trace) => out.extend_from_slice(&trace.0.to_be_bytes()),
+        }
+        put_varint(out, segment.thread);
+        put_zigzag(out, segment.start.wrapping_sub(self.base));
+        if let Some(parent) = segment.parent {
+            out.extend_from_slice(&parent.0.to_be_bytes());
+        }
+        if let Some(continued) = &segment.continued {
+            put_continued(out, continued);
+        }
+        put_varint(out, segment.events.len() as u64);
+        for event in segment.events {
+            put_event(out, *event);
+        }
+        if !segment.attributes.is_empty() {
+            put_attributes(out, segment.attributes);
+        }
+        self.end_record(Tag::Segment);
+    }
+
+    fn end_record(&mut self, tag: Tag) {
+        self.body.push(tag as u8);
+        put_bytes(&mut self.body, &self.record);
+        self.record.clear();
+    }
+}
+
+fn flags(segment: &SegmentRecord<'_>) -> u8 {
+    let trace = match segment.trace {
+        TraceForm::Own => 0,
+        TraceForm::Full(_) => flag::TRACE_FULL,
+        TraceForm::OfSegment(_) => flag::TRACE_OF_SEGMENT,
+    };
+    let set = |there: bool, bit: u8| if there { bit } else { 0 };
+    trace
+        | set(segment.continued.is_some(), flag::CONTINUED)
+        | set(segment.parent.is_some(), flag::PARENT)
+        | set(!segment.attributes.is_empty(), flag::ATTRIBUTES)
+}
+
+fn put_continued(out: &mut Vec<u8>, continued: &Continued<'_>) {
+    put_varint(out, u64::from(continued.part));
+    put_varint(out, u64::from(continued.first_call));
+    put_varint(out, continued.carried.len() as u64);
+    for (operation, call, age) in continued.carried {
+        put_varint(out, u64::from(*operation));
+        put_varint(out, u64::from(*call));
+        put_varint(out, *age);
+    }
+}
+
+/// A difference has 63 bits: the lowest one tells enter (or failed exit, as operation 0) from exit.
+fn put_event(out: &mut Vec<u8>, event: Event) {
+    let (more, operation) = match event.kind {
+        EventKind::Enter(operation) => (1, operation),
+        EventKind::ExitFailed => (1, FAILED_EXIT),
+        EventKind::Exit => return put_varint(out, event.delta << 1),
+    };
+    put_varint(out, event.delta << 1 | more);
+    put_varint(out, u64::from(operation));
+}
+
+fn put_attributes(out: &mut Vec<u8>, attributes: &[(u32, u64, AttributeForm<'_>)]) {
+    put_varint(out, attributes.len() as u64);
+    for (call, key, value) in attributes {
+        put_varint(out, u64::from(*call));
+        put_varint(out, *key);
+        match value {
+            AttributeForm::TextId(id) => {
+                out.push(Form::TextId as u8);
+                put_varint(out, *id);
+            }
+            AttributeForm::Text(text) => {
+                out.push(Form::Text as u8);
+                put_bytes(out, text.as_bytes());
+            }
+            AttributeForm::Uuid(bytes) => {
+                out.push(Form::Uuid as u8);
+                out.extend_from_slice(bytes);
+            }
+            AttributeForm::Integer(number) => {
+                out.push(Form::Integer as u8);
+                put_zigzag(out, *number);
+            }
+        }
+    }
+}

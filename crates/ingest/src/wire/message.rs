@@ -1,0 +1,299 @@
+//! Control frames: what do the two sides say to each other besides records?
+
+use super::frame::{Frame, FrameType, put_frame};
+use super::primitive::{Flaw, Reader, put_bytes, put_varint};
+use super::{HELLO_PAIRS_MAX, VERSION};
+use crate::Error;
+
+/// The first bytes of every connection's first body: a stranger is told apart at once.
+const MAGIC: [u8; 5] = *b"tacho";
+
+/// First frame of a connection: who is there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hello {
+    pub version_min: u8,
+    pub version_max: u8,
+    /// Drawn at random by the process; stays over all its reconnects.
+    pub session: u128,
+    /// `service`, `host`, `instance`, `runtime`, ... in the order of the sender.
+    pub pairs: Vec<(String, String)>,
+}
+
+impl Hello {
+    pub fn get(&self, key: &str) -> Option<&str> {
+        self.pairs.iter().find(|(k, _)| k == key).map(|(_, value)| value.as_str())
+    }
+
+    /// The highest version that both sides know.
+    pub const fn version(&self) -> Result<u8, Error> {
+        if self.version_min <= VERSION && VERSION <= self.version_max {
+            Ok(VERSION)
+        } else {
+            Err(Error::Version { min: self.version_min, max: self.version_max })
+        }
+    }
+
+    fn put(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&MAGIC);
+        out.extend_from_slice(&[self.version_min, self.version_max]);
+        out.extend_from_slice(&self.session.to_be_bytes());
+        put_varint(out, self.pairs.len() as u64);
+        for (key, value) in &self.pairs {
+            put_bytes(out, key.as_bytes());
+            put_bytes(out, value.as_bytes());
+        }
+    }
+
+    fn read(reader: &mut Reader<'_>) -> Result<Self, Flaw> {
+        let start = reader.flaw("magic that is not \"tacho\"");
+        if reader.array()? != MAGIC {
+            return Err(start);
+        }
+        let [version_min, version_max] = reader.array()?;
+        let session = u128::from_be_bytes(reader.array()?);
+        let flaw = reader.flaw("more pairs than allowed");
+        let count = reader.length()?;
+        if count > HELLO_PAIRS_MAX {
+            return Err(flaw);
+        }
+        let mut pairs = Vec::with_capacity(count);
+        for _ in 0..count {
+            pairs.push((reader.string()?.to_owned(), reader.string()?.to_owned()));
+        }
+        Ok(Self { version_min, version_max, session, pairs })
+    }
+}
+
+/// Heartbeat of a client: totals of its session.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ping {
+    pub executions_dropped: u64,
+    pub samples_dropped: u64,
+    pub entries_dropped: u64,
+    pub bytes_buffered: u64,
+}
+
+/// What a client says. DICT and DATA are read by [`super::Session`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ClientFrame<'a> {
+    Hello(Hello),
+    Dict(&'a [u8]),
+    Data(&'a [u8]),
+    Ping(Ping),
+    Bye,
+}
+
+impl<'a> ClientFrame<'a> {
+    pub fn decode(frame: Frame<'a>) -> Result<Self, Error> {
+        let mut reader = Reader::new(frame.body);
+        match FrameType::from_byte(frame.type_byte) {
+            Some(FrameType::Hello) => {
+                Hello::read(&mut reader).map(Self::Hello).map_err(|flaw| malformed("HELLO", flaw))
+            }
+            Some(FrameType::Dict) => Ok(Self::Dict(frame.body)),
+            Some(FrameType::Data) => Ok(Self::Data(frame.body)),
+            Some(FrameType::Ping) => {
+                read_ping(&mut reader).map(Self::Ping).map_err(|flaw| malformed("PING", flaw))
+            }
+            Some(FrameType::Bye) => Ok(Self::Bye),
+            _ => Err(Error::Unexpected { what: format!("frame type {}", frame.type_byte) }),
+        }
+    }
+
+    /// Appends the whole frame.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::Hello(hello) => put_frame(out, FrameType::Hello, |out| hello.put(out)),
+            Self::Dict(body) => put_frame(out, FrameType::Dict, |out| out.extend_from_slice(body)),
+            Self::Data(body) => put_frame(out, FrameType::Data, |out| out.extend_from_slice(body)),
+            Self::Ping(ping) => put_frame(out, FrameType::Ping, |out| {
+                put_varint(out, ping.executions_dropped);
+                put_varint(out, ping.samples_dropped);
+                put_varint(out, ping.entries_dropped);
+                put_varint(out, ping.bytes_buffered);
+            }),
+            Self::Bye => put_frame(out, FrameType::Bye, |_| ()),
+        }
+    }
+}
+
+fn read_ping(reader: &mut Reader<'_>) -> Result<Ping, Flaw> {
+    Ok(Ping {
+        executions_dropped: reader.varint()?,
+        samples_dropped: reader.varint()?,
+        entries_dropped: reader.varint()?,
+        bytes_buffered: reader.varint()?,
+    })
+}
+
+/// Answer to HELLO.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Welcome {
+    pub version: u8,
+    /// Number of the session's last DATA frame that is on disk; 0 for none.
+    pub acked: u64,
+    pub frame_body_bytes_max: u64,
+    pub heartbeat_ms: u64,
+}
+
+/// One record was refused; the rest of its frame was kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reject {
+    /// Number of the DATA frame.
+    pub seq: u64,
+    /// Position in the frame, from 0.
+    pub record: u64,
+    pub reason: String,
+}
+
+/// Why the server closes a connection. The discriminants are on the wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum ErrorCode {
+    Damaged = 1,
+    Version = 2,
+    FrameTooLong = 3,
+    Dictionary = 4,
+    Malformed = 5,
+    Superseded = 6,
+    ShuttingDown = 7,
+    Storage = 8,
+    TooManyConnections = 9,
+}
+
+/// What the server says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ServerFrame {
+    Welcome(Welcome),
+    /// Every frame up to this number is on disk.
+    Ack(u64),
+    Reject(Reject),
+    /// The server is full: expect no ACK for this long, ms.
+    Wait(u64),
+    /// The server's clock, ns.
+    Pong(i64),
+    /// A code of [`ErrorCode`], or one of a later version.
+    Error {
+        code: u64,
+        message: String,
+    },
+}
+
+impl ServerFrame {
+    pub fn error(code: ErrorCode, message: impl Into<String>) -> Self {
+        Self::Error { code: u64::from(code as u8), message: message.into() }
+    }
+
+    /// Appends the whole frame.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::Welcome(welcome) => put_frame(out, FrameType::Welcome, |out| {
+                out.push(welcome.version);
+                put_varint(out, welcome.acked);
+                put_varint(out, welcome.frame_body_bytes_max);
+                put_varint(out, welcome.heartbeat_ms);
+            }),
+            Self::Ack(seq) => put_frame(out, FrameType::Ack, |out| put_varint(out, *seq)),
+            Self::Reject(reject) => put_frame(out, FrameType::Reject, |out| {
+                put_varint(out, reject.seq);
+                put_varint(out, reject.record);
+                put_bytes(out, reject.reason.as_bytes());
+            }),
+            Self::Wait(ms) => put_frame(out, FrameType::Wait, |out| put_varint(out, *ms)),
+            Self::Pong(time) => {
+                put_frame(out, FrameType::Pong, |out| out.extend_from_slice(&time.to_le_bytes()));
+            }
+            Self::Error { code, message } => put_frame(out, FrameType::Error, |out| {
+                put_varint(out, *code);
+                put_bytes(out, message.as_bytes());
+            }),
+        }
+    }
+
+    /// `None` for a type that a client of this version does not know: it is skipped.
+    pub fn decode(frame: Frame<'_>) -> Result<Option<Self>, Error> {
+        let mut reader = Reader::new(frame.body);
+        match FrameType::from_byte(frame.type_byte) {
+            Some(FrameType::Welcome) => read_welcome(&mut reader),
+            Some(FrameType::Ack) => reader.varint().map(Self::Ack),
+            Some(FrameType::Reject) => read_reject(&mut reader),
+            Some(FrameType::Wait) => reader.varint().map(Self::Wait),
+            Some(FrameType::Pong) => reader.i64().map(Self::Pong),
+            Some(FrameType::Error) => read_error(&mut reader),
+            _ => return Ok(None),
+        }
+        .map(Some)
+        .map_err(|flaw| malformed("frame of the server", flaw))
+    }
+}
+
+fn read_welcome(reader: &mut Reader<'_>) -> Result<ServerFrame, Flaw> {
+    Ok(ServerFrame::Welcome(Welcome {
+        version: reader.u8()?,
+        acked: reader.varint()?,
+        frame_body_bytes_max: reader.varint()?,
+        heartbeat_ms: reader.varint()?,
+    }))
+}
+
+fn read_reject(reader: &mut Reader<'_>) -> Result<ServerFrame, Flaw> {
+    Ok(ServerFrame::Reject(Reject {
+        seq: reader.varint()?,
+        record: reader.varint()?,
+        reason: reader.string()?.to_owned(),
+    }))
+}
+
+fn read_error(reader: &mut Reader<'_>) -> Result<ServerFrame, Flaw> {
+    Ok(ServerFrame::Error { code: reader.varint()?, message: reader.string()?.to_owned() })
+}
+
+pub(super) const fn malformed(message: &'static str, flaw: Flaw) -> Error {
+    Error::Malformed { message, flaw }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::FrameDecoder;
+
+    fn client(body: &[u8], type_byte: u8) -> Result<ClientFrame<'_>, String> {
+        ClientFrame::decode(Frame { type_byte, body }).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn strangers_are_named() {
+        assert_eq!(
+            client(b"GET / HTTP/1.1", 1),
+            Err("malformed HELLO: magic that is not \"tacho\" at byte 0".into())
+        );
+        assert_eq!(client(b"", 9), Err("unexpected frame type 9".into()));
+        assert_eq!(client(&[1, 2], 4), Err("malformed PING: end of input in a varint at byte 2".into()));
+    }
+
+    #[test]
+    fn hello_takes_32_pairs_and_not_one_more() {
+        let check = |pairs: usize| {
+            let pairs = (0..pairs).map(|i| (format!("k{i}"), String::from("ö漢"))).collect();
+            let hello = Hello { version_min: 1, version_max: 3, session: 7, pairs };
+            let mut out = Vec::new();
+            ClientFrame::Hello(hello.clone()).encode(&mut out);
+            let mut decoder = FrameDecoder::new();
+            decoder.push(&out);
+            let frame = decoder.pull().unwrap().unwrap();
+            ClientFrame::decode(frame).map(|got| assert_eq!(got, ClientFrame::Hello(hello)))
+        };
+        assert_eq!(check(HELLO_PAIRS_MAX), Ok(()));
+        assert!(check(HELLO_PAIRS_MAX + 1).unwrap_err().to_string().contains("more pairs than allowed"));
+    }
+
+    #[test]
+    fn the_highest_common_version_is_taken() {
+        let version = |version_min, version_max| {
+            Hello { version_min, version_max, session: 0, pairs: vec![] }.version()
+        };
+        assert_eq!(version(1, 1), Ok(1));
+        assert_eq!(version(1, 9), Ok(1));
+        assert_eq!(version(2, 9), Err(Error::Version { min: 2, max: 9 }));
+    }
+}

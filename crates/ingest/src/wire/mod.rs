@@ -1,0 +1,41 @@
+//! The native record protocol: which records does an agent's byte stream hold? (`docs/format/wire.md`)
+//!
+//! ```text
+//!   bytes ── frame ──▶ Frame ── message ──▶ HELLO, PING, ...
+//!                        ├─ DICT ── dict ──▶ Dictionary
+//!                        └─ DATA ── data ──▶ Batch + rejects      (record, segment: one record each)
+//! ```
+//!
+//! Path of one record: `server/src/listen/native.rs` pushes bytes in; [`Session::data`] gives the batch that
+//! `server/src/listen/commit.rs` hands to the store. [`Dictionary`] and [`DataFrame`] are the two ends of a record.
+
+mod data;
+mod dict;
+mod encode;
+mod frame;
+mod message;
+mod primitive;
+mod record;
+mod segment;
+
+pub use data::{Data, Numbering, Refused, Rejects, Sequence, Session};
+pub use dict::{DictFrame, Dictionary};
+pub use encode::{AttributeForm, Continued, DataFrame, SegmentRecord, TraceForm};
+pub use frame::{Frame, FrameDecoder, FrameType, HEADER_BYTES};
+pub use message::{ClientFrame, ErrorCode, Hello, Ping, Reject, ServerFrame, Welcome};
+pub use primitive::Flaw;
+
+/// The version that this code speaks.
+pub const VERSION: u8 = 1;
+/// Bytes of one frame's body: bounds the memory of a connection. Senders aim at 64 KiB.
+pub const FRAME_BODY_BYTES_MAX: u32 = 4_194_304;
+/// Ids of one kind on one connection.
+pub const DICT_IDS_MAX: u64 = 65_536;
+/// Bytes of all strings that a connection's dictionary holds.
+pub const DICT_BYTES_MAX: usize = 16_777_216;
+/// Pairs that describe a process in HELLO.
+pub const HELLO_PAIRS_MAX: usize = 32;
+/// How often each side says something, ms; silence for three times this long ends the connection.
+pub const HEARTBEAT_MS: u64 = 5_000;
+/// Rejects of one frame that are named; the rest is counted only.
+pub const REJECTS_MAX: usize = 16;

@@ -1,0 +1,262 @@
+//! The segment record: which calls did one thread make for one trace?
+//!
+//! The step before is `data.rs`, which hands over one record's bytes; the segment goes on into the batch.
+
+use std::sync::Arc;
+
+use tacho_model::limits::{
+    ATTRIBUTE_BYTES_MAX, SEGMENT_ATTRIBUTES_MAX, SEGMENT_CARRIED_MAX, SEGMENT_EVENTS_MAX,
+};
+use tacho_model::{
+    Attribute, AttributeValue, Carried, Event, EventKind, Operation, OperationIndex, Segment, SpanId,
+    Timestamp, TraceId, mix64,
+};
+
+use super::dict::Dictionary;
+use super::primitive::{Flaw, Reader};
+use super::record::{RecordError, check_length, check_operation, text};
+
+/// Bits of a segment's first byte.
+pub(super) mod flag {
+    pub const CONTINUED: u8 = 1;
+    pub const PARENT: u8 = 2;
+    pub const TRACE_FULL: u8 = 4;
+    pub const TRACE_OF_SEGMENT: u8 = 8;
+    pub const ATTRIBUTES: u8 = 16;
+    pub const ALL: u8 = 31;
+}
+
+/// The operation id that stands for "the innermost open call ended with an exception".
+pub(super) const FAILED_EXIT: OperationIndex = 0;
+
+/// Bits of a span base below the segment's number: the calls of one segment.
+const CALL_BITS: u32 = 24;
+
+/// How an attribute's value is written. The discriminants are on the wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum Form {
+    TextId = 0,
+    Text = 1,
+    Uuid = 2,
+    Integer = 3,
+}
+
+impl Form {
+    const fn from_byte(byte: u8) -> Option<Self> {
+        match byte {
+            0 => Some(Self::TextId),
+            1 => Some(Self::Text),
+            2 => Some(Self::Uuid),
+            3 => Some(Self::Integer),
+            _ => None,
+        }
+    }
+}
+
+/// The operations that one frame uses, in order of first use: ids of the connection become positions in it.
+#[derive(Debug, Default)]
+pub(super) struct OperationTable {
+    operations: Vec<Operation>,
+    /// For operation id `i + 1`: the frame that used it last, and its position there.
+    places: Vec<(u64, OperationIndex)>,
+    frame: u64,
+}
+
+impl OperationTable {
+    /// Forgets the frame before.
+    pub(super) fn begin_frame(&mut self, dictionary: &Dictionary) {
+        self.operations.clear();
+        self.frame += 1;
+        if self.places.len() < dictionary.operation_id_max() {
+            self.places.resize(dictionary.operation_id_max(), (0, 0));
+        }
+    }
+
+    pub(super) fn take(&mut self) -> Vec<Operation> {
+        std::mem::take(&mut self.operations)
+    }
+
+    fn position(&mut self, dictionary: &Dictionary, id: u64) -> Result<OperationIndex, RecordError> {
+        let undefined = RecordError::Undefined { what: "operation", id };
+        let at = id.checked_sub(1).and_then(|at| usize::try_from(at).ok());
+        let Some(place) = at.and_then(|at| self.places.get_mut(at)) else { return Err(undefined) };
+        if place.0 == self.frame {
+            return Ok(place.1);
+        }
+        let operation = dictionary.operation(id).ok_or(undefined)?;
+        check_operation(&operation.name)?;
+        let index = OperationIndex::try_from(self.operations.len()).unwrap_or(OperationIndex::MAX);
+        self.operations.push(operation.clone());
+        *place = (self.frame, index);
+        Ok(index)
+    }
+}
+
+/// What a segment's ids are relative to.
+pub(super) struct Context<'a> {
+    pub session: u128,
+    pub base: Timestamp,
+    pub dictionary: &'a Dictionary,
+}
+
+/// Reads one segment; its operations are added to `table`.
+pub(super) fn segment(
+    context: &Context<'_>,
+    table: &mut OperationTable,
+    reader: &mut Reader<'_>,
+) -> Result<Segment, RecordError> {
+    let dictionary = context.dictionary;
+    let flags = reader.u8()?;
+    let both = flag::TRACE_FULL | flag::TRACE_OF_SEGMENT;
+    if flags & !flag::ALL != 0 || flags & both == both {
+        return Err(RecordError::Unknown { what: "combination of flags", value: u64::from(flags) });
+    }
+    let number = reader.varint()?;
+    let trace = read_trace(context.session, flags, number, reader)?;
+    let thread = text(dictionary, "thread", reader.varint()?)?;
+    let start = context.base.wrapping_add(reader.zigzag()?);
+    let parent = match flags & flag::PARENT {
+        0 => None,
+        _ => Some(SpanId(u64::from_be_bytes(reader.array()?))),
+    };
+    let (part, first_call, carried) = match flags & flag::CONTINUED {
+        0 => (0, 0, Vec::new()),
+        _ => read_continued(dictionary, table, reader)?,
+    };
+    let events = read_events(dictionary, table, reader)?;
+    let attributes = match flags & flag::ATTRIBUTES {
+        0 => Vec::new(),
+        _ => read_attributes(dictionary, reader)?,
+    };
+    reader.finish()?;
+    let base = span_base(context.session, number);
+    let segment =
+        Segment { trace, base, part, parent, thread, start, carried, first_call, events, attributes };
+    segment.check(table.operations.len())?;
+    Ok(segment)
+}
+
+/// Span base of a session's segment: call `k` has the id `mix64(base + k)`.
+fn span_base(session: u128, number: u64) -> u64 {
+    let [.., a, b, c, d, e, f, g, h] = session.to_be_bytes();
+    u64::from_be_bytes([a, b, c, d, e, f, g, h]).wrapping_add(number << CALL_BITS)
+}
+
+/// Id of the trace that a session's segment began.
+fn own_trace(session: u128, number: u64) -> TraceId {
+    let high = session >> 64 << 64;
+    TraceId(high | u128::from(mix64(span_base(session, number))))
+}
+
+fn read_trace(session: u128, flags: u8, number: u64, reader: &mut Reader<'_>) -> Result<TraceId, Flaw> {
+    if flags & flag::TRACE_FULL != 0 {
+        reader.array().map(|bytes| TraceId(u128::from_be_bytes(bytes)))
+    } else if flags & flag::TRACE_OF_SEGMENT != 0 {
+        reader.varint().map(|other| own_trace(session, other))
+    } else {
+        Ok(own_trace(session, number))
+    }
+}
+
+fn read_continued(
+    dictionary: &Dictionary,
+    table: &mut OperationTable,
+    reader: &mut Reader<'_>,
+) -> Result<(u32, u32, Vec<Carried>), RecordError> {
+    let zero = reader.flaw("continued segment with part 0");
+    let part = reader.varint_u32()?;
+    if part == 0 {
+        return Err(zero.into());
+    }
+    let first_call = reader.varint_u32()?;
+    let count = read_count("carried calls", SEGMENT_CARRIED_MAX, reader)?;
+    let mut carried = Vec::with_capacity(count);
+    for _ in 0..count {
+        carried.push(Carried {
+            operation: table.position(dictionary, reader.varint()?)?,
+            call: reader.varint_u32()?,
+            age: reader.varint()?,
+        });
+    }
+    Ok((part, first_call, carried))
+}
+
+fn read_events(
+    dictionary: &Dictionary,
+    table: &mut OperationTable,
+    reader: &mut Reader<'_>,
+) -> Result<Vec<Event>, RecordError> {
+    let count = read_count("events", SEGMENT_EVENTS_MAX, reader)?;
+    let late = reader.flaw("first event with a difference that is not 0");
+    let mut events = Vec::with_capacity(count);
+    for _ in 0..count {
+        let head = reader.varint()?;
+        let kind = match head & 1 {
+            0 => EventKind::Exit,
+            _ => match reader.varint()? {
+                0 => EventKind::ExitFailed,
+                id => EventKind::Enter(table.position(dictionary, id)?),
+            },
+        };
+        events.push(Event { delta: head >> 1, kind });
+    }
+    match events.first() {
+        Some(first) if first.delta != 0 => Err(late.into()),
+        _ => Ok(events),
+    }
+}
+
+fn read_attributes(dictionary: &Dictionary, reader: &mut Reader<'_>) -> Result<Vec<Attribute>, RecordError> {
+    let count = read_count("attributes", SEGMENT_ATTRIBUTES_MAX, reader)?;
+    let mut attributes = Vec::with_capacity(count);
+    for _ in 0..count {
+        attributes.push(Attribute {
+            call: reader.varint_u32()?,
+            key: text(dictionary, "attribute key", reader.varint()?)?,
+            value: read_value(dictionary, reader)?,
+        });
+    }
+    Ok(attributes)
+}
+
+fn read_value(dictionary: &Dictionary, reader: &mut Reader<'_>) -> Result<AttributeValue, RecordError> {
+    let form = reader.u8()?;
+    let unknown = RecordError::Unknown { what: "form of an attribute value", value: u64::from(form) };
+    let text: Arc<str> = match Form::from_byte(form).ok_or(unknown)? {
+        Form::TextId => text(dictionary, "attribute value", reader.varint()?)?,
+        Form::Text => {
+            let text = reader.string()?;
+            check_length("attribute value", text.as_bytes(), ATTRIBUTE_BYTES_MAX)?;
+            text.into()
+        }
+        Form::Uuid => uuid(reader.array()?).into(),
+        Form::Integer => return Ok(AttributeValue::Integer(reader.zigzag()?)),
+    };
+    Ok(AttributeValue::Text(text))
+}
+
+/// Lower case with hyphens: 8-4-4-4-12 (RFC 9562, section 4).
+fn uuid(bytes: [u8; 16]) -> String {
+    let mut text = String::with_capacity(36);
+    for (at, byte) in bytes.into_iter().enumerate() {
+        if matches!(at, 4 | 6 | 8 | 10) {
+            text.push('-');
+        }
+        for digit in [byte >> 4, byte & 15] {
+            text.extend(char::from_digit(u32::from(digit), 16));
+        }
+    }
+    text
+}
+
+/// A count within its limit, and no more than the bytes that are left.
+fn read_count(what: &'static str, max: usize, reader: &mut Reader<'_>) -> Result<usize, RecordError> {
+    let beyond = reader.flaw("count beyond the end of the input");
+    let claimed = reader.varint()?;
+    match usize::try_from(claimed) {
+        Ok(count) if count <= max && count <= reader.remaining() => Ok(count),
+        Ok(count) if count <= max => Err(beyond.into()),
+        _ => Err(RecordError::TooMany { what, count: claimed, max }),
+    }
+}

@@ -1,0 +1,48 @@
+//! `testdata/wire/*.vec`: each case is encoded from its keys and compared, decoded and compared, to the byte.
+
+mod support;
+
+use support::vector::{Case, read};
+use tacho_ingest::wire::{ClientFrame, Frame, FrameDecoder, ServerFrame, Session};
+
+#[test]
+fn control_frames() {
+    for case in read("control.vec") {
+        let bytes = support::control::encode(&case);
+        case.expect("hex", &[&support::vector::hex(&bytes)]);
+        let mut decoder = FrameDecoder::new();
+        decoder.push(&case.bytes("hex"));
+        let frame = decoder.pull().unwrap().unwrap();
+        support::control::check(&case, frame);
+        assert_eq!(decoder.pull(), Ok(None), "{}", case.name);
+    }
+}
+
+#[test]
+fn records_of_one_connection() {
+    let mut session = Session::new(&support::data::hello()).unwrap();
+    let mut dictionary = support::data::Defined::default();
+    for case in read("data.vec") {
+        let bytes = support::data::encode(&case);
+        case.expect("hex", &[&support::vector::hex(&bytes)]);
+        check_client_frame(&case, &mut session, &mut dictionary);
+    }
+}
+
+fn check_client_frame(case: &Case, session: &mut Session, dictionary: &mut support::data::Defined) {
+    let mut decoder = FrameDecoder::new();
+    decoder.push(&case.bytes("hex"));
+    let frame: Frame<'_> = decoder.pull().unwrap().unwrap();
+    match ClientFrame::decode(frame).unwrap() {
+        ClientFrame::Dict(body) => {
+            session.define(body).unwrap();
+            dictionary.add(case);
+        }
+        ClientFrame::Data(body) => {
+            let data = session.data(body).unwrap();
+            support::data::check(case, &data, dictionary);
+        }
+        other => panic!("{}: {other:?}", case.name),
+    }
+    assert!(ServerFrame::decode(frame).unwrap().is_none(), "{}: not from a server", case.name);
+}
