@@ -1,0 +1,389 @@
+//! Does this driver do what the trait says? One suite for all of them.
+//!
+//! A driver's test file is five lines: it turns [`CASES`] into tests and says how a driver is opened on an
+//! empty scratch directory. Cases about what capabilities do not promise pass without looking.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::ops::Bound;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use bytes::Bytes;
+use futures_util::TryStreamExt;
+
+use crate::driver::{Delete, Driver, Order, Row, Scan, Table};
+use crate::random::Random;
+use crate::{Error, Result};
+
+type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+/// How to open the driver under test on a directory. Called twice on the same one by the reopen case.
+pub type Opener = Arc<dyn Fn(PathBuf) -> Boxed<Result<Arc<dyn Driver>>> + Send + Sync>;
+
+/// One promise of the trait.
+pub struct Case {
+    pub name: &'static str,
+    check: fn(Bench) -> Boxed<Result<(), String>>,
+}
+
+macro_rules! cases {
+    ($($name:ident),* $(,)?) => {
+        /// All promises, in the order of the trait.
+        pub const CASES: &[Case] =
+            &[$(Case { name: stringify!($name), check: |bench| Box::pin($name(bench)) }),*];
+    };
+}
+
+cases![
+    rows_come_in_order_of_clustering,
+    all_kinds_of_bounds,
+    limits_are_kept,
+    reverse_order,
+    empty_values_and_empty_keys,
+    binary_keys,
+    a_put_replaces,
+    rows_are_deleted,
+    ranges_are_deleted,
+    big_values,
+    tables_and_partitions_are_apart,
+    many_partitions,
+    a_batch_is_all_there,
+    scan_while_writing,
+    parallel_writers,
+    what_was_put_survives_reopening,
+    random_operations_match_a_map,
+];
+
+impl Case {
+    /// Runs the case on a fresh driver in a scratch directory, which is removed afterwards.
+    pub fn run(&self, opener: &Opener) -> Result<(), String> {
+        let scratch = Scratch::new().map_err(|e| format!("cannot make a scratch directory: {e}"))?;
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .enable_all()
+            .build()
+            .map_err(|e| format!("cannot start a runtime: {e}"))?;
+        let bench = Bench { opener: opener.clone(), directory: scratch.0.clone() };
+        runtime.block_on((self.check)(bench))
+    }
+}
+
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new() -> std::io::Result<Self> {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("tacho-conformance-{}-{number}", std::process::id()));
+        std::fs::create_dir_all(&path)?;
+        Ok(Self(path))
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+struct Bench {
+    opener: Opener,
+    directory: PathBuf,
+}
+
+impl Bench {
+    async fn open(&self) -> Result<Arc<dyn Driver>, String> {
+        (self.opener)(Path::new(&self.directory).join("driver")).await.map_err(say)
+    }
+}
+
+fn say(error: Error) -> String {
+    format!("driver failed: {error}")
+}
+
+fn equal<T: PartialEq + std::fmt::Debug>(what: &str, got: &T, expect: &T) -> Result<(), String> {
+    if got == expect { Ok(()) } else { Err(format!("{what}: expected {expect:?}, got {got:?}")) }
+}
+
+fn row(partition: &[u8], clustering: &[u8], value: &[u8]) -> Row {
+    Row {
+        table: Table::Chunks,
+        partition: partition.to_vec(),
+        clustering: clustering.to_vec(),
+        value: Bytes::copy_from_slice(value),
+    }
+}
+
+/// Clusterings that a scan gives, in its order.
+async fn keys(driver: &dyn Driver, scan: Scan) -> Result<Vec<Vec<u8>>, String> {
+    Ok(rows(driver, scan).await?.into_iter().map(|r| r.clustering).collect())
+}
+
+async fn rows(driver: &dyn Driver, scan: Scan) -> Result<Vec<Row>, String> {
+    let stream = driver.scan(scan).await.map_err(say)?;
+    stream.try_collect().await.map_err(say)
+}
+
+fn all() -> Scan {
+    Scan::all(Table::Chunks, *b"p")
+}
+
+async fn with_letters(bench: &Bench, letters: &[u8]) -> Result<Arc<dyn Driver>, String> {
+    let driver = bench.open().await?;
+    driver.put(letters.iter().map(|l| row(b"p", &[*l], &[*l, *l])).collect()).await.map_err(say)?;
+    Ok(driver)
+}
+
+fn letters(text: &str) -> Vec<Vec<u8>> {
+    text.bytes().map(|l| vec![l]).collect()
+}
+
+async fn rows_come_in_order_of_clustering(bench: Bench) -> Result<(), String> {
+    let driver = with_letters(&bench, b"dbeac").await?;
+    equal("keys", &keys(&*driver, all()).await?, &letters("abcde"))?;
+    let first = rows(&*driver, all()).await?.into_iter().next();
+    equal("first row", &first, &Some(row(b"p", b"a", b"aa")))
+}
+
+async fn all_kinds_of_bounds(bench: Bench) -> Result<(), String> {
+    use Bound::{Excluded, Included, Unbounded};
+    let driver = with_letters(&bench, b"bdfh").await?;
+    let at = |l: &str| l.as_bytes().to_vec();
+    let cases = [
+        (Unbounded, Unbounded, "bdfh"),
+        (Included(at("d")), Unbounded, "dfh"),
+        (Excluded(at("d")), Unbounded, "fh"),
+        (Unbounded, Included(at("f")), "bdf"),
+        (Unbounded, Excluded(at("f")), "bd"),
+        (Included(at("d")), Included(at("f")), "df"),
+        (Excluded(at("b")), Excluded(at("h")), "df"),
+        (Included(at("c")), Included(at("g")), "df"),
+        (Included(at("d")), Included(at("d")), "d"),
+        (Excluded(at("d")), Excluded(at("d")), ""),
+        (Included(at("d")), Excluded(at("d")), ""),
+        (Included(at("h")), Included(at("b")), ""),
+        (Included(at("d\0")), Included(at("f")), "f"),
+        (Included(at("x")), Unbounded, ""),
+        (Unbounded, Excluded(at("a")), ""),
+    ];
+    for (from, to, expect) in cases {
+        let what = format!("{from:?} to {to:?}");
+        let scan = Scan { from, to, ..all() };
+        equal(&what, &keys(&*driver, scan).await?, &letters(expect))?;
+    }
+    Ok(())
+}
+
+async fn limits_are_kept(bench: Bench) -> Result<(), String> {
+    let driver = with_letters(&bench, b"abcd").await?;
+    for (limit, expect) in [(0, ""), (1, "a"), (3, "abc"), (4, "abcd"), (9, "abcd")] {
+        let scan = Scan { limit: Some(limit), ..all() };
+        equal(&format!("limit {limit}"), &keys(&*driver, scan).await?, &letters(expect))?;
+    }
+    Ok(())
+}
+
+async fn reverse_order(bench: Bench) -> Result<(), String> {
+    let driver = with_letters(&bench, b"abcd").await?;
+    if !driver.capabilities().reverse {
+        return Ok(());
+    }
+    let back = Scan { order: Order::Descending, ..all() };
+    equal("all", &keys(&*driver, back.clone()).await?, &letters("dcba"))?;
+    let some = Scan { limit: Some(2), to: Bound::Excluded(b"d".to_vec()), ..back };
+    equal("limited", &keys(&*driver, some).await?, &letters("cb"))
+}
+
+async fn empty_values_and_empty_keys(bench: Bench) -> Result<(), String> {
+    let driver = bench.open().await?;
+    let put = vec![row(b"p", b"", b"x"), row(b"p", b"a", b""), row(b"", b"", b"")];
+    driver.put(put.clone()).await.map_err(say)?;
+    driver.put(Vec::new()).await.map_err(say)?;
+    equal("partition p", &rows(&*driver, all()).await?, &put[..2].to_vec())?;
+    let nameless = Scan::all(Table::Chunks, *b"");
+    equal("partition of no bytes", &rows(&*driver, nameless).await?, &put[2..].to_vec())
+}
+
+async fn binary_keys(bench: Bench) -> Result<(), String> {
+    let driver = bench.open().await?;
+    let parts: [&[u8]; 6] = [b"", b"\0", b"\0\0", b"\0\xff", b"\xff", b"\xff\xff"];
+    let mut put = Vec::new();
+    for partition in parts {
+        put.extend(parts.iter().rev().map(|clustering| row(partition, clustering, clustering)));
+    }
+    driver.put(put).await.map_err(say)?;
+    for partition in parts {
+        let found = keys(&*driver, Scan::all(Table::Chunks, partition)).await?;
+        equal(&format!("partition {partition:?}"), &found, &parts.map(<[u8]>::to_vec).to_vec())?;
+    }
+    Ok(())
+}
+
+async fn a_put_replaces(bench: Bench) -> Result<(), String> {
+    let driver = with_letters(&bench, b"ab").await?;
+    driver.put(vec![row(b"p", b"a", b"new")]).await.map_err(say)?;
+    let twice = vec![row(b"p", b"b", b"first"), row(b"p", b"b", b"last")];
+    driver.put(twice).await.map_err(say)?;
+    let expect = vec![row(b"p", b"a", b"new"), row(b"p", b"b", b"last")];
+    equal("rows", &rows(&*driver, all()).await?, &expect)
+}
+
+async fn rows_are_deleted(bench: Bench) -> Result<(), String> {
+    let driver = with_letters(&bench, b"abc").await?;
+    let delete = |key: &[u8]| Delete::row(Table::Chunks, *b"p", key);
+    driver.delete(vec![delete(b"b"), delete(b"not there")]).await.map_err(say)?;
+    equal("one is gone", &keys(&*driver, all()).await?, &letters("ac"))?;
+    driver.put(vec![row(b"p", b"b", b"again")]).await.map_err(say)?;
+    equal("it is back", &keys(&*driver, all()).await?, &letters("abc"))
+}
+
+async fn ranges_are_deleted(bench: Bench) -> Result<(), String> {
+    let driver = with_letters(&bench, b"abcdef").await?;
+    driver.put(vec![row(b"q", b"c", b"")]).await.map_err(say)?;
+    let (from, to) = (Bound::Included(b"b".to_vec()), Bound::Excluded(b"d".to_vec()));
+    let range = Delete { from, to, ..Delete::partition(Table::Chunks, *b"p") };
+    let nothing = Delete { to: Bound::Excluded(b"a".to_vec()), ..range.clone() };
+    driver.delete(vec![range, nothing]).await.map_err(say)?;
+    equal("range", &keys(&*driver, all()).await?, &letters("adef"))?;
+    driver.delete(vec![Delete::partition(Table::Chunks, *b"p")]).await.map_err(say)?;
+    equal("partition", &keys(&*driver, all()).await?, &Vec::new())?;
+    equal("the other one stays", &keys(&*driver, Scan::all(Table::Chunks, *b"q")).await?, &letters("c"))
+}
+
+async fn big_values(bench: Bench) -> Result<(), String> {
+    let driver = bench.open().await?;
+    let bytes = driver.capabilities().value_bytes_max.min(3 << 20);
+    let mut random = Random::new(1);
+    let value: Vec<u8> = (0..bytes).map(|_| random.next().to_le_bytes()[0]).collect();
+    let big = row(b"p", b"k", &value);
+    driver.put(vec![big.clone(), row(b"p", b"l", b"small")]).await.map_err(say)?;
+    let found = rows(&*driver, Scan { limit: Some(1), ..all() }).await?;
+    if found == [big] { Ok(()) } else { Err(format!("a value of {bytes} bytes came back changed")) }
+}
+
+async fn tables_and_partitions_are_apart(bench: Bench) -> Result<(), String> {
+    let driver = bench.open().await?;
+    // Without lengths or separators all of these would be the same bytes.
+    let names: [(&[u8], &[u8]); 4] = [(b"ab", b"c"), (b"a", b"bc"), (b"abc", b""), (b"", b"abc")];
+    let mut put = Vec::new();
+    for table in Table::ALL {
+        put.extend(names.iter().map(|(p, c)| Row { table, ..row(p, c, table.name().as_bytes()) }));
+    }
+    driver.put(put).await.map_err(say)?;
+    for table in Table::ALL {
+        for (partition, clustering) in names {
+            let found = rows(&*driver, Scan::all(table, partition)).await?;
+            let expect = Row { table, ..row(partition, clustering, table.name().as_bytes()) };
+            equal("rows", &found, &vec![expect])?;
+        }
+    }
+    Ok(())
+}
+
+async fn many_partitions(bench: Bench) -> Result<(), String> {
+    let driver = bench.open().await?;
+    let number = |n: u32| n.to_be_bytes();
+    for group in 0..10u32 {
+        let put = (0..500).map(|i| row(&number(group * 500 + i), &number(i), &number(group)));
+        driver.put(put.collect()).await.map_err(say)?;
+    }
+    for n in [0, 499, 500, 2_777, 4_999] {
+        let found = rows(&*driver, Scan::all(Table::Chunks, number(n))).await?;
+        equal("rows", &found, &vec![row(&number(n), &number(n % 500), &number(n / 500))])?;
+    }
+    equal("no such partition", &keys(&*driver, Scan::all(Table::Chunks, number(5_000))).await?, &Vec::new())
+}
+
+async fn a_batch_is_all_there(bench: Bench) -> Result<(), String> {
+    let driver = bench.open().await?;
+    let batch: Vec<Row> = (0..2_000u32).map(|i| row(b"p", &i.to_be_bytes(), &[7; 100])).collect();
+    driver.put(batch.clone()).await.map_err(say)?;
+    equal("rows", &rows(&*driver, all()).await?.len(), &batch.len())
+}
+
+async fn scan_while_writing(bench: Bench) -> Result<(), String> {
+    let driver = bench.open().await?;
+    let even = (0..2_000u32).step_by(2).map(|i| row(b"p", &i.to_be_bytes(), &[1; 64]));
+    driver.put(even.collect()).await.map_err(say)?;
+    let mut stream = driver.scan(all()).await.map_err(say)?;
+    let mut found = Vec::new();
+    let mut odd = (0..2_000u32).skip(1).step_by(2);
+    while let Some(row_found) = stream.try_next().await.map_err(say)? {
+        found.push(row_found.clustering);
+        if found.len() % 50 == 0
+            && let Some(i) = odd.next_back()
+        {
+            driver.put(vec![row(b"p", &i.to_be_bytes(), b"")]).await.map_err(say)?;
+        }
+    }
+    let ordered = found.windows(2).all(|pair| pair[0] < pair[1]);
+    let even = found.iter().filter(|key| key[3] % 2 == 0).count();
+    equal("ordered, each once", &ordered, &true)?;
+    equal("rows that were there before", &even, &1_000)
+}
+
+async fn parallel_writers(bench: Bench) -> Result<(), String> {
+    let driver = bench.open().await?;
+    let write = |writer: u8| {
+        let driver = driver.clone();
+        tokio::spawn(async move {
+            for i in 0..20 {
+                driver.put(vec![row(b"p", &[writer, i], &[i]), row(&[writer], &[i], b"")]).await?;
+            }
+            Ok::<(), Error>(())
+        })
+    };
+    let writers: Vec<_> = (0..8).map(write).collect();
+    for writer in writers {
+        writer.await.map_err(|e| e.to_string())?.map_err(say)?;
+    }
+    equal("rows", &keys(&*driver, all()).await?.len(), &160)
+}
+
+async fn what_was_put_survives_reopening(bench: Bench) -> Result<(), String> {
+    let driver = with_letters(&bench, b"abcd").await?;
+    if !driver.capabilities().durable {
+        return Ok(());
+    }
+    driver.put(vec![row(b"p", b"b", b"new")]).await.map_err(say)?;
+    driver.delete(vec![Delete::row(Table::Chunks, *b"p", *b"c")]).await.map_err(say)?;
+    let before = rows(&*driver, all()).await?;
+    drop(driver);
+    let driver = bench.open().await?;
+    equal("rows", &rows(&*driver, all()).await?, &before)?;
+    equal("keys", &keys(&*driver, all()).await?, &letters("abd"))
+}
+
+async fn random_operations_match_a_map(bench: Bench) -> Result<(), String> {
+    let mut driver = bench.open().await?;
+    let mut random = Random::new(42);
+    let mut model: BTreeMap<(u8, Vec<u8>), Bytes> = BTreeMap::new();
+    for step in 0..300 {
+        let (partition, key) = (random.below(3) as u8, vec![random.below(20) as u8]);
+        match random.below(10) {
+            0..6 => {
+                let value = Bytes::from(vec![step as u8; random.below(2_000) as usize]);
+                model.insert((partition, key.clone()), value.clone());
+                driver.put(vec![row(&[partition], &key, &value)]).await.map_err(say)?;
+            }
+            6 | 7 => {
+                model.remove(&(partition, key.clone()));
+                driver.delete(vec![Delete::row(Table::Chunks, [partition], key)]).await.map_err(say)?;
+            }
+            8 if driver.capabilities().durable && step % 3 == 0 => {
+                drop(driver);
+                driver = bench.open().await?;
+            }
+            _ => {
+                let scan =
+                    Scan { from: Bound::Included(key.clone()), ..Scan::all(Table::Chunks, [partition]) };
+                let range = (partition, key)..(partition + 1, Vec::new());
+                let expect: Vec<Row> = model.range(range).map(|((p, k), v)| row(&[*p], k, v)).collect();
+                equal(&format!("step {step}"), &rows(&*driver, scan).await?, &expect)?;
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,193 @@
+//! The narrow waist: what must a back end be able to do?
+//!
+//! A driver keeps rows `(table, partition, clustering) -> value`, all bytes, ordered by clustering within a
+//! partition. It never sees a label or a sample. What a back end lacks is done above this trait.
+//!
+//! Path of one record: `flush.rs` puts encoded chunks here; `read.rs` scans them.
+
+use std::ops::Bound;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures_util::stream::BoxStream;
+
+use crate::Result;
+
+/// The named tables. The discriminants are on disk (`docs/format/keys.md`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Table {
+    /// Encoded chunks, one partition a series and kind.
+    Chunks = 1,
+    /// Labels of every series.
+    Series = 2,
+    /// What the store remembers about itself.
+    Meta = 3,
+}
+
+impl Table {
+    pub const ALL: [Self; 3] = [Self::Chunks, Self::Series, Self::Meta];
+
+    pub const fn from_byte(byte: u8) -> Option<Self> {
+        match byte {
+            1 => Some(Self::Chunks),
+            2 => Some(Self::Series),
+            3 => Some(Self::Meta),
+            _ => None,
+        }
+    }
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Chunks => "chunks",
+            Self::Series => "series",
+            Self::Meta => "meta",
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Row {
+    pub table: Table,
+    pub partition: Vec<u8>,
+    pub clustering: Vec<u8>,
+    pub value: Bytes,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Order {
+    #[default]
+    Ascending,
+    /// Only where [`Capabilities::reverse`] says so.
+    Descending,
+}
+
+/// A range of one partition, in order of clustering.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Scan {
+    pub table: Table,
+    pub partition: Vec<u8>,
+    pub from: Bound<Vec<u8>>,
+    pub to: Bound<Vec<u8>>,
+    pub order: Order,
+    /// At most this many rows.
+    pub limit: Option<usize>,
+}
+
+impl Scan {
+    /// All rows of a partition.
+    pub fn all(table: Table, partition: impl Into<Vec<u8>>) -> Self {
+        let (from, to) = (Bound::Unbounded, Bound::Unbounded);
+        Self { table, partition: partition.into(), from, to, order: Order::Ascending, limit: None }
+    }
+
+    /// Can no key lie between the bounds? (`BTreeMap::range` panics on some of these.)
+    pub fn is_empty(&self) -> bool {
+        range_is_empty(&self.from, &self.to)
+    }
+}
+
+fn range_is_empty(from: &Bound<Vec<u8>>, to: &Bound<Vec<u8>>) -> bool {
+    match (from, to) {
+        (Bound::Included(from), Bound::Included(to)) => from > to,
+        (Bound::Included(from) | Bound::Excluded(from), Bound::Included(to) | Bound::Excluded(to)) => {
+            from >= to
+        }
+        (Bound::Unbounded, _) | (_, Bound::Unbounded) => false,
+    }
+}
+
+/// What to remove: one row (both bounds include it) or a range of one partition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Delete {
+    pub table: Table,
+    pub partition: Vec<u8>,
+    pub from: Bound<Vec<u8>>,
+    pub to: Bound<Vec<u8>>,
+}
+
+impl Delete {
+    pub fn row(table: Table, partition: impl Into<Vec<u8>>, clustering: impl Into<Vec<u8>>) -> Self {
+        let clustering = clustering.into();
+        let (from, to) = (Bound::Included(clustering.clone()), Bound::Included(clustering));
+        Self { table, partition: partition.into(), from, to }
+    }
+
+    pub fn partition(table: Table, partition: impl Into<Vec<u8>>) -> Self {
+        Self { table, partition: partition.into(), from: Bound::Unbounded, to: Bound::Unbounded }
+    }
+
+    /// Can no key lie between the bounds?
+    pub fn is_empty(&self) -> bool {
+        range_is_empty(&self.from, &self.to)
+    }
+}
+
+/// Who this driver is, for logs and the status page.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Info {
+    pub name: &'static str,
+    /// Of the format or of the server behind it.
+    pub version: String,
+    /// Directory or address, without secrets.
+    pub location: String,
+}
+
+/// What a back end offers, as data.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Capabilities {
+    /// A row is on disk when `put` returns, and there after a restart.
+    pub durable: bool,
+    /// After a failure or a crash either all rows of a `put` are there or none.
+    pub atomic_put: bool,
+    /// Scans in descending order.
+    pub reverse: bool,
+    /// Longest value, bytes.
+    pub value_bytes_max: usize,
+    /// Rows per `put` that suit this back end; more are allowed.
+    pub put_rows_hint: usize,
+}
+
+pub type RowStream = BoxStream<'static, Result<Row>>;
+
+/// A back end. Every one passes [`crate::conformance`].
+#[async_trait]
+pub trait Driver: Send + Sync + 'static {
+    fn info(&self) -> Info;
+
+    fn capabilities(&self) -> &Capabilities;
+
+    /// Writes rows; one with the key of an older row replaces it. Durable on return where capabilities say so.
+    /// A failed `put` may be repeated: it leaves old rows, new rows, or (not atomic) a mixture.
+    async fn put(&self, rows: Vec<Row>) -> Result<()>;
+
+    /// Streams a range with bounded memory. Rows put meanwhile may or may not be seen; others are seen once.
+    async fn scan(&self, scan: Scan) -> Result<RowStream>;
+
+    /// Removes rows; what is not there is no error. Durable like `put`.
+    async fn delete(&self, deletes: Vec<Delete>) -> Result<()>;
+}
+
+#[async_trait]
+impl<D: Driver + ?Sized> Driver for Arc<D> {
+    fn info(&self) -> Info {
+        (**self).info()
+    }
+
+    fn capabilities(&self) -> &Capabilities {
+        (**self).capabilities()
+    }
+
+    async fn put(&self, rows: Vec<Row>) -> Result<()> {
+        (**self).put(rows).await
+    }
+
+    async fn scan(&self, scan: Scan) -> Result<RowStream> {
+        (**self).scan(scan).await
+    }
+
+    async fn delete(&self, deletes: Vec<Delete>) -> Result<()> {
+        (**self).delete(deletes).await
+    }
+}

@@ -1,0 +1,139 @@
+//! What went wrong below the waist or in the store, where, and may a retry help?
+
+use std::fmt;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// What sort of failure; decides what a caller does next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ErrorKind {
+    /// What was handed in breaks a rule; the same bytes will be refused again.
+    Invalid,
+    /// A configured limit on something that lasts (the number of series) is reached.
+    Limit,
+    /// The memory bound is reached: the sender should wait this long and send again.
+    Full { retry_after: Duration },
+    /// The disk or the back end has no space left. Service resumes by itself when it has.
+    StorageFull,
+    /// The back end or the disk did not do it this time.
+    Unavailable,
+    /// Bytes are not what was written.
+    Corrupt,
+    /// The data was written by a newer version.
+    Version,
+    /// Another process holds the directory.
+    Locked,
+    /// The store is closed.
+    Closed,
+    /// The operating system refused (permissions, missing path).
+    Io,
+}
+
+impl ErrorKind {
+    /// May the same request succeed later without anybody changing it?
+    pub const fn retryable(self) -> bool {
+        matches!(self, Self::Full { .. } | Self::StorageFull | Self::Unavailable)
+    }
+}
+
+/// Kind, message, context (key and value pairs) and source. Cheap to clone: one failed sync fails many appends.
+#[derive(Clone)]
+pub struct Error {
+    kind: ErrorKind,
+    message: Box<str>,
+    context: Vec<(&'static str, Box<str>)>,
+    source: Option<Arc<dyn std::error::Error + Send + Sync>>,
+}
+
+impl Error {
+    pub fn new(kind: ErrorKind, message: impl Into<Box<str>>) -> Self {
+        Self { kind, message: message.into(), context: Vec::new(), source: None }
+    }
+
+    pub fn invalid(message: impl Into<Box<str>>) -> Self {
+        Self::new(ErrorKind::Invalid, message)
+    }
+
+    pub fn corrupt(message: impl Into<Box<str>>) -> Self {
+        Self::new(ErrorKind::Corrupt, message)
+    }
+
+    /// A failed system call: `doing` is the verb, as in `cannot {doing}`.
+    pub fn io(doing: &str, path: &Path, error: io::Error) -> Self {
+        let kind = match error.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
+                ErrorKind::StorageFull
+            }
+            io::ErrorKind::TimedOut | io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock => {
+                ErrorKind::Unavailable
+            }
+            _ => ErrorKind::Io,
+        };
+        Self::new(kind, format!("cannot {doing}")).with("path", path.display()).caused_by(error)
+    }
+
+    /// Adds a fact about the place: `(series 00ff.., start 12)`.
+    #[must_use]
+    pub fn with(mut self, key: &'static str, value: impl fmt::Display) -> Self {
+        self.context.push((key, value.to_string().into()));
+        self
+    }
+
+    #[must_use]
+    pub fn caused_by(mut self, source: impl std::error::Error + Send + Sync + 'static) -> Self {
+        self.source = Some(Arc::new(source));
+        self
+    }
+
+    pub const fn kind(&self) -> ErrorKind {
+        self.kind
+    }
+
+    pub const fn retryable(&self) -> bool {
+        self.kind.retryable()
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)?;
+        for (at, (key, value)) in self.context.iter().enumerate() {
+            write!(f, "{}{key} {value}", if at == 0 { " (" } else { ", " })?;
+        }
+        if !self.context.is_empty() {
+            f.write_str(")")?;
+        }
+        match &self.source {
+            Some(source) => write!(f, ": {source}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}: {self}", self.kind)
+    }
+}
+
+/// The source is part of the message already, so a chain printer does not say it twice.
+impl std::error::Error for Error {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn says_what_where_and_why() {
+        let cause = io::Error::from(io::ErrorKind::StorageFull);
+        let error = Error::io("write journal", Path::new("/d/1"), cause).with("offset", 7);
+        assert_eq!(error.to_string(), "cannot write journal (path /d/1, offset 7): no storage space");
+        assert_eq!(error.kind(), ErrorKind::StorageFull);
+        assert!(error.retryable());
+        assert!(!Error::corrupt("x").retryable());
+    }
+}

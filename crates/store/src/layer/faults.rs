@@ -1,0 +1,200 @@
+//! A layer that fails on purpose: everything a network, a disk or a crash may do to a driver, by seed.
+//!
+//! The order of calls and the seed decide which of them fail and how, so a failing run can be run again.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures_util::{StreamExt, stream};
+
+use crate::driver::{Capabilities, Delete, Driver, Info, Row, RowStream, Scan};
+use crate::random::Random;
+use crate::{Error, ErrorKind, Result};
+
+/// How often each fault happens: once in so many calls on average, 0 for never.
+#[derive(Clone, Debug, Default)]
+pub struct Faults {
+    pub seed: u64,
+    /// Fails and does nothing.
+    pub error_before: u64,
+    /// Does it, then says that it failed.
+    pub error_after: u64,
+    /// Does a part of it (a `put`'s first rows, a scan's first row), then fails.
+    pub torn: u64,
+    /// Does it twice.
+    pub duplicate: u64,
+    /// Waits `delay_max` at most before doing it.
+    pub delay: u64,
+    pub delay_max: Duration,
+}
+
+/// What happens to one call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fault {
+    None,
+    ErrorBefore,
+    ErrorAfter,
+    /// Keeps this many of the rows, modulo their number.
+    Torn(u64),
+    Duplicate,
+}
+
+pub struct Faulty<D> {
+    inner: D,
+    faults: Faults,
+    random: Mutex<Random>,
+    capabilities: Capabilities,
+    frozen: tokio::sync::watch::Sender<bool>,
+    /// The kind of error every call ends with while it is set.
+    broken: Mutex<Option<ErrorKind>>,
+    quiet: AtomicBool,
+}
+
+impl<D: Driver> Faulty<D> {
+    pub fn new(inner: D, faults: Faults) -> Self {
+        let mut capabilities = inner.capabilities().clone();
+        capabilities.atomic_put &= faults.torn == 0;
+        let random = Mutex::new(Random::new(faults.seed));
+        let frozen = tokio::sync::watch::Sender::new(false);
+        Self {
+            inner,
+            faults,
+            random,
+            capabilities,
+            frozen,
+            broken: Mutex::default(),
+            quiet: AtomicBool::new(false),
+        }
+    }
+
+    /// Calls hang until [`Faulty::thaw`].
+    pub fn freeze(&self) {
+        self.frozen.send_replace(true);
+    }
+
+    pub fn thaw(&self) {
+        self.frozen.send_replace(false);
+    }
+
+    /// Every call fails with this kind and does nothing, as a full disk or a dead server does; `None` mends it.
+    pub fn set_broken(&self, kind: Option<ErrorKind>) {
+        *self.broken.lock().unwrap_or_else(PoisonError::into_inner) = kind;
+    }
+
+    /// No random faults from here on.
+    pub fn quieten(&self) {
+        self.quiet.store(true, Ordering::Relaxed);
+    }
+
+    /// Waits, refuses, or says what else is to happen to this call.
+    async fn next_fault(&self) -> Result<Fault> {
+        let mut frozen = self.frozen.subscribe();
+        // The sender lives in `self`: waiting cannot fail.
+        let _ = frozen.wait_for(|frozen| !frozen).await;
+        if let Some(kind) = *self.broken.lock().unwrap_or_else(PoisonError::into_inner) {
+            return Err(Error::new(kind, "injected: driver is broken"));
+        }
+        if self.quiet.load(Ordering::Relaxed) {
+            return Ok(Fault::None);
+        }
+        let (wait, fault) = self.draw();
+        if !wait.is_zero() {
+            tokio::time::sleep(wait).await;
+        }
+        if fault == Fault::ErrorBefore { Err(injected("before")) } else { Ok(fault) }
+    }
+
+    fn draw(&self) -> (Duration, Fault) {
+        let mut random = self.random.lock().unwrap_or_else(PoisonError::into_inner);
+        let wait = if random.one_in(self.faults.delay) {
+            let ns = u64::try_from(self.faults.delay_max.as_nanos()).unwrap_or(u64::MAX);
+            Duration::from_nanos(random.below(ns))
+        } else {
+            Duration::ZERO
+        };
+        let fault = if random.one_in(self.faults.error_before) {
+            Fault::ErrorBefore
+        } else if random.one_in(self.faults.error_after) {
+            Fault::ErrorAfter
+        } else if random.one_in(self.faults.torn) {
+            Fault::Torn(random.next())
+        } else if random.one_in(self.faults.duplicate) {
+            Fault::Duplicate
+        } else {
+            Fault::None
+        };
+        (wait, fault)
+    }
+}
+
+fn injected(moment: &str) -> Error {
+    Error::new(ErrorKind::Unavailable, format!("injected: failed {moment} the effect"))
+}
+
+/// `keep` modulo the number of items, so that at least one of them is lost.
+fn part(keep: u64, items: usize) -> usize {
+    usize::try_from(keep % (items.max(1) as u64)).unwrap_or(0)
+}
+
+#[async_trait]
+impl<D: Driver> Driver for Faulty<D> {
+    fn info(&self) -> Info {
+        self.inner.info()
+    }
+
+    fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
+    async fn put(&self, mut rows: Vec<Row>) -> Result<()> {
+        match self.next_fault().await? {
+            Fault::ErrorAfter => {
+                self.inner.put(rows).await?;
+                Err(injected("after"))
+            }
+            Fault::Torn(keep) => {
+                rows.truncate(part(keep, rows.len()));
+                self.inner.put(rows).await?;
+                Err(injected("in the middle of"))
+            }
+            Fault::Duplicate => {
+                self.inner.put(rows.clone()).await?;
+                self.inner.put(rows).await
+            }
+            Fault::None | Fault::ErrorBefore => self.inner.put(rows).await,
+        }
+    }
+
+    async fn scan(&self, scan: Scan) -> Result<RowStream> {
+        let rows = match self.next_fault().await? {
+            Fault::ErrorAfter => return Err(injected("after")),
+            Fault::Torn(_) => {
+                let first = self.inner.scan(scan).await?.take(1);
+                first.chain(stream::iter([Err(injected("in the middle of"))])).boxed()
+            }
+            _ => self.inner.scan(scan).await?,
+        };
+        Ok(rows)
+    }
+
+    async fn delete(&self, mut deletes: Vec<Delete>) -> Result<()> {
+        match self.next_fault().await? {
+            Fault::ErrorAfter => {
+                self.inner.delete(deletes).await?;
+                Err(injected("after"))
+            }
+            Fault::Torn(keep) => {
+                deletes.truncate(part(keep, deletes.len()));
+                self.inner.delete(deletes).await?;
+                Err(injected("in the middle of"))
+            }
+            Fault::Duplicate => {
+                self.inner.delete(deletes.clone()).await?;
+                self.inner.delete(deletes).await
+            }
+            Fault::None | Fault::ErrorBefore => self.inner.delete(deletes).await,
+        }
+    }
+}

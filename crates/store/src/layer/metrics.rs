@@ -1,0 +1,141 @@
+//! A layer that counts: how many calls, how many failed, how many rows and bytes, how long did they take?
+//!
+//! Counts are plain data ([`Measured`]); who shows them, and under which names, is decided above.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use futures_util::StreamExt;
+
+use crate::Result;
+use crate::driver::{Capabilities, Delete, Driver, Info, Row, RowStream, Scan};
+
+/// Bounds of latency buckets double from 2^10 ns (about 1 us); the last one takes everything over 2^35 ns (34 s).
+pub const BUCKETS: usize = 27;
+const BUCKET_FIRST_LOG2: u32 = 10;
+
+/// One kind of call, as it was at one moment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Call {
+    pub calls: u64,
+    pub errors: u64,
+    pub rows: u64,
+    /// Bytes of values.
+    pub bytes: u64,
+    pub latency_ns_sum: u64,
+    /// Calls by latency; bucket `i` holds those of at most `bucket_bound_ns(i)`.
+    pub latency: [u64; BUCKETS],
+}
+
+/// Upper bound of a latency bucket, ns; none for the last.
+pub const fn bucket_bound_ns(bucket: usize) -> Option<u64> {
+    if bucket + 1 < BUCKETS { Some(1 << (BUCKET_FIRST_LOG2 as usize + bucket)) } else { None }
+}
+
+/// What went through the layer so far. A scan's latency is that of its opening.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Measured {
+    pub put: Call,
+    pub scan: Call,
+    pub delete: Call,
+}
+
+#[derive(Default)]
+struct Counter {
+    calls: AtomicU64,
+    errors: AtomicU64,
+    rows: AtomicU64,
+    bytes: AtomicU64,
+    latency_ns_sum: AtomicU64,
+    latency: [AtomicU64; BUCKETS],
+}
+
+impl Counter {
+    fn observe<T>(&self, took: Duration, result: &Result<T>) {
+        let ns = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
+        let log2 = ns.max(1).next_power_of_two().trailing_zeros();
+        let bucket = (log2.saturating_sub(BUCKET_FIRST_LOG2) as usize).min(BUCKETS - 1);
+        self.latency[bucket].fetch_add(1, Ordering::Relaxed);
+        self.latency_ns_sum.fetch_add(ns, Ordering::Relaxed);
+        self.calls.fetch_add(1, Ordering::Relaxed);
+        self.errors.fetch_add(u64::from(result.is_err()), Ordering::Relaxed);
+    }
+
+    fn row(&self, row: &Row) {
+        self.rows.fetch_add(1, Ordering::Relaxed);
+        self.bytes.fetch_add(row.value.len() as u64, Ordering::Relaxed);
+    }
+
+    fn snapshot(&self) -> Call {
+        let get = |n: &AtomicU64| n.load(Ordering::Relaxed);
+        Call {
+            calls: get(&self.calls),
+            errors: get(&self.errors),
+            rows: get(&self.rows),
+            bytes: get(&self.bytes),
+            latency_ns_sum: get(&self.latency_ns_sum),
+            latency: std::array::from_fn(|i| get(&self.latency[i])),
+        }
+    }
+}
+
+pub struct Metrics<D> {
+    inner: D,
+    put: Counter,
+    scan: Arc<Counter>,
+    delete: Counter,
+}
+
+impl<D: Driver> Metrics<D> {
+    pub fn new(inner: D) -> Self {
+        Self { inner, put: Counter::default(), scan: Arc::default(), delete: Counter::default() }
+    }
+
+    pub fn measured(&self) -> Measured {
+        Measured { put: self.put.snapshot(), scan: self.scan.snapshot(), delete: self.delete.snapshot() }
+    }
+}
+
+#[async_trait]
+impl<D: Driver> Driver for Metrics<D> {
+    fn info(&self) -> Info {
+        self.inner.info()
+    }
+
+    fn capabilities(&self) -> &Capabilities {
+        self.inner.capabilities()
+    }
+
+    async fn put(&self, rows: Vec<Row>) -> Result<()> {
+        rows.iter().for_each(|row| self.put.row(row));
+        let begin = Instant::now();
+        let result = self.inner.put(rows).await;
+        self.put.observe(begin.elapsed(), &result);
+        result
+    }
+
+    async fn scan(&self, scan: Scan) -> Result<RowStream> {
+        let begin = Instant::now();
+        let result = self.inner.scan(scan).await;
+        self.scan.observe(begin.elapsed(), &result);
+        let counter = self.scan.clone();
+        Ok(result?
+            .inspect(move |row| match row {
+                Ok(row) => counter.row(row),
+                Err(_) => {
+                    counter.errors.fetch_add(1, Ordering::Relaxed);
+                }
+            })
+            .boxed())
+    }
+
+    async fn delete(&self, deletes: Vec<Delete>) -> Result<()> {
+        self.delete.rows.fetch_add(deletes.len() as u64, Ordering::Relaxed);
+        let begin = Instant::now();
+        let result = self.inner.delete(deletes).await;
+        self.delete.observe(begin.elapsed(), &result);
+        result
+    }
+}

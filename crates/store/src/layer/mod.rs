@@ -1,0 +1,5 @@
+//! What can be put around any driver without it knowing: retry, metrics, faults.
+
+pub mod faults;
+pub mod metrics;
+pub mod retry;

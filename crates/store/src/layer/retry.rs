@@ -1,0 +1,180 @@
+//! A layer that asks again when asking again may help.
+//!
+//! Bounded: so many attempts, waits that double up to a limit, each shortened by a seeded jitter of up to one
+//! half so that many recorders do not knock at the same moment ("equal jitter", M. Brooker, AWS, 2015).
+//! A scan that breaks off goes on after the last row it gave.
+
+use std::ops::Bound;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures_util::{StreamExt, TryStreamExt, stream};
+
+use crate::driver::{Capabilities, Delete, Driver, Info, Order, Row, RowStream, Scan};
+use crate::random::Random;
+use crate::{Error, Result};
+
+/// When to give up and how long to wait before that.
+#[derive(Clone, Debug)]
+pub struct Policy {
+    /// Calls in all, the first one included; at least one is made.
+    pub attempts: u32,
+    pub wait_first: Duration,
+    pub wait_max: Duration,
+    pub seed: u64,
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self { attempts: 5, wait_first: Duration::from_millis(50), wait_max: Duration::from_secs(5), seed: 0 }
+    }
+}
+
+/// The waits of one request.
+#[derive(Debug)]
+pub struct Backoff {
+    random: Random,
+    next: Duration,
+    max: Duration,
+}
+
+impl Backoff {
+    pub const fn new(first: Duration, max: Duration, seed: u64) -> Self {
+        Self { random: Random::new(seed), next: first, max }
+    }
+
+    /// Between half of the current wait and all of it; the one after is twice as long.
+    pub fn next_wait(&mut self) -> Duration {
+        let wait = self.next.min(self.max);
+        self.next = wait.saturating_mul(2);
+        let half = wait / 2;
+        half + Duration::from_nanos(
+            self.random.below(1 + u64::try_from(half.as_nanos()).unwrap_or(u64::MAX - 1)),
+        )
+    }
+}
+
+pub struct Retry<D> {
+    inner: Arc<D>,
+    policy: Policy,
+    seeds: Mutex<Random>,
+}
+
+impl<D: Driver> Retry<D> {
+    pub fn new(inner: D, policy: Policy) -> Self {
+        let seeds = Mutex::new(Random::new(policy.seed));
+        Self { inner: Arc::new(inner), policy, seeds }
+    }
+
+    fn attempts(&self) -> Attempts {
+        let seed = self.seeds.lock().unwrap_or_else(PoisonError::into_inner).next();
+        let backoff = Backoff::new(self.policy.wait_first, self.policy.wait_max, seed);
+        Attempts { left: self.policy.attempts, backoff }
+    }
+}
+
+/// How often one request may still be tried.
+struct Attempts {
+    left: u32,
+    backoff: Backoff,
+}
+
+impl Attempts {
+    /// Waits when another attempt makes sense, hands the error back when not.
+    async fn after(&mut self, error: Error) -> Result<()> {
+        self.left = self.left.saturating_sub(1);
+        if self.left == 0 || !error.retryable() {
+            return Err(error);
+        }
+        tokio::time::sleep(self.backoff.next_wait()).await;
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl<D: Driver> Driver for Retry<D> {
+    fn info(&self) -> Info {
+        self.inner.info()
+    }
+
+    fn capabilities(&self) -> &Capabilities {
+        self.inner.capabilities()
+    }
+
+    async fn put(&self, rows: Vec<Row>) -> Result<()> {
+        let mut attempts = self.attempts();
+        loop {
+            // Values are shared, keys are short: the copy is cheap beside what a put costs.
+            match self.inner.put(rows.clone()).await {
+                Ok(()) => return Ok(()),
+                Err(error) => attempts.after(error).await?,
+            }
+        }
+    }
+
+    async fn scan(&self, scan: Scan) -> Result<RowStream> {
+        let resume = Resume { driver: self.inner.clone(), scan, stream: None, attempts: self.attempts() };
+        // The first row is fetched here, so that an error at the start is an error of the call.
+        let Some((first, rest)) = resume.next().await? else { return Ok(stream::empty().boxed()) };
+        let rest = stream::try_unfold(rest, Resume::next);
+        Ok(stream::iter([Ok(first)]).chain(rest).boxed())
+    }
+
+    async fn delete(&self, deletes: Vec<Delete>) -> Result<()> {
+        let mut attempts = self.attempts();
+        loop {
+            match self.inner.delete(deletes.clone()).await {
+                Ok(()) => return Ok(()),
+                Err(error) => attempts.after(error).await?,
+            }
+        }
+    }
+}
+
+/// A scan that knows where it is.
+struct Resume<D> {
+    driver: Arc<D>,
+    /// What is still to come.
+    scan: Scan,
+    stream: Option<RowStream>,
+    attempts: Attempts,
+}
+
+impl<D: Driver> Resume<D> {
+    async fn next(mut self) -> Result<Option<(Row, Self)>> {
+        loop {
+            match self.step().await {
+                Ok(None) => return Ok(None),
+                Ok(Some(row)) => {
+                    self.advance(&row);
+                    return Ok(Some((row, self)));
+                }
+                Err(error) => {
+                    self.stream = None;
+                    self.attempts.after(error).await?;
+                }
+            }
+        }
+    }
+
+    async fn step(&mut self) -> Result<Option<Row>> {
+        if self.scan.limit == Some(0) {
+            return Ok(None);
+        }
+        let stream = match &mut self.stream {
+            Some(stream) => stream,
+            None => self.stream.insert(self.driver.scan(self.scan.clone()).await?),
+        };
+        stream.try_next().await
+    }
+
+    fn advance(&mut self, row: &Row) {
+        let after = Bound::Excluded(row.clustering.clone());
+        match self.scan.order {
+            Order::Ascending => self.scan.from = after,
+            Order::Descending => self.scan.to = after,
+        }
+        self.scan.limit = self.scan.limit.map(|limit| limit - 1);
+    }
+}

@@ -1,0 +1,28 @@
+//! Seeded randomness: one seed replays a run.
+
+use tacho_model::mix64;
+
+/// SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
+#[derive(Clone, Debug)]
+pub struct Random(u64);
+
+impl Random {
+    pub const fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    pub const fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        mix64(self.0)
+    }
+
+    /// Uniform in `0..n` up to a bias of `n / 2^64`; 0 for `n` = 0.
+    pub const fn below(&mut self, n: u64) -> u64 {
+        if n == 0 { 0 } else { self.next() % n }
+    }
+
+    /// True once in `n` times on average; never for `n` = 0.
+    pub const fn one_in(&mut self, n: u64) -> bool {
+        n > 0 && self.below(n) == 0
+    }
+}
