@@ -1,0 +1,170 @@
+//! Which request comes next? A weighted mix of templates, drawn by a seed.
+
+use tacho_model::mix64;
+
+/// One kind of request. `{a..b}` in path or body is replaced by a number drawn from a to b, both included.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Template {
+    pub weight: u32,
+    pub method: String,
+    pub path: String,
+    /// Sent as `application/x-www-form-urlencoded` when not empty.
+    pub body: String,
+}
+
+/// Templates with their weights.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mix {
+    templates: Vec<Template>,
+    weight: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("line {line} of the mix: {reason}: {text:?}")]
+pub struct MixError {
+    pub line: usize,
+    pub reason: &'static str,
+    pub text: String,
+}
+
+const METHODS: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
+
+impl Mix {
+    /// One template a line, `WEIGHT METHOD PATH [BODY]`; `#` begins a comment.
+    pub fn parse(text: &str) -> Result<Self, MixError> {
+        let mut templates = Vec::new();
+        for (at, line) in text.lines().enumerate() {
+            let line_text = line.split('#').next().unwrap_or("").trim();
+            if !line_text.is_empty() {
+                let error = |reason| MixError { line: at + 1, reason, text: line_text.to_owned() };
+                templates.push(template(line_text).map_err(error)?);
+            }
+        }
+        let weight = templates.iter().map(|t| u64::from(t.weight)).sum();
+        if weight == 0 {
+            return Err(MixError {
+                line: 0,
+                reason: "no template has a weight above zero",
+                text: String::new(),
+            });
+        }
+        Ok(Self { templates, weight })
+    }
+
+    /// A mix of this one GET.
+    pub fn get(path: &str) -> Self {
+        let template = Template { weight: 1, method: "GET".into(), path: path.into(), body: String::new() };
+        Self { templates: vec![template], weight: 1 }
+    }
+
+    pub fn templates(&self) -> &[Template] {
+        &self.templates
+    }
+
+    /// Index of the template that the draw falls on.
+    pub fn draw(&self, rng: &mut Rng) -> usize {
+        let mut left = rng.below(self.weight);
+        for (at, template) in self.templates.iter().enumerate() {
+            match left.checked_sub(u64::from(template.weight)) {
+                Some(rest) => left = rest,
+                None => return at,
+            }
+        }
+        0
+    }
+}
+
+fn template(line: &str) -> Result<Template, &'static str> {
+    let mut words = line.splitn(4, ' ').filter(|word| !word.is_empty());
+    let weight = words.next().and_then(|w| w.parse().ok()).ok_or("the weight is not a whole number")?;
+    let method = words.next().unwrap_or("").to_ascii_uppercase();
+    if !METHODS.contains(&method.as_str()) {
+        return Err("the method is not one of GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS");
+    }
+    let path = words.next().unwrap_or("").to_owned();
+    if !path.starts_with('/') {
+        return Err("the path does not begin with /");
+    }
+    let body = words.next().unwrap_or("").to_owned();
+    check_ranges(&path)?;
+    check_ranges(&body)?;
+    Ok(Template { weight, method, path, body })
+}
+
+fn check_ranges(text: &str) -> Result<(), &'static str> {
+    let wrong =
+        text.split('{').skip(1).any(|rest| rest.split_once('}').and_then(|(r, _)| range(r)).is_none());
+    if wrong { Err("{...} is not a range {from..to} of whole numbers") } else { Ok(()) }
+}
+
+fn range(text: &str) -> Option<(u64, u64)> {
+    let (from, to) = text.split_once("..")?;
+    let (from, to) = (from.parse().ok()?, to.parse().ok()?);
+    (from <= to).then_some((from, to))
+}
+
+/// Replaces each `{a..b}`.
+pub fn fill(text: &str, rng: &mut Rng) -> String {
+    let mut parts = text.split('{');
+    let mut out = parts.next().unwrap_or("").to_owned();
+    for part in parts {
+        let (inside, after) = part.split_once('}').unwrap_or((part, ""));
+        if let Some((from, to)) = range(inside) {
+            out.push_str(&(from + rng.below((to - from).saturating_add(1))).to_string());
+        }
+        out.push_str(after);
+    }
+    out
+}
+
+/// SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
+#[derive(Debug)]
+pub struct Rng(u64);
+
+impl Rng {
+    pub const fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    pub const fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        mix64(self.0)
+    }
+
+    /// 0 to `bound - 1`; the bias of the remainder is below 2^-40 for the bounds used here.
+    pub const fn below(&mut self, bound: u64) -> u64 {
+        if bound == 0 { 0 } else { self.next() % bound }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mix_is_read_and_drawn_by_weight() {
+        let mix =
+            Mix::parse("# reading\n50 get /ads?page={1..20}\n\n1 POST /ads title=a{7..7}&b=c d # write\n")
+                .unwrap();
+        assert_eq!(mix.templates()[1].body, "title=a{7..7}&b=c d");
+        let mut rng = Rng::new(1);
+        let first = (0..51_000).filter(|_| mix.draw(&mut rng) == 0).count();
+        assert!((49_500..50_500).contains(&first), "{first}");
+        assert_eq!(fill("/a{7..7}/b{1..1}", &mut rng), "/a7/b1");
+    }
+
+    #[test]
+    fn a_bad_line_is_named() {
+        let check = |text: &str, line: usize, reason: &str| {
+            let error = Mix::parse(text).unwrap_err();
+            assert_eq!((error.line, error.reason.contains(reason)), (line, true), "{error}");
+        };
+        check("x GET /", 1, "weight");
+        check("1 GET /\n1 FETCH /", 2, "method");
+        check("1 GET ads", 1, "path");
+        check("1 GET /{a..b}", 1, "range");
+        check("1 GET /{5..1}", 1, "range");
+        check("", 0, "no template");
+        check("0 GET /", 0, "no template");
+    }
+}

@@ -1,0 +1,89 @@
+//! What did the run find?
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use hdrhistogram::Histogram;
+
+/// Requests that did not succeed, apart by cause.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Failures {
+    /// Answers with a status of 400 or above, by status.
+    pub statuses: BTreeMap<u16, u64>,
+    /// Connections refused, reset or closed before the answer was whole.
+    pub connection: u64,
+    /// No whole answer within the time limit.
+    pub timeout: u64,
+}
+
+impl Failures {
+    pub fn total(&self) -> u64 {
+        self.statuses.values().sum::<u64>() + self.connection + self.timeout
+    }
+
+    pub(crate) fn add(&mut self, other: &Self) {
+        for (status, count) in &other.statuses {
+            *self.statuses.entry(*status).or_default() += count;
+        }
+        self.connection += other.connection;
+        self.timeout += other.timeout;
+    }
+}
+
+/// The figures of one template.
+#[derive(Clone, Debug)]
+pub struct TemplateReport {
+    /// `GET /ads?page={1..20}`
+    pub name: String,
+    /// Response times of the successful requests, ns, from the first byte sent to the last byte received.
+    pub latency_ns: Histogram<u64>,
+    pub failures: Failures,
+}
+
+/// The figures of a run. Throughput counts successful requests only; failures stand apart.
+#[derive(Clone, Debug)]
+pub struct Report {
+    pub connections: usize,
+    /// From the first request sent to the last answer received.
+    pub elapsed: Duration,
+    pub templates: Vec<TemplateReport>,
+    /// Bytes of the answers' bodies.
+    pub body_bytes: u64,
+}
+
+impl Report {
+    /// Response times of all successful requests, ns.
+    pub fn latency_ns(&self) -> Histogram<u64> {
+        let mut all = new_histogram();
+        for template in &self.templates {
+            // Equal bounds by construction, so that the addition cannot fail.
+            let _ = all.add(&template.latency_ns);
+        }
+        all
+    }
+
+    pub fn succeeded(&self) -> u64 {
+        self.templates.iter().map(|t| t.latency_ns.len()).sum()
+    }
+
+    pub fn failures(&self) -> Failures {
+        let mut all = Failures::default();
+        for template in &self.templates {
+            all.add(&template.failures);
+        }
+        all
+    }
+
+    /// Successful requests a second.
+    pub fn throughput(&self) -> f64 {
+        let seconds = self.elapsed.as_secs_f64();
+        if seconds > 0.0 { self.succeeded() as f64 / seconds } else { 0.0 }
+    }
+}
+
+/// 1 ns to 10 minutes with three significant digits; longer ones count as 10 minutes.
+pub fn new_histogram() -> Histogram<u64> {
+    Histogram::new_with_bounds(1, LATENCY_NS_MAX, 3).expect("constant bounds are valid")
+}
+
+pub const LATENCY_NS_MAX: u64 = 600_000_000_000;
