@@ -1,0 +1,46 @@
+package io.tachograph.agent;
+
+import java.io.File;
+import java.lang.instrument.Instrumentation;
+import java.net.URI;
+import java.util.jar.JarFile;
+
+/**
+ * Where the JVM enters the agent, before {@code main} ({@code -javaagent}) or later ({@code agentmain}). Whatever goes
+ * wrong here, the program starts as if there were no agent.
+ */
+public final class Premain {
+    private static final String STARTUP = "io.tachograph.agent.inside.Startup";
+    private static boolean started;
+
+    private Premain() {}
+
+    public static void premain(String arguments, Instrumentation instrumentation) {
+        start(arguments, instrumentation);
+    }
+
+    public static void agentmain(String arguments, Instrumentation instrumentation) {
+        start(arguments, instrumentation);
+    }
+
+    private static synchronized void start(String arguments, Instrumentation instrumentation) {
+        if (started) {
+            System.err.println("tachograph: the agent is there already, the second one does nothing");
+            return;
+        }
+        started = true;
+        try {
+            URI location = Premain.class.getProtectionDomain().getCodeSource().getLocation().toURI();
+            JarFile jar = new JarFile(new File(location));
+            // Made first: once the jar is on the bootstrap path, its classes would be found there, in another package.
+            ClassLoader inside = new InsideClassLoader(jar, location);
+            instrumentation.appendToBootstrapClassLoaderSearch(jar);
+            Class.forName(STARTUP, true, inside)
+                    .getMethod("start", String.class, Instrumentation.class)
+                    .invoke(null, arguments, instrumentation);
+        } catch (Throwable e) {
+            Throwable cause = e.getCause() != null ? e.getCause() : e;
+            System.err.println("tachograph: the agent could not start, nothing is recorded: " + cause);
+        }
+    }
+}

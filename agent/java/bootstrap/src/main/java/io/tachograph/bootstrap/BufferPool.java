@@ -1,0 +1,98 @@
+package io.tachograph.bootstrap;
+
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicLongArray;
+import java.util.concurrent.atomic.AtomicReferenceArray;
+import java.util.function.Consumer;
+
+/**
+ * A bounded number of buffers, made when first needed. Free ones are bits in a few words, so taking and giving back
+ * neither allocates nor locks, and no list of nodes can suffer from reuse (ABA).
+ */
+final class BufferPool {
+    private final Buffers home;
+    private final int words;
+    private final boolean borrowed;
+    private final AtomicLongArray free;
+    private final AtomicReferenceArray<ThreadBuffer> buffers;
+    /** Buffers at this position and above were never made. */
+    private final AtomicInteger made = new AtomicInteger();
+
+    BufferPool(Buffers home, int countMax, int words, boolean borrowed) {
+        int rows = Math.max(1, (countMax + 63) / 64);
+        this.home = home;
+        this.words = words;
+        this.borrowed = borrowed;
+        this.free = new AtomicLongArray(rows);
+        this.buffers = new AtomicReferenceArray<>(rows * 64);
+        for (int row = 0; row < rows; row++) {
+            free.set(row, -1L);
+        }
+    }
+
+    /** A buffer nobody has, null if there is none. */
+    ThreadBuffer take() {
+        for (int row = 0; row < free.length(); row++) {
+            long bits = free.get(row);
+            while (bits != 0) {
+                long bit = Long.lowestOneBit(bits);
+                if (free.compareAndSet(row, bits, bits & ~bit)) {
+                    return at(row * 64 + Long.numberOfTrailingZeros(bit));
+                }
+                bits = free.get(row);
+            }
+        }
+        return null;
+    }
+
+    private ThreadBuffer at(int slot) {
+        ThreadBuffer buffer = buffers.get(slot);
+        if (buffer == null) {
+            buffer = new ThreadBuffer(home, slot, words, borrowed);
+            buffers.set(slot, buffer);
+            made.accumulateAndGet(slot + 1, Math::max);
+        }
+        return buffer;
+    }
+
+    void put(ThreadBuffer buffer) {
+        int row = buffer.slot >>> 6;
+        long bit = 1L << buffer.slot;
+        long bits;
+        do {
+            bits = free.get(row);
+        } while (!free.compareAndSet(row, bits, bits | bit));
+    }
+
+    ThreadBuffer ownedBy(Thread thread) {
+        int end = made.get();
+        for (int slot = 0; slot < end; slot++) {
+            ThreadBuffer buffer = buffers.get(slot);
+            if (buffer != null && buffer.owner() == thread) {
+                return buffer;
+            }
+        }
+        return null;
+    }
+
+    void forEach(Consumer<ThreadBuffer> reader) {
+        int end = made.get();
+        for (int slot = 0; slot < end; slot++) {
+            ThreadBuffer buffer = buffers.get(slot);
+            if (buffer != null) {
+                reader.accept(buffer);
+            }
+        }
+    }
+
+    long bytes() {
+        long count = 0;
+        int end = made.get();
+        for (int slot = 0; slot < end; slot++) {
+            if (buffers.get(slot) != null) {
+                count++;
+            }
+        }
+        return count * words * Long.BYTES;
+    }
+}

@@ -1,0 +1,175 @@
+package io.tachograph.bootstrap;
+
+import java.lang.invoke.MethodHandle;
+import java.lang.invoke.MethodHandles;
+import java.lang.invoke.MethodType;
+import java.util.concurrent.atomic.AtomicLong;
+import java.util.concurrent.locks.LockSupport;
+import java.util.function.Consumer;
+
+/**
+ * Which buffer belongs to which thread. A platform thread keeps one for life; a virtual thread, of which there may be
+ * millions, borrows one while an outermost call is open. All are bounded in number; a thread that gets none has its
+ * calls left out and counted.
+ */
+public final class Buffers {
+    private static final MethodHandle IS_VIRTUAL = findIsVirtual();
+
+    private final ThreadLocal<ThreadBuffer> local = new ThreadLocal<>();
+    private final Session session;
+    private final BufferPool platform;
+    private final BufferPool virtual;
+    private final long blockNanos;
+    private final AtomicLong segments = new AtomicLong(1);
+    private final AtomicLong droppedWithoutBuffer = new AtomicLong();
+    private volatile Thread sleeper;
+
+    /** Sizes and policy. All are fixed before the first call is recorded. */
+    public static final class Options {
+        /** Words a platform thread's ring holds; rounded up to a power of two. */
+        public int words = 32_768;
+        /** Platform threads that can be recorded at once. */
+        public int threadsMax = 1_024;
+        /** Words of a ring lent to a virtual thread. */
+        public int virtualWords = 2_048;
+        /** Virtual threads that can be inside an outermost call at once. */
+        public int virtualMax = 1_024;
+        /** Longest wait for room, ns; 0: never wait, leave out. */
+        public long blockNanos;
+    }
+
+    public Buffers(Session session, Options options) {
+        this.session = session;
+        this.blockNanos = options.blockNanos;
+        this.platform = new BufferPool(this, options.threadsMax, powerOfTwo(options.words), false);
+        this.virtual = new BufferPool(this, options.virtualMax, powerOfTwo(options.virtualWords), true);
+    }
+
+    /** The buffer of the calling thread; never null. */
+    public ThreadBuffer current() {
+        ThreadBuffer buffer = local.get();
+        return buffer != null ? buffer : attach(Thread.currentThread());
+    }
+
+    private ThreadBuffer attach(Thread thread) {
+        boolean isVirtual = isVirtual(thread);
+        ThreadBuffer buffer = null;
+        if (!isVirtual) {
+            // Some pools wipe the thread locals of their threads between tasks.
+            buffer = platform.ownedBy(thread);
+        }
+        if (buffer == null) {
+            buffer = (isVirtual ? virtual : platform).take();
+        }
+        if (buffer == null) {
+            // Leaves everything out, and is given up again after the outermost call: there may be room then.
+            buffer = new ThreadBuffer(this, -1, 0, true);
+        }
+        buffer.own(thread);
+        local.set(buffer);
+        return buffer;
+    }
+
+    /** The outermost call of a borrowed buffer is over. */
+    void giveBack(ThreadBuffer buffer) {
+        local.remove();
+        if (buffer.slot < 0) {
+            droppedWithoutBuffer.addAndGet(buffer.callsDropped());
+            return;
+        }
+        buffer.disown();
+        virtual.put(buffer);
+    }
+
+    // ---- for the sender ----
+
+    /** Hands every buffer that may hold events to {@code reader}. */
+    public void forEach(Consumer<ThreadBuffer> reader) {
+        platform.forEach(reader);
+        virtual.forEach(reader);
+    }
+
+    /**
+     * Takes back the buffer of a thread that has ended, once everything in it was read.
+     *
+     * @return false if its thread lives, or it has no thread, or there is something in it yet
+     */
+    public boolean reclaim(ThreadBuffer buffer) {
+        Thread owner = buffer.owner();
+        if (owner == null || buffer.isBorrowed() || owner.isAlive() || buffer.published() != buffer.consumed()) {
+            return false;
+        }
+        buffer.reset();
+        platform.put(buffer);
+        return true;
+    }
+
+    /** Calls left out because their thread got no buffer. */
+    public long callsDroppedWithoutBuffer() {
+        return droppedWithoutBuffer.get();
+    }
+
+    /** Bytes of all rings that exist. */
+    public long bytes() {
+        return platform.bytes() + virtual.bytes();
+    }
+
+    /**
+     * The sender sleeps, but not when a ring is half full. A wake-up between the caller's last look at the rings and
+     * the sleep is not lost: {@code unpark} before {@code park} makes it return at once.
+     */
+    public void sleep(long nanos) {
+        sleeper = Thread.currentThread();
+        LockSupport.parkNanos(this, nanos);
+        sleeper = null;
+    }
+
+    /** Ends the sender's sleep, if it sleeps. */
+    public void wake() {
+        Thread thread = sleeper;
+        if (thread != null) {
+            sleeper = null;
+            LockSupport.unpark(thread);
+        }
+    }
+
+    // ---- for the buffers ----
+
+    long takeSegments(int count) {
+        return segments.getAndAdd(count);
+    }
+
+    Session session() {
+        return session;
+    }
+
+    long blockNanos() {
+        return blockNanos;
+    }
+
+    private static int powerOfTwo(int atLeast) {
+        int bounded = Math.max(64, Math.min(atLeast, 1 << 24));
+        return Integer.highestOneBit(bounded * 2 - 1);
+    }
+
+    private static boolean isVirtual(Thread thread) {
+        if (IS_VIRTUAL == null) {
+            return false;
+        }
+        try {
+            return (boolean) IS_VIRTUAL.invokeExact(thread);
+        } catch (Throwable e) {
+            return false;
+        }
+    }
+
+    /** {@code Thread.isVirtual} is there from JDK 21 on. */
+    private static MethodHandle findIsVirtual() {
+        try {
+            return MethodHandles.publicLookup()
+                    .findVirtual(Thread.class, "isVirtual", MethodType.methodType(boolean.class));
+        } catch (ReflectiveOperationException e) {
+            return null;
+        }
+    }
+}

@@ -1,0 +1,104 @@
+package io.tachograph.bootstrap;
+
+import java.util.concurrent.ConcurrentHashMap;
+
+/**
+ * The operations that were seen, by id. Ids count from 1 and are never reused; a name is turned into an id once,
+ * when a class is instrumented, or by a look-up that does not allocate for names known only at run time (a route, a
+ * statement). Bounded: past the bounds everything is the one operation {@code (other)} of its kind.
+ */
+public final class Operations {
+    /** Kinds, as on the wire ({@code docs/format/wire.md}, DICT). */
+    public static final int METHOD = 1;
+    public static final int HTTP_SERVER = 2;
+    public static final int HTTP_CLIENT = 3;
+    public static final int DATABASE = 4;
+    public static final int CONNECTION_WAIT = 5;
+    public static final int TASK = 6;
+
+    /** Names of all kinds together; a large program instrumented whole has fewer methods. */
+    public static final int COUNT_MAX = 262_144;
+    /** Names of each kind but method: those come from data, so they have no natural bound. */
+    public static final int DYNAMIC_MAX = 8_192;
+    /** What all operations past a bound are called. */
+    public static final String OTHER = "(other)";
+
+    private static final int KINDS = 6;
+
+    private static final Operations SHARED = new Operations(COUNT_MAX, DYNAMIC_MAX);
+
+    private final int countMax;
+    private final int dynamicMax;
+    private final ConcurrentHashMap<String, Integer>[] ids;
+    private final int[] other = new int[KINDS + 1];
+    private volatile Entry[] entries = new Entry[1_024];
+    private int count;
+
+    /** What is known of an id. */
+    public static final class Entry {
+        public final int kind;
+        public final String name;
+
+        Entry(int kind, String name) {
+            this.kind = kind;
+            this.name = name;
+        }
+    }
+
+    @SuppressWarnings({"unchecked", "rawtypes"})
+    Operations(int countMax, int dynamicMax) {
+        this.countMax = countMax;
+        this.dynamicMax = dynamicMax;
+        this.ids = new ConcurrentHashMap[KINDS + 1];
+        for (int kind = 1; kind <= KINDS; kind++) {
+            ids[kind] = new ConcurrentHashMap<>();
+            other[kind] = add(kind, OTHER);
+        }
+    }
+
+    /** The operations of this process. */
+    public static Operations shared() {
+        return SHARED;
+    }
+
+    /**
+     * The id of an operation; a new one if it was not known and there is room, else that of {@code (other)}.
+     *
+     * @param kind one of the constants; anything else counts as {@link #METHOD}
+     * @param name never null; cut to 8,192 bytes when it is sent
+     */
+    public int id(int kind, String name) {
+        int known = kind >= 1 && kind <= KINDS ? kind : METHOD;
+        Integer id = ids[known].get(name);
+        return id != null ? id : create(known, name);
+    }
+
+    private synchronized int create(int kind, String name) {
+        Integer id = ids[kind].get(name);
+        if (id != null) {
+            return id;
+        }
+        if (count >= countMax || kind != METHOD && ids[kind].size() >= dynamicMax) {
+            return other[kind];
+        }
+        return add(kind, name);
+    }
+
+    private synchronized int add(int kind, String name) {
+        int id = ++count;
+        Entry[] table = entries;
+        if (id >= table.length) {
+            table = java.util.Arrays.copyOf(table, table.length * 2);
+        }
+        table[id] = new Entry(kind, name);
+        entries = table; // also publishes the element to readers of the volatile field
+        ids[kind].put(name, id);
+        return id;
+    }
+
+    /** What an id means, null for one that was never given out. */
+    public Entry entry(int id) {
+        Entry[] table = entries;
+        return id > 0 && id < table.length ? table[id] : null;
+    }
+}

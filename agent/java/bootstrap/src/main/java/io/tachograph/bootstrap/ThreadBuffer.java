@@ -1,0 +1,487 @@
+package io.tachograph.bootstrap;
+
+import java.lang.invoke.MethodHandles;
+import java.lang.invoke.VarHandle;
+import java.util.Arrays;
+import java.util.concurrent.locks.LockSupport;
+
+/**
+ * The events of one thread, on their way to the sender: a ring of {@code long}s with one writer, the thread that holds
+ * the buffer, and one reader, the sender.
+ *
+ * <p>Two promises. <b>The stream is always a forest</b>: a call is only entered if its exit, and those of all open
+ * calls, fit too; if they do not, the call and everything it calls is left out and counted, and recording goes on
+ * with its caller. <b>No half event is seen</b>: what may run out of stack (any method call) comes before the
+ * release store that publishes a word, and what comes after it are plain stores.
+ *
+ * <p>Calls are named by a <i>token</i>: the depth at which they were entered, from 1; negative for a call that was left
+ * out; 0 for one that was never seen. A token that is not the innermost open call tells that exits were missed (an exit
+ * can run out of stack); they are made up for as failed.
+ *
+ * <p>Before: {@link Recorder}. After: {@code io.tachograph.core.send.RingReader}.
+ */
+public final class ThreadBuffer {
+    /** Words kept free beside the exits: what may go before an outermost enter, and the enter. */
+    private static final int MARGIN = 8;
+    /** Segment numbers are taken from the shared counter in blocks, so that threads seldom meet there. */
+    private static final int SEGMENT_BLOCK = 1_024;
+    /** A call's number must stay a positive int, also between two looks for room; past this calls are left out. */
+    private static final int CALLS_MAX = Integer.MAX_VALUE - (1 << 25);
+    private static final int DEPTH_FIRST = 256;
+    private static final int OBJECTS = 256;
+    private static final long BLOCK_STEP_NANOS = 100_000;
+    private static final Object[] NO_OBJECTS = new Object[0];
+
+    private static final VarHandle HEAD;
+    private static final VarHandle TAIL;
+    private static final VarHandle OBJECTS_TAIL;
+
+    static {
+        try {
+            MethodHandles.Lookup lookup = MethodHandles.lookup();
+            HEAD = lookup.findVarHandle(ThreadBuffer.class, "head", long.class);
+            TAIL = lookup.findVarHandle(ThreadBuffer.class, "tail", long.class);
+            OBJECTS_TAIL = lookup.findVarHandle(ThreadBuffer.class, "objectsTail", long.class);
+        } catch (ReflectiveOperationException e) {
+            throw new ExceptionInInitializerError(e);
+        }
+    }
+
+    private final long[] ring;
+    private final int mask;
+    private final boolean borrowed;
+    private final Buffers home;
+    /** Position of this buffer in its pool. */
+    final int slot;
+
+    // Written by the thread that holds the buffer.
+    private long head;
+    /** If head + depth reaches this, room must be looked for again. Lowest value while calls are being left out. */
+    private long look;
+    private int depth;
+    private int calls;
+    /** For each open call its number (upper half) and operation (lower half). */
+    private long[] open = new long[DEPTH_FIRST];
+    private long segment;
+    private long segmentEnd;
+    /** Calls that are open but left out, and the depth at which that began. */
+    private int skipped;
+    private int skippedAt;
+    private boolean blockedInVain;
+    private Context attached;
+    private Context parent;
+    private int holds;
+    private String nameWritten;
+    private Object[] objects = NO_OBJECTS;
+    private long objectsHead;
+    private Throwable lastThrown;
+
+    // Read by the sender at any time.
+    private volatile Thread owner;
+    private volatile long callsDropped;
+    private volatile long attributesDropped;
+
+    // Written by the sender; kept away from the writer's fields by the reader's habit of touching them rarely.
+    private long tail;
+    private long objectsTail;
+
+    /**
+     * @param home where it came from
+     * @param slot position there
+     * @param words size of the ring, a power of two; 0 makes a buffer that leaves everything out
+     * @param borrowed it is given back at the end of each outermost call (virtual threads)
+     */
+    ThreadBuffer(Buffers home, int slot, int words, boolean borrowed) {
+        this.home = home;
+        this.slot = slot;
+        this.borrowed = borrowed;
+        this.ring = new long[Math.max(words, 1)];
+        this.mask = ring.length - 1;
+        this.look = Long.MIN_VALUE;
+    }
+
+    // ---- calls: the hot path ----
+
+    /**
+     * Records that a call begins.
+     *
+     * @param operation id from {@link Operations}
+     * @return the token to hand to {@link #exit}
+     */
+    public int enter(int operation) {
+        int at = depth;
+        if (head + at >= look && !admit()) {
+            return skip();
+        }
+        if (at == 0 && !begin()) {
+            return skip();
+        }
+        if (at == open.length) {
+            open = Arrays.copyOf(open, at * 2);
+        }
+        publish(Word.enter(System.nanoTime(), operation));
+        open[at] = (long) calls++ << 32 | operation;
+        depth = at + 1;
+        return at + 1;
+    }
+
+    /** Records that a call returned. @param call what {@link #enter} answered */
+    public void exit(int call) {
+        long now = System.nanoTime();
+        if (call != depth || call == 0) {
+            exitOdd(call, Word.exit(now, Word.EXIT), null);
+            return;
+        }
+        publish(Word.exit(now, Word.EXIT));
+        depth = call - 1;
+        if (call == 1) {
+            end();
+        }
+    }
+
+    /**
+     * Records that a call ended with an exception. Nothing of the exception is run here: the sender reads its class and
+     * message.
+     *
+     * @param call what {@link #enter} answered
+     * @param thrown may be null when only the failure is known
+     */
+    public void exitFailed(int call, Throwable thrown) {
+        long now = System.nanoTime();
+        if (call != depth || call == 0) {
+            exitOdd(call, Word.exit(now, Word.EXIT_FAILED), thrown);
+            return;
+        }
+        exception(thrown, call);
+        publish(Word.exit(now, Word.EXIT_FAILED));
+        depth = call - 1;
+        if (call == 1) {
+            end();
+        }
+    }
+
+    private void publish(long word) {
+        long at = head;
+        ring[(int) at & mask] = word;
+        HEAD.setRelease(this, at + 1);
+    }
+
+    // ---- calls: what happens seldom ----
+
+    /** Is there room for one more call, its exit, and the exits of all open calls? Looks at the reader's position. */
+    private boolean admit() {
+        if (skipped > 0 && depth >= skippedAt || calls >= CALLS_MAX) {
+            return false;
+        }
+        skipped = 0; // the caller of what was left out is gone, so that is over, with or without its exit
+        if (room()) {
+            blockedInVain = false;
+            return true;
+        }
+        return home.blockNanos() > 0 && !blockedInVain && ring.length > 1 && block();
+    }
+
+    private boolean room() {
+        long freed = (long) TAIL.getAcquire(this);
+        long full = freed + ring.length - MARGIN;
+        if (head - freed > ring.length / 2) {
+            home.wake();
+        }
+        long used = head + depth;
+        look = Math.min(full, used + (ring.length >> 2));
+        return used < full;
+    }
+
+    /** The policy {@code block}: waits for room, but never longer than the setting, and only once for one shortage. */
+    private boolean block() {
+        long until = System.nanoTime() + home.blockNanos();
+        while (System.nanoTime() - until < 0) {
+            LockSupport.parkNanos(this, BLOCK_STEP_NANOS);
+            if (room()) {
+                return true;
+            }
+        }
+        blockedInVain = true;
+        return false;
+    }
+
+    private int skip() {
+        if (skipped == 0) {
+            skippedAt = depth;
+        }
+        look = Long.MIN_VALUE;
+        callsDropped = callsDropped + 1; // one writer only
+        return -++skipped;
+    }
+
+    /** What must be said before an outermost call. False if there is no room to say it. */
+    private boolean begin() {
+        if (borrowed) {
+            String name = owner.getName();
+            if (name != nameWritten && !name.equals(nameWritten)) {
+                if (!objectsFit(1)) {
+                    return false;
+                }
+                putObject(name);
+                publish(Word.escape(Word.THREAD));
+                nameWritten = name;
+            }
+        }
+        if (attached != null) {
+            if (!objectsFit(1)) {
+                return false;
+            }
+            putObject(attached);
+            publish(Word.escape(Word.PARENT));
+        }
+        parent = attached;
+        if (segment == segmentEnd) {
+            long first = home.takeSegments(SEGMENT_BLOCK);
+            publishPair(Word.escape(Word.SEGMENT_NUMBER), first);
+            segment = first;
+            segmentEnd = first + SEGMENT_BLOCK;
+        }
+        return true;
+    }
+
+    /** After the exit of an outermost call. */
+    private void end() {
+        segment++;
+        calls = 0;
+        parent = null;
+        lastThrown = null;
+        giveBack();
+    }
+
+    /** A borrowed buffer that was only looked at goes back at once. */
+    void settle() {
+        if (depth == 0 && skipped == 0) {
+            giveBack();
+        }
+    }
+
+    private void giveBack() {
+        if (borrowed && holds == 0) {
+            home.giveBack(this);
+        }
+    }
+
+    /** An exit that is not that of the innermost open call. */
+    private void exitOdd(int call, long word, Throwable thrown) {
+        if (call < 0) {
+            skipped = -call - 1;
+            if (skipped == 0) {
+                look = head + depth;
+                if (depth == 0) {
+                    giveBack();
+                }
+            }
+        } else if (call > 0 && call < depth) {
+            long missed = word & -4L | Word.EXIT_FAILED;
+            while (depth > call) {
+                publish(missed);
+                depth--;
+            }
+            if (Word.kind(word) == Word.EXIT_FAILED) {
+                exception(thrown, call);
+            }
+            publish(word);
+            depth = call - 1;
+            if (call == 1) {
+                end();
+            }
+        }
+    }
+
+    /**
+     * The token of the innermost open call, for byte code that cannot keep one (constructors).
+     *
+     * @param operation what the call must be
+     * @return 0 if there is no such call
+     */
+    int innermost(int operation) {
+        if (skipped > 0 && depth == skippedAt) {
+            return -skipped;
+        }
+        for (int at = depth; at > 0; at--) {
+            if ((int) open[at - 1] == operation) {
+                return at;
+            }
+        }
+        return 0;
+    }
+
+    // ---- attributes and contexts ----
+
+    /** Adds text to a call. Ignored unless it is the innermost open one; counted when there is no room. */
+    public void attribute(int call, String key, String value) {
+        if (call <= 0 || call != depth || key == null || value == null) {
+            return;
+        }
+        if (wordsFit(1) && objectsFit(2)) {
+            putObject(key);
+            putObject(value);
+            publish(Word.escape(Word.ATTRIBUTE_TEXT));
+        } else {
+            attributesDropped = attributesDropped + 1;
+        }
+    }
+
+    /** Adds a number to a call. Ignored unless it is the innermost open one; counted when there is no room. */
+    public void attribute(int call, String key, long value) {
+        if (call <= 0 || call != depth || key == null) {
+            return;
+        }
+        if (wordsFit(2) && objectsFit(1)) {
+            putObject(key);
+            publishPair(Word.escape(Word.ATTRIBUTE_INTEGER), value);
+        } else {
+            attributesDropped = attributesDropped + 1;
+        }
+    }
+
+    /** Says an exception where it first appears and where it leaves the outermost call, not at each level between. */
+    private void exception(Throwable thrown, int call) {
+        if (thrown == null || thrown == lastThrown && call > 1) {
+            return;
+        }
+        if (wordsFit(1) && objectsFit(1)) {
+            putObject(thrown);
+            publish(Word.escape(Word.EXCEPTION));
+            lastThrown = thrown;
+        } else {
+            attributesDropped = attributesDropped + 1;
+        }
+    }
+
+    /** The innermost recorded open call of this thread, or what was attached, or null. */
+    public Context context() {
+        if (depth == 0) {
+            return attached;
+        }
+        long span = Session.mix64(home.session().base(segment) + (open[depth - 1] >>> 32));
+        if (parent != null) {
+            return new Context(parent.traceHigh(), parent.traceLow(), span, parent.segment());
+        }
+        return new Context(home.session().high(), home.session().traceLow(segment), span, segment);
+    }
+
+    /** Makes {@code context} the parent of the outermost calls to come. @return what it was before, may be null */
+    Context attach(Context context) {
+        Context before = attached;
+        attached = context;
+        return before;
+    }
+
+    /** A borrowed buffer stays with the thread while something is attached. */
+    void hold() {
+        holds++;
+    }
+
+    void letGo() {
+        holds--;
+        settle();
+    }
+
+    private boolean wordsFit(int words) {
+        long full = (long) TAIL.getAcquire(this) + ring.length - MARGIN;
+        return skipped == 0 && head + depth + words < full;
+    }
+
+    private void publishPair(long first, long second) {
+        long at = head;
+        ring[(int) at & mask] = first;
+        ring[(int) (at + 1) & mask] = second;
+        HEAD.setRelease(this, at + 2);
+    }
+
+    private boolean objectsFit(int count) {
+        if (objects == NO_OBJECTS) {
+            objects = new Object[Math.min(OBJECTS, Math.max(16, ring.length / 8))];
+        }
+        return objectsHead + count <= (long) OBJECTS_TAIL.getAcquire(this) + objects.length;
+    }
+
+    private void putObject(Object object) {
+        objects[(int) objectsHead & objects.length - 1] = object;
+        objectsHead++;
+    }
+
+    // ---- life of a buffer ----
+
+    /** A thread takes the buffer; all of its earlier content was complete calls. */
+    void own(Thread thread) {
+        owner = thread;
+        attached = null;
+        holds = 0;
+    }
+
+    /** The thread ended, perhaps with calls open; the reader has closed them on its side. */
+    void reset() {
+        depth = 0;
+        calls = 0;
+        skipped = 0;
+        look = Long.MIN_VALUE;
+        segment = segmentEnd;
+        parent = null;
+        lastThrown = null;
+        disown();
+    }
+
+    boolean isBorrowed() {
+        return borrowed;
+    }
+
+    void disown() {
+        attached = null;
+        owner = null;
+    }
+
+    // ---- the reader's side: one thread, the sender ----
+
+    /** All words before this position are complete. */
+    public long published() {
+        return (long) HEAD.getAcquire(this);
+    }
+
+    /** Where the reader goes on. */
+    public long consumed() {
+        return tail;
+    }
+
+    /** A word at a position between {@link #consumed} and {@link #published}. */
+    public long word(long position) {
+        return ring[(int) position & mask];
+    }
+
+    /** The next object that a word spoke of; objects come in the order of their words. */
+    public Object takeObject() {
+        long at = objectsTail;
+        Object[] all = objects;
+        int index = (int) at & all.length - 1;
+        Object object = all[index];
+        all[index] = null;
+        OBJECTS_TAIL.setRelease(this, at + 1);
+        return object;
+    }
+
+    /** Frees all words before {@code position} for the writer. */
+    public void free(long position) {
+        TAIL.setRelease(this, position);
+    }
+
+    /** The thread that writes here now; null when nobody does. */
+    public Thread owner() {
+        return owner;
+    }
+
+    /** Calls left out for want of room, since the buffer exists. */
+    public long callsDropped() {
+        return callsDropped;
+    }
+
+    /** Attributes left out for want of room, since the buffer exists. */
+    public long attributesDropped() {
+        return attributesDropped;
+    }
+}

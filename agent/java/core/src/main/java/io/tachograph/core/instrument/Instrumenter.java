@@ -1,0 +1,92 @@
+package io.tachograph.core.instrument;
+
+import io.tachograph.core.config.Setting;
+import io.tachograph.core.config.Settings;
+import io.tachograph.core.log.AgentLog;
+import java.lang.instrument.Instrumentation;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Set;
+import net.bytebuddy.ByteBuddy;
+import net.bytebuddy.agent.builder.AgentBuilder;
+import net.bytebuddy.description.type.TypeDescription;
+import net.bytebuddy.dynamic.scaffold.TypeValidation;
+import net.bytebuddy.utility.JavaModule;
+
+/** Installs all probes as one transformer. */
+public final class Instrumenter {
+    /** Never looked at: ourselves, and code that is generated to be thrown away. */
+    private static final List<String> OWN = List.of("io.tachograph.bootstrap.", "io.tachograph.agent.");
+    private static final List<String> JDK = List.of("java.", "javax.management.", "javax.crypto.", "javax.net.", "javax.security.",
+            "jdk.", "sun.", "com.sun.", "org.graalvm.", "org.jcp.xml.");
+
+    private Instrumenter() {}
+
+    /** @return how many probes were installed */
+    public static int install(Instrumentation instrumentation, Settings settings, AgentLog log, List<Probe> probes) {
+        List<String> wanted = settings.list(Setting.PROBES);
+        Set<String> jdkTypes = new HashSet<>();
+        AgentBuilder builder = builder(log, jdkTypes);
+        ProbeSetup setup = new ProbeSetup(settings, log);
+        int installed = 0;
+        for (Probe probe : probes) {
+            if (wanted.contains("*") || wanted.contains(probe.name())) {
+                jdkTypes.addAll(probe.jdkTypes());
+                builder = probe.install(builder, setup);
+                installed++;
+            }
+        }
+        builder.installOn(instrumentation);
+        return installed;
+    }
+
+    private static AgentBuilder builder(AgentLog log, Set<String> jdkTypes) {
+        ByteBuddy byteBuddy = new ByteBuddy().with(TypeValidation.DISABLED);
+        return new AgentBuilder.Default(byteBuddy)
+                .disableClassFormatChanges()
+                .with(AgentBuilder.RedefinitionStrategy.RETRANSFORMATION)
+                .with(new FaultListener(log))
+                .ignore((type, loader, module, redefined, domain) -> isIgnored(type, loader, jdkTypes));
+    }
+
+    private static boolean isIgnored(TypeDescription type, ClassLoader loader, Set<String> jdkTypes) {
+        String name = type.getName();
+        if (loader == Instrumenter.class.getClassLoader() || startsWithAny(name, OWN)) {
+            return true;
+        }
+        return startsWithAny(name, JDK) && !jdkTypes.contains(name);
+    }
+
+    private static boolean startsWithAny(String name, List<String> prefixes) {
+        for (String prefix : prefixes) {
+            if (name.startsWith(prefix)) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    /** A class that cannot be changed stays as it is, and is named once. */
+    private static final class FaultListener extends AgentBuilder.Listener.Adapter {
+        private final AgentLog log;
+
+        FaultListener(AgentLog log) {
+            this.log = log;
+        }
+
+        @Override
+        public void onTransformation(
+                TypeDescription type,
+                ClassLoader loader,
+                JavaModule module,
+                boolean loaded,
+                net.bytebuddy.dynamic.DynamicType dynamicType) {
+            log.detail("watching " + type.getName());
+        }
+
+        @Override
+        public void onError(String typeName, ClassLoader loader, JavaModule module, boolean loaded, Throwable fault) {
+            log.sayOnce("class " + typeName, "cannot watch " + typeName + ": " + fault);
+        }
+    }
+}

@@ -1,0 +1,30 @@
+package io.tachograph.core.instrument;
+
+import net.bytebuddy.description.method.MethodDescription;
+import net.bytebuddy.description.method.ParameterDescription;
+import net.bytebuddy.description.type.TypeDescription;
+
+/** The name of a method's operation: {@code com.shop.Board.post(String, int[])}, a constructor's {@code <init>}. */
+final class OperationName {
+    private OperationName() {}
+
+    static String of(TypeDescription type, MethodDescription method) {
+        StringBuilder name = new StringBuilder(96);
+        name.append(type.getName()).append('.').append(method.getInternalName()).append('(');
+        boolean first = true;
+        for (ParameterDescription parameter : method.getParameters()) {
+            if (!first) {
+                name.append(", ");
+            }
+            first = false;
+            name.append(simple(parameter.getType().asErasure()));
+        }
+        return name.append(')').toString();
+    }
+
+    /** Without the package; an inner class keeps its outer's name: {@code Map$Entry[]}. */
+    private static String simple(TypeDescription type) {
+        String name = type.getActualName();
+        return name.substring(name.lastIndexOf('.') + 1);
+    }
+}

@@ -1,0 +1,40 @@
+package io.tachograph.core.instrument;
+
+import io.tachograph.core.config.Settings;
+import io.tachograph.core.log.AgentLog;
+import net.bytebuddy.agent.builder.AgentBuilder;
+import net.bytebuddy.asm.Advice;
+import net.bytebuddy.description.method.MethodDescription;
+import net.bytebuddy.dynamic.ClassFileLocator;
+import net.bytebuddy.matcher.ElementMatcher;
+
+/** What a probe needs to install itself. */
+public final class ProbeSetup {
+    private final Settings settings;
+    private final AgentLog log;
+    private final Advice.WithCustomMapping mapping;
+
+    ProbeSetup(Settings settings, AgentLog log) {
+        this.settings = settings;
+        this.log = log;
+        this.mapping = Advice.withCustomMapping().bind(OperationConstant.FACTORY);
+    }
+
+    public Settings settings() {
+        return settings;
+    }
+
+    public AgentLog log() {
+        return log;
+    }
+
+    /**
+     * Puts advice into the methods that match. It is inlined: it may refer to {@code io.tachograph.bootstrap} and to what the
+     * instrumented class itself can see, and should say {@code suppress = Throwable.class}. A parameter with
+     * {@link OperationId} is the method's own operation.
+     */
+    public AgentBuilder.Transformer advice(Class<?> advice, ElementMatcher<? super MethodDescription> methods) {
+        Advice compiled = mapping.to(advice, ClassFileLocator.ForClassLoader.of(advice.getClassLoader()));
+        return (builder, type, loader, module, domain) -> builder.visit(compiled.on(methods));
+    }
+}

@@ -1,0 +1,70 @@
+package io.tachograph.core.log;
+
+import java.io.IOException;
+import java.io.PrintStream;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
+import java.time.Instant;
+import java.time.temporal.ChronoUnit;
+import java.util.HashMap;
+import java.util.Map;
+
+/**
+ * One line at a time, on standard error or in a file. Never a second copy of what was said a short while ago, so that
+ * a fault that repeats cannot fill a disk. Only the agent's own threads and class loading write here.
+ */
+public final class AgentLog {
+    private static final long REPEAT_NANOS = 60_000_000_000L;
+    private static final int SUBJECTS_MAX = 1_000;
+
+    private final PrintStream out;
+    private final boolean chatty;
+    private final Map<String, Long> saidAt = new HashMap<>();
+
+    private AgentLog(PrintStream out, boolean chatty) {
+        this.out = out;
+        this.chatty = chatty;
+    }
+
+    /** @param chatty also {@link #detail} lines */
+    public static AgentLog to(PrintStream out, boolean chatty) {
+        return new AgentLog(out, chatty);
+    }
+
+    /** Appends to a file. */
+    public static AgentLog toFile(Path file, boolean chatty) throws IOException {
+        var stream = Files.newOutputStream(file, StandardOpenOption.CREATE, StandardOpenOption.APPEND);
+        return new AgentLog(new PrintStream(stream, true, StandardCharsets.UTF_8), chatty);
+    }
+
+    /** Something a person should know: a fault, or that it is over. */
+    public void say(String line) {
+        write(line);
+    }
+
+    /** As {@link #say}, but at most once a minute for each subject. */
+    public void sayOnce(String subject, String line) {
+        long now = System.nanoTime();
+        synchronized (saidAt) {
+            Long before = saidAt.get(subject);
+            if (before != null && now - before < REPEAT_NANOS || saidAt.size() >= SUBJECTS_MAX && before == null) {
+                return;
+            }
+            saidAt.put(subject, now);
+        }
+        write(line);
+    }
+
+    /** Only when {@code log_detail} is set. */
+    public void detail(String line) {
+        if (chatty) {
+            write(line);
+        }
+    }
+
+    private synchronized void write(String line) {
+        out.println(Instant.now().truncatedTo(ChronoUnit.MILLIS) + " tachograph: " + line);
+    }
+}

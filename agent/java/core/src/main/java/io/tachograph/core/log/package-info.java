@@ -1,0 +1,2 @@
+/** What the agent says to a person. */
+package io.tachograph.core.log;

@@ -1,0 +1,2 @@
+/** Puts the parts together: settings, buffers, sender, samplers, instrumentation. Starts at {@code Agent}. */
+package io.tachograph.core;
