@@ -1,1 +1,39 @@
-//! Here are records, give me bytes; here are bytes, give me records: the chunk format.
+//! Here are records, give me bytes; here are bytes, give me records: the chunk format (`docs/format/chunk.md`).
+//!
+//! Everything is a column of numbers or of byte strings. [`codec`] and [`text`] choose how each is written; the rooms above
+//! them say which columns a kind of record has:
+//!
+//! ```text
+//!   samples.rs ──┐
+//!   entries.rs ──┼── builder.rs ── codec/*.rs, text/*.rs      records -> bytes
+//!   execution/ ──┘   chunk.rs   ──      "                     bytes -> records
+//! ```
+//!
+//! Path of one record: before, the store's appender collected it into an open chunk; after, `Driver::put` stores the bytes.
+//! Nothing here does I/O, looks at a clock, or panics on bytes it is given to decode.
+
+#![deny(clippy::unwrap_used, clippy::indexing_slicing, clippy::cast_possible_truncation)]
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::cast_possible_truncation))]
+
+mod builder;
+mod bytes;
+mod chunk;
+mod codec;
+mod columns;
+mod entries;
+mod error;
+mod execution;
+mod header;
+pub mod limits;
+mod role;
+mod samples;
+mod text;
+mod verify;
+
+pub use chunk::Chunk;
+pub use entries::encode_entries;
+pub use error::Error;
+pub use execution::{AttributeData, AttributeRef, Call, ExecutionBlock, RowRef, Shape, encode_executions};
+pub use header::{ColumnInfo, Header, Stats, Sum, Tables};
+pub use role::Role;
+pub use samples::{SampleColumns, ValueColumn, Values, encode_samples};

@@ -1,0 +1,70 @@
+//! How do columns become one chunk? Each is written by its ladder as it comes; the header follows when all are there.
+
+use tacho_model::{Kind, TimeRange, ValueType};
+
+use crate::chunk::{MAGIC, PREFIX_BYTES, VERSION};
+use crate::codec::{Encoded, Numbers};
+use crate::header::{ColumnInfo, Header, Stats, Tables};
+use crate::{Role, codec, text};
+
+/// Columns written so far.
+#[derive(Default)]
+pub(crate) struct Builder {
+    columns: Vec<ColumnInfo>,
+    body: Vec<u8>,
+}
+
+impl Builder {
+    pub(crate) fn numbers(&mut self, role: Role, words: &[u64], kind: ValueType) {
+        let encoded = codec::encode(Numbers { words, kind }, 0);
+        self.add(role, &encoded, codec::name(encoded.codec));
+    }
+
+    /// Most columns are counts and indices.
+    pub(crate) fn u64(&mut self, role: Role, words: &[u64]) {
+        self.numbers(role, words, ValueType::U64);
+    }
+
+    pub(crate) fn i64(&mut self, role: Role, numbers: &[i64]) {
+        let words: Vec<u64> = numbers.iter().map(|n| n.cast_unsigned()).collect();
+        self.numbers(role, &words, ValueType::I64);
+    }
+
+    pub(crate) fn strings(&mut self, role: Role, strings: text::Strings<'_>) {
+        let encoded = text::encode(strings, 0);
+        self.add(role, &encoded, text::name(encoded.codec));
+    }
+
+    fn add(&mut self, role: Role, encoded: &Encoded, name: Option<&'static str>) {
+        let codec = name.unwrap_or_default();
+        self.columns.push(ColumnInfo { role, codec, tag: encoded.codec, bytes: encoded.bytes.len() });
+        self.body.extend_from_slice(&encoded.bytes);
+    }
+
+    /// The chunk: prefix, header, body.
+    pub(crate) fn finish(
+        self,
+        kind: Kind,
+        count: usize,
+        range: TimeRange,
+        stats: Option<Stats>,
+        tables: Option<Tables>,
+    ) -> Vec<u8> {
+        let (start, end) = (range.start, range.end);
+        let header = Header { kind, count, start, end, stats, tables, columns: self.columns, bytes: 0 };
+        let mut fields = vec![];
+        header.put(&mut fields);
+        let fields_bytes = u32::try_from(fields.len()).unwrap_or(u32::MAX);
+
+        let mut out = Vec::with_capacity(PREFIX_BYTES + fields.len() + self.body.len());
+        out.extend_from_slice(MAGIC);
+        out.extend([VERSION, kind as u8, 0, 0]);
+        out.extend_from_slice(&fields_bytes.to_le_bytes());
+        out.extend_from_slice(&crc32c::crc32c(&self.body).to_le_bytes());
+        let checksum = crc32c::crc32c_append(crc32c::crc32c(&out), &fields);
+        out.extend_from_slice(&checksum.to_le_bytes());
+        out.extend_from_slice(&fields);
+        out.extend_from_slice(&self.body);
+        out
+    }
+}

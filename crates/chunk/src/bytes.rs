@@ -1,0 +1,181 @@
+//! How are numbers and byte strings laid down, and read back without trust?
+
+use tacho_model::ValueType;
+
+use crate::Error;
+
+pub(crate) const fn zigzag(n: i64) -> u64 {
+    ((n << 1) ^ (n >> 63)).cast_unsigned()
+}
+
+pub(crate) const fn unzigzag(n: u64) -> i64 {
+    (n >> 1).cast_signed() ^ -((n & 1).cast_signed())
+}
+
+/// Unsigned LEB128.
+pub(crate) fn put_varint(out: &mut Vec<u8>, n: u64) {
+    put_varint128(out, u128::from(n));
+}
+
+pub(crate) fn put_zigzag128(out: &mut Vec<u8>, n: i128) {
+    put_varint128(out, ((n << 1) ^ (n >> 127)).cast_unsigned());
+}
+
+fn put_varint128(out: &mut Vec<u8>, mut n: u128) {
+    loop {
+        let low = n.to_le_bytes()[0] & 0x7f;
+        n >>= 7;
+        if n == 0 {
+            return out.push(low);
+        }
+        out.push(low | 0x80);
+    }
+}
+
+/// Bytes that [`put_varint`] takes.
+pub(crate) const fn varint_bytes(n: u64) -> u32 {
+    (64 - (n | 1).leading_zeros()).div_ceil(7)
+}
+
+pub(crate) fn put_words(out: &mut Vec<u8>, words: &[u64]) {
+    out.reserve(words.len() * 8);
+    for word in words {
+        out.extend_from_slice(&word.to_le_bytes());
+    }
+}
+
+/// One number in its short form; f64 is short when its last bits are zero, as those of whole numbers are.
+pub(crate) fn put_scalar(out: &mut Vec<u8>, word: u64, kind: ValueType) {
+    put_varint(
+        out,
+        match kind {
+            ValueType::U64 => word,
+            ValueType::I64 => zigzag(word.cast_signed()),
+            ValueType::F64 => word.swap_bytes(),
+        },
+    );
+}
+
+/// Reads from the front of a byte string. Every method fails rather than reads past the end.
+#[derive(Clone, Copy)]
+pub(crate) struct Reader<'a> {
+    left: &'a [u8],
+}
+
+impl<'a> Reader<'a> {
+    pub(crate) const fn new(bytes: &'a [u8]) -> Self {
+        Self { left: bytes }
+    }
+
+    pub(crate) const fn left(&self) -> usize {
+        self.left.len()
+    }
+
+    pub(crate) fn take(&mut self, count: usize, what: &'static str) -> Result<&'a [u8], Error> {
+        let short = Error::Short { what, wanted: count, left: self.left.len() };
+        let (taken, left) = self.left.split_at_checked(count).ok_or(short)?;
+        self.left = left;
+        Ok(taken)
+    }
+
+    pub(crate) fn rest(&mut self) -> &'a [u8] {
+        std::mem::take(&mut self.left)
+    }
+
+    pub(crate) fn array<const N: usize>(&mut self, what: &'static str) -> Result<[u8; N], Error> {
+        let short = Error::Short { what, wanted: N, left: self.left.len() };
+        let (taken, left) = self.left.split_first_chunk::<N>().ok_or(short)?;
+        self.left = left;
+        Ok(*taken)
+    }
+
+    pub(crate) fn byte(&mut self, what: &'static str) -> Result<u8, Error> {
+        self.array::<1>(what).map(|[byte]| byte)
+    }
+
+    pub(crate) fn varint(&mut self, what: &'static str) -> Result<u64, Error> {
+        let wide = self.varint128(what)?;
+        u64::try_from(wide).map_err(|_| Error::Limit { what, value: u64::MAX, max: u64::MAX - 1 })
+    }
+
+    pub(crate) fn zigzag128(&mut self, what: &'static str) -> Result<i128, Error> {
+        let wide = self.varint128(what)?;
+        Ok((wide >> 1).cast_signed() ^ -((wide & 1).cast_signed()))
+    }
+
+    fn varint128(&mut self, what: &'static str) -> Result<u128, Error> {
+        let mut n = 0u128;
+        for shift in (0..19).map(|septet| septet * 7) {
+            let byte = self.byte(what)?;
+            n |= u128::from(byte & 0x7f) << shift;
+            if byte & 0x80 == 0 {
+                return Ok(n);
+            }
+        }
+        Err(Error::Value { what, value: u64::MAX })
+    }
+
+    /// A `varint` that counts or measures something, checked against its limit before anyone allocates for it.
+    pub(crate) fn size(&mut self, what: &'static str, max: usize) -> Result<usize, Error> {
+        let value = self.varint(what)?;
+        match usize::try_from(value) {
+            Ok(size) if size <= max => Ok(size),
+            _ => Err(Error::Limit { what, value, max: max as u64 }),
+        }
+    }
+
+    pub(crate) fn scalar(&mut self, kind: ValueType, what: &'static str) -> Result<u64, Error> {
+        let n = self.varint(what)?;
+        Ok(match kind {
+            ValueType::U64 => n,
+            ValueType::I64 => unzigzag(n).cast_unsigned(),
+            ValueType::F64 => n.swap_bytes(),
+        })
+    }
+
+    pub(crate) const fn end(&self, what: &'static str) -> Result<(), Error> {
+        if self.left.is_empty() { Ok(()) } else { Err(Error::Trailing { what, left: self.left.len() }) }
+    }
+}
+
+/// `count` words out of exactly eight bytes each.
+pub(crate) fn words(bytes: &[u8], count: usize, what: &'static str) -> Result<Vec<u64>, Error> {
+    let wanted = count.saturating_mul(8);
+    if bytes.len() < wanted {
+        return Err(Error::Short { what, wanted, left: bytes.len() });
+    }
+    if bytes.len() > wanted {
+        return Err(Error::Trailing { what, left: bytes.len() - wanted });
+    }
+    Ok(bytes.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn scalars_come_back(word in any::<u64>(), wide in any::<i128>()) {
+            for kind in [ValueType::F64, ValueType::I64, ValueType::U64] {
+                let mut out = vec![];
+                put_scalar(&mut out, word, kind);
+                put_zigzag128(&mut out, wide);
+                let mut reader = Reader::new(&out);
+                prop_assert_eq!(reader.scalar(kind, "scalar"), Ok(word));
+                prop_assert_eq!(reader.zigzag128("wide"), Ok(wide));
+                prop_assert_eq!(reader.end("scalar"), Ok(()));
+            }
+            let mut out = vec![];
+            put_varint(&mut out, word);
+            prop_assert_eq!(out.len(), varint_bytes(word) as usize);
+        }
+    }
+
+    #[test]
+    fn a_varint_that_never_ends_is_refused() {
+        assert_eq!(Reader::new(&[0x80; 40]).varint("n"), Err(Error::Value { what: "n", value: u64::MAX }));
+        assert_eq!(Reader::new(&[0x80; 4]).varint("n"), Err(Error::Short { what: "n", wanted: 1, left: 0 }));
+    }
+}

@@ -1,0 +1,71 @@
+//! Few distinct numbers in many places: states, status codes, booleans.
+
+use std::collections::HashMap;
+
+use tacho_model::ValueType;
+
+use super::{Codec, Numbers, put_nested, take_nested};
+use crate::Error;
+use crate::bytes::{Reader, put_varint};
+
+pub(super) struct Dictionary;
+
+const DISTINCT_MAX: usize = 256;
+/// Fewer numbers than this never pay for a table.
+const COUNT_MIN: usize = 16;
+
+/// Distinct words in order of appearance, and the position of each number among them. `None` when there are too many.
+fn distinct(words: &[u64]) -> Option<(Vec<u64>, Vec<u64>)> {
+    let mut table = vec![];
+    let mut positions: HashMap<u64, u64> = HashMap::new();
+    let mut indices = Vec::with_capacity(words.len());
+    for word in words {
+        let position = *positions.entry(*word).or_insert_with(|| {
+            table.push(*word);
+            table.len() as u64 - 1
+        });
+        if table.len() > DISTINCT_MAX {
+            return None;
+        }
+        indices.push(position);
+    }
+    Some((table, indices))
+}
+
+impl Codec for Dictionary {
+    fn tag(&self) -> u8 {
+        6
+    }
+
+    fn name(&self) -> &'static str {
+        "dictionary"
+    }
+
+    fn encode(&self, numbers: Numbers<'_>, depth: u8) -> Option<Vec<u8>> {
+        if depth > 0 || numbers.words.len() < COUNT_MIN {
+            return None;
+        }
+        let (table, indices) = distinct(numbers.words)?;
+        if table.len() * 2 > numbers.words.len() {
+            return None;
+        }
+        let mut out = vec![];
+        put_varint(&mut out, table.len() as u64);
+        put_nested(&mut out, Numbers { words: &table, kind: numbers.kind }, depth);
+        put_nested(&mut out, Numbers::u64(&indices), depth);
+        Some(out)
+    }
+
+    fn decode(&self, bytes: &[u8], count: usize, kind: ValueType, depth: u8) -> Result<Vec<u64>, Error> {
+        let mut reader = Reader::new(bytes);
+        let size = reader.size("size of a dictionary", DISTINCT_MAX)?;
+        let table = take_nested(&mut reader, size, kind, depth)?;
+        let indices = take_nested(&mut reader, count, ValueType::U64, depth)?;
+        reader.end("dictionary")?;
+        let word = |index: u64| {
+            let at = usize::try_from(index).ok().and_then(|at| table.get(at));
+            at.copied().ok_or(Error::value("position in a dictionary", index))
+        };
+        indices.into_iter().map(word).collect()
+    }
+}

@@ -1,0 +1,36 @@
+//! Eight bytes a number: what nothing else makes smaller.
+
+use tacho_model::ValueType;
+
+use super::{Codec, Encoded, Numbers};
+use crate::Error;
+use crate::bytes::{put_words, words};
+
+pub(super) const TAG: u8 = 0;
+
+pub(super) struct Plain;
+
+pub(super) fn encode(numbers: Numbers<'_>) -> Encoded {
+    let mut bytes = vec![];
+    put_words(&mut bytes, numbers.words);
+    Encoded { codec: TAG, bytes }
+}
+
+impl Codec for Plain {
+    fn tag(&self) -> u8 {
+        TAG
+    }
+
+    fn name(&self) -> &'static str {
+        "plain"
+    }
+
+    /// The ladder falls back on it when nothing helps; it never has to be tried.
+    fn encode(&self, _: Numbers<'_>, _: u8) -> Option<Vec<u8>> {
+        None
+    }
+
+    fn decode(&self, bytes: &[u8], count: usize, _: ValueType, _: u8) -> Result<Vec<u64>, Error> {
+        words(bytes, count, "plain numbers")
+    }
+}

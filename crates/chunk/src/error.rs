@@ -1,0 +1,46 @@
+//! Why bytes could not be decoded. Each message names the value and the place. No retry helps: the bytes are what they are.
+
+use tacho_model::{Kind, SegmentError};
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    #[error("not a chunk: begins with {got:02x?}, expected \"TCHK\"")]
+    Magic { got: [u8; 4] },
+    #[error("chunk version {got} is newer than this program knows (at most {known})")]
+    Version { got: u8, known: u8 },
+    #[error("chunk header checksum mismatch: expected {expected:#010x}, got {got:#010x}")]
+    HeaderChecksum { expected: u32, got: u32 },
+    #[error("chunk checksum mismatch: expected {expected:#010x}, got {got:#010x}")]
+    BodyChecksum { expected: u32, got: u32 },
+    #[error("chunk holds {} records, {} were asked for", got.name(), wanted.name())]
+    Kind { got: Kind, wanted: Kind },
+    #[error("{what}: {wanted} bytes are needed, {left} are left")]
+    Short { what: &'static str, wanted: usize, left: usize },
+    #[error("{what}: {left} bytes too many")]
+    Trailing { what: &'static str, left: usize },
+    #[error("{what} is {value}, at most {max} is allowed")]
+    Limit { what: &'static str, value: u64, max: u64 },
+    #[error("{what} is {value}, which has no meaning here")]
+    Value { what: &'static str, value: u64 },
+    #[error("{what} is not UTF-8")]
+    Utf8 { what: &'static str },
+    #[error("{codec} data is damaged: {reason}")]
+    Codec { codec: &'static str, reason: String },
+    #[error("column {number} ({role}): {source}")]
+    Column { number: usize, role: &'static str, source: Box<Error> },
+    #[error("shape {shape}: {source}")]
+    Shape { shape: usize, source: SegmentError },
+    #[error("segment {row}: {source}")]
+    Segment { row: usize, source: SegmentError },
+}
+
+impl Error {
+    /// Says that `value` of `what` is over `max`.
+    pub(crate) fn limit(what: &'static str, value: usize, max: usize) -> Self {
+        Self::Limit { what, value: value as u64, max: max as u64 }
+    }
+
+    pub(crate) fn value(what: &'static str, value: impl Into<u64>) -> Self {
+        Self::Value { what, value: value.into() }
+    }
+}

@@ -1,0 +1,128 @@
+//! How are attributes' values held? Keys and forms repeat and are the layout's; ids are 16 bytes and not 36 letters.
+
+use std::fmt;
+use std::sync::Arc;
+
+use tacho_model::AttributeValue;
+
+/// Which calls have attributes under which keys, in which form: what a segment's attributes are without their values.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Layout(pub(super) Vec<Slot>);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Slot {
+    /// Number of the call in its segment.
+    pub(super) call: u32,
+    pub(super) key: u32,
+    pub(super) form: Form,
+}
+
+/// The discriminants are on disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub(super) enum Form {
+    Text = 0,
+    Integer = 1,
+    Id = 2,
+}
+
+impl Form {
+    pub(super) const ALL: [Self; 3] = [Self::Text, Self::Integer, Self::Id];
+}
+
+/// Keys with columns of their own; those beyond share the last one's, so that hostile keys cannot multiply columns.
+const KEY_COLUMNS_MAX: u32 = 1_024;
+
+impl Slot {
+    /// Number of the columns that the value goes to.
+    pub(super) fn column(&self) -> usize {
+        self.key.min(KEY_COLUMNS_MAX - 1) as usize
+    }
+}
+
+/// A value of an attribute.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AttributeData {
+    Text(Arc<str>),
+    Integer(i64),
+    /// A text that is a UUID in lower case with hyphens: its first and its last eight bytes.
+    Id([u64; 2]),
+}
+
+impl AttributeData {
+    pub(super) const fn form(&self) -> Form {
+        match self {
+            Self::Text(_) => Form::Text,
+            Self::Integer(_) => Form::Integer,
+            Self::Id(_) => Form::Id,
+        }
+    }
+
+    /// Packs a text that is an id.
+    pub fn new(value: &AttributeValue) -> Self {
+        match value {
+            AttributeValue::Integer(number) => Self::Integer(*number),
+            AttributeValue::Text(text) => {
+                parse_id(text).map_or_else(|| Self::Text(Arc::clone(text)), Self::Id)
+            }
+        }
+    }
+
+    pub fn to_value(&self) -> AttributeValue {
+        match self {
+            Self::Text(text) => AttributeValue::Text(Arc::clone(text)),
+            Self::Integer(number) => AttributeValue::Integer(*number),
+            Self::Id(_) => AttributeValue::Text(self.to_string().into()),
+        }
+    }
+
+    /// Bytes on the heap.
+    pub(super) fn heap_bytes(&self) -> usize {
+        if let Self::Text(text) = self { text.len() + 16 } else { 0 }
+    }
+}
+
+impl fmt::Display for AttributeData {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Text(text) => f.write_str(text),
+            Self::Integer(number) => number.fmt(f),
+            Self::Id([high, low]) => {
+                let (a, b, c) = (high >> 32, (high >> 16) & 0xffff, high & 0xffff);
+                write!(f, "{a:08x}-{b:04x}-{c:04x}-{:04x}-{:012x}", low >> 48, low & 0xffff_ffff_ffff)
+            }
+        }
+    }
+}
+
+/// An attribute of a row.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct AttributeRef<'a> {
+    /// Number of the call in its segment.
+    pub call: u32,
+    pub key: &'a Arc<str>,
+    pub value: &'a AttributeData,
+}
+
+/// The two halves of a UUID (RFC 9562) written in lower case with hyphens; `None` for any other text.
+pub(super) fn parse_id(text: &str) -> Option<[u64; 2]> {
+    const HYPHENS: [usize; 4] = [8, 13, 18, 23];
+    if text.len() != 36 {
+        return None;
+    }
+    let mut id = 0u128;
+    for (at, byte) in text.bytes().enumerate() {
+        let digit = match byte {
+            b'0'..=b'9' => byte - b'0',
+            b'a'..=b'f' => byte - b'a' + 10,
+            b'-' if HYPHENS.contains(&at) => continue,
+            _ => return None,
+        };
+        if HYPHENS.contains(&at) {
+            return None;
+        }
+        id = id << 4 | u128::from(digit);
+    }
+    let (high, low) = (id >> 64, id & u128::from(u64::MAX));
+    Some([u64::try_from(high).ok()?, u64::try_from(low).ok()?])
+}

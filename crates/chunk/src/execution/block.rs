@@ -1,0 +1,288 @@
+//! Segments of one series in columns: the form in which they grow, are read, and are encoded from.
+
+use std::sync::Arc;
+
+use tacho_model::limits::{SEGMENT_CARRIED_MAX, SEGMENT_EVENTS_MAX};
+use tacho_model::{
+    Attribute, EventKind, Operation, OperationIndex, Segment, SegmentError, TimeRange, Timestamp,
+};
+
+use super::attributes::{AttributeData, Layout, Slot};
+use super::intern::Interner;
+use super::row::{Row, RowRef};
+use super::shape::{Outline, Shape};
+use crate::limits::{CHUNK_EVENTS_MAX, CHUNK_RECORDS_MAX};
+
+/// Segments of one series, their shapes and layouts kept once.
+#[derive(Clone, Debug)]
+pub struct ExecutionBlock {
+    pub(super) operations: Interner<Operation>,
+    pub(super) threads: Interner<Arc<str>>,
+    pub(super) keys: Interner<Arc<str>>,
+    pub(super) shapes: Interner<Arc<Shape>>,
+    pub(super) layouts: Interner<Layout>,
+    pub(super) rows: Vec<Row>,
+    /// Times of all rows: ns since the event before.
+    pub(super) deltas: Vec<u64>,
+    /// Ages of all rows' carried calls, ns.
+    pub(super) ages: Vec<u64>,
+    /// Values of all rows' attributes.
+    pub(super) values: Vec<AttributeData>,
+    range: TimeRange,
+    calls: usize,
+    /// Bytes on the heap that are not in the vectors above.
+    heap_bytes: usize,
+    scratch: Scratch,
+}
+
+/// Room that `push` uses again and again.
+#[derive(Clone, Debug, Default)]
+struct Scratch {
+    outline: Outline,
+    layout: Layout,
+    /// For each operation of the sender the push that looked it up last, and its position here.
+    operations: Vec<(u64, OperationIndex)>,
+    pushes: u64,
+}
+
+impl Default for ExecutionBlock {
+    fn default() -> Self {
+        Self {
+            operations: Interner::default(),
+            threads: Interner::default(),
+            keys: Interner::default(),
+            shapes: Interner::default(),
+            layouts: Interner::default(),
+            rows: vec![],
+            deltas: vec![],
+            ages: vec![],
+            values: vec![],
+            range: TimeRange::new(Timestamp::MAX, Timestamp::MIN),
+            calls: 0,
+            heap_bytes: 0,
+            scratch: Scratch::default(),
+        }
+    }
+}
+
+/// The same segments, and the same tables in the same order.
+impl PartialEq for ExecutionBlock {
+    fn eq(&self, other: &Self) -> bool {
+        self.operations == other.operations
+            && self.threads == other.threads
+            && self.keys == other.keys
+            && self.shapes == other.shapes
+            && self.layouts == other.layouts
+            && self.rows == other.rows
+            && (&self.deltas, &self.ages, &self.values) == (&other.deltas, &other.ages, &other.values)
+    }
+}
+
+impl ExecutionBlock {
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes a segment whose operations are positions in `operations`. One that fails [`Segment::check`] is left out.
+    pub fn push(&mut self, segment: &Segment, operations: &[Operation]) {
+        debug_assert_eq!(segment.check(operations.len()), Ok(()), "only checked segments are pushed");
+        let Some(shape) = self.intern_shape(segment, operations) else { return };
+        let layout = self.intern_layout(&segment.attributes);
+        let thread = intern_text(&mut self.threads, &mut self.heap_bytes, &segment.thread);
+        let row = Row {
+            trace: segment.trace,
+            base: segment.base,
+            parent: segment.parent,
+            start: segment.start,
+            part: segment.part,
+            thread,
+            shape,
+            layout,
+            first_call: segment.first_call,
+            deltas_at: self.deltas.len(),
+            ages_at: self.ages.len(),
+            values_at: self.values.len(),
+        };
+        self.deltas.extend(segment.events.iter().map(|event| event.delta));
+        self.ages.extend(segment.carried.iter().map(|carried| carried.age));
+        self.values.extend(segment.attributes.iter().map(|attribute| AttributeData::new(&attribute.value)));
+        let values = self.values.get(row.values_at..).unwrap_or_default();
+        self.heap_bytes += values.iter().map(AttributeData::heap_bytes).sum::<usize>();
+        self.add_row(row);
+    }
+
+    /// Puts a row whose times, ages and values are there already.
+    pub(super) fn add_row(&mut self, row: Row) {
+        self.rows.push(row);
+        let Some(row) = self.last() else { return };
+        let (range, completed) = (row.range(), row.shape().completed());
+        self.range = TimeRange::new(self.range.start.min(range.start), self.range.end.max(range.end));
+        self.calls += completed;
+    }
+
+    /// As [`Self::add_row`], for a row out of bytes: refuses times that overflow and a trace without an id.
+    pub(super) fn add_checked_row(&mut self, row: Row) -> Result<(), SegmentError> {
+        RowRef::new(self, &row).check()?;
+        let values = RowRef::new(self, &row).values();
+        self.heap_bytes += values.iter().map(AttributeData::heap_bytes).sum::<usize>();
+        self.add_row(row);
+        Ok(())
+    }
+
+    /// Puts a shape out of bytes; its position is the next one.
+    pub(super) fn add_shape_as_read(&mut self, shape: Arc<Shape>) {
+        self.heap_bytes += shape.bytes();
+        self.shapes.add(&*shape, Arc::clone(&shape));
+    }
+
+    fn last(&self) -> Option<RowRef<'_>> {
+        self.rows.last().map(|row| RowRef::new(self, row))
+    }
+
+    fn intern_shape(&mut self, segment: &Segment, operations: &[Operation]) -> Option<u32> {
+        let mut outline = std::mem::take(&mut self.scratch.outline);
+        outline.carried.clear();
+        outline.events.clear();
+        self.scratch.pushes += 1;
+        for carried in &segment.carried {
+            outline.carried.push((self.intern_operation(carried.operation, operations)?, carried.call));
+        }
+        for event in &segment.events {
+            outline.events.push(match event.kind {
+                EventKind::Enter(operation) => {
+                    EventKind::Enter(self.intern_operation(operation, operations)?)
+                }
+                exit => exit,
+            });
+        }
+        let shape = self.add_shape(&outline);
+        self.scratch.outline = outline;
+        shape
+    }
+
+    /// Position of the shape with this outline; `None` when it is not balanced.
+    fn add_shape(&mut self, outline: &Outline) -> Option<u32> {
+        let heap_bytes = &mut self.heap_bytes;
+        let make = || {
+            let shape = Shape::new(outline.clone())?;
+            *heap_bytes += shape.bytes();
+            Ok::<_, SegmentError>(Arc::new(shape))
+        };
+        self.shapes.try_intern(outline, |shape| shape.outline() == outline, make).ok()
+    }
+
+    /// Looks a sender's operation up once for each push.
+    fn intern_operation(
+        &mut self,
+        index: OperationIndex,
+        operations: &[Operation],
+    ) -> Option<OperationIndex> {
+        let at = usize::try_from(index).ok()?;
+        let operation = operations.get(at)?;
+        if self.scratch.operations.len() < operations.len() {
+            self.scratch.operations.resize(operations.len(), (0, 0));
+        }
+        let memo = self.scratch.operations.get_mut(at)?;
+        if memo.0 != self.scratch.pushes {
+            let heap_bytes = &mut self.heap_bytes;
+            let make = || {
+                *heap_bytes += operation.name.len() + 16;
+                operation.clone()
+            };
+            *memo =
+                (self.scratch.pushes, self.operations.intern(operation, |known| known == operation, make));
+        }
+        Some(memo.1)
+    }
+
+    fn intern_layout(&mut self, attributes: &[Attribute]) -> u32 {
+        let mut layout = std::mem::take(&mut self.scratch.layout);
+        layout.0.clear();
+        for attribute in attributes {
+            let key = intern_text(&mut self.keys, &mut self.heap_bytes, &attribute.key);
+            let form = AttributeData::new(&attribute.value).form();
+            layout.0.push(Slot { call: attribute.call, key, form });
+        }
+        let heap_bytes = &mut self.heap_bytes;
+        let make = || {
+            *heap_bytes += layout.0.len() * size_of::<Slot>();
+            layout.clone()
+        };
+        let position = self.layouts.intern(&layout, |known| *known == layout, make);
+        self.scratch.layout = layout;
+        position
+    }
+
+    /// Segments.
+    pub const fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    pub const fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// Completed calls.
+    pub const fn calls(&self) -> usize {
+        self.calls
+    }
+
+    /// Whether a further segment might break a limit of the format. A store cuts far earlier, by calls and bytes.
+    pub fn is_full(&self) -> bool {
+        self.rows.len() >= CHUNK_RECORDS_MAX
+            || self.deltas.len() + SEGMENT_EVENTS_MAX > CHUNK_EVENTS_MAX
+            || self.ages.len() + SEGMENT_CARRIED_MAX > CHUNK_EVENTS_MAX
+            || self.operations.items().len() + SEGMENT_EVENTS_MAX + SEGMENT_CARRIED_MAX > CHUNK_RECORDS_MAX
+    }
+
+    /// Bytes of memory, estimated.
+    pub const fn bytes(&self) -> usize {
+        self.heap_bytes
+            + self.rows.len() * size_of::<Row>()
+            + (self.deltas.len() + self.ages.len()) * size_of::<u64>()
+            + self.values.len() * size_of::<AttributeData>()
+    }
+
+    /// From the first moment (ages of carried calls included) to the last. Empty when the block is.
+    pub const fn range(&self) -> TimeRange {
+        self.range
+    }
+
+    pub fn operations(&self) -> &[Operation] {
+        self.operations.items()
+    }
+
+    pub fn shapes(&self) -> &[Arc<Shape>] {
+        self.shapes.items()
+    }
+
+    pub fn rows(&self) -> impl ExactSizeIterator<Item = RowRef<'_>> {
+        self.rows.iter().map(|row| RowRef::new(self, row))
+    }
+
+    /// Row number `i`.
+    ///
+    /// # Panics
+    /// When there is none.
+    pub fn row(&self, i: usize) -> RowRef<'_> {
+        assert!(i < self.rows.len(), "row {i} of {}", self.rows.len());
+        #[expect(clippy::indexing_slicing, reason = "asserted above, with a message")]
+        RowRef::new(self, &self.rows[i])
+    }
+
+    /// Row number `i` as the model has it; its operations are positions in [`Self::operations`].
+    ///
+    /// # Panics
+    /// When there is none.
+    pub fn segment(&self, i: usize) -> Segment {
+        self.row(i).to_segment()
+    }
+}
+
+fn intern_text(table: &mut Interner<Arc<str>>, heap_bytes: &mut usize, text: &Arc<str>) -> u32 {
+    let make = || {
+        *heap_bytes += text.len() + 16;
+        Arc::clone(text)
+    };
+    table.intern(text, |known| known == text, make)
+}

@@ -1,0 +1,287 @@
+//! Columns back to a block. Every count, index, text and time is checked, so that a block that exists can be trusted.
+
+use std::sync::Arc;
+
+use tacho_model::limits::SEGMENT_ATTRIBUTES_MAX;
+use tacho_model::{EventKind, Operation, OperationKind, SpanId, TraceId, mix64};
+
+use super::attributes::{AttributeData, Form, Layout, Slot};
+use super::block::ExecutionBlock;
+use super::row::Row;
+use super::shape::{Outline, Shape};
+use super::times::{Contexts, GROUPS_MAX};
+use crate::columns::Columns;
+use crate::header::Tables;
+use crate::limits::CHUNK_EVENTS_MAX;
+use crate::{Error, Header, Role};
+
+/// Reads what `encode_executions` wrote.
+pub(crate) fn decode(header: &Header, mut columns: Columns<'_>) -> Result<ExecutionBlock, Error> {
+    let Some(tables) = header.tables else { return Err(Error::value("tables", 0u64)) };
+    let mut block = ExecutionBlock::new();
+    take_names(&mut block, &mut columns, &tables)?;
+    take_shapes(&mut block, &mut columns, &tables)?;
+    take_layouts(&mut block, &mut columns, &tables)?;
+    let mut rows = take_ids(&mut columns, &tables)?;
+    take_rows(&mut rows, &mut columns, &tables)?;
+    let counts = place(&mut rows, &block)?;
+    block.ages = columns.u64(Role::Age, counts.ages)?;
+    block.deltas = take_times(&block, &rows, counts.deltas, &mut columns)?;
+    block.values = take_values(&block, &rows, counts.values, &mut columns)?;
+    columns.end()?;
+    for (number, row) in rows.into_iter().enumerate() {
+        block.add_checked_row(row).map_err(|source| Error::Segment { row: number, source })?;
+    }
+    Ok(block)
+}
+
+fn utf8<'a>(text: &'a [u8], what: &'static str) -> Result<&'a str, Error> {
+    std::str::from_utf8(text).map_err(|_| Error::Utf8 { what })
+}
+
+fn take_names(block: &mut ExecutionBlock, columns: &mut Columns<'_>, tables: &Tables) -> Result<(), Error> {
+    let kinds = columns.u64(Role::OperationKind, tables.operations)?;
+    let names = columns.texts(Role::OperationName, tables.operations)?;
+    for (kind, name) in kinds.into_iter().zip(names.iter()) {
+        let known = u8::try_from(kind).ok().and_then(OperationKind::from_byte);
+        let kind = known.ok_or(Error::value("kind of operation", kind))?;
+        let operation = Operation { kind, name: utf8(name, "name of an operation")?.into() };
+        block.operations.add(&operation.clone(), operation);
+    }
+    for name in columns.texts(Role::ThreadName, tables.threads)?.iter() {
+        let name: Arc<str> = utf8(name, "name of a thread")?.into();
+        block.threads.add(&name.clone(), name);
+    }
+    for key in columns.texts(Role::AttributeKey, tables.keys)?.iter() {
+        let key: Arc<str> = utf8(key, "key of an attribute")?.into();
+        block.keys.add(&key.clone(), key);
+    }
+    Ok(())
+}
+
+/// Sum of `counts`, checked against what a chunk may hold.
+fn total(counts: impl IntoIterator<Item = usize>, what: &'static str) -> Result<usize, Error> {
+    let sum = counts.into_iter().fold(0usize, usize::saturating_add);
+    if sum > CHUNK_EVENTS_MAX { Err(Error::limit(what, sum, CHUNK_EVENTS_MAX)) } else { Ok(sum) }
+}
+
+/// A column of counts, each and all of them within what a chunk may hold.
+fn take_counts(columns: &mut Columns<'_>, role: Role, len: usize) -> Result<(Vec<usize>, usize), Error> {
+    let counts = columns.indices(role, len, CHUNK_EVENTS_MAX)?;
+    let counts: Vec<usize> = counts.into_iter().map(|count| count as usize).collect();
+    let sum = total(counts.iter().copied(), role.name())?;
+    Ok((counts, sum))
+}
+
+fn take_shapes(block: &mut ExecutionBlock, columns: &mut Columns<'_>, tables: &Tables) -> Result<(), Error> {
+    let (carried_counts, carried_sum) = take_counts(columns, Role::ShapeCarried, tables.shapes)?;
+    let operations = columns.indices(Role::CarriedOperation, carried_sum, tables.operations)?;
+    let calls = columns.indices(Role::CarriedCall, carried_sum, u32::MAX as usize + 1)?;
+    let (event_counts, event_sum) = take_counts(columns, Role::ShapeEvents, tables.shapes)?;
+    let events = columns.indices(Role::Event, event_sum, tables.operations + 2)?;
+
+    let mut carried = operations.into_iter().zip(calls);
+    let mut events = events.into_iter().map(|event| match event {
+        0 => EventKind::Exit,
+        1 => EventKind::ExitFailed,
+        enter => EventKind::Enter(enter - 2),
+    });
+    for (number, (carried_count, event_count)) in carried_counts.into_iter().zip(event_counts).enumerate() {
+        let outline = Outline {
+            carried: carried.by_ref().take(carried_count).collect(),
+            events: events.by_ref().take(event_count).collect(),
+        };
+        let shape = Shape::new(outline).map_err(|source| Error::Shape { shape: number, source })?;
+        block.add_shape_as_read(Arc::new(shape));
+    }
+    Ok(())
+}
+
+fn take_layouts(block: &mut ExecutionBlock, columns: &mut Columns<'_>, tables: &Tables) -> Result<(), Error> {
+    let (counts, sum) = take_counts(columns, Role::LayoutAttributes, tables.layouts)?;
+    if let Some(count) = counts.iter().find(|count| **count > SEGMENT_ATTRIBUTES_MAX) {
+        return Err(Error::limit("attributes of a segment", *count, SEGMENT_ATTRIBUTES_MAX));
+    }
+    let calls = columns.indices(Role::LayoutCall, sum, u32::MAX as usize + 1)?;
+    let keys = columns.indices(Role::LayoutKey, sum, tables.keys)?;
+    let forms = columns.indices(Role::LayoutForm, sum, Form::ALL.len())?;
+    let mut slots = calls.into_iter().zip(keys).zip(forms).map(|((call, key), form)| {
+        let form = Form::ALL.get(form as usize).copied().unwrap_or(Form::Text);
+        Slot { call, key, form }
+    });
+    for count in counts {
+        let layout = Layout(slots.by_ref().take(count).collect());
+        block.layouts.add(&layout.clone(), layout);
+    }
+    Ok(())
+}
+
+/// Rows with their ids; the other fields follow.
+fn take_ids(columns: &mut Columns<'_>, tables: &Tables) -> Result<Vec<Row>, Error> {
+    let count = tables.segments;
+    let bases = columns.u64(Role::Base, count)?;
+    let highs = columns.u64(Role::TraceHigh, count)?;
+    let lows = take_related(columns, [Role::TraceLow, Role::TraceLowFromBase], &bases)?;
+    let parts = columns.indices(Role::Part, count, u32::MAX as usize + 1)?;
+    let parents_there = columns.indices(Role::ParentThere, count, 2)?;
+    let with_parent = bases.iter().zip(&parents_there).filter(|(_, there)| **there == 1);
+    let parents_bases: Vec<u64> = with_parent.map(|(base, _)| *base).collect();
+    let mut parents =
+        take_related(columns, [Role::Parent, Role::ParentFromBase], &parents_bases)?.into_iter();
+
+    let ids = bases.into_iter().zip(highs).zip(lows).zip(parts).zip(parents_there);
+    let row = |((((base, high), low), part), there)| Row {
+        trace: TraceId(u128::from(high) << 64 | u128::from(low)),
+        base,
+        parent: if there == 1 { parents.next().map(SpanId) } else { None },
+        part,
+        start: 0,
+        thread: 0,
+        shape: 0,
+        layout: 0,
+        first_call: 0,
+        deltas_at: 0,
+        ages_at: 0,
+        values_at: 0,
+    };
+    Ok(ids.map(row).collect())
+}
+
+fn take_related(
+    columns: &mut Columns<'_>,
+    [as_is, from_base]: [Role; 2],
+    bases: &[u64],
+) -> Result<Vec<u64>, Error> {
+    if columns.role() != Some(from_base) {
+        return columns.u64(as_is, bases.len());
+    }
+    let related = columns.u64(from_base, bases.len())?;
+    Ok(related.into_iter().zip(bases).map(|(counter, base)| mix64(counter.wrapping_add(*base))).collect())
+}
+
+fn take_rows(rows: &mut [Row], columns: &mut Columns<'_>, tables: &Tables) -> Result<(), Error> {
+    let count = tables.segments;
+    let threads = columns.indices(Role::Thread, count, tables.threads)?;
+    let starts = columns.i64(Role::Start, count)?;
+    let first_calls = columns.indices(Role::FirstCall, count, u32::MAX as usize + 1)?;
+    let shapes = columns.indices(Role::Shape, count, tables.shapes)?;
+    let layouts = columns.indices(Role::Layout, count, tables.layouts)?;
+    let fields = threads.into_iter().zip(starts).zip(first_calls).zip(shapes).zip(layouts);
+    for (row, ((((thread, start), first_call), shape), layout)) in rows.iter_mut().zip(fields) {
+        *row = Row { thread, start, first_call, shape, layout, ..row.clone() };
+    }
+    Ok(())
+}
+
+/// How many times, ages and values all rows have.
+struct Counts {
+    deltas: usize,
+    ages: usize,
+    values: usize,
+}
+
+/// Tells each row where its times, ages and values begin.
+fn place(rows: &mut [Row], block: &ExecutionBlock) -> Result<Counts, Error> {
+    let (mut deltas, mut ages, mut values) = (0usize, 0usize, 0usize);
+    for row in rows.iter_mut() {
+        (row.deltas_at, row.ages_at, row.values_at) = (deltas, ages, values);
+        // Positions were checked against the tables when they were read.
+        let shape = block.shapes.get(row.shape);
+        deltas = total([deltas, shape.map_or(0, |shape| shape.events().len())], "events")?;
+        ages = total([ages, shape.map_or(0, |shape| shape.carried().len())], "carried calls")?;
+        values =
+            total([values, block.layouts.get(row.layout).map_or(0, |layout| layout.0.len())], "attributes")?;
+    }
+    Ok(Counts { deltas, ages, values })
+}
+
+fn take_times(
+    block: &ExecutionBlock,
+    rows: &[Row],
+    count: usize,
+    columns: &mut Columns<'_>,
+) -> Result<Vec<u64>, Error> {
+    let contexts = Contexts::new(block.shapes.items());
+    let groups = columns.indices(Role::TimeGroup, contexts.len, GROUPS_MAX + 1)?;
+    let group_of = |context: &u32| groups.get(*context as usize).map_or(0, |group| *group as usize);
+    let order = || rows.iter().flat_map(|row| contexts.of(row.shape as usize)).map(group_of);
+
+    let mut counts = vec![0usize; groups.iter().max().map_or(0, |last| *last as usize + 1)];
+    for group in order() {
+        if let Some(count) = counts.get_mut(group) {
+            *count += 1;
+        }
+    }
+    let mut grouped = vec![];
+    for count in counts {
+        grouped.push(columns.u64(Role::Time, count)?.into_iter());
+    }
+    let mut times = Vec::with_capacity(count);
+    times.extend(order().map_while(|group| grouped.get_mut(group)?.next()));
+    Ok(times)
+}
+
+/// Values of one key as they come: an iterator for each form.
+#[derive(Default)]
+struct KeyColumns {
+    integers: std::vec::IntoIter<i64>,
+    texts: std::vec::IntoIter<Arc<str>>,
+    ids: std::vec::IntoIter<[u64; 2]>,
+}
+
+impl KeyColumns {
+    fn take(columns: &mut Columns<'_>, counts: [usize; Form::ALL.len()]) -> Result<Self, Error> {
+        let [texts, integers, ids] = counts;
+        let mut key = Self::default();
+        if integers > 0 {
+            key.integers = columns.i64(Role::Integer, integers)?.into_iter();
+        }
+        if texts > 0 {
+            let read = columns.texts(Role::Text, texts)?;
+            let values: Result<Vec<Arc<str>>, Error> =
+                read.iter().map(|text| Ok(utf8(text, "value of an attribute")?.into())).collect();
+            key.texts = values.map_err(|error| columns.at(Role::Text, error))?.into_iter();
+        }
+        if ids > 0 {
+            let high = columns.u64(Role::IdHigh, ids)?;
+            let low = columns.u64(Role::IdLow, ids)?;
+            key.ids =
+                high.into_iter().zip(low).map(|(high, low)| [high, low]).collect::<Vec<_>>().into_iter();
+        }
+        Ok(key)
+    }
+
+    fn next(&mut self, form: Form) -> Option<AttributeData> {
+        match form {
+            Form::Text => self.texts.next().map(AttributeData::Text),
+            Form::Integer => self.integers.next().map(AttributeData::Integer),
+            Form::Id => self.ids.next().map(AttributeData::Id),
+        }
+    }
+}
+
+fn take_values(
+    block: &ExecutionBlock,
+    rows: &[Row],
+    count: usize,
+    columns: &mut Columns<'_>,
+) -> Result<Vec<AttributeData>, Error> {
+    let slots = || rows.iter().filter_map(|row| block.layouts.get(row.layout)).flat_map(|layout| &layout.0);
+    let mut counts: Vec<[usize; Form::ALL.len()]> = vec![];
+    for slot in slots() {
+        if counts.len() <= slot.column() {
+            counts.resize(slot.column() + 1, [0; Form::ALL.len()]);
+        }
+        if let Some(count) = counts.get_mut(slot.column()).and_then(|forms| forms.get_mut(slot.form as usize))
+        {
+            *count += 1;
+        }
+    }
+    let mut keys = vec![];
+    for forms in counts {
+        keys.push(KeyColumns::take(columns, forms)?);
+    }
+    let mut values = Vec::with_capacity(count);
+    values.extend(slots().map_while(|slot| keys.get_mut(slot.column())?.next(slot.form)));
+    Ok(values)
+}

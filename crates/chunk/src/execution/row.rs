@@ -1,0 +1,186 @@
+//! What is one segment of a block? Its own numbers, and what the tables say of them.
+
+use std::sync::Arc;
+
+use tacho_model::{
+    Attribute, Carried, Event, OperationIndex, Segment, SegmentError, SpanId, TimeRange, Timestamp, TraceId,
+    mix64,
+};
+
+use super::attributes::{AttributeData, AttributeRef, Layout};
+use super::block::ExecutionBlock;
+use super::shape::Shape;
+
+/// What of a segment is in no table.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Row {
+    pub(super) trace: TraceId,
+    pub(super) base: u64,
+    pub(super) parent: Option<SpanId>,
+    pub(super) start: Timestamp,
+    pub(super) part: u32,
+    pub(super) thread: u32,
+    pub(super) shape: u32,
+    pub(super) layout: u32,
+    pub(super) first_call: u32,
+    /// Where the row's times, ages and values begin.
+    pub(super) deltas_at: usize,
+    pub(super) ages_at: usize,
+    pub(super) values_at: usize,
+}
+
+/// One segment of a block.
+#[derive(Clone, Copy, Debug)]
+pub struct RowRef<'a> {
+    block: &'a ExecutionBlock,
+    row: &'a Row,
+}
+
+/// A row's positions are checked when it is made: by `push` out of its own tables, or by the decoder.
+#[expect(clippy::indexing_slicing, reason = "a row is made with positions of its block")]
+impl<'a> RowRef<'a> {
+    pub(super) const fn new(block: &'a ExecutionBlock, row: &'a Row) -> Self {
+        Self { block, row }
+    }
+
+    pub fn thread(&self) -> &'a Arc<str> {
+        &self.block.threads.items()[self.row.thread as usize]
+    }
+
+    pub fn shape(&self) -> &'a Arc<Shape> {
+        &self.block.shapes.items()[self.row.shape as usize]
+    }
+
+    pub(super) fn layout(&self) -> &'a Layout {
+        &self.block.layouts.items()[self.row.layout as usize]
+    }
+
+    /// Times: ns since the event before, for each event of the shape.
+    pub fn deltas(&self) -> &'a [u64] {
+        &self.block.deltas[self.row.deltas_at..][..self.shape().events().len()]
+    }
+
+    /// For each carried call of the shape, how long before [`Self::start`] it was entered, ns.
+    pub fn ages(&self) -> &'a [u64] {
+        &self.block.ages[self.row.ages_at..][..self.shape().carried().len()]
+    }
+
+    pub(super) fn values(&self) -> &'a [AttributeData] {
+        &self.block.values[self.row.values_at..][..self.layout().0.len()]
+    }
+
+    /// Attributes in the order in which they were recorded.
+    pub fn attributes(&self) -> impl ExactSizeIterator<Item = AttributeRef<'a>> {
+        let keys = self.block.keys.items();
+        self.layout().0.iter().zip(self.values()).map(|(slot, value)| AttributeRef {
+            call: slot.call,
+            key: &keys[slot.key as usize],
+            value,
+        })
+    }
+}
+
+impl RowRef<'_> {
+    pub const fn trace(&self) -> TraceId {
+        self.row.trace
+    }
+
+    /// Span id of call `k` is `mix64(base + k)`.
+    pub const fn base(&self) -> u64 {
+        self.row.base
+    }
+
+    pub const fn part(&self) -> u32 {
+        self.row.part
+    }
+
+    pub const fn parent(&self) -> Option<SpanId> {
+        self.row.parent
+    }
+
+    /// When the first event happened.
+    pub const fn start(&self) -> Timestamp {
+        self.row.start
+    }
+
+    /// Number of the first call that is entered in this row.
+    pub const fn first_call(&self) -> u32 {
+        self.row.first_call
+    }
+
+    /// Position of the shape among the block's shapes.
+    pub const fn shape_index(&self) -> usize {
+        self.row.shape as usize
+    }
+
+    /// Number, in the segment, of the call at `position` among the shape's calls.
+    pub fn call_number(&self, position: usize) -> u32 {
+        let carried = self.shape().carried();
+        match carried.get(position) {
+            Some((_, call)) => *call,
+            None => u32::try_from(position - carried.len())
+                .map_or(u32::MAX, |entered| self.row.first_call.wrapping_add(entered)),
+        }
+    }
+
+    /// Span id of the segment's call number `call`.
+    pub const fn span(&self, call: u32) -> SpanId {
+        SpanId(mix64(self.row.base.wrapping_add(call as u64)))
+    }
+
+    /// Time from the first event to the last, ns.
+    pub fn duration(&self) -> u64 {
+        self.deltas().iter().fold(0, |sum: u64, delta| sum.saturating_add(*delta))
+    }
+
+    /// From the first moment, ages of carried calls included, to the last.
+    pub fn range(&self) -> TimeRange {
+        let oldest = self.ages().iter().copied().max().unwrap_or(0);
+        let (start, end) = (
+            self.row.start.saturating_sub_unsigned(oldest),
+            self.row.start.saturating_add_unsigned(self.duration()),
+        );
+        TimeRange::new(start, end)
+    }
+
+    /// The row as the model has it; its operations are positions in the block's.
+    pub fn to_segment(&self) -> Segment {
+        let shape = self.shape();
+        let carry = |((operation, call), age): (&(OperationIndex, u32), &u64)| Carried {
+            operation: *operation,
+            call: *call,
+            age: *age,
+        };
+        let events = self.deltas().iter().zip(shape.events());
+        Segment {
+            trace: self.row.trace,
+            base: self.row.base,
+            part: self.row.part,
+            parent: self.row.parent,
+            thread: Arc::clone(self.thread()),
+            start: self.row.start,
+            carried: shape.carried().iter().zip(self.ages()).map(carry).collect(),
+            first_call: self.row.first_call,
+            events: events.map(|(delta, kind)| Event { delta: *delta, kind: *kind }).collect(),
+            attributes: self.attributes().map(to_attribute).collect(),
+        }
+    }
+
+    /// What [`Segment::check`] says beyond the shape: times must not overflow, the trace must have an id.
+    pub(super) fn check(&self) -> Result<(), SegmentError> {
+        let total = self.deltas().iter().try_fold(0u64, |sum, delta| sum.checked_add(*delta));
+        let end =
+            total.and_then(|total| i64::try_from(total).ok()).and_then(|t| self.row.start.checked_add(t));
+        let oldest = self.ages().iter().copied().max().unwrap_or(0);
+        let begin = i64::try_from(oldest).ok().and_then(|age| self.row.start.checked_sub(age));
+        match (end, begin) {
+            _ if self.row.trace.0 == 0 => Err(SegmentError::TraceZero),
+            (Some(_), Some(_)) => Ok(()),
+            _ => Err(SegmentError::TimeOverflow),
+        }
+    }
+}
+
+fn to_attribute(attribute: AttributeRef<'_>) -> Attribute {
+    Attribute { call: attribute.call, key: Arc::clone(attribute.key), value: attribute.value.to_value() }
+}

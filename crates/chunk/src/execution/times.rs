@@ -1,0 +1,106 @@
+//! Which times are alike? Those between the same two events, whoever called whom: a context. Contexts of like size
+//! share a column, so that each column's numbers are of one sort and there are enough of them to learn from.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use tacho_model::EventKind;
+
+use super::shape::Shape;
+
+/// Numbers that make a column worth its tables.
+const GROUP_TIMES_MIN: usize = 1_024;
+/// Columns of times in one chunk, at most.
+pub(super) const GROUPS_MAX: usize = 64;
+/// Stands before a row's first event.
+const BEGIN: u64 = u64::MAX;
+
+/// For each event of each shape its context.
+pub(super) struct Contexts {
+    by_shape: Vec<Vec<u32>>,
+    /// How many contexts there are.
+    pub(super) len: usize,
+}
+
+impl Contexts {
+    /// Numbers contexts in the order in which a walk over all shapes meets them: a reader finds the same numbers.
+    pub(super) fn new(shapes: &[Arc<Shape>]) -> Self {
+        let mut numbers: HashMap<(u64, u64), u32> = HashMap::new();
+        let mut of_shape = |shape: &Arc<Shape>| {
+            let mut before = BEGIN;
+            let mut number = |event| {
+                let next = u32::try_from(numbers.len()).unwrap_or(u32::MAX);
+                *numbers.entry((std::mem::replace(&mut before, event), event)).or_insert(next)
+            };
+            events(shape).map(&mut number).collect()
+        };
+        let by_shape = shapes.iter().map(&mut of_shape).collect();
+        Self { by_shape, len: numbers.len() }
+    }
+
+    /// Contexts of the events of shape number `shape`.
+    pub(super) fn of(&self, shape: usize) -> &[u32] {
+        self.by_shape.get(shape).map_or(&[], Vec::as_slice)
+    }
+}
+
+/// A shape's events as numbers: operation and whether it is entered, left, or failed.
+fn events(shape: &Shape) -> impl Iterator<Item = u64> {
+    shape.events().iter().zip(shape.event_calls()).map(|(kind, call)| {
+        let operation =
+            usize::try_from(*call).ok().and_then(|call| shape.calls().get(call)).map(|c| c.operation);
+        let sort = match kind {
+            EventKind::Enter(_) => 0,
+            EventKind::Exit => 1,
+            EventKind::ExitFailed => 2,
+        };
+        u64::from(operation.unwrap_or_default()) * 3 + sort
+    })
+}
+
+/// How many times a context has and how large they are.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Size {
+    count: usize,
+    /// Sum of the logarithms to base 2 of (time + 1).
+    logarithms: f64,
+}
+
+impl Size {
+    #[expect(clippy::cast_precision_loss, reason = "only compared")]
+    pub(super) fn add(&mut self, time: u64) {
+        self.count += 1;
+        self.logarithms += (time as f64 + 1.0).log2();
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "only compared")]
+    fn mean(&self) -> f64 {
+        self.logarithms / self.count.max(1) as f64
+    }
+}
+
+/// Gives each context a group: contexts in order of their mean, cut where a group has times enough.
+/// Returns a group for each context and how many groups there are.
+pub(super) fn group(sizes: &[Size]) -> (Vec<u64>, usize) {
+    let total: usize = sizes.iter().map(|size| size.count).sum();
+    let enough = GROUP_TIMES_MIN.max(total / GROUPS_MAX);
+    let mut order: Vec<(f64, usize, usize)> =
+        sizes.iter().enumerate().map(|(context, size)| (size.mean(), context, size.count)).collect();
+    order.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+
+    let mut groups = vec![0; sizes.len()];
+    let (mut group, mut held, mut zeros) = (0u64, 0usize, true);
+    for (mean, context, count) in order {
+        let still_zero = mean == 0.0;
+        if held >= enough || (zeros && !still_zero && held > 0) {
+            (group, held) = (group + 1, 0);
+        }
+        zeros = still_zero;
+        held += count;
+        if let Some(slot) = groups.get_mut(context) {
+            *slot = group;
+        }
+    }
+    let len = usize::try_from(group).unwrap_or(usize::MAX).saturating_add(1);
+    (groups, len)
+}

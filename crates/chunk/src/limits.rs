@@ -1,0 +1,14 @@
+//! Every limit of a chunk with its unit and its reason (`docs/format/chunk.md`, *Limits*).
+
+/// Samples, entries or segments of one chunk. A store cuts far earlier; a reader refuses more.
+pub const CHUNK_RECORDS_MAX: usize = 1 << 20;
+/// Events, carried calls, or attributes of one chunk: bounds what a few hostile bytes can unfold to (128 MiB a column).
+pub const CHUNK_EVENTS_MAX: usize = 1 << 24;
+/// Bytes of one column of strings that zstd or a dictionary may unfold. A larger column is written plain.
+pub const CHUNK_TEXT_BYTES_MAX: usize = 1 << 28;
+/// Columns of one chunk: executions have a few for each attribute key.
+pub const CHUNK_COLUMNS_MAX: usize = 16_384;
+/// Bytes of one header.
+pub const CHUNK_HEADER_BYTES_MAX: usize = 1 << 20;
+/// How deep columns nest: an integer column of multiples of packed numbers is three deep.
+pub const NESTING_MAX: u8 = 2;

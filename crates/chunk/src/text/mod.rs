@@ -1,0 +1,123 @@
+//! How is a column of byte strings written in the fewest bytes?
+//!
+//! The same ladder as for numbers, with codecs of its own: one file and one line in [`LADDER`] each.
+
+mod dictionary;
+mod plain;
+mod zstd;
+
+use crate::Error;
+use crate::bytes::{Reader, put_varint};
+use crate::codec::Encoded;
+use crate::limits::{CHUNK_TEXT_BYTES_MAX, NESTING_MAX};
+
+/// Byte strings, borrowed for writing.
+pub(crate) type Strings<'a> = &'a [&'a [u8]];
+
+/// Byte strings as read: one buffer and where each ends.
+#[derive(Debug, Default)]
+pub(crate) struct Texts {
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl Texts {
+    pub(crate) fn with_capacity(count: usize, bytes: usize) -> Self {
+        Self { bytes: Vec::with_capacity(bytes), ends: Vec::with_capacity(count) }
+    }
+
+    pub(crate) fn push(&mut self, text: &[u8]) {
+        self.bytes.extend_from_slice(text);
+        self.ends.push(self.bytes.len());
+    }
+
+    pub(crate) fn get(&self, at: usize) -> Option<&[u8]> {
+        let start = match at.checked_sub(1) {
+            Some(before) => *self.ends.get(before)?,
+            None => 0,
+        };
+        self.bytes.get(start..*self.ends.get(at)?)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        (0..self.ends.len()).map_while(|at| self.get(at))
+    }
+
+    /// Cuts `bytes` into strings of these lengths, which must use it up.
+    fn cut(bytes: Vec<u8>, lengths: &[u64]) -> Result<Self, Error> {
+        let mut ends = Vec::with_capacity(lengths.len());
+        let mut end = 0usize;
+        for length in lengths {
+            let next = usize::try_from(*length).ok().and_then(|length| end.checked_add(length));
+            end =
+                next.filter(|end| *end <= bytes.len()).ok_or(Error::value("length of a string", *length))?;
+            ends.push(end);
+        }
+        if end < bytes.len() {
+            return Err(Error::Trailing { what: "strings", left: bytes.len() - end });
+        }
+        Ok(Self { bytes, ends })
+    }
+}
+
+/// One way to write byte strings; see [`crate::codec`] for the contract.
+trait Codec: Sync {
+    fn tag(&self) -> u8;
+    fn name(&self) -> &'static str;
+    fn encode(&self, strings: Strings<'_>, depth: u8) -> Option<Vec<u8>>;
+    fn decode(&self, bytes: &[u8], count: usize, depth: u8) -> Result<Texts, Error>;
+}
+
+static LADDER: [&dyn Codec; 3] = [&plain::Plain, &dictionary::Dictionary, &zstd::Zstd];
+
+fn find(tag: u8) -> Option<&'static dyn Codec> {
+    LADDER.iter().find(|codec| codec.tag() == tag).copied()
+}
+
+/// Name of a codec of byte strings, for people.
+pub(crate) fn name(tag: u8) -> Option<&'static str> {
+    find(tag).map(|codec| codec.name())
+}
+
+/// Writes byte strings in the smallest form that is found.
+pub(crate) fn encode(strings: Strings<'_>, depth: u8) -> Encoded {
+    let mut best = plain::encode(strings, depth);
+    let mut best_bytes = best.bytes.len() - best.bytes.len() / 16;
+    if strings.iter().map(|s| s.len()).sum::<usize>() > CHUNK_TEXT_BYTES_MAX {
+        return best;
+    }
+    for codec in LADDER {
+        if let Some(bytes) = codec.encode(strings, depth).filter(|bytes| bytes.len() < best_bytes) {
+            best_bytes = bytes.len();
+            best = Encoded { codec: codec.tag(), bytes };
+        }
+    }
+    best
+}
+
+/// Reads `count` byte strings. The caller has checked `count` against a limit.
+pub(crate) fn decode(tag: u8, bytes: &[u8], count: usize, depth: u8) -> Result<Texts, Error> {
+    let codec = find(tag).ok_or(Error::value("codec of strings", tag))?;
+    if depth > NESTING_MAX {
+        return Err(Error::limit("nesting of columns", depth.into(), NESTING_MAX.into()));
+    }
+    codec.decode(bytes, count, depth)
+}
+
+fn put_nested(out: &mut Vec<u8>, strings: Strings<'_>, depth: u8) {
+    let encoded = encode(strings, depth + 1);
+    out.push(encoded.codec);
+    put_varint(out, encoded.bytes.len() as u64);
+    out.extend_from_slice(&encoded.bytes);
+}
+
+fn take_nested(reader: &mut Reader<'_>, count: usize, depth: u8) -> Result<Texts, Error> {
+    let tag = reader.byte("codec of nested strings")?;
+    let size = reader.size("bytes of nested strings", reader.left())?;
+    decode(tag, reader.take(size, "nested strings")?, count, depth + 1)
+}
+
+/// Lengths as numbers, for the codecs that keep the strings in one piece.
+fn lengths(strings: Strings<'_>) -> Vec<u64> {
+    strings.iter().map(|string| string.len() as u64).collect()
+}

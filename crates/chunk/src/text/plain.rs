@@ -1,0 +1,42 @@
+//! Lengths, then all bytes one after the other.
+
+use tacho_model::ValueType;
+
+use super::{Codec, Strings, Texts, lengths};
+use crate::Error;
+use crate::bytes::Reader;
+use crate::codec::{Encoded, Numbers, put_nested, take_nested};
+
+const TAG: u8 = 32;
+
+pub(super) struct Plain;
+
+pub(super) fn encode(strings: Strings<'_>, depth: u8) -> Encoded {
+    let mut bytes = vec![];
+    put_nested(&mut bytes, Numbers::u64(&lengths(strings)), depth);
+    for string in strings {
+        bytes.extend_from_slice(string);
+    }
+    Encoded { codec: TAG, bytes }
+}
+
+impl Codec for Plain {
+    fn tag(&self) -> u8 {
+        TAG
+    }
+
+    fn name(&self) -> &'static str {
+        "plain"
+    }
+
+    /// The ladder begins with it; it never has to be tried.
+    fn encode(&self, _: Strings<'_>, _: u8) -> Option<Vec<u8>> {
+        None
+    }
+
+    fn decode(&self, bytes: &[u8], count: usize, depth: u8) -> Result<Texts, Error> {
+        let mut reader = Reader::new(bytes);
+        let lengths = take_nested(&mut reader, count, ValueType::U64, depth)?;
+        Texts::cut(reader.rest().to_vec(), &lengths)
+    }
+}
