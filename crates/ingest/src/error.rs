@@ -1,6 +1,7 @@
 //! What can be wrong with a whole message; a single record's fault is a reject instead.
 
-use crate::wire::{ErrorCode, FRAME_BODY_BYTES_MAX, Flaw};
+use crate::reader::Flaw;
+use crate::wire::{ErrorCode, FRAME_BODY_BYTES_MAX};
 
 /// Why bytes of a protocol could not be read on. Each message names the value, and the place where there is one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -19,14 +20,19 @@ pub enum Error {
     Version { min: u8, max: u8 },
     #[error("dictionary over its limit: {what}")]
     Dictionary { what: String },
+    #[error("snappy block is damaged: {0}")]
+    Snappy(String),
+    /// `bytes` is what the message claims or has.
+    #[error("message of {bytes} bytes when decompressed, at most {max} are allowed")]
+    MessageTooLong { bytes: usize, max: usize },
 }
 
 impl Error {
     /// The code that goes to the client in an ERROR frame.
     pub const fn code(&self) -> ErrorCode {
         match self {
-            Self::Checksum { .. } => ErrorCode::Damaged,
-            Self::FrameTooLong { .. } => ErrorCode::FrameTooLong,
+            Self::Checksum { .. } | Self::Snappy(_) => ErrorCode::Damaged,
+            Self::FrameTooLong { .. } | Self::MessageTooLong { .. } => ErrorCode::FrameTooLong,
             Self::Malformed { .. } | Self::Unexpected { .. } => ErrorCode::Malformed,
             Self::Version { .. } => ErrorCode::Version,
             Self::Dictionary { .. } => ErrorCode::Dictionary,

@@ -9,6 +9,12 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::cast_possible_truncation))]
 
 mod error;
+pub mod line_protocol;
+mod reader;
+mod reject;
+pub mod remote_write;
 pub mod wire;
 
 pub use error::Error;
+pub use reader::Flaw;
+pub use reject::{REJECTS_NAMED_MAX, Rejects};

@@ -4,13 +4,12 @@ use std::sync::Arc;
 
 use tacho_model::{Batch, EntrySeries, ExecutionSeries, LabelError, Labels, NAME, SampleSeries, Segment};
 
-use super::REJECTS_MAX;
 use super::dict::Dictionary;
 use super::message::{Hello, malformed};
-use super::primitive::{Flaw, Reader};
 use super::record::{RecordError, Tag, entry, samples};
 use super::segment::{Context, OperationTable, segment};
-use crate::Error;
+use crate::reader::{Flaw, Reader};
+use crate::{Error, Rejects};
 
 /// Name of the series that a session's executions belong to.
 const EXECUTIONS: &str = "executions";
@@ -25,28 +24,12 @@ pub struct Refused {
     pub reason: String,
 }
 
-/// What was refused of a frame: the first ones named, all of them counted.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Rejects {
-    pub named: Vec<Refused>,
-    pub count: u64,
-}
-
-impl Rejects {
-    fn add(&mut self, record: u64, reason: &RecordError) {
-        self.count += 1;
-        if self.named.len() < REJECTS_MAX {
-            self.named.push(Refused { record, reason: reason.to_string() });
-        }
-    }
-}
-
 /// A decoded DATA frame.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Data {
     pub seq: u64,
     pub batch: Batch,
-    pub rejects: Rejects,
+    pub rejects: Rejects<Refused>,
 }
 
 /// What is to be done with a DATA frame.
@@ -138,7 +121,7 @@ impl Session {
                 Ok(Record::Samples(series)) => add_samples(&mut batch.samples, series),
                 Ok(Record::Entry(series)) => add_entries(&mut batch.entries, series),
                 Ok(Record::Segment(segment)) => segments.push(segment),
-                Err(reason) => rejects.add(position, &reason),
+                Err(reason) => rejects.add(|| Refused { record: position, reason: reason.to_string() }),
             }
             position += 1;
         }

@@ -7,9 +7,10 @@ use tacho_model::{LabelError, Labels, Operation, OperationKind};
 
 use super::frame::{FrameType, put_frame};
 use super::message::malformed;
-use super::primitive::{Flaw, Reader, put_bytes, put_varint};
+use super::primitive::{put_bytes, put_varint};
 use super::{DICT_BYTES_MAX, DICT_IDS_MAX};
 use crate::Error;
+use crate::reader::{Flaw, Reader};
 
 /// Tags of the three kinds of definition.
 const TEXT: u8 = 1;

@@ -1,9 +1,10 @@
 //! Control frames: what do the two sides say to each other besides records?
 
 use super::frame::{Frame, FrameType, put_frame};
-use super::primitive::{Flaw, Reader, put_bytes, put_varint};
+use super::primitive::{put_bytes, put_varint};
 use super::{HELLO_PAIRS_MAX, VERSION};
 use crate::Error;
+use crate::reader::{Flaw, Reader};
 
 /// The first bytes of every connection's first body: a stranger is told apart at once.
 const MAGIC: [u8; 5] = *b"tacho";

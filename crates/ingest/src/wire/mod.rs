@@ -14,16 +14,15 @@ mod dict;
 mod encode;
 mod frame;
 mod message;
-mod primitive;
+pub(crate) mod primitive;
 mod record;
 mod segment;
 
-pub use data::{Data, Numbering, Refused, Rejects, Sequence, Session};
+pub use data::{Data, Numbering, Refused, Sequence, Session};
 pub use dict::{DictFrame, Dictionary};
 pub use encode::{AttributeForm, Continued, DataFrame, SegmentRecord, TraceForm};
 pub use frame::{Frame, FrameDecoder, FrameType, HEADER_BYTES};
 pub use message::{ClientFrame, ErrorCode, Hello, Ping, Reject, ServerFrame, Welcome};
-pub use primitive::Flaw;
 
 /// The version that this code speaks.
 pub const VERSION: u8 = 1;
@@ -39,3 +38,4 @@ pub const HELLO_PAIRS_MAX: usize = 32;
 pub const HEARTBEAT_MS: u64 = 5_000;
 /// Rejects of one frame that are named; the rest is counted only.
 pub const REJECTS_MAX: usize = 16;
+const _: () = assert!(REJECTS_MAX == crate::reject::REJECTS_NAMED_MAX);

@@ -9,7 +9,7 @@ use tacho_model::{
 };
 
 use super::dict::Dictionary;
-use super::primitive::{Flaw, Reader};
+use crate::reader::{Flaw, Reader};
 
 /// What kind of record follows. The discriminants are on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

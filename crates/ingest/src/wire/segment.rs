@@ -13,8 +13,8 @@ use tacho_model::{
 };
 
 use super::dict::Dictionary;
-use super::primitive::{Flaw, Reader};
 use super::record::{RecordError, check_length, check_operation, text};
+use crate::reader::{Flaw, Reader};
 
 /// Bits of a segment's first byte.
 pub(super) mod flag {

@@ -1,0 +1,207 @@
+//! Where in the lines are we, and what stands there?
+
+use tacho_model::limits::ENTRY_BYTES_MAX;
+
+use super::Refused;
+use super::text::{shown, unescape};
+
+/// Why a line is refused, and at which byte of the body.
+#[derive(Debug)]
+pub(super) struct Fault {
+    at: usize,
+    reason: String,
+}
+
+impl Fault {
+    pub(super) fn new(at: usize, reason: impl Into<String>) -> Self {
+        Self { at, reason: reason.into() }
+    }
+}
+
+/// A piece of the body, still escaped, and where it begins.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Piece<'a> {
+    pub bytes: &'a [u8],
+    pub at: usize,
+}
+
+pub(super) struct Cursor<'a> {
+    input: &'a [u8],
+    at: usize,
+    /// Number of the current line, from 1, and where it begins.
+    line: u64,
+    line_at: usize,
+}
+
+impl<'a> Cursor<'a> {
+    pub(super) const fn new(input: &'a [u8]) -> Self {
+        Self { input, at: 0, line: 1, line_at: 0 }
+    }
+
+    pub(super) fn refuse(&self, fault: &Fault) -> Refused {
+        let column = fault.at.saturating_sub(self.line_at) + 1;
+        Refused { line: self.line, column, reason: fault.reason.clone() }
+    }
+
+    fn peek(&self) -> Option<u8> {
+        self.input.get(self.at).copied()
+    }
+
+    fn piece(&self, from: usize) -> Piece<'a> {
+        Piece { bytes: self.input.get(from..self.at).unwrap_or_default(), at: from }
+    }
+
+    fn skip(&mut self, unwanted: impl Fn(u8) -> bool) {
+        let rest = self.input.get(self.at..).unwrap_or_default();
+        self.at += rest.iter().position(|byte| !unwanted(*byte)).unwrap_or(rest.len());
+    }
+
+    /// Takes `byte` if it is next.
+    pub(super) fn take(&mut self, byte: u8) -> bool {
+        let found = self.peek() == Some(byte);
+        self.at += usize::from(found);
+        found
+    }
+
+    /// Goes to the next line that says something; false at the end.
+    pub(super) fn next_line(&mut self) -> bool {
+        loop {
+            self.skip(is_blank);
+            match self.peek() {
+                None => return false,
+                Some(b'\n') => {
+                    self.at += 1;
+                    self.begin_line();
+                }
+                Some(b'#') => self.skip_line(),
+                Some(_) => return true,
+            }
+        }
+    }
+
+    const fn begin_line(&mut self) {
+        self.line += 1;
+        self.line_at = self.at;
+    }
+
+    /// Goes to the end of the line.
+    pub(super) fn skip_line(&mut self) {
+        self.skip(|byte| byte != b'\n');
+    }
+
+    /// Measurement and tags, up to the first blank that is not escaped.
+    pub(super) fn head(&mut self) -> Result<Piece<'a>, Fault> {
+        let from = self.at;
+        self.scan(|byte| byte == b' ' || byte == b'\n');
+        let head = self.piece(from);
+        self.skip(|byte| byte == b' ');
+        match self.peek() {
+            None | Some(b'\n' | b'\r') => Err(Fault::new(self.at, "line has no fields")),
+            Some(_) => Ok(head),
+        }
+    }
+
+    /// A field's key, and the `=` after it.
+    pub(super) fn key(&mut self) -> Result<Piece<'a>, Fault> {
+        let from = self.at;
+        self.scan(|byte| matches!(byte, b'=' | b',' | b' ' | b'\n'));
+        let key = self.piece(from);
+        if key.bytes.is_empty() {
+            return Err(Fault::new(from, "field has no name"));
+        }
+        if self.take(b'=') {
+            return Ok(key);
+        }
+        Err(Fault::new(from, format!("field {} has no value", shown(key.bytes))))
+    }
+
+    /// Goes to the first byte that `ends` says, over escaped ones.
+    fn scan(&mut self, ends: impl Fn(u8) -> bool) {
+        loop {
+            self.skip(|byte| byte != b'\\' && !ends(byte));
+            if self.peek() != Some(b'\\') {
+                return;
+            }
+            self.at += 1;
+            if self.peek().is_some_and(|byte| byte != b'\n') {
+                self.at += 1;
+            }
+        }
+    }
+
+    /// A value that is not quoted, or a time.
+    pub(super) fn token(&mut self) -> Piece<'a> {
+        let from = self.at;
+        self.skip(|byte| !matches!(byte, b',' | b'\n') && !is_blank(byte));
+        self.piece(from)
+    }
+
+    /// A string behind its opening quote. It may hold line feeds.
+    pub(super) fn string(&mut self) -> Result<&'a str, Fault> {
+        let from = self.at;
+        let (line, line_at) = (self.line, self.line_at);
+        loop {
+            self.skip(|byte| !matches!(byte, b'"' | b'\\' | b'\n'));
+            match self.peek() {
+                Some(b'"') => break,
+                Some(b'\n') => {
+                    self.at += 1;
+                    self.begin_line();
+                }
+                // The byte after a backslash belongs to it, unless it is a line feed, which has to be counted.
+                Some(_) => self.at += if self.input.get(self.at + 1) == Some(&b'\n') { 1 } else { 2 },
+                None => {
+                    // Only this line is lost, not all that follow.
+                    (self.at, self.line, self.line_at) = (from, line, line_at);
+                    return Err(Fault::new(from - 1, "string without a closing quote"));
+                }
+            }
+        }
+        let raw = self.piece(from);
+        self.at += 1;
+        check_string(raw)
+    }
+
+    /// The time at the end of a line and its place; `None` where the line ends without.
+    pub(super) fn time(&mut self) -> Result<Option<(i64, usize)>, Fault> {
+        if self.peek().is_some_and(|byte| !is_blank(byte) && byte != b'\n') {
+            return Err(self.unexpected("a field"));
+        }
+        self.skip(is_blank);
+        let token = self.token();
+        if token.bytes.is_empty() && self.peek() != Some(b',') {
+            return Ok(None);
+        }
+        let number = std::str::from_utf8(token.bytes).ok().and_then(|digits| digits.parse().ok());
+        let bad = || Fault::new(token.at, format!("{} is not a time", shown(token.bytes)));
+        let number = number.ok_or_else(bad)?;
+        self.skip(is_blank);
+        match self.peek() {
+            None | Some(b'\n') => Ok(Some((number, token.at))),
+            Some(_) => Err(self.unexpected("the time")),
+        }
+    }
+
+    fn unexpected(&self, after: &str) -> Fault {
+        let mut rest = Self { ..*self };
+        rest.skip_line();
+        Fault::new(self.at, format!("unexpected {} after {after}", shown(rest.piece(self.at).bytes)))
+    }
+}
+
+const fn is_blank(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\r')
+}
+
+fn check_string(raw: Piece<'_>) -> Result<&str, Fault> {
+    let text = std::str::from_utf8(raw.bytes).map_err(|_| Fault::new(raw.at, "string that is not UTF-8"))?;
+    if text.len() <= ENTRY_BYTES_MAX {
+        return Ok(text);
+    }
+    let bytes = unescape(text, super::series::IN_STRINGS).len();
+    if bytes <= ENTRY_BYTES_MAX {
+        return Ok(text);
+    }
+    let reason = format!("string of {bytes} bytes, at most {ENTRY_BYTES_MAX} are allowed");
+    Err(Fault::new(raw.at, reason))
+}

@@ -1,0 +1,167 @@
+//! InfluxDB line protocol: which samples and entries do these lines hold?
+//!
+//! ```text
+//!   measurement,tag=value,tag=value field=1.5,other=3i 1763758800000000000
+//!   └────────── head ─────────────┘ └──── fields ────┘ └─ time, optional ┘
+//! ```
+//!
+//! A field becomes the series `measurement_field`, the field `value` becomes `measurement`; tags become labels. Names
+//! are kept as they are: labels may hold any UTF-8. Floats are f64, `3i` is i64, `3u` is u64, booleans are the u64 1
+//! and 0, strings are entries. A line without a time gets the time of its arrival.
+//!
+//! Lines that repeat a head (most do) find their series by the head's bytes; nothing is unescaped, copied or
+//! hashed again. The step before is `server/src/http/`; the batch goes to the store.
+
+mod cursor;
+mod series;
+mod text;
+
+use std::str::FromStr;
+
+use tacho_model::{Batch, Timestamp, Value};
+
+use crate::Rejects;
+use cursor::{Cursor, Fault};
+use series::{SeriesIndex, SeriesTable};
+
+/// The unit of the times in a body.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Precision {
+    #[default]
+    Nanoseconds,
+    Microseconds,
+    Milliseconds,
+    Seconds,
+    Minutes,
+    Hours,
+}
+
+impl Precision {
+    const fn nanoseconds(self) -> i64 {
+        match self {
+            Self::Nanoseconds => 1,
+            Self::Microseconds => 1_000,
+            Self::Milliseconds => 1_000_000,
+            Self::Seconds => 1_000_000_000,
+            Self::Minutes => 60_000_000_000,
+            Self::Hours => 3_600_000_000_000,
+        }
+    }
+}
+
+/// The names that versions 1 and 2 of the HTTP API use.
+impl FromStr for Precision {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "n" | "ns" => Ok(Self::Nanoseconds),
+            "u" | "us" | "µ" => Ok(Self::Microseconds),
+            "ms" => Ok(Self::Milliseconds),
+            "s" => Ok(Self::Seconds),
+            "m" => Ok(Self::Minutes),
+            "h" => Ok(Self::Hours),
+            other => Err(format!("unknown precision {other:?}, ns, us, ms, s, m and h are known")),
+        }
+    }
+}
+
+/// Decoded lines.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Decoded {
+    pub batch: Batch,
+    pub rejects: Rejects<Refused>,
+}
+
+/// One line that was refused, with all its fields.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}, column {column}: {reason}")]
+pub struct Refused {
+    /// From 1.
+    pub line: u64,
+    /// In bytes, from 1.
+    pub column: usize,
+    pub reason: String,
+}
+
+/// Decodes a body. `now` is the time of lines that have none.
+pub fn decode(input: &[u8], precision: Precision, now: Timestamp) -> Decoded {
+    let mut cursor = Cursor::new(input);
+    let mut table = SeriesTable::default();
+    let mut decoded = Decoded::default();
+    let mut fields = Vec::new();
+    while cursor.next_line() {
+        let line = read_line(&mut cursor, &mut table, &mut fields, precision);
+        match line {
+            Ok(time) => {
+                let at = time.unwrap_or(now);
+                fields.iter().for_each(|(index, value)| table.keep(&mut decoded.batch, *index, at, *value));
+            }
+            Err(fault) => {
+                decoded.rejects.add(|| cursor.refuse(&fault));
+                cursor.skip_line();
+            }
+        }
+    }
+    decoded
+}
+
+/// A field's value as it stands in the line; a string is still escaped.
+#[derive(Clone, Copy, Debug)]
+enum FieldValue<'a> {
+    Number(Value),
+    Text(&'a str),
+}
+
+/// Reads one line into `fields`: for each its series and value. Nothing is kept before the whole line is good.
+fn read_line<'a>(
+    cursor: &mut Cursor<'a>,
+    table: &mut SeriesTable<'a>,
+    fields: &mut Vec<(SeriesIndex, FieldValue<'a>)>,
+    precision: Precision,
+) -> Result<Option<Timestamp>, Fault> {
+    fields.clear();
+    let head = cursor.head()?;
+    let head = table.head(head)?;
+    loop {
+        let key = cursor.key()?;
+        let index = table.field(head, fields.len(), key)?;
+        fields.push((index, read_value(cursor)?));
+        if !cursor.take(b',') {
+            break;
+        }
+    }
+    let Some((time, at)) = cursor.time()? else { return Ok(None) };
+    let late = || Fault::new(at, format!("time {time} is outside the years 1677 to 2262"));
+    time.checked_mul(precision.nanoseconds()).map(Some).ok_or_else(late)
+}
+
+fn read_value<'a>(cursor: &mut Cursor<'a>) -> Result<FieldValue<'a>, Fault> {
+    if cursor.take(b'"') {
+        return cursor.string().map(FieldValue::Text);
+    }
+    let token = cursor.token();
+    let value = std::str::from_utf8(token.bytes).ok().and_then(parse_value);
+    value.map(FieldValue::Number).ok_or_else(|| {
+        let shown = text::shown(token.bytes);
+        Fault::new(token.at, format!("{shown} is not a finite number, a boolean or a quoted string"))
+    })
+}
+
+fn parse_value(token: &str) -> Option<Value> {
+    if let Some(digits) = token.strip_suffix('i') {
+        return digits.parse().ok().map(Value::I64);
+    }
+    if let Some(digits) = token.strip_suffix('u') {
+        return digits.parse().ok().map(Value::U64);
+    }
+    match token {
+        "t" | "T" | "true" | "True" | "TRUE" => Some(Value::U64(1)),
+        "f" | "F" | "false" | "False" | "FALSE" => Some(Value::U64(0)),
+        // Also keeps out "inf" and "nan", which would be numbers to Rust.
+        _ => token.parse().ok().filter(|number: &f64| number.is_finite()).map(Value::F64),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,228 @@
+//! Lines and what becomes of them.
+
+use proptest::prelude::*;
+use tacho_model::limits::{ENTRY_BYTES_MAX, LABEL_VALUE_BYTES_MAX};
+use tacho_model::{Body, Value};
+
+use super::*;
+
+const NOW: Timestamp = 99;
+
+/// `series @ time = value` for each record, samples first; and each refused line.
+fn read(input: &[u8], precision: Precision) -> (Vec<String>, Vec<String>) {
+    let decoded = decode(input, precision, NOW);
+    let samples = decoded.batch.samples.iter().flat_map(|series| {
+        series.samples.iter().map(|sample| {
+            let value = match sample.value {
+                Value::F64(value) => format!("{value}"),
+                Value::I64(value) => format!("{value}i"),
+                Value::U64(value) => format!("{value}u"),
+            };
+            format!("{} @ {} = {value}", series.labels, sample.at)
+        })
+    });
+    let entries = decoded.batch.entries.iter().flat_map(|series| {
+        series.entries.iter().map(|entry| {
+            let Body::Text(text) = &entry.body else { panic!("bytes") };
+            format!("{} @ {} = {text:?}", series.labels, entry.at)
+        })
+    });
+    (samples.chain(entries).collect(), decoded.rejects.named.iter().map(Refused::to_string).collect())
+}
+
+fn check(input: &str, expect: &[&str], refused: &[&str]) {
+    let (kept, rejects) = read(input.as_bytes(), Precision::Nanoseconds);
+    assert_eq!((kept, rejects), (strings(expect), strings(refused)), "{input}");
+}
+
+fn strings(list: &[&str]) -> Vec<String> {
+    list.iter().map(|text| (*text).to_owned()).collect()
+}
+
+#[test]
+fn values_of_every_type() {
+    check("cpu value=1.5 7", &["cpu @ 7 = 1.5"], &[]);
+    check(
+        "m a=-1e3,b=9007199254740993i,c=18446744073709551615u,d=t,e=False,f=\"x\",g=+.5,h=-9223372036854775808i",
+        &[
+            "m_a @ 99 = -1000",
+            "m_b @ 99 = 9007199254740993i",
+            "m_c @ 99 = 18446744073709551615u",
+            "m_d @ 99 = 1u",
+            "m_e @ 99 = 0u",
+            "m_g @ 99 = 0.5",
+            "m_h @ 99 = -9223372036854775808i",
+            "m_f @ 99 = \"x\"",
+        ],
+        &[],
+    );
+}
+
+#[test]
+fn heads_and_fields_find_their_series() {
+    check(
+        "m,t=1 a=1,b=2 1\nm,t=1 b=3,a=4 2\nm,t=2 a=5 3\nm,t=1 a=6,b=7 4\n",
+        &[
+            "m_a{t=\"1\"} @ 1 = 1",
+            "m_a{t=\"1\"} @ 2 = 4",
+            "m_a{t=\"1\"} @ 4 = 6",
+            "m_b{t=\"1\"} @ 1 = 2",
+            "m_b{t=\"1\"} @ 2 = 3",
+            "m_b{t=\"1\"} @ 4 = 7",
+            "m_a{t=\"2\"} @ 3 = 5",
+        ],
+        &[],
+    );
+}
+
+#[test]
+fn escapes_comments_and_blanks() {
+    check(
+        "# a comment\n\n  \r\nweather\\,\\ today,straße=größe\\ 1\\,\\=漢 value=\"say \\\"🚀\\\" \\\\ \\n\" 1\r\n",
+        &["weather, today{straße=\"größe 1,=漢\"} @ 1 = \"say \\\"🚀\\\" \\\\ \\\\n\""],
+        &[],
+    );
+    check("m f\\ g=1", &["m_f g @ 99 = 1"], &[]);
+    check("m,a=b\\c value=1", &["m{a=\"b\\\\c\"} @ 99 = 1"], &[]);
+    check("m value=\"two\nlines\" 5\nm value=1 6", &["m @ 6 = 1", "m @ 5 = \"two\\nlines\""], &[]);
+    check("m value=\"\" 5", &["m @ 5 = \"\""], &[]);
+}
+
+#[test]
+fn a_bad_line_takes_no_good_one_with_it() {
+    check(
+        "m value=1 1\nm value=x 2\nm value=3 3",
+        &["m @ 1 = 1", "m @ 3 = 3"],
+        &["line 2, column 9: \"x\" is not a finite number, a boolean or a quoted string"],
+    );
+    check(
+        "m value=\"open 1\nm value=2 2",
+        &["m @ 2 = 2"],
+        &["line 1, column 9: string without a closing quote"],
+    );
+    check(
+        "m value=\"a\nb\"c\nm value=1",
+        &["m @ 99 = 1"],
+        &["line 2, column 3: unexpected \"c\" after a field"],
+    );
+    check("m a=1,b=", &[], &["line 1, column 9: \"\" is not a finite number, a boolean or a quoted string"]);
+}
+
+#[test]
+fn every_fault_has_its_place() {
+    let fault = |input: &str, expect: &str| check(input, &[], &[&format!("line 1, column {expect}")]);
+    fault("m", "2: line has no fields");
+    fault("m ", "3: line has no fields");
+    fault(",t=1 value=1", "1: measurement has no name");
+    fault("m,t value=1", "3: tag \"t\" has no value");
+    fault("m,t= value=1", "3: tag \"t\" has no value");
+    fault("m,=1 value=1", "3: tag has no name");
+    fault("m, value=1", "3: tag has no name");
+    fault("m,a=1,a=2 value=1", "11: label \"a\" is given twice");
+    fault("m =1", "3: field has no name");
+    fault("m value", "3: field \"value\" has no value");
+    fault("m value=1,", "11: field has no name");
+    fault("m value=1 x", "11: \"x\" is not a time");
+    fault("m value=1 1.5", "11: \"1.5\" is not a time");
+    fault("m value=1 1 2", "13: unexpected \"2\" after the time");
+    fault("m value=inf", "9: \"inf\" is not a finite number, a boolean or a quoted string");
+    fault("m value=NaN", "9: \"NaN\" is not a finite number, a boolean or a quoted string");
+    fault("m value=1e400", "9: \"1e400\" is not a finite number, a boolean or a quoted string");
+    fault(
+        "m value=9223372036854775808i",
+        "9: \"9223372036854775808i\" is not a finite number, a boolean or a quoted string",
+    );
+}
+
+#[test]
+fn what_is_not_utf8_is_refused_where_it_stands() {
+    let (kept, refused) =
+        read(b"m,a=\xff value=1\nm value=\"\xff\"\nm \xff=1\nm value=2", Precision::Nanoseconds);
+    assert_eq!(kept, ["m @ 99 = 2"]);
+    assert_eq!(
+        refused,
+        [
+            "line 1, column 5: name that is not UTF-8",
+            "line 2, column 10: string that is not UTF-8",
+            "line 3, column 3: name that is not UTF-8"
+        ]
+    );
+}
+
+#[test]
+fn times_are_counted_in_the_given_unit() {
+    let at = |precision: &str, input: &str| read(input.as_bytes(), precision.parse().unwrap());
+    assert_eq!(at("ms", "m value=1 -5").0, ["m @ -5000000 = 1"]);
+    assert_eq!(at("s", "m value=1 5").0, ["m @ 5000000000 = 1"]);
+    assert_eq!(at("h", "m value=1").0, ["m @ 99 = 1"], "now is in ns");
+    assert_eq!(
+        at("s", "m value=1 9223372037").1,
+        ["line 1, column 11: time 9223372037 is outside the years 1677 to 2262"]
+    );
+    assert!("d".parse::<Precision>().unwrap_err().starts_with("unknown precision \"d\""));
+}
+
+#[test]
+fn limits_hold_at_the_limit_and_one_past_it() {
+    let tag = |bytes: usize| format!("m,t={} value=1", "x".repeat(bytes));
+    assert_eq!(read(tag(LABEL_VALUE_BYTES_MAX).as_bytes(), Precision::Nanoseconds).1, strings(&[]));
+    assert_eq!(
+        read(tag(LABEL_VALUE_BYTES_MAX + 1).as_bytes(), Precision::Nanoseconds).1,
+        ["line 1, column 4103: value of label \"t\" has 4097 bytes, at most 4096 are allowed"]
+    );
+    let string = |bytes: usize| format!("m value=\"\\\"{}\"", "x".repeat(bytes - 1));
+    assert_eq!(read(string(ENTRY_BYTES_MAX).as_bytes(), Precision::Nanoseconds).1, strings(&[]));
+    assert_eq!(
+        read(string(ENTRY_BYTES_MAX + 1).as_bytes(), Precision::Nanoseconds).1,
+        ["line 1, column 10: string of 1048577 bytes, at most 1048576 are allowed"]
+    );
+}
+
+#[test]
+fn many_bad_lines_are_counted_and_a_few_are_named() {
+    let decoded = decode(&b"bad\n".repeat(1000), Precision::Nanoseconds, NOW);
+    assert_eq!((decoded.rejects.count, decoded.rejects.named.len()), (1000, crate::REJECTS_NAMED_MAX));
+}
+
+proptest! {
+    #[test]
+    fn any_names_and_values_survive(
+        measurement in "[a-zö漢 ,]{1,9}x",
+        tag in "[a-zö= ,]{1,9}x",
+        value in "[a-zö漢= ,\"]{1,9}x",
+        text in ".{0,30}",
+        number in any::<i64>(),
+        at in any::<i64>(),
+    ) {
+        let escape = |text: &str, set: &[char]| -> String {
+            text.chars().flat_map(|c| set.contains(&c).then_some('\\').into_iter().chain([c])).collect()
+        };
+        let line = format!(
+            "{},{}={} i={number}i,s=\"{}\" {at}",
+            escape(&measurement, &[',', ' ']),
+            escape(&tag, &[',', '=', ' ']),
+            escape(&value, &[',', '=', ' ']),
+            escape(&text, &['"', '\\']),
+        );
+        // A blank before a line is not part of it.
+        prop_assume!(!measurement.starts_with(' '));
+        let decoded = decode(line.as_bytes(), Precision::Nanoseconds, NOW);
+        prop_assert!(decoded.rejects.is_empty(), "{line}: {:?}", decoded.rejects);
+        let samples = &decoded.batch.samples[0];
+        prop_assert_eq!(samples.labels.name(), format!("{measurement}_i"));
+        prop_assert_eq!(samples.labels.get(&tag), Some(value.as_str()));
+        prop_assert_eq!(samples.samples[0], tacho_model::Sample { at, value: Value::I64(number) });
+        let entry = &decoded.batch.entries[0].entries[0];
+        prop_assert_eq!(entry.body.as_bytes(), text.as_bytes());
+    }
+
+    #[test]
+    fn any_bytes_are_refused_or_read(input in proptest::collection::vec(any::<u8>(), 0..200)) {
+        decode(&input, Precision::Seconds, NOW);
+    }
+
+    #[test]
+    fn any_line_like_text_is_refused_or_read(input in "[a,= \"\\\\\n\r#1iu.e-]{0,80}") {
+        decode(input.as_bytes(), Precision::Hours, NOW);
+    }
+}

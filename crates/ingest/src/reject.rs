@@ -1,0 +1,31 @@
+//! What of a message was refused while the rest was kept.
+
+/// Refused records of one message that are named; the others are only counted, so that an answer stays short.
+pub const REJECTS_NAMED_MAX: usize = 16;
+
+/// The first refused records with their places and reasons, and how many there were.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rejects<T> {
+    pub named: Vec<T>,
+    pub count: u64,
+}
+
+impl<T> Default for Rejects<T> {
+    fn default() -> Self {
+        Self { named: Vec::new(), count: 0 }
+    }
+}
+
+impl<T> Rejects<T> {
+    pub const fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Counts one more; `name` is called only where it is still named.
+    pub(crate) fn add(&mut self, name: impl FnOnce() -> T) {
+        self.count += 1;
+        if self.named.len() < REJECTS_NAMED_MAX {
+            self.named.push(name());
+        }
+    }
+}
