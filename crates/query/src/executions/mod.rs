@@ -1,0 +1,1 @@
+//! Here are executions: which traces, operations, call trees and dependencies do they show?

@@ -1,0 +1,194 @@
+//! What do the series of each group amount to at each step?
+//!
+//! Step before: `evaluate.rs` with the rows. The folds are shared with `functions/over_time.rs`.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use tacho_model::Labels;
+
+use crate::Error;
+
+use super::fold::{Count, Deviation, Fold, Max, Mean, Min, One, Sum, Variance};
+use super::grid::Grid;
+use super::labels::{chosen, with};
+use super::node::{Aggregate, AggregateOp, LabelChoice};
+use super::quantile::{by_value, quantile};
+use super::rows::{Row, Twins, Value, settle};
+use super::{STALE, is_stale};
+
+pub fn compute(
+    node: &Aggregate,
+    parameter: Option<Value<'_>>,
+    rows: Vec<Row>,
+    grid: &Grid,
+) -> Result<Vec<Row>, Error> {
+    let groups = |rows| groups(rows, &node.grouping);
+    let scalar = |parameter: Option<Value<'_>>| match parameter {
+        Some(value) => value.into_scalar(),
+        None => Err(Error::execution("internal: aggregation without its parameter")),
+    };
+    let rows = match node.op {
+        AggregateOp::Sum => folded::<Sum>(groups(rows), grid),
+        AggregateOp::Avg => folded::<Mean>(groups(rows), grid),
+        AggregateOp::Min => folded::<Min>(groups(rows), grid),
+        AggregateOp::Max => folded::<Max>(groups(rows), grid),
+        AggregateOp::Count => folded::<Count>(groups(rows), grid),
+        AggregateOp::Group => folded::<One>(groups(rows), grid),
+        AggregateOp::Stddev => folded::<Deviation>(groups(rows), grid),
+        AggregateOp::Stdvar => folded::<Variance>(groups(rows), grid),
+        AggregateOp::Quantile => quantiles(groups(rows), &scalar(parameter)?),
+        AggregateOp::Topk | AggregateOp::Bottomk | AggregateOp::Limitk => {
+            selected(node.op, groups(rows), &counts(&scalar(parameter)?)?)
+        }
+        AggregateOp::CountValues => match parameter {
+            Some(label) => counted_values(&rows, &label.into_text()?, &node.grouping, grid)?,
+            None => return Err(Error::execution("internal: count_values without its label")),
+        },
+    };
+    settle(rows, Twins::Join)
+}
+
+struct Group {
+    labels: Arc<Labels>,
+    members: Vec<Row>,
+}
+
+/// In order of appearance.
+fn groups(rows: Vec<Row>, grouping: &LabelChoice) -> Vec<Group> {
+    let mut groups: Vec<Group> = Vec::new();
+    let mut positions: HashMap<Arc<Labels>, usize> = HashMap::new();
+    for row in rows {
+        let labels = chosen(&row.labels, grouping);
+        let position = *positions.entry(labels.clone()).or_insert_with(|| {
+            groups.push(Group { labels, members: Vec::new() });
+            groups.len() - 1
+        });
+        groups[position].members.push(row);
+    }
+    groups
+}
+
+fn folded<F: Fold>(groups: Vec<Group>, grid: &Grid) -> Vec<Row> {
+    let mut states: Vec<Option<F>> = Vec::new();
+    let fold = |group: Group| {
+        states.clear();
+        states.resize_with(grid.count, || None);
+        for member in &group.members {
+            for (state, value) in states.iter_mut().zip(&member.points) {
+                match state {
+                    _ if is_stale(*value) => {}
+                    Some(state) => state.add(*value),
+                    None => *state = Some(F::new(*value)),
+                }
+            }
+        }
+        let points = states.iter().map(|state| state.as_ref().map_or(STALE, F::end)).collect();
+        Row { labels: group.labels, points }
+    };
+    groups.into_iter().map(fold).collect()
+}
+
+fn quantiles(groups: Vec<Group>, q: &[f64]) -> Vec<Row> {
+    let mut values = Vec::new();
+    let of_group = |group: Group| {
+        let points = q.iter().enumerate().map(|(step, q)| {
+            values.clear();
+            values.extend(group.members.iter().filter_map(|member| member.at(step)));
+            if values.is_empty() { STALE } else { quantile(*q, &mut values) }
+        });
+        Row { points: points.collect(), labels: group.labels }
+    };
+    groups.into_iter().map(of_group).collect()
+}
+
+/// `k` as a count at each step; less than one selects nothing.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "checked against the range before"
+)]
+fn counts(k: &[f64]) -> Result<Vec<usize>, Error> {
+    let count = |k: &f64| {
+        if k.is_nan() || k.abs() >= 9.2e18 {
+            return Err(Error::execution(format!("scalar value {k} overflows int64")));
+        }
+        Ok(if *k < 1.0 { 0 } else { *k as usize })
+    };
+    k.iter().map(count).collect()
+}
+
+/// The `k` best members of each group at each step. Rows come best first where there is one step only.
+fn selected(op: AggregateOp, groups: Vec<Group>, k: &[usize]) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for mut group in groups {
+        let mut order = Vec::new();
+        let mut kept = vec![vec![STALE; k.len()]; group.members.len()];
+        for (step, k) in k.iter().enumerate() {
+            let mut there: Vec<(usize, f64)> = Vec::new();
+            there.extend(
+                group.members.iter().enumerate().filter_map(|(index, row)| Some((index, row.at(step)?))),
+            );
+            rank(op, &mut there);
+            for (index, value) in there.into_iter().take(*k) {
+                kept[index][step] = value;
+                order.push(index);
+            }
+        }
+        for index in order {
+            // Later mentions of a member find nothing.
+            let points = std::mem::take(&mut kept[index]);
+            if !points.is_empty() {
+                group.members[index].points = points;
+                rows.push(group.members[index].clone());
+            }
+        }
+    }
+    rows
+}
+
+/// Best first; NaN last; equals in the order given.
+fn rank(op: AggregateOp, there: &mut [(usize, f64)]) {
+    let by_nan = |a: f64, b: f64| a.is_nan().cmp(&b.is_nan());
+    match op {
+        AggregateOp::Topk => there.sort_by(|(_, a), (_, b)| by_nan(*a, *b).then_with(|| by_value(b, a))),
+        AggregateOp::Bottomk => there.sort_by(|(_, a), (_, b)| by_nan(*a, *b).then_with(|| by_value(a, b))),
+        _ => {}
+    }
+}
+
+fn counted_values(rows: &[Row], label: &str, grouping: &LabelChoice, grid: &Grid) -> Result<Vec<Row>, Error> {
+    if label.is_empty() {
+        return Err(Error::execution("invalid label name \"\""));
+    }
+    // The value's label identifies the group too, whatever `by` says.
+    let grouping = match grouping {
+        LabelChoice::Only(names) => {
+            LabelChoice::Only(names.iter().cloned().chain([label.to_owned()]).collect())
+        }
+        without => without.clone(),
+    };
+    let mut groups: Vec<Row> = Vec::new();
+    let mut positions: HashMap<Arc<Labels>, usize> = HashMap::new();
+    for row in rows {
+        for (step, value) in row.points.iter().enumerate().filter(|(_, value)| !is_stale(**value)) {
+            let labels = chosen(&*with(&row.labels, &[(label, &plain(*value))])?, &grouping);
+            let position = *positions.entry(labels.clone()).or_insert_with(|| {
+                groups.push(Row { labels, points: vec![STALE; grid.count] });
+                groups.len() - 1
+            });
+            let count = &mut groups[position].points[step];
+            *count = if is_stale(*count) { 1.0 } else { *count + 1.0 };
+        }
+    }
+    Ok(groups)
+}
+
+/// Never with an exponent.
+fn plain(value: f64) -> String {
+    if value.is_infinite() {
+        if value > 0.0 { "+Inf".into() } else { "-Inf".into() }
+    } else {
+        value.to_string()
+    }
+}

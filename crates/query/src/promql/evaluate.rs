@@ -1,0 +1,231 @@
+//! Computes the nodes of a plan, one after the other, each over all steps of its grid.
+//!
+//! Step before: `plan.rs`, and the caller with the data. Step after: `output.rs`.
+
+use std::sync::Arc;
+
+use tacho_model::Labels;
+
+use crate::Error;
+
+use super::functions::{Apply, Call, Function};
+use super::grid::{Grid, Reference};
+use super::labels::without_name;
+use super::node::{Node, NodeId, Yield};
+use super::output::Output;
+use super::plan::Plan;
+use super::rows::{Ranges, Row, Twins, Value, settle};
+use super::select::{self, SeriesData};
+use super::window::{Sliding, Visits, Window};
+use super::{aggregate, binary, grid};
+
+pub fn evaluate(plan: &Plan, data: &[Vec<SeriesData>]) -> Result<Output, Error> {
+    check_data(plan, data)?;
+    let mut evaluator = Evaluator {
+        plan,
+        data,
+        values: plan.nodes.iter().map(|_| None).collect(),
+        points_alive: 0,
+        visits: Visits::new(&plan.params.limits),
+    };
+    for id in 0..plan.nodes.len() {
+        let value = evaluator.compute(id)?;
+        evaluator.points_alive += value.points();
+        evaluator.check_points(0)?;
+        evaluator.values[id] = Some(value);
+    }
+    let root = plan.nodes.len() - 1;
+    let value = evaluator.take(root)?;
+    Output::new(value, &plan.grids[root], plan.params.step.is_none())
+}
+
+fn check_data(plan: &Plan, data: &[Vec<SeriesData>]) -> Result<(), Error> {
+    let limits = &plan.params.limits;
+    if data.len() != plan.selectors().len() {
+        let message = format!("{} lists of series for {} selections", data.len(), plan.selectors().len());
+        return Err(Error::execution(message));
+    }
+    let series: usize = data.iter().map(Vec::len).sum();
+    if series > limits.series_max {
+        return Err(Error::limit("series", series as u128, limits.series_max));
+    }
+    let samples: usize = data.iter().flatten().map(SeriesData::len).sum();
+    if samples > limits.samples_max {
+        return Err(Error::limit("samples", samples as u128, limits.samples_max));
+    }
+    debug_assert!(
+        data.iter().flatten().all(|series| series.at.is_sorted()),
+        "samples must be sorted by time"
+    );
+    Ok(())
+}
+
+struct Evaluator<'p> {
+    plan: &'p Plan,
+    data: &'p [Vec<SeriesData>],
+    /// What has been computed and not yet been used.
+    values: Vec<Option<Value<'p>>>,
+    points_alive: usize,
+    visits: Visits<'p>,
+}
+
+impl<'p> Evaluator<'p> {
+    /// Each node is the operand of one other, so its value moves there.
+    fn take(&mut self, id: NodeId) -> Result<Value<'p>, Error> {
+        let value = self.values[id].take().ok_or_else(|| Error::execution("internal: operand used twice"))?;
+        self.points_alive -= value.points();
+        Ok(value)
+    }
+
+    fn check_points(&self, more: usize) -> Result<(), Error> {
+        let (points, limit) = (self.points_alive.saturating_add(more), self.plan.params.limits.points_max);
+        if points > limit { Err(Error::limit("intermediate points", points as u128, limit)) } else { Ok(()) }
+    }
+
+    fn compute(&mut self, id: NodeId) -> Result<Value<'p>, Error> {
+        let plan = self.plan;
+        let grid = plan.grids[id];
+        match &plan.nodes[id] {
+            Node::Number(number) => Ok(Value::Scalar(vec![*number; grid.count])),
+            Node::Text(text) => Ok(Value::Text(text.clone())),
+            Node::Instant { yields, .. } => self.instant(id, *yields),
+            Node::Range { range, .. } => self.range(id, *range),
+            Node::Subquery { inner, range, .. } => self.subquery(id, *inner, *range),
+            Node::Negate(inner) => negate(self.take(*inner)?),
+            Node::Binary(node) => {
+                let (left, right) = (self.take(node.left)?, self.take(node.right)?);
+                binary::compute(node, left, right, &grid)
+            }
+            Node::Aggregate(node) => {
+                let parameter = node.parameter.map(|id| self.take(id)).transpose()?;
+                let rows = self.take(node.inner)?.into_rows()?;
+                aggregate::compute(node, parameter, rows, &grid).map(Value::Vector)
+            }
+            Node::Call { function, arguments } => self.call(function, arguments, &grid),
+        }
+    }
+
+    fn source(&self, id: NodeId) -> Result<(&'p [SeriesData], Reference), Error> {
+        match (self.plan.sources[id], self.plan.references[id]) {
+            (Some(source), Some(reference)) => Ok((&self.data[source], reference)),
+            _ => Err(Error::execution("internal: selector without a selection")),
+        }
+    }
+
+    fn instant(&self, id: NodeId, yields: Yield) -> Result<Value<'p>, Error> {
+        let (series, reference) = self.source(id)?;
+        let (grid, lookback) = (self.plan.grids[id], self.plan.params.lookback);
+        self.check_points(series.len().saturating_mul(grid.count))?;
+        let rows = series.iter().map(|series| select::instants(series, &grid, &reference, lookback, yields));
+        Ok(Value::Vector(rows.filter(|row| !row.is_blank()).collect()))
+    }
+
+    fn range(&self, id: NodeId, range: i64) -> Result<Value<'p>, Error> {
+        let (series, reference) = self.source(id)?;
+        let series = series.iter().map(select::samples).collect();
+        Ok(Value::Ranges(Ranges { series, reference, range }))
+    }
+
+    fn subquery(&mut self, id: NodeId, inner: NodeId, range: i64) -> Result<Value<'p>, Error> {
+        let grid = self.plan.grids[inner];
+        let rows = self.take(inner)?.into_rows()?;
+        let series = rows.iter().map(|row| select::samples_of_row(row, &grid)).collect();
+        let reference = self.plan.references[id].unwrap_or(Reference { fixed: None, offset: 0 });
+        Ok(Value::Ranges(Ranges { series, reference, range }))
+    }
+
+    fn call(&mut self, function: &Function, arguments: &[NodeId], grid: &Grid) -> Result<Value<'p>, Error> {
+        let mut values = arguments.iter().map(|id| self.take(*id)).collect::<Result<Vec<_>, _>>()?;
+        match function.apply() {
+            Apply::Each(each) => {
+                let rows = match values.pop() {
+                    Some(rows) => rows.into_rows()?,
+                    None => vec![times(grid)],
+                };
+                unnamed(rows, |row| row.map(each))
+            }
+            Apply::EachWith(each) => {
+                let scalars =
+                    values.split_off(1).into_iter().map(Value::into_scalar).collect::<Result<Vec<_>, _>>()?;
+                let [rows] = take_only(values)?;
+                unnamed(rows.into_rows()?, |row| {
+                    row.filter_map(|step, value| {
+                        let at_step: Vec<f64> = scalars.iter().map(|scalar| scalar[step]).collect();
+                        each(value, &at_step)
+                    });
+                })
+            }
+            Apply::Window(function) => {
+                self.slide(values, grid, Sliders { function, uses_now: false, named: false })
+            }
+            Apply::WindowNow(function) => {
+                self.slide(values, grid, Sliders { function, uses_now: true, named: false })
+            }
+            Apply::WindowNamed(function) => {
+                self.slide(values, grid, Sliders { function, uses_now: false, named: true })
+            }
+            Apply::Whole(whole) => {
+                let nodes = arguments.iter().map(|id| &self.plan.nodes[*id]).collect();
+                whole(Call { arguments: values, nodes, grid: *grid })
+            }
+        }
+    }
+
+    fn slide(
+        &mut self,
+        arguments: Vec<Value<'p>>,
+        grid: &Grid,
+        sliders: Sliders,
+    ) -> Result<Value<'p>, Error> {
+        let mut parameters = Vec::new();
+        let mut ranges = None;
+        for argument in arguments {
+            match argument {
+                Value::Scalar(scalar) => parameters.push(scalar),
+                other => ranges = Some(other.into_ranges()?),
+            }
+        }
+        let ranges = ranges.ok_or_else(|| Error::execution("internal: call without a range"))?;
+        self.check_points(ranges.series.len().saturating_mul(grid.count))?;
+        let Sliders { function, uses_now, named } = sliders;
+        let sliding = Sliding { function, uses_now, ranges: &ranges, grid: *grid, parameters };
+        let mut rows = Vec::with_capacity(ranges.series.len());
+        for series in &ranges.series {
+            let labels = if named { series.labels.clone() } else { without_name(&series.labels) };
+            rows.push(Row { labels, points: sliding.apply(series, &mut self.visits)? });
+        }
+        settle(rows, Twins::Refuse).map(Value::Vector)
+    }
+}
+
+/// How a function of windows is applied.
+struct Sliders {
+    function: fn(&Window<'_>, &[f64]) -> Option<f64>,
+    uses_now: bool,
+    named: bool,
+}
+
+fn take_only<'d>(values: Vec<Value<'d>>) -> Result<[Value<'d>; 1], Error> {
+    values.try_into().map_err(|_| Error::execution("internal: wrong number of arguments"))
+}
+
+fn negate(value: Value<'_>) -> Result<Value<'_>, Error> {
+    match value {
+        Value::Scalar(points) => Ok(Value::Scalar(points.iter().map(|value| -value).collect())),
+        other => unnamed(other.into_rows()?, |row| row.map(|value| -value)),
+    }
+}
+
+/// Changes all rows and takes their names, as the values are no longer those of the metric.
+fn unnamed<'d>(mut rows: Vec<Row>, change: impl Fn(&mut Row)) -> Result<Value<'d>, Error> {
+    for row in &mut rows {
+        row.labels = without_name(&row.labels);
+        change(row);
+    }
+    settle(rows, Twins::Join).map(Value::Vector)
+}
+
+/// What `hour()` without argument is about.
+fn times(grid: &Grid) -> Row {
+    Row { labels: Arc::new(Labels::empty()), points: grid.times().map(grid::seconds).collect() }
+}

@@ -1,0 +1,318 @@
+//! Which functions are there? One line each in the table; the `fn` is in the file of its family.
+//!
+//! Step before: `evaluate.rs`, which has the arguments. Step after: `rows.rs`, which settles the result.
+
+mod histogram;
+mod label;
+mod math;
+mod over_time;
+mod rate;
+mod time;
+mod vector;
+
+use std::sync::LazyLock;
+
+use crate::Error;
+
+use super::grid::Grid;
+use super::node::{Node, Type};
+use super::rows::Value;
+use super::window::Window;
+
+/// A function of PromQL, as the evaluator uses it and as a page completes it.
+#[derive(Debug)]
+pub struct Function {
+    pub name: &'static str,
+    pub parameters: &'static [Parameter],
+    pub returns: Type,
+    /// One sentence.
+    pub doc: &'static str,
+    apply: Apply,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct Parameter {
+    pub name: &'static str,
+    pub wants: Type,
+    pub needed: Needed,
+}
+
+/// How often a parameter is given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Needed {
+    Once,
+    /// Only at the end of a list.
+    AtMostOnce,
+    /// Only at the end of a list.
+    AnyNumber,
+}
+
+/// How a function is computed.
+#[derive(Clone, Copy)]
+pub enum Apply {
+    /// Element by element; with no argument, over the time of evaluation.
+    Each(fn(f64) -> f64),
+    /// Element by element, with the scalar arguments at that step; none removes the element.
+    EachWith(fn(f64, &[f64]) -> Option<f64>),
+    /// Over the window of each series and step, with the scalar arguments at that step. The name goes.
+    Window(fn(&Window<'_>, &[f64]) -> Option<f64>),
+    /// As `Window`, for functions that look at the time of evaluation.
+    WindowNow(fn(&Window<'_>, &[f64]) -> Option<f64>),
+    /// As `Window`, for functions whose value is still one of the metric's: the name stays.
+    WindowNamed(fn(&Window<'_>, &[f64]) -> Option<f64>),
+    /// Over everything at once.
+    Whole(for<'d> fn(Call<'_, 'd>) -> Result<Value<'d>, Error>),
+}
+
+impl std::fmt::Debug for Apply {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Apply")
+    }
+}
+
+/// What a [`Apply::Whole`] function gets.
+pub struct Call<'p, 'd> {
+    pub arguments: Vec<Value<'d>>,
+    /// The arguments as the query has them.
+    pub nodes: Vec<&'p Node>,
+    pub grid: Grid,
+}
+
+impl<'d> Call<'_, 'd> {
+    /// The arguments, of which there are `N`: `Function::check_count` has seen to it.
+    pub fn take<const N: usize>(self) -> Result<[Value<'d>; N], Error> {
+        self.arguments.try_into().map_err(|_| Error::execution("internal: wrong number of arguments"))
+    }
+}
+
+impl Function {
+    pub fn apply(&self) -> Apply {
+        self.apply
+    }
+
+    /// `rate(v range-vector)`.
+    pub fn signature(&self) -> String {
+        let parameter = |p: &Parameter| {
+            let wants = p.wants.to_string().replace(' ', "-");
+            match p.needed {
+                Needed::Once => format!("{} {wants}", p.name),
+                Needed::AtMostOnce => format!("[{} {wants}]", p.name),
+                Needed::AnyNumber => format!("{} {wants}, ...", p.name),
+            }
+        };
+        format!("{}({})", self.name, self.parameters.iter().map(parameter).collect::<Vec<_>>().join(", "))
+    }
+
+    /// Type of the `index`-th argument.
+    pub(super) fn parameter_type(&self, index: usize) -> Type {
+        self.parameters
+            .get(index)
+            .or(self.parameters.last())
+            .map_or(Type::Vector, |parameter| parameter.wants)
+    }
+
+    pub(super) fn check_count(&self, count: usize) -> Result<(), Error> {
+        let least = self.parameters.iter().filter(|p| p.needed == Needed::Once).count();
+        let any = self.parameters.last().is_some_and(|p| p.needed == Needed::AnyNumber);
+        if count >= least && (any || count <= self.parameters.len()) {
+            return Ok(());
+        }
+        Err(Error::bad_data(format!("wrong number of arguments: got {count} for {}", self.signature())))
+    }
+}
+
+/// All functions, by name: completion data for a page.
+pub fn functions() -> &'static [Function] {
+    &TABLE
+}
+
+pub(super) fn find(name: &str) -> Option<&'static Function> {
+    let at = TABLE.binary_search_by(|function| function.name.cmp(name)).ok()?;
+    TABLE.get(at)
+}
+
+/// Aggregations with their doc lines, for completion.
+pub fn aggregations() -> &'static [(&'static str, &'static str)] {
+    &[
+        ("avg", "Mean over series."),
+        ("bottomk", "The k series with the smallest values: bottomk(k, v)."),
+        ("count", "Number of series."),
+        ("count_values", "Number of series by value, which becomes a label: count_values(\"label\", v)."),
+        ("group", "1 for each group."),
+        ("limitk", "Any k series: limitk(k, v)."),
+        ("max", "Largest value over series."),
+        ("min", "Smallest value over series."),
+        ("quantile", "Quantile q, 0 to 1, over series: quantile(q, v)."),
+        ("stddev", "Population standard deviation over series."),
+        ("stdvar", "Population variance over series."),
+        ("sum", "Sum over series."),
+        ("topk", "The k series with the largest values: topk(k, v)."),
+    ]
+}
+
+/// `name(parameter: Type, ...) -> Type: How(function), "doc";`. A parameter is wanted once unless it says
+/// `= AtMostOnce` or `= AnyNumber`.
+macro_rules! table {
+    ($($name:ident($($parameter:ident: $wants:ident $(= $needed:ident)?),*)
+        -> $returns:ident: $how:ident($function:expr), $doc:literal;)*) => {
+        vec![$(Function {
+            name: stringify!($name),
+            parameters: const {
+                &[$(Parameter { name: stringify!($parameter), wants: Type::$wants, needed: needed!($($needed)?) }),*]
+            },
+            returns: Type::$returns,
+            doc: $doc,
+            apply: Apply::$how($function),
+        }),*]
+    };
+}
+
+macro_rules! needed {
+    () => {
+        Needed::Once
+    };
+    ($needed:ident) => {
+        Needed::$needed
+    };
+}
+
+/// Sorted by name.
+static TABLE: LazyLock<Vec<Function>> = LazyLock::new(|| {
+    let mut table = table! {
+        // Rates: windows of a counter or gauge.
+        rate(v: Range) -> Vector: Window(rate::rate),
+            "Increase of a counter per second, resets allowed for, extrapolated to the whole range.";
+        increase(v: Range) -> Vector: Window(rate::increase),
+            "Increase of a counter over the range, resets allowed for, extrapolated.";
+        delta(v: Range) -> Vector: Window(rate::delta),
+            "Difference of a gauge between the ends of the range, extrapolated.";
+        irate(v: Range) -> Vector: Window(rate::irate),
+            "Increase of a counter per second between the last two samples.";
+        idelta(v: Range) -> Vector: Window(rate::idelta), "Difference between the last two samples.";
+        deriv(v: Range) -> Vector: Window(rate::deriv), "Slope per second of a gauge by linear regression.";
+        predict_linear(v: Range, t: Scalar) -> Vector: WindowNow(rate::predict_linear),
+            "Value of a gauge t seconds from now by linear regression.";
+        resets(v: Range) -> Vector: Window(rate::resets), "How often a counter fell.";
+        changes(v: Range) -> Vector: Window(rate::changes), "How often the value changed.";
+
+        // Statistics over time.
+        avg_over_time(v: Range) -> Vector: Window(over_time::avg), "Mean of the samples in the range.";
+        min_over_time(v: Range) -> Vector: Window(over_time::min), "Smallest sample in the range.";
+        max_over_time(v: Range) -> Vector: Window(over_time::max), "Largest sample in the range.";
+        sum_over_time(v: Range) -> Vector: Window(over_time::sum), "Sum of the samples in the range.";
+        count_over_time(v: Range) -> Vector: Window(over_time::count), "Number of samples in the range.";
+        stddev_over_time(v: Range) -> Vector: Window(over_time::stddev),
+            "Population standard deviation of the samples in the range.";
+        stdvar_over_time(v: Range) -> Vector: Window(over_time::stdvar),
+            "Population variance of the samples in the range.";
+        mad_over_time(v: Range) -> Vector: Window(over_time::mad),
+            "Median absolute deviation of the samples in the range.";
+        first_over_time(v: Range) -> Vector: WindowNamed(over_time::first), "Oldest sample in the range.";
+        last_over_time(v: Range) -> Vector: WindowNamed(over_time::last), "Newest sample in the range.";
+        present_over_time(v: Range) -> Vector: Window(over_time::present), "1 where the range has a sample.";
+        absent_over_time(v: Range) -> Vector: Whole(vector::absent_over_time),
+            "1 where no series has a sample in the range.";
+        quantile_over_time(q: Scalar, v: Range) -> Vector: Window(over_time::quantile),
+            "Quantile q, 0 to 1, of the samples in the range.";
+        ts_of_first_over_time(v: Range) -> Vector: Window(over_time::time_of_first),
+            "Time of the oldest sample in the range.";
+        ts_of_last_over_time(v: Range) -> Vector: Window(over_time::time_of_last),
+            "Time of the newest sample in the range.";
+        ts_of_min_over_time(v: Range) -> Vector: Window(over_time::time_of_min),
+            "Time of the smallest sample in the range, the last of equals.";
+        ts_of_max_over_time(v: Range) -> Vector: Window(over_time::time_of_max),
+            "Time of the largest sample in the range, the last of equals.";
+
+        // Element by element.
+        abs(v: Vector) -> Vector: Each(f64::abs), "Absolute value.";
+        ceil(v: Vector) -> Vector: Each(f64::ceil), "Rounded up.";
+        floor(v: Vector) -> Vector: Each(f64::floor), "Rounded down.";
+        exp(v: Vector) -> Vector: Each(f64::exp), "e to the power of the value.";
+        ln(v: Vector) -> Vector: Each(f64::ln), "Natural logarithm.";
+        log2(v: Vector) -> Vector: Each(f64::log2), "Logarithm to base 2.";
+        log10(v: Vector) -> Vector: Each(f64::log10), "Logarithm to base 10.";
+        sqrt(v: Vector) -> Vector: Each(f64::sqrt), "Square root.";
+        sgn(v: Vector) -> Vector: Each(math::sgn), "Sign: -1, 0 or 1.";
+        sin(v: Vector) -> Vector: Each(f64::sin), "Sine of radians.";
+        cos(v: Vector) -> Vector: Each(f64::cos), "Cosine of radians.";
+        tan(v: Vector) -> Vector: Each(f64::tan), "Tangent of radians.";
+        asin(v: Vector) -> Vector: Each(f64::asin), "Arc sine in radians.";
+        acos(v: Vector) -> Vector: Each(f64::acos), "Arc cosine in radians.";
+        atan(v: Vector) -> Vector: Each(f64::atan), "Arc tangent in radians.";
+        sinh(v: Vector) -> Vector: Each(f64::sinh), "Hyperbolic sine.";
+        cosh(v: Vector) -> Vector: Each(f64::cosh), "Hyperbolic cosine.";
+        tanh(v: Vector) -> Vector: Each(f64::tanh), "Hyperbolic tangent.";
+        asinh(v: Vector) -> Vector: Each(f64::asinh), "Inverse hyperbolic sine.";
+        acosh(v: Vector) -> Vector: Each(f64::acosh), "Inverse hyperbolic cosine.";
+        atanh(v: Vector) -> Vector: Each(f64::atanh), "Inverse hyperbolic tangent.";
+        rad(v: Vector) -> Vector: Each(math::rad), "Degrees to radians.";
+        deg(v: Vector) -> Vector: Each(math::deg), "Radians to degrees.";
+        clamp(v: Vector, min: Scalar, max: Scalar) -> Vector: EachWith(math::clamp),
+            "Values held between min and max; nothing when min is above max.";
+        clamp_min(v: Vector, min: Scalar) -> Vector: EachWith(math::clamp_min),
+            "Values held at or above min.";
+        clamp_max(v: Vector, max: Scalar) -> Vector: EachWith(math::clamp_max),
+            "Values held at or below max.";
+        round(v: Vector, to_nearest: Scalar = AtMostOnce) -> Vector: EachWith(math::round),
+            "Rounded to the nearest multiple of to_nearest (1), halves up.";
+
+        // Dates, UTC.
+        year(v: Vector = AtMostOnce) -> Vector: Each(time::year),
+            "Year of Unix seconds, UTC; of now without argument.";
+        month(v: Vector = AtMostOnce) -> Vector: Each(time::month), "Month, 1 to 12.";
+        day_of_month(v: Vector = AtMostOnce) -> Vector: Each(time::day_of_month),
+            "Day of the month, 1 to 31.";
+        day_of_week(v: Vector = AtMostOnce) -> Vector: Each(time::day_of_week),
+            "Day of the week, 0 is Sunday.";
+        day_of_year(v: Vector = AtMostOnce) -> Vector: Each(time::day_of_year), "Day of the year, 1 to 366.";
+        days_in_month(v: Vector = AtMostOnce) -> Vector: Each(time::days_in_month),
+            "Days of the month, 28 to 31.";
+        hour(v: Vector = AtMostOnce) -> Vector: Each(time::hour), "Hour, 0 to 23.";
+        minute(v: Vector = AtMostOnce) -> Vector: Each(time::minute), "Minute, 0 to 59.";
+        time() -> Scalar: Whole(time::time), "Unix seconds of the evaluation.";
+        timestamp(v: Vector) -> Vector: Whole(time::timestamp), "Unix seconds of each sample.";
+
+        // Histograms with buckets by the label le.
+        histogram_quantile(q: Scalar, buckets: Vector) -> Vector: Whole(histogram::quantile),
+            "Quantile q, 0 to 1, of a histogram with buckets by le.";
+        histogram_fraction(lower: Scalar, upper: Scalar, buckets: Vector) -> Vector: Whole(histogram::fraction),
+            "Share of observations between lower and upper of a histogram with buckets by le.";
+
+        // Labels.
+        label_replace(v: Vector, destination: String, replacement: String, source: String, pattern: String) -> Vector: Whole(label::replace),
+            "Sets destination to replacement, with $1 and the like, where the label source matches pattern.";
+        label_join(v: Vector, destination: String, separator: String, source: String = AnyNumber) -> Vector: Whole(label::join),
+            "Sets destination to the source labels, joined.";
+
+        // Vectors as a whole.
+        absent(v: Vector) -> Vector: Whole(vector::absent), "1 where the vector is empty.";
+        pi() -> Scalar: Whole(vector::pi), "3.141592653589793.";
+        scalar(v: Vector) -> Scalar: Whole(vector::scalar), "The value of the only element, else NaN.";
+        sort(v: Vector) -> Vector: Whole(vector::sort), "Ascending by value (instant queries).";
+        sort_desc(v: Vector) -> Vector: Whole(vector::sort_desc), "Descending by value (instant queries).";
+        sort_by_label(v: Vector, label: String = AnyNumber) -> Vector: Whole(vector::sort_by_label),
+            "Ascending by labels, numbers in them by their value (instant queries).";
+        sort_by_label_desc(v: Vector, label: String = AnyNumber) -> Vector: Whole(vector::sort_by_label_desc),
+            "Descending by labels (instant queries).";
+        vector(s: Scalar) -> Vector: Whole(vector::vector),
+            "The scalar as a vector of one element without labels.";
+    };
+    table.sort_by_key(|function| function.name);
+    table
+});
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_found() {
+        assert!(TABLE.windows(2).all(|pair| pair[0].name < pair[1].name));
+        assert_eq!(find("rate").map(Function::signature).as_deref(), Some("rate(v range-vector)"));
+        assert_eq!(
+            find("round").map(Function::signature).as_deref(),
+            Some("round(v instant-vector, [to_nearest scalar])")
+        );
+        assert!(find("double_exponential_smoothing").is_none());
+    }
+}

@@ -1,0 +1,70 @@
+//! How are labels rewritten?
+
+use std::sync::Arc;
+
+use regex::{Regex, RegexBuilder};
+use tacho_model::Labels;
+
+use crate::Error;
+use crate::promql::functions::Call;
+use crate::promql::labels::with;
+use crate::promql::rows::{Row, Twins, Value, settle};
+
+/// Memory that a compiled pattern may take, bytes; as a matcher's.
+const PATTERN_BYTES_MAX: usize = 1 << 20;
+
+pub fn replace<'d>(call: Call<'_, 'd>) -> Result<Value<'d>, Error> {
+    let [rows, destination, replacement, source, pattern] = call.take()?;
+    let [destination, replacement, source, pattern] =
+        [destination.into_text()?, replacement.into_text()?, source.into_text()?, pattern.into_text()?];
+    let pattern = compile(&pattern)?;
+    check_name(&destination)?;
+    relabel(rows.into_rows()?, |labels| {
+        let Some(found) = pattern.captures(labels.get(&source).unwrap_or("")) else { return Ok(None) };
+        let mut value = String::new();
+        found.expand(&replacement, &mut value);
+        with(labels, &[(&destination, &value)]).map(Some)
+    })
+}
+
+pub fn join<'d>(call: Call<'_, 'd>) -> Result<Value<'d>, Error> {
+    let mut arguments = call.arguments.into_iter();
+    let rows = arguments.next().map_or(Ok(Vec::new()), Value::into_rows)?;
+    let texts = arguments.map(Value::into_text).collect::<Result<Vec<_>, _>>()?;
+    let [destination, separator, sources @ ..] = &texts[..] else {
+        return Err(Error::execution("internal: wrong number of arguments"));
+    };
+    check_name(destination)?;
+    relabel(rows, |labels| {
+        let values: Vec<&str> = sources.iter().map(|source| labels.get(source).unwrap_or("")).collect();
+        with(labels, &[(destination, &values.join(separator))]).map(Some)
+    })
+}
+
+/// Gives each row the labels that `change` returns; none keeps them.
+fn relabel<'d>(
+    mut rows: Vec<Row>,
+    change: impl Fn(&Labels) -> Result<Option<Arc<Labels>>, Error>,
+) -> Result<Value<'d>, Error> {
+    for row in &mut rows {
+        if let Some(labels) = change(&row.labels)? {
+            row.labels = labels;
+        }
+    }
+    Ok(Value::Vector(settle(rows, Twins::Refuse)?))
+}
+
+fn compile(pattern: &str) -> Result<Regex, Error> {
+    let compiled = RegexBuilder::new(&format!("^(?s:{pattern})$")).size_limit(PATTERN_BYTES_MAX).build();
+    compiled
+        .map_err(|_| Error::execution(format!("invalid regular expression in label_replace(): {pattern}")))
+}
+
+/// Any UTF-8 but the empty string is a label name.
+fn check_name(name: &str) -> Result<(), Error> {
+    if name.is_empty() {
+        Err(Error::execution("invalid destination label name: it is empty"))
+    } else {
+        Ok(())
+    }
+}

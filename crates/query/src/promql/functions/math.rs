@@ -1,0 +1,48 @@
+//! What becomes of one number?
+
+pub fn sgn(value: f64) -> f64 {
+    if value > 0.0 {
+        1.0
+    } else if value < 0.0 {
+        -1.0
+    } else {
+        value
+    }
+}
+
+pub fn rad(degrees: f64) -> f64 {
+    degrees * std::f64::consts::PI / 180.0
+}
+
+pub fn deg(radians: f64) -> f64 {
+    radians * 180.0 / std::f64::consts::PI
+}
+
+pub fn clamp(value: f64, parameters: &[f64]) -> Option<f64> {
+    let (min, max) = (parameters[0], parameters[1]);
+    if max < min { None } else { Some(greater(min, lesser(max, value))) }
+}
+
+pub fn clamp_min(value: f64, parameters: &[f64]) -> Option<f64> {
+    Some(greater(parameters[0], value))
+}
+
+pub fn clamp_max(value: f64, parameters: &[f64]) -> Option<f64> {
+    Some(lesser(parameters[0], value))
+}
+
+/// Halves go up, also below zero.
+pub fn round(value: f64, parameters: &[f64]) -> Option<f64> {
+    // The inverse, as 1/0.1 is exact where 0.1 is not.
+    let inverse = 1.0 / parameters.first().copied().unwrap_or(1.0);
+    Some((value * inverse + 0.5).floor() / inverse)
+}
+
+/// Unlike [`f64::max`], NaN when either is.
+fn greater(a: f64, b: f64) -> f64 {
+    if a.is_nan() || b.is_nan() { f64::NAN } else { a.max(b) }
+}
+
+fn lesser(a: f64, b: f64) -> f64 {
+    if a.is_nan() || b.is_nan() { f64::NAN } else { a.min(b) }
+}

@@ -1,0 +1,54 @@
+//! Here is a PromQL query and the series it selects: what is the answer?
+//!
+//! ```text
+//! text --parse--> Query --plan(times)--> Plan --evaluate(data)--> Output
+//!      guard.rs   lower.rs      plan.rs       evaluate.rs
+//!                 node.rs                     select.rs, functions.rs, aggregate.rs, binary.rs
+//! ```
+//!
+//! A query is a list of nodes, operands before operators. The plan gives each node its own grid of times and
+//! collects what must be read. Evaluation walks the list once and computes each node for *all* its times, a
+//! matrix of rows (series) by steps; nothing recurses, and each series' samples are passed over once.
+//!
+//! Semantics are those of Prometheus 3: windows are open at the left, staleness markers end a series, metric
+//! names are dropped at once. Times are nanoseconds. Native histograms are not known here.
+//!
+//! A new function is one line in `functions.rs` and one small `fn` in a file of its family.
+
+mod aggregate;
+mod binary;
+mod evaluate;
+mod fold;
+mod format;
+mod functions;
+mod grid;
+mod guard;
+mod labels;
+mod limits;
+mod lower;
+mod matching;
+mod node;
+mod output;
+mod plan;
+mod quantile;
+mod rows;
+mod select;
+mod window;
+
+pub use format::{format_seconds, format_value};
+pub use functions::{Function, Parameter, aggregations, functions};
+pub use limits::Limits;
+pub use lower::{Query, parse, parse_selector, parse_with};
+pub use node::Type;
+pub use output::{Output, Point, Series};
+pub use plan::{Params, Plan, Selection};
+pub use select::SeriesData;
+
+/// The value that ends a series: "not there from here on". Prometheus writes it when a target vanishes.
+/// It is a NaN that no arithmetic yields, so rows use it for "no value at this step" as well.
+pub const STALE: f64 = f64::from_bits(0x7ff0_0000_0000_0002);
+
+/// Whether `value` is the staleness marker, bit for bit.
+pub const fn is_stale(value: f64) -> bool {
+    value.to_bits() == 0x7ff0_0000_0000_0002
+}

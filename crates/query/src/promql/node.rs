@@ -1,0 +1,183 @@
+//! What a query consists of.
+
+use std::fmt;
+use std::sync::Arc;
+
+use tacho_model::{Matcher, Timestamp};
+
+use super::functions::Function;
+
+/// Position of a node in the query's list; smaller than that of the node that uses it.
+pub type NodeId = usize;
+
+/// The types of PromQL.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Type {
+    Scalar,
+    Vector,
+    Range,
+    String,
+}
+
+impl fmt::Display for Type {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Scalar => "scalar",
+            Self::Vector => "instant vector",
+            Self::Range => "range vector",
+            Self::String => "string",
+        })
+    }
+}
+
+/// The `@` and `offset` of a selector or subquery.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Modifiers {
+    pub at: Option<At>,
+    /// ns into the past; negative looks ahead.
+    pub offset: i64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum At {
+    /// First time of the whole query, also inside a subquery.
+    Start,
+    End,
+    Time(Timestamp),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Selector {
+    pub matchers: Vec<Matcher>,
+    pub modifiers: Modifiers,
+}
+
+/// What an instant selector yields of the sample it finds: `timestamp(x)` wants its time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Yield {
+    Value,
+    Time,
+}
+
+#[derive(Clone, Debug)]
+pub enum Node {
+    Number(f64),
+    Text(Arc<str>),
+    Instant {
+        selector: Selector,
+        yields: Yield,
+    },
+    /// `range` in ns.
+    Range {
+        selector: Selector,
+        range: i64,
+    },
+    /// `step` in ns; none: the plan's default.
+    Subquery {
+        inner: NodeId,
+        range: i64,
+        step: Option<i64>,
+        modifiers: Modifiers,
+    },
+    Negate(NodeId),
+    Binary(Binary),
+    Aggregate(Aggregate),
+    Call {
+        function: &'static Function,
+        arguments: Vec<NodeId>,
+    },
+}
+
+#[derive(Clone, Debug)]
+pub struct Binary {
+    pub op: BinaryOp,
+    pub left: NodeId,
+    pub right: NodeId,
+    /// A comparison that answers 0 or 1 instead of filtering.
+    pub yields_bool: bool,
+    pub matching: Matching,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BinaryOp {
+    Add,
+    Subtract,
+    Multiply,
+    Divide,
+    Modulo,
+    Power,
+    Atan2,
+    Equal,
+    NotEqual,
+    Greater,
+    Less,
+    GreaterEqual,
+    LessEqual,
+    And,
+    Or,
+    Unless,
+}
+
+impl BinaryOp {
+    pub fn is_comparison(self) -> bool {
+        use BinaryOp::{Equal, Greater, GreaterEqual, Less, LessEqual, NotEqual};
+        matches!(self, Equal | NotEqual | Greater | Less | GreaterEqual | LessEqual)
+    }
+
+    pub fn is_set(self) -> bool {
+        matches!(self, Self::And | Self::Or | Self::Unless)
+    }
+}
+
+/// How the two sides of a binary operation find each other.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Matching {
+    pub on: LabelChoice,
+    pub cardinality: Cardinality,
+    /// Labels copied from the "one" side (`group_left(a, b)`).
+    pub include: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cardinality {
+    OneToOne,
+    /// `group_left`: many on the left.
+    ManyToOne,
+    /// `group_right`.
+    OneToMany,
+}
+
+/// Labels that identify a group.
+#[derive(Clone, Debug, PartialEq)]
+pub enum LabelChoice {
+    /// `by`, `on`: these.
+    Only(Vec<String>),
+    /// `without`, `ignoring`: all but these and the name.
+    Except(Vec<String>),
+}
+
+#[derive(Clone, Debug)]
+pub struct Aggregate {
+    pub op: AggregateOp,
+    pub inner: NodeId,
+    /// `k` of `topk`, quantile, label of `count_values`.
+    pub parameter: Option<NodeId>,
+    pub grouping: LabelChoice,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AggregateOp {
+    Sum,
+    Avg,
+    Min,
+    Max,
+    Count,
+    Group,
+    Stddev,
+    Stdvar,
+    Topk,
+    Bottomk,
+    Limitk,
+    Quantile,
+    CountValues,
+}

@@ -1,0 +1,206 @@
+//! When is each node evaluated, and what must be read for it?
+//!
+//! Step before: `lower.rs` with the nodes. Step after: the caller reads what [`Plan::selectors`] asks for, and
+//! `evaluate.rs` computes.
+
+use tacho_model::{Matcher, TimeRange, Timestamp};
+
+use crate::Error;
+
+use super::evaluate;
+use super::grid::{Grid, Reference};
+use super::node::{At, Modifiers, Node, Selector, Type};
+use super::{Limits, Output, Query, SeriesData};
+
+const MINUTE: i64 = 60_000_000_000;
+
+/// When a query is asked.
+#[derive(Clone, Debug)]
+pub struct Params {
+    pub start: Timestamp,
+    pub end: Timestamp,
+    /// ns; none for an instant query, whose time is `start`.
+    pub step: Option<i64>,
+    /// How long a sample stays valid when no newer one arrives, ns.
+    pub lookback: i64,
+    /// Step of a subquery that gives none (`[1h:]`), ns.
+    pub subquery_step: i64,
+    pub limits: Limits,
+}
+
+impl Params {
+    pub fn instant(at: Timestamp) -> Self {
+        Self {
+            start: at,
+            end: at,
+            step: None,
+            lookback: 5 * MINUTE,
+            subquery_step: MINUTE,
+            limits: Limits::default(),
+        }
+    }
+
+    pub fn range(start: Timestamp, end: Timestamp, step: i64) -> Self {
+        Self { start, end, step: Some(step), ..Self::instant(start) }
+    }
+}
+
+/// What to read: every series that matches, with its samples within `range`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Selection {
+    pub matchers: Vec<Matcher>,
+    pub range: TimeRange,
+}
+
+/// A query with its times.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    pub(super) nodes: Vec<Node>,
+    pub(super) params: Params,
+    /// One for each node.
+    pub(super) grids: Vec<Grid>,
+    /// One for each node that selects or is a subquery.
+    pub(super) references: Vec<Option<Reference>>,
+    /// For each node that selects, the position in `selections`.
+    pub(super) sources: Vec<Option<usize>>,
+    selections: Vec<Selection>,
+}
+
+impl Plan {
+    /// What [`Plan::evaluate`] wants: one list of series for each, in this order.
+    pub fn selectors(&self) -> &[Selection] {
+        &self.selections
+    }
+
+    /// The answer. `data[i]` belongs to `selectors()[i]`; samples are sorted by time.
+    pub fn evaluate(&self, data: &[Vec<SeriesData>]) -> Result<Output, Error> {
+        evaluate::evaluate(self, data)
+    }
+}
+
+impl Query {
+    pub fn plan(&self, params: &Params) -> Result<Plan, Error> {
+        let root = root_grid(self.result, params)?;
+        let nodes = self.nodes.len();
+        let mut plan = Plan {
+            nodes: self.nodes.clone(),
+            params: params.clone(),
+            grids: vec![root; nodes],
+            references: vec![None; nodes],
+            sources: vec![None; nodes],
+            selections: Vec::new(),
+        };
+        // From the whole to its parts, so that each node knows its grid when its operands ask for theirs.
+        for id in (0..nodes).rev() {
+            plan.place(id)?;
+        }
+        Ok(plan)
+    }
+}
+
+fn root_grid(result: Type, params: &Params) -> Result<Grid, Error> {
+    let Some(step) = params.step else { return Ok(Grid::instant(params.start)) };
+    if step <= 0 {
+        return Err(Error::bad_data(format!("step must be greater than 0, got {step} ns")));
+    }
+    if params.end < params.start {
+        return Err(Error::bad_data("end of the range is before its start"));
+    }
+    if matches!(result, Type::Range | Type::String) {
+        let message =
+            format!("invalid expression type \"{result}\" for range query, must be scalar or instant vector");
+        return Err(Error::bad_data(message));
+    }
+    grid_between(params.start, params.end, step, "steps", params.limits.steps_max)
+}
+
+fn grid_between(
+    start: Timestamp,
+    end: Timestamp,
+    step: i64,
+    what: &str,
+    limit: usize,
+) -> Result<Grid, Error> {
+    let count = Grid::count_between(start, end, step);
+    match usize::try_from(count) {
+        Ok(count) if count <= limit => Ok(Grid { start, step, count }),
+        _ => Err(Error::limit(what, count, limit)),
+    }
+}
+
+impl Plan {
+    fn place(&mut self, id: usize) -> Result<(), Error> {
+        let grid = self.grids[id];
+        match &self.nodes[id] {
+            Node::Number(_) | Node::Text(_) => {}
+            Node::Instant { selector, .. } => {
+                let selector = selector.clone();
+                self.select(id, &selector, self.params.lookback);
+            }
+            Node::Range { selector, range } => {
+                let (selector, range) = (selector.clone(), *range);
+                self.select(id, &selector, range);
+            }
+            Node::Subquery { inner, range, step, modifiers } => {
+                let (inner, step) = (*inner, step.unwrap_or(self.params.subquery_step));
+                let reference = self.resolve(modifiers);
+                self.grids[inner] = subquery_grid(&reference, &grid, *range, step, &self.params.limits)?;
+                self.references[id] = Some(reference);
+            }
+            Node::Negate(inner) => self.grids[*inner] = grid,
+            Node::Binary(binary) => {
+                self.grids[binary.left] = grid;
+                self.grids[binary.right] = grid;
+            }
+            Node::Aggregate(aggregate) => {
+                self.grids[aggregate.inner] = grid;
+                if let Some(parameter) = aggregate.parameter {
+                    self.grids[parameter] = grid;
+                }
+            }
+            Node::Call { arguments, .. } => {
+                for argument in arguments {
+                    self.grids[*argument] = grid;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn select(&mut self, id: usize, selector: &Selector, window: i64) {
+        let reference = self.resolve(&selector.modifiers);
+        let (first, last) = reference.bounds(&self.grids[id]);
+        // Windows are open at the left.
+        let range = TimeRange::new(first.saturating_sub(window).saturating_add(1), last);
+        let selection = Selection { matchers: selector.matchers.clone(), range };
+        let source = self.selections.iter().position(|other| *other == selection).unwrap_or_else(|| {
+            self.selections.push(selection);
+            self.selections.len() - 1
+        });
+        self.references[id] = Some(reference);
+        self.sources[id] = Some(source);
+    }
+
+    fn resolve(&self, modifiers: &Modifiers) -> Reference {
+        let at = modifiers.at.map(|at| match at {
+            At::Start => self.params.start,
+            At::End => self.params.end,
+            At::Time(time) => time,
+        });
+        Reference { fixed: at.map(|at| at.saturating_sub(modifiers.offset)), offset: modifiers.offset }
+    }
+}
+
+/// The multiples of `step` that fall into any of the windows of `range` that `grid` looks at.
+fn subquery_grid(
+    reference: &Reference,
+    grid: &Grid,
+    range: i64,
+    step: i64,
+    limits: &Limits,
+) -> Result<Grid, Error> {
+    let (first, last) = reference.bounds(grid);
+    let open = first.saturating_sub(range);
+    let start = open.div_euclid(step).saturating_add(1).saturating_mul(step);
+    grid_between(start, last, step, "subquery steps", limits.subquery_steps_max)
+}

@@ -1,0 +1,190 @@
+//! Intermediate results: what a node yields over its grid.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::Arc;
+
+use tacho_model::{Labels, Timestamp};
+
+use crate::Error;
+
+use super::grid::{Grid, Reference};
+use super::{STALE, is_stale};
+
+/// One series over all steps of a grid.
+#[derive(Clone, Debug)]
+pub struct Row {
+    pub labels: Arc<Labels>,
+    /// One for each step; [`STALE`] where the series has no value.
+    pub points: Vec<f64>,
+}
+
+impl Row {
+    /// The value at `step`, if there is one.
+    pub fn at(&self, step: usize) -> Option<f64> {
+        let value = self.points[step];
+        if is_stale(value) { None } else { Some(value) }
+    }
+
+    pub fn is_blank(&self) -> bool {
+        self.points.iter().all(|value| is_stale(*value))
+    }
+
+    /// The same steps with other values; steps without a value stay so.
+    pub fn map(&mut self, change: impl Fn(f64) -> f64) {
+        for value in &mut self.points {
+            if !is_stale(*value) {
+                *value = change(*value);
+            }
+        }
+    }
+
+    /// As [`Row::map`], with the step; a value may vanish.
+    pub fn filter_map(&mut self, change: impl Fn(usize, f64) -> Option<f64>) {
+        for (step, value) in self.points.iter_mut().enumerate() {
+            if !is_stale(*value) {
+                *value = change(step, *value).unwrap_or(STALE);
+            }
+        }
+    }
+}
+
+/// The samples of one series that range windows slide over; no staleness markers, sorted by time.
+#[derive(Clone, Debug)]
+pub struct Samples<'d> {
+    pub labels: Arc<Labels>,
+    pub at: Cow<'d, [Timestamp]>,
+    pub values: Cow<'d, [f64]>,
+}
+
+/// A range vector at all steps at once: samples, and the window that each step sees.
+#[derive(Clone, Debug)]
+pub struct Ranges<'d> {
+    pub series: Vec<Samples<'d>>,
+    pub reference: Reference,
+    /// ns
+    pub range: i64,
+}
+
+#[derive(Clone, Debug)]
+pub enum Value<'d> {
+    /// One number for each step.
+    Scalar(Vec<f64>),
+    Vector(Vec<Row>),
+    Ranges(Ranges<'d>),
+    Text(Arc<str>),
+}
+
+impl<'d> Value<'d> {
+    /// Numbers held, for the limit on points.
+    pub fn points(&self) -> usize {
+        match self {
+            Self::Scalar(points) => points.len(),
+            Self::Vector(rows) => rows.iter().map(|row| row.points.len()).sum(),
+            Self::Ranges(ranges) => ranges
+                .series
+                .iter()
+                .map(|s| if matches!(s.at, Cow::Owned(_)) { 2 * s.at.len() } else { 0 })
+                .sum(),
+            Self::Text(_) => 0,
+        }
+    }
+
+    pub fn into_scalar(self) -> Result<Vec<f64>, Error> {
+        match self {
+            Self::Scalar(points) => Ok(points),
+            _ => Err(mistyped("scalar")),
+        }
+    }
+
+    pub fn into_rows(self) -> Result<Vec<Row>, Error> {
+        match self {
+            Self::Vector(rows) => Ok(rows),
+            _ => Err(mistyped("instant vector")),
+        }
+    }
+
+    pub fn into_ranges(self) -> Result<Ranges<'d>, Error> {
+        match self {
+            Self::Ranges(ranges) => Ok(ranges),
+            _ => Err(mistyped("range vector")),
+        }
+    }
+
+    pub fn into_text(self) -> Result<Arc<str>, Error> {
+        match self {
+            Self::Text(text) => Ok(text),
+            _ => Err(mistyped("string")),
+        }
+    }
+}
+
+/// `lower.rs` has checked all types, so this is a fault of ours; a query must not end the process for it.
+fn mistyped(wanted: &str) -> Error {
+    debug_assert!(false, "operand is no {wanted}");
+    Error::execution(format!("internal: operand is no {wanted}"))
+}
+
+/// What two series with the same labels mean.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Twins {
+    /// One series, as long as they never have a value at the same step.
+    Join,
+    /// An error in any case: what Prometheus does for functions of ranges.
+    Refuse,
+}
+
+/// Drops rows without any value and settles those with the same labels.
+pub fn settle(rows: Vec<Row>, twins: Twins) -> Result<Vec<Row>, Error> {
+    let mut settled: Vec<Row> = Vec::with_capacity(rows.len());
+    let mut positions: HashMap<Arc<Labels>, usize> = HashMap::with_capacity(rows.len());
+    for row in rows {
+        if row.is_blank() {
+            continue;
+        }
+        match positions.entry(row.labels.clone()) {
+            Entry::Vacant(vacant) => {
+                vacant.insert(settled.len());
+                settled.push(row);
+            }
+            Entry::Occupied(occupied) => match twins {
+                Twins::Join => join(&mut settled[*occupied.get()], row)?,
+                Twins::Refuse => return Err(same_labels(&row.labels)),
+            },
+        }
+    }
+    Ok(settled)
+}
+
+fn join(into: &mut Row, from: Row) -> Result<(), Error> {
+    for (kept, value) in into.points.iter_mut().zip(from.points) {
+        match (is_stale(*kept), is_stale(value)) {
+            (_, true) => {}
+            (true, false) => *kept = value,
+            (false, false) => return Err(same_labels(&into.labels)),
+        }
+    }
+    Ok(())
+}
+
+fn same_labels(labels: &Labels) -> Error {
+    Error::execution(format!("vector cannot contain metrics with the same labelset: {labels}"))
+}
+
+/// A row of `value` at each step of `grid` where `present` holds.
+pub fn row_where(labels: Arc<Labels>, grid: &Grid, value: f64, present: impl Fn(usize) -> bool) -> Row {
+    let points = (0..grid.count).map(|step| if present(step) { value } else { STALE }).collect();
+    Row { labels, points }
+}
+
+/// At which steps any of the rows has a value.
+pub fn presence<'r>(rows: impl IntoIterator<Item = &'r Row>, grid: &Grid) -> Vec<bool> {
+    let mut present = vec![false; grid.count];
+    for row in rows {
+        for (step, value) in row.points.iter().enumerate() {
+            present[step] |= !is_stale(*value);
+        }
+    }
+    present
+}
