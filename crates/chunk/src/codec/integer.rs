@@ -29,7 +29,7 @@ impl Codec for Integer {
     }
 
     fn encode(&self, numbers: Numbers<'_>, depth: u8) -> Option<Vec<u8>> {
-        if numbers.kind != ValueType::F64 {
+        if numbers.kind != ValueType::F64 || depth > 0 {
             return None;
         }
         let integers: Vec<u64> = numbers.words.iter().map(|word| whole(*word)).collect::<Option<_>>()?;

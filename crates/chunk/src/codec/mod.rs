@@ -141,3 +141,93 @@ pub(crate) fn take_nested(
     let size = reader.size("bytes of a nested column", reader.left())?;
     decode(tag, reader.take(size, "nested column")?, count, kind, depth + 1)
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const KINDS: [ValueType; 3] = [ValueType::F64, ValueType::I64, ValueType::U64];
+
+    fn column() -> impl Strategy<Value = Vec<u64>> {
+        let len = 1usize..300;
+        prop_oneof![
+            prop::collection::vec(any::<u64>(), len.clone()),
+            prop::collection::vec(0u64..5, len.clone()),
+            prop::collection::vec((0i64..1 << 40).prop_map(|n| (n as f64).to_bits()), len.clone()),
+            (any::<u64>(), any::<u64>(), len.clone()).prop_map(|(low, m, len)| (0..len as u64)
+                .map(|n| low.wrapping_add((n * n % 97).wrapping_mul(m)))
+                .collect()),
+            (any::<u64>(), len).prop_map(|(word, len)| vec![word; len]),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn every_codec_gives_back_what_it_took(words in column()) {
+            for kind in KINDS {
+                for codec in LADDER {
+                    for depth in 0..=NESTING_MAX {
+                        let Some(bytes) = codec.encode(Numbers { words: &words, kind }, depth) else { continue };
+                        let read = codec.decode(&bytes, words.len(), kind, depth);
+                        prop_assert_eq!(read.as_ref(), Ok(&words), "{} {:?}", codec.name(), kind);
+                    }
+                }
+            }
+        }
+
+        #[test]
+        fn no_codec_panics_on_what_it_is_given(bytes in prop::collection::vec(any::<u8>(), 0..200), count in 1usize..600) {
+            for kind in KINDS {
+                for codec in LADDER {
+                    if let Ok(words) = codec.decode(&bytes, count, kind, 0) {
+                        prop_assert_eq!(words.len(), count, "{}", codec.name());
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn tags_are_unique() {
+        let mut tags: Vec<u8> = LADDER.iter().map(|codec| codec.tag()).collect();
+        tags.sort_unstable();
+        assert_eq!(tags, (0..10).collect::<Vec<u8>>());
+    }
+
+    /// Encodes and names what was chosen.
+    fn chosen(words: &[u64], kind: ValueType) -> &'static str {
+        name(encode(Numbers { words, kind }, 0).codec).unwrap()
+    }
+
+    #[test]
+    fn the_ladder_takes_the_codec_that_fits() {
+        let floats = |values: Vec<f64>| values.into_iter().map(f64::to_bits).collect::<Vec<_>>();
+        let ids: Vec<u64> = (0..500).map(|n| tacho_model::mix64((7 + n * n) << 24)).collect();
+        let noise: Vec<u64> =
+            (0..500u64).map(|n| tacho_model::mix64(n).rotate_left(n as u32 % 60) ^ n).collect();
+        let repeated: Vec<u64> = noise.iter().cycle().take(2_000).copied().collect();
+        assert_eq!(chosen(&[9; 50], ValueType::U64), "constant");
+        assert_eq!(chosen(&floats(vec![f64::NAN; 50]), ValueType::F64), "constant");
+        assert_eq!(chosen(&[9, 7, 5, 3, 1], ValueType::I64), "step");
+        assert_eq!(chosen(&[9, 7, 6, 3, 2], ValueType::I64), "varint");
+        assert_eq!(chosen(&floats(vec![3.0, 5.0, 4.0, 9.0]), ValueType::F64), "integer");
+        assert_eq!(chosen(&floats(vec![0.0, -0.0]), ValueType::F64), "plain");
+        assert_eq!(chosen(&ids, ValueType::U64), "unmix");
+        assert_eq!(chosen(&noise, ValueType::U64), "plain");
+        assert_eq!(chosen(&repeated, ValueType::U64), "zstd");
+        assert_eq!(chosen(&[5_000_000, 9_000_000, 6_000_000, 90_000_000], ValueType::I64), "multiple");
+        let states: Vec<u64> =
+            (0..22).map(|n| [3, 900_000_007, 1 << 60][tacho_model::mix64(n) as usize % 3]).collect();
+        assert_eq!(chosen(&states, ValueType::U64), "dictionary");
+        let walk: Vec<f64> = (0..900).map(|n| f64::from(n * n % 1009) / 8.0).collect();
+        assert_eq!(chosen(&floats(walk), ValueType::F64), "pco");
+    }
+
+    #[test]
+    fn nesting_has_an_end() {
+        let error = decode(8, &[8, 6, 8, 4, 8, 2, 1, 0], 1, ValueType::U64, 0).unwrap_err();
+        assert_eq!(error.to_string(), "nesting of columns is 3, at most 2 is allowed");
+    }
+}

@@ -20,7 +20,8 @@ impl Codec for Step {
     fn encode(&self, numbers: Numbers<'_>, _: u8) -> Option<Vec<u8>> {
         let [first, second, ..] = numbers.words else { return None };
         let step = second.wrapping_sub(*first);
-        let regular = || numbers.words.array_windows().all(|[a, b]| b.wrapping_sub(*a) == step);
+        let pairs = || numbers.words.iter().zip(numbers.words.iter().skip(1));
+        let regular = || pairs().all(|(a, b)| b.wrapping_sub(*a) == step);
         if numbers.kind == ValueType::F64 || !regular() {
             return None;
         }
