@@ -1,1 +1,14 @@
-//! HTTP API, listeners, the embedded page, and the command line tacho.
+//! The server as a library: configuration, HTTP API, listeners, the embedded page; and the commands of `tacho`.
+//!
+//! Only this crate knows HTTP and JSON. `serve.rs` puts the parts together.
+
+pub mod clock;
+pub mod command;
+pub mod config;
+pub mod http;
+pub mod listen;
+pub mod metrics;
+pub mod selfwatch;
+pub mod serve;
+pub mod shutdown;
+mod terminal;

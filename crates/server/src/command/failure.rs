@@ -1,0 +1,50 @@
+//! How a command fails: one line that says what, one that says what to do, and a code for scripts.
+
+use std::fmt;
+use std::process::ExitCode;
+
+/// Exit codes, in the manner of `grep` and `curl`: 0 done, 1 failed, 2 used wrongly.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Code {
+    /// It was tried and did not work.
+    Failed = 1,
+    /// It was not tried: settings or arguments are wrong. Also what clap exits with.
+    Usage = 2,
+}
+
+#[derive(Debug)]
+pub struct Failure {
+    message: String,
+    hint: Option<String>,
+    code: Code,
+}
+
+impl Failure {
+    pub fn new(message: impl fmt::Display) -> Self {
+        Self { message: message.to_string(), hint: None, code: Code::Failed }
+    }
+
+    pub fn usage(message: impl fmt::Display) -> Self {
+        Self { message: message.to_string(), hint: None, code: Code::Usage }
+    }
+
+    #[must_use]
+    pub fn hint(self, hint: impl Into<String>) -> Self {
+        Self { hint: Some(hint.into()), ..self }
+    }
+
+    pub fn exit_code(&self) -> ExitCode {
+        ExitCode::from(self.code as u8)
+    }
+}
+
+/// `error: ...`, and `hint: ...` on a second line.
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "error: {}", self.message)?;
+        match &self.hint {
+            Some(hint) => write!(f, "\nhint: {hint}"),
+            None => Ok(()),
+        }
+    }
+}

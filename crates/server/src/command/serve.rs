@@ -1,0 +1,64 @@
+//! `tacho serve`: run the server.
+
+use std::io::{ErrorKind, IsTerminal};
+use std::path::PathBuf;
+
+use tracing_subscriber::EnvFilter;
+
+use super::Failure;
+use crate::config::{self, Settings};
+use crate::serve::{self, ServeError};
+
+/// Run the server: take records in, keep them, answer questions, show the page
+///
+/// Settings come from tacho.toml (--config, or ./tacho.toml when it is there), then from TACHO_* environment
+/// variables (TACHO_DATA, TACHO_HTTP, ...), then from flags; later ones win. With none of them it works.
+#[derive(clap::Args)]
+#[command(
+    after_help = "Example:\n  tacho serve --data /var/lib/tacho\n  tacho serve --http 127.0.0.1:8080 --records 127.0.0.1:8081"
+)]
+pub struct Serve {
+    /// Configuration file
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    #[command(flatten)]
+    settings: Settings,
+}
+
+impl Serve {
+    pub fn run(self) -> Result<(), Failure> {
+        init_log();
+        let config = config::load(self.config, std::env::vars(), self.settings).map_err(Failure::usage)?;
+        let runtime = tokio::runtime::Runtime::new().map_err(Failure::new)?;
+        runtime.block_on(serve::run(config)).map_err(failure)
+    }
+}
+
+/// Logs go to stderr as `key=value`; `RUST_LOG` chooses how much.
+fn init_log() {
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
+        .with_target(false)
+        .init();
+}
+
+fn failure(error: ServeError) -> Failure {
+    let hint = match &error {
+        ServeError::Listen { key, source, .. } => match source.kind() {
+            ErrorKind::AddrInUse => {
+                Some(format!("another program has this port; stop it, or choose another with --{key}"))
+            }
+            ErrorKind::PermissionDenied => Some("ports below 1024 are for root; choose a higher one".into()),
+            ErrorKind::AddrNotAvailable => Some("this machine does not have that address".into()),
+            _ => None,
+        },
+        ServeError::Signal(_) => None,
+    };
+    match hint {
+        Some(hint) => Failure::new(error).hint(hint),
+        None => Failure::new(error),
+    }
+}

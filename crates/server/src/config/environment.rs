@@ -1,0 +1,58 @@
+//! Settings from `TACHO_*` variables.
+//!
+//! Other variables of that prefix belong to agents in the same environment and are left alone.
+
+use std::fmt::Display;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use super::{ConfigError, Settings};
+
+/// What the environment says.
+#[derive(Default)]
+pub struct Environment {
+    /// `TACHO_CONFIG`: the configuration file.
+    pub file: Option<PathBuf>,
+    pub settings: Settings,
+}
+
+pub fn read(variables: impl IntoIterator<Item = (String, String)>) -> Result<Environment, ConfigError> {
+    let mut out = Environment::default();
+    let settings = &mut out.settings;
+    for (name, value) in variables {
+        match name.as_str() {
+            "TACHO_CONFIG" => out.file = Some(value.into()),
+            "TACHO_DATA" => settings.data = Some(value.into()),
+            "TACHO_HTTP" => settings.http = Some(parse("TACHO_HTTP", value)?),
+            "TACHO_RECORDS" => settings.records = Some(parse("TACHO_RECORDS", value)?),
+            "TACHO_INSECURE_LISTEN" => {
+                settings.insecure_listen = Some(yes_or_no("TACHO_INSECURE_LISTEN", value)?)
+            }
+            "TACHO_BODY_BYTES_MAX" => settings.body_bytes_max = Some(parse("TACHO_BODY_BYTES_MAX", value)?),
+            "TACHO_REQUESTS_MAX" => settings.requests_max = Some(parse("TACHO_REQUESTS_MAX", value)?),
+            "TACHO_CONNECTIONS_MAX" => {
+                settings.connections_max = Some(parse("TACHO_CONNECTIONS_MAX", value)?)
+            }
+            "TACHO_REQUEST_SECONDS_MAX" => {
+                settings.request_seconds_max = Some(parse("TACHO_REQUEST_SECONDS_MAX", value)?);
+            }
+            "TACHO_SELFWATCH_SECONDS" => {
+                settings.selfwatch_seconds = Some(parse("TACHO_SELFWATCH_SECONDS", value)?);
+            }
+            _ => {}
+        }
+    }
+    Ok(out)
+}
+
+fn parse<T: FromStr<Err: Display>>(name: &'static str, value: String) -> Result<T, ConfigError> {
+    value.parse().map_err(|e: T::Err| ConfigError::Environment { name, cause: e.to_string(), value })
+}
+
+fn yes_or_no(name: &'static str, value: String) -> Result<bool, ConfigError> {
+    match value.as_str() {
+        "true" | "1" => Ok(true),
+        "false" | "0" => Ok(false),
+        _ => Err(ConfigError::Environment { name, value, cause: "give true or false".into() }),
+    }
+}

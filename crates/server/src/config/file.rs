@@ -1,0 +1,26 @@
+//! Settings from `tacho.toml`.
+
+use std::io::ErrorKind;
+use std::path::Path;
+
+use super::{ConfigError, Settings};
+
+/// Read when no other file is named and this one is there.
+pub const DEFAULT: &str = "tacho.toml";
+
+pub fn read(path: &Path) -> Result<Settings, ConfigError> {
+    let text =
+        std::fs::read_to_string(path).map_err(|source| ConfigError::File { path: path.into(), source })?;
+    toml::from_str(&text)
+        .map_err(|e| ConfigError::Syntax { path: path.into(), cause: e.to_string().trim_end().to_owned() })
+}
+
+/// As [`read`]; a file that does not exist says nothing.
+pub fn read_if_there(path: &Path) -> Result<Settings, ConfigError> {
+    match read(path) {
+        Err(ConfigError::File { source, .. }) if source.kind() == ErrorKind::NotFound => {
+            Ok(Settings::default())
+        }
+        other => other,
+    }
+}

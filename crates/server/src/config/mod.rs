@@ -1,0 +1,194 @@
+//! How the server is told what to do: a file, the environment, flags; later ones win.
+//!
+//! Each source is read into the same [`Settings`], every field of which may be absent. [`Config`] is what
+//! comes out: complete and checked. A mistake names the value, the place it stands in, and what to do.
+
+mod address;
+mod environment;
+mod file;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+pub use address::Address;
+
+/// What one source says. The names are the keys of `tacho.toml`, the flags and, with `TACHO_` before them, the
+/// environment variables.
+#[derive(Clone, Debug, Default, PartialEq, serde::Deserialize, clap::Args)]
+#[serde(deny_unknown_fields)]
+pub struct Settings {
+    /// Directory that keeps everything [default: ./tacho-data]
+    #[arg(long, value_name = "DIR")]
+    pub data: Option<PathBuf>,
+    /// Address of the page, the query API and every HTTP protocol [default: 127.0.0.1:7070]
+    #[arg(long, value_name = "ADDR")]
+    pub http: Option<Address>,
+    /// Address for native records (agents) [default: 127.0.0.1:7071]
+    #[arg(long, value_name = "ADDR")]
+    pub records: Option<Address>,
+    /// Listen beyond this machine without TLS and tokens, which this version does not have yet
+    #[arg(long, num_args = 0..=1, default_missing_value = "true", value_name = "BOOL")]
+    pub insecure_listen: Option<bool>,
+    /// Largest HTTP request body, bytes, before and after decompression [default: 33554432]
+    #[arg(long, value_name = "BYTES")]
+    pub body_bytes_max: Option<usize>,
+    /// HTTP requests served at the same time; more are told to come again [default: 64]
+    #[arg(long, value_name = "N")]
+    pub requests_max: Option<usize>,
+    /// HTTP connections open at the same time [default: 1024]
+    #[arg(long, value_name = "N")]
+    pub connections_max: Option<usize>,
+    /// Time a request may take, seconds [default: 60]
+    #[arg(long, value_name = "SECONDS")]
+    pub request_seconds_max: Option<u64>,
+    /// Seconds between two readings of the server's own metrics into the store; 0 for never [default: 10]
+    #[arg(long, value_name = "SECONDS")]
+    pub selfwatch_seconds: Option<u64>,
+}
+
+/// Complete, checked settings.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config {
+    pub data: PathBuf,
+    pub http: Address,
+    pub records: Address,
+    pub body_bytes_max: usize,
+    pub requests_max: usize,
+    pub connections_max: usize,
+    pub request_time_max: Duration,
+    /// Between two readings of the server's own metrics; `None` for never.
+    pub selfwatch: Option<Duration>,
+}
+
+/// Why the settings cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    #[error("cannot read the configuration file {path}: {source}")]
+    File { path: PathBuf, source: std::io::Error },
+    #[error("configuration file {path}: {cause}")]
+    Syntax { path: PathBuf, cause: String },
+    #[error("environment variable {name}={value:?}: {cause}")]
+    Environment { name: &'static str, value: String, cause: String },
+    #[error(
+        "{key} {address} is reachable from other machines, and this version has neither TLS nor tokens; \
+         listen on 127.0.0.1, or say insecure-listen if the network is trusted"
+    )]
+    Exposed { key: &'static str, address: Address },
+    #[error("{key} is 0, at least 1 is needed")]
+    Zero { key: &'static str },
+}
+
+impl Settings {
+    /// Settings where a field that is absent here is taken from `under`.
+    fn over(self, under: Self) -> Self {
+        Self {
+            data: self.data.or(under.data),
+            http: self.http.or(under.http),
+            records: self.records.or(under.records),
+            insecure_listen: self.insecure_listen.or(under.insecure_listen),
+            body_bytes_max: self.body_bytes_max.or(under.body_bytes_max),
+            requests_max: self.requests_max.or(under.requests_max),
+            connections_max: self.connections_max.or(under.connections_max),
+            request_seconds_max: self.request_seconds_max.or(under.request_seconds_max),
+            selfwatch_seconds: self.selfwatch_seconds.or(under.selfwatch_seconds),
+        }
+    }
+
+    fn complete(self) -> Result<Config, ConfigError> {
+        let config = Config {
+            data: self.data.unwrap_or_else(|| "tacho-data".into()),
+            http: self.http.unwrap_or(Address::loopback(7070)),
+            records: self.records.unwrap_or(Address::loopback(7071)),
+            body_bytes_max: at_least_one("body-bytes-max", self.body_bytes_max.unwrap_or(32 << 20))?,
+            requests_max: at_least_one("requests-max", self.requests_max.unwrap_or(64))?,
+            connections_max: at_least_one("connections-max", self.connections_max.unwrap_or(1_024))?,
+            request_time_max: Duration::from_secs(self.request_seconds_max.unwrap_or(60)),
+            selfwatch: Some(Duration::from_secs(self.selfwatch_seconds.unwrap_or(10)))
+                .filter(|d| !d.is_zero()),
+        };
+        if config.request_time_max.is_zero() {
+            return Err(ConfigError::Zero { key: "request-seconds-max" });
+        }
+        if !self.insecure_listen.unwrap_or(false) {
+            for (key, address) in [("http", config.http), ("records", config.records)] {
+                if !address.is_loopback() {
+                    return Err(ConfigError::Exposed { key, address });
+                }
+            }
+        }
+        Ok(config)
+    }
+}
+
+fn at_least_one(key: &'static str, n: usize) -> Result<usize, ConfigError> {
+    if n == 0 { Err(ConfigError::Zero { key }) } else { Ok(n) }
+}
+
+/// File (given, or `./tacho.toml` when it is there), then `environment`, then `flags`.
+pub fn load(
+    file: Option<PathBuf>,
+    environment: impl IntoIterator<Item = (String, String)>,
+    flags: Settings,
+) -> Result<Config, ConfigError> {
+    let from_environment = environment::read(environment)?;
+    let file = file.or(from_environment.file);
+    let from_file = match file {
+        Some(path) => file::read(&path)?,
+        None => file::read_if_there(file::DEFAULT.as_ref())?,
+    };
+    flags.over(from_environment.settings).over(from_file).complete()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Configuration from the text of a file, environment `KEY=value` and flags, or the error's message.
+    fn check(file: &str, environment: &[(&str, &str)], flags: Settings) -> Result<Config, String> {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("tacho.toml");
+        std::fs::write(&path, file).unwrap();
+        let environment = environment.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned()));
+        load(Some(path.clone()), environment, flags)
+            .map_err(|e| e.to_string().replace(&path.display().to_string(), "FILE"))
+    }
+
+    #[test]
+    fn later_sources_win() {
+        let file = "data = 'a'\nhttp = '127.0.0.1:1'\nrecords = '127.0.0.1:2'\n";
+        let flags = Settings { records: Some(Address::loopback(9)), ..Settings::default() };
+        let config =
+            check(file, &[("TACHO_HTTP", "localhost:3"), ("TACHO_RECORDS", "[::1]:4")], flags).unwrap();
+        assert_eq!(config.data, PathBuf::from("a"));
+        assert_eq!(config.http, Address::loopback(3));
+        assert_eq!(config.records, Address::loopback(9));
+    }
+
+    #[test]
+    fn mistakes_name_value_and_place() {
+        let fails = |file: &str, environment: &[(&str, &str)], expect: &[&str]| {
+            let error = check(file, environment, Settings::default()).unwrap_err();
+            for part in expect {
+                assert!(error.contains(part), "{part:?} in {error}");
+            }
+        };
+        fails("dta = 'x'", &[], &["FILE", "unknown field `dta`", "line 1", "`data`"]);
+        fails("\nhttp = 'here'", &[], &["FILE", "line 2", "\"here\" is not an address", "127.0.0.1:7070"]);
+        fails("requests_max = -1", &[], &["FILE", "line 1"]);
+        fails("requests_max = 0", &[], &["requests-max is 0"]);
+        fails("data =", &[], &["FILE", "line 1"]);
+        fails("", &[("TACHO_HTTP", "x:y")], &["TACHO_HTTP=\"x:y\"", "is not an address"]);
+        fails(
+            "",
+            &[("TACHO_INSECURE_LISTEN", "maybe")],
+            &["TACHO_INSECURE_LISTEN=\"maybe\"", "true or false"],
+        );
+        fails("http = '0.0.0.0:7070'", &[], &["http 0.0.0.0:7070", "insecure-listen"]);
+    }
+
+    #[test]
+    fn exposure_needs_a_word() {
+        let file = "records = '0.0.0.0:7071'\ninsecure_listen = true";
+        assert!(check(file, &[], Settings::default()).is_ok());
+    }
+}

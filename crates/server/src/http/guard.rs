@@ -1,0 +1,61 @@
+//! What every request passes: a bound on how many run, a bound on time, counting, security headers.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use axum::extract::{MatchedPath, Request, State};
+use axum::http::{HeaderValue, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+
+use super::App;
+use super::error::ApiError;
+
+/// Nothing but our own files may be loaded, run or contacted by the page. Inline styles are for the chart library,
+/// which places its canvas with `style` attributes.
+const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; \
+     img-src 'self' data:; font-src 'self'; connect-src 'self'; manifest-src 'self'; base-uri 'none'; \
+     form-action 'none'; frame-ancestors 'none'";
+
+pub async fn guard(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
+    let begun = Instant::now();
+    let route = request.extensions().get::<MatchedPath>().map_or("other".into(), |p| p.as_str().to_owned());
+    let mut response = bounded(&app, &route, request, next).await;
+    secure(&mut response);
+    app.metrics.http_requests.with([&route, response.status().as_str()]).add(1);
+    app.metrics.http_request_seconds.with([&route]).observe(begun.elapsed());
+    response
+}
+
+async fn bounded(app: &App, route: &str, request: Request, next: Next) -> Response {
+    // Whoever asks whether the server lives must get an answer from a busy one, too.
+    let _permit = match route {
+        "/healthz" | "/readyz" | "/metrics" => None,
+        _ => match app.permits.try_acquire() {
+            Ok(permit) => Some(permit),
+            Err(_) => {
+                let message = format!("{} requests are being served already", app.config.requests_max);
+                return ApiError::unavailable(message, 1).into_response();
+            }
+        },
+    };
+    let limit = app.config.request_time_max;
+    match tokio::time::timeout(limit, next.run(request)).await {
+        Ok(response) => response,
+        Err(_) => ApiError::timeout(limit.as_secs()).into_response(),
+    }
+}
+
+fn secure(response: &mut Response) {
+    let headers = response.headers_mut();
+    let always = [
+        (header::CONTENT_SECURITY_POLICY, CONTENT_SECURITY_POLICY),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::X_FRAME_OPTIONS, "DENY"),
+        (header::REFERRER_POLICY, "no-referrer"),
+    ];
+    for (name, value) in always {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+}

@@ -1,0 +1,84 @@
+//! JSON as Prometheus writes it: numbers as text, times as seconds with milliseconds.
+
+use serde_json::{Value, json};
+use tacho_model::{Labels, Timestamp};
+
+/// A float as Go's `strconv` prints it in Prometheus' answers: `NaN`, `+Inf`, `-Inf`, else the shortest form that
+/// reads back the same, with an exponent below 1e-6 and from 1e21 on.
+pub fn number(v: f64) -> String {
+    let size = v.abs();
+    if v.is_nan() {
+        "NaN".into()
+    } else if v.is_infinite() {
+        if v > 0.0 { "+Inf".into() } else { "-Inf".into() }
+    } else if size != 0.0 && !(1e-6..1e21).contains(&size) {
+        let text = format!("{v:e}");
+        if text.contains("e-") { text } else { text.replace('e', "e+") }
+    } else {
+        v.to_string()
+    }
+}
+
+/// Nanoseconds as seconds, rounded down to whole milliseconds as Prometheus gives them.
+pub fn seconds(at: Timestamp) -> Value {
+    let ms = at.div_euclid(1_000_000);
+    if ms % 1_000 == 0 { json!(ms / 1_000) } else { json!(milliseconds_as_seconds(ms)) }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "milliseconds of i64 nanoseconds stay below 2^53")]
+fn milliseconds_as_seconds(ms: i64) -> f64 {
+    ms as f64 / 1e3
+}
+
+/// `[seconds, "value"]`.
+pub fn point(at: Timestamp, value: f64) -> Value {
+    json!([seconds(at), number(value)])
+}
+
+/// Labels as an object, sorted by name.
+pub fn labels(labels: &Labels) -> Value {
+    labels
+        .iter()
+        .map(|(name, value)| (name.to_owned(), json!(value)))
+        .collect::<serde_json::Map<_, _>>()
+        .into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_as_prometheus_prints_them() {
+        let cases = [
+            (0.0, "0"),
+            (-0.0, "-0"),
+            (1.0, "1"),
+            (0.1, "0.1"),
+            (-2.5, "-2.5"),
+            (1e20, "100000000000000000000"),
+            (1e21, "1e+21"),
+            (1.5e300, "1.5e+300"),
+            (1e-6, "0.000001"),
+            (1e-7, "1e-7"),
+            (f64::NAN, "NaN"),
+            (f64::INFINITY, "+Inf"),
+            (f64::NEG_INFINITY, "-Inf"),
+        ];
+        for (value, text) in cases {
+            assert_eq!(number(value), text);
+        }
+    }
+
+    #[test]
+    fn seconds_keep_milliseconds() {
+        for (ns, text) in [
+            (0, "0"),
+            (1_500_000_000, "1.5"),
+            (1_700_000_000_123_456_789, "1700000000.123"),
+            (-1_000_000, "-0.001"),
+        ] {
+            assert_eq!(seconds(ns).to_string(), text);
+        }
+    }
+}

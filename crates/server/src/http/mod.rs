@@ -1,0 +1,54 @@
+//! The HTTP API: which path is answered by which file. Described in `docs/api.md`.
+//!
+//! Every request passes `guard.rs` (bounds, times, counts, headers); every error leaves through `error.rs`.
+
+mod body;
+mod error;
+mod guard;
+pub mod json;
+mod listener;
+mod page;
+mod params;
+mod status;
+pub mod time;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use tacho_model::{Clock, Timestamp};
+use tokio::sync::Semaphore;
+
+use crate::config::Config;
+use crate::metrics::Metrics;
+pub use listener::serve;
+
+/// Largest body of a query's form, bytes: far above any PromQL a person or Grafana writes.
+const FORM_BYTES_MAX: usize = 1 << 20;
+
+/// What the handlers share.
+pub struct App {
+    pub config: Config,
+    pub metrics: Arc<Metrics>,
+    pub clock: Arc<dyn Clock>,
+    pub started: Timestamp,
+    /// One permit for each request that is being served.
+    permits: Semaphore,
+}
+
+impl App {
+    pub fn new(config: Config, metrics: Arc<Metrics>, clock: Arc<dyn Clock>) -> Arc<Self> {
+        let permits = Semaphore::new(config.requests_max);
+        Arc::new(Self { started: clock.now(), config, metrics, clock, permits })
+    }
+}
+
+pub fn router(app: Arc<App>) -> Router {
+    Router::new()
+        .merge(status::routes())
+        .merge(page::routes())
+        .fallback(page::not_found)
+        .layer(DefaultBodyLimit::max(FORM_BYTES_MAX))
+        .layer(axum::middleware::from_fn_with_state(app.clone(), guard::guard))
+        .with_state(app)
+}

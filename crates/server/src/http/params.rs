@@ -1,0 +1,115 @@
+//! Parameters of a request, from the query string and from a POST form; errors name the parameter.
+
+use axum::extract::{Form, FromRequest, Query, Request};
+use axum::http::{Method, header};
+use tacho_model::{TimeRange, Timestamp};
+
+use super::error::ApiError;
+use super::time;
+
+/// How far before `end` a range begins when `start` is not given: one hour, in nanoseconds.
+const RANGE_DEFAULT_NS: i64 = 3_600_000_000_000;
+
+/// All parameters in order; a name may come more than once.
+pub struct Params(Vec<(String, String)>);
+
+impl<S: Send + Sync> FromRequest<S> for Params {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
+        let Query(mut all): Query<Vec<(String, String)>> =
+            Query::try_from_uri(request.uri()).map_err(|e| ApiError::bad(e.body_text()))?;
+        let form = request.headers().get(header::CONTENT_TYPE).is_some_and(|v| {
+            v.as_bytes().to_ascii_lowercase().starts_with(b"application/x-www-form-urlencoded")
+        });
+        if request.method() == Method::POST && form {
+            let Form(body): Form<Vec<(String, String)>> =
+                Form::from_request(request, state).await.map_err(|e| ApiError::bad(e.body_text()))?;
+            all.extend(body);
+        }
+        Ok(Self(all))
+    }
+}
+
+impl Params {
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.0.iter().find(|(n, _)| n == name).map(|(_, v)| v.as_str()).filter(|v| !v.is_empty())
+    }
+
+    pub fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+        self.0.iter().filter(move |(n, _)| n == name).map(|(_, v)| v.as_str())
+    }
+
+    pub fn required(&self, name: &'static str) -> Result<&str, ApiError> {
+        self.get(name).ok_or_else(|| ApiError::bad(format!("parameter {name:?} is missing")))
+    }
+
+    pub fn time(&self, name: &'static str) -> Result<Option<Timestamp>, ApiError> {
+        self.parse(
+            name,
+            "a time: Unix seconds or RFC 3339, for example 2026-01-31T12:00:00Z",
+            time::parse_time,
+        )
+    }
+
+    /// Nanoseconds, above zero.
+    pub fn duration(&self, name: &'static str) -> Result<Option<i64>, ApiError> {
+        self.parse(name, "a duration above zero: seconds, or for example 5m", time::parse_duration)
+    }
+
+    pub fn count(&self, name: &'static str) -> Result<Option<usize>, ApiError> {
+        self.parse(name, "a whole number from 0", |text| text.parse().ok())
+    }
+
+    /// The value as `read` takes it; `what` says in the error what is wanted.
+    pub fn parse<T>(
+        &self,
+        name: &'static str,
+        what: &str,
+        read: impl Fn(&str) -> Option<T>,
+    ) -> Result<Option<T>, ApiError> {
+        let Some(text) = self.get(name) else { return Ok(None) };
+        match read(text) {
+            Some(value) => Ok(Some(value)),
+            None => Err(ApiError::bad(format!("invalid parameter {name:?}: {text:?} is not {what}"))),
+        }
+    }
+
+    /// `start` and `end`; the hour before `now` when they are not given.
+    pub fn range(&self, now: Timestamp) -> Result<TimeRange, ApiError> {
+        let end = self.time("end")?.unwrap_or(now);
+        let start = self.time("start")?.unwrap_or_else(|| end.saturating_sub(RANGE_DEFAULT_NS));
+        if start > end {
+            return Err(ApiError::bad("invalid parameter \"end\": it is before \"start\""));
+        }
+        Ok(TimeRange::new(start, end))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn params(pairs: &[(&str, &str)]) -> Params {
+        Params(pairs.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect())
+    }
+
+    #[test]
+    fn errors_name_parameter_and_value() {
+        let fails = |pairs: &[(&str, &str)], expect: &str| {
+            let error = params(pairs).range(0).unwrap_err();
+            assert!(error.message.contains(expect), "{expect} in {}", error.message);
+        };
+        fails(&[("start", "soon")], "\"start\": \"soon\" is not a time");
+        fails(&[("end", "1x")], "\"end\": \"1x\"");
+        fails(&[("start", "5"), ("end", "4")], "\"end\": it is before");
+        let error = params(&[("limit", "-1")]).count("limit").unwrap_err();
+        assert!(error.message.contains("\"limit\": \"-1\""), "{}", error.message);
+    }
+
+    #[test]
+    fn range_defaults_to_the_last_hour() {
+        let range = params(&[("end", "7200")]).range(0).unwrap();
+        assert_eq!(range, TimeRange::new(3_600_000_000_000, 7_200_000_000_000));
+    }
+}

@@ -1,0 +1,118 @@
+//! Times and durations in parameters: Unix seconds or RFC 3339; Prometheus durations or seconds.
+
+use tacho_model::Timestamp;
+
+const NS: i64 = 1_000_000_000;
+
+/// Unix seconds with a fraction, exact to the nanosecond, or RFC 3339. `None` when it is neither.
+pub fn parse_time(text: &str) -> Option<Timestamp> {
+    parse_seconds(text).or_else(|| {
+        let at: jiff::Timestamp = text.parse().ok()?;
+        i64::try_from(at.as_nanosecond()).ok()
+    })
+}
+
+/// `5m`, `1h30m`, `100ms`, or seconds; nanoseconds, above zero.
+pub fn parse_duration(text: &str) -> Option<i64> {
+    parse_seconds(text).or_else(|| parse_units(text)).filter(|ns| *ns > 0)
+}
+
+/// Decimal seconds to nanoseconds; digits past the ninth are cut. An exponent goes through `f64`.
+fn parse_seconds(text: &str) -> Option<i64> {
+    let (negative, digits) = match text.strip_prefix('-') {
+        Some(rest) => (true, rest),
+        None => (false, text),
+    };
+    if digits.contains(['e', 'E']) && digits.starts_with(|c: char| c.is_ascii_digit()) {
+        return from_float(text.parse().ok()?);
+    }
+    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+    let all_digits = |s: &str| s.bytes().all(|b| b.is_ascii_digit());
+    if digits.len() == usize::from(digits.contains('.')) || !all_digits(whole) || !all_digits(fraction) {
+        return None;
+    }
+    let seconds: i64 = if whole.is_empty() { 0 } else { whole.parse().ok()? };
+    let nine: String = fraction.chars().chain(std::iter::repeat('0')).take(9).collect();
+    let ns = seconds.checked_mul(NS)?.checked_add(nine.parse().ok()?)?;
+    Some(if negative { -ns } else { ns })
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "bounds are checked")]
+fn from_float(seconds: f64) -> Option<i64> {
+    let ns = seconds * 1e9;
+    (ns.abs() < 9.2e18).then_some(ns as i64)
+}
+
+/// Units of a Prometheus duration in nanoseconds, in the order in which they may follow each other.
+const UNITS: [(&str, i64); 7] = [
+    ("y", 365 * 86_400 * NS),
+    ("w", 7 * 86_400 * NS),
+    ("d", 86_400 * NS),
+    ("h", 3_600 * NS),
+    ("m", 60 * NS),
+    ("s", NS),
+    ("ms", NS / 1_000),
+];
+
+fn parse_units(text: &str) -> Option<i64> {
+    let (mut rest, mut total, mut next) = (text, 0i64, 0);
+    while !rest.is_empty() {
+        let digits = rest.find(|c: char| !c.is_ascii_digit())?;
+        let (count, behind) = rest.split_at(digits);
+        let end = behind.find(|c: char| c.is_ascii_digit()).unwrap_or(behind.len());
+        let (unit, behind) = behind.split_at(end);
+        let at = UNITS.iter().position(|(name, _)| *name == unit).filter(|at| *at >= next)?;
+        total = total.checked_add(count.parse::<i64>().ok()?.checked_mul(UNITS[at].1)?)?;
+        (rest, next) = (behind, at + 1);
+    }
+    Some(total)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times() {
+        let cases = [
+            ("0", Some(0)),
+            ("4", Some(4 * NS)),
+            ("-1.5", Some(-1_500_000_000)),
+            ("1700000000.123456789", Some(1_700_000_000_123_456_789)),
+            (".5", Some(NS / 2)),
+            ("1.7e9", Some(1_700_000_000 * NS)),
+            ("1970-01-01T00:00:01Z", Some(NS)),
+            ("1970-01-01T01:00:00.5+01:00", Some(NS / 2)),
+            ("99999999999999", None),
+            ("", None),
+            (".", None),
+            ("now", None),
+            ("1,5", None),
+        ];
+        for (text, expect) in cases {
+            assert_eq!(parse_time(text), expect, "{text}");
+        }
+    }
+
+    #[test]
+    fn durations() {
+        let cases = [
+            ("15", Some(15 * NS)),
+            ("0.25", Some(NS / 4)),
+            ("5m", Some(300 * NS)),
+            ("1h30m", Some(5_400 * NS)),
+            ("100ms", Some(NS / 10)),
+            ("1d12h", Some(129_600 * NS)),
+            ("5m1h", None),
+            ("0", None),
+            ("-5", None),
+            ("5", Some(5 * NS)),
+            ("m", None),
+            ("5q", None),
+            ("999999999y", None),
+        ];
+        for (text, expect) in cases {
+            assert_eq!(parse_duration(text), expect, "{text}");
+        }
+    }
+}

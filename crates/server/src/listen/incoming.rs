@@ -1,0 +1,110 @@
+//! Frames from the peer: read with bounds on time and memory.
+
+use std::time::Duration;
+
+use tacho_ingest::Error;
+use tacho_ingest::wire::{Frame, FrameDecoder, HEARTBEAT_MS};
+use tokio::io::AsyncReadExt;
+use tokio::net::tcp::OwnedReadHalf;
+use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::time::Instant;
+
+/// A peer that says nothing for this long is cut off.
+pub(super) const SILENCE_MAX: Duration = Duration::from_millis(3 * HEARTBEAT_MS);
+/// A frame that has begun is whole after this time, however slowly its bytes drip.
+const FRAME_TIME_MAX: Duration = Duration::from_secs(60);
+/// Bytes of one read.
+const READ_BYTES: usize = 32 << 10;
+/// Bytes that every connection may gather. A larger frame needs a permit, of which there are few.
+const SMALL_BYTES_MAX: usize = 256 << 10;
+/// After the last word, what the peer still sends is read this long, and so much of it: closing with bytes unread
+/// would reset the connection, and the peer might never see why.
+const LINGER_TIME_MAX: Duration = Duration::from_secs(1);
+const LINGER_BYTES_MAX: usize = 1 << 20;
+
+/// Why no frame comes any more.
+#[derive(Debug)]
+pub(super) enum Ended {
+    /// The peer closed the connection, or it broke.
+    Closed,
+    Silent(Duration),
+    Damaged(Error),
+}
+
+pub(super) struct Incoming<'a> {
+    socket: OwnedReadHalf,
+    decoder: FrameDecoder,
+    buffer: Vec<u8>,
+    large_frames: &'a Semaphore,
+    large: Option<SemaphorePermit<'a>>,
+    /// When the frame that is not whole yet began.
+    frame_began: Option<Instant>,
+}
+
+impl<'a> Incoming<'a> {
+    pub(super) fn new(socket: OwnedReadHalf, large_frames: &'a Semaphore) -> Self {
+        let buffer = vec![0; READ_BYTES];
+        Self { socket, decoder: FrameDecoder::new(), buffer, large_frames, large: None, frame_began: None }
+    }
+
+    /// Waits until there is a whole frame; [`Self::frame`] gives it. May be dropped and called again.
+    pub(super) async fn wait(&mut self) -> Result<(), Ended> {
+        while !self.decoder.is_whole().map_err(Ended::Damaged)? {
+            self.read().await?;
+        }
+        Ok(())
+    }
+
+    /// The frame that [`Self::wait`] waited for.
+    pub(super) fn frame(&mut self) -> Result<Option<Frame<'_>>, Error> {
+        self.frame_began = None;
+        self.decoder.pull()
+    }
+
+    async fn read(&mut self) -> Result<(), Ended> {
+        let gathered = self.decoder.gathered();
+        if gathered == 0 {
+            self.large = None;
+        } else if gathered > SMALL_BYTES_MAX && self.large.is_none() {
+            self.large = self.large_frames.acquire().await.ok();
+        }
+        let patience = self.patience()?;
+        let read = tokio::time::timeout(patience, self.socket.read(&mut self.buffer));
+        match read.await {
+            Err(_) => Err(Ended::Silent(patience)),
+            Ok(Ok(0) | Err(_)) => Err(Ended::Closed),
+            Ok(Ok(count)) => {
+                self.decoder.push(self.buffer.get(..count).unwrap_or_default());
+                self.frame_began.get_or_insert_with(Instant::now);
+                Ok(())
+            }
+        }
+    }
+
+    /// How long the next bytes may take.
+    fn patience(&mut self) -> Result<Duration, Ended> {
+        if self.decoder.gathered() == 0 {
+            self.frame_began = None;
+        }
+        match self.frame_began.map(|began| FRAME_TIME_MAX.saturating_sub(began.elapsed())) {
+            None => Ok(SILENCE_MAX),
+            Some(Duration::ZERO) => Err(Ended::Silent(FRAME_TIME_MAX)),
+            Some(left) => Ok(left.min(SILENCE_MAX)),
+        }
+    }
+
+    /// Reads away what the peer still sends after the last word.
+    pub(super) async fn linger(mut self) {
+        let discard = async {
+            let mut bytes = 0;
+            while bytes < LINGER_BYTES_MAX {
+                match self.socket.read(&mut self.buffer).await {
+                    Ok(0) | Err(_) => return,
+                    Ok(count) => bytes += count,
+                }
+            }
+        };
+        // However it ends, the connection is closed after it.
+        let _ = tokio::time::timeout(LINGER_TIME_MAX, discard).await;
+    }
+}

@@ -1,0 +1,16 @@
+//! Listeners of protocols that are not HTTP: bytes on a socket in, acknowledgements out.
+//!
+//! ```text
+//!   native ── accepts, bounds ──▶ connection ── reads, decodes ──▶ commit ── appends ──▶ store
+//!                                     │  ▲                            │
+//!                       sessions: one connection a session            └── ACK, WAIT ──▶ outgoing
+//! ```
+//!
+//! Step before: the agent's sender (`agent/java`). Step after: `crates/store/src/appender.rs`.
+
+mod commit;
+mod connection;
+mod incoming;
+pub mod native;
+mod outgoing;
+mod sessions;

@@ -1,0 +1,98 @@
+//! The native record protocol over TCP: who may come in, and how does it all end? (`docs/format/wire.md`)
+//!
+//! Step before: the agent's sender. Step after: `connection.rs`, once for each connection.
+
+use std::io::Write;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tacho_ingest::wire::{ErrorCode, ServerFrame};
+use tacho_model::Clock;
+use tacho_store::Store;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+
+use super::connection;
+use super::sessions::Sessions;
+use crate::metrics::Metrics;
+use crate::shutdown::Shutdown;
+
+/// How long connections may take to acknowledge what they have, once the server is to stop.
+const DRAIN_TIME_MAX: Duration = Duration::from_secs(10);
+/// Pause after accept failed (no file descriptors are left), so that the failure is not repeated in a tight loop.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// Bytes of DATA frames that are decoded and not yet on disk, over all connections. Decoded records take up to
+/// twelve times as much (a sample of two bytes becomes 24).
+const IN_FLIGHT_BYTES_MAX: usize = 16 << 20;
+/// Connections that may gather a frame larger than `incoming::SMALL_BYTES_MAX` at the same time.
+const LARGE_FRAMES_MAX: usize = 16;
+
+/// What all connections share.
+pub struct Native {
+    pub(super) store: Arc<Store>,
+    pub(super) metrics: Arc<Metrics>,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) sessions: Sessions,
+    /// One permit a byte.
+    pub(super) in_flight: Arc<Semaphore>,
+    pub(super) large_frames: Semaphore,
+}
+
+impl Native {
+    pub fn new(store: Arc<Store>, metrics: Arc<Metrics>, clock: Arc<dyn Clock>) -> Self {
+        Self {
+            store,
+            metrics,
+            clock,
+            sessions: Sessions::default(),
+            in_flight: Arc::new(Semaphore::new(IN_FLIGHT_BYTES_MAX)),
+            large_frames: Semaphore::new(LARGE_FRAMES_MAX),
+        }
+    }
+}
+
+/// Serves until `shutdown`, then until every connection has acknowledged what is on disk and said why it ends.
+pub async fn serve(listener: TcpListener, native: Native, connections_max: usize, mut shutdown: Shutdown) {
+    let native = Arc::new(native);
+    let room = Arc::new(Semaphore::new(connections_max));
+    loop {
+        let accepted = tokio::select! {
+            () = shutdown.wait() => break,
+            accepted = listener.accept() => accepted,
+        };
+        let Ok((stream, _)) = accepted else {
+            tracing::warn!(listener = "native", "accept failed");
+            tokio::time::sleep(ACCEPT_PAUSE).await;
+            continue;
+        };
+        let Ok(permit) = Arc::clone(&room).try_acquire_owned() else {
+            native.metrics.connections_refused.with(["native", "too-many"]).add(1);
+            turn_away(stream, connections_max);
+            continue;
+        };
+        let (native, shutdown) = (Arc::clone(&native), shutdown.clone());
+        tokio::spawn(async move {
+            let open = native.metrics.connections.with(["native"]);
+            open.add(1);
+            connection::run(&native, stream, shutdown).await;
+            open.add(-1);
+            drop(permit);
+        });
+    }
+    drop(listener);
+    let everybody = u32::try_from(connections_max).unwrap_or(u32::MAX);
+    if tokio::time::timeout(DRAIN_TIME_MAX, room.acquire_many(everybody)).await.is_err() {
+        tracing::warn!(listener = "native", "connections did not end in time");
+    }
+}
+
+/// Says that there is no room, without waiting for the peer.
+fn turn_away(stream: TcpStream, connections_max: usize) {
+    let mut bytes = Vec::new();
+    let message = format!("{connections_max} connections are open, which is as many as are allowed");
+    ServerFrame::error(ErrorCode::TooManyConnections, message).encode(&mut bytes);
+    if let Ok(mut stream) = stream.into_std() {
+        // A fresh socket has room for one frame; whoever does not get it finds the connection closed.
+        let _ = stream.write(&bytes);
+    }
+}

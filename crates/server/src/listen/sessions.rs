@@ -1,0 +1,152 @@
+//! Which session is connected, and what has it reported? A session has one connection at a time.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tacho_ingest::wire::Ping;
+use tokio::sync::watch;
+
+/// Sessions whose reported totals are remembered. A forgotten one that comes back is counted from zero again.
+const SESSIONS_MAX: usize = 4_096;
+
+#[derive(Default)]
+pub(super) struct Sessions(Mutex<Table>);
+
+#[derive(Default)]
+struct Table {
+    sessions: HashMap<u128, Session>,
+    /// Counts claims: tells which session was away longest.
+    claims: u64,
+}
+
+#[derive(Default)]
+struct Session {
+    /// Says "there is a newer one" to the connection that has the session. It listens as long as it lives.
+    connection: Option<Arc<watch::Sender<bool>>>,
+    reported: Ping,
+    claim: u64,
+}
+
+impl Sessions {
+    fn table(&self) -> MutexGuard<'_, Table> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes the session over. An older connection is told to end, and has ended when this returns: all that it
+    /// took is on disk then, and nothing more will come from it.
+    pub(super) async fn claim(&self, id: u128) -> Claim<'_> {
+        loop {
+            let older = match self.try_claim(id) {
+                Ok(claim) => return claim,
+                Err(older) => older,
+            };
+            older.send_replace(true);
+            older.closed().await;
+        }
+    }
+
+    fn try_claim(&self, id: u128) -> Result<Claim<'_>, Arc<watch::Sender<bool>>> {
+        let mut table = self.table();
+        table.claims += 1;
+        let claim = table.claims;
+        let session = table.sessions.entry(id).or_default();
+        if let Some(older) = session.connection.as_ref().filter(|older| older.receiver_count() > 0) {
+            return Err(Arc::clone(older));
+        }
+        let (sender, superseded) = watch::channel(false);
+        session.connection = Some(Arc::new(sender));
+        session.claim = claim;
+        table.forget();
+        Ok(Claim { sessions: self, id, superseded })
+    }
+}
+
+impl Table {
+    /// Over the bound, forgets the session that was away longest.
+    fn forget(&mut self) {
+        if self.sessions.len() <= SESSIONS_MAX {
+            return;
+        }
+        let away = |session: &Session| session.connection.as_ref().is_none_or(|c| c.receiver_count() == 0);
+        let oldest = self.sessions.iter().filter(|(_, session)| away(session)).min_by_key(|(_, s)| s.claim);
+        if let Some(id) = oldest.map(|(id, _)| *id) {
+            self.sessions.remove(&id);
+        }
+    }
+}
+
+/// A connection's hold on its session; dropping it lets the next one in.
+pub(super) struct Claim<'a> {
+    sessions: &'a Sessions,
+    id: u128,
+    superseded: watch::Receiver<bool>,
+}
+
+impl Claim<'_> {
+    pub(super) fn superseded(&self) -> Superseded {
+        Superseded(self.superseded.clone())
+    }
+
+    /// What `totals` add to those reported before, over all connections of the session.
+    pub(super) fn report(&self, totals: Ping) -> Ping {
+        let mut table = self.sessions.table();
+        let before = &mut table.sessions.entry(self.id).or_default().reported;
+        let added = Ping {
+            executions_dropped: totals.executions_dropped.saturating_sub(before.executions_dropped),
+            samples_dropped: totals.samples_dropped.saturating_sub(before.samples_dropped),
+            entries_dropped: totals.entries_dropped.saturating_sub(before.entries_dropped),
+            bytes_buffered: totals.bytes_buffered,
+        };
+        before.executions_dropped += added.executions_dropped;
+        before.samples_dropped += added.samples_dropped;
+        before.entries_dropped += added.entries_dropped;
+        added
+    }
+}
+
+/// Resolves when a newer connection wants the session.
+pub(super) struct Superseded(watch::Receiver<bool>);
+
+impl Superseded {
+    pub(super) async fn wait(&mut self) {
+        // The sender lives in the table as long as somebody listens.
+        let _ = self.0.wait_for(|newer| *newer).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_newer_connection_waits_for_the_older_to_end() {
+        let sessions = Sessions::default();
+        let older = sessions.claim(7).await;
+        let mut told = older.superseded();
+        let newer = async {
+            let claim = sessions.claim(7).await;
+            claim.report(Ping { executions_dropped: 5, ..Ping::default() })
+        };
+        let ending = async {
+            told.wait().await;
+            older.report(Ping { executions_dropped: 3, ..Ping::default() });
+            drop((older, told));
+        };
+        let (added, ()) = tokio::join!(newer, ending);
+        assert_eq!(added.executions_dropped, 2, "totals go over reconnects");
+    }
+
+    #[tokio::test]
+    async fn sessions_that_are_away_are_forgotten_past_the_bound() {
+        let sessions = Sessions::default();
+        let held = sessions.claim(0).await;
+        for id in 1..=SESSIONS_MAX as u128 {
+            drop(sessions.claim(id).await);
+        }
+        let table = sessions.table();
+        assert_eq!(table.sessions.len(), SESSIONS_MAX);
+        assert!(table.sessions.contains_key(&0) && !table.sessions.contains_key(&1));
+        drop(table);
+        drop(held);
+    }
+}

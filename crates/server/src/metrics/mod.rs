@@ -1,0 +1,118 @@
+//! What the server counts about itself: one field for each metric.
+//!
+//! Read at `/metrics` (`http/status.rs`) and, every ten seconds, into the store itself (`selfwatch.rs`).
+
+mod process;
+pub mod registry;
+pub mod text;
+
+use registry::{Collect, Counter, Family, Gauge, Histogram};
+
+/// All instruments of the server; one more is one field, one line in `new` and one in `families`.
+pub struct Metrics {
+    /// Records taken and on disk. `kind` is sample, entry or execution (one a call).
+    pub records_received: Family<Counter, 2>,
+    /// Records that agents dropped because their buffers were full, as they report it.
+    pub records_dropped: Family<Counter, 1>,
+    /// Records refused by the server. `protocol` is native, remote-write or line.
+    pub records_refused: Family<Counter, 1>,
+    /// Bytes of records taken from the network, as they came.
+    pub received_bytes: Family<Counter, 1>,
+    /// How often a sender was told to wait because the store was full.
+    pub sender_waits: Family<Counter, 1>,
+    /// Connections that are open. `listener` is http or native.
+    pub connections: Family<Gauge, 1>,
+    /// Connections ended by the server for a fault of the peer.
+    pub connections_refused: Family<Counter, 2>,
+    pub http_requests: Family<Counter, 2>,
+    pub http_request_seconds: Family<Histogram, 1>,
+    pub series: Family<Gauge, 1>,
+    pub chunks: Family<Gauge, 0>,
+    pub chunk_bytes: Family<Gauge, 0>,
+    pub open_bytes: Family<Gauge, 0>,
+    pub journal_bytes: Family<Gauge, 0>,
+    process: process::Process,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Self {
+            records_received: Family::new(
+                "tacho_records_received_total",
+                ["service", "kind"],
+                "Records taken and on disk; one execution a call.",
+            ),
+            records_dropped: Family::new(
+                "tacho_records_dropped_total",
+                ["service"],
+                "Records dropped by agents, as they report it.",
+            ),
+            records_refused: Family::new(
+                "tacho_records_refused_total",
+                ["protocol"],
+                "Records refused as malformed or over a limit.",
+            ),
+            received_bytes: Family::new(
+                "tacho_received_bytes_total",
+                ["protocol"],
+                "Bytes of records as they came over the network.",
+            ),
+            sender_waits: Family::new(
+                "tacho_sender_waits_total",
+                ["protocol"],
+                "Times a sender was told to wait because the store was full.",
+            ),
+            connections: Family::new("tacho_connections", ["listener"], "Open connections."),
+            connections_refused: Family::new(
+                "tacho_connections_refused_total",
+                ["listener", "reason"],
+                "Connections ended for a fault of the peer or for want of room.",
+            ),
+            http_requests: Family::new(
+                "tacho_http_requests_total",
+                ["route", "status"],
+                "HTTP requests answered.",
+            ),
+            http_request_seconds: Family::new(
+                "tacho_http_request_seconds",
+                ["route"],
+                "Time to answer an HTTP request.",
+            ),
+            series: Family::new("tacho_series", ["kind"], "Series known."),
+            chunks: Family::new("tacho_chunks_written", [], "Chunks written since the start."),
+            chunk_bytes: Family::new("tacho_chunk_written_bytes", [], "Bytes of those chunks."),
+            open_bytes: Family::new("tacho_open_bytes", [], "Memory of open chunks."),
+            journal_bytes: Family::new("tacho_journal_bytes", [], "Bytes of the journal on disk."),
+            process: process::Process::default(),
+        }
+    }
+}
+
+impl Metrics {
+    /// Every family, in the order of `/metrics`. What is read from the system is read now.
+    pub fn families(&self) -> Vec<&dyn Collect> {
+        self.process.read();
+        let own: [&dyn Collect; 14] = [
+            &self.records_received,
+            &self.records_dropped,
+            &self.records_refused,
+            &self.received_bytes,
+            &self.sender_waits,
+            &self.connections,
+            &self.connections_refused,
+            &self.http_requests,
+            &self.http_request_seconds,
+            &self.series,
+            &self.chunks,
+            &self.chunk_bytes,
+            &self.open_bytes,
+            &self.journal_bytes,
+        ];
+        own.into_iter().chain(self.process.families()).collect()
+    }
+
+    /// The whole of `/metrics`.
+    pub fn text(&self) -> String {
+        text::render(self.families())
+    }
+}
