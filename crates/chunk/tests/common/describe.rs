@@ -1,0 +1,80 @@
+//! A chunk in plain words: what golden files are compared with.
+
+use std::fmt::Write;
+
+use tacho_chunk::{Chunk, RowRef};
+use tacho_model::{Body, Entry, EventKind, Kind, Operation, Sample, Value};
+
+/// Header and records, a line for each fact.
+pub fn chunk(chunk: &Chunk<'_>) -> String {
+    let header = chunk.header();
+    let mut out = format!("{} {}, {} to {}\n", header.count, header.kind.name(), header.start, header.end);
+    if let Some(stats) = &header.stats {
+        let [min, max, first, last] = [stats.min, stats.max, stats.first, stats.last].map(value);
+        let sum = match stats.sum {
+            tacho_chunk::Sum::F64(sum) => value(Value::F64(sum)),
+            tacho_chunk::Sum::Integer(sum) => sum.to_string(),
+        };
+        writeln!(out, "{} numbers: min {min} max {max} first {first} last {last} sum {sum}", stats.count)
+            .unwrap();
+    }
+    for column in &header.columns {
+        writeln!(out, "column {}: {}, {} bytes", column.role.name(), column.codec, column.bytes).unwrap();
+    }
+    match header.kind {
+        Kind::Sample => chunk.samples().unwrap().iter().for_each(|s| sample(&mut out, s)),
+        Kind::Entry => chunk.entries().unwrap().iter().for_each(|e| entry(&mut out, e)),
+        Kind::Execution => {
+            let block = chunk.executions().unwrap();
+            block.rows().for_each(|row| segment(&mut out, row, block.operations()));
+        }
+    }
+    out
+}
+
+/// Floats with their bits, so that every NaN can be told from the others.
+fn value(value: Value) -> String {
+    match value {
+        Value::F64(v) => format!("{v:?} ({:016x})", v.to_bits()),
+        Value::I64(v) => format!("{v}i"),
+        Value::U64(v) => format!("{v}u"),
+    }
+}
+
+fn sample(out: &mut String, sample: Sample) {
+    writeln!(out, "{} {}", sample.at, value(sample.value)).unwrap();
+}
+
+fn entry(out: &mut String, entry: &Entry) {
+    match &entry.body {
+        Body::Text(text) => writeln!(out, "{} text {text:?}", entry.at),
+        Body::Bytes(bytes) => writeln!(out, "{} bytes {bytes:02x?}", entry.at),
+    }
+    .unwrap();
+}
+
+fn segment(out: &mut String, row: RowRef<'_>, operations: &[Operation]) {
+    let name = |operation: u32| {
+        let operation = &operations[operation as usize];
+        format!("{} {:?}", operation.kind.name(), operation.name)
+    };
+    let parent = row.parent().map_or("none".to_owned(), |parent| parent.to_string());
+    writeln!(out, "segment {} part {} base {:016x} parent {parent}", row.trace(), row.part(), row.base())
+        .unwrap();
+    writeln!(out, "  at {} on {:?}, first call {}", row.start(), row.thread(), row.first_call()).unwrap();
+    for ((operation, call), age) in row.shape().carried().iter().zip(row.ages()) {
+        writeln!(out, "  carried {call} entered {age} ns before: {}", name(*operation)).unwrap();
+    }
+    for (kind, delta) in row.shape().events().iter().zip(row.deltas()) {
+        match kind {
+            EventKind::Enter(operation) => writeln!(out, "  +{delta} enter {}", name(*operation)),
+            EventKind::Exit => writeln!(out, "  +{delta} exit"),
+            EventKind::ExitFailed => writeln!(out, "  +{delta} failed"),
+        }
+        .unwrap();
+    }
+    for attribute in row.attributes() {
+        writeln!(out, "  call {}: {:?} = {:?}", attribute.call, attribute.key, attribute.value.to_value())
+            .unwrap();
+    }
+}

@@ -1,0 +1,50 @@
+//! Bytes that were written once stay readable: files of `testdata/chunk/`, decoded and compared with what they were said to
+//! hold when they were made. They are never made again: encoders may write other bytes, readers must read these.
+
+mod common;
+
+use std::path::Path;
+
+use common::describe;
+use tacho_chunk::Chunk;
+
+fn root() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
+}
+
+#[test]
+fn golden_files_read_as_they_were_written() {
+    let mut files: Vec<_> = std::fs::read_dir(root().join("testdata/chunk"))
+        .unwrap()
+        .map(|file| file.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "chunk"))
+        .collect();
+    files.sort();
+    assert!(files.len() >= 12, "{} golden files", files.len());
+    for path in files {
+        let bytes = std::fs::read(&path).unwrap();
+        let said = std::fs::read_to_string(path.with_extension("txt")).unwrap();
+        let chunk = Chunk::open(&bytes).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        assert_eq!(describe::chunk(&chunk), said, "{}", path.display());
+    }
+}
+
+/// The hex digits of the example in the format's page: those before a `|` in its last block.
+fn example() -> Vec<u8> {
+    let page = std::fs::read_to_string(root().join("docs/format/chunk.md")).unwrap();
+    let block = page.split("## Example").nth(1).unwrap().split("```").nth(1).unwrap();
+    let hex = block.lines().filter_map(|line| line.split_once('|')).map(|(hex, _)| hex);
+    hex.flat_map(str::split_whitespace).map(|byte| u8::from_str_radix(byte, 16).unwrap()).collect()
+}
+
+#[test]
+fn the_example_of_the_format_page_is_a_chunk() {
+    let bytes = example();
+    let chunk = Chunk::open(&bytes).unwrap();
+    let said = "3 sample, 1000000000 to 3000000000\n\
+                3 numbers: min 7u max 7u first 7u last 7u sum 21\n\
+                column at: step, 10 bytes\n\
+                column value: constant, 1 bytes\n\
+                1000000000 7u\n2000000000 7u\n3000000000 7u\n";
+    assert_eq!(describe::chunk(&chunk), said);
+}
