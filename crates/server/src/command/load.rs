@@ -181,11 +181,15 @@ pub fn to_json(report: &lab::Report) -> Value {
         Value::Object(map)
     };
     let failures = |f: &lab::Failures| json!({"statuses": f.statuses, "connection": f.connection, "timeout": f.timeout});
-    let templates: Vec<Value> = report
-        .templates
-        .iter()
-        .map(|t| json!({"name": t.name, "succeeded": t.latency_ns.len(), "latency": latency(&t.latency_ns), "failures": failures(&t.failures)}))
-        .collect();
+    let template = |t: &lab::TemplateReport| {
+        json!({
+            "name": t.name,
+            "succeeded": t.latency_ns.len(),
+            "latency": latency(&t.latency_ns),
+            "failures": failures(&t.failures),
+        })
+    };
+    let templates: Vec<Value> = report.templates.iter().map(template).collect();
     json!({
         "connections": report.connections,
         "elapsed_s": report.elapsed.as_secs_f64(),
