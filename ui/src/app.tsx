@@ -1,0 +1,26 @@
+// Which page does the address name?
+import { Shell } from './components/shell';
+import { Empty } from './components/states';
+import { linkTo, usePlace } from './lib/router';
+import { useWindow, type WindowState } from './lib/window';
+import { Overview } from './pages/overview';
+
+export function App() {
+  const { path } = usePlace();
+  const state = useWindow();
+  return (
+    <Shell section={path[0] ?? 'services'} window={state}>
+      <Page path={path} window={state} />
+    </Shell>
+  );
+}
+
+function Page({ path, window: state }: { path: string[]; window: WindowState }) {
+  const [section = 'services'] = path;
+  switch (section) {
+    case 'services': return <Overview window={state} />;
+    default: return (
+      <Empty title="There is no such page"><p>The address names “{section}”. <a href={linkTo(['services'])}>Go to the overview</a></p></Empty>
+    );
+  }
+}

@@ -1,0 +1,40 @@
+// The lines of a chart by name. A click shows one alone, a second one all again; with Shift or Ctrl it hides or shows one.
+import type { Line } from './chart';
+
+export type Hidden = ReadonlySet<string>;
+
+/** What is hidden after a click on `label`. */
+export function toggle(hidden: Hidden, labels: string[], label: string, single: boolean): Hidden {
+  if (!single) {
+    const next = new Set(hidden);
+    if (!next.delete(label)) next.add(label);
+    return next;
+  }
+  const others = labels.filter((one) => one !== label);
+  const alone = !hidden.has(label) && others.every((one) => hidden.has(one));
+  return new Set(alone ? [] : others);
+}
+
+interface Props {
+  lines: Line[];
+  hidden: Hidden;
+  onChange: (hidden: Hidden) => void;
+}
+
+export function Legend({ lines, hidden, onChange }: Props) {
+  const labels = lines.map((line) => line.label);
+  const click = (event: MouseEvent, label: string): void =>
+    onChange(toggle(hidden, labels, label, !(event.shiftKey || event.ctrlKey || event.metaKey)));
+  return (
+    <ul class="legend" aria-label="Lines: click shows one alone, Shift and click hides one">
+      {lines.map((line) => (
+        <li key={line.label}>
+          <button type="button" aria-pressed={!hidden.has(line.label)} title={line.label} onClick={(event) => click(event, line.label)}>
+            <i class={`swatch ${line.color}`} />
+            <span>{line.label}</span>
+          </button>
+        </li>
+      ))}
+    </ul>
+  );
+}

@@ -1,0 +1,86 @@
+// What is shown when there is nothing, not yet anything, or an error.
+import type { ComponentChildren } from 'preact';
+import { useState } from 'preact/hooks';
+import { ApiError } from '../lib/api';
+import { refreshNow } from '../lib/window';
+
+export function Loading({ what = 'Loading' }: { what?: string }) {
+  return <div class="state loading" role="status">{what} …</div>;
+}
+
+export function Empty({ title, children }: { title: string; children?: ComponentChildren }) {
+  return (
+    <div class="state empty">
+      <h2>{title}</h2>
+      {children}
+    </div>
+  );
+}
+
+/** The server's own words, and a way to try again. */
+export function Failure({ error }: { error: Error }) {
+  const status = error instanceof ApiError && error.status > 0 ? ` (${error.status})` : '';
+  return (
+    <div class="notice row spread" role="alert">
+      <span><b>{titleOf(error)}{status}</b> {error.message}</span>
+      <button type="button" class="button" onClick={refreshNow}>Try again</button>
+    </div>
+  );
+}
+
+function titleOf(error: Error): string {
+  if (!(error instanceof ApiError)) return 'The page failed:';
+  if (error.status === 0) return 'No answer:';
+  if (error.status === 404) return 'Not found';
+  if (error.status === 503) return 'The server is busy';
+  return error.status < 500 ? 'The server refused this' : 'The server failed';
+}
+
+export function Command({ text }: { text: string }) {
+  return (
+    <div class="command">
+      <code>{text}</code>
+      <Copy text={text} label="Copy" />
+    </div>
+  );
+}
+
+/** A button that copies; says so for two seconds. */
+export function Copy({ text, label }: { text: string; label: string }) {
+  const [done, setDone] = useState(false);
+  const copy = (): void => {
+    copyText(text).then(() => {
+      setDone(true);
+      setTimeout(() => setDone(false), 2000);
+    }, () => undefined);
+  };
+  return <button type="button" class="button" onClick={copy} aria-live="polite">{done ? 'Copied' : label}</button>;
+}
+
+/** The clipboard needs a secure context; a page served over plain HTTP from another machine has only the old way. */
+async function copyText(text: string): Promise<void> {
+  if (navigator.clipboard !== undefined) return navigator.clipboard.writeText(text);
+  const area = document.createElement('textarea');
+  area.value = text;
+  area.className = 'hidden';
+  document.body.append(area);
+  area.select();
+  document.execCommand('copy');
+  area.remove();
+}
+
+/** What to do on a server that has not heard of any program yet. */
+export function NoData() {
+  const host = window.location.hostname || '127.0.0.1';
+  return (
+    <div class="panel">
+      <Empty title="No program has reported in this time range">
+        <p>Attach the agent to a Java program; its services appear here within seconds:</p>
+        <Command text={`TACHO_SERVER=${host}:7071 TACHO_SERVICE=my-service \\\n  java -javaagent:tachograph-agent.jar -jar app.jar`} />
+        <p>Or see it work with the example that comes along:</p>
+        <Command text="make demo" />
+        <p>Data that is older lies outside the range at the top right; widen it there.</p>
+      </Empty>
+    </div>
+  );
+}

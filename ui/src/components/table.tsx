@@ -1,0 +1,95 @@
+// A table whose columns sort. The sorted column lies in the address, so that a link shows the same order.
+import type { ComponentChildren } from 'preact';
+import { change, goTo, usePlace } from '../lib/router';
+
+export interface Column<T> {
+  id: string;
+  title: string;
+  /** Explains the column on hover. */
+  hint?: string;
+  /** Numbers stand to the right and sort from high to low first. */
+  numeric?: boolean;
+  wide?: boolean;
+  /** What the column sorts by; a column without it does not sort. */
+  value?: (row: T) => number | string | null;
+  cell: (row: T) => ComponentChildren;
+}
+
+interface Props<T> {
+  label: string;
+  columns: Column<T>[];
+  rows: T[];
+  rowKey: (row: T) => string;
+  /** Address that a click on a row opens; the row's own link stays for the keyboard. */
+  rowLink?: (row: T) => string;
+  /** Column and direction when the address says nothing: `total` or `-name`; numbers go high to low without the minus. */
+  sort: string;
+  /** Name of the address' parameter, when a page has several tables. */
+  param?: string;
+}
+
+export function sortRows<T>(rows: T[], columns: Column<T>[], sort: string): T[] {
+  const { column, reverse } = sortOf(columns, sort);
+  const value = column?.value;
+  if (value === undefined) return rows;
+  const sign = (column?.numeric === true ? -1 : 1) * (reverse ? -1 : 1);
+  return [...rows].sort((a, b) => sign * compare(value(a), value(b)));
+}
+
+function sortOf<T>(columns: Column<T>[], sort: string): { column: Column<T> | undefined; reverse: boolean } {
+  const reverse = sort.startsWith('-');
+  const id = reverse ? sort.slice(1) : sort;
+  return { column: columns.find((one) => one.id === id), reverse };
+}
+
+function compare(a: number | string | null, b: number | string | null): number {
+  if (a === b) return 0;
+  if (a === null) return -1;
+  if (b === null) return 1;
+  return typeof a === 'string' && typeof b === 'string' ? a.localeCompare(b) : Number(a) - Number(b);
+}
+
+export function Table<T>(props: Props<T>) {
+  const { columns, rows, rowKey, rowLink, label, param = 'sort' } = props;
+  const sort = usePlace().params.get(param) ?? props.sort;
+  const open = (event: MouseEvent, row: T): void => {
+    if (rowLink === undefined || (event.target as HTMLElement).closest('a, button') !== null) return;
+    if (window.getSelection()?.toString() !== '') return;
+    goTo(rowLink(row));
+  };
+  return (
+    <div class="table-scroll">
+      <table aria-label={label}>
+        <thead>
+          <tr>{columns.map((column) => <Head key={column.id} column={column} columns={columns} sort={sort} param={param} />)}</tr>
+        </thead>
+        <tbody>
+          {sortRows(rows, columns, sort).map((row) => (
+            <tr key={rowKey(row)} class={rowLink === undefined ? undefined : 'link'} onClick={(event) => open(event, row)}>
+              {columns.map((column) => <td key={column.id} class={classOf(column)}>{column.cell(row)}</td>)}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+interface HeadProps<T> { column: Column<T>; columns: Column<T>[]; sort: string; param: string }
+
+function Head<T>({ column, columns, sort, param }: HeadProps<T>) {
+  if (column.value === undefined) return <th scope="col" class={classOf(column)} title={column.hint}>{column.title}</th>;
+  const current = sortOf(columns, sort);
+  const chosen = current.column?.id === column.id;
+  const falling = chosen ? (column.numeric === true) !== current.reverse : undefined;
+  const next = chosen && !current.reverse ? `-${column.id}` : column.id;
+  return (
+    <th scope="col" class={classOf(column)} title={column.hint} aria-sort={falling === undefined ? undefined : falling ? 'descending' : 'ascending'}>
+      <button type="button" onClick={() => change({ [param]: next })}>{column.title}</button>
+    </th>
+  );
+}
+
+function classOf<T>(column: Column<T>): string | undefined {
+  return [column.numeric === true ? 'num' : '', column.wide === true ? 'wide' : ''].join(' ').trim() || undefined;
+}

@@ -1,0 +1,211 @@
+// What does the server answer? One function for each question of docs/api.md, and the shapes of the answers.
+import type { TimeWindow } from './time';
+
+export type Kind = 'method' | 'http-server' | 'http-client' | 'database' | 'connection-wait' | 'task';
+
+export interface Service {
+  service: string;
+  hosts: string[];
+  requests: number;
+  calls: number;
+  errors: number;
+  rate: number;
+  p50_ns: number;
+  p95_ns: number;
+  p99_ns: number;
+  /** Unix seconds, requests, errors, p95 in ns. */
+  timeline: [number, number, number, number | null][];
+}
+
+export interface Operation {
+  service: string;
+  operation: string;
+  kind: Kind;
+  count: number;
+  errors: number;
+  p50_ns: number;
+  p95_ns: number;
+  p99_ns: number;
+  min_ns: number;
+  max_ns: number;
+  total_ns: number;
+  self_ns: number;
+  /** Unix seconds, count, errors. */
+  timeline: [number, number, number][];
+}
+
+export interface TraceSummary {
+  trace_id: string;
+  service: string;
+  operation: string;
+  kind: Kind;
+  /** Unix nanoseconds. */
+  start: string;
+  duration_ns: number;
+  calls: number;
+  outcome: 'ok' | 'failed';
+  request_id: string | null;
+  http_status: number | null;
+}
+
+export interface TraceList {
+  traces: TraceSummary[];
+  truncated: boolean;
+  scanned: number;
+}
+
+export interface Span {
+  id: string;
+  parent: string | null;
+  depth: number;
+  service: string;
+  host: string;
+  thread: string;
+  operation: string;
+  kind: Kind;
+  offset_ns: number;
+  duration_ns: number;
+  self_ns: number;
+  outcome: 'ok' | 'failed' | 'running';
+  attributes: Record<string, string | number | boolean>;
+}
+
+export interface Trace {
+  trace_id: string;
+  /** Unix nanoseconds. */
+  start: string;
+  duration_ns: number;
+  spans: Span[];
+}
+
+export interface CallNode {
+  operation: string;
+  kind: Kind;
+  service: string;
+  count: number;
+  errors: number;
+  total_ns: number;
+  self_ns: number;
+  children: CallNode[];
+}
+
+export interface GraphNode {
+  id: string;
+  service: string;
+  operation: string;
+  kind: Kind;
+  count: number;
+  errors: number;
+  total_ns: number;
+  self_ns: number;
+}
+
+export interface GraphEdge {
+  from: string;
+  to: string;
+  count: number;
+  errors: number;
+  total_ns: number;
+}
+
+export interface Graph {
+  nodes: GraphNode[];
+  edges: GraphEdge[];
+}
+
+export interface Status {
+  version: string;
+  /** Unix nanoseconds. */
+  started: string;
+  data_dir: string;
+  driver: string;
+  series: { sample: number; entry: number; execution: number };
+  chunks: number;
+  chunk_bytes: number;
+  records: { sample: number; entry: number; execution: number };
+  open_bytes: number;
+  journal_bytes: number;
+}
+
+export type Metric = Record<string, string>;
+/** Unix seconds and the value as text, as Prometheus answers. */
+export type Point = [number, string];
+
+export type QueryData =
+  | { resultType: 'vector'; result: { metric: Metric; value: Point }[] }
+  | { resultType: 'matrix'; result: { metric: Metric; values: Point[] }[] }
+  | { resultType: 'scalar' | 'string'; result: Point };
+
+/** An error the server answered, or the lack of an answer (status 0). */
+export class ApiError extends Error {
+  constructor(readonly status: number, readonly type: string, message: string) {
+    super(message);
+    this.name = 'ApiError';
+  }
+}
+
+export type Params = Record<string, string | number | null | undefined>;
+
+async function get<T>(path: string, params: Params, signal: AbortSignal): Promise<T> {
+  const query = new URLSearchParams();
+  for (const [name, value] of Object.entries(params)) {
+    if (value !== null && value !== undefined && value !== '') query.set(name, String(value));
+  }
+  let response: Response;
+  try {
+    response = await fetch(`${path}?${query}`, { signal, headers: { accept: 'application/json' } });
+  } catch (cause) {
+    if (signal.aborted) throw cause;
+    throw new ApiError(0, 'unreachable', 'the server does not answer; is `tacho serve` still running?');
+  }
+  const text = await response.text();
+  if (!response.ok) throw errorOf(response.status, text);
+  return JSON.parse(text) as T;
+}
+
+function errorOf(status: number, text: string): ApiError {
+  try {
+    const body = JSON.parse(text) as { errorType?: string; error?: string };
+    return new ApiError(status, body.errorType ?? 'error', body.error ?? text);
+  } catch {
+    return new ApiError(status, 'error', text.trim() === '' ? `the server answered ${status}` : text.trim().slice(0, 400));
+  }
+}
+
+const between = (window: TimeWindow): Params => ({ start: window.start.toFixed(3), end: window.end.toFixed(3) });
+
+export const api = {
+  status: (signal: AbortSignal) => get<Status>('api/status', {}, signal),
+  services: (window: TimeWindow, signal: AbortSignal) =>
+    get<{ services: Service[] }>('api/services', between(window), signal).then((answer) => answer.services),
+  operations: (service: string | null, window: TimeWindow, signal: AbortSignal) =>
+    get<{ operations: Operation[] }>('api/operations', { service, ...between(window) }, signal)
+      .then((answer) => answer.operations),
+  traces: (filter: Params, window: TimeWindow, signal: AbortSignal) =>
+    get<TraceList>('api/traces', { ...filter, ...between(window) }, signal),
+  trace: (id: string, signal: AbortSignal) => get<Trace>(`api/traces/${encodeURIComponent(id)}`, {}, signal),
+  calltree: (service: string, operation: string | null, window: TimeWindow, signal: AbortSignal) =>
+    get<{ root: CallNode }>('api/calltree', { service, operation, ...between(window) }, signal)
+      .then((answer) => answer.root),
+  graph: (filter: Params, window: TimeWindow, signal: AbortSignal) =>
+    get<Graph>('api/graph', { ...filter, ...between(window) }, signal),
+  query: (query: string, time: number, signal: AbortSignal) =>
+    get<{ data: QueryData }>('api/v1/query', { query, time: time.toFixed(3) }, signal).then((answer) => answer.data),
+  queryRange: (query: string, window: TimeWindow, step: number, signal: AbortSignal) =>
+    get<{ data: QueryData }>('api/v1/query_range', { query, step, ...between(window) }, signal)
+      .then((answer) => answer.data),
+  labelNames: (match: string | null, window: TimeWindow, signal: AbortSignal) =>
+    get<{ data: string[] }>('api/v1/labels', { 'match[]': match, ...between(window) }, signal).then((answer) => answer.data),
+  labelValues: (name: string, match: string | null, window: TimeWindow, signal: AbortSignal) =>
+    get<{ data: string[] }>(`api/v1/label/${encodeURIComponent(name)}/values`, { 'match[]': match, ...between(window) }, signal)
+      .then((answer) => answer.data),
+};
+
+/** Address of the graph as Graphviz text. */
+export function dotAddress(filter: Params, window: TimeWindow): string {
+  const query = new URLSearchParams({ format: 'dot' });
+  for (const [name, value] of Object.entries({ ...filter, ...between(window) })) {
+    if (value !== null && value !== undefined && value !== '') query.set(name, String(value));
+  }
+  return `api/graph?${query}`;
+}

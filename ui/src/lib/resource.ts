@@ -1,0 +1,30 @@
+// How does a component hold what the server answers? The last answer stays while the next is on its way, so that
+// nothing flickers; an answer that is overtaken is dropped.
+import { useEffect, useRef, useState } from 'preact/hooks';
+
+export interface Resource<T> {
+  data: T | null;
+  error: Error | null;
+  loading: boolean;
+}
+
+/** Loads again whenever `key` changes. A null key loads nothing and empties the resource. */
+export function useResource<T>(key: string | null, load: (signal: AbortSignal) => Promise<T>): Resource<T> {
+  const [state, setState] = useState<Resource<T>>({ data: null, error: null, loading: key !== null });
+  const latest = useRef(load);
+  latest.current = load;
+  useEffect(() => {
+    if (key === null) {
+      setState({ data: null, error: null, loading: false });
+      return;
+    }
+    const controller = new AbortController();
+    setState((before) => ({ ...before, loading: true }));
+    latest.current(controller.signal).then(
+      (data) => !controller.signal.aborted && setState({ data, error: null, loading: false }),
+      (error: Error) => !controller.signal.aborted && setState((before) => ({ ...before, error, loading: false })),
+    );
+    return () => controller.abort();
+  }, [key]);
+  return state;
+}

@@ -1,0 +1,53 @@
+// How do the server's timelines become lines of a chart? Several services share one grid of times; a bucket in which
+// nothing happened is 0 for a count and a gap for a percentile; the bucket that the window cuts off counts for its part.
+import type { TimeWindow } from './time';
+
+/** Unix seconds of the bucket's start, then its values. */
+export type Row = readonly [number, ...(number | null)[]];
+
+export interface Grid {
+  times: number[];
+  /** Seconds a bucket lasts. */
+  step: number;
+}
+
+const BUCKETS = 120;
+const GRID_POINTS_MAX = 2000;
+
+/** The regular grid on which the buckets of all timelines lie. */
+export function gridOf(timelines: (readonly Row[])[], window: TimeWindow): Grid {
+  const known = [...new Set(timelines.flatMap((rows) => rows.map((row) => row[0])))].sort((a, b) => a - b);
+  const first = known[0];
+  const last = known.at(-1);
+  if (first === undefined || last === undefined) return { times: [], step: (window.end - window.start) / BUCKETS };
+  let step = Infinity;
+  known.forEach((time, index) => {
+    const before = known[index - 1];
+    if (before !== undefined) step = Math.min(step, time - before);
+  });
+  if (!Number.isFinite(step)) step = (window.end - window.start) / BUCKETS;
+  const count = Math.round((last - first) / step) + 1;
+  if (count > GRID_POINTS_MAX) return { times: known, step };
+  return { times: Array.from({ length: count }, (_, index) => first + index * step), step };
+}
+
+/** Values of one column on the grid; `absent` stands where the timeline has no bucket. */
+export function column(rows: readonly Row[], grid: Grid, index: number, absent: number | null): (number | null)[] {
+  const values = new Map(rows.map((row) => [slot(row[0], grid), row[index] ?? null]));
+  return grid.times.map((time) => {
+    const at = slot(time, grid);
+    return values.has(at) ? values.get(at) ?? null : absent;
+  });
+}
+
+const slot = (time: number, grid: Grid): number => Math.round((time - (grid.times[0] ?? 0)) / grid.step);
+
+/** Counts of buckets as a rate per second. */
+export function perSecond(counts: (number | null)[], grid: Grid, window: TimeWindow): (number | null)[] {
+  return counts.map((count, index) => {
+    const from = grid.times[index] ?? 0;
+    const covered = Math.min(from + grid.step, window.end) - Math.max(from, window.start);
+    // A sliver of a bucket would turn one request into a peak.
+    return count === null ? null : count / Math.min(grid.step, Math.max(covered, grid.step / 2));
+  });
+}

@@ -1,0 +1,63 @@
+// What is the time window of this moment? It is set in the address, and "now" moves only on refresh, so that every
+// request of one page asks for the same window.
+import { useEffect, useMemo } from 'preact/hooks';
+import { change, usePlace } from './router';
+import { Store, useStore } from './store';
+import { parseDuration, RANGE_DEFAULT, type TimeWindow } from './time';
+
+export interface WindowState extends TimeWindow {
+  /** `15m` for a range that ends now, null for a fixed one. */
+  range: string | null;
+  /** Seconds between refreshes, 0 for none. */
+  refresh: number;
+}
+
+const now = new Store(Date.now() / 1000);
+
+/** Moves "now" forward: every request of the page is sent again. */
+export function refreshNow(): void {
+  now.set(Date.now() / 1000);
+}
+
+/** Reads the window out of the address' parameters. */
+export function windowOf(params: URLSearchParams, at: number): WindowState {
+  const refresh = Math.max(0, Number(params.get('refresh') ?? 0) || 0);
+  const from = Number(params.get('from'));
+  const to = Number(params.get('to'));
+  if (from > 0 && to > from) return { start: from, end: to, range: null, refresh };
+  const asked = params.get('range') ?? RANGE_DEFAULT;
+  const seconds = parseDuration(asked);
+  const range = seconds === null ? RANGE_DEFAULT : asked;
+  return { start: at - (seconds ?? 3600), end: at, range, refresh };
+}
+
+export function useWindow(): WindowState {
+  const at = useStore(now);
+  const { params } = usePlace();
+  const key = ['range', 'from', 'to', 'refresh'].map((name) => params.get(name)).join('|');
+  return useMemo(() => windowOf(params, at), [key, at]);
+}
+
+/** Refreshes as often as the window says, and not while nobody looks. Used once, by the shell. */
+export function useRefresh(state: WindowState): void {
+  useEffect(() => {
+    if (state.refresh === 0 || state.range === null) return;
+    const timer = setInterval(() => document.visibilityState === 'visible' && refreshNow(), state.refresh * 1000);
+    return () => clearInterval(timer);
+  }, [state.refresh, state.range]);
+}
+
+export function setRange(range: string): void {
+  refreshNow();
+  change({ range, from: null, to: null }, 'keep');
+}
+
+/** A fixed window, as drawn with the mouse on a chart; at least 10 ms wide. */
+export function setFixed(start: number, end: number): void {
+  const last = Math.max(end, start + 0.01);
+  change({ range: null, from: start.toFixed(3), to: last.toFixed(3) }, 'keep');
+}
+
+export function setRefresh(seconds: number): void {
+  change({ refresh: seconds === 0 ? null : seconds });
+}

@@ -1,0 +1,14 @@
+// The page's start. Path of one record: `crates/server` answers with JSON; from here on `lib/api.ts` reads it and the
+// pages draw it. This is the last step of the record's path.
+import { render } from 'preact';
+import 'uplot/dist/uPlot.min.css';
+import './styles/tokens.css';
+import './styles/base.css';
+import './styles/shell.css';
+import './styles/data.css';
+import { App } from './app';
+import { startTheme } from './lib/theme';
+
+startTheme();
+const root = document.getElementById('app');
+if (root !== null) render(<App />, root);
