@@ -1,12 +1,57 @@
 //! Here is a batch, keep it; here is a range, give me records: journal, open chunks, drivers' waist.
+//!
+//! ```text
+//!            append                                            read
+//!              |                                                 |
+//!         arrival.rs                checks                    read.rs
+//!              |                                              /     \
+//!         commit.rs -- journal/     durable                  /       \
+//!              |                                            /         \
+//!        generation.rs -- open.rs   readable  <------------+           |
+//!              |                                                       |
+//!          flush.rs -- seal.rs      encoded                            |
+//!              |                                                       |
+//!    layer/* -- driver.rs           Driver::put             Driver::scan
+//! ```
+//!
+//! `recover.rs` does the way down again after a crash; `index.rs` knows the series; `keys.rs` says where rows lie.
+//! Path of one record: before, `tacho_ingest` decoded its batch; after, `tacho_drivers` keeps its chunk.
 
+mod arrival;
+mod budget;
+mod coding;
+mod commit;
 pub mod conformance;
+pub mod disk;
 pub mod driver;
 mod error;
+mod flush;
+mod generation;
+mod index;
+mod journal;
+mod keys;
 pub mod layer;
+pub mod lock;
 pub mod memory;
+mod open;
+mod options;
 pub mod random;
+mod read;
+mod recover;
+mod seal;
+mod sessions;
+mod shared;
+mod stats;
+mod store;
 
+pub use arrival::{Appended, Origin};
 pub use driver::{Driver, Row, Table};
 pub use error::{Error, ErrorKind, Result};
+pub use keys::{CHUNK_SPAN_MAX_NS, STORE_VERSION};
 pub use memory::MemoryDriver;
+pub use open::CHUNK_CALLS_MAX;
+pub use options::Options;
+pub use read::ChunkInfo;
+pub use seal::CHUNK_VALUES_MAX;
+pub use stats::Stats;
+pub use store::Store;

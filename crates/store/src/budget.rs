@@ -1,0 +1,71 @@
+//! How much memory do records take that are not in the driver yet, and is there room for more?
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Bytes of waiting batches and of open chunks, against one bound.
+#[derive(Debug)]
+pub struct Budget {
+    used: AtomicUsize,
+    max: usize,
+}
+
+impl Budget {
+    pub const fn new(max: usize) -> Self {
+        Self { used: AtomicUsize::new(0), max }
+    }
+
+    pub fn used(&self) -> usize {
+        self.used.load(Ordering::Relaxed)
+    }
+
+    pub const fn max(&self) -> usize {
+        self.max
+    }
+
+    pub fn add(&self, bytes: usize) {
+        self.used.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    pub fn release(&self, bytes: usize) {
+        self.used.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    /// Room for a batch while it waits; `None` when there is none.
+    pub fn reserve(self: &Arc<Self>, bytes: usize) -> Option<Reservation> {
+        let fits = |used: usize| used.checked_add(bytes).filter(|sum| *sum <= self.max);
+        self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).ok()?;
+        Some(Reservation { budget: self.clone(), bytes })
+    }
+}
+
+/// Gives the room back when it is dropped.
+#[derive(Debug)]
+pub struct Reservation {
+    budget: Arc<Budget>,
+    bytes: usize,
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        self.budget.release(self.bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn room_is_given_and_taken_back() {
+        let budget = Arc::new(Budget::new(100));
+        let first = budget.reserve(60).unwrap();
+        assert!(budget.reserve(41).is_none());
+        let second = budget.reserve(40).unwrap();
+        drop(first);
+        assert_eq!(budget.used(), 40);
+        drop(second);
+        budget.add(100);
+        assert!(budget.reserve(1).is_none());
+    }
+}

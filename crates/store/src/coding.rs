@@ -1,0 +1,132 @@
+//! Varints, zigzags and strings of `docs/format/wire.md`, as the journal writes and reads them.
+
+/// Unsigned LEB128.
+pub fn put_varint(out: &mut Vec<u8>, mut n: u64) {
+    while n >= 0x80 {
+        out.push((n & 0x7f) as u8 | 0x80);
+        n >>= 7;
+    }
+    out.push(n as u8);
+}
+
+pub fn put_zigzag(out: &mut Vec<u8>, n: i64) {
+    put_varint(out, ((n << 1) ^ (n >> 63)) as u64);
+}
+
+/// Length, then the bytes.
+pub fn put_string(out: &mut Vec<u8>, bytes: &[u8]) {
+    put_varint(out, bytes.len() as u64);
+    out.extend_from_slice(bytes);
+}
+
+/// Why bytes could not be read: what was expected, and where from the end.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("malformed {what}, {left} bytes before the end")]
+pub struct Malformed {
+    pub what: &'static str,
+    pub left: usize,
+}
+
+/// Takes values off the front of a byte string.
+#[derive(Clone, Debug)]
+pub struct Cursor<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Cursor<'a> {
+    pub const fn new(bytes: &'a [u8]) -> Self {
+        Self { rest: bytes }
+    }
+
+    pub const fn is_empty(&self) -> bool {
+        self.rest.is_empty()
+    }
+
+    pub const fn malformed(&self, what: &'static str) -> Malformed {
+        Malformed { what, left: self.rest.len() }
+    }
+
+    pub fn bytes(&mut self, count: usize, what: &'static str) -> Result<&'a [u8], Malformed> {
+        let (taken, rest) = self.rest.split_at_checked(count).ok_or(self.malformed(what))?;
+        self.rest = rest;
+        Ok(taken)
+    }
+
+    pub fn array<const N: usize>(&mut self, what: &'static str) -> Result<[u8; N], Malformed> {
+        let (taken, rest) = self.rest.split_first_chunk::<N>().ok_or(self.malformed(what))?;
+        self.rest = rest;
+        Ok(*taken)
+    }
+
+    pub fn byte(&mut self, what: &'static str) -> Result<u8, Malformed> {
+        self.array::<1>(what).map(|[byte]| byte)
+    }
+
+    pub fn varint(&mut self, what: &'static str) -> Result<u64, Malformed> {
+        let mut n = 0u64;
+        for shift in (0..64).step_by(7) {
+            let byte = self.byte(what)?;
+            let bits = u64::from(byte & 0x7f);
+            if shift == 63 && bits > 1 {
+                break;
+            }
+            n |= bits << shift;
+            if byte < 0x80 {
+                return Ok(n);
+            }
+        }
+        Err(self.malformed(what))
+    }
+
+    pub fn varint_u32(&mut self, what: &'static str) -> Result<u32, Malformed> {
+        u32::try_from(self.varint(what)?).map_err(|_| self.malformed(what))
+    }
+
+    pub fn zigzag(&mut self, what: &'static str) -> Result<i64, Malformed> {
+        let n = self.varint(what)?;
+        Ok((n >> 1) as i64 ^ -((n & 1) as i64))
+    }
+
+    pub fn string(&mut self, what: &'static str) -> Result<&'a [u8], Malformed> {
+        let length = self.varint(what)?;
+        let length = usize::try_from(length).map_err(|_| self.malformed(what))?;
+        self.bytes(length, what)
+    }
+
+    pub fn text(&mut self, what: &'static str) -> Result<&'a str, Malformed> {
+        std::str::from_utf8(self.string(what)?).map_err(|_| self.malformed(what))
+    }
+
+    /// A number of items of which each takes at least `item_bytes`: never more than the bytes left can hold.
+    pub fn count(&mut self, item_bytes: usize, what: &'static str) -> Result<usize, Malformed> {
+        let count = usize::try_from(self.varint(what)?).map_err(|_| self.malformed(what))?;
+        if count > self.rest.len() / item_bytes { Err(self.malformed(what)) } else { Ok(count) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_come_back() {
+        let mut out = Vec::new();
+        let unsigned = [0, 1, 127, 128, 300, u64::from(u32::MAX), u64::MAX];
+        let signed = [0, -1, 1, i64::MIN, i64::MAX];
+        unsigned.iter().for_each(|n| put_varint(&mut out, *n));
+        signed.iter().for_each(|n| put_zigzag(&mut out, *n));
+        let mut cursor = Cursor::new(&out);
+        unsigned.iter().for_each(|n| assert_eq!(cursor.varint("n"), Ok(*n)));
+        signed.iter().for_each(|n| assert_eq!(cursor.zigzag("n"), Ok(*n)));
+        assert!(cursor.is_empty());
+    }
+
+    #[test]
+    fn hostile_bytes_are_refused() {
+        assert!(Cursor::new(&[0xff; 10]).varint("n").is_err());
+        assert!(Cursor::new(&[0x80]).varint("n").is_err());
+        assert!(Cursor::new(&[5, b'a']).string("s").is_err());
+        assert!(Cursor::new(&[200, 1, 0]).count(1, "c").is_err());
+        assert!(Cursor::new(&[1, 0xff]).text("t").is_err());
+    }
+}

@@ -1,0 +1,290 @@
+//! The one thread that writes: takes all batches that wait, syncs once for all of them, adds them to the open
+//! chunks, answers. Decides when a generation is full or old enough.
+//!
+//! Path of one record: before, `arrival.rs` checked it; here `journal/encode.rs` and `journal/writer.rs` make it durable,
+//! then `generation.rs` makes it readable.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::Duration;
+
+use tacho_model::Kind;
+use tokio::sync::oneshot;
+
+use crate::arrival::{Appended, Arrival};
+use crate::budget::Reservation;
+use crate::generation::{Generation, JournalFile};
+use crate::journal::format::Header;
+use crate::journal::{Encoder, Failure, Writer};
+use crate::shared::Shared;
+use crate::{Error, Result};
+
+/// What callers ask of the thread.
+pub enum Command {
+    Append(Append),
+    /// Seals the active generation; answers with the last sealed one.
+    Seal(oneshot::Sender<u64>),
+}
+
+pub struct Append {
+    pub arrival: Arrival,
+    pub reservation: Reservation,
+    pub reply: oneshot::Sender<Result<Appended>>,
+}
+
+/// Why a generation takes no more records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Seal {
+    Size,
+    Age,
+    /// Somebody asked: a flush or a shutdown.
+    Close,
+    /// Its journal file cannot be written any more.
+    Failure,
+}
+
+/// Bytes of records that one sync waits for at most: bounds how long the first of them waits.
+const GROUP_BYTES_MAX: usize = 8 << 20;
+/// How long to sleep when no generation is open: only a command ends it.
+const IDLE: Duration = Duration::from_secs(3_600);
+
+/// Batches that are made durable together.
+#[derive(Default)]
+struct Group {
+    records: Vec<u8>,
+    batches: Vec<Append>,
+    /// Repetitions of a batch in this very group: answered with it.
+    echoes: Vec<Append>,
+    last_seq: HashMap<u128, u64>,
+}
+
+/// State of the thread: the open journal file and what it has defined.
+pub struct Committer {
+    shared: Arc<Shared>,
+    receiver: Receiver<Command>,
+    writer: Option<Writer>,
+    encoder: Encoder,
+}
+
+impl Committer {
+    pub fn new(shared: Arc<Shared>, receiver: Receiver<Command>) -> Self {
+        Self { shared, receiver, writer: None, encoder: Encoder::default() }
+    }
+
+    /// Works until the store is dropped.
+    pub fn run(mut self) {
+        loop {
+            match self.receiver.recv_timeout(self.time_left()) {
+                Ok(Command::Append(first)) => self.gather_and_commit(first),
+                Ok(Command::Seal(reply)) => self.seal_and_reply(reply),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+            if let Some(reason) = self.due() {
+                self.seal(reason);
+            }
+        }
+    }
+
+    fn gather_and_commit(&mut self, first: Append) {
+        let mut group = Group::default();
+        let mut next = Some(Command::Append(first));
+        let mut seal = None;
+        while let Some(command) = next {
+            match command {
+                Command::Append(append) => self.admit(append, &mut group),
+                Command::Seal(reply) => {
+                    seal = Some(reply);
+                    break;
+                }
+            }
+            let room = group.records.len() < GROUP_BYTES_MAX;
+            next = if room { self.receiver.try_recv().ok() } else { None };
+        }
+        self.commit(group);
+        if let Some(reply) = seal {
+            self.seal_and_reply(reply);
+        }
+    }
+
+    /// Encodes a batch into the group, or answers it at once.
+    fn admit(&mut self, append: Append, group: &mut Group) {
+        if let Some(origin) = append.arrival.origin {
+            if self.shared.sessions.read().is_repeated(origin) {
+                self.shared.counters.batches_repeated.add(1);
+                return answer(append, Ok(Appended::Repeated));
+            }
+            if group.last_seq.get(&origin.session).is_some_and(|last| origin.seq <= *last) {
+                return group.echoes.push(append);
+            }
+        }
+        if let Err(error) = self.open_journal() {
+            self.shared.counters.journal_failures.add(1);
+            return answer(append, Err(error));
+        }
+        let synced = self.writer.as_ref().map_or(0, Writer::length);
+        if let Err(error) = self.encoder.encode(&append.arrival, synced, &mut group.records) {
+            return answer(append, Err(error));
+        }
+        if let Some(origin) = append.arrival.origin {
+            group.last_seq.insert(origin.session, origin.seq);
+        }
+        group.batches.push(append);
+    }
+
+    /// Begins a generation when none is active.
+    fn open_journal(&mut self) -> Result<()> {
+        if self.writer.is_some() {
+            return Ok(());
+        }
+        let shared = &self.shared;
+        let generation = shared.generations.read().next;
+        let header = Header { generation, store: shared.id, created: shared.clock.now() };
+        let writer = Writer::create(&*shared.options.disk, &shared.directory, &header)?;
+        let (path, length) = (writer.path().to_owned(), writer.length());
+        let journal = JournalFile { path, length, cut: false, damaged: false };
+        let mut generations = shared.generations.write();
+        generations.active = Some(Generation::new(generation, journal));
+        generations.next += 1;
+        self.encoder = Encoder::default();
+        self.writer = Some(writer);
+        Ok(())
+    }
+
+    fn commit(&mut self, group: Group) {
+        let Some(writer) = self.writer.as_mut().filter(|_| !group.batches.is_empty()) else { return };
+        self.shared.counters.journal_syncs.add(1);
+        match writer.commit(&*self.shared.options.disk, &group.records) {
+            Ok(()) => {
+                let length = writer.length();
+                self.encoder.committed();
+                self.apply(group, length);
+            }
+            Err(failure) => self.fail(group, failure),
+        }
+    }
+
+    /// Makes durable batches readable, then answers.
+    fn apply(&self, group: Group, length: u64) {
+        let shared = &self.shared;
+        let mut answers = Vec::with_capacity(group.batches.len());
+        for append in group.batches {
+            self.add_series(&append.arrival);
+            let counts = append.arrival.counts();
+            shared.counters.records.iter().zip(counts).for_each(|(counter, n)| counter.add(n));
+            shared.counters.batches.add(1);
+            let origin = append.arrival.origin;
+            let mut generations = shared.generations.write();
+            if let Some(active) = &mut generations.active {
+                let before = active.bytes;
+                active.apply(append.arrival);
+                active.journal.length = length;
+                shared.budget.add(active.bytes.saturating_sub(before));
+                if let Some(origin) = origin {
+                    shared.sessions.write().take(origin, active.number);
+                }
+            }
+            drop(append.reservation);
+            answers.push(append.reply);
+        }
+        for reply in answers {
+            let _ = reply.send(Ok(Appended::Stored));
+        }
+        for echo in group.echoes {
+            shared.counters.batches_repeated.add(1);
+            answer(echo, Ok(Appended::Repeated));
+        }
+    }
+
+    fn add_series(&self, arrival: &Arrival) {
+        let samples = arrival.samples.iter().map(|(id, s)| (Kind::Sample, *id, &s.labels));
+        let entries = arrival.entries.iter().map(|(id, s)| (Kind::Entry, *id, &s.labels));
+        let executions = arrival.executions.iter().map(|(id, s)| (Kind::Execution, *id, &s.labels));
+        let all = samples.chain(entries).chain(executions);
+        let index = self.shared.index.read();
+        let new: Vec<_> = all.filter(|(kind, id, _)| !index.has(*kind, *id)).collect();
+        drop(index);
+        if !new.is_empty() {
+            let mut index = self.shared.index.write();
+            new.into_iter().for_each(|(kind, id, labels)| index.add(kind, id, labels));
+        }
+    }
+
+    /// Nothing of the group is kept; every sender learns why.
+    fn fail(&mut self, group: Group, failure: Failure) {
+        self.shared.counters.journal_failures.add(1);
+        let (Failure::Undone(error) | Failure::Broken(error)) = &failure;
+        tracing::error!(%error, batches = group.batches.len(), "journal write failed, batches refused");
+        let error = error.clone();
+        match failure {
+            // What the lost records defined must be defined again.
+            Failure::Undone(_) => self.encoder.rollback(),
+            Failure::Broken(_) => {
+                if let Some(active) = &mut self.shared.generations.write().active {
+                    active.journal.cut = true;
+                }
+                self.seal(Seal::Failure);
+            }
+        }
+        for append in group.batches.into_iter().chain(group.echoes) {
+            answer(append, Err(error.clone()));
+        }
+    }
+
+    fn time_left(&self) -> Duration {
+        match &self.shared.generations.read().active {
+            Some(active) => self.shared.options.seal_age.saturating_sub(active.since.elapsed()),
+            None => IDLE,
+        }
+    }
+
+    /// Is the active generation to be sealed?
+    fn due(&self) -> Option<Seal> {
+        let generations = self.shared.generations.read();
+        let (active, options) = (generations.active.as_ref()?, &self.shared.options);
+        let journal = self.writer.as_ref().map_or(0, Writer::length);
+        if active.bytes >= options.seal_bytes || journal >= options.seal_bytes as u64 {
+            Some(Seal::Size)
+        } else if active.since.elapsed() >= options.seal_age {
+            Some(Seal::Age)
+        } else {
+            None
+        }
+    }
+
+    fn seal(&mut self, reason: Seal) {
+        self.writer = None;
+        let mut generations = self.shared.generations.write();
+        let Some(active) = generations.active.take() else { return };
+        let counters = &self.shared.counters;
+        match reason {
+            Seal::Size => &counters.seals_by_size,
+            Seal::Age => &counters.seals_by_age,
+            Seal::Close => &counters.seals_by_close,
+            Seal::Failure => &counters.seals_by_failure,
+        }
+        .add(1);
+        tracing::debug!(generation = active.number, bytes = active.bytes, ?reason, "generation sealed");
+        let number = active.number;
+        generations.sealed.push_back(Arc::new(active));
+        drop(generations);
+        self.shared.sealed.send_replace(number);
+    }
+
+    fn seal_and_reply(&mut self, reply: oneshot::Sender<u64>) {
+        self.seal(Seal::Close);
+        let _ = reply.send(self.shared.generations.read().sealed_through());
+    }
+}
+
+fn answer(append: Append, result: Result<Appended>) {
+    drop(append.reservation);
+    // The caller may have gone; its batch is kept or refused all the same.
+    let _ = append.reply.send(result);
+}
+
+/// What to say when the thread is gone.
+pub fn closed() -> Error {
+    Error::new(crate::ErrorKind::Closed, "store is closed")
+}

@@ -1,0 +1,146 @@
+//! One journal file and the open chunks that are made of it.
+//!
+//! Path of one record: before, `commit.rs` wrote it to the journal; here it can be read (`read.rs`) and is what
+//! `flush.rs` seals.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+
+use tacho_model::{Kind, SeriesId};
+
+use crate::arrival::Arrival;
+use crate::driver::Row;
+use crate::open::{OpenEntries, OpenExecutions, OpenSamples};
+use crate::seal::Sealer;
+
+/// Memory of one more open series: its place in the map and its vectors, bytes.
+const SERIES_BYTES: usize = 160;
+/// Memory of one remembered session, bytes.
+const SESSION_BYTES: usize = 64;
+
+/// What is left to do with a journal file when its generation is flushed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JournalFile {
+    pub path: PathBuf,
+    /// Bytes whose records are in the generation.
+    pub length: u64,
+    /// A write failed and could not be undone: the file must be cut to `length` before the generation is flushed.
+    pub cut: bool,
+    /// Damaged records were stepped over: keep the file for people to look at.
+    pub damaged: bool,
+}
+
+#[derive(Debug)]
+pub struct Generation {
+    pub number: u64,
+    pub samples: HashMap<SeriesId, OpenSamples>,
+    pub entries: HashMap<SeriesId, OpenEntries>,
+    pub executions: HashMap<SeriesId, OpenExecutions>,
+    /// The last number of each session that this generation took.
+    pub sessions: HashMap<u128, u64>,
+    /// Memory of all of it, estimated.
+    pub bytes: usize,
+    /// When it began. Monotonic, for a clock that jumps must not seal early or late.
+    pub since: Instant,
+    pub journal: JournalFile,
+}
+
+impl Generation {
+    pub fn new(number: u64, journal: JournalFile) -> Self {
+        Self {
+            number,
+            samples: HashMap::new(),
+            entries: HashMap::new(),
+            executions: HashMap::new(),
+            sessions: HashMap::new(),
+            bytes: 0,
+            since: Instant::now(),
+            journal,
+        }
+    }
+
+    /// Adds records; they are on disk already.
+    pub fn apply(&mut self, arrival: Arrival) {
+        if let Some(origin) = arrival.origin
+            && self.sessions.insert(origin.session, origin.seq).is_none()
+        {
+            self.bytes += SESSION_BYTES;
+        }
+        for (id, series) in arrival.samples {
+            grow(&mut self.samples, &mut self.bytes, id, OpenSamples::bytes, |open| {
+                series.samples.iter().for_each(|sample| open.push(*sample));
+            });
+        }
+        for (id, series) in arrival.entries {
+            grow(&mut self.entries, &mut self.bytes, id, OpenEntries::bytes, |open| {
+                series.entries.into_iter().for_each(|entry| open.push(entry));
+            });
+        }
+        for (id, series) in arrival.executions {
+            grow(&mut self.executions, &mut self.bytes, id, OpenExecutions::bytes, |open| {
+                series.segments.iter().for_each(|segment| open.push(segment, &series.operations));
+            });
+        }
+    }
+
+    /// Every series that has records here.
+    pub fn series(&self) -> Vec<(Kind, SeriesId)> {
+        let samples = self.samples.keys().map(|id| (Kind::Sample, *id));
+        let entries = self.entries.keys().map(|id| (Kind::Entry, *id));
+        let executions = self.executions.keys().map(|id| (Kind::Execution, *id));
+        samples.chain(entries).chain(executions).collect()
+    }
+
+    /// The encoded chunks of one series.
+    pub fn seal(&self, kind: Kind, id: SeriesId) -> Vec<Row> {
+        let sealer = Sealer::new(kind, id, self.number);
+        match kind {
+            Kind::Sample => self.samples.get(&id).map(|open| sealer.samples(open)),
+            Kind::Entry => self.entries.get(&id).map(|open| sealer.entries(open)),
+            Kind::Execution => self.executions.get(&id).map(|open| sealer.executions(open)),
+        }
+        .unwrap_or_default()
+    }
+}
+
+/// Changes the open chunk of a series and keeps account of its memory.
+fn grow<T: Default>(
+    open: &mut HashMap<SeriesId, T>,
+    total: &mut usize,
+    id: SeriesId,
+    bytes: impl Fn(&T) -> usize,
+    change: impl FnOnce(&mut T),
+) {
+    let series = open.entry(id).or_insert_with(|| {
+        *total += SERIES_BYTES;
+        T::default()
+    });
+    let before = bytes(series);
+    change(series);
+    *total = (*total + bytes(series)).saturating_sub(before);
+}
+
+/// The generations that are in memory: at most one that grows, and those that wait for their flush.
+#[derive(Debug)]
+pub struct Generations {
+    pub active: Option<Generation>,
+    /// Oldest first. They are flushed in this order.
+    pub sealed: std::collections::VecDeque<Arc<Generation>>,
+    /// The number of the next one.
+    pub next: u64,
+}
+
+impl Generations {
+    /// Chunks of this and later generations are read here, of earlier ones from the driver.
+    pub fn oldest(&self) -> u64 {
+        let active = self.active.as_ref().map(|active| active.number);
+        self.sealed.front().map(|sealed| sealed.number).or(active).unwrap_or(self.next)
+    }
+
+    /// The last one that is not active any more.
+    pub fn sealed_through(&self) -> u64 {
+        self.active.as_ref().map_or(self.next, |active| active.number) - 1
+    }
+}

@@ -1,0 +1,256 @@
+//! The payload of a journal record becomes a checked batch again.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use tacho_model::{
+    Attribute, AttributeValue, Body, Carried, Entry, EntrySeries, Event, EventKind, ExecutionSeries, Labels,
+    Operation, OperationKind, Sample, SampleSeries, Segment, SeriesId, SpanId, TraceId, Value, ValueType,
+};
+
+use super::format::{
+    BLOCK_ENTRIES, BLOCK_EXECUTIONS, BLOCK_SAMPLES, BODY_BYTES, BODY_TEXT, CODE_ENTER, CODE_EXIT,
+    CODE_EXIT_FAILED, FLAG_ORIGIN, SEGMENT_ATTRIBUTES, SEGMENT_CARRIED, SEGMENT_PARENT, TEXTS_MAX,
+    VALUE_INTEGER, VALUE_TEXT,
+};
+use crate::arrival::{Arrival, Origin};
+use crate::coding::{Cursor, Malformed};
+
+/// Definitions that damaged records may leave out before a file counts as hostile.
+const GAP_MAX: usize = 1 << 20;
+
+/// Definitions of one kind; `None` where the record that defined it is damaged.
+type Table<T> = Vec<Option<T>>;
+
+/// State of one file: what its records so far have defined.
+#[derive(Debug, Default)]
+pub struct Decoder {
+    series: Table<(SeriesId, Arc<Labels>)>,
+    operations: Table<Operation>,
+    texts: Table<Arc<str>>,
+}
+
+/// Bytes of the file that were on disk when the record was written; read before the rest of it.
+pub fn synced(payload: &[u8]) -> Result<u64, Malformed> {
+    let mut cursor = Cursor::new(payload);
+    cursor.byte("flags")?;
+    cursor.varint("synced")
+}
+
+impl Decoder {
+    pub fn decode(&mut self, payload: &[u8]) -> Result<Arrival, Malformed> {
+        let mut cursor = Cursor::new(payload);
+        let flags = cursor.byte("flags")?;
+        cursor.varint("synced")?;
+        let mut arrival = Arrival::default();
+        if flags & FLAG_ORIGIN != 0 {
+            let session = u128::from_be_bytes(cursor.array("session")?);
+            arrival.origin = Some(Origin { session, seq: cursor.varint("seq")? });
+        }
+        self.define(&mut cursor)?;
+        while !cursor.is_empty() {
+            match cursor.byte("tag")? {
+                BLOCK_SAMPLES => self.samples(&mut cursor, &mut arrival)?,
+                BLOCK_ENTRIES => arrival.entries.push(self.entries(&mut cursor)?),
+                BLOCK_EXECUTIONS => arrival.executions.push(self.executions(&mut cursor)?),
+                _ => return Err(cursor.malformed("tag of a block")),
+            }
+        }
+        Ok(arrival)
+    }
+
+    fn define(&mut self, cursor: &mut Cursor<'_>) -> Result<(), Malformed> {
+        define(cursor, &mut self.series, |cursor| {
+            let labels = Labels::from_canonical(cursor.string("labels")?);
+            let labels = labels.map_err(|_| cursor.malformed("labels"))?;
+            Ok((labels.id(), Arc::new(labels)))
+        })?;
+        define(cursor, &mut self.operations, |cursor| {
+            let kind = OperationKind::from_byte(cursor.byte("operation kind")?);
+            let kind = kind.ok_or(cursor.malformed("operation kind"))?;
+            Ok(Operation { kind, name: cursor.text("operation name")?.into() })
+        })?;
+        define(cursor, &mut self.texts, |cursor| Ok(cursor.text("text")?.into()))?;
+        if self.texts.len() > TEXTS_MAX { Err(cursor.malformed("number of texts")) } else { Ok(()) }
+    }
+
+    fn known_series(&self, cursor: &mut Cursor<'_>) -> Result<(SeriesId, Arc<Labels>), Malformed> {
+        let number = cursor.varint("series number")?;
+        lookup(&self.series, number).cloned().ok_or(cursor.malformed("series number (not defined)"))
+    }
+
+    /// Blocks of one series that follow each other are one series of samples with different types.
+    fn samples(&self, cursor: &mut Cursor<'_>, arrival: &mut Arrival) -> Result<(), Malformed> {
+        let (id, labels) = self.known_series(cursor)?;
+        let value_type = ValueType::from_byte(cursor.byte("value type")?);
+        let value_type = value_type.ok_or(cursor.malformed("value type"))?;
+        let count = cursor.count(2, "number of samples")?;
+        let mut at = 0i64;
+        let mut samples = Vec::with_capacity(count);
+        for _ in 0..count {
+            at = at.wrapping_add(cursor.zigzag("time")?);
+            let value = match value_type {
+                ValueType::F64 => Value::F64(f64::from_bits(u64::from_le_bytes(cursor.array("f64")?))),
+                ValueType::I64 => Value::I64(cursor.zigzag("i64")?),
+                ValueType::U64 => Value::U64(cursor.varint("u64")?),
+            };
+            samples.push(Sample { at, value });
+        }
+        match arrival.samples.last_mut() {
+            Some((last, series)) if *last == id => series.samples.append(&mut samples),
+            _ => arrival.samples.push((id, SampleSeries { labels, samples })),
+        }
+        Ok(())
+    }
+
+    fn entries(&self, cursor: &mut Cursor<'_>) -> Result<(SeriesId, EntrySeries), Malformed> {
+        let (id, labels) = self.known_series(cursor)?;
+        let count = cursor.count(3, "number of entries")?;
+        let mut at = 0i64;
+        let mut entries = Vec::with_capacity(count);
+        for _ in 0..count {
+            at = at.wrapping_add(cursor.zigzag("time")?);
+            let body = match cursor.byte("form of a body")? {
+                BODY_TEXT => Body::Text(cursor.text("body")?.into()),
+                BODY_BYTES => Body::Bytes(cursor.string("body")?.into()),
+                _ => return Err(cursor.malformed("form of a body")),
+            };
+            entries.push(Entry { at, body });
+        }
+        Ok((id, EntrySeries { labels, entries }))
+    }
+
+    fn executions(&self, cursor: &mut Cursor<'_>) -> Result<(SeriesId, ExecutionSeries), Malformed> {
+        let (id, labels) = self.known_series(cursor)?;
+        let count = cursor.count(30, "number of segments")?;
+        let mut before = 0i64;
+        let mut operations =
+            Operations { known: &self.operations, indices: HashMap::new(), used: Vec::new() };
+        let mut segments = Vec::with_capacity(count);
+        for _ in 0..count {
+            let segment = self.segment(cursor, before, &mut operations)?;
+            segment.check(operations.used.len()).map_err(|_| cursor.malformed("segment"))?;
+            before = segment.start;
+            segments.push(segment);
+        }
+        Ok((id, ExecutionSeries { labels, operations: operations.used, segments }))
+    }
+
+    fn segment(
+        &self,
+        cursor: &mut Cursor<'_>,
+        before: i64,
+        operations: &mut Operations<'_>,
+    ) -> Result<Segment, Malformed> {
+        let flags = cursor.byte("segment flags")?;
+        let mut segment = Segment {
+            trace: TraceId(u128::from_be_bytes(cursor.array("trace")?)),
+            base: u64::from_le_bytes(cursor.array("base")?),
+            part: cursor.varint_u32("part")?,
+            first_call: cursor.varint_u32("first call")?,
+            thread: self.textref(cursor)?,
+            start: before.wrapping_add(cursor.zigzag("start")?),
+            parent: None,
+            carried: Vec::new(),
+            events: Vec::new(),
+            attributes: Vec::new(),
+        };
+        if flags & SEGMENT_PARENT != 0 {
+            segment.parent = Some(SpanId(u64::from_le_bytes(cursor.array("parent")?)));
+        }
+        if flags & SEGMENT_CARRIED != 0 {
+            for _ in 0..cursor.count(3, "number of carried calls")? {
+                let operation = operations.index(cursor.varint("carried operation")?, cursor)?;
+                let call = cursor.varint_u32("carried call")?;
+                segment.carried.push(Carried { operation, call, age: cursor.varint("age")? });
+            }
+        }
+        let events = cursor.count(2, "number of events")?;
+        segment.events.reserve_exact(events);
+        for _ in 0..events {
+            let delta = cursor.varint("delta")?;
+            let kind = match cursor.varint("event code")? {
+                CODE_EXIT => EventKind::Exit,
+                CODE_EXIT_FAILED => EventKind::ExitFailed,
+                code => EventKind::Enter(operations.index(code - CODE_ENTER, cursor)?),
+            };
+            segment.events.push(Event { delta, kind });
+        }
+        if flags & SEGMENT_ATTRIBUTES != 0 {
+            segment.attributes = self.attributes(cursor)?;
+        }
+        Ok(segment)
+    }
+
+    fn attributes(&self, cursor: &mut Cursor<'_>) -> Result<Vec<Attribute>, Malformed> {
+        let count = cursor.count(4, "number of attributes")?;
+        let mut attributes = Vec::with_capacity(count);
+        for _ in 0..count {
+            let call = cursor.varint_u32("attribute call")?;
+            let key = self.textref(cursor)?;
+            let value = match cursor.byte("form of a value")? {
+                VALUE_TEXT => AttributeValue::Text(cursor.text("attribute value")?.into()),
+                VALUE_INTEGER => AttributeValue::Integer(cursor.zigzag("attribute value")?),
+                _ => return Err(cursor.malformed("form of a value")),
+            };
+            attributes.push(Attribute { call, key, value });
+        }
+        Ok(attributes)
+    }
+
+    fn textref(&self, cursor: &mut Cursor<'_>) -> Result<Arc<str>, Malformed> {
+        match cursor.varint("text number")? {
+            0 => Ok(cursor.text("text")?.into()),
+            number => {
+                let known = lookup(&self.texts, number - 1).cloned();
+                known.ok_or(cursor.malformed("text number (not defined)"))
+            }
+        }
+    }
+}
+
+/// The operations a block uses, numbered anew.
+struct Operations<'a> {
+    known: &'a Table<Operation>,
+    indices: HashMap<u64, u32>,
+    used: Vec<Operation>,
+}
+
+impl Operations<'_> {
+    fn index(&mut self, number: u64, cursor: &Cursor<'_>) -> Result<u32, Malformed> {
+        if let Some(index) = self.indices.get(&number) {
+            return Ok(*index);
+        }
+        let what = "operation number (not defined)";
+        let operation = lookup(self.known, number).ok_or(cursor.malformed(what))?;
+        let index = u32::try_from(self.used.len()).map_err(|_| cursor.malformed(what))?;
+        self.used.push(operation.clone());
+        self.indices.insert(number, index);
+        Ok(index)
+    }
+}
+
+fn lookup<T>(table: &Table<T>, number: u64) -> Option<&T> {
+    table.get(usize::try_from(number).ok()?)?.as_ref()
+}
+
+fn define<T>(
+    cursor: &mut Cursor<'_>,
+    table: &mut Table<T>,
+    mut read: impl FnMut(&mut Cursor<'_>) -> Result<T, Malformed>,
+) -> Result<(), Malformed> {
+    let what = "number of the first definition";
+    let first = usize::try_from(cursor.varint(what)?).map_err(|_| cursor.malformed(what))?;
+    let count = cursor.count(1, "number of definitions")?;
+    if count == 0 {
+        return Ok(());
+    }
+    if first < table.len() || first - table.len() > GAP_MAX {
+        return Err(cursor.malformed(what));
+    }
+    table.resize_with(first, || None);
+    for _ in 0..count {
+        table.push(Some(read(cursor)?));
+    }
+    Ok(())
+}

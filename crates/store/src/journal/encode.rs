@@ -1,0 +1,281 @@
+//! A checked batch becomes the bytes of one journal record.
+//!
+//! Strings are written once a file: the encoder knows what the file has defined already. When a write fails, what
+//! the lost records defined is forgotten again ([`Encoder::rollback`]).
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use tacho_model::{
+    AttributeValue, Body, EntrySeries, EventKind, ExecutionSeries, Labels, Operation, Sample, Segment,
+    SeriesId, Value,
+};
+
+use super::format::{
+    BLOCK_ENTRIES, BLOCK_EXECUTIONS, BLOCK_SAMPLES, BODY_BYTES, BODY_TEXT, CODE_ENTER, CODE_EXIT,
+    CODE_EXIT_FAILED, FLAG_ORIGIN, RECORD_BYTES_MAX, SEGMENT_ATTRIBUTES, SEGMENT_CARRIED, SEGMENT_PARENT,
+    TEXT_BYTES_MAX, TEXTS_MAX, VALUE_INTEGER, VALUE_TEXT, put_record,
+};
+use crate::arrival::Arrival;
+use crate::coding::{put_string, put_varint, put_zigzag};
+use crate::{Error, Result};
+
+/// Numbers of one kind of definition in one file, and those of the record being written.
+#[derive(Debug)]
+struct Table<K> {
+    numbers: HashMap<K, u64>,
+    first: u64,
+    new: Vec<u8>,
+}
+
+impl<K> Default for Table<K> {
+    fn default() -> Self {
+        Self { numbers: HashMap::new(), first: 0, new: Vec::new() }
+    }
+}
+
+impl<K: std::hash::Hash + Eq> Table<K> {
+    fn len(&self) -> u64 {
+        self.numbers.len() as u64
+    }
+
+    fn number(&mut self, key: K, define: impl FnOnce(&mut Vec<u8>, &K)) -> u64 {
+        let next = self.numbers.len() as u64;
+        let new = &mut self.new;
+        match self.numbers.entry(key) {
+            std::collections::hash_map::Entry::Occupied(known) => *known.get(),
+            std::collections::hash_map::Entry::Vacant(unknown) => {
+                define(new, unknown.key());
+                *unknown.insert(next)
+            }
+        }
+    }
+
+    /// Writes the definitions since the last call.
+    fn write_new(&mut self, out: &mut Vec<u8>) {
+        put_varint(out, self.first);
+        put_varint(out, self.len() - self.first);
+        out.append(&mut self.new);
+        self.first = self.len();
+    }
+
+    fn rollback(&mut self, length: u64) {
+        self.numbers.retain(|_, number| *number < length);
+        self.first = length;
+        self.new.clear();
+    }
+}
+
+/// What a file had defined at some moment.
+#[derive(Clone, Copy, Debug, Default)]
+struct Mark {
+    series: u64,
+    operations: u64,
+    texts: u64,
+}
+
+/// State of one file: begins empty with it.
+#[derive(Debug, Default)]
+pub struct Encoder {
+    series: Table<SeriesId>,
+    operations: Table<Operation>,
+    texts: Table<Arc<str>>,
+    blocks: Vec<u8>,
+    payload: Vec<u8>,
+    /// What the file has defined on disk; the rest is in records that wait.
+    durable: Mark,
+}
+
+impl Encoder {
+    /// The records so far are on disk: their definitions stay.
+    pub fn committed(&mut self) {
+        self.durable = self.mark();
+    }
+
+    /// The records since the last commit are lost, and with them what they defined.
+    pub fn rollback(&mut self) {
+        self.rollback_to(self.durable);
+    }
+
+    fn mark(&self) -> Mark {
+        Mark { series: self.series.len(), operations: self.operations.len(), texts: self.texts.len() }
+    }
+
+    fn rollback_to(&mut self, mark: Mark) {
+        self.series.rollback(mark.series);
+        self.operations.rollback(mark.operations);
+        self.texts.rollback(mark.texts);
+    }
+
+    /// Appends the record to `out`. `synced`: bytes of the file that are on disk already.
+    pub fn encode(&mut self, arrival: &Arrival, synced: u64, out: &mut Vec<u8>) -> Result<()> {
+        let mark = self.mark();
+        self.put_blocks(arrival);
+        self.payload.clear();
+        self.payload.push(if arrival.origin.is_some() { FLAG_ORIGIN } else { 0 });
+        put_varint(&mut self.payload, synced);
+        if let Some(origin) = arrival.origin {
+            self.payload.extend_from_slice(&origin.session.to_be_bytes());
+            put_varint(&mut self.payload, origin.seq);
+        }
+        self.series.write_new(&mut self.payload);
+        self.operations.write_new(&mut self.payload);
+        self.texts.write_new(&mut self.payload);
+        self.payload.extend_from_slice(&self.blocks);
+        if self.payload.len() > RECORD_BYTES_MAX {
+            let message = format!("batch of {} bytes is over {RECORD_BYTES_MAX}", self.payload.len());
+            self.rollback_to(mark);
+            return Err(Error::invalid(message));
+        }
+        put_record(out, &self.payload);
+        Ok(())
+    }
+
+    fn put_blocks(&mut self, arrival: &Arrival) {
+        self.blocks.clear();
+        for (id, series) in &arrival.samples {
+            let number = self.series_number(*id, &series.labels);
+            put_samples(&mut self.blocks, number, &series.samples);
+        }
+        for (id, series) in &arrival.entries {
+            let number = self.series_number(*id, &series.labels);
+            put_entries(&mut self.blocks, number, series);
+        }
+        for (id, series) in &arrival.executions {
+            let number = self.series_number(*id, &series.labels);
+            self.put_executions(number, series);
+        }
+    }
+
+    fn series_number(&mut self, id: SeriesId, labels: &Labels) -> u64 {
+        self.series.number(id, |new, _| put_string(new, &labels.canonical()))
+    }
+
+    fn put_executions(&mut self, series_number: u64, series: &ExecutionSeries) {
+        let define = |new: &mut Vec<u8>, operation: &Operation| {
+            new.push(operation.kind as u8);
+            put_string(new, operation.name.as_bytes());
+        };
+        let numbers: Vec<u64> =
+            series.operations.iter().map(|o| self.operations.number(o.clone(), define)).collect();
+        self.blocks.push(BLOCK_EXECUTIONS);
+        put_varint(&mut self.blocks, series_number);
+        put_varint(&mut self.blocks, series.segments.len() as u64);
+        let mut before = 0i64;
+        for segment in &series.segments {
+            self.put_segment(segment, before, &numbers);
+            before = segment.start;
+        }
+    }
+
+    fn put_segment(&mut self, segment: &Segment, before: i64, operations: &[u64]) {
+        let mut flags = 0;
+        flags |= if segment.parent.is_some() { SEGMENT_PARENT } else { 0 };
+        flags |= if segment.carried.is_empty() { 0 } else { SEGMENT_CARRIED };
+        flags |= if segment.attributes.is_empty() { 0 } else { SEGMENT_ATTRIBUTES };
+        self.blocks.push(flags);
+        self.blocks.extend_from_slice(&segment.trace.0.to_be_bytes());
+        self.blocks.extend_from_slice(&segment.base.to_le_bytes());
+        put_varint(&mut self.blocks, segment.part.into());
+        put_varint(&mut self.blocks, segment.first_call.into());
+        self.put_textref(&segment.thread);
+        put_zigzag(&mut self.blocks, segment.start.wrapping_sub(before));
+        if let Some(parent) = segment.parent {
+            self.blocks.extend_from_slice(&parent.0.to_le_bytes());
+        }
+        if !segment.carried.is_empty() {
+            put_varint(&mut self.blocks, segment.carried.len() as u64);
+        }
+        for carried in &segment.carried {
+            put_varint(&mut self.blocks, operations[carried.operation as usize]);
+            put_varint(&mut self.blocks, carried.call.into());
+            put_varint(&mut self.blocks, carried.age);
+        }
+        put_varint(&mut self.blocks, segment.events.len() as u64);
+        for event in &segment.events {
+            put_varint(&mut self.blocks, event.delta);
+            let code = match event.kind {
+                EventKind::Exit => CODE_EXIT,
+                EventKind::ExitFailed => CODE_EXIT_FAILED,
+                EventKind::Enter(operation) => CODE_ENTER + operations[operation as usize],
+            };
+            put_varint(&mut self.blocks, code);
+        }
+        self.put_attributes(segment);
+    }
+
+    fn put_attributes(&mut self, segment: &Segment) {
+        if !segment.attributes.is_empty() {
+            put_varint(&mut self.blocks, segment.attributes.len() as u64);
+        }
+        for attribute in &segment.attributes {
+            put_varint(&mut self.blocks, attribute.call.into());
+            self.put_textref(&attribute.key);
+            match &attribute.value {
+                AttributeValue::Text(text) => {
+                    self.blocks.push(VALUE_TEXT);
+                    put_string(&mut self.blocks, text.as_bytes());
+                }
+                AttributeValue::Integer(number) => {
+                    self.blocks.push(VALUE_INTEGER);
+                    put_zigzag(&mut self.blocks, *number);
+                }
+            }
+        }
+    }
+
+    fn put_textref(&mut self, text: &Arc<str>) {
+        let room = self.texts.numbers.len() < TEXTS_MAX && text.len() <= TEXT_BYTES_MAX;
+        let number = match self.texts.numbers.get(text) {
+            Some(number) => Some(*number),
+            None if room => {
+                Some(self.texts.number(text.clone(), |new, text| put_string(new, text.as_bytes())))
+            }
+            None => None,
+        };
+        match number {
+            Some(number) => put_varint(&mut self.blocks, number + 1),
+            None => {
+                self.blocks.push(0);
+                put_string(&mut self.blocks, text.as_bytes());
+            }
+        }
+    }
+}
+
+/// One block for each run of values of one type.
+fn put_samples(out: &mut Vec<u8>, series: u64, samples: &[Sample]) {
+    for run in samples.chunk_by(|a, b| a.value.value_type() == b.value.value_type()) {
+        let Some(first) = run.first() else { continue };
+        out.push(BLOCK_SAMPLES);
+        put_varint(out, series);
+        out.push(first.value.value_type() as u8);
+        put_varint(out, run.len() as u64);
+        let mut before = 0i64;
+        for sample in run {
+            put_zigzag(out, sample.at.wrapping_sub(before));
+            before = sample.at;
+            match sample.value {
+                Value::F64(value) => out.extend_from_slice(&value.to_bits().to_le_bytes()),
+                Value::I64(value) => put_zigzag(out, value),
+                Value::U64(value) => put_varint(out, value),
+            }
+        }
+    }
+}
+
+fn put_entries(out: &mut Vec<u8>, series_number: u64, series: &EntrySeries) {
+    out.push(BLOCK_ENTRIES);
+    put_varint(out, series_number);
+    put_varint(out, series.entries.len() as u64);
+    let mut before = 0i64;
+    for entry in &series.entries {
+        put_zigzag(out, entry.at.wrapping_sub(before));
+        before = entry.at;
+        out.push(match entry.body {
+            Body::Text(_) => BODY_TEXT,
+            Body::Bytes(_) => BODY_BYTES,
+        });
+        put_string(out, entry.body.as_bytes());
+    }
+}

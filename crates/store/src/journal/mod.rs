@@ -1,0 +1,16 @@
+//! What was acknowledged, in order, on disk, until its chunks lie in the driver (`docs/format/journal.md`).
+//!
+//! ```text
+//!   commit.rs -> encode.rs -> writer.rs -> disk          appending
+//!   recover.rs <- decode.rs <- reader.rs <- disk         after a crash
+//! ```
+
+mod decode;
+mod encode;
+pub mod format;
+mod reader;
+mod writer;
+
+pub use encode::Encoder;
+pub use reader::{Contents, Found, list, read};
+pub use writer::{Failure, Writer};

@@ -1,0 +1,79 @@
+//! Appends records to one journal file so that they are on disk, or not there at all.
+//!
+//! Path of one record: `commit.rs` hands over the records of all batches that wait; after this they are durable.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::format::{HEADER_BYTES, Header, file_path};
+use crate::disk::{Disk, DiskFile};
+use crate::{Error, Result};
+
+/// One open file. Its first `length` bytes are on disk.
+pub struct Writer {
+    file: Box<dyn DiskFile>,
+    path: PathBuf,
+    length: u64,
+}
+
+/// What is left of the file after a commit that failed. The records of that commit are not answered.
+#[derive(Debug)]
+pub enum Failure {
+    /// The file is as it was before: the next commit may succeed.
+    Undone(Error),
+    /// Bytes behind `length` are unknown: the file must be cut there and takes no more records.
+    Broken(Error),
+}
+
+impl Writer {
+    /// Makes the file and its name durable. A rest of an attempt that failed is overwritten.
+    pub fn create(disk: &dyn Disk, directory: &Path, header: &Header) -> Result<Self> {
+        let path = file_path(directory, header.generation);
+        let create = || {
+            match disk.remove(&path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+            let mut file = disk.open(&path)?;
+            file.append(&header.encode())?;
+            file.sync()?;
+            disk.sync_directory(directory)?;
+            Ok(file)
+        };
+        match create() {
+            Ok(file) => Ok(Self { file, path, length: HEADER_BYTES as u64 }),
+            Err(error) => {
+                // What is left is empty or has half a header; recovery takes it for a file that never was.
+                let _ = disk.remove(&path);
+                Err(Error::io("create journal", &path, error))
+            }
+        }
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Bytes that are on disk.
+    pub const fn length(&self) -> u64 {
+        self.length
+    }
+
+    /// Appends whole records and syncs once.
+    pub fn commit(&mut self, disk: &dyn Disk, records: &[u8]) -> Result<(), Failure> {
+        if let Err(error) = self.file.append(records) {
+            let error = Error::io("write journal", &self.path, error).with("offset", self.length);
+            return Err(match disk.cut(&self.path, self.length) {
+                Ok(()) => Failure::Undone(error),
+                Err(_) => Failure::Broken(error),
+            });
+        }
+        if let Err(error) = self.file.sync() {
+            // After a failed sync the kernel may have dropped the pages: nothing about them is known any more.
+            let error = Error::io("sync journal", &self.path, error).with("offset", self.length);
+            return Err(Failure::Broken(error));
+        }
+        self.length += records.len() as u64;
+        Ok(())
+    }
+}

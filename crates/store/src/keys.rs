@@ -1,0 +1,266 @@
+//! Where does a chunk, a series, a fact about the store lie? (`docs/format/keys.md`)
+
+use std::ops::Bound;
+
+use bytes::Bytes;
+use tacho_model::{Kind, Labels, SeriesId, TimeRange, Timestamp};
+
+use crate::driver::{Row, Scan, Table};
+use crate::sessions::Session;
+use crate::{Error, ErrorKind, Result};
+
+pub const VERSION: u8 = 1;
+/// Version of the whole store: of keys, rows and their meaning.
+pub const STORE_VERSION: u16 = 1;
+/// The longest time a chunk of span class `Short` covers, ns: two days. A read looks back so far.
+pub const CHUNK_SPAN_MAX_NS: u64 = 2 * 86_400 * 1_000_000_000;
+
+/// How far back a read must look for a chunk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Span {
+    /// At most [`CHUNK_SPAN_MAX_NS`].
+    Short = 0,
+    /// Longer; only executions, and few of them.
+    Long = 1,
+}
+
+/// The clustering of a chunk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ChunkKey {
+    pub span: Span,
+    pub start: Timestamp,
+    pub generation: u64,
+    pub number: u32,
+}
+
+const CHUNK_KEY_BYTES: usize = 22;
+
+impl ChunkKey {
+    pub fn encode(&self) -> Vec<u8> {
+        let mut key = start_prefix(self.span, self.start);
+        key.extend_from_slice(&self.generation.to_be_bytes());
+        key.extend_from_slice(&self.number.to_be_bytes());
+        key
+    }
+
+    pub fn decode(clustering: &[u8]) -> Result<Self> {
+        let malformed = || Error::corrupt(format!("chunk key of {} bytes is malformed", clustering.len()));
+        let (&version, rest) = clustering.split_first().ok_or_else(malformed)?;
+        if version > VERSION {
+            return Err(newer("chunk key", version.into(), VERSION.into()));
+        }
+        if clustering.len() != CHUNK_KEY_BYTES {
+            return Err(malformed());
+        }
+        let (&span, rest) = rest.split_first().ok_or_else(malformed)?;
+        let (start, rest) = rest.split_first_chunk().ok_or_else(malformed)?;
+        let (generation, rest) = rest.split_first_chunk().ok_or_else(malformed)?;
+        let (number, _) = rest.split_first_chunk().ok_or_else(malformed)?;
+        Ok(Self {
+            span: if span == Span::Short as u8 { Span::Short } else { Span::Long },
+            start: (u64::from_be_bytes(*start) ^ SIGN) as i64,
+            generation: u64::from_be_bytes(*generation),
+            number: u32::from_be_bytes(*number),
+        })
+    }
+}
+
+const SIGN: u64 = 1 << 63;
+
+fn start_prefix(span: Span, start: Timestamp) -> Vec<u8> {
+    let mut key = Vec::with_capacity(CHUNK_KEY_BYTES);
+    key.extend_from_slice(&[VERSION, span as u8]);
+    key.extend_from_slice(&(start as u64 ^ SIGN).to_be_bytes());
+    key
+}
+
+pub fn chunk_partition(kind: Kind, series: SeriesId) -> Vec<u8> {
+    let mut partition = Vec::with_capacity(17);
+    partition.push(kind as u8);
+    partition.extend_from_slice(&series.to_bytes());
+    partition
+}
+
+/// Chunks of one span class that may overlap `range`.
+pub fn chunk_scan(kind: Kind, series: SeriesId, span: Span, range: TimeRange) -> Scan {
+    let first = match span {
+        Span::Short => range.start.saturating_sub_unsigned(CHUNK_SPAN_MAX_NS),
+        Span::Long => i64::MIN,
+    };
+    let to = match range.end.checked_add(1) {
+        Some(after) => start_prefix(span, after),
+        None => vec![VERSION, span as u8 + 1],
+    };
+    let (from, to) = (Bound::Included(start_prefix(span, first)), Bound::Excluded(to));
+    Scan { from, to, ..Scan::all(Table::Chunks, chunk_partition(kind, series)) }
+}
+
+/// Span classes a kind uses: only calls last long.
+pub const fn spans(kind: Kind) -> &'static [Span] {
+    match kind {
+        Kind::Sample | Kind::Entry => &[Span::Short],
+        Kind::Execution => &[Span::Short, Span::Long],
+    }
+}
+
+pub fn series_row(kind: Kind, series: SeriesId, labels: &Labels) -> Row {
+    let id = series.to_bytes();
+    let mut clustering = vec![kind as u8];
+    clustering.extend_from_slice(&id);
+    let mut value = vec![VERSION];
+    value.extend_from_slice(&labels.canonical());
+    Row { table: Table::Series, partition: vec![id[0]], clustering, value: value.into() }
+}
+
+pub fn series_scan(shard: u8) -> Scan {
+    Scan::all(Table::Series, [shard])
+}
+
+pub fn decode_series(row: &Row) -> Result<(Kind, Labels)> {
+    let kind = row.clustering.first().copied().and_then(Kind::from_byte);
+    let kind = kind.ok_or_else(|| Error::corrupt("series row of an unknown kind"))?;
+    let canonical = versioned("series row", &row.value)?;
+    let labels = Labels::from_canonical(canonical).map_err(|e| Error::corrupt("series row").caused_by(e))?;
+    Ok((kind, labels))
+}
+
+const STORE: &[u8] = b"store";
+const SESSIONS: &[u8] = b"sessions";
+const IDENTITY: &[u8] = b"identity";
+const FLUSHED: &[u8] = b"flushed";
+
+pub fn store_scan() -> Scan {
+    Scan::all(Table::Meta, STORE)
+}
+
+pub fn sessions_scan() -> Scan {
+    Scan::all(Table::Meta, SESSIONS)
+}
+
+fn meta(partition: &[u8], clustering: &[u8], value: Vec<u8>) -> Row {
+    let value = Bytes::from(value);
+    Row { table: Table::Meta, partition: partition.to_vec(), clustering: clustering.to_vec(), value }
+}
+
+pub fn identity_row(store: u128) -> Row {
+    let value = [&STORE_VERSION.to_be_bytes()[..], &store.to_be_bytes()[..]].concat();
+    meta(STORE, IDENTITY, value)
+}
+
+pub fn flushed_row(generation: u64) -> Row {
+    let value = [&[VERSION][..], &generation.to_be_bytes()[..]].concat();
+    meta(STORE, FLUSHED, value)
+}
+
+pub fn session_row(id: u128, seq: u64, generation: u64) -> Row {
+    let value = [&[VERSION][..], &seq.to_be_bytes()[..], &generation.to_be_bytes()[..]].concat();
+    meta(SESSIONS, &id.to_be_bytes(), value)
+}
+
+pub fn session_delete(id: u128) -> crate::driver::Delete {
+    crate::driver::Delete::row(Table::Meta, SESSIONS, id.to_be_bytes())
+}
+
+/// A row of the partition `store`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StoreFact {
+    Identity(u128),
+    Flushed(u64),
+    /// Written by a newer version, which must not mind that it is ignored.
+    Unknown,
+}
+
+pub fn decode_store_fact(row: &Row) -> Result<StoreFact> {
+    let malformed = || Error::corrupt("meta row is malformed").with("value_bytes", row.value.len());
+    match &*row.clustering {
+        IDENTITY => {
+            let (version, id) = row.value.split_first_chunk().ok_or_else(malformed)?;
+            let version = u16::from_be_bytes(*version);
+            if version > STORE_VERSION {
+                return Err(newer("store", version, STORE_VERSION));
+            }
+            Ok(StoreFact::Identity(u128::from_be_bytes(id.try_into().map_err(|_| malformed())?)))
+        }
+        FLUSHED => {
+            let generation = versioned("meta row", &row.value)?.try_into().map_err(|_| malformed())?;
+            Ok(StoreFact::Flushed(u64::from_be_bytes(generation)))
+        }
+        _ => Ok(StoreFact::Unknown),
+    }
+}
+
+pub fn decode_session(row: &Row) -> Result<(u128, Session)> {
+    let malformed = || Error::corrupt("session row is malformed").with("value_bytes", row.value.len());
+    let id = row.clustering.as_slice().try_into().map_err(|_| malformed())?;
+    let (seq, rest) = versioned("session row", &row.value)?.split_first_chunk().ok_or_else(malformed)?;
+    let generation = rest.try_into().map_err(|_| malformed())?;
+    let (seq, generation) = (u64::from_be_bytes(*seq), u64::from_be_bytes(generation));
+    let seen = std::time::Instant::now();
+    Ok((u128::from_be_bytes(id), Session { seq, generation, seen }))
+}
+
+fn versioned<'a>(what: &str, value: &'a [u8]) -> Result<&'a [u8]> {
+    match value.split_first() {
+        Some((&VERSION, rest)) => Ok(rest),
+        Some((&version, _)) if version > VERSION => Err(newer(what, version.into(), VERSION.into())),
+        _ => Err(Error::corrupt(format!("{what} is malformed"))),
+    }
+}
+
+fn newer(what: &str, version: u16, known: u16) -> Error {
+    let message = format!("{what} has version {version}, this program reads up to {known}");
+    Error::new(ErrorKind::Version, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chunk_keys_sort_by_time_and_come_back() {
+        let key = |start, generation, number| ChunkKey { span: Span::Short, start, generation, number };
+        let keys = [key(i64::MIN, 9, 9), key(-1, 0, 0), key(0, 0, 1), key(0, 1, 0), key(i64::MAX, 0, 0)];
+        let encoded: Vec<_> = keys.iter().map(ChunkKey::encode).collect();
+        assert!(encoded.is_sorted());
+        for (key, bytes) in keys.iter().zip(&encoded) {
+            assert_eq!(ChunkKey::decode(bytes).unwrap(), *key);
+        }
+        let hex: String = key(1, 7, 2).encode().iter().map(|b| format!("{b:02x}")).collect();
+        assert_eq!(hex, "0100800000000000000100000000000000070000".to_owned() + "0002");
+    }
+
+    #[test]
+    fn a_scan_holds_the_keys_of_its_range() {
+        let (day, kind, id) = (86_400_000_000_000, Kind::Sample, SeriesId(1));
+        let check = |range: TimeRange, start: i64, expect: bool| {
+            let scan = chunk_scan(kind, id, Span::Short, range);
+            let key = ChunkKey { span: Span::Short, start, generation: 3, number: 4 }.encode();
+            use std::ops::RangeBounds;
+            assert_eq!((scan.from, scan.to).contains(&key), expect, "{range} {start}");
+        };
+        check(TimeRange::ALL, i64::MIN, true);
+        check(TimeRange::ALL, i64::MAX, true);
+        check(TimeRange::new(0, 10), 10, true);
+        check(TimeRange::new(0, 10), 11, false);
+        check(TimeRange::new(0, 10), -2 * day, true);
+        check(TimeRange::new(0, 10), -2 * day - 1, false);
+    }
+
+    #[test]
+    fn rows_come_back_and_newer_ones_are_refused() {
+        let labels = Labels::new([("__name__", "up"), ("x", "ö")]).unwrap();
+        let row = series_row(Kind::Entry, labels.id(), &labels);
+        assert_eq!(decode_series(&row).unwrap(), (Kind::Entry, labels));
+        assert_eq!(decode_store_fact(&identity_row(7)).unwrap(), StoreFact::Identity(7));
+        assert_eq!(decode_store_fact(&flushed_row(8)).unwrap(), StoreFact::Flushed(8));
+        let (id, session) = decode_session(&session_row(1, 2, 3)).unwrap();
+        assert_eq!((id, session.seq, session.generation), (1, 2, 3));
+
+        let mut newer = identity_row(7);
+        newer.value = Bytes::from([&[0, 2][..], &[0; 16]].concat());
+        let error = decode_store_fact(&newer).unwrap_err();
+        assert_eq!(error.to_string(), "store has version 2, this program reads up to 1");
+        assert_eq!(error.kind(), ErrorKind::Version);
+    }
+}

@@ -1,0 +1,203 @@
+//! What did the process before this one leave behind?
+//!
+//! Reads the store's identity, its sessions and its series from the driver, then every journal file whose generation did not
+//! get into the driver: those become sealed generations again, with the same numbers.
+
+use std::collections::VecDeque;
+use std::path::Path;
+use std::sync::Arc;
+
+use futures_util::TryStreamExt;
+use tacho_model::Kind;
+
+use crate::arrival::Arrival;
+use crate::driver::{Driver, Row, Scan};
+use crate::generation::{Generation, Generations, JournalFile};
+use crate::index::Index;
+use crate::journal::format::HEADER_BYTES;
+use crate::journal::{self, Contents, Found};
+use crate::keys::{
+    StoreFact, decode_series, decode_session, decode_store_fact, identity_row, series_scan, sessions_scan,
+    store_scan,
+};
+use crate::options::Options;
+use crate::sessions::Sessions;
+use crate::stats::Counters;
+use crate::{Error, Result};
+
+/// Everything a store begins with.
+pub struct Recovered {
+    pub id: u128,
+    pub index: Index,
+    pub sessions: Sessions,
+    pub generations: Generations,
+    /// The last generation that lies in the driver.
+    pub flushed: u64,
+    pub counters: Counters,
+}
+
+pub async fn recover(driver: &dyn Driver, directory: &Path, options: &Options) -> Result<Recovered> {
+    let (known_id, flushed) = store_facts(driver).await?;
+    let mut sessions = Sessions::default();
+    let mut last_session = 0;
+    each_row(driver, sessions_scan(), |row| {
+        let (id, session) = decode_session(&row)?;
+        last_session = last_session.max(session.generation);
+        sessions.restore(id, session);
+        Ok(())
+    })
+    .await?;
+    let generations = Generations { active: None, sealed: VecDeque::new(), next: 1 };
+    let mut recovery = Recovery {
+        directory,
+        options,
+        id: known_id,
+        // Sessions are put after chunks: a session of a generation proves that its chunks are complete.
+        flushed: flushed.max(last_session),
+        index: load_index(driver).await?,
+        sessions,
+        generations,
+        counters: Counters::default(),
+    };
+    for found in journal::list(directory)? {
+        recovery.file(&found)?;
+    }
+    let id = recovery.id.unwrap_or_else(draw_id);
+    if known_id.is_none() {
+        driver.put(vec![identity_row(id)]).await?;
+    }
+    let Recovery { index, sessions, mut generations, flushed, counters, .. } = recovery;
+    generations.next = generations.next.max(flushed + 1);
+    Ok(Recovered { id, index, sessions, generations, flushed, counters })
+}
+
+async fn store_facts(driver: &dyn Driver) -> Result<(Option<u128>, u64)> {
+    let (mut id, mut flushed) = (None, 0);
+    let location = driver.info().location;
+    each_row(driver, store_scan(), |row| {
+        match decode_store_fact(&row).map_err(|e| e.with("store", &location))? {
+            StoreFact::Identity(found) => id = Some(found),
+            StoreFact::Flushed(generation) => flushed = generation,
+            StoreFact::Unknown => {}
+        }
+        Ok(())
+    })
+    .await?;
+    Ok((id, flushed))
+}
+
+async fn load_index(driver: &dyn Driver) -> Result<Index> {
+    let mut index = Index::default();
+    for shard in 0..=u8::MAX {
+        each_row(driver, series_scan(shard), |row| {
+            let (kind, labels) = decode_series(&row)?;
+            let (id, labels) = (labels.id(), Arc::new(labels));
+            index.add(kind, id, &labels);
+            index.set_persisted(kind, id);
+            Ok(())
+        })
+        .await?;
+    }
+    Ok(index)
+}
+
+async fn each_row(driver: &dyn Driver, scan: Scan, mut each: impl FnMut(Row) -> Result<()>) -> Result<()> {
+    let mut rows = driver.scan(scan).await?;
+    while let Some(row) = rows.try_next().await? {
+        each(row)?;
+    }
+    Ok(())
+}
+
+/// 128 bits from the hasher keys that the standard library draws from the operating system.
+fn draw_id() -> u128 {
+    use std::hash::{BuildHasher, RandomState};
+    let draw = || u128::from(RandomState::new().hash_one(std::process::id()));
+    draw() << 64 | draw()
+}
+
+struct Recovery<'a> {
+    directory: &'a Path,
+    options: &'a Options,
+    id: Option<u128>,
+    flushed: u64,
+    index: Index,
+    sessions: Sessions,
+    generations: Generations,
+    counters: Counters,
+}
+
+impl Recovery<'_> {
+    fn file(&mut self, found: &Found) -> Result<()> {
+        self.generations.next = self.generations.next.max(found.generation + 1);
+        if found.generation <= self.flushed {
+            return self.flushed_file(found);
+        }
+        let length = HEADER_BYTES as u64;
+        let journal = JournalFile { path: found.path.clone(), length, cut: false, damaged: false };
+        let mut generation = Generation::new(found.generation, journal);
+        let contents = journal::read(&found.path, |arrival| self.replay(arrival, &mut generation))?;
+        let Some(header) = contents.header else {
+            return self.remove(found, "journal without a header removed");
+        };
+        if *self.id.get_or_insert(header.store) != header.store {
+            let message = "journal belongs to another store";
+            return Err(Error::invalid(message).with("path", found.path.display()));
+        }
+        self.report(found, &contents);
+        if contents.torn > 0 {
+            let cut = self.options.disk.cut(&found.path, contents.length);
+            cut.map_err(|e| Error::io("cut torn journal", &found.path, e))?;
+        }
+        generation.journal.length = contents.length;
+        generation.journal.damaged = !contents.damaged.is_empty();
+        self.generations.sealed.push_back(Arc::new(generation));
+        Ok(())
+    }
+
+    /// Its records are in the driver, but perhaps not all of its sessions.
+    fn flushed_file(&mut self, found: &Found) -> Result<()> {
+        journal::read(&found.path, |arrival| {
+            if let Some(origin) = arrival.origin {
+                self.sessions.take(origin, found.generation);
+            }
+        })?;
+        self.remove(found, "journal of a flushed generation removed")
+    }
+
+    fn replay(&mut self, arrival: Arrival, generation: &mut Generation) {
+        if let Some(origin) = arrival.origin {
+            if self.sessions.is_repeated(origin) {
+                return;
+            }
+            self.sessions.take(origin, generation.number);
+        }
+        self.counters.recovered_batches.add(1);
+        let mut add = |kind, id, labels| self.index.add(kind, id, labels);
+        arrival.samples.iter().for_each(|(id, s)| add(Kind::Sample, *id, &s.labels));
+        arrival.entries.iter().for_each(|(id, s)| add(Kind::Entry, *id, &s.labels));
+        arrival.executions.iter().for_each(|(id, s)| add(Kind::Execution, *id, &s.labels));
+        generation.apply(arrival);
+    }
+
+    fn report(&self, found: &Found, contents: &Contents) {
+        let path = found.path.display();
+        for (offset, reason) in &contents.damaged {
+            tracing::error!(%path, offset, reason, "damaged journal record stepped over, file will be kept");
+        }
+        if contents.torn > 0 {
+            let (offset, bytes) = (contents.length, contents.torn);
+            tracing::warn!(%path, offset, bytes, "torn end of journal cut off, good part kept");
+        }
+        tracing::info!(%path, records = contents.records, "journal recovered");
+        self.counters.recovered_torn_bytes.add(contents.torn);
+        self.counters.recovered_damaged.add(contents.damaged.len() as u64);
+    }
+
+    fn remove(&self, found: &Found, why: &str) -> Result<()> {
+        tracing::info!(path = %found.path.display(), "{why}");
+        let disk = &self.options.disk;
+        disk.remove(&found.path).map_err(|e| Error::io("remove journal", &found.path, e))?;
+        disk.sync_directory(self.directory).map_err(|e| Error::io("sync directory", self.directory, e))
+    }
+}

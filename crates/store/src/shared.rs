@@ -1,0 +1,60 @@
+//! What the rooms of the store share: the committing thread, the flushing task, and readers.
+
+use std::path::PathBuf;
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use tacho_model::Clock;
+use tokio::sync::watch;
+
+use crate::Error;
+use crate::budget::Budget;
+use crate::driver::Driver;
+use crate::generation::Generations;
+use crate::index::Index;
+use crate::options::Options;
+use crate::sessions::Sessions;
+use crate::stats::Counters;
+
+pub struct Shared {
+    pub driver: Arc<dyn Driver>,
+    pub directory: PathBuf,
+    pub options: Options,
+    pub clock: Arc<dyn Clock>,
+    /// Identity of the store, in its Meta table and in every journal file.
+    pub id: u128,
+    pub generations: Guarded<Generations>,
+    pub index: Guarded<Index>,
+    pub sessions: Guarded<Sessions>,
+    pub budget: Arc<Budget>,
+    pub counters: Counters,
+    /// The last sealed generation: wakes the flusher.
+    pub sealed: watch::Sender<u64>,
+    pub progress: watch::Sender<Progress>,
+}
+
+/// How far the flusher has come.
+#[derive(Clone, Debug, Default)]
+pub struct Progress {
+    /// All generations up to this one lie in the driver.
+    pub flushed: u64,
+    pub failures: u64,
+    pub last_failure: Option<Error>,
+}
+
+/// A lock that a panic elsewhere does not close: every change under it is complete in itself.
+#[derive(Debug, Default)]
+pub struct Guarded<T>(RwLock<T>);
+
+impl<T> Guarded<T> {
+    pub const fn new(value: T) -> Self {
+        Self(RwLock::new(value))
+    }
+
+    pub fn read(&self) -> RwLockReadGuard<'_, T> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn write(&self) -> RwLockWriteGuard<'_, T> {
+        self.0.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,235 @@
+//! The store as others see it: append batches, find series, read records.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Sender, channel};
+use std::thread::JoinHandle;
+
+use tacho_chunk::ExecutionBlock;
+use tacho_model::{Batch, Clock, Entry, Kind, Labels, Matcher, Sample, SeriesId, TimeRange};
+use tokio::sync::{oneshot, watch};
+
+use crate::arrival::{Appended, Arrival, Origin};
+use crate::budget::Budget;
+use crate::commit::{Append, Command, Committer, closed};
+use crate::driver::{Driver, Info};
+use crate::lock::DirectoryLock;
+use crate::options::Options;
+use crate::read::{self, ChunkInfo};
+use crate::recover::{Recovered, recover};
+use crate::shared::{Guarded, Progress, Shared};
+use crate::stats::Stats;
+use crate::{Error, ErrorKind, Result, flush};
+
+/// Keeps what it has acknowledged. One process, one directory; any number of callers.
+pub struct Store {
+    shared: Arc<Shared>,
+    /// `None` only while the store is being dropped.
+    commands: Option<Sender<Command>>,
+    committer: Option<JoinHandle<()>>,
+    flusher: tokio::task::JoinHandle<()>,
+    closed: AtomicBool,
+    /// Declared last: the directory is free when everything above has ended.
+    _lock: DirectoryLock,
+}
+
+impl Store {
+    /// Opens a store, or makes one. Records that an earlier process had acknowledged and that did not get into the
+    /// driver are read from the journal and flushed in the background.
+    ///
+    /// # Errors
+    /// `Locked` when another process has the directory, `Version` when a newer version wrote it, `Invalid` when the
+    /// journal belongs to another store, `Corrupt` and `Io` for files that cannot be read.
+    pub async fn open(
+        driver: Arc<dyn Driver>,
+        journal_dir: &Path,
+        options: Options,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Arc<Self>> {
+        let lock = DirectoryLock::acquire(journal_dir)?;
+        let Recovered { id, index, sessions, generations, flushed, counters } =
+            recover(&*driver, journal_dir, &options).await?;
+        let budget = Arc::new(Budget::new(options.open_bytes_max.max(options.seal_bytes.saturating_mul(2))));
+        budget.add(generations.sealed.iter().map(|g| g.bytes).sum());
+        let progress = Progress { flushed, ..Progress::default() };
+        let shared = Arc::new(Shared {
+            driver,
+            directory: journal_dir.to_owned(),
+            options,
+            clock,
+            id,
+            generations: Guarded::new(generations),
+            index: Guarded::new(index),
+            sessions: Guarded::new(sessions),
+            budget,
+            counters,
+            sealed: watch::Sender::new(0),
+            progress: watch::Sender::new(progress),
+        });
+        let (commands, receiver) = channel();
+        let committer = Committer::new(shared.clone(), receiver);
+        let committer = std::thread::Builder::new()
+            .name("tacho-journal".into())
+            .spawn(move || committer.run())
+            .map_err(|e| Error::io("start the journal's thread", journal_dir, e))?;
+        Ok(Arc::new(Self {
+            flusher: tokio::spawn(flush::run(shared.clone())),
+            shared,
+            commands: Some(commands),
+            committer: Some(committer),
+            closed: AtomicBool::new(false),
+            _lock: lock,
+        }))
+    }
+
+    /// Keeps a batch: all of it is on disk when this returns `Ok`, none of it is kept on an error.
+    ///
+    /// # Errors
+    /// `Invalid` when a record breaks a limit, `Limit` when there would be too many series, `Full` when the sender
+    /// should wait, `StorageFull` when the disk is full, `Io` when the journal cannot be written, `Closed`.
+    pub async fn append(&self, batch: Batch, origin: Option<Origin>) -> Result<Appended> {
+        if self.closed.load(Ordering::Relaxed) {
+            return Err(closed());
+        }
+        if batch.is_empty() && origin.is_none() {
+            return Ok(Appended::Stored);
+        }
+        let arrival = Arrival::check(batch, origin)?;
+        self.check_series(&arrival)?;
+        let bytes = arrival.bytes();
+        let batch_bytes_max = self.shared.budget.max() / 4;
+        if bytes > batch_bytes_max {
+            return Err(Error::invalid(format!("batch of {bytes} bytes is over {batch_bytes_max}")));
+        }
+        let Some(reservation) = self.shared.budget.reserve(bytes) else { return Err(self.full()) };
+        let (reply, answer) = oneshot::channel();
+        let append = Append { arrival, reservation, reply };
+        let commands = self.commands.as_ref().ok_or_else(closed)?;
+        commands.send(Command::Append(append)).map_err(|_| closed())?;
+        answer.await.map_err(|_| closed())?
+    }
+
+    fn full(&self) -> Error {
+        self.shared.counters.batches_full.add(1);
+        let (used, max) = (self.shared.budget.used(), self.shared.budget.max());
+        let kind = ErrorKind::Full { retry_after: self.shared.options.retry_after };
+        Error::new(kind, format!("{used} of {max} bytes for open records are taken"))
+    }
+
+    fn check_series(&self, arrival: &Arrival) -> Result<()> {
+        let index = self.shared.index.read();
+        let max = self.shared.options.series_max;
+        // The usual case costs one comparison a series and nothing is collected.
+        let samples = arrival.samples.iter().map(|(id, s)| (*id, &s.labels));
+        let entries = arrival.entries.iter().map(|(id, s)| (*id, &s.labels));
+        let executions = arrival.executions.iter().map(|(id, s)| (*id, &s.labels));
+        let new = samples.chain(entries).chain(executions).filter(|(id, _)| !index.contains(*id));
+        let mut seen = std::collections::HashSet::new();
+        for (id, labels) in new {
+            seen.insert(id);
+            if index.len() + seen.len() > max {
+                let message = format!("limit of {max} series is reached");
+                return Err(Error::new(ErrorKind::Limit, message).with("series", labels));
+            }
+        }
+        Ok(())
+    }
+
+    /// The last batch number of a session that is on disk; 0 for none.
+    pub fn session_acked(&self, session: u128) -> u64 {
+        self.shared.sessions.read().acked(session)
+    }
+
+    /// Series of a kind that all matchers accept.
+    pub fn find(&self, kind: Kind, matchers: &[Matcher]) -> Vec<(SeriesId, Arc<Labels>)> {
+        self.shared.index.read().find(kind, matchers)
+    }
+
+    /// Names of all labels, sorted.
+    pub fn label_names(&self) -> Vec<String> {
+        self.shared.index.read().label_names()
+    }
+
+    /// Values of one label, sorted.
+    pub fn label_values(&self, name: &str) -> Vec<String> {
+        self.shared.index.read().label_values(name)
+    }
+
+    /// Series by kind, in the order of `Kind::ALL`.
+    pub fn series_count(&self) -> [usize; 3] {
+        self.shared.index.read().counts()
+    }
+
+    /// Samples in order of time; of equal times the one that was written last.
+    pub async fn samples(&self, id: SeriesId, range: TimeRange) -> Result<Vec<Sample>> {
+        read::samples(&self.shared, id, range).await
+    }
+
+    /// Entries in order of time; those of one time in the order in which they came.
+    pub async fn entries(&self, id: SeriesId, range: TimeRange) -> Result<Vec<Entry>> {
+        read::entries(&self.shared, id, range).await
+    }
+
+    /// Blocks that overlap the range, ages of carried calls included; single rows may lie outside of it.
+    pub async fn executions(&self, id: SeriesId, range: TimeRange) -> Result<Vec<Arc<ExecutionBlock>>> {
+        read::executions(&self.shared, id, range).await
+    }
+
+    /// The chunks of a series that lie in the driver.
+    pub async fn chunks(&self, kind: Kind, id: SeriesId) -> Result<Vec<ChunkInfo>> {
+        read::chunks(&self.shared, kind, id).await
+    }
+
+    /// Puts everything that was taken so far into the driver.
+    ///
+    /// # Errors
+    /// The driver's, when an attempt fails meanwhile. Nothing is lost: attempts go on in the background.
+    pub async fn flush(&self) -> Result<()> {
+        let (reply, answer) = oneshot::channel();
+        let commands = self.commands.as_ref().ok_or_else(closed)?;
+        commands.send(Command::Seal(reply)).map_err(|_| closed())?;
+        let through = answer.await.map_err(|_| closed())?;
+        flush::wait_for(&self.shared, through).await
+    }
+
+    /// Takes no more batches and flushes. After an error the journal holds what the driver did not take.
+    pub async fn close(&self) -> Result<()> {
+        self.closed.store(true, Ordering::Relaxed);
+        self.flush().await
+    }
+
+    pub fn stats(&self) -> Stats {
+        let shared = &self.shared;
+        let mut stats = shared.counters.snapshot();
+        let generations = shared.generations.read();
+        let journals = generations.sealed.iter().map(|g| g.journal.length);
+        stats.journal_bytes = journals.chain(generations.active.iter().map(|g| g.journal.length)).sum();
+        stats.sealed = generations.sealed.len();
+        drop(generations);
+        stats.open_bytes = shared.budget.used();
+        stats.open_bytes_max = shared.budget.max();
+        stats.sessions = shared.sessions.read().len();
+        let index = shared.index.read();
+        stats.series = index.counts();
+        stats.series_total = index.len();
+        stats
+    }
+
+    /// The driver below.
+    pub fn driver_info(&self) -> Info {
+        self.shared.driver.info()
+    }
+}
+
+/// Ends without flushing, as a crash would: what was acknowledged is in the journal.
+impl Drop for Store {
+    fn drop(&mut self) {
+        self.flusher.abort();
+        self.commands = None;
+        if let Some(committer) = self.committer.take() {
+            // It ends when its channel does; a panic there has been reported already.
+            let _ = committer.join();
+        }
+    }
+}

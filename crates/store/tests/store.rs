@@ -1,0 +1,345 @@
+//! The store's promises, one by one: kept, read once, refused clearly, there again after a crash.
+
+mod common;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use common::{Bench, batch, entries, executions, origin, samples, values};
+use tacho_model::{Batch, Kind, Matcher, TimeRange, Value};
+use tacho_store::disk::FaultyDisk;
+use tacho_store::layer::faults::{Faults, Faulty};
+use tacho_store::{Appended, ErrorKind, MemoryDriver, Options};
+
+const ALL: TimeRange = TimeRange::ALL;
+
+#[tokio::test]
+async fn what_was_appended_is_read_at_once_and_after_a_flush() {
+    let bench = Bench::new();
+    let store = bench.open().await;
+    let kept = batch([
+        samples("m", &[(3, 1.0), (1, 2.0), (2, 3.0)]),
+        entries("log", &[(5, "b"), (4, "a")]),
+        executions("svc", 1, 10),
+    ]);
+    assert_eq!(store.append(kept, None).await.unwrap(), Appended::Stored);
+    for flushed in [false, true] {
+        if flushed {
+            store.flush().await.unwrap();
+        }
+        assert_eq!(values(&store, "m", ALL).await, [(1, 2.0), (2, 3.0), (3, 1.0)]);
+        assert_eq!(values(&store, "m", TimeRange::new(2, 2)).await, [(2, 3.0)]);
+        assert_eq!(common::texts(&store, "log").await, [(4, "a".to_owned()), (5, "b".to_owned())]);
+        assert_eq!(common::traces(&store, "svc").await, [1]);
+        assert_eq!(store.stats().open_bytes == 0, flushed);
+    }
+    let stats = store.stats();
+    assert_eq!((stats.records, stats.chunks_written, stats.journal_bytes), ([3, 2, 2], 3, 0));
+    let id = common::id("m");
+    let chunks = store.chunks(Kind::Sample, id).await.unwrap();
+    assert_eq!((chunks.len(), chunks[0].start, chunks[0].end, chunks[0].header.count), (1, 1, 3, 3));
+}
+
+#[tokio::test]
+async fn after_a_crash_everything_acknowledged_is_there_once() {
+    let bench = Bench::new();
+    for round in 0..4u64 {
+        let store = bench.open().await;
+        let expect: Vec<u128> = (1..=u128::from(round)).collect();
+        assert_eq!(common::traces(&store, "svc").await, expect, "round {round}");
+        assert_eq!(store.session_acked(9), round);
+        let next = round + 1;
+        let kept = batch([executions("svc", next.into(), 10), entries("log", &[(1, "x")])]);
+        assert_eq!(store.append(kept.clone(), origin(9, next)).await.unwrap(), Appended::Stored);
+        assert_eq!(store.append(kept, origin(9, next)).await.unwrap(), Appended::Repeated);
+        assert_eq!(common::texts(&store, "log").await.len() as u64, next);
+        if round % 2 == 1 {
+            store.flush().await.unwrap();
+        }
+    }
+}
+
+#[tokio::test]
+async fn of_equal_times_the_last_written_wins_across_types_and_generations() {
+    let bench = Bench::new();
+    let store = bench.open().await;
+    let big = Value::U64(u64::MAX);
+    let points = [Value::F64(1.0), big, Value::I64(-3)].map(|v| (7, v));
+    store.append(common::typed("m", &points), None).await.unwrap();
+    let read = |store: Arc<tacho_store::Store>| async move {
+        let found = store.samples(common::id("m"), ALL).await.unwrap();
+        found.into_iter().map(|s| s.value).collect::<Vec<_>>()
+    };
+    assert_eq!(read(store.clone()).await, [Value::I64(-3)]);
+    store.flush().await.unwrap();
+    assert_eq!(read(store.clone()).await, [Value::I64(-3)]);
+    store.append(common::typed("m", &[(7, big)]), None).await.unwrap();
+    assert_eq!(read(store.clone()).await, [big]);
+    store.flush().await.unwrap();
+    assert_eq!(read(store.clone()).await, [big]);
+}
+
+#[tokio::test]
+async fn series_are_found_and_found_again() {
+    let bench = Bench::new();
+    for _ in 0..2 {
+        let store = bench.open().await;
+        store
+            .append(
+                batch([samples("a", &[(1, 1.0)]), entries("a", &[(1, "x")]), samples("b", &[(1, 1.0)])]),
+                None,
+            )
+            .await
+            .unwrap();
+        assert_eq!(store.series_count(), [2, 1, 0]);
+        let matchers = [Matcher::equal("__name__", "a")];
+        assert_eq!(store.find(Kind::Sample, &matchers).len(), 1);
+        assert_eq!(store.label_names(), ["__name__", "host"]);
+        assert_eq!(store.label_values("__name__"), ["a", "b"]);
+        store.close().await.unwrap();
+        let error = store.append(samples("a", &[(1, 1.0)]), None).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Closed);
+    }
+}
+
+#[tokio::test]
+async fn bad_batches_are_refused_and_leave_nothing() {
+    let bench = Bench::with(Arc::new(MemoryDriver::new()), Options { series_max: 2, ..Options::default() });
+    let store = bench.open().await;
+    let check = async |batch: Batch, kind: ErrorKind, says: &str| {
+        let error = store.append(batch, None).await.unwrap_err();
+        assert_eq!(error.kind(), kind, "{error}");
+        assert!(error.to_string().contains(says), "{error}");
+    };
+    let mut zero = executions("svc", 0, 1);
+    check(zero.clone(), ErrorKind::Invalid, "trace id is zero").await;
+    zero.executions[0].segments[0].trace.0 = 1;
+    zero.executions[0].operations.pop();
+    check(zero, ErrorKind::Invalid, "operation 1 is not in the table of 1").await;
+    let long = "x".repeat((1 << 20) + 1);
+    check(entries("log", &[(1, &long)]), ErrorKind::Invalid, "entry of 1048577 bytes is over 1048576").await;
+    store.append(entries("log", &[(1, &long[1..])]), None).await.unwrap();
+    store.append(samples("two", &[(1, 1.0)]), None).await.unwrap();
+    check(samples("three", &[(1, 1.0)]), ErrorKind::Limit, "limit of 2 series is reached (series three{")
+        .await;
+    store.append(samples("two", &[(2, 1.0)]), None).await.unwrap();
+    assert_eq!(store.series_count(), [1, 1, 0]);
+}
+
+#[tokio::test]
+async fn past_the_memory_bound_senders_are_told_to_wait_and_later_go_on() {
+    let driver = Arc::new(Faulty::new(MemoryDriver::new(), Faults::default()));
+    let options = Options { seal_bytes: 20_000, open_bytes_max: 60_000, ..Options::default() };
+    let bench = Bench::with(driver.clone(), options);
+    let store = bench.open().await;
+    driver.freeze();
+    let points: Vec<(i64, f64)> = (0..200).map(|i| (i, i as f64)).collect();
+    let mut taken = 0;
+    let error = loop {
+        match store.append(samples(&format!("m{taken}"), &points), None).await {
+            Ok(_) => taken += 1,
+            Err(error) => break error,
+        }
+        assert!(taken < 100, "never full");
+    };
+    assert_eq!(error.kind(), ErrorKind::Full { retry_after: Duration::from_secs(1) }, "{error}");
+    assert!(store.stats().open_bytes <= 60_000 + 10_000);
+    driver.thaw();
+    store.flush().await.unwrap();
+    store.append(samples("late", &points), None).await.unwrap();
+    for series in 0..taken {
+        assert_eq!(values(&store, &format!("m{series}"), ALL).await.len(), 200);
+    }
+    let stats = store.stats();
+    assert!(stats.batches_full >= 1 && stats.seals_by_size >= 1, "{stats:?}");
+}
+
+#[tokio::test]
+async fn a_driver_that_fails_loses_nothing_and_is_asked_again() {
+    let driver = Arc::new(Faulty::new(MemoryDriver::new(), Faults::default()));
+    let bench = Bench::with(driver.clone(), Options::default());
+    let store = bench.open().await;
+    store.append(samples("m", &[(1, 1.0)]), None).await.unwrap();
+    driver.set_broken(Some(ErrorKind::StorageFull));
+    assert_eq!(store.flush().await.unwrap_err().kind(), ErrorKind::StorageFull);
+    store.append(samples("m", &[(2, 2.0)]), None).await.unwrap();
+    driver.set_broken(None);
+    store.flush().await.unwrap();
+    assert_eq!(values(&store, "m", ALL).await, [(1, 1.0), (2, 2.0)]);
+    assert!(store.stats().flush_failures >= 1);
+    assert!(bench.journals().is_empty());
+}
+
+#[tokio::test]
+async fn a_full_disk_refuses_and_service_resumes() {
+    let disk = FaultyDisk::default();
+    let options = Options { disk: Arc::new(disk.clone()), ..Options::default() };
+    let bench = Bench::with(Arc::new(MemoryDriver::new()), options);
+    let store = bench.open().await;
+    disk.set_space(20);
+    let error = store.append(samples("m", &[(1, 1.0)]), origin(1, 1)).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::StorageFull, "{error}");
+    disk.set_space(u64::MAX);
+    store.append(samples("m", &[(1, 1.0)]), origin(1, 1)).await.unwrap();
+    for seq in 2..6 {
+        // The names of the lost record are defined again by the next one.
+        let one = batch([samples(&format!("m{seq}"), &[(1, 1.0)]), executions("svc", seq.into(), 1)]);
+        disk.set_space(30);
+        let error = store.append(one.clone(), origin(1, seq)).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::StorageFull, "{error}");
+        assert!(error.to_string().contains(".journal, offset "), "{error}");
+        disk.set_space(u64::MAX);
+        store.append(one, origin(1, seq)).await.unwrap();
+    }
+    drop(store);
+    let store = bench.open().await;
+    assert_eq!(store.series_count(), [5, 0, 1]);
+    assert_eq!(common::traces(&store, "svc").await, [2, 3, 4, 5]);
+    assert_eq!(store.stats().recovered_damaged, 0);
+}
+
+#[tokio::test]
+async fn a_sync_that_fails_acknowledges_nothing_and_stores_nothing_twice() {
+    let disk = FaultyDisk::default();
+    let options = Options { disk: Arc::new(disk.clone()), ..Options::default() };
+    let bench = Bench::with(Arc::new(MemoryDriver::new()), options);
+    for cut_fails in [false, true] {
+        let store = bench.open().await;
+        let first = store.session_acked(1) + 1;
+        let before = common::texts(&store, "log").await.len();
+        store.append(entries("log", &[(1, "kept")]), origin(1, first)).await.unwrap();
+        disk.set_sync_fails(true);
+        disk.set_cut_fails(cut_fails);
+        let error = store.append(entries("log", &[(2, "again")]), origin(1, first + 1)).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Io, "{error}");
+        disk.set_sync_fails(false);
+        store.append(entries("log", &[(2, "again")]), origin(1, first + 1)).await.unwrap();
+        assert_eq!(common::texts(&store, "log").await.len(), before + 2);
+        drop(store);
+        disk.set_cut_fails(false);
+        let store = bench.open().await;
+        store.flush().await.unwrap();
+        assert_eq!(common::texts(&store, "log").await.len(), before + 2, "cut fails: {cut_fails}");
+    }
+}
+
+#[tokio::test]
+async fn generations_are_sealed_by_age_whatever_the_clock_says() {
+    let options = Options { seal_age: Duration::from_millis(50), ..Options::default() };
+    let bench = Bench::with(Arc::new(MemoryDriver::new()), options);
+    let clock = Arc::new(tacho_model::ManualClock::new(i64::MAX));
+    let store = tacho_store::Store::open(
+        bench.driver.clone(),
+        bench.directory.path(),
+        bench.options.clone(),
+        clock.clone(),
+    )
+    .await
+    .unwrap();
+    store.append(samples("m", &[(i64::MIN, 1.0), (i64::MAX, 2.0)]), None).await.unwrap();
+    clock.set(i64::MIN);
+    while store.stats().flushes == 0 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert_eq!(store.stats().seals_by_age, 1);
+    assert_eq!(values(&store, "m", ALL).await, [(i64::MIN, 1.0), (i64::MAX, 2.0)]);
+}
+
+#[tokio::test]
+async fn a_directory_in_use_or_of_another_store_or_version_is_refused() {
+    let bench = Bench::new();
+    let store = bench.open().await;
+    let error = bench.try_open().await.err().unwrap();
+    assert_eq!(error.kind(), ErrorKind::Locked);
+    store.append(samples("m", &[(1, 1.0)]), None).await.unwrap();
+    drop(store);
+
+    let other = Bench::new();
+    other.open().await.append(samples("m", &[(1, 1.0)]), None).await.unwrap();
+    let journal = &bench.journals()[0];
+    std::fs::copy(&other.journals()[0], journal).unwrap();
+    let error = bench.try_open().await.err().unwrap();
+    assert!(error.to_string().starts_with("journal belongs to another store (path /"), "{error}");
+
+    let mut bytes = std::fs::read(journal).unwrap();
+    bytes[8] = 2;
+    std::fs::write(journal, bytes).unwrap();
+    let error = bench.try_open().await.err().unwrap();
+    assert_eq!(error.kind(), ErrorKind::Version);
+    assert!(
+        error.to_string().starts_with("journal has version 2, this program reads up to 1 (path /"),
+        "{error}"
+    );
+}
+
+#[tokio::test]
+async fn a_torn_or_damaged_journal_gives_its_good_part() {
+    let bench = Bench::new();
+    let store = bench.open().await;
+    for seq in 1..=4 {
+        store.append(executions("svc", seq.into(), 1), origin(1, seq)).await.unwrap();
+    }
+    drop(store);
+    let journal = bench.journals()[0].clone();
+    let good = std::fs::read(&journal).unwrap();
+    let records: Vec<usize> =
+        good.windows(4).enumerate().filter(|(_, w)| *w == b"\xf5rec").map(|(at, _)| at).collect();
+    assert_eq!(records.len(), 4);
+    for cut in [good.len() - 1, records[3] + 5, records[2] + 30] {
+        std::fs::write(&journal, &good[..cut]).unwrap();
+        let whole = records.iter().filter(|r| **r < cut).count() as u128 - 1;
+        let store = Bench { directory: tempfile::tempdir().unwrap(), ..Bench::new() };
+        std::fs::copy(&journal, store.directory.path().join(journal.file_name().unwrap())).unwrap();
+        let store = store.open().await;
+        assert_eq!(common::traces(&store, "svc").await, (1..=whole).collect::<Vec<_>>());
+        assert_eq!(store.session_acked(1) as u128, whole);
+        assert!(store.stats().recovered_torn_bytes > 0);
+    }
+
+    let mut bad = good.clone();
+    bad[records[1] + 20] ^= 1;
+    std::fs::write(&journal, &bad).unwrap();
+    let store = bench.open().await;
+    assert_eq!(store.stats().recovered_damaged, 1);
+    assert_eq!(common::traces(&store, "svc").await, [1, 3, 4]);
+    store.flush().await.unwrap();
+    assert_eq!(std::fs::read(journal.with_extension("damaged")).unwrap(), bad);
+}
+
+#[tokio::test]
+async fn long_calls_are_found_where_they_began() {
+    let day = 86_400_000_000_000;
+    let bench = Bench::new();
+    let store = bench.open().await;
+    let mut long = executions("svc", 1, 0);
+    long.executions[0].segments[0].events[1].delta = 9 * day as u64;
+    store.append(batch([long, executions("svc", 2, 9 * day), executions("svc", 3, 0)]), None).await.unwrap();
+    for flushed in [false, true] {
+        if flushed {
+            store.flush().await.unwrap();
+        }
+        let count = async |start, end| {
+            let blocks = store.executions(common::id("svc"), TimeRange::new(start, end)).await.unwrap();
+            blocks.iter().map(|b| b.len()).sum::<usize>()
+        };
+        assert_eq!(
+            [count(0, 50).await, count(4 * day, 5 * day).await, count(9 * day, 10 * day).await],
+            [2, 1, 2]
+        );
+    }
+}
+
+#[tokio::test]
+async fn many_appends_share_one_sync() {
+    let bench = Bench::new();
+    let store = bench.open().await;
+    let appends = (0..500u64).map(|n| {
+        let store = store.clone();
+        tokio::spawn(async move { store.append(samples("m", &[(n as i64, 1.0)]), origin(n.into(), 1)).await })
+    });
+    for append in appends.collect::<Vec<_>>() {
+        append.await.unwrap().unwrap();
+    }
+    assert_eq!(values(&store, "m", ALL).await.len(), 500);
+    assert!(store.stats().journal_syncs < 400, "{}", store.stats().journal_syncs);
+}
