@@ -123,9 +123,23 @@ impl FrameDecoder {
         self.buffer.extend_from_slice(bytes);
     }
 
-    /// True while a frame has begun and is not whole.
-    pub fn is_inside_frame(&self) -> bool {
-        self.buffer.len() > self.consumed
+    /// Bytes that were pushed and not pulled.
+    pub fn gathered(&self) -> usize {
+        self.buffer.len() - self.consumed
+    }
+
+    /// True when the next [`Self::pull`] gives a frame.
+    pub fn is_whole(&self) -> Result<bool, Error> {
+        match &self.failed {
+            Some(error) => Err(error.clone()),
+            None => frame_bytes(self.buffer.get(self.consumed..).unwrap_or_default(), self.at())
+                .map(|bytes| bytes.is_some()),
+        }
+    }
+
+    /// Bytes of the connection before the next frame.
+    const fn at(&self) -> u64 {
+        self.offset + self.consumed as u64
     }
 
     /// The next whole frame, or `None` until more is pushed.
@@ -133,8 +147,7 @@ impl FrameDecoder {
         if let Some(error) = &self.failed {
             return Err(error.clone());
         }
-        let start = self.consumed;
-        let offset = self.offset + start as u64;
+        let (start, offset) = (self.consumed, self.at());
         match measure(self.buffer.get(start..).unwrap_or_default(), offset) {
             Ok(None) => Ok(None),
             Ok(Some(bytes)) => {
@@ -155,21 +168,28 @@ impl FrameDecoder {
     }
 }
 
-/// Bytes of the checked frame at the front of `bytes`, or `None` when it is not whole yet.
-fn measure(bytes: &[u8], offset: u64) -> Result<Option<usize>, Error> {
-    let Some((header, rest)) = bytes.split_first_chunk::<HEADER_BYTES>() else { return Ok(None) };
-    let [a, b, c, d, e, f, g, h, sum @ ..] = *header;
-    let length = u32::from_le_bytes([a, b, c, d]);
+/// Bytes of the frame at the front of `bytes`, or `None` when it is not whole yet.
+fn frame_bytes(bytes: &[u8], offset: u64) -> Result<Option<usize>, Error> {
+    let Some(([a, b, c, d], _)) = bytes.split_first_chunk() else { return Ok(None) };
+    let length = u32::from_le_bytes([*a, *b, *c, *d]);
     if length > FRAME_BODY_BYTES_MAX {
         return Err(Error::FrameTooLong { length, offset });
     }
-    let Some(body) = rest.get(..length as usize) else { return Ok(None) };
+    Ok(Some(HEADER_BYTES + length as usize).filter(|whole| *whole <= bytes.len()))
+}
+
+/// As [`frame_bytes`], with the checksum compared.
+fn measure(bytes: &[u8], offset: u64) -> Result<Option<usize>, Error> {
+    let Some(length) = frame_bytes(bytes, offset)? else { return Ok(None) };
+    let parts = bytes.get(..length).and_then(<[u8]>::split_first_chunk::<HEADER_BYTES>);
+    let Some((header, body)) = parts else { return Ok(None) };
+    let [a, b, c, d, e, f, g, h, sum @ ..] = *header;
     let got = checksum([a, b, c, d, e, f, g, h], body);
     let expected = u32::from_le_bytes(sum);
     if got != expected {
         return Err(Error::Checksum { expected, got, offset });
     }
-    Ok(Some(HEADER_BYTES + body.len()))
+    Ok(Some(length))
 }
 
 #[cfg(test)]
@@ -232,7 +252,7 @@ mod tests {
                 }
             }
             prop_assert_eq!(got, bodies);
-            prop_assert!(!decoder.is_inside_frame());
+            prop_assert_eq!(decoder.gathered(), 0);
         }
 
         #[test]

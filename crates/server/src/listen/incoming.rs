@@ -27,7 +27,8 @@ const LINGER_BYTES_MAX: usize = 1 << 20;
 pub(super) enum Ended {
     /// The peer closed the connection, or it broke.
     Closed,
-    Silent(Duration),
+    /// No byte, or no whole frame, for too long.
+    Silent,
     Damaged(Error),
 }
 
@@ -71,7 +72,7 @@ impl<'a> Incoming<'a> {
         let patience = self.patience()?;
         let read = tokio::time::timeout(patience, self.socket.read(&mut self.buffer));
         match read.await {
-            Err(_) => Err(Ended::Silent(patience)),
+            Err(_) => Err(Ended::Silent),
             Ok(Ok(0) | Err(_)) => Err(Ended::Closed),
             Ok(Ok(count)) => {
                 self.decoder.push(self.buffer.get(..count).unwrap_or_default());
@@ -88,7 +89,7 @@ impl<'a> Incoming<'a> {
         }
         match self.frame_began.map(|began| FRAME_TIME_MAX.saturating_sub(began.elapsed())) {
             None => Ok(SILENCE_MAX),
-            Some(Duration::ZERO) => Err(Ended::Silent(FRAME_TIME_MAX)),
+            Some(Duration::ZERO) => Err(Ended::Silent),
             Some(left) => Ok(left.min(SILENCE_MAX)),
         }
     }

@@ -10,6 +10,8 @@
 
 mod commit;
 mod connection;
+mod counts;
+mod farewell;
 mod incoming;
 pub mod native;
 mod outgoing;

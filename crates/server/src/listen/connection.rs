@@ -1,0 +1,171 @@
+//! One connection of an agent: greeting, reading, and how it ends.
+//!
+//! Step before: `native.rs` accepted it. Step after: `commit.rs` brings the decoded records to disk.
+
+use std::sync::Arc;
+
+use tacho_ingest::wire::{
+    ClientFrame, Data, ErrorCode, FRAME_BODY_BYTES_MAX, HEADER_BYTES, HEARTBEAT_MS, Hello, Numbering, Ping,
+    Reject, Sequence, ServerFrame, Session, Welcome,
+};
+use tacho_model::Batch;
+use tokio::net::TcpStream;
+use tokio::sync::mpsc;
+
+use super::commit::{Committer, FRAMES_IN_FLIGHT_MAX, Pending};
+use super::counts::Counts;
+use super::farewell::{Farewell, Stop};
+use super::incoming::Incoming;
+use super::native::Native;
+use super::outgoing::{self, Outgoing};
+use super::sessions::Claim;
+use crate::shutdown::Shutdown;
+
+/// Talks to one agent until either side ends it.
+pub(super) async fn run(native: &Native, stream: TcpStream, shutdown: Shutdown) {
+    // Acknowledgements are small and wanted at once; without it they only come later.
+    let _ = stream.set_nodelay(true);
+    let (read, write) = stream.into_split();
+    let mut incoming = Incoming::new(read, &native.large_frames);
+    let (outgoing, frames) = outgoing::channel();
+    let conversation = async {
+        let stop = converse(native, &mut incoming, &outgoing, shutdown).await;
+        if let Err(Stop::Farewell(farewell)) = &stop {
+            native.metrics.connections_refused.with(["native", farewell.reason()]).add(1);
+            tracing::debug!(listener = "native", reason = farewell.message, "connection ended");
+            // A peer that left does not miss it.
+            let _ = outgoing.send(farewell.frame()).await;
+        }
+        drop(outgoing);
+        stop
+    };
+    let (stop, ()) = tokio::join!(conversation, outgoing::write(frames, write));
+    if let Err(Stop::Farewell(_)) = stop {
+        incoming.linger().await;
+    }
+}
+
+async fn converse(
+    native: &Native,
+    incoming: &mut Incoming<'_>,
+    outgoing: &Outgoing,
+    mut shutdown: Shutdown,
+) -> Result<(), Stop> {
+    let hello = tokio::select! {
+        () = shutdown.wait() => return Err(Farewell::shutting_down().into()),
+        hello = greet(incoming) => hello?,
+    };
+    let version = hello.version()?;
+    let session = Session::new(&hello)?;
+    let claim = native.sessions.claim(hello.session).await;
+    let acked = native.store.session_acked(hello.session);
+    let frame_body_bytes_max = u64::from(FRAME_BODY_BYTES_MAX);
+    let welcome = Welcome { version, acked, frame_body_bytes_max, heartbeat_ms: HEARTBEAT_MS };
+    outgoing.send(ServerFrame::Welcome(welcome)).await?;
+
+    let counts = Counts::new(&native.metrics, session.executions().get("service").unwrap_or_default());
+    let (pending, decoded) = mpsc::channel(FRAMES_IN_FLIGHT_MAX);
+    let committing = Committer {
+        store: &native.store,
+        session: hello.session,
+        counts: &counts,
+        outgoing: outgoing.clone(),
+        superseded: claim.superseded(),
+        shutdown: shutdown.clone(),
+        acked,
+    }
+    .run(decoded);
+    let listener = Listener {
+        native,
+        claim: &claim,
+        counts: &counts,
+        outgoing,
+        session,
+        sequence: Sequence::new(acked),
+        pending,
+    };
+    let mut superseded = claim.superseded();
+    let reading = async {
+        tokio::select! {
+            () = shutdown.wait() => Err(Farewell::shutting_down().into()),
+            () = superseded.wait() => Err(Farewell::superseded().into()),
+            stop = listener.run(incoming) => stop,
+        }
+    };
+    tokio::pin!(committing);
+    tokio::select! {
+        // What was read is brought to disk and acknowledged before the last word.
+        stop = reading => committing.await.and(stop),
+        stop = &mut committing => stop,
+    }
+}
+
+async fn greet(incoming: &mut Incoming<'_>) -> Result<Hello, Stop> {
+    incoming.wait().await?;
+    let frame = incoming.frame()?.map(ClientFrame::decode).transpose()?;
+    match frame {
+        Some(ClientFrame::Hello(hello)) => Ok(hello),
+        _ => Err(Farewell::new(ErrorCode::Malformed, "the first frame is not HELLO").into()),
+    }
+}
+
+/// Takes the frames of a session that was greeted.
+struct Listener<'a> {
+    native: &'a Native,
+    claim: &'a Claim<'a>,
+    counts: &'a Counts,
+    outgoing: &'a Outgoing,
+    session: Session,
+    sequence: Sequence,
+    pending: mpsc::Sender<Pending>,
+}
+
+impl Listener<'_> {
+    /// Reads until the peer says BYE, leaves, or breaks a rule.
+    async fn run(mut self, incoming: &mut Incoming<'_>) -> Result<(), Stop> {
+        loop {
+            incoming.wait().await?;
+            let Some(frame) = incoming.frame()? else { continue };
+            self.counts.frame(HEADER_BYTES + frame.body.len());
+            match ClientFrame::decode(frame)? {
+                ClientFrame::Dict(body) => self.session.define(body)?,
+                ClientFrame::Data(body) => self.take(body).await?,
+                ClientFrame::Ping(ping) => self.answer(ping).await?,
+                ClientFrame::Bye => return Ok(()),
+                ClientFrame::Hello(_) => {
+                    return Err(Farewell::new(ErrorCode::Malformed, "a second HELLO").into());
+                }
+            }
+        }
+    }
+
+    /// Names what of a DATA frame is refused, and queues the rest for the disk.
+    async fn take(&mut self, body: &[u8]) -> Result<(), Stop> {
+        let seq = Session::seq(body)?;
+        // Neither the semaphore nor the committer ends before this side does.
+        let permits = u32::try_from(body.len()).unwrap_or(u32::MAX);
+        let room = Arc::clone(&self.native.in_flight).acquire_many_owned(permits).await;
+        let _room = room.map_err(|_| Stop::Left)?;
+        let batch = match self.sequence.take(seq) {
+            Numbering::Fresh => self.decode(body).await?,
+            Numbering::Repeated => Batch::default(),
+        };
+        self.pending.send(Pending { seq, batch, _room }).await.map_err(|_| Stop::Left)
+    }
+
+    async fn decode(&mut self, body: &[u8]) -> Result<Batch, Stop> {
+        let Data { seq, batch, rejects } = self.session.data(body)?;
+        self.counts.refused(rejects.count);
+        for refused in rejects.named {
+            let reject = Reject { seq, record: refused.record, reason: refused.reason };
+            self.outgoing.send(ServerFrame::Reject(reject)).await?;
+        }
+        Ok(batch)
+    }
+
+    async fn answer(&self, ping: Ping) -> Result<(), Stop> {
+        self.counts.dropped(self.claim.report(ping));
+        self.outgoing.send(ServerFrame::Pong(self.native.clock.now())).await?;
+        Ok(())
+    }
+}
