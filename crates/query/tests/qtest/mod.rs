@@ -155,7 +155,7 @@ fn parse_series(line: &str, step: i64) -> Result<SeriesData, String> {
 
 /// `name{a="b"} rest`.
 fn split_labels(line: &str) -> Result<(Labels, &str), String> {
-    let bare = line.find([' ', '{']).unwrap_or(line.len());
+    let bare = line.find([' ', '\t', '{']).unwrap_or(line.len());
     let (name, rest) = line.split_at(bare);
     let mut pairs = Vec::new();
     if !name.is_empty() {

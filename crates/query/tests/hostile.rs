@@ -1,0 +1,284 @@
+//! What nobody should ask: arbitrary text, deep nesting, too much of everything. An error, never a panic.
+
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use tacho_model::{Labels, NAME};
+use tacho_query::promql::{self, Limits, Output, Params, SeriesData};
+use tacho_query::{Error, ErrorKind};
+
+const SECOND: i64 = 1_000_000_000;
+
+fn series(name: &str, value: &str, samples: i64) -> SeriesData {
+    let labels = Labels::new([(NAME, name), ("a", value), ("le", value)]).unwrap();
+    let at = (0..samples).map(|i| i * 10 * SECOND).collect();
+    SeriesData { labels: Arc::new(labels), at, values: (0..samples).map(|i| (i % 7) as f64).collect() }
+}
+
+/// Answers every selection with the same three series.
+fn ask(query: &str, params: &Params) -> Result<Output, Error> {
+    let plan = promql::parse(query)?.plan(params)?;
+    let found = || vec![series("x", "1", 60), series("x", "+Inf", 60), series("y", "2", 30)];
+    let data: Vec<_> = plan.selectors().iter().map(|_| found()).collect();
+    plan.evaluate(&data)
+}
+
+fn params() -> Params {
+    let limits = Limits { subquery_steps_max: 1_000, points_max: 100_000, ..Limits::default() };
+    Params { limits, ..Params::range(100 * SECOND, 400 * SECOND, 37 * SECOND) }
+}
+
+/// Pieces of PromQL, so that random sequences of them are often nearly right.
+fn pieces() -> impl Strategy<Value = String> {
+    let words = [
+        "x",
+        "y",
+        "{a=\"1\"}",
+        "{__name__=~\".+\"}",
+        "[5m]",
+        "[1m:10s]",
+        "[2m:]",
+        "[0]",
+        "[1e9]",
+        "[9y]",
+        " offset ",
+        "1m",
+        "-1m",
+        "inf",
+        " @ ",
+        "start()",
+        "end()",
+        "1e300",
+        "(",
+        ")",
+        ",",
+        "+",
+        "-",
+        "*",
+        "/",
+        "%",
+        "^",
+        "==",
+        "!=",
+        "> bool ",
+        "<",
+        " and ",
+        " or ",
+        " unless ",
+        " on(a) ",
+        " ignoring(a) ",
+        " group_left() ",
+        " group_right(le) ",
+        "sum",
+        "avg",
+        "topk(1, ",
+        "bottomk(",
+        "quantile(0.5, ",
+        "count_values(\"a\", ",
+        " by (a) ",
+        " without (le) ",
+        "rate(",
+        "increase(",
+        "deriv(",
+        "predict_linear(",
+        "quantile_over_time(",
+        "max_over_time(",
+        "histogram_quantile(",
+        "label_replace(",
+        "label_join(",
+        "absent(",
+        "scalar(",
+        "vector(",
+        "time()",
+        "timestamp(",
+        "sort(",
+        "round(",
+        "hour(",
+        "\"a\"",
+        "\"$1\"",
+        "\"(.*)\"",
+        "'\\xff'",
+        "0x1f",
+        "NaN",
+        "1h2m",
+        "#",
+        "\n",
+        "é",
+        "\u{0}",
+    ];
+    proptest::collection::vec(proptest::sample::select(words.to_vec()), 0..12)
+        .prop_map(|pieces| pieces.concat())
+}
+
+/// Queries that are well formed, to reach the evaluator.
+fn well_formed() -> impl Strategy<Value = String> {
+    let leaf = proptest::sample::select(vec![
+        "x",
+        "y{a!=\"3\"}",
+        "{a=~\".+\"} offset -30s",
+        "x @ 200",
+        "vector(time())",
+        "x > 2",
+    ]);
+    leaf.prop_map(str::to_owned).prop_recursive(4, 24, 2, |inner| {
+        let name = proptest::sample::select(vec![
+            "sum(%)",
+            "avg by (a) (%)",
+            "topk(2, %)",
+            "quantile(0.3, %)",
+            "count_values(\"v\", %)",
+            "abs(%)",
+            "-(%)",
+            "(%) * 2",
+            "rate((%)[1m:7s])",
+            "avg_over_time((%)[90s:20s] offset 10s)",
+            "deriv((%)[3m:30s] @ end())",
+            "clamp(%, 1, 4)",
+            "histogram_quantile(0.9, %)",
+            "label_replace(%, \"b\", \"$1\", \"a\", \"(.*)\")",
+            "scalar(%) + %",
+            "timestamp(%)",
+            "(%) > bool 1",
+            "absent(%)",
+            "last_over_time((%)[2m:])",
+            "sort_desc(%)",
+            "stddev without (a) (%)",
+        ]);
+        let op = proptest::sample::select(vec![
+            "+",
+            "/ on(a)",
+            "== on(a) group_left",
+            "and",
+            "or ignoring(le)",
+            "unless on(a)",
+            "^ ignoring(a) group_right(le)",
+        ]);
+        prop_oneof![
+            (name, inner.clone()).prop_map(|(name, inner)| name.replace('%', &inner)),
+            (inner.clone(), op, inner).prop_map(|(left, op, right)| format!("({left}) {op} ({right})")),
+        ]
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1_000))]
+
+    #[test]
+    fn arbitrary_text(text in ".{0,60}") {
+        let _ = ask(&text, &params());
+        let _ = promql::parse_selector(&text);
+    }
+
+    #[test]
+    fn pieces_in_any_order(text in pieces()) {
+        let _ = ask(&text, &params());
+    }
+
+    /// A range query at one step says what an instant query says.
+    #[test]
+    fn instant_and_range_agree(text in well_formed()) {
+        let at = 250 * SECOND;
+        // `end()` is the same in both.
+        let range = Params { limits: params().limits, ..Params::range(at, at, SECOND) };
+        let instant = Params { limits: params().limits, ..Params::instant(at) };
+        match (ask(&text, &instant), ask(&text, &range)) {
+            (Ok(Output::Vector(elements)), Ok(Output::Matrix(matrix))) => {
+                let mut elements = elements;
+                elements.sort_by(|a, b| a.0.cmp(&b.0));
+                prop_assert_eq!(elements.len(), matrix.len());
+                for ((labels, point), series) in elements.iter().zip(&matrix) {
+                    prop_assert_eq!(labels, &series.labels);
+                    prop_assert_eq!(point.value.to_bits(), series.points[0].value.to_bits());
+                }
+            }
+            (Err(a), Err(b)) => prop_assert_eq!(a, b),
+            (a, b) => prop_assert!(false, "{:?} but {:?}", a, b),
+        }
+    }
+}
+
+fn refused(query: &str, params: &Params, kind: ErrorKind, message: &str) {
+    let error = ask(query, params).expect_err(query);
+    assert!(error.kind == kind && error.to_string().contains(message), "{query:.80}: {error:?}");
+}
+
+#[test]
+fn the_deepest_query_that_is_allowed_fits_the_stack() {
+    let Limits { nesting_max, operators_max, .. } = Limits::default();
+    let sums = format!("{}x{}", "x+".repeat(operators_max), "");
+    let signs = format!("{}x", "-".repeat(operators_max));
+    let powers = format!("{}2", "2^".repeat(operators_max));
+    let calls = format!("{}x{}", "abs(".repeat(nesting_max), ")".repeat(nesting_max));
+    let subqueries =
+        format!("{}x{}", "sum(rate(".repeat(nesting_max / 2 - 1), "[5m:1m]))".repeat(nesting_max / 2 - 1));
+    for query in [sums, signs, powers, calls] {
+        ask(&query, &params()).unwrap_or_else(|error| panic!("{query}: {error}"));
+    }
+    let _ = ask(&subqueries, &params());
+    refused(
+        &format!("{}x{}", "(".repeat(10_000), ")".repeat(10_000)),
+        &params(),
+        ErrorKind::Limit,
+        "levels of brackets",
+    );
+    refused(&"-".repeat(20_000), &params(), ErrorKind::Limit, "operators");
+}
+
+#[test]
+fn limits_name_value_and_limit() {
+    let limits = |limits| Params { limits, ..params() };
+    let days = Params::range(0, 11_000 * SECOND, SECOND);
+    refused("x", &days, ErrorKind::Limit, "query needs 11001 steps, at most 11000 are allowed");
+    refused("rate(x[1y:1ms])", &params(), ErrorKind::Limit, "subquery steps, at most 1000");
+    let few = limits(Limits { series_max: 2, ..Limits::default() });
+    refused("x", &few, ErrorKind::Limit, "query needs 3 series, at most 2 are allowed");
+    let few = limits(Limits { samples_max: 149, ..Limits::default() });
+    refused("x", &few, ErrorKind::Limit, "query needs 150 samples, at most 149 are allowed");
+    let few = limits(Limits { points_max: 26, ..Limits::default() });
+    refused("x", &few, ErrorKind::Limit, "query needs 27 intermediate points, at most 26 are allowed");
+    let few = limits(Limits { visits_max: 10, ..Limits::default() });
+    refused("sum_over_time(x[5m])", &few, ErrorKind::Limit, "visits of samples by windows, at most 10");
+    refused("x{a=~\"(a{1000}){1000}\"}", &params(), ErrorKind::BadData, "illegal regex");
+}
+
+#[test]
+fn extreme_times_do_not_overflow() {
+    for at in [i64::MIN, i64::MIN + 1, -1, 0, i64::MAX - 1, i64::MAX] {
+        for query in [
+            "x",
+            "rate(x[5m])",
+            "x offset -290y",
+            "avg_over_time(x[290y:30y] offset 290y)",
+            "time()",
+            "hour()",
+            "x @ -9e9",
+        ] {
+            let _ = ask(query, &Params::instant(at));
+            let _ = ask(query, &Params::range(at, i64::MAX, i64::MAX));
+        }
+    }
+}
+
+#[test]
+fn what_is_missing_is_named() {
+    let bad = |query, message| refused(query, &params(), ErrorKind::BadData, message);
+    bad(
+        "double_exponential_smoothing(x[5m], 0.5, 0.5)",
+        "function double_exponential_smoothing is not available yet",
+    );
+    bad("histogram_count(x)", "function histogram_count is not available yet");
+    bad("info(x)", "function info is not available yet");
+    bad("limit_ratio(0.1, x)", "aggregation limit_ratio is not available yet");
+    bad("x + fill(0) y", "modifier fill is not available yet");
+    bad("nonsense(x)", "unknown function with name 'nonsense'");
+    bad("{a=\"1\" or b=\"2\"}", "\"or\" between label matchers is not available yet");
+}
+
+#[test]
+fn selectors_for_match_parameters() {
+    let matchers = promql::parse_selector("up{job=~\"a.*\", x!=\"1\"}").unwrap();
+    assert_eq!(format!("{matchers:?}"), r#"[__name__="up", job=~"a.*", x!="1"]"#);
+    for bad in ["up[5m]", "up offset 5m", "sum(up)", "{}", "{a=~\".*\"}", "1", ""] {
+        assert_eq!(promql::parse_selector(bad).expect_err(bad).kind, ErrorKind::BadData);
+    }
+}
