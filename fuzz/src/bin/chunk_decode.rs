@@ -1,0 +1,57 @@
+//! No bytes make a chunk's reader panic, and what it reads can be trusted, written, and read again.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use tacho_chunk::{Chunk, encode_entries, encode_executions, encode_samples};
+use tacho_model::Kind;
+
+/// Records beyond which writing again would only slow the search.
+const RECORDS_MAX: usize = 4_096;
+
+fuzz_target!(|bytes: &[u8]| {
+    let mut bytes = bytes.to_vec();
+    read(&bytes);
+    // No search finds two right checksums; it shall reach what is behind them.
+    repair(&mut bytes);
+    read(&bytes);
+});
+
+fn read(bytes: &[u8]) {
+    let Ok(chunk) = Chunk::open(bytes) else { return };
+    let written = match chunk.header().kind {
+        Kind::Sample => {
+            let Ok(samples) = chunk.samples() else { return };
+            assert_eq!(samples.at.len(), samples.values.len());
+            let fits = (1..RECORDS_MAX).contains(&samples.at.len());
+            fits.then(|| encode_samples(&samples.at, samples.values.as_values()))
+        }
+        Kind::Entry => {
+            let Ok(entries) = chunk.entries() else { return };
+            (1..RECORDS_MAX).contains(&entries.len()).then(|| encode_entries(&entries))
+        }
+        Kind::Execution => {
+            let Ok(block) = chunk.executions() else { return };
+            for row in block.rows().take(RECORDS_MAX) {
+                assert_eq!(row.to_segment().check(block.operations().len()), Ok(()));
+            }
+            (1..RECORDS_MAX).contains(&block.len()).then(|| encode_executions(&block))
+        }
+    };
+    if let Some(written) = written {
+        assert!(Chunk::open(&written).is_ok());
+    }
+}
+
+/// Makes version, reserved bytes and both checksums right (`docs/format/chunk.md`).
+fn repair(bytes: &mut [u8]) {
+    let Some((prefix, rest)) = bytes.split_first_chunk_mut::<20>() else { return };
+    prefix[..5].copy_from_slice(b"TCHK\x01");
+    prefix[5] = prefix[5] % 3 + 1;
+    prefix[6..8].fill(0);
+    let header = u32::from_le_bytes([prefix[8], prefix[9], 0, 0]) as usize % (rest.len() + 1);
+    prefix[8..12].copy_from_slice(&(header as u32).to_le_bytes());
+    let (header, body) = rest.split_at(header);
+    prefix[12..16].copy_from_slice(&crc32c::crc32c(body).to_le_bytes());
+    let checksum = crc32c::crc32c_append(crc32c::crc32c(&prefix[..16]), header);
+    prefix[16..].copy_from_slice(&checksum.to_le_bytes());
+}
