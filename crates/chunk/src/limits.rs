@@ -2,8 +2,8 @@
 
 /// Samples, entries or segments of one chunk. A store cuts far earlier; a reader refuses more.
 pub const CHUNK_RECORDS_MAX: usize = 1 << 20;
-/// Events, carried calls, or attributes of one chunk: bounds what a few hostile bytes can unfold to (128 MiB a column).
-pub const CHUNK_EVENTS_MAX: usize = 1 << 24;
+/// Events, carried calls, or attributes of one chunk: bounds what a few hostile bytes can unfold to (32 MiB a column).
+pub const CHUNK_EVENTS_MAX: usize = 1 << 22;
 /// Bytes of one column of strings that zstd or a dictionary may unfold. A larger column is written plain.
 pub const CHUNK_TEXT_BYTES_MAX: usize = 1 << 28;
 /// Columns of one chunk: executions have a few for each attribute key.

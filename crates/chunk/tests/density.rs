@@ -2,9 +2,12 @@
 
 mod common;
 
+use std::collections::BTreeMap;
+
 use common::rng::Rng;
 use common::web;
 use tacho_chunk::{Chunk, Values, encode_executions, encode_samples};
+use tacho_model::Segment;
 
 const COUNT: usize = 8_192;
 
@@ -51,23 +54,35 @@ fn samples_take_few_bytes() {
     check("random words", Values::U64(&noise), 0, 8.05);
 }
 
-#[test]
-fn a_call_of_a_web_application_takes_at_most_six_bytes() {
-    let segments = web::requests(6_000, 7);
-    let block = common::block(&segments, &web::operations());
+/// Encodes segments, prints what takes how much, and fails when a call takes more than `bytes_max` bytes.
+fn check_calls(name: &str, segments: &[Segment], bytes_max: f64) {
+    let block = common::block(segments, &web::operations());
     let bytes = encode_executions(&block);
     let each = bytes.len() as f64 / block.calls() as f64;
-    println!("{} calls in {} requests: {each:.3} bytes a call", block.calls(), block.len());
+    println!("{name}: {} calls in {} segments, {each:.3} bytes a call", block.calls(), block.len());
     let chunk = Chunk::open(&bytes).unwrap();
-    let share = |role| {
-        let columns = chunk.header().columns.iter().filter(|column| column.role == role);
-        columns.map(|column| column.bytes).sum::<usize>()
-    };
-    let mut roles: Vec<_> = chunk.header().columns.iter().map(|column| (column.role, column.codec)).collect();
-    roles.dedup_by_key(|(role, _)| *role);
-    for (role, codec) in roles {
-        println!("  {:<22} {:>8} bytes   {codec}", role.name(), share(role));
+    let mut shares = BTreeMap::new();
+    for column in &chunk.header().columns {
+        *shares.entry(column.role).or_insert(0) += column.bytes;
     }
-    assert!(each <= 6.0, "{each} bytes a call");
+    for (role, bytes) in shares.into_iter().filter(|(_, bytes)| *bytes > 300) {
+        println!("    {:<22} {bytes:>8} bytes", role.name());
+    }
+    assert!(each <= bytes_max, "{name}: {each} bytes a call, at most {bytes_max} are allowed");
     assert_eq!(chunk.executions().unwrap(), block);
+}
+
+#[test]
+fn a_call_of_a_web_application_takes_at_most_six_bytes() {
+    check_calls("web application", &web::requests(6_000, 7), 6.0);
+}
+
+#[test]
+fn work_on_other_threads_costs_little_more() {
+    check_calls("with tasks on other threads", &web::with_tasks(&web::requests(6_000, 8), 9), 6.0);
+}
+
+#[test]
+fn trees_that_never_repeat_cost_little_more() {
+    check_calls("no shape twice", &web::with_loops(&web::requests(1_000, 10), 11), 6.0);
 }

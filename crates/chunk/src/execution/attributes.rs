@@ -126,3 +126,28 @@ pub(super) fn parse_id(text: &str) -> Option<[u64; 2]> {
     let (high, low) = (id >> 64, id & u128::from(u64::MAX));
     Some([u64::try_from(high).ok()?, u64::try_from(low).ok()?])
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Packs a text and shows it again.
+    fn check(text: &str, form: Form) {
+        let data = AttributeData::new(&AttributeValue::Text(text.into()));
+        assert_eq!((data.form(), data.to_string().as_str()), (form, text));
+        assert_eq!(data.to_value(), AttributeValue::Text(text.into()));
+    }
+
+    #[test]
+    fn only_a_lower_case_uuid_is_an_id() {
+        check("0123abcd-4567-89ef-0123-456789abcdef", Form::Id);
+        check("ffffffff-ffff-ffff-ffff-ffffffffffff", Form::Id);
+        check("00000000-0000-0000-0000-000000000000", Form::Id);
+        check("0123ABCD-4567-89ef-0123-456789abcdef", Form::Text);
+        check("0123abcd04567-89ef-0123-456789abcdef", Form::Text);
+        check("0123abcd-4567-89ef-0123-45678-abcdef", Form::Text);
+        check("0123abcd-4567-89ef-0123-456789abcde", Form::Text);
+        check("größer--4567-89ef-0123-456789abcdef", Form::Text);
+        check("", Form::Text);
+    }
+}

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tacho_model::limits::{SEGMENT_CARRIED_MAX, SEGMENT_EVENTS_MAX};
+use tacho_model::limits::{SEGMENT_ATTRIBUTES_MAX, SEGMENT_CARRIED_MAX, SEGMENT_EVENTS_MAX};
 use tacho_model::{
     Attribute, EventKind, Operation, OperationIndex, Segment, SegmentError, TimeRange, Timestamp,
 };
@@ -229,10 +229,12 @@ impl ExecutionBlock {
 
     /// Whether a further segment might break a limit of the format. A store cuts far earlier, by calls and bytes.
     pub fn is_full(&self) -> bool {
-        self.rows.len() >= CHUNK_RECORDS_MAX
-            || self.deltas.len() + SEGMENT_EVENTS_MAX > CHUNK_EVENTS_MAX
-            || self.ages.len() + SEGMENT_CARRIED_MAX > CHUNK_EVENTS_MAX
-            || self.operations.items().len() + SEGMENT_EVENTS_MAX + SEGMENT_CARRIED_MAX > CHUNK_RECORDS_MAX
+        let keys = self.keys.items().len() + SEGMENT_ATTRIBUTES_MAX;
+        let operations = self.operations.items().len() + SEGMENT_EVENTS_MAX + SEGMENT_CARRIED_MAX;
+        let events = (self.deltas.len() + SEGMENT_EVENTS_MAX).max(self.ages.len() + SEGMENT_CARRIED_MAX);
+        let values = self.values.len() + SEGMENT_ATTRIBUTES_MAX;
+        self.rows.len().max(keys).max(operations) >= CHUNK_RECORDS_MAX
+            || events.max(values) > CHUNK_EVENTS_MAX
     }
 
     /// Bytes of memory, estimated.

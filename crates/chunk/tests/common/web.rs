@@ -115,6 +115,47 @@ pub fn requests(count: usize, seed: u64) -> Vec<Segment> {
     (0..count).map(&mut segment).collect()
 }
 
+/// Each request hands a task to another thread: a segment of the same trace that was caused by one of its calls.
+pub fn with_tasks(requests: &[Segment], seed: u64) -> Vec<Segment> {
+    let mut rng = Rng(seed);
+    let first = requests.first().map_or(0, |request| request.base);
+    let task = |(number, request): (usize, &Segment)| {
+        let mut events = vec![];
+        run(&POST.2[0], false, &mut rng, &mut events);
+        events[0].delta = 0;
+        Segment {
+            base: first.wrapping_add((requests.len() + number) as u64 * (1 << 24)),
+            parent: Some(request.span(rng.below(4) as u32)),
+            thread: format!("pool-1-thread-{}", rng.below(8)).into(),
+            start: request.start + rng.around(90_000.0, 0.5) as i64,
+            events,
+            attributes: vec![],
+            ..request.clone()
+        }
+    };
+    let tasks: Vec<Segment> = requests.iter().enumerate().map(task).collect();
+    requests.iter().zip(&tasks).flat_map(|(request, task)| [request.clone(), task.clone()]).collect()
+}
+
+/// Each request calls a small method so often, here and there, that no two of them have the same shape.
+pub fn with_loops(requests: &[Segment], seed: u64) -> Vec<Segment> {
+    let mut rng = Rng(seed);
+    let mut grow = |request: &Segment| {
+        let mut events = vec![];
+        for event in &request.events {
+            events.push(*event);
+            if matches!(event.kind, EventKind::Enter(_)) {
+                for _ in 0..rng.below(20) {
+                    events.push(Event { delta: rng.around(300.0, 0.4), kind: EventKind::Enter(12) });
+                    events.push(Event { delta: rng.around(200.0, 0.4), kind: EventKind::Exit });
+                }
+            }
+        }
+        Segment { events, ..request.clone() }
+    };
+    requests.iter().map(&mut grow).collect()
+}
+
 pub fn uuid_text(id: u128) -> String {
     let hex = format!("{id:032x}");
     [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-")
