@@ -4,6 +4,9 @@ import { Empty } from './components/states';
 import { linkTo, usePlace } from './lib/router';
 import { useWindow, type WindowState } from './lib/window';
 import { Overview } from './pages/overview';
+import { ServicePage } from './pages/service';
+import { TracePage } from './pages/trace';
+import { TracesPage } from './pages/traces';
 
 export function App() {
   const { path } = usePlace();
@@ -16,9 +19,10 @@ export function App() {
 }
 
 function Page({ path, window: state }: { path: string[]; window: WindowState }) {
-  const [section = 'services'] = path;
+  const [section = 'services', detail] = path;
   switch (section) {
-    case 'services': return <Overview window={state} />;
+    case 'services': return detail === undefined ? <Overview window={state} /> : <ServicePage key={detail} name={detail} window={state} />;
+    case 'traces': return detail === undefined ? <TracesPage window={state} /> : <TracePage key={detail} id={detail} />;
     default: return (
       <Empty title="There is no such page"><p>The address names “{section}”. <a href={linkTo(['services'])}>Go to the overview</a></p></Empty>
     );

@@ -6,6 +6,7 @@ import './styles/tokens.css';
 import './styles/base.css';
 import './styles/shell.css';
 import './styles/data.css';
+import './styles/trace.css';
 import { App } from './app';
 import { startTheme } from './lib/theme';
 

@@ -159,6 +159,6 @@ function valueAxis(unit: Unit): uPlot.Axis {
     size: (_, values) => Math.max(44, Math.max(0, ...(values ?? []).map((value) => value.length)) * 6.4 + 14),
     grid: { stroke: () => token('--grid'), width: 1 },
     ticks: { show: false },
-    values: (_, splits) => splits.map((value) => format(unit, value)),
+    values: (_, splits) => splits.map((value) => (value === 0 ? '0' : format(unit, value))),
   };
 }

@@ -10,6 +10,8 @@ export interface Column<T> {
   /** Numbers stand to the right and sort from high to low first. */
   numeric?: boolean;
   wide?: boolean;
+  /** Stands to the left though it is a number. */
+  left?: boolean;
   /** What the column sorts by; a column without it does not sort. */
   value?: (row: T) => number | string | null;
   cell: (row: T) => ComponentChildren;
@@ -91,5 +93,5 @@ function Head<T>({ column, columns, sort, param }: HeadProps<T>) {
 }
 
 function classOf<T>(column: Column<T>): string | undefined {
-  return [column.numeric === true ? 'num' : '', column.wide === true ? 'wide' : ''].join(' ').trim() || undefined;
+  return [column.numeric === true && column.left !== true ? 'num' : '', column.wide === true ? 'wide' : ''].join(' ').trim() || undefined;
 }

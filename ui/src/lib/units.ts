@@ -99,3 +99,12 @@ export function format(unit: Unit, value: number | null | undefined): string {
     case 'number': return number(value);
   }
 }
+
+const NANOS: Record<string, number> = { ns: 1, us: 1e3, µs: 1e3, μs: 1e3, ms: 1e6, s: 1e9, m: 60e9, min: 60e9, h: 3600e9 };
+
+/** Reads a duration as a person writes it, `1.5ms`, `200 µs`, `2s`, in nanoseconds; null when it is none. */
+export function parseNanos(text: string): number | null {
+  const found = /^(\d+(?:\.\d+)?|\.\d+)\s*(ns|us|µs|μs|ms|s|min|m|h)$/i.exec(text.trim());
+  const scale = NANOS[found?.[2]?.toLowerCase() ?? ''];
+  return found === null || scale === undefined ? null : Number(found[1]) * scale;
+}

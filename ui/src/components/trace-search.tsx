@@ -1,0 +1,80 @@
+// The form that finds traces. What it holds lies in the address; selects apply at once, texts on Enter.
+import { api, type Service } from '../lib/api';
+import { useResource } from '../lib/resource';
+import { change, usePlace } from '../lib/router';
+import type { TimeWindow } from '../lib/time';
+import { LIMITS, OUTCOMES } from '../trace/filter';
+
+const NAMES = ['service', 'operation', 'min', 'max', 'outcome', 'request', 'limit'];
+
+interface Props {
+  services: readonly Service[];
+  window: TimeWindow;
+}
+
+export function TraceSearch({ services, window: range }: Props) {
+  const { params } = usePlace();
+  const value = (name: string): string => params.get(name) ?? '';
+  const service = value('service');
+  const operations = useOperations(service, range);
+  const names = services.map((one) => one.service);
+  if (service !== '' && !names.includes(service)) names.unshift(service);
+  const submit = (event: Event): void => {
+    event.preventDefault();
+    apply(event.currentTarget as HTMLFormElement);
+  };
+  const pick = (event: Event): void => apply((event.currentTarget as HTMLSelectElement).form);
+  return (
+    // A changed address must show in the fields: the key makes them anew.
+    <form class="search form" role="search" onSubmit={submit} key={NAMES.map(value).join('|')}>
+      <label>Service
+        <select class="field" name="service" onChange={pick}>
+          <option value="">All</option>
+          {names.map((name) => <option key={name} value={name} selected={name === service}>{name}</option>)}
+        </select>
+      </label>
+      <label>Operation
+        <input class="field" name="operation" list="operations" data-search defaultValue={value('operation')} placeholder="All" autocomplete="off" spellcheck={false} />
+        <datalist id="operations">{operations.map((name) => <option key={name} value={name} />)}</datalist>
+      </label>
+      <label>Shortest<input class="field" name="min" defaultValue={value('min')} placeholder="1.5ms" autocomplete="off" /></label>
+      <label>Longest<input class="field" name="max" defaultValue={value('max')} placeholder="2s" autocomplete="off" /></label>
+      <label>Outcome<Choice name="outcome" all="All" options={OUTCOMES} value={value('outcome')} onPick={pick} /></label>
+      <label>Request id<input class="field" name="request" defaultValue={value('request')} placeholder="Any" autocomplete="off" spellcheck={false} /></label>
+      <label>Limit<Choice name="limit" options={LIMITS} value={value('limit') || LIMITS[0]} onPick={pick} /></label>
+      <button type="submit" class="button primary">Search</button>
+    </form>
+  );
+}
+
+interface ChoiceProps {
+  name: string;
+  all?: string;
+  options: readonly string[];
+  value: string;
+  onPick: (event: Event) => void;
+}
+
+function Choice({ name, all, options, value, onPick }: ChoiceProps) {
+  return (
+    <select class="field" name={name} onChange={onPick}>
+      {all !== undefined && <option value="">{all}</option>}
+      {options.map((option) => <option key={option} value={option} selected={option === value}>{option}</option>)}
+    </select>
+  );
+}
+
+function apply(form: HTMLFormElement | null): void {
+  if (form === null) return;
+  const fields = new FormData(form);
+  const changes = Object.fromEntries(NAMES.map((name) => [name, String(fields.get(name) ?? '').trim()]));
+  if (changes.limit === LIMITS[0]) changes.limit = '';
+  change(changes, 'keep');
+}
+
+/** Names for the operation's completion. */
+function useOperations(service: string, range: TimeWindow): string[] {
+  const key = `operations|${service}|${range.start}|${range.end}`;
+  const { data } = useResource(key, (signal) => api.operations(service === '' ? null : service, range, signal));
+  return [...new Set((data ?? []).map((one) => one.operation))].sort();
+}

@@ -1,0 +1,49 @@
+// What does the search form ask the server? The address holds what the user wrote; the server wants seconds.
+import type { Params } from '../lib/api';
+import { duration, parseNanos } from '../lib/units';
+
+export const LIMITS = ['100', '500', '1000'] as const;
+export const OUTCOMES = ['ok', 'failed'] as const;
+
+export interface Filter {
+  filter: Params;
+  /** Why the address cannot be asked. */
+  problem: string | null;
+}
+
+export function filterOf(params: URLSearchParams): Filter {
+  const min = nanosOf(params.get('min'));
+  const max = nanosOf(params.get('max'));
+  const filter: Params = {
+    service: params.get('service'),
+    operation: params.get('operation'),
+    outcome: params.get('outcome'),
+    request_id: params.get('request'),
+    min_duration: min === undefined || min === null ? null : seconds(min),
+    max_duration: max === undefined || max === null ? null : seconds(max),
+    limit: params.get('limit') ?? LIMITS[0],
+  };
+  return { filter, problem: problemOf(params, min, max) };
+}
+
+function problemOf(params: URLSearchParams, min: number | null | undefined, max: number | null | undefined): string | null {
+  if (min === null) return `Not a duration: "${params.get('min')}". Write 250us, 1.5ms or 2s.`;
+  if (max === null) return `Not a duration: "${params.get('max')}". Write 250us, 1.5ms or 2s.`;
+  if (min !== undefined && max !== undefined && min > max) return `The shortest (${duration(min)}) is above the longest (${duration(max)}).`;
+  return null;
+}
+
+/** Undefined when there is none, null when it cannot be read. */
+function nanosOf(text: string | null): number | null | undefined {
+  return text === null || text.trim() === '' ? undefined : parseNanos(text);
+}
+
+const seconds = (nanos: number): string => (nanos / 1e9).toFixed(9);
+
+/** A duration from the chart, as a person would write it into the form. */
+export function inWords(nanos: number): string {
+  if (nanos < 1e3) return `${Math.round(nanos)}ns`;
+  if (nanos < 1e6) return `${Number((nanos / 1e3).toPrecision(3))}us`;
+  if (nanos < 1e9) return `${Number((nanos / 1e6).toPrecision(3))}ms`;
+  return `${Number((nanos / 1e9).toPrecision(3))}s`;
+}

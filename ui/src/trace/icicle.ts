@@ -1,0 +1,121 @@
+// Where does each bar of an icicle lie? Bars of a trace lie at their times, bars of an aggregated call tree side by side.
+import type { CallNode, Span } from '../lib/api';
+import type { TreeRow } from './tree';
+
+/** A bar. `start` and `width` are in the unit of the whole (ns), `row` counts from the top. */
+export interface Frame {
+  start: number;
+  width: number;
+  row: number;
+  /** Index of the parent's frame, -1 for none. */
+  parent: number;
+}
+
+export interface View {
+  start: number;
+  end: number;
+}
+
+/** Frame i belongs to row i. A span that runs beside its sibling (another thread) goes to the next row that is free. */
+export function traceFrames(rows: readonly TreeRow[]): Frame[] {
+  const ends: number[] = [];
+  const frames: Frame[] = [];
+  for (const { span, parent } of rows) {
+    let row = (frames[parent]?.row ?? -1) + 1;
+    while ((ends[row] ?? -Infinity) > span.offset_ns) row += 1;
+    ends[row] = span.offset_ns + span.duration_ns;
+    frames.push({ start: span.offset_ns, width: span.duration_ns, row, parent });
+  }
+  return frames;
+}
+
+export interface CallFrames {
+  frames: Frame[];
+  nodes: CallNode[];
+}
+
+/** Children stand side by side from the left of their parent; where they took longer together (in parallel) they are squeezed. */
+export function callFrames(root: CallNode): CallFrames {
+  const frames: Frame[] = [];
+  const nodes: CallNode[] = [];
+  const place = (node: CallNode, start: number, width: number, row: number, parent: number): void => {
+    const index = frames.push({ start, width, row, parent }) - 1;
+    nodes.push(node);
+    const together = node.children.reduce((sum, child) => sum + child.total_ns, 0);
+    const scale = together > 0 ? Math.min(width / together, node.total_ns > 0 ? width / node.total_ns : Infinity) : 0;
+    let at = start;
+    for (const child of node.children) {
+      place(child, at, child.total_ns * scale, row + 1, index);
+      at += child.total_ns * scale;
+    }
+  };
+  place(root, 0, root.total_ns, 0, -1);
+  return { frames, nodes };
+}
+
+export const rowCount = (frames: readonly Frame[]): number => frames.reduce((most, frame) => Math.max(most, frame.row + 1), 0);
+
+/** Keeps a view inside the whole and no narrower than a millionth of it (but at least 10 ns). */
+export function clamp(view: View, whole: View): View {
+  const length = whole.end - whole.start;
+  const width = Math.min(Math.max(view.end - view.start, length / 1e6, Math.min(10, length)), length);
+  const start = Math.min(Math.max(view.start, whole.start), whole.end - width);
+  return { start, end: start + width };
+}
+
+/** Zooms by a factor (> 1 shows more) around a fixed point. */
+export function zoom(view: View, whole: View, factor: number, around: number): View {
+  return clamp({ start: around - (around - view.start) * factor, end: around + (view.end - around) * factor }, whole);
+}
+
+/** Frame under a point; the last drawn wins. */
+export function frameAt(frames: readonly Frame[], at: number, row: number, slack: number): number {
+  let found = -1;
+  frames.forEach((frame, index) => {
+    if (frame.row === row && at >= frame.start - slack && at <= frame.start + frame.width + slack) found = index;
+  });
+  return found;
+}
+
+export type Direction = 'up' | 'down' | 'left' | 'right';
+
+/** The neighbour an arrow key goes to: parent, longest child, sibling before or after. Stays where there is none. */
+export function neighbour(frames: readonly Frame[], from: number, direction: Direction): number {
+  const here = frames[from];
+  if (here === undefined) return frames.length > 0 ? 0 : -1;
+  if (direction === 'up') return here.parent >= 0 ? here.parent : from;
+  let best = from;
+  frames.forEach((frame, index) => {
+    if (index !== from && better(frames, here, frame, from, best, direction)) best = index;
+  });
+  return best;
+}
+
+function better(frames: readonly Frame[], here: Frame, frame: Frame, from: number, best: number, direction: Direction): boolean {
+  const current = best === from ? null : frames[best] ?? null;
+  if (direction === 'down') return frame.parent === from && (current === null || frame.width > current.width);
+  if (frame.parent !== here.parent) return false;
+  return direction === 'right'
+    ? frame.start >= here.start + here.width && (current === null || frame.start < current.start)
+    : frame.start + frame.width <= here.start && (current === null || frame.start > current.start);
+}
+
+/** Round positions for a ruler over the view: about one every `space` pixels. */
+export function ticks(view: View, pixels: number, space = 110): number[] {
+  const wanted = ((view.end - view.start) * space) / Math.max(pixels, 1);
+  if (!(wanted > 0)) return [];
+  const power = 10 ** Math.floor(Math.log10(wanted));
+  const step = [1, 2, 5, 10].map((one) => one * power).find((one) => one >= wanted) ?? power * 10;
+  const result: number[] = [];
+  for (let at = Math.ceil(view.start / step) * step; at <= view.end; at += step) result.push(at);
+  return result;
+}
+
+/** The part of a name that says most on a narrow bar: class and method without package and parameters. */
+export function shortName(operation: string): string {
+  const method = /^([\p{L}\p{N}_$.]+)\(.*\)$/su.exec(operation)?.[1];
+  if (method === undefined) return operation;
+  return method.split('.').slice(-2).join('.');
+}
+
+export const labelOf = (span: Span): string => shortName(span.operation);
