@@ -1,0 +1,126 @@
+//! Rewriting segments that are mostly dead, a little with every write: no thread of its own, no sudden pause.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::sync::{Arc, PoisonError};
+
+use tacho_store::{Error, Result};
+
+use super::format::{Action, ROW_HEAD_BYTES, RowRef, Taken, each_entry, take_row};
+use super::index::{Index, Usage};
+use super::load::read_index;
+use super::{Files, Inner};
+
+/// Bytes of rows that one write carries over on the way.
+const STEP_BYTES: usize = 4 << 20;
+
+/// A segment that is being emptied.
+pub struct Compaction {
+    segment: u32,
+    /// Offset and length of the rows still to be looked at, last first.
+    rest: Vec<(u32, usize)>,
+    /// Deletes must be carried over while an older segment may hold what they deleted.
+    keep_deletes: bool,
+}
+
+/// Why a segment is worth rewriting: more than half of it is dead.
+fn worth_it(usage: Usage) -> bool {
+    usage.live * 2 < usage.total
+}
+
+/// The oldest segment worth rewriting, the growing one left out.
+fn choose(index: &Index, growing: Option<u32>) -> Option<u32> {
+    let mut sealed = index.usage().filter(|(segment, _)| Some(*segment) != growing);
+    sealed.find(|(_, usage)| worth_it(*usage)).map(|(segment, _)| segment)
+}
+
+impl Inner {
+    /// One step. A failure costs nothing but the space: the segment stays.
+    pub(super) fn compact(&self, files: &mut Files) {
+        let result = match files.compaction.take() {
+            Some(compaction) => self.step(files, compaction),
+            None => self.begin(files),
+        };
+        match result {
+            Ok(next) => files.compaction = next,
+            Err(error) => tracing::warn!(%error, "compaction of a segment put off"),
+        }
+    }
+
+    fn begin(&self, files: &Files) -> Result<Option<Compaction>> {
+        let directory = self.directory.read().unwrap_or_else(PoisonError::into_inner);
+        let Some(segment) = choose(&directory.index, files.segments.growing()) else { return Ok(None) };
+        let keep_deletes = directory.index.usage().any(|(other, _)| other < segment);
+        let Some(file) = directory.handles.get(&segment).cloned() else { return Ok(None) };
+        drop(directory);
+        let failed = |e| Error::io("read segment index", &self.path, e).with("segment", segment);
+        let length = file.metadata().map_err(failed)?.len();
+        let index = read_index(&file, length).map_err(failed)?;
+        let index =
+            index.ok_or_else(|| Error::corrupt("segment index is damaged").with("segment", segment))?;
+        let mut rest = Vec::new();
+        each_entry(&index, |e| {
+            let length = ROW_HEAD_BYTES + e.partition.len() + e.clustering.len() + e.value_bytes as usize;
+            rest.push((e.offset, length));
+        });
+        rest.reverse();
+        Ok(Some(Compaction { segment, rest, keep_deletes }))
+    }
+
+    /// Carries over the next rows; removes the segment when none is left.
+    fn step(&self, files: &mut Files, mut compaction: Compaction) -> Result<Option<Compaction>> {
+        let segment = compaction.segment;
+        let file =
+            self.directory.read().unwrap_or_else(PoisonError::into_inner).handles.get(&segment).cloned();
+        let Some(file) = file else { return Ok(None) };
+        let rows = self.needed(&file, &mut compaction)?;
+        let rows: Vec<RowRef<'_>> = rows.iter().filter_map(|bytes| as_row(bytes)).collect();
+        self.write(&mut files.segments, &rows)?;
+        if !compaction.rest.is_empty() {
+            return Ok(Some(compaction));
+        }
+        let mut directory = self.directory.write().unwrap_or_else(PoisonError::into_inner);
+        directory.handles.remove(&segment);
+        directory.index.forget(segment);
+        drop(directory);
+        files.segments.remove(segment)?;
+        tracing::info!(path = %self.path.display(), segment, "mostly dead segment removed");
+        Ok(None)
+    }
+
+    /// Bytes of the next rows that must not be lost.
+    fn needed(&self, file: &Arc<File>, compaction: &mut Compaction) -> Result<Vec<Vec<u8>>> {
+        let directory = self.directory.read().unwrap_or_else(PoisonError::into_inner);
+        let (mut rows, mut bytes) = (Vec::new(), 0);
+        while bytes < STEP_BYTES
+            && let Some((offset, length)) = compaction.rest.pop()
+        {
+            let mut row = vec![0; length];
+            let failed = |e| Error::io("read row", &self.path, e).with("segment", compaction.segment);
+            file.read_exact_at(&mut row, offset.into()).map_err(failed)?;
+            bytes += length;
+            let Some(found) = as_row(&row) else {
+                tracing::error!(path = %self.path.display(), offset, "damaged row lost in compaction");
+                continue;
+            };
+            let place = directory.index.get(found.table, found.partition, found.clustering);
+            let here = place.is_some_and(|p| (p.segment, p.offset) == (compaction.segment, offset));
+            let needed = match found.action {
+                Action::Put => here,
+                // A row that was put again later needs no delete before it.
+                Action::Delete => compaction.keep_deletes && place.is_none(),
+            };
+            if needed {
+                rows.push(row);
+            }
+        }
+        Ok(rows)
+    }
+}
+
+fn as_row(bytes: &[u8]) -> Option<RowRef<'_>> {
+    match take_row(bytes) {
+        Taken::Row(row) => Some(row),
+        Taken::Damaged(_) | Taken::Nothing => None,
+    }
+}

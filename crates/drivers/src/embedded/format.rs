@@ -1,0 +1,312 @@
+//! Bytes of a segment file (`docs/format/segment.md`): header, batches of rows, index, trailer.
+
+use std::path::{Path, PathBuf};
+
+use tacho_store::{Error, ErrorKind, Result, Table};
+
+pub const MAGIC: [u8; 8] = *b"tachoseg";
+pub const VERSION: u16 = 1;
+pub const HEADER_BYTES: usize = 24;
+pub const BATCH_MAGIC: [u8; 4] = *b"\xf5bat";
+pub const BATCH_HEAD_BYTES: usize = 16;
+pub const ROW_HEAD_BYTES: usize = 14;
+pub const TRAILER_MAGIC: [u8; 8] = *b"tachoend";
+pub const TRAILER_BYTES: usize = 28;
+
+/// Longest partition or clustering, bytes: its length is a u16.
+pub const KEY_BYTES_MAX: usize = u16::MAX as usize;
+/// Longest value, bytes.
+pub const VALUE_BYTES_MAX: usize = 64 << 20;
+/// All rows of one `put`, bytes: offsets in a segment are u32.
+pub const BATCH_BYTES_MAX: usize = 512 << 20;
+
+const DELETE: u8 = 1;
+/// In the index only: the partition is that of the row before.
+const SAME_PARTITION: u8 = 2;
+
+/// What one row says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    Put,
+    Delete,
+}
+
+/// A row as it stands in a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RowRef<'a> {
+    pub action: Action,
+    pub table: Table,
+    pub partition: &'a [u8],
+    pub clustering: &'a [u8],
+    pub value: &'a [u8],
+}
+
+impl RowRef<'_> {
+    /// Bytes in the file.
+    pub const fn bytes(&self) -> usize {
+        ROW_HEAD_BYTES + self.partition.len() + self.clustering.len() + self.value.len()
+    }
+
+    fn put(&self, out: &mut Vec<u8>) {
+        let begin = out.len();
+        out.extend_from_slice(&[0; 4]);
+        out.push(if self.action == Action::Delete { DELETE } else { 0 });
+        out.push(self.table as u8);
+        out.extend_from_slice(&(self.partition.len() as u16).to_le_bytes());
+        out.extend_from_slice(&(self.clustering.len() as u16).to_le_bytes());
+        out.extend_from_slice(&(self.value.len() as u32).to_le_bytes());
+        out.extend_from_slice(self.partition);
+        out.extend_from_slice(self.clustering);
+        out.extend_from_slice(self.value);
+        let crc = crc32c::crc32c(&out[begin + 4..]);
+        out[begin..begin + 4].copy_from_slice(&crc.to_le_bytes());
+    }
+}
+
+/// Where a row's parts end, from its head.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct RowHead {
+    crc: u32,
+    action: Action,
+    table: Table,
+    partition: usize,
+    clustering: usize,
+    value: usize,
+}
+
+impl RowHead {
+    fn decode(bytes: &[u8]) -> Option<Self> {
+        let [c0, c1, c2, c3, flags, table, p0, p1, k0, k1, v0, v1, v2, v3] =
+            *bytes.first_chunk::<ROW_HEAD_BYTES>()?;
+        Some(Self {
+            crc: u32::from_le_bytes([c0, c1, c2, c3]),
+            action: match flags {
+                0 => Action::Put,
+                DELETE => Action::Delete,
+                _ => return None,
+            },
+            table: Table::from_byte(table)?,
+            partition: u16::from_le_bytes([p0, p1]).into(),
+            clustering: u16::from_le_bytes([k0, k1]).into(),
+            value: u32::from_le_bytes([v0, v1, v2, v3]) as usize,
+        })
+    }
+
+    const fn bytes(&self) -> usize {
+        ROW_HEAD_BYTES + self.partition + self.clustering + self.value
+    }
+}
+
+/// What stands where a row should.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Taken<'a> {
+    Row(RowRef<'a>),
+    /// The checksum is wrong; by its lengths it would end after so many bytes.
+    Damaged(usize),
+    /// Not even a row's head.
+    Nothing,
+}
+
+/// The row at the start of `bytes`.
+pub fn take_row(bytes: &[u8]) -> Taken<'_> {
+    let Some(head) = RowHead::decode(bytes) else { return Taken::Nothing };
+    let Some(row) = bytes.get(..head.bytes()) else { return Taken::Nothing };
+    if crc32c::crc32c(&row[4..]) != head.crc {
+        return Taken::Damaged(head.bytes());
+    }
+    let (partition, rest) = row[ROW_HEAD_BYTES..].split_at(head.partition);
+    let (clustering, value) = rest.split_at(head.clustering);
+    Taken::Row(RowRef { action: head.action, table: head.table, partition, clustering, value })
+}
+
+/// Appends one batch; `each` learns every row's offset in it.
+pub fn put_batch<'a>(
+    out: &mut Vec<u8>,
+    rows: impl Iterator<Item = RowRef<'a>>,
+    mut each: impl FnMut(&RowRef<'a>, usize),
+) {
+    let begin = out.len();
+    out.extend_from_slice(&[0; BATCH_HEAD_BYTES]);
+    let mut count = 0u32;
+    for row in rows {
+        each(&row, out.len() - begin);
+        row.put(out);
+        count += 1;
+    }
+    let length = (out.len() - begin - BATCH_HEAD_BYTES) as u32;
+    let head = &mut out[begin..begin + BATCH_HEAD_BYTES];
+    head[..4].copy_from_slice(&BATCH_MAGIC);
+    head[4..8].copy_from_slice(&length.to_le_bytes());
+    head[8..12].copy_from_slice(&count.to_le_bytes());
+    let crc = crc32c::crc32c(&head[..12]);
+    head[12..].copy_from_slice(&crc.to_le_bytes());
+}
+
+/// Bytes of the rows of the batch at the start of `bytes`, if a sound head stands there.
+pub fn take_batch_head(bytes: &[u8]) -> Option<usize> {
+    let head = bytes.first_chunk::<BATCH_HEAD_BYTES>()?;
+    let crc = u32::from_le_bytes([head[12], head[13], head[14], head[15]]);
+    let sound = head[..4] == BATCH_MAGIC && crc32c::crc32c(&head[..12]) == crc;
+    sound.then(|| u32::from_le_bytes([head[4], head[5], head[6], head[7]]) as usize)
+}
+
+pub fn encode_header(number: u32) -> Vec<u8> {
+    let mut out = Vec::with_capacity(HEADER_BYTES);
+    out.extend_from_slice(&MAGIC);
+    out.extend_from_slice(&VERSION.to_le_bytes());
+    out.extend_from_slice(&[0; 2]);
+    out.extend_from_slice(&u64::from(number).to_le_bytes());
+    let crc = crc32c::crc32c(&out);
+    out.extend_from_slice(&crc.to_le_bytes());
+    out
+}
+
+/// `Ok(false)`: the process died while it made the file.
+pub fn check_header(bytes: &[u8], path: &Path) -> Result<bool> {
+    let Some(header) = bytes.first_chunk::<HEADER_BYTES>() else { return Ok(false) };
+    if header.iter().all(|b| *b == 0) {
+        return Ok(false);
+    }
+    if header[..8] != MAGIC {
+        return Err(Error::corrupt("not a segment file").with("path", path.display()));
+    }
+    let version = u16::from_le_bytes([header[8], header[9]]);
+    if version > VERSION {
+        let message = format!("segment has version {version}, this program reads up to {VERSION}");
+        return Err(Error::new(ErrorKind::Version, message).with("path", path.display()));
+    }
+    let stored = u32::from_le_bytes([header[20], header[21], header[22], header[23]]);
+    let crc = crc32c::crc32c(&header[..20]);
+    if stored != crc {
+        let message = format!("segment header checksum mismatch: expected 0x{stored:08x}, got 0x{crc:08x}");
+        return Err(Error::corrupt(message).with("path", path.display()));
+    }
+    Ok(true)
+}
+
+/// One row of a segment's index: its key and where it lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry<'a> {
+    pub action: Action,
+    pub table: Table,
+    pub partition: &'a [u8],
+    pub clustering: &'a [u8],
+    /// Of the row's head in the file.
+    pub offset: u32,
+    pub value_bytes: u32,
+}
+
+/// The index of a segment as it grows: rows in the order of the file.
+#[derive(Clone, Debug, Default)]
+pub struct IndexBuilder {
+    bytes: Vec<u8>,
+    rows: u32,
+    last: Option<(Table, Box<[u8]>)>,
+}
+
+impl IndexBuilder {
+    pub fn push(&mut self, entry: &Entry<'_>) {
+        let same = self.last.as_ref().is_some_and(|(t, p)| *t == entry.table && **p == *entry.partition);
+        let flags = if entry.action == Action::Delete { DELETE } else { 0 };
+        self.bytes.push(if same { flags | SAME_PARTITION } else { flags });
+        if !same {
+            self.bytes.push(entry.table as u8);
+            self.bytes.extend_from_slice(&(entry.partition.len() as u16).to_le_bytes());
+            self.bytes.extend_from_slice(entry.partition);
+            self.last = Some((entry.table, entry.partition.into()));
+        }
+        self.bytes.extend_from_slice(&(entry.clustering.len() as u16).to_le_bytes());
+        self.bytes.extend_from_slice(entry.clustering);
+        self.bytes.extend_from_slice(&entry.offset.to_le_bytes());
+        self.bytes.extend_from_slice(&entry.value_bytes.to_le_bytes());
+        self.rows += 1;
+    }
+
+    /// Index and trailer of a segment whose rows end at `offset`.
+    pub fn finish(&self, offset: u32) -> Vec<u8> {
+        let mut out = self.bytes.clone();
+        let mut trailer = Vec::with_capacity(TRAILER_BYTES);
+        trailer.extend_from_slice(&offset.to_le_bytes());
+        trailer.extend_from_slice(&(self.bytes.len() as u64).to_le_bytes());
+        trailer.extend_from_slice(&self.rows.to_le_bytes());
+        let crc = crc32c::crc32c_append(crc32c::crc32c(&out), &trailer);
+        trailer.extend_from_slice(&crc.to_le_bytes());
+        trailer.extend_from_slice(&TRAILER_MAGIC);
+        out.append(&mut trailer);
+        out
+    }
+}
+
+/// What a trailer says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Trailer {
+    /// Where the rows end and the index begins.
+    pub offset: u32,
+    pub index_bytes: u64,
+    pub rows: u32,
+    crc: u32,
+}
+
+impl Trailer {
+    /// From the last bytes of a file of `length` bytes; `None` when it was never sealed.
+    pub fn decode(last: &[u8; TRAILER_BYTES], length: u64) -> Option<Self> {
+        let [o0, o1, o2, o3, i0, i1, i2, i3, i4, i5, i6, i7, r0, r1, r2, r3, c0, c1, c2, c3, magic @ ..] =
+            *last;
+        let trailer = Self {
+            offset: u32::from_le_bytes([o0, o1, o2, o3]),
+            index_bytes: u64::from_le_bytes([i0, i1, i2, i3, i4, i5, i6, i7]),
+            rows: u32::from_le_bytes([r0, r1, r2, r3]),
+            crc: u32::from_le_bytes([c0, c1, c2, c3]),
+        };
+        let whole = u64::from(trailer.offset).checked_add(trailer.index_bytes)?;
+        (magic == TRAILER_MAGIC && whole.checked_add(TRAILER_BYTES as u64)? == length).then_some(trailer)
+    }
+
+    /// Are these the index bytes that the trailer was written for?
+    pub fn fits(&self, index: &[u8], last: &[u8; TRAILER_BYTES]) -> bool {
+        crc32c::crc32c_append(crc32c::crc32c(index), &last[..16]) == self.crc
+    }
+}
+
+/// Goes through an index. `None` when the bytes are not one.
+pub fn each_entry<'a>(index: &'a [u8], mut each: impl FnMut(Entry<'a>)) -> Option<()> {
+    let mut rest = index;
+    let (mut table, mut partition): (Table, &[u8]) = (Table::Chunks, &[]);
+    while !rest.is_empty() {
+        let [flags] = take_array(&mut rest)?;
+        if flags & SAME_PARTITION == 0 {
+            let [byte] = take_array(&mut rest)?;
+            table = Table::from_byte(byte)?;
+            partition = take_key(&mut rest)?;
+        }
+        let clustering = take_key(&mut rest)?;
+        let offset = u32::from_le_bytes(take_array(&mut rest)?);
+        let value_bytes = u32::from_le_bytes(take_array(&mut rest)?);
+        let action = if flags & DELETE == 0 { Action::Put } else { Action::Delete };
+        each(Entry { action, table, partition, clustering, offset, value_bytes });
+    }
+    Some(())
+}
+
+fn take_array<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
+    let (taken, left) = rest.split_first_chunk()?;
+    *rest = left;
+    Some(*taken)
+}
+
+fn take_key<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
+    let length = u16::from_le_bytes(take_array(rest)?);
+    let (taken, left) = rest.split_at_checked(length.into())?;
+    *rest = left;
+    Some(taken)
+}
+
+pub fn file_path(directory: &Path, number: u32) -> PathBuf {
+    directory.join(format!("{number:08}.segment"))
+}
+
+/// The number a file name stands for, if it is a segment's.
+pub fn file_number(name: &str) -> Option<u32> {
+    let digits = name.strip_suffix(".segment")?;
+    if digits.len() == 8 { digits.parse().ok() } else { None }
+}

@@ -1,0 +1,143 @@
+//! Which rows are there, and where does each lie? In memory: the whole key space, ordered in each partition.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Bound;
+
+use tacho_store::Table;
+use tacho_store::driver::{Order, Scan};
+
+use super::format::{Action, Entry, ROW_HEAD_BYTES};
+
+/// Where a row lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    pub segment: u32,
+    /// Of the row's head in the file.
+    pub offset: u32,
+    pub value_bytes: u32,
+}
+
+/// A row of a page: its clustering and where it lies.
+pub type Found = (Box<[u8]>, Place);
+
+type Partition = BTreeMap<Box<[u8]>, Place>;
+
+/// How much of a segment is still needed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Bytes of rows that were not replaced or deleted.
+    pub live: u64,
+    /// Bytes of all rows.
+    pub total: u64,
+}
+
+#[derive(Debug, Default)]
+pub struct Index {
+    tables: [HashMap<Box<[u8]>, Partition>; 3],
+    usage: BTreeMap<u32, Usage>,
+}
+
+fn row_bytes(entry: &Entry<'_>) -> u64 {
+    (ROW_HEAD_BYTES + entry.partition.len() + entry.clustering.len()) as u64 + u64::from(entry.value_bytes)
+}
+
+impl Index {
+    const fn table(table: Table) -> usize {
+        table as usize - 1
+    }
+
+    /// Takes in what a segment says; rows come in the order in which they were written.
+    pub fn apply(&mut self, segment: u32, entry: &Entry<'_>) {
+        let bytes = row_bytes(entry);
+        let usage = self.usage.entry(segment).or_default();
+        usage.total += bytes;
+        let partitions = &mut self.tables[Self::table(entry.table)];
+        let old = match entry.action {
+            Action::Put => {
+                usage.live += bytes;
+                let place = Place { segment, offset: entry.offset, value_bytes: entry.value_bytes };
+                match partitions.get_mut(entry.partition) {
+                    Some(rows) => rows.insert(entry.clustering.into(), place),
+                    None => {
+                        let rows = Partition::from([(entry.clustering.into(), place)]);
+                        partitions.insert(entry.partition.into(), rows);
+                        None
+                    }
+                }
+            }
+            Action::Delete => match partitions.get_mut(entry.partition) {
+                Some(rows) => {
+                    let old = rows.remove(entry.clustering);
+                    if rows.is_empty() {
+                        partitions.remove(entry.partition);
+                    }
+                    old
+                }
+                None => None,
+            },
+        };
+        if let Some(old) = old
+            && let Some(usage) = self.usage.get_mut(&old.segment)
+        {
+            let keys = (ROW_HEAD_BYTES + entry.partition.len() + entry.clustering.len()) as u64;
+            usage.live -= keys + u64::from(old.value_bytes);
+        }
+    }
+
+    pub fn get(&self, table: Table, partition: &[u8], clustering: &[u8]) -> Option<Place> {
+        self.tables[Self::table(table)].get(partition)?.get(clustering).copied()
+    }
+
+    /// The first rows of a scan: at most `count`.
+    pub fn page(&self, scan: &Scan, count: usize) -> Vec<Found> {
+        let Some(rows) = self.tables[Self::table(scan.table)].get(scan.partition.as_slice()) else {
+            return Vec::new();
+        };
+        if scan.is_empty() {
+            return Vec::new();
+        }
+        let range = rows.range::<[u8], _>((borrowed(&scan.from), borrowed(&scan.to)));
+        match scan.order {
+            Order::Ascending => range.take(count).map(|(key, place)| (key.clone(), *place)).collect(),
+            Order::Descending => range.rev().take(count).map(|(key, place)| (key.clone(), *place)).collect(),
+        }
+    }
+
+    /// Clusterings of a range, for a delete.
+    pub fn keys(
+        &self,
+        table: Table,
+        partition: &[u8],
+        from: &Bound<Vec<u8>>,
+        to: &Bound<Vec<u8>>,
+    ) -> Vec<Box<[u8]>> {
+        match self.tables[Self::table(table)].get(partition) {
+            Some(rows) => {
+                rows.range::<[u8], _>((borrowed(from), borrowed(to))).map(|(key, _)| key.clone()).collect()
+            }
+            None => Vec::new(),
+        }
+    }
+
+    /// Segments and how much of each is needed, oldest first.
+    pub fn usage(&self) -> impl Iterator<Item = (u32, Usage)> {
+        self.usage.iter().map(|(segment, usage)| (*segment, *usage))
+    }
+
+    /// A segment is gone.
+    pub fn forget(&mut self, segment: u32) {
+        self.usage.remove(&segment);
+    }
+
+    pub fn rows(&self) -> usize {
+        self.tables.iter().flat_map(HashMap::values).map(BTreeMap::len).sum()
+    }
+}
+
+fn borrowed(bound: &Bound<Vec<u8>>) -> Bound<&[u8]> {
+    match bound {
+        Bound::Included(key) => Bound::Included(key),
+        Bound::Excluded(key) => Bound::Excluded(key),
+        Bound::Unbounded => Bound::Unbounded,
+    }
+}

@@ -1,0 +1,272 @@
+//! The default back end: append-only segment files and an index in memory (`docs/format/segment.md`, ADR 0001).
+//!
+//! Chunks never change, so there is nothing to merge: a `put` appends one batch and syncs, a scan reads rows where the
+//! index says they lie. Replaced and deleted rows are dead weight until their segment is mostly dead and is
+//! rewritten (`compact.rs`), a little with every write.
+//!
+//! Path of one record: before, `tacho_store`'s flush put its chunk; after, its scan reads it.
+
+mod compact;
+mod format;
+mod index;
+mod load;
+mod segments;
+
+use std::ops::Bound;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures_util::stream::{self, StreamExt, TryStreamExt};
+use tacho_store::disk::{Disk, RealDisk};
+use tacho_store::driver::{Capabilities, Delete, Driver, Info, Order, Row, RowStream, Scan};
+use tacho_store::lock::DirectoryLock;
+use tacho_store::{Error, ErrorKind, Result};
+
+use compact::Compaction;
+use format::{Action, ROW_HEAD_BYTES, RowRef, Taken, VALUE_BYTES_MAX, take_row};
+use index::{Found, Index};
+use segments::{Handles, Segments, entries};
+
+/// Bytes of a segment: so few files that all stay open, so small that rewriting one is short.
+const SEGMENT_BYTES: u64 = 256 << 20;
+/// Rows and bytes that a scan holds at a time.
+const PAGE_ROWS: usize = 256;
+const PAGE_BYTES: usize = 4 << 20;
+
+/// What readers see. Locked after `Files`, never before.
+#[derive(Default)]
+struct Directory {
+    index: Index,
+    handles: Handles,
+}
+
+/// What the one writer needs.
+struct Files {
+    segments: Segments,
+    compaction: Option<Compaction>,
+}
+
+struct Inner {
+    path: PathBuf,
+    capabilities: Capabilities,
+    directory: RwLock<Directory>,
+    files: Mutex<Files>,
+    _lock: DirectoryLock,
+}
+
+pub struct Embedded(Arc<Inner>);
+
+impl Embedded {
+    /// Opens a directory, or makes one.
+    ///
+    /// # Errors
+    /// `Locked` when another process has it, `Version` when a newer version wrote it, `Io`.
+    pub async fn open(path: &Path) -> Result<Self> {
+        Self::open_with(path, Arc::new(RealDisk), SEGMENT_BYTES).await
+    }
+
+    /// As [`Embedded::open`], with a disk that may fail and segments of another size.
+    pub async fn open_with(path: &Path, disk: Arc<dyn Disk>, segment_bytes: u64) -> Result<Self> {
+        let path = path.to_owned();
+        let inner = blocking(move || Inner::open(&path, disk, segment_bytes)).await?;
+        Ok(Self(Arc::new(inner)))
+    }
+}
+
+/// Disks are waited for on threads that may wait.
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(result) => result,
+        Err(error) => Err(Error::new(ErrorKind::Closed, "driver's task did not end").caused_by(error)),
+    }
+}
+
+impl Inner {
+    fn open(path: &Path, disk: Arc<dyn Disk>, segment_bytes: u64) -> Result<Self> {
+        let lock = DirectoryLock::acquire(path)?;
+        let mut directory = Directory::default();
+        let Directory { index, handles } = &mut directory;
+        let segments = Segments::open(path, disk, segment_bytes, index, handles)?;
+        tracing::info!(path = %path.display(), rows = index.rows(), segments = handles.len(), "segments opened");
+        Ok(Self {
+            path: path.to_owned(),
+            capabilities: Capabilities {
+                durable: true,
+                atomic_put: true,
+                reverse: true,
+                value_bytes_max: VALUE_BYTES_MAX,
+                put_rows_hint: 1_000,
+            },
+            directory: RwLock::new(directory),
+            files: Mutex::new(Files { segments, compaction: None }),
+            _lock: lock,
+        })
+    }
+
+    fn put(&self, rows: &[Row]) -> Result<()> {
+        let rows: Vec<RowRef<'_>> = rows.iter().map(row_ref).collect();
+        let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        self.write(&mut files.segments, &rows)?;
+        self.compact(&mut files);
+        Ok(())
+    }
+
+    fn delete(&self, deletes: &[Delete]) -> Result<()> {
+        let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        let keys: Vec<(&Delete, Box<[u8]>)> = {
+            let directory = self.directory.read().unwrap_or_else(PoisonError::into_inner);
+            let keys = |d: &Delete| directory.index.keys(d.table, &d.partition, &d.from, &d.to);
+            deletes
+                .iter()
+                .filter(|d| !d.is_empty())
+                .flat_map(|d| keys(d).into_iter().map(move |k| (d, k)))
+                .collect()
+        };
+        let row =
+            |(delete, key): &'_ (&Delete, Box<[u8]>)| (delete.table, delete.partition.clone(), key.clone());
+        let doomed: Vec<_> = keys.iter().map(row).collect();
+        let rows: Vec<RowRef<'_>> = doomed
+            .iter()
+            .map(|(table, partition, clustering)| RowRef {
+                action: Action::Delete,
+                table: *table,
+                partition,
+                clustering,
+                value: &[],
+            })
+            .collect();
+        self.write(&mut files.segments, &rows)?;
+        self.compact(&mut files);
+        Ok(())
+    }
+
+    /// Makes rows durable, then visible.
+    fn write(&self, segments: &mut Segments, rows: &[RowRef<'_>]) -> Result<()> {
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let mut new = Handles::new();
+        let written = segments.append(rows, &mut new);
+        let mut directory = self.directory.write().unwrap_or_else(PoisonError::into_inner);
+        directory.handles.append(&mut new);
+        let written = written?;
+        entries(rows, &written).for_each(|entry| directory.index.apply(written.segment, &entry));
+        Ok(())
+    }
+
+    /// The next rows of a scan, and whether there may be more.
+    fn page(&self, scan: &Scan) -> Result<Page> {
+        let count = scan.limit.unwrap_or(usize::MAX).min(PAGE_ROWS);
+        let (found, handles): (Vec<Found>, Vec<_>) = {
+            let directory = self.directory.read().unwrap_or_else(PoisonError::into_inner);
+            let found = directory.index.page(scan, count);
+            let handle = |f: &Found| directory.handles.get(&f.1.segment).cloned();
+            let handles = found.iter().map(handle).collect();
+            (found, handles)
+        };
+        let mut page = Page { rows: Vec::with_capacity(found.len()), last: None, more: found.len() == count };
+        let mut bytes = 0;
+        for ((clustering, place), handle) in found.into_iter().zip(handles) {
+            if bytes > PAGE_BYTES {
+                page.more = true;
+                break;
+            }
+            let length =
+                ROW_HEAD_BYTES + scan.partition.len() + clustering.len() + place.value_bytes as usize;
+            bytes += length;
+            let mut row = vec![0; length];
+            let file =
+                handle.ok_or_else(|| Error::corrupt("segment is not open").with("segment", place.segment))?;
+            file.read_exact_at(&mut row, place.offset.into())
+                .map_err(|e| Error::io("read row", &self.path, e))?;
+            match value_of(row) {
+                Some(value) => page.rows.push(Row {
+                    table: scan.table,
+                    partition: scan.partition.clone(),
+                    clustering: clustering.to_vec(),
+                    value,
+                }),
+                None => tracing::error!(
+                    path = %self.path.display(), segment = place.segment, offset = place.offset,
+                    "damaged row stepped over"
+                ),
+            }
+            page.last = Some(clustering.into_vec());
+        }
+        Ok(page)
+    }
+}
+
+/// Rows of a scan that were read together.
+struct Page {
+    rows: Vec<Row>,
+    /// Where the next page goes on.
+    last: Option<Vec<u8>>,
+    more: bool,
+}
+
+fn row_ref(row: &Row) -> RowRef<'_> {
+    RowRef {
+        action: Action::Put,
+        table: row.table,
+        partition: &row.partition,
+        clustering: &row.clustering,
+        value: &row.value,
+    }
+}
+
+/// The value of a row's bytes, without a copy; `None` when they are damaged.
+fn value_of(row: Vec<u8>) -> Option<Bytes> {
+    let Taken::Row(RowRef { value, .. }) = take_row(&row) else { return None };
+    let at = row.len() - value.len();
+    Some(Bytes::from(row).split_off(at))
+}
+
+#[async_trait]
+impl Driver for Embedded {
+    fn info(&self) -> Info {
+        let location = self.0.path.display().to_string();
+        Info { name: "embedded", version: format::VERSION.to_string(), location }
+    }
+
+    fn capabilities(&self) -> &Capabilities {
+        &self.0.capabilities
+    }
+
+    async fn put(&self, rows: Vec<Row>) -> Result<()> {
+        let inner = self.0.clone();
+        blocking(move || inner.put(&rows)).await
+    }
+
+    async fn scan(&self, scan: Scan) -> Result<RowStream> {
+        let pages = stream::try_unfold(Some((self.0.clone(), scan)), |state| async {
+            let Some((inner, mut scan)) = state.filter(|(_, scan)| scan.limit != Some(0)) else {
+                return Ok(None);
+            };
+            let (inner, scan, page) = blocking(move || {
+                let page = inner.page(&scan)?;
+                if let Some(last) = &page.last {
+                    let after = Bound::Excluded(last.clone());
+                    match scan.order {
+                        Order::Ascending => scan.from = after,
+                        Order::Descending => scan.to = after,
+                    }
+                }
+                scan.limit = scan.limit.map(|limit| limit.saturating_sub(page.rows.len()));
+                Ok((inner, scan, page))
+            })
+            .await?;
+            let next = page.more.then_some((inner, scan));
+            Ok::<_, Error>(Some((stream::iter(page.rows.into_iter().map(Ok)), next)))
+        });
+        Ok(pages.try_flatten().boxed())
+    }
+
+    async fn delete(&self, deletes: Vec<Delete>) -> Result<()> {
+        let inner = self.0.clone();
+        blocking(move || inner.delete(&deletes)).await
+    }
+}
