@@ -32,9 +32,9 @@ public final class Premain {
         try {
             URI location = Premain.class.getProtectionDomain().getCodeSource().getLocation().toURI();
             JarFile jar = new JarFile(new File(location));
-            // Made first: once the jar is on the bootstrap path, its classes would be found there, in another package.
+            // Made first: if the jar gets onto the bootstrap path, its classes are found there, in another package.
             ClassLoader inside = new InsideClassLoader(jar, location);
-            instrumentation.appendToBootstrapClassLoaderSearch(jar);
+            BootstrapClasses.install(instrumentation, jar);
             Class.forName(STARTUP, true, inside)
                     .getMethod("start", String.class, Instrumentation.class)
                     .invoke(null, arguments, instrumentation);

@@ -115,8 +115,8 @@ public final class Buffers {
     }
 
     /**
-     * The sender sleeps, but not when a ring is half full. A wake-up between the caller's last look at the rings and
-     * the sleep is not lost: {@code unpark} before {@code park} makes it return at once.
+     * The sender sleeps until the time is up or a ring is half full. A wake-up just before it is lost; the writer repeats
+     * it after the next quarter of its ring.
      */
     public void sleep(long nanos) {
         sleeper = Thread.currentThread();

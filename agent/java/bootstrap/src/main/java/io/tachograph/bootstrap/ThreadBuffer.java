@@ -428,7 +428,8 @@ public final class ThreadBuffer {
         disown();
     }
 
-    boolean isBorrowed() {
+    /** Lent for one outermost call at a time, so {@link #owner} may have changed since a word was written. */
+    public boolean isBorrowed() {
         return borrowed;
     }
 

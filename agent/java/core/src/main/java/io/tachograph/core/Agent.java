@@ -2,15 +2,20 @@ package io.tachograph.core;
 
 import io.tachograph.bootstrap.Buffers;
 import io.tachograph.bootstrap.Recorder;
+import io.tachograph.bootstrap.Session;
 import io.tachograph.core.config.Setting;
 import io.tachograph.core.config.Settings;
 import io.tachograph.core.instrument.Instrumenter;
 import io.tachograph.core.instrument.Probe;
 import io.tachograph.core.log.AgentLog;
+import io.tachograph.core.sample.SamplerThread;
+import io.tachograph.core.send.Sender;
 import java.io.IOException;
 import java.lang.instrument.Instrumentation;
 import java.nio.file.Path;
 import java.util.List;
+import java.util.Map;
+import java.util.Set;
 
 /** The agent's start, in the order in which things happen. */
 public final class Agent {
@@ -28,8 +33,33 @@ public final class Agent {
             log.say("switched off by the setting enabled");
             return;
         }
+        openJavaLang(instrumentation);
         Buffers buffers = Recorder.start(bufferOptions(settings));
+        Map<String, String> labels = Identity.labels(settings);
+        Sender sender = newSender(buffers, settings, labels, log);
         Instrumenter.install(instrumentation, settings, log, probes);
+        sender.start();
+        if (settings.flag(Setting.SAMPLERS)) {
+            new SamplerThread(sender, labels, settings.number(Setting.SAMPLE_INTERVAL), log).start();
+        }
+        long flushNanos = settings.number(Setting.FLUSH_MAX);
+        Runtime.getRuntime().addShutdownHook(new Thread(() -> sender.flush(flushNanos), "tachograph-flush"));
+        log.detail("started: " + Identity.pairs(labels));
+    }
+
+    private static Sender newSender(Buffers buffers, Settings settings, Map<String, String> labels, AgentLog log) {
+        Sender.Options options = new Sender.Options();
+        options.server = settings.text(Setting.SERVER);
+        options.process = Identity.pairs(labels);
+        options.queueBytes = settings.number(Setting.QUEUE);
+        options.blocks = settings.text(Setting.WHEN_FULL).equals("block");
+        try {
+            return new Sender(buffers, Session.shared(), options, log);
+        } catch (IllegalArgumentException e) {
+            log.say(Setting.SERVER.key() + ": " + e.getMessage() + "; using " + Setting.SERVER.fallback());
+            options.server = Setting.SERVER.fallback();
+            return new Sender(buffers, Session.shared(), options, log);
+        }
     }
 
     private static Buffers.Options bufferOptions(Settings settings) {
@@ -40,6 +70,12 @@ public final class Agent {
         options.virtualMax = settings.count(Setting.VIRTUAL_THREADS_MAX);
         options.blockNanos = settings.text(Setting.WHEN_FULL).equals("block") ? settings.number(Setting.BLOCK_MAX) : 0;
         return options;
+    }
+
+    /** To read the message of an exception without running code of the program. */
+    private static void openJavaLang(Instrumentation instrumentation) {
+        Map<String, Set<Module>> opens = Map.of("java.lang", Set.of(Agent.class.getModule()));
+        instrumentation.redefineModule(Object.class.getModule(), Set.of(), Map.of(), opens, Set.of(), Map.of());
     }
 
     private static AgentLog openLog(Settings settings) {

@@ -53,6 +53,11 @@ public enum Setting {
         this.fallback = fallback;
     }
 
+    /** What counts where nothing is set. */
+    public String fallback() {
+        return fallback;
+    }
+
     /** Name in the file. */
     public String key() {
         return name().toLowerCase(Locale.ROOT);

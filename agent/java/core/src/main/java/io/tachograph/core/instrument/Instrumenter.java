@@ -4,6 +4,7 @@ import io.tachograph.core.config.Setting;
 import io.tachograph.core.config.Settings;
 import io.tachograph.core.log.AgentLog;
 import java.lang.instrument.Instrumentation;
+import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
@@ -29,7 +30,9 @@ public final class Instrumenter {
         AgentBuilder builder = builder(log, jdkTypes);
         ProbeSetup setup = new ProbeSetup(settings, log);
         int installed = 0;
-        for (Probe probe : probes) {
+        List<Probe> all = new ArrayList<>(probes);
+        all.add(new MethodProbe()); // last, so it lies outermost where two probes meet in a method
+        for (Probe probe : all) {
             if (wanted.contains("*") || wanted.contains(probe.name())) {
                 jdkTypes.addAll(probe.jdkTypes());
                 builder = probe.install(builder, setup);
@@ -41,12 +44,13 @@ public final class Instrumenter {
     }
 
     private static AgentBuilder builder(AgentLog log, Set<String> jdkTypes) {
+        Visibility visibility = new Visibility(log);
         ByteBuddy byteBuddy = new ByteBuddy().with(TypeValidation.DISABLED);
         return new AgentBuilder.Default(byteBuddy)
                 .disableClassFormatChanges()
                 .with(AgentBuilder.RedefinitionStrategy.RETRANSFORMATION)
                 .with(new FaultListener(log))
-                .ignore((type, loader, module, redefined, domain) -> isIgnored(type, loader, jdkTypes));
+                .ignore((type, loader, module, redefined, domain) -> isIgnored(type, loader, jdkTypes) || !visibility.of(loader));
     }
 
     private static boolean isIgnored(TypeDescription type, ClassLoader loader, Set<String> jdkTypes) {

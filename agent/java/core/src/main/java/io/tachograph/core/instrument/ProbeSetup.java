@@ -34,7 +34,12 @@ public final class ProbeSetup {
      * {@link OperationId} is the method's own operation.
      */
     public AgentBuilder.Transformer advice(Class<?> advice, ElementMatcher<? super MethodDescription> methods) {
-        Advice compiled = mapping.to(advice, ClassFileLocator.ForClassLoader.of(advice.getClassLoader()));
+        Advice compiled = compile(advice);
         return (builder, type, loader, module, domain) -> builder.visit(compiled.on(methods));
+    }
+
+    /** The advice by itself, for a transformer that does more. */
+    public Advice compile(Class<?> advice) {
+        return mapping.to(advice, ClassFileLocator.ForClassLoader.of(advice.getClassLoader()));
     }
 }

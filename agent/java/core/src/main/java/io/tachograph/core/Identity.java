@@ -1,0 +1,69 @@
+package io.tachograph.core;
+
+import io.tachograph.core.config.Setting;
+import io.tachograph.core.config.Settings;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.LinkedHashMap;
+import java.util.Map;
+
+/** Who this process is: the labels of its series and the pairs of HELLO. */
+final class Identity {
+    static final String VERSION = "0.1.0";
+
+    private Identity() {}
+
+    /** {@code service}, {@code host}, {@code instance}: the labels of everything this process sends. */
+    static Map<String, String> labels(Settings settings) {
+        Map<String, String> labels = new LinkedHashMap<>();
+        String host = either(settings.text(Setting.HOST), hostName());
+        labels.put("service", either(settings.text(Setting.SERVICE), serviceOf(System.getProperty("sun.java.command", ""))));
+        labels.put("host", host);
+        labels.put("instance", either(settings.text(Setting.INSTANCE), host + ":" + ProcessHandle.current().pid()));
+        return labels;
+    }
+
+    /** The labels, and what is worth knowing of the program's surroundings. */
+    static Map<String, String> pairs(Map<String, String> labels) {
+        Map<String, String> pairs = new LinkedHashMap<>(labels);
+        pairs.put("runtime", "Java " + System.getProperty("java.version"));
+        pairs.put("vm", System.getProperty("java.vm.name", "unknown"));
+        pairs.put("os", System.getProperty("os.name") + " " + System.getProperty("os.arch"));
+        pairs.put("pid", String.valueOf(ProcessHandle.current().pid()));
+        pairs.put("agent", "tachograph-java " + VERSION);
+        return pairs;
+    }
+
+    /** {@code com.shop.Main} of {@code com.shop.Main --port 1}, {@code shop} of {@code lib/shop.jar}, of a module its class. */
+    static String serviceOf(String command) {
+        String main = command.strip();
+        if (main.endsWith(".jar") || main.contains(".jar ")) {
+            String jar = main.substring(0, main.indexOf(".jar"));
+            return jar.substring(Math.max(jar.lastIndexOf('/'), jar.lastIndexOf('\\')) + 1);
+        }
+        int space = main.indexOf(' ');
+        String name = space < 0 ? main : main.substring(0, space);
+        return either(name.substring(name.indexOf('/') + 1), "unknown");
+    }
+
+    /** Without asking a name server, which may take seconds. */
+    private static String hostName() {
+        String name = System.getenv("HOSTNAME");
+        if (name != null && !name.isBlank()) {
+            return name;
+        }
+        for (String file : new String[] {"/proc/sys/kernel/hostname", "/etc/hostname"}) {
+            try {
+                return either(Files.readString(Path.of(file), StandardCharsets.UTF_8).strip(), "unknown");
+            } catch (java.io.IOException | RuntimeException e) {
+                // The next source.
+            }
+        }
+        return either(System.getenv("COMPUTERNAME"), "unknown");
+    }
+
+    private static String either(String first, String second) {
+        return first == null || first.isBlank() ? second : first;
+    }
+}

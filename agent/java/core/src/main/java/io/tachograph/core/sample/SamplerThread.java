@@ -1,0 +1,74 @@
+package io.tachograph.core.sample;
+
+import io.tachograph.core.log.AgentLog;
+import io.tachograph.core.send.Sender;
+import io.tachograph.core.wire.SampleBatch;
+import java.time.Instant;
+import java.util.List;
+import java.util.Map;
+
+/** Asks all samplers at a fixed interval, on a daemon thread of its own: a slow bean must not hold up the sender. */
+public final class SamplerThread implements Runnable {
+    private static final long INTERVAL_NANOS_MIN = 100_000_000;
+    /** The program gets its first second for itself: loading the beans costs some 50 ms of processor time. */
+    private static final long FIRST_NANOS = 1_000_000_000;
+
+    private final Sender sender;
+    private final Map<String, String> labels;
+    private final long intervalNanos;
+    private final AgentLog log;
+
+    /** @param labels of every series; @param intervalNanos between two samples, at least 100 ms */
+    public SamplerThread(Sender sender, Map<String, String> labels, long intervalNanos, AgentLog log) {
+        this.sender = sender;
+        this.labels = labels;
+        this.intervalNanos = Math.max(INTERVAL_NANOS_MIN, intervalNanos);
+        this.log = log;
+    }
+
+    public void start() {
+        Thread thread = new Thread(null, this, "tachograph-sampler", 0, false);
+        thread.setDaemon(true);
+        thread.setContextClassLoader(null);
+        thread.start();
+    }
+
+    @Override
+    public void run() {
+        try {
+            long due = System.nanoTime() + Math.min(FIRST_NANOS, intervalNanos);
+            pauseUntil(due);
+            SeriesMaker series = new SeriesMaker(labels);
+            List<Sampler> samplers = List.of(new JvmSampler(series), new AgentSampler(series, sender.totals()));
+            while (true) {
+                sender.offer(sample(samplers));
+                due += intervalNanos;
+                pauseUntil(due);
+            }
+        } catch (InterruptedException e) {
+            log.detail("the sampler was interrupted and ends");
+        } catch (Throwable e) {
+            log.say("the samplers end: " + e);
+        }
+    }
+
+    private SampleBatch sample(List<Sampler> samplers) {
+        Instant now = Instant.now();
+        SampleBatch batch = new SampleBatch(now.getEpochSecond() * 1_000_000_000L + now.getNano());
+        for (Sampler sampler : samplers) {
+            try {
+                sampler.sample(batch);
+            } catch (RuntimeException | LinkageError e) {
+                log.sayOnce("sampler " + sampler.getClass(), "a sampler failed: " + e);
+            }
+        }
+        return batch;
+    }
+
+    private static void pauseUntil(long due) throws InterruptedException {
+        long nanos = due - System.nanoTime();
+        if (nanos > 0) {
+            Thread.sleep(nanos / 1_000_000, (int) (nanos % 1_000_000));
+        }
+    }
+}

@@ -1,0 +1,24 @@
+package io.tachograph.core.sample;
+
+import io.tachograph.core.wire.Series;
+import java.util.LinkedHashMap;
+import java.util.Map;
+
+/** Makes series that carry the labels of this process. */
+final class SeriesMaker {
+    private final Map<String, String> common;
+
+    SeriesMaker(Map<String, String> common) {
+        this.common = common;
+    }
+
+    Series of(String name) {
+        return new Series(name, common);
+    }
+
+    Series of(String name, String label, String value) {
+        Map<String, String> labels = new LinkedHashMap<>(common);
+        labels.put(label, value);
+        return new Series(name, labels);
+    }
+}

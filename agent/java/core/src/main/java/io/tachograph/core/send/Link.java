@@ -1,0 +1,341 @@
+package io.tachograph.core.send;
+
+import io.tachograph.core.log.AgentLog;
+import io.tachograph.core.wire.BodyReader;
+import io.tachograph.core.wire.Bytes;
+import io.tachograph.core.wire.Dictionary;
+import io.tachograph.core.wire.Frame;
+import io.tachograph.core.wire.FrameReader;
+import io.tachograph.core.wire.Wire;
+import java.io.EOFException;
+import java.io.IOException;
+import java.net.InetSocketAddress;
+import java.net.StandardSocketOptions;
+import java.nio.ByteBuffer;
+import java.nio.channels.SocketChannel;
+
+/**
+ * One connection after the other to the server. A state machine that is stepped by the sender; nothing in it waits.
+ *
+ * <pre>
+ *   RESTING --(time is up)--> RESOLVING --> CONNECTING --> GREETING --(WELCOME)--> OPEN
+ *      ^                                                                             |
+ *      +---------------------------(any fault; backs off)----------------------------+
+ * </pre>
+ */
+final class Link {
+    private static final long GREETING_NANOS = 5_000_000_000L;
+    /** After an answer that trying again at once cannot change. */
+    private static final long REFUSED_NANOS = 60_000_000_000L;
+    private static final long MILLI = 1_000_000;
+    private static final int STEP_FRAMES_MAX = 64;
+
+    enum State {
+        RESTING,
+        RESOLVING,
+        CONNECTING,
+        GREETING,
+        OPEN
+    }
+
+    private final Resolver resolver;
+    private final byte[] hello;
+    private final Outbox outbox;
+    private final Dictionary dictionary;
+    private final Totals totals;
+    private final AgentLog log;
+    private final Backoff backoff = new Backoff();
+    private final ByteBuffer in = ByteBuffer.allocate(8_192);
+
+    private State state = State.RESTING;
+    private SocketChannel channel;
+    private FrameReader frames;
+    private ByteBuffer out;
+    private int dictionarySent;
+    private long deadline;
+    private long heartbeatNanos;
+    private long lastHeard;
+    private long lastPing;
+    private long droppedAtPing;
+    private long holdUntil;
+    private boolean holding;
+    private boolean outage;
+    private boolean failedOnce;
+
+    Link(ServerAddress address, byte[] hello, Outbox outbox, Dictionary dictionary, Totals totals, AgentLog log) {
+        this.resolver = new Resolver(address);
+        this.hello = hello;
+        this.outbox = outbox;
+        this.dictionary = dictionary;
+        this.totals = totals;
+        this.log = log;
+        this.deadline = System.nanoTime();
+    }
+
+    State state() {
+        return state;
+    }
+
+    /** A try is under way, and none has failed so far: a program that ends early may wait for it a moment. */
+    boolean isFirstTry() {
+        return !failedOnce && state != State.OPEN;
+    }
+
+    /** Something is under way that a look in a few milliseconds would bring forward. */
+    boolean isBusy() {
+        return out != null || state != State.RESTING && state != State.OPEN;
+    }
+
+    /** Does whatever can be done without waiting. */
+    void step() {
+        long now = System.nanoTime();
+        try {
+            switch (state) {
+                case RESTING:
+                    if (now - deadline >= 0) {
+                        state = State.RESOLVING;
+                        resolver.start();
+                    }
+                    break;
+                case RESOLVING:
+                    connect(now);
+                    break;
+                case CONNECTING:
+                    if (channel.finishConnect()) {
+                        greet();
+                    }
+                    expire(now);
+                    break;
+                default:
+                    receive(now);
+                    send(now);
+                    expire(now);
+            }
+        } catch (FrameReader.Damaged e) {
+            fail(now, "what answers is not a tacho server: " + e.getMessage(), backoff.next());
+        } catch (Refused e) {
+            fail(now, e.getMessage(), e.pauseNanos);
+        } catch (IOException | RuntimeException e) {
+            fail(now, reason(e), backoff.next());
+        }
+    }
+
+    private static String reason(Exception e) {
+        String message = e.getMessage();
+        return message == null || message.isBlank() ? e.getClass().getSimpleName() : message;
+    }
+
+    private void connect(long now) throws IOException {
+        InetSocketAddress address = resolver.result();
+        if (address == null) {
+            return;
+        }
+        channel = SocketChannel.open();
+        channel.configureBlocking(false);
+        channel.setOption(StandardSocketOptions.TCP_NODELAY, true);
+        state = State.CONNECTING;
+        deadline = now + GREETING_NANOS;
+        if (channel.connect(address)) {
+            greet();
+        }
+    }
+
+    private void greet() {
+        state = State.GREETING;
+        frames = new FrameReader();
+        out = ByteBuffer.wrap(hello);
+        dictionarySent = 0;
+    }
+
+    /** Too long without a word. */
+    private void expire(long now) throws IOException {
+        if (state == State.OPEN) {
+            if (now - lastHeard > 3 * heartbeatNanos && !(holding && now - holdUntil < 0)) {
+                throw new IOException("the server has not answered for " + 3 * heartbeatNanos / MILLI + " ms");
+            }
+        } else if (now - deadline > 0) {
+            throw new IOException("no answer within " + GREETING_NANOS / MILLI + " ms");
+        }
+    }
+
+    // ---- from the server ----
+
+    private void receive(long now) throws IOException, FrameReader.Damaged, Refused {
+        int count;
+        while ((count = channel.read(in.clear())) > 0) {
+            frames.push(in.flip());
+            while (frames.next()) {
+                take(frames.type(), frames.body(), now);
+            }
+        }
+        if (count < 0) {
+            throw new EOFException("the server closed the connection");
+        }
+    }
+
+    private void take(int type, BodyReader body, long now) throws FrameReader.Damaged, Refused {
+        lastHeard = now;
+        if (state == State.GREETING && type != Wire.WELCOME && type != Wire.ERROR) {
+            throw new FrameReader.Damaged("frame type " + type + " came before WELCOME");
+        }
+        switch (type) {
+            case Wire.WELCOME:
+                welcome(body, now);
+                break;
+            case Wire.ACK:
+                outbox.acknowledge(body.varint());
+                break;
+            case Wire.WAIT:
+                holding = true;
+                holdUntil = now + Math.min(body.varint(), 600_000) * MILLI;
+                log.sayOnce("wait", "the server is full and asked to wait");
+                break;
+            case Wire.ERROR:
+                throw refusal((int) body.varint(), body.string());
+            case Wire.REJECT:
+                totals.recordsRejected++;
+                String where = "frame " + body.varint() + ", record " + body.varint();
+                log.sayOnce("reject", "the server refused a record (" + where + "): " + body.string());
+                break;
+            default:
+                // PONG has done its work by arriving; a type of a later version is none of our business.
+        }
+    }
+
+    private void welcome(BodyReader body, long now) throws FrameReader.Damaged {
+        if (state != State.GREETING) {
+            return;
+        }
+        body.u8();
+        long acknowledged = body.varint();
+        body.varint(); // our frames are far below any limit a server may name
+        heartbeatNanos = Math.max(100, Math.min(body.varint(), 600_000)) * MILLI;
+        outbox.acknowledge(acknowledged);
+        state = State.OPEN;
+        lastPing = now - heartbeatNanos; // the first one goes out at once: it tells what was dropped meanwhile
+        holding = false;
+        totals.connects++;
+        totals.connected = true;
+        backoff.reset();
+        long dropped = totals.callsDropped();
+        log.say("connected to " + resolver.address() + (outage && dropped > 0 ? "; " + dropped + " calls were dropped so far" : ""));
+        outage = false;
+    }
+
+    /** What an ERROR means for us (wire.md, table of codes). */
+    private Refused refusal(int code, String message) {
+        String text = "the server refuses: " + message + " (error " + code + ")";
+        switch (code) {
+            case 1:
+            case 7:
+            case 8:
+            case 9:
+                return new Refused(text, backoff.next());
+            case 3:
+            case 4:
+            case 5:
+                // The same frames would fail in the same way again.
+                outbox.discard(totals);
+                return new Refused(text, Math.max(1_000 * MILLI, backoff.next()));
+            default:
+                return new Refused(text, REFUSED_NANOS);
+        }
+    }
+
+    private static final class Refused extends Exception {
+        private static final long serialVersionUID = 1;
+        final long pauseNanos;
+
+        Refused(String message, long pauseNanos) {
+            super(message, null, false, false);
+            this.pauseNanos = pauseNanos;
+        }
+    }
+
+    // ---- to the server ----
+
+    private void send(long now) throws IOException {
+        for (int frame = 0; frame < STEP_FRAMES_MAX; frame++) {
+            if (out == null && !prepare(now)) {
+                return;
+            }
+            totals.bytesSent += channel.write(out);
+            if (out.hasRemaining()) {
+                return;
+            }
+            out = null;
+        }
+    }
+
+    /** Chooses what goes out next. @return false if there is nothing */
+    private boolean prepare(long now) {
+        if (state != State.OPEN) {
+            return false;
+        }
+        if (pingIsDue(now)) {
+            out = ByteBuffer.wrap(ping(now));
+            return true;
+        }
+        if (holding && now - holdUntil < 0) {
+            return false;
+        }
+        holding = false;
+        Outbox.Sent next = outbox.next();
+        if (next == null) {
+            return false;
+        }
+        byte[] definitions = dictionary.frame(dictionarySent, next.dictionarySize);
+        if (definitions != null) {
+            dictionarySent = dictionary.end(dictionarySent, next.dictionarySize);
+            out = ByteBuffer.wrap(definitions);
+        } else {
+            out = ByteBuffer.wrap(next.frame);
+            outbox.sent();
+        }
+        return true;
+    }
+
+    private boolean pingIsDue(long now) {
+        boolean news = totals.callsDropped() != droppedAtPing && now - lastPing > heartbeatNanos / 5;
+        return news || now - lastPing >= heartbeatNanos;
+    }
+
+    private byte[] ping(long now) {
+        lastPing = now;
+        droppedAtPing = totals.callsDropped();
+        Bytes frame = Frame.begin(new Bytes(64));
+        frame.varint(droppedAtPing).varint(totals.samplesDropped).varint(0).varint(outbox.bytes());
+        Frame.finish(frame, Wire.PING);
+        return frame.copy();
+    }
+
+    /** Makes the next step tell the server the counts, whatever the time. */
+    void pingSoon() {
+        if (totals.callsDropped() != droppedAtPing) {
+            lastPing = System.nanoTime() - heartbeatNanos;
+        }
+    }
+
+    private void fail(long now, String why, long pauseNanos) {
+        boolean wasOpen = state == State.OPEN;
+        if (channel != null) {
+            try {
+                channel.close();
+            } catch (IOException ignored) {
+                // It is gone, which is what was wanted.
+            }
+        }
+        channel = null;
+        out = null;
+        state = State.RESTING;
+        deadline = now + pauseNanos;
+        failedOnce = true;
+        totals.connected = false;
+        outbox.rewind();
+        if (!outage || wasOpen) {
+            outage = true;
+            log.sayOnce("outage " + why, (wasOpen ? "lost the server " : "cannot reach the server ") + resolver.address() + ": " + why
+                    + "; the program goes on, the agent keeps trying");
+        }
+    }
+}

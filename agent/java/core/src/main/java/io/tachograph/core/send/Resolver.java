@@ -1,0 +1,52 @@
+package io.tachograph.core.send;
+
+import java.io.IOException;
+import java.net.InetSocketAddress;
+
+/** Looks a name up on a thread of its own: a name server that does not answer must not keep the rings from being emptied. */
+final class Resolver {
+    private final ServerAddress address;
+    private volatile InetSocketAddress found;
+    private volatile IOException fault;
+    private volatile boolean running;
+
+    Resolver(ServerAddress address) {
+        this.address = address;
+    }
+
+    ServerAddress address() {
+        return address;
+    }
+
+    void start() {
+        found = null;
+        fault = null;
+        if (address.isLiteral()) {
+            look();
+        } else if (!running) {
+            running = true;
+            Thread thread = new Thread(null, this::look, "tachograph-resolver", 0, false);
+            thread.setDaemon(true);
+            thread.start();
+        }
+    }
+
+    private void look() {
+        try {
+            found = address.resolve();
+        } catch (IOException e) {
+            fault = new IOException("the host name is not known: " + address);
+        } finally {
+            running = false;
+        }
+    }
+
+    /** Null as long as there is no answer. @throws IOException if the name has no address */
+    InetSocketAddress result() throws IOException {
+        IOException wrong = fault;
+        if (wrong != null) {
+            throw wrong;
+        }
+        return found;
+    }
+}

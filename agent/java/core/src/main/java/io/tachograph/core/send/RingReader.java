@@ -1,0 +1,278 @@
+package io.tachograph.core.send;
+
+import io.tachograph.bootstrap.ThreadBuffer;
+import io.tachograph.bootstrap.Context;
+import io.tachograph.bootstrap.Word;
+import io.tachograph.core.wire.SegmentRecord;
+import io.tachograph.core.wire.Wire;
+import java.util.Arrays;
+
+/**
+ * Follows the ring of one thread and turns its words into parts of segments. A part is closed with the outermost call, when
+ * it is long, or when it is a second old; the next part then carries the calls that are open.
+ *
+ * <p>Before: {@link ThreadBuffer}, whose layout is in {@link Word}. After: {@link Outbox}.
+ */
+final class RingReader {
+    private static final int EVENTS_MAX = 4_096;
+    /** A part of a deep recursion is longer, or most of it would be carried calls. */
+    private static final int EVENTS_MAX_DEEP = 60_000;
+    private static final int ATTRIBUTE_BYTES_MAX = 262_144;
+    private static final long AGE_MAX_NANOS = 1_000_000_000;
+    /** The writer gets room back in pieces of this many words. */
+    private static final int FREE_WORDS = 2_048;
+
+    private final ThreadBuffer buffer;
+    private final Outbox outbox;
+    private final WallClock clock;
+    private final Totals totals;
+    private final SegmentRecord record;
+    private final SegmentRecord.Head head = new SegmentRecord.Head();
+
+    /** Open calls as this side sees them: operation, number, time of the enter. */
+    private int[] openOperations = new int[64];
+    private int[] openCalls = new int[64];
+    private long[] openTimes = new long[64];
+    private int depth;
+    private int calls;
+    private long nextSegment;
+    private Context nextParent;
+    private String borrower = "";
+    /** nanoTime to epoch, fixed for a segment. */
+    private long offset;
+    /** A fault happened inside this segment: its rest is thrown away and counted. */
+    private boolean broken;
+
+    RingReader(ThreadBuffer buffer, Outbox outbox, WallClock clock, Totals totals, SegmentRecord record) {
+        this.buffer = buffer;
+        this.outbox = outbox;
+        this.clock = clock;
+        this.totals = totals;
+        this.record = record;
+    }
+
+    /**
+     * Reads everything that is there.
+     *
+     * @return how many words that was
+     */
+    int read() {
+        long at = buffer.consumed();
+        long end = buffer.published();
+        long now = System.nanoTime(); // after the look at the ring, so no event is later
+        int words = (int) (end - at);
+        int sinceFreed = 0;
+        while (at < end) {
+            long word = buffer.word(at);
+            int width = isPair(word) ? 2 : 1;
+            long second = width == 2 ? buffer.word(at + 1) : 0;
+            at += width;
+            try {
+                take(word, second, now);
+            } catch (RuntimeException | OutOfMemoryError e) {
+                spoil();
+            }
+            sinceFreed += width;
+            if (sinceFreed >= FREE_WORDS) {
+                buffer.free(at);
+                sinceFreed = 0;
+            }
+        }
+        if (words > 0) {
+            buffer.free(at);
+        }
+        if (record.eventCount() > 0 && now - record.start() > AGE_MAX_NANOS) {
+            closePart();
+        }
+        return words;
+    }
+
+    /** Hands over what there is, open calls included. */
+    void flush() {
+        if (record.eventCount() > 0) {
+            closePart();
+        }
+    }
+
+    private static boolean isPair(long word) {
+        return Word.kind(word) == Word.ESCAPE
+                && (Word.middle(word) == Word.SEGMENT_NUMBER || Word.middle(word) == Word.ATTRIBUTE_INTEGER);
+    }
+
+    private void take(long word, long second, long now) {
+        switch (Word.kind(word)) {
+            case Word.ENTER:
+                enter(Word.time(word, now), Word.middle(word));
+                break;
+            case Word.EXIT:
+                exit(Word.time(word, now), false);
+                break;
+            case Word.EXIT_FAILED:
+                exit(Word.time(word, now), true);
+                break;
+            default:
+                escape(Word.middle(word), second);
+        }
+    }
+
+    private void enter(long time, int operation) {
+        if (depth == 0) {
+            beginSegment();
+        }
+        push(operation, calls++, time);
+        if (!broken) {
+            prepare();
+            record.enter(time, operation);
+        }
+        closeIfLong();
+    }
+
+    private void exit(long time, boolean failed) {
+        if (depth == 0) {
+            return; // cannot be: the writer counts its open calls
+        }
+        int open = depth--; // first: whatever fails below, both sides must agree on the depth
+        if (!broken) {
+            prepareExit(open, time);
+            if (failed) {
+                record.exitFailed(time);
+            } else {
+                record.exit(time);
+            }
+        } else {
+            totals.callsDroppedInQueue++;
+        }
+        if (depth == 0) {
+            closePart();
+        } else {
+            closeIfLong();
+        }
+    }
+
+    private void beginSegment() {
+        record.clear();
+        broken = false;
+        calls = 0;
+        offset = clock.offset();
+        head.segment = nextSegment++;
+        head.parent = nextParent;
+        nextParent = null;
+        head.part = 0;
+        head.firstCall = 0;
+        head.thread = threadName();
+    }
+
+    private String threadName() {
+        if (buffer.isBorrowed()) {
+            return borrower.isEmpty() ? "virtual" : borrower;
+        }
+        Thread owner = buffer.owner();
+        return owner == null ? "ended" : owner.getName();
+    }
+
+    private void push(int operation, int call, long time) {
+        if (depth == openOperations.length) {
+            openOperations = Arrays.copyOf(openOperations, depth * 2);
+            openCalls = Arrays.copyOf(openCalls, depth * 2);
+            openTimes = Arrays.copyOf(openTimes, depth * 2);
+        }
+        openOperations[depth] = operation;
+        openCalls[depth] = call;
+        openTimes[depth] = time;
+        depth++;
+    }
+
+    /** Before the first event of a later part (an enter, which is on the stack already): what it carries. */
+    private void prepare() {
+        if (record.eventCount() == 0 && head.part > 0) {
+            carry(depth - 1, openTimes[depth - 1]);
+            head.firstCall = calls - 1;
+        }
+    }
+
+    private void prepareExit(int open, long time) {
+        if (record.eventCount() == 0 && head.part > 0) {
+            carry(open, time);
+            head.firstCall = calls;
+        }
+    }
+
+    private void carry(int count, long start) {
+        for (int at = 0; at < count; at++) {
+            record.carry(openOperations[at], openCalls[at], Math.max(0, start - openTimes[at]));
+        }
+    }
+
+    private void escape(int what, long second) {
+        switch (what) {
+            case Word.SEGMENT_NUMBER:
+                nextSegment = second;
+                break;
+            case Word.PARENT:
+                nextParent = (Context) buffer.takeObject();
+                break;
+            case Word.THREAD:
+                borrower = (String) buffer.takeObject();
+                break;
+            case Word.ATTRIBUTE_TEXT:
+                String key = (String) buffer.takeObject();
+                String value = (String) buffer.takeObject();
+                attribute(key, value);
+                break;
+            case Word.ATTRIBUTE_INTEGER:
+                String name = (String) buffer.takeObject();
+                if (depth > 0 && !broken && !record.attribute(openCalls[depth - 1], name, second)) {
+                    totals.attributesDropped++;
+                }
+                break;
+            default:
+                attribute("exception", ExceptionText.of((Throwable) buffer.takeObject()));
+        }
+    }
+
+    private void attribute(String key, String value) {
+        if (depth > 0 && !broken && !record.attribute(openCalls[depth - 1], key, value)) {
+            totals.attributesDropped++;
+        }
+    }
+
+    private void closeIfLong() {
+        int events = record.eventCount();
+        if (events >= EVENTS_MAX && events >= Math.min(EVENTS_MAX_DEEP, 2 * depth)
+                || record.attributeBytes() >= ATTRIBUTE_BYTES_MAX) {
+            closePart();
+        }
+    }
+
+    /** Hands the part to the outbox and begins the next one. */
+    private void closePart() {
+        if (record.eventCount() > 0 && !broken) {
+            if (outbox.isFull()) {
+                totals.callsDroppedInQueue += record.exits();
+            } else {
+                long start = record.start() + offset;
+                var out = outbox.begin(start);
+                record.write(head, start - outbox.base(), out);
+                outbox.end(Wire.TAG_SEGMENT, record.exits(), 0);
+                totals.callsSent += record.exits();
+            }
+        }
+        record.clear();
+        head.part++;
+    }
+
+    /** The thread has ended. Calls that are open will never exit: they end, as failed, when the last event happened. */
+    void finish() {
+        while (depth > 0) {
+            exit(record.eventCount() > 0 ? record.last() : openTimes[depth - 1], true);
+        }
+        nextParent = null;
+    }
+
+    /** Something that must not happen did (no memory): the segment is given up, the ring is not. */
+    private void spoil() {
+        totals.callsDroppedInQueue += record.exits();
+        record.clear();
+        broken = true;
+    }
+}

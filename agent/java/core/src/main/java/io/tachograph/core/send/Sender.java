@@ -1,0 +1,220 @@
+package io.tachograph.core.send;
+
+import io.tachograph.bootstrap.Buffers;
+import io.tachograph.bootstrap.Operations;
+import io.tachograph.bootstrap.Session;
+import io.tachograph.bootstrap.ThreadBuffer;
+import io.tachograph.core.log.AgentLog;
+import io.tachograph.core.wire.Dictionary;
+import io.tachograph.core.wire.SampleBatch;
+import io.tachograph.core.wire.SegmentRecord;
+import io.tachograph.core.wire.Wire;
+import java.util.IdentityHashMap;
+import java.util.Map;
+import java.util.concurrent.ArrayBlockingQueue;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+
+/**
+ * The agent's own thread: again and again it empties the rings, fills frames, steps the connection and sleeps. It sleeps
+ * 50 ms when little happens and less when rings fill quickly; a ring that is half full wakes it.
+ */
+public final class Sender implements Runnable {
+    private static final long SLEEP_MAX_NANOS = 50_000_000;
+    private static final long SLEEP_MIN_NANOS = 500_000;
+    private static final long SLEEP_BUSY_NANOS = 2_000_000;
+    private static final long FAULT_NANOS = 1_000_000_000;
+    private static final int SAMPLE_BATCHES_MAX = 64;
+    /** Words in one ring at which the next look comes sooner. */
+    private static final int WORDS_MANY = 4_096;
+    private static final int WORDS_FEW = 512;
+
+    private final Buffers buffers;
+    private final AgentLog log;
+    private final boolean blocks;
+    private final Totals totals = new Totals();
+    private final WallClock clock = new WallClock();
+    private final Dictionary dictionary;
+    private final Outbox outbox;
+    private final Link link;
+    private final Map<ThreadBuffer, RingReader> readers = new IdentityHashMap<>();
+    private final ArrayBlockingQueue<SampleBatch> samples = new ArrayBlockingQueue<>(SAMPLE_BATCHES_MAX);
+    private volatile CountDownLatch flush;
+    private long flushSeq = -1;
+    private long sleepNanos = SLEEP_MAX_NANOS;
+    private int fullest;
+    private long ringDrops;
+    private long ringAttributeDrops;
+
+    /** What a sender needs to know. */
+    public static final class Options {
+        /** {@code host:port}. */
+        public String server;
+        /** Pairs of HELLO. */
+        public Map<String, String> process;
+        /** Bytes of unacknowledged frames. */
+        public long queueBytes;
+        /** When the queue is full the rings are left alone and fill up, instead of being emptied and counted. */
+        public boolean blocks;
+    }
+
+    /** @throws IllegalArgumentException if the server's address is none */
+    public Sender(Buffers buffers, Session session, Options options, AgentLog log) {
+        this.buffers = buffers;
+        this.log = log;
+        this.blocks = options.blocks;
+        this.dictionary = new Dictionary(Operations.shared());
+        this.outbox = new Outbox(dictionary, options.queueBytes);
+        this.link = new Link(ServerAddress.parse(options.server), Hello.frame(session, options.process), outbox, dictionary, totals, log);
+    }
+
+    public Totals totals() {
+        return totals;
+    }
+
+    /** Hands over what a sampler saw. Never waits; counts what finds no room. */
+    public void offer(SampleBatch batch) {
+        samples.offer(batch); // 64 batches are minutes; past that the sender itself is stuck and could not count either
+    }
+
+    /** Starts the thread. */
+    public void start() {
+        Thread thread = new Thread(null, this, "tachograph-sender", 0, false);
+        thread.setDaemon(true);
+        thread.setContextClassLoader(null); // or it would hold on to the program's
+        thread.start();
+    }
+
+    /**
+     * Sends everything that was recorded so far, open calls included, and waits for the acknowledgement; not at all where
+     * there is no server. The sender goes on afterwards: other shutdown hooks may still be at work.
+     */
+    public void flush(long waitNanos) {
+        CountDownLatch done = new CountDownLatch(1);
+        flush = done;
+        buffers.wake();
+        try {
+            done.await(waitNanos, TimeUnit.NANOSECONDS);
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+        }
+    }
+
+    @Override
+    public void run() {
+        while (true) {
+            try {
+                step();
+                buffers.sleep(pause());
+            } catch (Throwable e) {
+                // No memory, or a fault of ours: the program must not feel it, and one line tells of it.
+                complain(e);
+                buffers.sleep(FAULT_NANOS);
+            }
+        }
+    }
+
+    private void complain(Throwable e) {
+        try {
+            log.sayOnce("sender " + e.getClass(), "the sender failed and goes on: " + e);
+        } catch (Throwable ignored) {
+            // Not even memory for a line.
+        }
+    }
+
+    private void step() {
+        clock.update();
+        CountDownLatch flushing = flush;
+        fullest = 0;
+        if (!(blocks && outbox.isFull())) {
+            buffers.forEach(this::read);
+        }
+        takeSamples();
+        count();
+        if (flushing != null) {
+            beginFlush();
+        }
+        outbox.close();
+        totals.bytesQueued = outbox.bytes();
+        link.step();
+        if (flushing != null) {
+            endFlush(flushing);
+        }
+    }
+
+    private void read(ThreadBuffer buffer) {
+        RingReader reader = readers.get(buffer);
+        if (reader == null) {
+            reader = new RingReader(buffer, outbox, clock, totals, new SegmentRecord(dictionary));
+            readers.put(buffer, reader);
+        }
+        fullest = Math.max(fullest, reader.read());
+        if (hasEnded(buffer)) {
+            reader.finish();
+            buffers.reclaim(buffer);
+        }
+    }
+
+    private static boolean hasEnded(ThreadBuffer buffer) {
+        Thread owner = buffer.owner();
+        return owner != null && !buffer.isBorrowed() && !owner.isAlive() && buffer.published() == buffer.consumed();
+    }
+
+    private void takeSamples() {
+        SampleBatch batch;
+        while ((batch = samples.poll()) != null) {
+            for (int index = 0; index < batch.size(); index++) {
+                if (outbox.isFull()) {
+                    totals.samplesDropped++;
+                } else {
+                    var out = outbox.begin(batch.at());
+                    batch.write(index, outbox.base(), dictionary, out);
+                    outbox.end(Wire.TAG_SAMPLES, 0, 1);
+                    totals.samplesSent++;
+                }
+            }
+        }
+    }
+
+    private void count() {
+        ringDrops = buffers.callsDroppedWithoutBuffer();
+        ringAttributeDrops = 0;
+        buffers.forEach(this::countDrops);
+        totals.callsDroppedInRings = ringDrops;
+        totals.attributesDroppedInRings = ringAttributeDrops;
+    }
+
+    private void countDrops(ThreadBuffer buffer) {
+        ringDrops += buffer.callsDropped();
+        ringAttributeDrops += buffer.attributesDropped();
+    }
+
+    private void beginFlush() {
+        if (flushSeq < 0) {
+            readers.values().forEach(RingReader::flush);
+            outbox.close();
+            flushSeq = outbox.lastSeq();
+            link.pingSoon();
+        }
+    }
+
+    private void endFlush(CountDownLatch flushing) {
+        boolean hopeless = link.state() != Link.State.OPEN && !link.isFirstTry();
+        if (hopeless || link.state() == Link.State.OPEN && outbox.isAcknowledged(flushSeq) && !link.isBusy()) {
+            flush = null;
+            flushSeq = -1;
+            flushing.countDown();
+        }
+    }
+
+    /** How long to sleep: less while rings fill quickly or the connection has something under way. */
+    private long pause() {
+        if (fullest > WORDS_MANY) {
+            sleepNanos = Math.max(SLEEP_MIN_NANOS, sleepNanos / 4);
+        } else if (fullest < WORDS_FEW) {
+            sleepNanos = Math.min(SLEEP_MAX_NANOS, sleepNanos * 2);
+        }
+        boolean hurry = flush != null || link.isBusy() || link.state() == Link.State.OPEN && outbox.next() != null;
+        return hurry ? Math.min(sleepNanos, SLEEP_BUSY_NANOS) : sleepNanos;
+    }
+}

@@ -1,0 +1,130 @@
+package io.tachograph.core.wire;
+
+import java.nio.charset.StandardCharsets;
+import java.util.Arrays;
+
+/** A byte array that grows, and the primitive types of the protocol. Little endian. */
+public final class Bytes {
+    private byte[] array;
+    private int size;
+
+    public Bytes(int capacity) {
+        array = new byte[capacity];
+    }
+
+    public int size() {
+        return size;
+    }
+
+    /** The bytes themselves, valid up to {@link #size} until the next write. */
+    public byte[] array() {
+        return array;
+    }
+
+    public byte[] copy() {
+        return Arrays.copyOf(array, size);
+    }
+
+    public Bytes clear() {
+        size = 0;
+        return this;
+    }
+
+    public Bytes u8(int value) {
+        reserve(1);
+        array[size++] = (byte) value;
+        return this;
+    }
+
+    public Bytes u32(int value) {
+        reserve(4);
+        for (int shift = 0; shift < 32; shift += 8) {
+            array[size++] = (byte) (value >>> shift);
+        }
+        return this;
+    }
+
+    public Bytes u64(long value) {
+        reserve(8);
+        for (int shift = 0; shift < 64; shift += 8) {
+            array[size++] = (byte) (value >>> shift);
+        }
+        return this;
+    }
+
+    /** Eight bytes, most significant first: halves of ids. */
+    public Bytes id8(long value) {
+        return u64(Long.reverseBytes(value));
+    }
+
+    /** Unsigned LEB128. */
+    public Bytes varint(long value) {
+        reserve(10);
+        while ((value & ~0x7fL) != 0) {
+            array[size++] = (byte) (value | 0x80);
+            value >>>= 7;
+        }
+        array[size++] = (byte) value;
+        return this;
+    }
+
+    public Bytes zigzag(long value) {
+        return varint(value << 1 ^ value >> 63);
+    }
+
+    public Bytes string(String text) {
+        return blob(text.getBytes(StandardCharsets.UTF_8));
+    }
+
+    /** A length, then the bytes. */
+    public Bytes blob(byte[] bytes) {
+        return varint(bytes.length).raw(bytes, 0, bytes.length);
+    }
+
+    public Bytes raw(Bytes other) {
+        return raw(other.array, 0, other.size);
+    }
+
+    public Bytes raw(byte[] bytes, int from, int count) {
+        reserve(count);
+        System.arraycopy(bytes, from, array, size, count);
+        size += count;
+        return this;
+    }
+
+    /** Overwrites four bytes written before. */
+    void putU32(int at, int value) {
+        for (int index = 0; index < 4; index++) {
+            array[at + index] = (byte) (value >>> 8 * index);
+        }
+    }
+
+    /** Makes sure that {@code count} more bytes can be written without growing. */
+    public void reserve(int count) {
+        if (array.length - size < count) {
+            array = Arrays.copyOf(array, Math.max(array.length * 2, size + count));
+        }
+    }
+
+    /**
+     * UTF-8 of at most {@code bytesMax} bytes: cut between characters and ended with an ellipsis where it is longer. Lone
+     * surrogates become {@code ?}, as Java does.
+     */
+    public static byte[] utf8(String text, int bytesMax) {
+        // A char is at most 3 bytes, so the rest cannot matter; a pair that is cut in half is cut again below.
+        String head = text.length() > bytesMax ? text.substring(0, bytesMax) : text;
+        byte[] bytes = head.getBytes(StandardCharsets.UTF_8);
+        if (bytes.length <= bytesMax && head.length() == text.length()) {
+            return bytes;
+        }
+        int end = Math.min(bytes.length, bytesMax - 3);
+        while (end > 0 && end < bytes.length && (bytes[end] & 0xc0) == 0x80) {
+            end--;
+        }
+        byte[] cut = Arrays.copyOf(bytes, end + 3);
+        cut[end] = (byte) 0xe2;
+        cut[end + 1] = (byte) 0x80;
+        cut[end + 2] = (byte) 0xa6;
+        return cut;
+    }
+}

@@ -1,0 +1,44 @@
+package io.tachograph.core.wire;
+
+import java.util.zip.CRC32C;
+
+/**
+ * The envelope of everything on the connection.
+ *
+ * <pre>
+ *  0        4    5    6    8        12
+ *  +--------+----+----+----+--------+------+
+ *  | length |type|  0 |  0 | crc32c | body |
+ *  +--------+----+----+----+--------+------+
+ * </pre>
+ */
+public final class Frame {
+    private Frame() {}
+
+    /** Makes room for the header: call first, then write the body, then {@link #finish}. */
+    public static Bytes begin(Bytes out) {
+        return out.clear().u64(0).u32(0);
+    }
+
+    /** Fills in the header of what {@link #begin} began. */
+    public static void finish(Bytes frame, int type) {
+        frame.putU32(0, frame.size() - Wire.FRAME_HEADER_BYTES);
+        frame.putU32(4, type);
+        frame.putU32(8, checksum(frame.array(), 0, frame.size() - Wire.FRAME_HEADER_BYTES));
+    }
+
+    /** A whole frame with a body that is there already. */
+    public static byte[] of(int type, byte[] body, int from, int count) {
+        Bytes frame = begin(new Bytes(Wire.FRAME_HEADER_BYTES + count)).raw(body, from, count);
+        finish(frame, type);
+        return frame.copy();
+    }
+
+    /** CRC-32C over bytes 0 to 7 of the header and the body. */
+    static int checksum(byte[] frame, int at, int bodyBytes) {
+        CRC32C crc = new CRC32C();
+        crc.update(frame, at, 8);
+        crc.update(frame, at + Wire.FRAME_HEADER_BYTES, bodyBytes);
+        return (int) crc.getValue();
+    }
+}

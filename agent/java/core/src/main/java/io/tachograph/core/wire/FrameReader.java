@@ -1,0 +1,68 @@
+package io.tachograph.core.wire;
+
+import java.nio.ByteBuffer;
+import java.util.Arrays;
+
+/** Finds the server's frames in the bytes that arrive. Bounded: the server has no reason to send a long frame. */
+public final class FrameReader {
+    /** Longest body from a server that is believed: REJECT and ERROR carry a sentence. */
+    private static final int BODY_BYTES_MAX = 65_536;
+
+    private byte[] pending = new byte[4_096];
+    private int size;
+    private int type;
+    private byte[] body;
+
+    /** The bytes are not those of a server of this protocol. */
+    public static final class Damaged extends Exception {
+        private static final long serialVersionUID = 1;
+
+        public Damaged(String message) {
+            super(message);
+        }
+    }
+
+    /** Takes over all bytes that remain in {@code bytes}. */
+    public void push(ByteBuffer bytes) {
+        int count = bytes.remaining();
+        if (pending.length - size < count) {
+            pending = Arrays.copyOf(pending, Math.max(pending.length * 2, size + count));
+        }
+        bytes.get(pending, size, count);
+        size += count;
+    }
+
+    /** Steps to the next whole frame. @return false if more bytes are needed */
+    public boolean next() throws Damaged {
+        if (size < Wire.FRAME_HEADER_BYTES) {
+            return false;
+        }
+        ByteBuffer header = ByteBuffer.wrap(pending).order(java.nio.ByteOrder.LITTLE_ENDIAN);
+        int length = header.getInt(0);
+        if (length < 0 || length > BODY_BYTES_MAX) {
+            throw new Damaged("a frame claims " + Integer.toUnsignedString(length) + " bytes");
+        }
+        int whole = Wire.FRAME_HEADER_BYTES + length;
+        if (size < whole) {
+            return false;
+        }
+        if (header.getInt(8) != Frame.checksum(pending, 0, length)) {
+            throw new Damaged("checksum mismatch");
+        }
+        type = pending[4] & 0xff;
+        body = Arrays.copyOfRange(pending, Wire.FRAME_HEADER_BYTES, whole);
+        System.arraycopy(pending, whole, pending, 0, size - whole);
+        size -= whole;
+        return true;
+    }
+
+    /** Type of the frame that {@link #next} found. */
+    public int type() {
+        return type;
+    }
+
+    /** Its body, to be read field by field. */
+    public BodyReader body() {
+        return new BodyReader(body);
+    }
+}

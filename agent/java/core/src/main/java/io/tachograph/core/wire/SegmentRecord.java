@@ -1,0 +1,177 @@
+package io.tachograph.core.wire;
+
+import io.tachograph.bootstrap.Context;
+
+/**
+ * One part of a segment while it grows (wire.md, DATA, record 3). The reader of a ring says what happened, in order, and
+ * at the end {@link #write} gives the record's bytes.
+ */
+public final class SegmentRecord {
+    private final Dictionary dictionary;
+    private final Bytes carried = new Bytes(64);
+    private final Bytes events = new Bytes(1_024);
+    private final Bytes attributes = new Bytes(64);
+    private int carriedCount;
+    private int eventCount;
+    private int attributeCount;
+    private int exits;
+    private long start;
+    private long last;
+
+    public SegmentRecord(Dictionary dictionary) {
+        this.dictionary = dictionary;
+    }
+
+    /** Forgets everything. */
+    public void clear() {
+        carried.clear();
+        events.clear();
+        attributes.clear();
+        carriedCount = 0;
+        eventCount = 0;
+        attributeCount = 0;
+        exits = 0;
+    }
+
+    /** A call that is open already. @param age ns before the part's first event */
+    public void carry(int operation, int call, long age) {
+        carried.varint(dictionary.operation(operation)).varint(call).varint(age);
+        carriedCount++;
+    }
+
+    /** @param nanos time of the event; only differences are written */
+    public void enter(long nanos, int operation) {
+        events.varint(step(nanos) << 1 | 1).varint(dictionary.operation(operation));
+    }
+
+    public void exit(long nanos) {
+        events.varint(step(nanos) << 1);
+        exits++;
+    }
+
+    public void exitFailed(long nanos) {
+        events.varint(step(nanos) << 1 | 1).varint(0);
+        exits++;
+    }
+
+    private long step(long nanos) {
+        if (eventCount++ == 0) {
+            start = nanos;
+            last = nanos;
+        }
+        long step = Math.max(0, nanos - last);
+        last = Math.max(last, nanos);
+        return step;
+    }
+
+    /** @return false if the segment has its number of attributes */
+    public boolean attribute(int call, String key, String value) {
+        if (attributeCount >= Wire.SEGMENT_ATTRIBUTES_MAX) {
+            return false;
+        }
+        attributeCount++;
+        attributes.varint(call).varint(dictionary.text(key));
+        if (isUuid(value)) {
+            attributes.u8(Wire.FORM_UUID).id8(half(value, 0)).id8(half(value, 1));
+            return true;
+        }
+        int id = dictionary.value(value);
+        if (id != 0) {
+            attributes.u8(Wire.FORM_TEXT_ID).varint(id);
+        } else {
+            attributes.u8(Wire.FORM_STRING).blob(Bytes.utf8(value, Wire.ATTRIBUTE_BYTES_MAX));
+        }
+        return true;
+    }
+
+    /** @return false if the segment has its number of attributes */
+    public boolean attribute(int call, String key, long value) {
+        if (attributeCount >= Wire.SEGMENT_ATTRIBUTES_MAX) {
+            return false;
+        }
+        attributeCount++;
+        attributes.varint(call).varint(dictionary.text(key)).u8(Wire.FORM_INTEGER).zigzag(value);
+        return true;
+    }
+
+    public int eventCount() {
+        return eventCount;
+    }
+
+    /** Calls that end in this part: what is lost if it is thrown away. */
+    public int exits() {
+        return exits;
+    }
+
+    public int attributeBytes() {
+        return attributes.size();
+    }
+
+    /** Time of the first event, as it was given. */
+    public long start() {
+        return start;
+    }
+
+    /** Time of the last event, as it was given. */
+    public long last() {
+        return last;
+    }
+
+    /** What goes before the events, and does not change while they are collected. */
+    public static final class Head {
+        public long segment;
+        /** Null for a trace that begins here. */
+        public Context parent;
+        public int part;
+        public int firstCall;
+        public String thread;
+    }
+
+    /** The content of the record. @param startInBase time of the first event relative to the frame's base, ns */
+    public void write(Head head, long startInBase, Bytes out) {
+        Context parent = head.parent;
+        boolean remote = parent != null && parent.segment() == Context.REMOTE;
+        int flags = (head.part > 0 ? Wire.FLAG_CONTINUED : 0)
+                | (parent != null ? Wire.FLAG_PARENT : 0)
+                | (remote ? Wire.FLAG_TRACE_FULL : 0)
+                | (parent != null && !remote ? Wire.FLAG_TRACE_OF_SEGMENT : 0)
+                | (attributeCount > 0 ? Wire.FLAG_ATTRIBUTES : 0);
+        out.u8(flags).varint(head.segment);
+        if (remote) {
+            out.id8(parent.traceHigh()).id8(parent.traceLow());
+        } else if (parent != null) {
+            out.varint(parent.segment());
+        }
+        out.varint(dictionary.text(head.thread)).zigzag(startInBase);
+        if (parent != null) {
+            out.id8(parent.span());
+        }
+        if (head.part > 0) {
+            out.varint(head.part).varint(head.firstCall).varint(carriedCount).raw(carried);
+        }
+        out.varint(eventCount).raw(events);
+        if (attributeCount > 0) {
+            out.varint(attributeCount).raw(attributes);
+        }
+    }
+
+    /** {@code xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx} in lower case: the only spelling that survives as 16 bytes. */
+    private static boolean isUuid(String text) {
+        if (text.length() != 36) {
+            return false;
+        }
+        for (int at = 0; at < 36; at++) {
+            char c = text.charAt(at);
+            boolean hyphen = at == 8 || at == 13 || at == 18 || at == 23;
+            if (hyphen ? c != '-' : !(c >= '0' && c <= '9' || c >= 'a' && c <= 'f')) {
+                return false;
+            }
+        }
+        return true;
+    }
+
+    private static long half(String uuid, int which) {
+        String digits = uuid.replace("-", "");
+        return Long.parseUnsignedLong(digits.substring(16 * which, 16 * which + 16), 16);
+    }
+}

@@ -1,0 +1,79 @@
+package io.tachograph.testing;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+
+/** One call of a trace as the server got it, with what it called. */
+public final class Call {
+    public final String operation;
+    public final int kind;
+    public final String traceId;
+    /** Span ids as 16 hex digits; {@link #parent} is null for a root. */
+    public final String span;
+    public final String parent;
+    public final String thread;
+    public final long start;
+    /** Null while the call is open. */
+    public Long end;
+    public boolean failed;
+    public final List<Call> children = new ArrayList<>();
+    public final Map<String, String> attributes = new TreeMap<>();
+
+    Call(String operation, int kind, String traceId, String span, String parent, String thread, long start) {
+        this.operation = operation;
+        this.kind = kind;
+        this.traceId = traceId;
+        this.span = span;
+        this.parent = parent;
+        this.thread = thread;
+        this.start = start;
+    }
+
+    /** The tree in one line: {@code a(b c!)}, an exclamation mark for a failed call, a question mark for an open one. */
+    public String shape() {
+        StringBuilder out = new StringBuilder();
+        shape(out);
+        return out.toString();
+    }
+
+    private void shape(StringBuilder out) {
+        out.append(operation).append(end == null ? "?" : failed ? "!" : "");
+        if (!children.isEmpty()) {
+            out.append('(');
+            for (int at = 0; at < children.size(); at++) {
+                if (at > 0) {
+                    out.append(' ');
+                }
+                children.get(at).shape(out);
+            }
+            out.append(')');
+        }
+    }
+
+    public int depth() {
+        // Not recursive in the usual way: tests go 10,000 calls deep along first children.
+        int deepest = 0;
+        List<Call> level = List.of(this);
+        while (!level.isEmpty()) {
+            deepest++;
+            List<Call> next = new ArrayList<>();
+            level.forEach(call -> next.addAll(call.children));
+            level = next;
+        }
+        return deepest;
+    }
+
+    public int size() {
+        int count = 0;
+        List<Call> level = List.of(this);
+        while (!level.isEmpty()) {
+            count += level.size();
+            List<Call> next = new ArrayList<>();
+            level.forEach(call -> next.addAll(call.children));
+            level = next;
+        }
+        return count;
+    }
+}

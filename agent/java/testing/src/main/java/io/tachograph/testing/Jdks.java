@@ -1,0 +1,64 @@
+package io.tachograph.testing;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.stream.Stream;
+
+/** The JDKs that the agent is tested on. */
+public final class Jdks {
+    /** Versions that must be there. */
+    public static final List<Integer> VERSIONS = List.of(17, 25);
+
+    private Jdks() {}
+
+    /**
+     * The {@code java} command of a version: of this JVM, {@code TACHO_JDK<version>}, {@code JAVA_HOME}, or a directory below
+     * /usr/lib/jvm, /opt/java or ~/.sdkman/candidates/java.
+     *
+     * @throws IllegalStateException with a sentence that says where it was looked for
+     */
+    public static Path java(int version) {
+        for (Path home : homes(version)) {
+            Path java = home.resolve("bin/java");
+            if (Files.isExecutable(java) && versionOf(home) == version) {
+                return java;
+            }
+        }
+        throw new IllegalStateException("the agent is tested on JDK " + version + ", which is not here: install it, or set TACHO_JDK"
+                + version + " to its home (looked in JAVA_HOME, /usr/lib/jvm, /opt/java, ~/.sdkman/candidates/java)");
+    }
+
+    private static List<Path> homes(int version) {
+        List<Path> homes = new ArrayList<>();
+        for (String home : new String[] {System.getProperty("java.home"), System.getenv("TACHO_JDK" + version), System.getenv("JAVA_HOME")}) {
+            if (home != null && !home.isBlank()) {
+                homes.add(Path.of(home));
+            }
+        }
+        String user = System.getProperty("user.home");
+        for (String folder : new String[] {"/usr/lib/jvm", "/opt/java", user + "/.sdkman/candidates/java"}) {
+            try (Stream<Path> found = Files.list(Path.of(folder))) {
+                found.sorted().forEach(homes::add);
+            } catch (IOException e) {
+                // Not there.
+            }
+        }
+        return homes;
+    }
+
+    /** From the file {@code release}, 0 if it has none. */
+    private static int versionOf(Path home) {
+        try (Stream<String> lines = Files.lines(home.resolve("release"))) {
+            return lines.filter(line -> line.startsWith("JAVA_VERSION="))
+                    .map(line -> line.replaceAll("[^0-9.]", "").split("\\.")[0])
+                    .mapToInt(Integer::parseInt)
+                    .findFirst()
+                    .orElse(0);
+        } catch (IOException | RuntimeException e) {
+            return 0;
+        }
+    }
+}

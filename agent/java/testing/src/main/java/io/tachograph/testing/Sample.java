@@ -1,0 +1,10 @@
+package io.tachograph.testing;
+
+import java.util.Map;
+
+/** One sample as the server got it. */
+public record Sample(Map<String, String> labels, long at, Number value) {
+    public String name() {
+        return labels.get("__name__");
+    }
+}

@@ -1,0 +1,276 @@
+package io.tachograph.testing;
+
+import io.tachograph.bootstrap.Session;
+import java.io.Closeable;
+import java.io.DataInputStream;
+import java.io.EOFException;
+import java.io.IOException;
+import java.io.OutputStream;
+import java.net.InetAddress;
+import java.net.ServerSocket;
+import java.net.Socket;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.util.HashMap;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import java.util.concurrent.TimeUnit;
+import java.util.function.Predicate;
+import java.util.zip.CRC32C;
+
+/** A server of the native protocol in this JVM. What it got survives {@link #stop} and {@link #start}, as on a disk. */
+public final class WireServer implements Closeable {
+    /** How it behaves. */
+    public enum Mode {
+        /** As it should. */
+        GOOD,
+        /** Takes everything, acknowledges nothing. */
+        SILENT,
+        /** Accepts and never reads. */
+        DEAF,
+        /** Answers HELLO with something else. */
+        GARBAGE,
+        /** Answers HELLO with ERROR {@link #errorCode}. */
+        REFUSING
+    }
+
+    public volatile Mode mode = Mode.GOOD;
+    public volatile int errorCode = 9;
+    public volatile int heartbeatMs = 1_000;
+
+    public final Map<String, String> hello = new LinkedHashMap<>();
+    public volatile int connections;
+    public volatile int byes;
+    public volatile long executionsDropped;
+    public volatile long dataBytes;
+    public volatile long allBytes;
+    /** The first thing that was wrong with what the client sent; null if nothing was. */
+    public volatile Throwable fault;
+
+    private final Map<String, Long> acknowledged = new HashMap<>();
+    private final Map<String, Decoder> decoders = new HashMap<>();
+    private final int port;
+    private volatile ServerSocket listener;
+    private volatile Socket client;
+    private Decoder last = new Decoder(new Session(0, 0));
+
+    /** Listens on a free port of 127.0.0.1. */
+    public WireServer() throws IOException {
+        listener = listen(0);
+        port = listener.getLocalPort();
+        serve(listener);
+    }
+
+    public int port() {
+        return port;
+    }
+
+    public String address() {
+        return "127.0.0.1:" + port;
+    }
+
+    private static ServerSocket listen(int port) throws IOException {
+        ServerSocket socket = new ServerSocket();
+        socket.setReuseAddress(true);
+        socket.setReceiveBufferSize(65_536); // small, so that a client of a deaf server notices soon
+        socket.bind(new java.net.InetSocketAddress(InetAddress.getByName("127.0.0.1"), port));
+        return socket;
+    }
+
+    /** Goes on listening after {@link #stop}. */
+    public void start() throws IOException {
+        listener = listen(port);
+        serve(listener);
+    }
+
+    /** Dies: closes the port and the connection. */
+    public void stop() throws IOException {
+        listener.close();
+        Socket socket = client;
+        if (socket != null) {
+            socket.close();
+        }
+    }
+
+    @Override
+    public void close() throws IOException {
+        stop();
+    }
+
+    /** What the last session sent. Use inside {@link #read} or after the client has ended. */
+    public synchronized Decoder decoder() {
+        return last;
+    }
+
+    /** Waits until what was received fits, or the time is up. @return whether it fitted */
+    public boolean await(long seconds, Predicate<Decoder> condition) throws InterruptedException {
+        long until = System.nanoTime() + TimeUnit.SECONDS.toNanos(seconds);
+        while (true) {
+            synchronized (this) {
+                if (condition.test(last)) {
+                    return true;
+                }
+            }
+            if (System.nanoTime() - until > 0 || fault != null) {
+                return false;
+            }
+            Thread.sleep(20);
+        }
+    }
+
+    private void serve(ServerSocket socket) {
+        Thread thread = new Thread(() -> {
+            while (!socket.isClosed()) {
+                try {
+                    Socket accepted = socket.accept();
+                    client = accepted;
+                    connections++;
+                    connection(accepted);
+                } catch (EOFException | java.net.SocketException e) {
+                    // The client or we closed it.
+                } catch (IOException | RuntimeException e) {
+                    fault = fault == null ? e : fault;
+                }
+            }
+        }, "wire-server");
+        thread.setDaemon(true);
+        thread.start();
+    }
+
+    private void connection(Socket socket) throws IOException {
+        try (socket) {
+            if (mode == Mode.DEAF) {
+                while (mode == Mode.DEAF && !socket.isClosed()) {
+                    pause();
+                }
+                return;
+            }
+            DataInputStream in = new DataInputStream(new java.io.BufferedInputStream(socket.getInputStream(), 65_536));
+            OutputStream out = socket.getOutputStream();
+            if (mode == Mode.GARBAGE) {
+                out.write("HTTP/1.1 400 Bad Request\r\n\r\n".getBytes());
+                return;
+            }
+            if (mode == Mode.REFUSING) {
+                out.write(frame(69, varint(errorCode), string("no")));
+                return;
+            }
+            frames(in, out);
+        }
+    }
+
+    private void frames(DataInputStream in, OutputStream out) throws IOException {
+        String session = null;
+        Decoder decoder = null;
+        while (true) {
+            byte[] header = in.readNBytes(12);
+            if (header.length < 12) {
+                return;
+            }
+            int length = ByteBuffer.wrap(header).order(ByteOrder.LITTLE_ENDIAN).getInt();
+            byte[] body = in.readNBytes(length);
+            if (body.length < length) {
+                return;
+            }
+            check(header, body);
+            allBytes += 12 + length;
+            int type = header[4];
+            Fields.check(type == 1 || session != null, "frame " + type + " before HELLO");
+            synchronized (this) {
+                switch (type) {
+                    case 1 -> {
+                        session = hello(body);
+                        decoder = decoders.get(session);
+                        last = decoder;
+                        decoder.forgetDictionary();
+                        out.write(frame(65, new byte[] {1}, varint(acknowledged.get(session)), varint(4_194_304), varint(heartbeatMs)));
+                    }
+                    case 2 -> decoder.dict(body);
+                    case 3 -> {
+                        long seq = Decoder.seq(body);
+                        if (seq > acknowledged.get(session)) {
+                            decoder.data(body);
+                            dataBytes += 12 + length;
+                            acknowledged.put(session, seq);
+                        }
+                        if (mode != Mode.SILENT) {
+                            out.write(frame(66, varint(seq)));
+                        }
+                    }
+                    case 4 -> {
+                        executionsDropped = new Fields(body).varint();
+                        out.write(frame(68, new byte[8]));
+                    }
+                    case 5 -> byes++;
+                    default -> throw new IllegalStateException("frame of type " + type);
+                }
+            }
+            while (mode == Mode.DEAF) {
+                pause();
+            }
+        }
+    }
+
+    private String hello(byte[] body) {
+        Fields in = new Fields(body);
+        Fields.check(new String(in.raw(5)).equals("tacho"), "no magic");
+        Fields.check(in.u8() == 1 && in.u8() == 1, "versions");
+        long high = in.id8();
+        long low = in.id8();
+        for (int n = in.count(); n > 0; n--) {
+            hello.put(in.string(), in.string());
+        }
+        String session = Fields.hex(high) + Fields.hex(low);
+        acknowledged.putIfAbsent(session, 0L);
+        decoders.computeIfAbsent(session, key -> new Decoder(new Session(high, low)));
+        return session;
+    }
+
+    private static void check(byte[] header, byte[] body) {
+        CRC32C crc = new CRC32C();
+        crc.update(header, 0, 8);
+        crc.update(body, 0, body.length);
+        int claimed = ByteBuffer.wrap(header).order(ByteOrder.LITTLE_ENDIAN).getInt(8);
+        Fields.check(claimed == (int) crc.getValue(), "checksum");
+    }
+
+    private static void pause() {
+        try {
+            Thread.sleep(20);
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+        }
+    }
+
+    private static byte[] frame(int type, byte[]... parts) {
+        int length = 0;
+        for (byte[] part : parts) {
+            length += part.length;
+        }
+        ByteBuffer frame = ByteBuffer.allocate(12 + length).order(ByteOrder.LITTLE_ENDIAN);
+        frame.putInt(length).putInt(type).putInt(0);
+        for (byte[] part : parts) {
+            frame.put(part);
+        }
+        CRC32C crc = new CRC32C();
+        crc.update(frame.array(), 0, 8);
+        crc.update(frame.array(), 12, length);
+        frame.putInt(8, (int) crc.getValue());
+        return frame.array();
+    }
+
+    private static byte[] varint(long value) {
+        ByteBuffer out = ByteBuffer.allocate(10);
+        while ((value & ~0x7fL) != 0) {
+            out.put((byte) (value | 0x80));
+            value >>>= 7;
+        }
+        out.put((byte) value);
+        return java.util.Arrays.copyOf(out.array(), out.position());
+    }
+
+    private static byte[] string(String text) {
+        byte[] bytes = text.getBytes(java.nio.charset.StandardCharsets.UTF_8);
+        return ByteBuffer.allocate(bytes.length + 1).put((byte) bytes.length).put(bytes).array();
+    }
+}
