@@ -3,9 +3,11 @@
 //! Path of one record: `ingest` made the [`Batch`]; here it is checked in the caller's task; `commit.rs` writes it
 //! to the journal and adds it to the open chunks.
 
+use std::sync::Arc;
+
 use tacho_model::limits::{ATTRIBUTE_BYTES_MAX, ENTRY_BYTES_MAX, OPERATION_BYTES_MAX};
 use tacho_model::{
-    AttributeValue, Batch, EntrySeries, ExecutionSeries, Labels, SampleSeries, SegmentError, SeriesId,
+    AttributeValue, Batch, EntrySeries, ExecutionSeries, Kind, Labels, SampleSeries, SegmentError, SeriesId,
 };
 
 use crate::{Error, Result};
@@ -27,55 +29,74 @@ pub enum Appended {
     Repeated,
 }
 
-/// A batch that passed all checks, with the ids of its series.
+/// A batch that passed all checks, with the ids of its series in their order. Shared with the sender, who may have
+/// to send it again.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Arrival {
     pub origin: Option<Origin>,
-    pub samples: Vec<(SeriesId, SampleSeries)>,
-    pub entries: Vec<(SeriesId, EntrySeries)>,
-    pub executions: Vec<(SeriesId, ExecutionSeries)>,
+    batch: Arc<Batch>,
+    samples: Vec<SeriesId>,
+    entries: Vec<SeriesId>,
+    executions: Vec<SeriesId>,
 }
 
 impl Arrival {
-    /// Checks what later steps rely on; series without records are left out.
-    pub fn check(batch: Batch, origin: Option<Origin>) -> Result<Self> {
+    /// Checks what later steps rely on.
+    pub fn check(batch: Arc<Batch>, origin: Option<Origin>) -> Result<Self> {
         batch.entries.iter().try_for_each(check_entries)?;
         batch.executions.iter().try_for_each(check_executions)?;
-        Ok(Self {
+        Ok(Self::new(batch, origin))
+    }
+
+    /// Of a batch that was checked before: by [`Arrival::check`], or by the journal's decoder.
+    pub fn new(batch: Arc<Batch>, origin: Option<Origin>) -> Self {
+        Self {
             origin,
-            samples: with_ids(batch.samples, |s| &s.labels, |s| s.samples.is_empty()),
-            entries: with_ids(batch.entries, |s| &s.labels, |s| s.entries.is_empty()),
-            executions: with_ids(batch.executions, |s| &s.labels, |s| s.segments.is_empty()),
-        })
+            samples: batch.samples.iter().map(|s| s.labels.id()).collect(),
+            entries: batch.entries.iter().map(|s| s.labels.id()).collect(),
+            executions: batch.executions.iter().map(|s| s.labels.id()).collect(),
+            batch,
+        }
+    }
+
+    /// Series that have samples.
+    pub fn samples(&self) -> impl Iterator<Item = (SeriesId, &SampleSeries)> {
+        self.samples.iter().copied().zip(&self.batch.samples).filter(|(_, s)| !s.samples.is_empty())
+    }
+
+    /// Series that have entries.
+    pub fn entries(&self) -> impl Iterator<Item = (SeriesId, &EntrySeries)> {
+        self.entries.iter().copied().zip(&self.batch.entries).filter(|(_, s)| !s.entries.is_empty())
+    }
+
+    /// Series that have segments.
+    pub fn executions(&self) -> impl Iterator<Item = (SeriesId, &ExecutionSeries)> {
+        self.executions.iter().copied().zip(&self.batch.executions).filter(|(_, s)| !s.segments.is_empty())
+    }
+
+    /// All series that have records, by kind.
+    pub fn series(&self) -> impl Iterator<Item = (Kind, SeriesId, &Arc<Labels>)> {
+        let samples = self.samples().map(|(id, s)| (Kind::Sample, id, &s.labels));
+        let entries = self.entries().map(|(id, s)| (Kind::Entry, id, &s.labels));
+        let executions = self.executions().map(|(id, s)| (Kind::Execution, id, &s.labels));
+        samples.chain(entries).chain(executions)
     }
 
     /// Memory of the records while they wait, bytes; also about what they will take when open.
     pub fn bytes(&self) -> usize {
-        let samples: usize = self.samples.iter().map(|(_, s)| 64 + 16 * s.samples.len()).sum();
-        let entries: usize =
-            self.entries.iter().flat_map(|(_, s)| &s.entries).map(|e| 64 + e.body.as_bytes().len()).sum();
-        let segments = self.executions.iter().flat_map(|(_, s)| &s.segments);
+        let samples: usize = self.samples().map(|(_, s)| 64 + 16 * s.samples.len()).sum();
+        let bodies = self.entries().flat_map(|(_, s)| &s.entries);
+        let entries: usize = bodies.map(|e| 64 + e.body.as_bytes().len()).sum();
+        let segments = self.executions().flat_map(|(_, s)| &s.segments);
         let executions: usize =
             segments.map(|s| 200 + 16 * (s.events.len() + s.carried.len()) + 64 * s.attributes.len()).sum();
         samples + entries + executions
     }
 
     /// Records by kind: samples, entries, completed calls.
-    pub fn counts(&self) -> [u64; 3] {
-        [
-            self.samples.iter().map(|(_, s)| s.samples.len() as u64).sum(),
-            self.entries.iter().map(|(_, s)| s.entries.len() as u64).sum(),
-            self.executions.iter().flat_map(|(_, s)| &s.segments).map(|s| s.calls_completed() as u64).sum(),
-        ]
+    pub fn counts(&self) -> [usize; 3] {
+        self.batch.counts()
     }
-}
-
-fn with_ids<S>(
-    series: Vec<S>,
-    labels: impl Fn(&S) -> &Labels,
-    is_empty: impl Fn(&S) -> bool,
-) -> Vec<(SeriesId, S)> {
-    series.into_iter().filter(|s| !is_empty(s)).map(|s| (labels(&s).id(), s)).collect()
 }
 
 fn check_entries(series: &EntrySeries) -> Result<()> {

@@ -9,7 +9,6 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
-use tacho_model::Kind;
 use tokio::sync::oneshot;
 
 use crate::arrival::{Appended, Arrival};
@@ -172,13 +171,13 @@ impl Committer {
         for append in group.batches {
             self.add_series(&append.arrival);
             let counts = append.arrival.counts();
-            shared.counters.records.iter().zip(counts).for_each(|(counter, n)| counter.add(n));
+            shared.counters.records.iter().zip(counts).for_each(|(counter, n)| counter.add(n as u64));
             shared.counters.batches.add(1);
             let origin = append.arrival.origin;
             let mut generations = shared.generations.write();
             if let Some(active) = &mut generations.active {
                 let before = active.bytes;
-                active.apply(append.arrival);
+                active.apply(&append.arrival);
                 active.journal.length = length;
                 shared.budget.add(active.bytes.saturating_sub(before));
                 if let Some(origin) = origin {
@@ -198,12 +197,8 @@ impl Committer {
     }
 
     fn add_series(&self, arrival: &Arrival) {
-        let samples = arrival.samples.iter().map(|(id, s)| (Kind::Sample, *id, &s.labels));
-        let entries = arrival.entries.iter().map(|(id, s)| (Kind::Entry, *id, &s.labels));
-        let executions = arrival.executions.iter().map(|(id, s)| (Kind::Execution, *id, &s.labels));
-        let all = samples.chain(entries).chain(executions);
         let index = self.shared.index.read();
-        let new: Vec<_> = all.filter(|(kind, id, _)| !index.has(*kind, *id)).collect();
+        let new: Vec<_> = arrival.series().filter(|(kind, id, _)| !index.has(*kind, *id)).collect();
         drop(index);
         if !new.is_empty() {
             let mut index = self.shared.index.write();

@@ -15,9 +15,10 @@ use tokio::sync::watch;
 
 use crate::driver::Row;
 use crate::generation::Generation;
-use crate::keys::{flushed_row, series_row, session_delete, session_row};
+use crate::keys::{flushed_row, series_row, session_delete, session_row, stored_row};
 use crate::layer::retry::Backoff;
 use crate::shared::Shared;
+use crate::stats::Stored;
 use crate::{Error, ErrorKind, Result};
 
 /// Bytes of chunks in one `put`: bounds memory, and makes one sync worth while.
@@ -45,37 +46,61 @@ async fn flush(shared: &Arc<Shared>, generation: &Arc<Generation>) {
     insist(shared, || cut_journal(shared, generation)).await;
     let series = generation.series();
     put_series(shared, &series).await;
-    let mut rest = series;
-    while !rest.is_empty() {
-        let (rows, left) = encode_some(generation.clone(), rest).await;
-        rest = left;
-        let bytes = rows.iter().map(|row| row.value.len() as u64).sum();
-        shared.counters.chunks_written.add(rows.len() as u64);
-        shared.counters.chunk_bytes_written.add(bytes);
-        put(shared, rows).await;
-    }
+    let stored = put_chunks(shared, generation, series).await;
     let number = generation.number;
     let sessions = generation.sessions.iter().map(|(id, seq)| session_row(*id, *seq, number));
     put(shared, sessions.collect()).await;
-    put(shared, vec![flushed_row(number)]).await;
+    put(shared, vec![flushed_row(number), stored_row(&stored)]).await;
+    *shared.stored.write() = stored;
     forget(shared, generation).await;
 }
 
+/// Returns what lies in the driver with these.
+async fn put_chunks(
+    shared: &Shared,
+    generation: &Arc<Generation>,
+    series: Vec<(Kind, SeriesId)>,
+) -> [Stored; 3] {
+    let mut stored = *shared.stored.read();
+    let mut left = series;
+    while !left.is_empty() {
+        let some = encode_some(generation.clone(), left).await;
+        left = some.left;
+        for (sum, new) in stored.iter_mut().zip(some.stored) {
+            sum.chunks += new.chunks;
+            sum.bytes += new.bytes;
+            sum.records += new.records;
+            shared.counters.chunks_written.add(new.chunks);
+            shared.counters.chunk_bytes_written.add(new.bytes);
+        }
+        put(shared, some.rows).await;
+    }
+    stored
+}
+
+/// Chunks for one `put`.
+struct Encoded {
+    rows: Vec<Row>,
+    stored: [Stored; 3],
+    left: Vec<(Kind, SeriesId)>,
+}
+
 /// Encodes series until a `put` is full. Encoding takes long: not on the threads that serve others.
-async fn encode_some(
-    generation: Arc<Generation>,
-    mut series: Vec<(Kind, SeriesId)>,
-) -> (Vec<Row>, Vec<(Kind, SeriesId)>) {
+async fn encode_some(generation: Arc<Generation>, mut left: Vec<(Kind, SeriesId)>) -> Encoded {
     let work = tokio::task::spawn_blocking(move || {
-        let (mut rows, mut bytes) = (Vec::new(), 0);
+        let (mut rows, mut stored, mut bytes) = (Vec::new(), [Stored::default(); 3], 0);
         while bytes < PUT_BYTES
-            && let Some((kind, id)) = series.pop()
+            && let Some((kind, id)) = left.pop()
         {
             let sealed = generation.seal(kind, id);
-            bytes += sealed.iter().map(|row| row.value.len() + row.clustering.len()).sum::<usize>();
-            rows.extend(sealed);
+            let stored = &mut stored[kind as usize - 1];
+            stored.chunks += sealed.rows.len() as u64;
+            stored.bytes += sealed.rows.iter().map(|row| row.value.len() as u64).sum::<u64>();
+            stored.records += sealed.records;
+            bytes += sealed.rows.iter().map(|row| row.value.len() + row.clustering.len()).sum::<usize>();
+            rows.extend(sealed.rows);
         }
-        (rows, series)
+        Encoded { rows, stored, left }
     });
     match work.await {
         Ok(done) => done,

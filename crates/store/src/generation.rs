@@ -11,9 +11,8 @@ use std::time::Instant;
 use tacho_model::{Kind, SeriesId};
 
 use crate::arrival::Arrival;
-use crate::driver::Row;
 use crate::open::{OpenEntries, OpenExecutions, OpenSamples};
-use crate::seal::Sealer;
+use crate::seal::{Sealed, Sealer};
 
 /// Memory of one more open series: its place in the map and its vectors, bytes.
 const SERIES_BYTES: usize = 160;
@@ -62,23 +61,23 @@ impl Generation {
     }
 
     /// Adds records; they are on disk already.
-    pub fn apply(&mut self, arrival: Arrival) {
+    pub fn apply(&mut self, arrival: &Arrival) {
         if let Some(origin) = arrival.origin
             && self.sessions.insert(origin.session, origin.seq).is_none()
         {
             self.bytes += SESSION_BYTES;
         }
-        for (id, series) in arrival.samples {
+        for (id, series) in arrival.samples() {
             grow(&mut self.samples, &mut self.bytes, id, OpenSamples::bytes, |open| {
                 series.samples.iter().for_each(|sample| open.push(*sample));
             });
         }
-        for (id, series) in arrival.entries {
+        for (id, series) in arrival.entries() {
             grow(&mut self.entries, &mut self.bytes, id, OpenEntries::bytes, |open| {
-                series.entries.into_iter().for_each(|entry| open.push(entry));
+                series.entries.iter().for_each(|entry| open.push(entry.clone()));
             });
         }
-        for (id, series) in arrival.executions {
+        for (id, series) in arrival.executions() {
             grow(&mut self.executions, &mut self.bytes, id, OpenExecutions::bytes, |open| {
                 series.segments.iter().for_each(|segment| open.push(segment, &series.operations));
             });
@@ -94,7 +93,7 @@ impl Generation {
     }
 
     /// The encoded chunks of one series.
-    pub fn seal(&self, kind: Kind, id: SeriesId) -> Vec<Row> {
+    pub fn seal(&self, kind: Kind, id: SeriesId) -> Sealed {
         let sealer = Sealer::new(kind, id, self.number);
         match kind {
             Kind::Sample => self.samples.get(&id).map(|open| sealer.samples(open)),

@@ -7,6 +7,7 @@ use tacho_model::{Kind, Labels, SeriesId, TimeRange, Timestamp};
 
 use crate::driver::{Row, Scan, Table};
 use crate::sessions::Session;
+use crate::stats::Stored;
 use crate::{Error, ErrorKind, Result};
 
 pub const VERSION: u8 = 1;
@@ -129,6 +130,7 @@ const STORE: &[u8] = b"store";
 const SESSIONS: &[u8] = b"sessions";
 const IDENTITY: &[u8] = b"identity";
 const FLUSHED: &[u8] = b"flushed";
+const STORED: &[u8] = b"stored";
 
 pub fn store_scan() -> Scan {
     Scan::all(Table::Meta, STORE)
@@ -153,6 +155,23 @@ pub fn flushed_row(generation: u64) -> Row {
     meta(STORE, FLUSHED, value)
 }
 
+pub fn stored_row(stored: &[Stored; 3]) -> Row {
+    let mut value = vec![VERSION];
+    for n in stored.iter().flat_map(|s| [s.chunks, s.bytes, s.records]) {
+        value.extend_from_slice(&n.to_be_bytes());
+    }
+    meta(STORE, STORED, value)
+}
+
+fn decode_stored(value: &[u8]) -> Option<[Stored; 3]> {
+    let (numbers, rest) = value.as_chunks::<8>();
+    let numbers: Vec<u64> = numbers.iter().map(|n| u64::from_be_bytes(*n)).collect();
+    let (kinds, more) = numbers.as_chunks::<3>();
+    let kinds: &[[u64; 3]; 3] = kinds.try_into().ok()?;
+    let whole = rest.is_empty() && more.is_empty();
+    whole.then(|| kinds.map(|[chunks, bytes, records]| Stored { chunks, bytes, records }))
+}
+
 pub fn session_row(id: u128, seq: u64, generation: u64) -> Row {
     let value = [&[VERSION][..], &seq.to_be_bytes()[..], &generation.to_be_bytes()[..]].concat();
     meta(SESSIONS, &id.to_be_bytes(), value)
@@ -167,6 +186,7 @@ pub fn session_delete(id: u128) -> crate::driver::Delete {
 pub enum StoreFact {
     Identity(u128),
     Flushed(u64),
+    Stored([Stored; 3]),
     /// Written by a newer version, which must not mind that it is ignored.
     Unknown,
 }
@@ -185,6 +205,10 @@ pub fn decode_store_fact(row: &Row) -> Result<StoreFact> {
         FLUSHED => {
             let generation = versioned("meta row", &row.value)?.try_into().map_err(|_| malformed())?;
             Ok(StoreFact::Flushed(u64::from_be_bytes(generation)))
+        }
+        STORED => {
+            let stored = decode_stored(versioned("meta row", &row.value)?);
+            stored.map(StoreFact::Stored).ok_or_else(malformed)
         }
         _ => Ok(StoreFact::Unknown),
     }
@@ -254,6 +278,8 @@ mod tests {
         assert_eq!(decode_series(&row).unwrap(), (Kind::Entry, labels));
         assert_eq!(decode_store_fact(&identity_row(7)).unwrap(), StoreFact::Identity(7));
         assert_eq!(decode_store_fact(&flushed_row(8)).unwrap(), StoreFact::Flushed(8));
+        let stored = [1, 4, 7].map(|n| Stored { chunks: n, bytes: n + 1, records: n + 2 });
+        assert_eq!(decode_store_fact(&stored_row(&stored)).unwrap(), StoreFact::Stored(stored));
         let (id, session) = decode_session(&session_row(1, 2, 3)).unwrap();
         assert_eq!((id, session.seq, session.generation), (1, 2, 3));
 

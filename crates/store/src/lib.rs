@@ -53,5 +53,5 @@ pub use open::CHUNK_CALLS_MAX;
 pub use options::Options;
 pub use read::ChunkInfo;
 pub use seal::CHUNK_VALUES_MAX;
-pub use stats::Stats;
+pub use stats::{Stats, Stored};
 pub use store::Store;

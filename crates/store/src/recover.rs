@@ -8,7 +8,6 @@ use std::path::Path;
 use std::sync::Arc;
 
 use futures_util::TryStreamExt;
-use tacho_model::Kind;
 
 use crate::arrival::Arrival;
 use crate::driver::{Driver, Row, Scan};
@@ -22,7 +21,7 @@ use crate::keys::{
 };
 use crate::options::Options;
 use crate::sessions::Sessions;
-use crate::stats::Counters;
+use crate::stats::{Counters, Stored};
 use crate::{Error, Result};
 
 /// Everything a store begins with.
@@ -33,11 +32,12 @@ pub struct Recovered {
     pub generations: Generations,
     /// The last generation that lies in the driver.
     pub flushed: u64,
+    pub stored: [Stored; 3],
     pub counters: Counters,
 }
 
 pub async fn recover(driver: &dyn Driver, directory: &Path, options: &Options) -> Result<Recovered> {
-    let (known_id, flushed) = store_facts(driver).await?;
+    let facts = store_facts(driver).await?;
     let mut sessions = Sessions::default();
     let mut last_session = 0;
     each_row(driver, sessions_scan(), |row| {
@@ -51,9 +51,9 @@ pub async fn recover(driver: &dyn Driver, directory: &Path, options: &Options) -
     let mut recovery = Recovery {
         directory,
         options,
-        id: known_id,
+        id: facts.id,
         // Sessions are put after chunks: a session of a generation proves that its chunks are complete.
-        flushed: flushed.max(last_session),
+        flushed: facts.flushed.max(last_session),
         index: load_index(driver).await?,
         sessions,
         generations,
@@ -63,27 +63,37 @@ pub async fn recover(driver: &dyn Driver, directory: &Path, options: &Options) -
         recovery.file(&found)?;
     }
     let id = recovery.id.unwrap_or_else(draw_id);
-    if known_id.is_none() {
+    if facts.id.is_none() {
         driver.put(vec![identity_row(id)]).await?;
     }
     let Recovery { index, sessions, mut generations, flushed, counters, .. } = recovery;
     generations.next = generations.next.max(flushed + 1);
-    Ok(Recovered { id, index, sessions, generations, flushed, counters })
+    Ok(Recovered { id, index, sessions, generations, flushed, stored: facts.stored, counters })
 }
 
-async fn store_facts(driver: &dyn Driver) -> Result<(Option<u128>, u64)> {
-    let (mut id, mut flushed) = (None, 0);
+/// What the store has written about itself.
+#[derive(Default)]
+struct Facts {
+    /// None in a new store.
+    id: Option<u128>,
+    flushed: u64,
+    stored: [Stored; 3],
+}
+
+async fn store_facts(driver: &dyn Driver) -> Result<Facts> {
+    let mut facts = Facts::default();
     let location = driver.info().location;
     each_row(driver, store_scan(), |row| {
         match decode_store_fact(&row).map_err(|e| e.with("store", &location))? {
-            StoreFact::Identity(found) => id = Some(found),
-            StoreFact::Flushed(generation) => flushed = generation,
+            StoreFact::Identity(id) => facts.id = Some(id),
+            StoreFact::Flushed(generation) => facts.flushed = generation,
+            StoreFact::Stored(stored) => facts.stored = stored,
             StoreFact::Unknown => {}
         }
         Ok(())
     })
     .await?;
-    Ok((id, flushed))
+    Ok(facts)
 }
 
 async fn load_index(driver: &dyn Driver) -> Result<Index> {
@@ -173,11 +183,8 @@ impl Recovery<'_> {
             self.sessions.take(origin, generation.number);
         }
         self.counters.recovered_batches.add(1);
-        let mut add = |kind, id, labels| self.index.add(kind, id, labels);
-        arrival.samples.iter().for_each(|(id, s)| add(Kind::Sample, *id, &s.labels));
-        arrival.entries.iter().for_each(|(id, s)| add(Kind::Entry, *id, &s.labels));
-        arrival.executions.iter().for_each(|(id, s)| add(Kind::Execution, *id, &s.labels));
-        generation.apply(arrival);
+        arrival.series().for_each(|(kind, id, labels)| self.index.add(kind, id, labels));
+        generation.apply(&arrival);
     }
 
     fn report(&self, found: &Found, contents: &Contents) {

@@ -20,20 +20,28 @@ pub const CHUNK_VALUES_MAX: usize = 8_192;
 /// Bodies of entries in one chunk, bytes: a read of one entry decodes no more than this beside it.
 pub const CHUNK_BODIES_BYTES_MAX: usize = 1 << 20;
 
+/// The chunks of one series and kind in one generation.
+#[derive(Debug, Default)]
+pub struct Sealed {
+    pub rows: Vec<Row>,
+    /// Samples, entries, or completed calls in them.
+    pub records: u64,
+}
+
 /// Gives the chunks of one series and kind their numbers.
 pub struct Sealer {
     kind: Kind,
     series: SeriesId,
     generation: u64,
-    rows: Vec<Row>,
+    sealed: Sealed,
 }
 
 impl Sealer {
     pub const fn new(kind: Kind, series: SeriesId, generation: u64) -> Self {
-        Self { kind, series, generation, rows: Vec::new() }
+        Self { kind, series, generation, sealed: Sealed { rows: Vec::new(), records: 0 } }
     }
 
-    pub fn samples(mut self, open: &OpenSamples) -> Vec<Row> {
+    pub fn samples(mut self, open: &OpenSamples) -> Sealed {
         let samples = latest(open.read(TimeRange::ALL), open.is_ordered());
         for value_type in [ValueType::F64, ValueType::I64, ValueType::U64] {
             let (at, values): (Vec<Timestamp>, Vec<Value>) = samples
@@ -43,34 +51,35 @@ impl Sealer {
                 .unzip();
             for cut in cuts(&at, |_| 0) {
                 let bytes = encode(&at[cut.clone()], &values[cut.clone()], value_type);
-                self.put(Span::Short, at[cut.start], bytes);
+                self.put(Span::Short, at[cut.start], cut.len(), bytes);
             }
         }
-        self.rows
+        self.sealed
     }
 
-    pub fn entries(mut self, open: &OpenEntries) -> Vec<Row> {
+    pub fn entries(mut self, open: &OpenEntries) -> Sealed {
         let mut entries = open.read(TimeRange::ALL);
         entries.sort_by_key(|entry| entry.at);
         let at: Vec<Timestamp> = entries.iter().map(|entry| entry.at).collect();
         for cut in cuts(&at, |i| entries[i].body.as_bytes().len()) {
             let chunk: &[Entry] = &entries[cut.clone()];
-            self.put(Span::Short, at[cut.start], encode_entries(chunk));
+            self.put(Span::Short, at[cut.start], cut.len(), encode_entries(chunk));
         }
-        self.rows
+        self.sealed
     }
 
-    pub fn executions(mut self, open: &OpenExecutions) -> Vec<Row> {
+    pub fn executions(mut self, open: &OpenExecutions) -> Sealed {
         for (bucket, block) in open.blocks() {
-            self.put(bucket.span, block.range().start, encode_executions(block));
+            self.put(bucket.span, block.range().start, block.calls(), encode_executions(block));
         }
-        self.rows
+        self.sealed
     }
 
-    fn put(&mut self, span: Span, start: Timestamp, bytes: Vec<u8>) {
-        let number = u32::try_from(self.rows.len()).unwrap_or(u32::MAX);
+    fn put(&mut self, span: Span, start: Timestamp, records: usize, bytes: Vec<u8>) {
+        let number = u32::try_from(self.sealed.rows.len()).unwrap_or(u32::MAX);
         let key = ChunkKey { span, start, generation: self.generation, number };
-        self.rows.push(Row {
+        self.sealed.records += records as u64;
+        self.sealed.rows.push(Row {
             table: Table::Chunks,
             partition: chunk_partition(self.kind, self.series),
             clustering: key.encode(),

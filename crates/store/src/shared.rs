@@ -13,7 +13,7 @@ use crate::generation::Generations;
 use crate::index::Index;
 use crate::options::Options;
 use crate::sessions::Sessions;
-use crate::stats::Counters;
+use crate::stats::{Counters, Stored};
 
 pub struct Shared {
     pub driver: Arc<dyn Driver>,
@@ -25,6 +25,8 @@ pub struct Shared {
     pub generations: Guarded<Generations>,
     pub index: Guarded<Index>,
     pub sessions: Guarded<Sessions>,
+    /// What lies in the driver by kind; written by the flusher only.
+    pub stored: Guarded<[Stored; 3]>,
     pub budget: Arc<Budget>,
     pub counters: Counters,
     /// The last sealed generation: wakes the flusher.

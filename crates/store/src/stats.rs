@@ -2,11 +2,23 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+/// What lies in the driver of one kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stored {
+    pub chunks: u64,
+    /// Of encoded chunks, without keys.
+    pub bytes: u64,
+    /// Samples, entries, or completed calls.
+    pub records: u64,
+}
+
 /// Numbers at one moment. Those that are not said to be "now" count since the store was opened.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
     /// Now: series by kind, in the order of `Kind::ALL`.
     pub series: [usize; 3],
+    /// Now: what lies in the driver by kind; kept over restarts.
+    pub stored: [Stored; 3],
     /// Now: series of all kinds; one with samples and entries counts once.
     pub series_total: usize,
     /// Now: memory of records that are not in the driver yet, bytes, and its bound.

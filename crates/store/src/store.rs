@@ -48,7 +48,7 @@ impl Store {
         clock: Arc<dyn Clock>,
     ) -> Result<Arc<Self>> {
         let lock = DirectoryLock::acquire(journal_dir)?;
-        let Recovered { id, index, sessions, generations, flushed, counters } =
+        let Recovered { id, index, sessions, generations, flushed, stored, counters } =
             recover(&*driver, journal_dir, &options).await?;
         let budget = Arc::new(Budget::new(options.open_bytes_max.max(options.seal_bytes.saturating_mul(2))));
         budget.add(generations.sealed.iter().map(|g| g.bytes).sum());
@@ -62,6 +62,7 @@ impl Store {
             generations: Guarded::new(generations),
             index: Guarded::new(index),
             sessions: Guarded::new(sessions),
+            stored: Guarded::new(stored),
             budget,
             counters,
             sealed: watch::Sender::new(0),
@@ -83,12 +84,14 @@ impl Store {
         }))
     }
 
-    /// Keeps a batch: all of it is on disk when this returns `Ok`, none of it is kept on an error.
+    /// Keeps a batch: all of it is on disk when this returns `Ok`, none of it is kept on an error. A sender that may
+    /// have to repeat it hands over an `Arc`. An empty batch with an origin is remembered as taken.
     ///
     /// # Errors
     /// `Invalid` when a record breaks a limit, `Limit` when there would be too many series, `Full` when the sender
     /// should wait, `StorageFull` when the disk is full, `Io` when the journal cannot be written, `Closed`.
-    pub async fn append(&self, batch: Batch, origin: Option<Origin>) -> Result<Appended> {
+    pub async fn append(&self, batch: impl Into<Arc<Batch>>, origin: Option<Origin>) -> Result<Appended> {
+        let batch = batch.into();
         if self.closed.load(Ordering::Relaxed) {
             return Err(closed());
         }
@@ -120,13 +123,9 @@ impl Store {
     fn check_series(&self, arrival: &Arrival) -> Result<()> {
         let index = self.shared.index.read();
         let max = self.shared.options.series_max;
-        // The usual case costs one comparison a series and nothing is collected.
-        let samples = arrival.samples.iter().map(|(id, s)| (*id, &s.labels));
-        let entries = arrival.entries.iter().map(|(id, s)| (*id, &s.labels));
-        let executions = arrival.executions.iter().map(|(id, s)| (*id, &s.labels));
-        let new = samples.chain(entries).chain(executions).filter(|(id, _)| !index.contains(*id));
+        let new = arrival.series().filter(|(_, id, _)| !index.contains(*id));
         let mut seen = std::collections::HashSet::new();
-        for (id, labels) in new {
+        for (_, id, labels) in new {
             seen.insert(id);
             if index.len() + seen.len() > max {
                 let message = format!("limit of {max} series is reached");
@@ -209,6 +208,7 @@ impl Store {
         drop(generations);
         stats.open_bytes = shared.budget.used();
         stats.open_bytes_max = shared.budget.max();
+        stats.stored = *shared.stored.read();
         stats.sessions = shared.sessions.read().len();
         let index = shared.index.read();
         stats.series = index.counts();

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use tacho_model::{
-    Attribute, AttributeValue, Body, Carried, Entry, EntrySeries, Event, EventKind, ExecutionSeries, Labels,
-    Operation, OperationKind, Sample, SampleSeries, Segment, SeriesId, SpanId, TraceId, Value, ValueType,
+    Attribute, AttributeValue, Batch, Body, Carried, Entry, EntrySeries, Event, EventKind, ExecutionSeries,
+    Labels, Operation, OperationKind, Sample, SampleSeries, Segment, SpanId, TraceId, Value, ValueType,
 };
 
 use super::format::{
@@ -25,7 +25,7 @@ type Table<T> = Vec<Option<T>>;
 /// State of one file: what its records so far have defined.
 #[derive(Debug, Default)]
 pub struct Decoder {
-    series: Table<(SeriesId, Arc<Labels>)>,
+    series: Table<Arc<Labels>>,
     operations: Table<Operation>,
     texts: Table<Arc<str>>,
 }
@@ -42,28 +42,29 @@ impl Decoder {
         let mut cursor = Cursor::new(payload);
         let flags = cursor.byte("flags")?;
         cursor.varint("synced")?;
-        let mut arrival = Arrival::default();
+        let mut origin = None;
         if flags & FLAG_ORIGIN != 0 {
             let session = u128::from_be_bytes(cursor.array("session")?);
-            arrival.origin = Some(Origin { session, seq: cursor.varint("seq")? });
+            origin = Some(Origin { session, seq: cursor.varint("seq")? });
         }
         self.define(&mut cursor)?;
+        let mut batch = Batch::default();
         while !cursor.is_empty() {
             match cursor.byte("tag")? {
-                BLOCK_SAMPLES => self.samples(&mut cursor, &mut arrival)?,
-                BLOCK_ENTRIES => arrival.entries.push(self.entries(&mut cursor)?),
-                BLOCK_EXECUTIONS => arrival.executions.push(self.executions(&mut cursor)?),
+                BLOCK_SAMPLES => self.samples(&mut cursor, &mut batch.samples)?,
+                BLOCK_ENTRIES => batch.entries.push(self.entries(&mut cursor)?),
+                BLOCK_EXECUTIONS => batch.executions.push(self.executions(&mut cursor)?),
                 _ => return Err(cursor.malformed("tag of a block")),
             }
         }
-        Ok(arrival)
+        Ok(Arrival::new(Arc::new(batch), origin))
     }
 
     fn define(&mut self, cursor: &mut Cursor<'_>) -> Result<(), Malformed> {
         define(cursor, &mut self.series, |cursor| {
             let labels = Labels::from_canonical(cursor.string("labels")?);
             let labels = labels.map_err(|_| cursor.malformed("labels"))?;
-            Ok((labels.id(), Arc::new(labels)))
+            Ok(Arc::new(labels))
         })?;
         define(cursor, &mut self.operations, |cursor| {
             let kind = OperationKind::from_byte(cursor.byte("operation kind")?);
@@ -74,14 +75,14 @@ impl Decoder {
         if self.texts.len() > TEXTS_MAX { Err(cursor.malformed("number of texts")) } else { Ok(()) }
     }
 
-    fn known_series(&self, cursor: &mut Cursor<'_>) -> Result<(SeriesId, Arc<Labels>), Malformed> {
+    fn known_series(&self, cursor: &mut Cursor<'_>) -> Result<Arc<Labels>, Malformed> {
         let number = cursor.varint("series number")?;
         lookup(&self.series, number).cloned().ok_or(cursor.malformed("series number (not defined)"))
     }
 
     /// Blocks of one series that follow each other are one series of samples with different types.
-    fn samples(&self, cursor: &mut Cursor<'_>, arrival: &mut Arrival) -> Result<(), Malformed> {
-        let (id, labels) = self.known_series(cursor)?;
+    fn samples(&self, cursor: &mut Cursor<'_>, all: &mut Vec<SampleSeries>) -> Result<(), Malformed> {
+        let labels = self.known_series(cursor)?;
         let value_type = ValueType::from_byte(cursor.byte("value type")?);
         let value_type = value_type.ok_or(cursor.malformed("value type"))?;
         let count = cursor.count(2, "number of samples")?;
@@ -96,15 +97,15 @@ impl Decoder {
             };
             samples.push(Sample { at, value });
         }
-        match arrival.samples.last_mut() {
-            Some((last, series)) if *last == id => series.samples.append(&mut samples),
-            _ => arrival.samples.push((id, SampleSeries { labels, samples })),
+        match all.last_mut() {
+            Some(last) if Arc::ptr_eq(&last.labels, &labels) => last.samples.append(&mut samples),
+            _ => all.push(SampleSeries { labels, samples }),
         }
         Ok(())
     }
 
-    fn entries(&self, cursor: &mut Cursor<'_>) -> Result<(SeriesId, EntrySeries), Malformed> {
-        let (id, labels) = self.known_series(cursor)?;
+    fn entries(&self, cursor: &mut Cursor<'_>) -> Result<EntrySeries, Malformed> {
+        let labels = self.known_series(cursor)?;
         let count = cursor.count(3, "number of entries")?;
         let mut at = 0i64;
         let mut entries = Vec::with_capacity(count);
@@ -117,11 +118,11 @@ impl Decoder {
             };
             entries.push(Entry { at, body });
         }
-        Ok((id, EntrySeries { labels, entries }))
+        Ok(EntrySeries { labels, entries })
     }
 
-    fn executions(&self, cursor: &mut Cursor<'_>) -> Result<(SeriesId, ExecutionSeries), Malformed> {
-        let (id, labels) = self.known_series(cursor)?;
+    fn executions(&self, cursor: &mut Cursor<'_>) -> Result<ExecutionSeries, Malformed> {
+        let labels = self.known_series(cursor)?;
         let count = cursor.count(30, "number of segments")?;
         let mut before = 0i64;
         let mut operations =
@@ -133,7 +134,7 @@ impl Decoder {
             before = segment.start;
             segments.push(segment);
         }
-        Ok((id, ExecutionSeries { labels, operations: operations.used, segments }))
+        Ok(ExecutionSeries { labels, operations: operations.used, segments })
     }
 
     fn segment(

@@ -133,16 +133,16 @@ impl Encoder {
 
     fn put_blocks(&mut self, arrival: &Arrival) {
         self.blocks.clear();
-        for (id, series) in &arrival.samples {
-            let number = self.series_number(*id, &series.labels);
+        for (id, series) in arrival.samples() {
+            let number = self.series_number(id, &series.labels);
             put_samples(&mut self.blocks, number, &series.samples);
         }
-        for (id, series) in &arrival.entries {
-            let number = self.series_number(*id, &series.labels);
+        for (id, series) in arrival.entries() {
+            let number = self.series_number(id, &series.labels);
             put_entries(&mut self.blocks, number, series);
         }
-        for (id, series) in &arrival.executions {
-            let number = self.series_number(*id, &series.labels);
+        for (id, series) in arrival.executions() {
+            let number = self.series_number(id, &series.labels);
             self.put_executions(number, series);
         }
     }

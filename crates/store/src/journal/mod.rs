@@ -9,6 +9,8 @@ mod decode;
 mod encode;
 pub mod format;
 mod reader;
+#[cfg(test)]
+mod tests;
 mod writer;
 
 pub use encode::Encoder;

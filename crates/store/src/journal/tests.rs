@@ -1,0 +1,221 @@
+//! The golden file is read as it was meant, any batch comes back, any bytes are refused or read.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use tacho_model::{
+    Attribute, AttributeValue, Batch, Body, Carried, Entry, EntrySeries, Event, EventKind, ExecutionSeries,
+    Labels, NAME, Operation, OperationKind, Sample, SampleSeries, Segment, SpanId, TraceId, Value,
+};
+
+use super::decode::Decoder;
+use super::format::{HEADER_BYTES, Header, take_record};
+use super::reader::{Contents, read};
+use super::{Encoder, Writer};
+use crate::arrival::{Arrival, Origin};
+use crate::disk::RealDisk;
+
+const HEADER: Header =
+    Header { generation: 7, store: 0x0001_0203_0405_0607_0809_0a0b_0c0d_0e0f, created: 1_000 };
+
+fn labels(name: &str) -> Arc<Labels> {
+    Arc::new(Labels::new([(NAME, name), ("host", "ö")]).unwrap())
+}
+
+fn operation(kind: OperationKind, name: &str) -> Operation {
+    Operation { kind, name: name.into() }
+}
+
+/// A second part of a segment with everything a segment can have.
+fn segment() -> Segment {
+    let event = |delta, kind| Event { delta, kind };
+    Segment {
+        trace: TraceId(0x11),
+        base: 0x22,
+        part: 1,
+        parent: Some(SpanId(0x33)),
+        thread: "main".into(),
+        start: 5_000,
+        carried: vec![Carried { operation: 0, call: 0, age: 70 }],
+        first_call: 1,
+        events: vec![
+            event(0, EventKind::Enter(1)),
+            event(300, EventKind::ExitFailed),
+            event(4, EventKind::Exit),
+        ],
+        attributes: vec![
+            Attribute { call: 1, key: "k".into(), value: AttributeValue::Text("v".into()) },
+            Attribute { call: 0, key: "k".into(), value: AttributeValue::Integer(-2) },
+        ],
+    }
+}
+
+/// What `testdata/journal/v1.journal` holds. The second record uses what the first has defined.
+fn golden() -> [Arrival; 2] {
+    let sample = |at, value| Sample { at, value };
+    let samples =
+        vec![sample(1_000, Value::F64(1.5)), sample(990, Value::U64(u64::MAX)), sample(1, Value::I64(-1))];
+    let entry = |at, body| Entry { at, body };
+    let entries = vec![entry(2_000, Body::Text("漢".into())), entry(-1, Body::Bytes(Box::new([0, 255])))];
+    let operations =
+        vec![operation(OperationKind::Method, "a.B.c()"), operation(OperationKind::Database, "SELECT 1")];
+    let executions = ExecutionSeries { labels: labels("executions"), operations, segments: vec![segment()] };
+    let first = Batch {
+        samples: vec![SampleSeries { labels: labels("m"), samples }],
+        entries: vec![EntrySeries { labels: labels("log"), entries }],
+        executions: vec![executions.clone()],
+    };
+    let second = Batch { executions: vec![executions], ..Batch::default() };
+    let session = 0xa0a1_a2a3_a4a5_a6a7_a8a9_aaab_acad_aeaf;
+    [Arrival::new(Arc::new(first), Some(Origin { session, seq: 3 })), Arrival::new(Arc::new(second), None)]
+}
+
+fn golden_path() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/journal/v1.journal")
+}
+
+fn read_all(path: &Path) -> (Vec<Arrival>, Contents) {
+    let mut arrivals = Vec::new();
+    let contents = read(path, |arrival| arrivals.push(arrival)).unwrap();
+    (arrivals, contents)
+}
+
+#[test]
+fn the_golden_file_is_read() {
+    let (arrivals, contents) = read_all(&golden_path());
+    assert_eq!(contents.header, Some(HEADER));
+    assert_eq!((contents.records, contents.torn, contents.damaged.len()), (2, 0, 0));
+    assert_eq!(arrivals, golden());
+}
+
+#[test]
+fn today_the_same_bytes_are_written() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut writer = Writer::create(&RealDisk, directory.path(), &HEADER).unwrap();
+    let mut encoder = Encoder::default();
+    for arrival in golden() {
+        let mut records = Vec::new();
+        encoder.encode(&arrival, writer.length(), &mut records).unwrap();
+        writer.commit(&RealDisk, &records).unwrap();
+        encoder.committed();
+    }
+    let expect = std::fs::read(golden_path()).unwrap();
+    assert_eq!(std::fs::read(writer.path()).unwrap(), expect);
+}
+
+#[test]
+fn every_cut_of_the_golden_file_gives_its_whole_records() {
+    let bytes = std::fs::read(golden_path()).unwrap();
+    let first_end = HEADER_BYTES + 12 + take_record(&bytes[HEADER_BYTES..]).unwrap().len();
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("cut");
+    for cut in 0..bytes.len() {
+        std::fs::write(&path, &bytes[..cut]).unwrap();
+        let (arrivals, contents) = read_all(&path);
+        assert_eq!(arrivals.len(), usize::from(cut >= first_end), "cut at {cut}");
+        assert_eq!(contents.length + contents.torn, cut as u64);
+    }
+}
+
+#[test]
+fn records_of_one_torn_write_are_dropped_together() {
+    // Both records in one write: the second proves nothing about the first.
+    let directory = tempfile::tempdir().unwrap();
+    let mut writer = Writer::create(&RealDisk, directory.path(), &HEADER).unwrap();
+    let (mut encoder, mut records) = (Encoder::default(), Vec::new());
+    for arrival in golden() {
+        encoder.encode(&arrival, writer.length(), &mut records).unwrap();
+    }
+    records[20] ^= 1;
+    writer.commit(&RealDisk, &records).unwrap();
+    let (arrivals, contents) = read_all(writer.path());
+    assert_eq!((arrivals.len(), contents.damaged.len()), (0, 0));
+    assert_eq!(contents.torn, records.len() as u64);
+}
+
+#[test]
+fn a_lost_write_takes_its_definitions_with_it() {
+    let [first, second] = golden();
+    let (mut encoder, mut records, mut lost) = (Encoder::default(), Vec::new(), Vec::new());
+    encoder.encode(&first, 48, &mut lost).unwrap();
+    encoder.rollback();
+    encoder.encode(&second, 48, &mut records).unwrap();
+    assert_eq!(Decoder::default().decode(take_record(&records).unwrap()).unwrap(), second);
+}
+
+#[test]
+fn texts_past_the_table_are_written_in_place() {
+    let long = "t".repeat(300);
+    let threads = (0..70_000u32).map(|i| if i == 5 { long.clone() } else { format!("thread-{i}") });
+    let segments: Vec<Segment> =
+        threads.map(|t| Segment { thread: t.as_str().into(), attributes: Vec::new(), ..segment() }).collect();
+    let operations = vec![operation(OperationKind::Task, "a"), operation(OperationKind::Task, "b")];
+    let executions = vec![ExecutionSeries { labels: labels("executions"), operations, segments }];
+    let arrival = Arrival::new(Arc::new(Batch { executions, ..Batch::default() }), None);
+    let (mut encoder, mut records) = (Encoder::default(), Vec::new());
+    encoder.encode(&arrival, 48, &mut records).unwrap();
+    assert!(Decoder::default().decode(take_record(&records).unwrap()).unwrap() == arrival);
+}
+
+fn value() -> impl Strategy<Value = Value> {
+    prop_oneof![
+        any::<u64>().prop_map(|bits| Value::F64(f64::from_bits(bits))),
+        any::<i64>().prop_map(Value::I64),
+        any::<u64>().prop_map(Value::U64),
+    ]
+}
+
+fn batch() -> impl Strategy<Value = Batch> {
+    let name = prop_oneof!["[a-c]", "[a-zä漢]{1,8}"].prop_map(|name| labels(&name));
+    let sample = (any::<i64>(), value()).prop_map(|(at, value)| Sample { at, value });
+    let samples = (name.clone(), proptest::collection::vec(sample, 1..40))
+        .prop_map(|(labels, samples)| SampleSeries { labels, samples });
+    let body = prop_oneof![
+        ".{0,20}".prop_map(|text| Body::Text(text.into())),
+        proptest::collection::vec(any::<u8>(), 0..20).prop_map(|bytes| Body::Bytes(bytes.into())),
+    ];
+    let entry = (any::<i64>(), body).prop_map(|(at, body)| Entry { at, body });
+    let entries = (name, proptest::collection::vec(entry, 1..10))
+        .prop_map(|(labels, entries)| EntrySeries { labels, entries });
+    (proptest::collection::vec(samples, 0..5), proptest::collection::vec(entries, 0..5))
+        .prop_map(|(samples, entries)| Batch { samples, entries, executions: Vec::new() })
+}
+
+proptest! {
+    #[test]
+    fn any_batches_come_back(batches in proptest::collection::vec(batch(), 1..6), session in any::<u128>()) {
+        let (mut encoder, mut decoder) = (Encoder::default(), Decoder::default());
+        for (seq, batch) in batches.into_iter().enumerate() {
+            let origin = Origin { session, seq: seq as u64 };
+            let arrival = Arrival::new(Arc::new(batch), Some(origin));
+            let mut records = Vec::new();
+            encoder.encode(&arrival, 48, &mut records).unwrap();
+            let decoded = decoder.decode(take_record(&records).unwrap()).unwrap();
+            prop_assert_eq!(decoded.origin, arrival.origin);
+            // Series that follow each other under one name come back as one.
+            prop_assert_eq!(decoded.counts(), arrival.counts());
+            let all = |a: &Arrival| {
+                let samples: Vec<_> = a.samples().flat_map(|(id, s)| s.samples.iter().map(move |s| (id, *s))).collect();
+                let entries: Vec<_> =
+                    a.entries().flat_map(|(id, s)| s.entries.iter().map(move |e| (id, e.clone()))).collect();
+                (samples, entries)
+            };
+            prop_assert_eq!(all(&decoded), all(&arrival));
+        }
+    }
+
+    #[test]
+    fn any_bytes_are_refused_or_read(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        let _ = Decoder::default().decode(&bytes);
+    }
+
+    #[test]
+    fn a_changed_byte_is_refused_or_read(at in 0..300usize, byte in any::<u8>()) {
+        let file = std::fs::read(golden_path()).unwrap();
+        let mut payload = take_record(&file[HEADER_BYTES..]).unwrap().to_vec();
+        let at = at % payload.len();
+        payload[at] = byte;
+        let _ = Decoder::default().decode(&payload);
+    }
+}
