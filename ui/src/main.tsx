@@ -7,6 +7,7 @@ import './styles/base.css';
 import './styles/shell.css';
 import './styles/data.css';
 import './styles/trace.css';
+import './styles/explore.css';
 import { App } from './app';
 import { startTheme } from './lib/theme';
 

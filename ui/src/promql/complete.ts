@@ -1,0 +1,75 @@
+// What could stand at the cursor, best first, and what does the text become when one is taken?
+import type { Context } from './context';
+import { AGGREGATIONS, FUNCTIONS, KEYWORDS } from './functions';
+
+export interface Suggestion {
+  /** What stands in the list. */
+  label: string;
+  /** What is written. */
+  insert: string;
+  kind: 'metric' | 'function' | 'aggregation' | 'keyword' | 'label' | 'value' | 'duration';
+  detail: string;
+}
+
+export interface Edit {
+  text: string;
+  cursor: number;
+}
+
+const SHOWN_MAX = 40;
+const DURATIONS = ['30s', '1m', '5m', '15m', '30m', '1h', '6h', '1d', '1h:1m'];
+
+const WORDS: Suggestion[] = [
+  ...AGGREGATIONS.map(([name, doc]): Suggestion => ({ label: name, insert: `${name}(`, kind: 'aggregation', detail: doc })),
+  ...FUNCTIONS.map(([name, parameters, doc]): Suggestion => ({ label: name, insert: `${name}(`, kind: 'function', detail: `(${parameters}) ${doc}` })),
+  ...KEYWORDS.map((name): Suggestion => ({ label: name, insert: `${name} `, kind: 'keyword', detail: '' })),
+];
+
+/** `names` are what the server knows for this place: metrics, label names or values. */
+export function suggest(context: Context, names: readonly string[]): Suggestion[] {
+  const found = ranked(candidates(context, names), 'word' in context ? context.word : '');
+  // What is already written in full needs no help.
+  const only = found.length === 1 && 'word' in context && found[0]?.label === context.word;
+  return only ? [] : found.slice(0, SHOWN_MAX);
+}
+
+function candidates(context: Context, names: readonly string[]): Suggestion[] {
+  const all = (kind: Suggestion['kind'], end = ''): Suggestion[] =>
+    names.map((name) => ({ label: name, insert: `${kind === 'value' ? escape(name) : name}${end}`, kind, detail: '' }));
+  switch (context.kind) {
+    case 'none': return [];
+    case 'expression': return [...all('metric'), ...(context.word === '' ? [] : WORDS)];
+    case 'label': return all('label', '="').filter((one) => one.label !== '__name__');
+    case 'grouping': return all('label').filter((one) => one.label !== '__name__');
+    case 'value': return all('value', '"');
+    case 'duration': return DURATIONS.map((text) => ({ label: text, insert: `${text}]`, kind: 'duration', detail: '' }));
+  }
+}
+
+const escape = (value: string): string => value.replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll('\n', '\\n');
+
+/** Begins with the word, then begins a part of the name with it, then contains it. */
+function rankOf(label: string, word: string): number {
+  const at = label.toLowerCase().indexOf(word.toLowerCase());
+  if (at <= 0) return at;
+  return /[_:.]/.test(label.charAt(at - 1)) ? 1 : 2;
+}
+
+function ranked(list: Suggestion[], word: string): Suggestion[] {
+  return list
+    .map((suggestion, order) => ({ suggestion, order, rank: rankOf(suggestion.label, word) }))
+    .filter(({ rank }) => rank >= 0)
+    .sort((a, b) => a.rank - b.rank || a.order - b.order)
+    .map(({ suggestion }) => suggestion);
+}
+
+/** Puts the suggestion in place of the word; a quote or bracket that is there already is not written twice. */
+export function accept(text: string, cursor: number, context: Context, suggestion: Suggestion): Edit {
+  if (context.kind === 'none') return { text, cursor };
+  const rest = text.slice(cursor).replace(/^[A-Za-z0-9_:.]*/, context.kind === 'value' ? '$&' : '');
+  const last = suggestion.insert.at(-1) ?? '';
+  const doubled = '"](='.includes(last) && rest.startsWith(last);
+  const insert = doubled ? suggestion.insert.slice(0, -1) : suggestion.insert;
+  const before = text.slice(0, context.from) + insert;
+  return { text: before + rest, cursor: before.length + (doubled ? 1 : 0) };
+}

@@ -1,0 +1,81 @@
+// How do the answers to queries become lines and rows?
+import type { Metric, Point, QueryData } from '../lib/api';
+import type { Unit } from '../lib/units';
+
+export interface SeriesOf<T> {
+  metric: Metric;
+  values: T;
+}
+
+/** `name{label="value"}`, labels sorted. */
+export function seriesName(metric: Metric): string {
+  const labels = Object.keys(metric).filter((name) => name !== '__name__').sort();
+  const inner = labels.map((name) => `${name}="${metric[name]}"`).join(', ');
+  const name = metric.__name__ ?? '';
+  return inner === '' ? name || '{}' : `${name}{${inner}}`;
+}
+
+/** Names for a legend: labels that all series share are left out, unless there is but one. */
+export function legendNames(metrics: readonly Metric[]): string[] {
+  const first = metrics[0];
+  if (first === undefined || metrics.length === 1) return metrics.map(seriesName);
+  const shared = Object.keys(first).filter((name) => metrics.every((metric) => metric[name] === first[name]));
+  return metrics.map((metric) => {
+    const rest = Object.fromEntries(Object.entries(metric).filter(([name]) => !shared.includes(name)));
+    return Object.keys(rest).length === 0 ? seriesName(metric) : seriesName(rest);
+  });
+}
+
+/** A scalar is a series without labels. */
+export function matrixOf(data: QueryData): SeriesOf<Point[]>[] {
+  if (data.resultType === 'matrix') return data.result;
+  if (data.resultType === 'vector') return data.result.map(({ metric, value }) => ({ metric, values: [value] }));
+  return [{ metric: {}, values: [data.result] }];
+}
+
+/** The last value of each series. */
+export function vectorOf(data: QueryData): SeriesOf<Point>[] {
+  return matrixOf(data).flatMap(({ metric, values }) => {
+    const last = values.at(-1);
+    return last === undefined ? [] : [{ metric, values: last }];
+  });
+}
+
+/** Values on the regular grid of a range query; NaN and infinities are gaps. */
+export function onGrid(points: readonly Point[], start: number, step: number, count: number): (number | null)[] {
+  const values = new Array<number | null>(count).fill(null);
+  for (const [time, text] of points) {
+    const at = Math.round((time - start) / step);
+    const value = Number(text);
+    if (at >= 0 && at < count && Number.isFinite(value)) values[at] = value;
+  }
+  return values;
+}
+
+/** The unit that the names in a query suggest: `rate(http_seconds_total[5m])` is a ratio, `heap_bytes` are bytes. */
+export function unitOf(query: string): Unit {
+  if (/^\s*(count|group|changes|resets)\b/.test(query)) return 'number';
+  const perTime = /\b(rate|irate|deriv)\s*\(/.test(query);
+  if (/histogram_quantile/.test(query) && /_seconds_bucket\b/.test(query)) return 'seconds';
+  if (/[*/]/.test(query.replace(/"[^"]*"/g, ''))) return 'number';
+  if (/_bytes(_total|_sum)?\b/.test(query)) return 'bytes';
+  if (/_(ns|nanos|nanoseconds)(_total|_sum)?\b/.test(query)) return perTime ? 'number' : 'duration';
+  if (/_seconds(_total|_sum)?\b/.test(query)) return perTime ? 'number' : 'seconds';
+  if (/_ratio\b/.test(query)) return 'percent';
+  return perTime ? 'rate' : 'number';
+}
+
+/** Place of the fault that a message names, as index into the text: `(at character 7)` counts bytes from 1, `2:5:` lines and columns. */
+export function faultAt(message: string, query: string): number | null {
+  const byte = /\(at character (\d+)\)/.exec(message)?.[1];
+  if (byte !== undefined) return fromBytes(query, Number(byte) - 1);
+  const place = /(?:^|\s)(\d+):(\d+):/.exec(message);
+  if (place === null) return null;
+  const lines = query.split('\n').slice(0, Number(place[1]) - 1);
+  return Math.min(lines.join('\n').length + (lines.length > 0 ? 1 : 0) + Number(place[2]) - 1, query.length);
+}
+
+function fromBytes(text: string, bytes: number): number {
+  const all = new TextEncoder().encode(text);
+  return new TextDecoder().decode(all.slice(0, bytes)).length;
+}
