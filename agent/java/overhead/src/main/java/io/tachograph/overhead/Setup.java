@@ -70,7 +70,7 @@ enum Setup {
             return Map.of("KIEKER_SIGNATURES_INCLUDE", "observed.Monitored");
         }
         return isOurs()
-                ? Map.of("TACHO_SERVER", server, "TACHO_SERVICE", "overhead", "TACHO_INCLUDE", "observed.**")
+                ? Map.of("TACHO_SERVER", server, "TACHO_SERVICE", "overhead", "TACHO_INCLUDE", "observed.*")
                 : Map.of();
     }
 }

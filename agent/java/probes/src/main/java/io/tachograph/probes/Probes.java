@@ -1,6 +1,13 @@
 package io.tachograph.probes;
 
 import io.tachograph.core.instrument.Probe;
+import io.tachograph.probes.context.ExecutorProbe;
+import io.tachograph.probes.context.ForkJoinProbe;
+import io.tachograph.probes.http.HttpClientProbe;
+import io.tachograph.probes.http.JettyProbe;
+import io.tachograph.probes.http.ServletProbe;
+import io.tachograph.probes.http.UrlConnectionProbe;
+import io.tachograph.probes.jdbc.JdbcProbe;
 import java.util.List;
 
 /** The list of all probes. */
@@ -8,6 +15,13 @@ public final class Probes {
     private Probes() {}
 
     public static List<Probe> all() {
-        return List.of();
+        return List.of(
+                new JettyProbe(),
+                new ServletProbe(),
+                new HttpClientProbe(),
+                new UrlConnectionProbe(),
+                new JdbcProbe(),
+                new ExecutorProbe(),
+                new ForkJoinProbe());
     }
 }

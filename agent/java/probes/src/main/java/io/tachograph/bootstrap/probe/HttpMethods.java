@@ -1,0 +1,17 @@
+package io.tachograph.bootstrap.probe;
+
+/** The methods that may be part of a name; a client can send any word. */
+final class HttpMethods {
+    private static final String[] KNOWN = {"GET", "POST", "PUT", "DELETE", "HEAD", "PATCH", "OPTIONS", "TRACE", "CONNECT"};
+
+    private HttpMethods() {}
+
+    static String known(String method) {
+        for (String known : KNOWN) {
+            if (known.equals(method)) {
+                return known;
+            }
+        }
+        return "OTHER";
+    }
+}

@@ -1,0 +1,75 @@
+package io.tachograph.bootstrap.probe;
+
+import io.tachograph.bootstrap.Recorder;
+
+/**
+ * Operations whose names are put together from parts at run time, such as {@code GET /ads/{id}}: found again without
+ * making a string. Bounded: past the bound a name counts as {@code (other)}, with its prefix kept.
+ *
+ * <p>A hash table with linear probing. It is never more than half full, entries are never removed, and a reader that
+ * misses a new one only takes the slow path.
+ */
+final class Names {
+    private final int kind;
+    private final int countMax;
+    private final Entry[] table;
+    private int count;
+
+    private static final class Entry {
+        final String name;
+        final int hash;
+        final int operation;
+
+        Entry(String name, int hash, int operation) {
+            this.name = name;
+            this.hash = hash;
+            this.operation = operation;
+        }
+    }
+
+    /** @param countMax a power of two */
+    Names(int kind, int countMax) {
+        this.kind = kind;
+        this.countMax = countMax;
+        this.table = new Entry[countMax * 2];
+    }
+
+    /** @param prefixLength what of {@code name} is kept when there is no room for more names */
+    int operation(StringBuilder name, int prefixLength) {
+        int hash = hash(name);
+        int at = hash & table.length - 1;
+        for (Entry entry = table[at]; entry != null; entry = table[at]) {
+            if (entry.hash == hash && entry.name.contentEquals(name)) {
+                return entry.operation;
+            }
+            at = at + 1 & table.length - 1;
+        }
+        return add(name, hash, prefixLength);
+    }
+
+    private synchronized int add(StringBuilder name, int hash, int prefixLength) {
+        if (count >= countMax) {
+            name.setLength(prefixLength);
+            return Recorder.operation(kind, name.append("(other)").toString());
+        }
+        Entry entry = new Entry(name.toString(), hash, Recorder.operation(kind, name.toString()));
+        int at = hash & table.length - 1;
+        while (table[at] != null) {
+            if (table[at].name.contentEquals(name)) {
+                return table[at].operation;
+            }
+            at = at + 1 & table.length - 1;
+        }
+        table[at] = entry;
+        count++;
+        return entry.operation;
+    }
+
+    private static int hash(CharSequence name) {
+        int hash = 0;
+        for (int i = 0; i < name.length(); i++) {
+            hash = 31 * hash + name.charAt(i);
+        }
+        return hash ^ hash >>> 15;
+    }
+}

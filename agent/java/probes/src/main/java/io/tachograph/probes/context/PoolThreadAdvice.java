@@ -1,0 +1,21 @@
+package io.tachograph.probes.context;
+
+import io.tachograph.bootstrap.probe.Outermost;
+import net.bytebuddy.asm.Advice;
+
+/** Inlined where a pool starts a thread: that thread does not belong to the task that made the pool grow. */
+final class PoolThreadAdvice {
+    private PoolThreadAdvice() {}
+
+    @Advice.OnMethodEnter(suppress = Throwable.class)
+    static boolean enter() {
+        return Outermost.enter(Outermost.POOL_THREAD);
+    }
+
+    @Advice.OnMethodExit(suppress = Throwable.class, onThrowable = Throwable.class)
+    static void exit(@Advice.Enter boolean isOutermost) {
+        if (isOutermost) {
+            Outermost.leave(Outermost.POOL_THREAD);
+        }
+    }
+}

@@ -1,0 +1,56 @@
+package io.tachograph.probes.http;
+
+import jakarta.servlet.DispatcherType;
+import jakarta.servlet.http.HttpServletRequest;
+import jakarta.servlet.http.HttpServletResponse;
+import io.tachograph.bootstrap.probe.HttpServer;
+import io.tachograph.bootstrap.probe.Outermost;
+import net.bytebuddy.asm.Advice;
+
+/**
+ * Inlined into servlets and filters of the package {@code jakarta.servlet}; the other package has the same advice.
+ * The container's types are cast to, so that only the container loads them.
+ */
+final class JakartaServletAdvice {
+    private JakartaServletAdvice() {}
+
+    @Advice.OnMethodEnter(suppress = Throwable.class)
+    static int enter(@Advice.Argument(0) Object argument) {
+        if (!(argument instanceof HttpServletRequest) || !Outermost.enter(Outermost.HTTP_SERVER)) {
+            return Outermost.INSIDE;
+        }
+        HttpServletRequest request = (HttpServletRequest) argument;
+        if (request.getDispatcherType() != DispatcherType.REQUEST) {
+            // The second half of a request that was counted: an error page, or an answer by another thread.
+            Outermost.leave(Outermost.HTTP_SERVER);
+            return Outermost.INSIDE;
+        }
+        String route = null;
+        try {
+            route = HttpServer.route(request.getHttpServletMapping().getPattern());
+        } catch (Throwable e) {
+            // A container older than Servlet 4.0 cannot tell.
+        }
+        String requestId = null;
+        for (String name : HttpServer.requestIdHeaders()) {
+            if (requestId == null) {
+                requestId = request.getHeader(name);
+            }
+        }
+        return HttpServer.enter(
+                request.getMethod(), request.getContextPath(), route, request.getRequestURI(),
+                request.getHeader("traceparent"), requestId);
+    }
+
+    @Advice.OnMethodExit(suppress = Throwable.class, onThrowable = Throwable.class)
+    static void exit(
+            @Advice.Enter int call,
+            @Advice.Argument(0) Object request,
+            @Advice.Argument(1) Object response,
+            @Advice.Thrown Throwable thrown) {
+        if (call != Outermost.INSIDE) {
+            boolean isOpen = thrown == null && ((HttpServletRequest) request).isAsyncStarted();
+            HttpServer.exit(call, isOpen ? 0 : ((HttpServletResponse) response).getStatus(), thrown);
+        }
+    }
+}

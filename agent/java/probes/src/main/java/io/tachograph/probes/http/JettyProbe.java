@@ -1,0 +1,25 @@
+package io.tachograph.probes.http;
+
+import static net.bytebuddy.matcher.ElementMatchers.named;
+import static net.bytebuddy.matcher.ElementMatchers.takesArguments;
+
+import io.tachograph.core.instrument.Probe;
+import io.tachograph.core.instrument.ProbeSetup;
+import net.bytebuddy.agent.builder.AgentBuilder;
+
+/**
+ * Requests that reach a Jetty 12 server whose handlers are not servlets. With servlets {@link ServletProbe} sees them,
+ * where the route is known; Jetty 9 to 11 know nothing but servlets.
+ */
+public final class JettyProbe implements Probe {
+    @Override
+    public String name() {
+        return "jetty";
+    }
+
+    @Override
+    public AgentBuilder install(AgentBuilder builder, ProbeSetup setup) {
+        return builder.type(named("org.eclipse.jetty.server.Server"))
+                .transform(setup.advice(JettyAdvice.class, named("handle").and(takesArguments(3))));
+    }
+}

@@ -1,0 +1,41 @@
+package io.tachograph.probes.http;
+
+import static net.bytebuddy.matcher.ElementMatchers.hasSuperType;
+import static net.bytebuddy.matcher.ElementMatchers.isAbstract;
+import static net.bytebuddy.matcher.ElementMatchers.isInterface;
+import static net.bytebuddy.matcher.ElementMatchers.named;
+import static net.bytebuddy.matcher.ElementMatchers.not;
+import static net.bytebuddy.matcher.ElementMatchers.takesArgument;
+import static net.bytebuddy.matcher.ElementMatchers.takesArguments;
+
+import io.tachograph.core.instrument.Probe;
+import io.tachograph.core.instrument.ProbeSetup;
+import net.bytebuddy.agent.builder.AgentBuilder;
+import net.bytebuddy.description.method.MethodDescription;
+import net.bytebuddy.matcher.ElementMatcher;
+
+/** Requests that reach a filter or a servlet, in any container, old package name or new. */
+public final class ServletProbe implements Probe {
+    @Override
+    public String name() {
+        return "servlet";
+    }
+
+    @Override
+    public AgentBuilder install(AgentBuilder builder, ProbeSetup setup) {
+        return install(install(builder, setup, "jakarta.servlet.", JakartaServletAdvice.class),
+                setup, "javax.servlet.", JavaxServletAdvice.class);
+    }
+
+    private static AgentBuilder install(AgentBuilder builder, ProbeSetup setup, String api, Class<?> advice) {
+        ElementMatcher.Junction<MethodDescription> service = named("service").and(takesArguments(2));
+        ElementMatcher.Junction<MethodDescription> doFilter = named("doFilter").and(takesArguments(3));
+        ElementMatcher.Junction<MethodDescription> entry = service.or(doFilter)
+                .and(takesArgument(0, named(api + "ServletRequest")))
+                .and(takesArgument(1, named(api + "ServletResponse")))
+                .and(not(isAbstract()));
+        return builder
+                .type(not(isInterface()).and(hasSuperType(named(api + "Servlet").or(named(api + "Filter")))))
+                .transform(setup.advice(advice, entry));
+    }
+}

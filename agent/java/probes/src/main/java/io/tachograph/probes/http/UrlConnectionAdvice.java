@@ -1,0 +1,50 @@
+package io.tachograph.probes.http;
+
+import io.tachograph.bootstrap.probe.HttpClient;
+import io.tachograph.bootstrap.probe.Outermost;
+import java.io.FileNotFoundException;
+import java.io.InputStream;
+import java.net.HttpURLConnection;
+import net.bytebuddy.asm.Advice;
+
+/** Inlined into {@code HttpURLConnection.getInputStream}. */
+final class UrlConnectionAdvice {
+    private UrlConnectionAdvice() {}
+
+    @Advice.OnMethodEnter(suppress = Throwable.class)
+    static int enter(
+            @Advice.This HttpURLConnection connection,
+            @Advice.FieldValue("inputStream") InputStream answer,
+            @Advice.FieldValue("connected") boolean connected) {
+        // With an answer there already, or a broken connection asked again, nothing is sent.
+        if (answer != null || !Outermost.enter(Outermost.HTTP_CLIENT)) {
+            return Outermost.INSIDE;
+        }
+        int call = HttpClient.enter(
+                connection.getRequestMethod(), connection.getURL().getAuthority(), connection.getURL().getPath());
+        if (!connected && connection.getRequestProperty(HttpClient.TRACEPARENT) == null) {
+            String traceparent = HttpClient.traceparent();
+            if (traceparent != null) {
+                connection.setRequestProperty(HttpClient.TRACEPARENT, traceparent);
+            }
+        }
+        return call;
+    }
+
+    @Advice.OnMethodExit(suppress = Throwable.class, onThrowable = Throwable.class)
+    static void exit(
+            @Advice.Enter int call, @Advice.This HttpURLConnection connection, @Advice.Thrown Throwable thrown) {
+        if (call == Outermost.INSIDE) {
+            return;
+        }
+        int status = 0;
+        // 404 and 410 come as this exception, but they are answers.
+        boolean isAnswer = thrown == null || thrown instanceof FileNotFoundException;
+        try {
+            status = isAnswer ? connection.getResponseCode() : 0;
+        } catch (Throwable e) {
+            // Without a status then.
+        }
+        HttpClient.exit(call, Math.max(status, 0), isAnswer && status > 0 ? null : thrown);
+    }
+}

@@ -1,0 +1,35 @@
+package io.tachograph.probes.http;
+
+import static net.bytebuddy.matcher.ElementMatchers.named;
+import static net.bytebuddy.matcher.ElementMatchers.takesNoArguments;
+
+import io.tachograph.core.instrument.Probe;
+import io.tachograph.core.instrument.ProbeSetup;
+import java.util.Set;
+import net.bytebuddy.agent.builder.AgentBuilder;
+
+/**
+ * Requests sent by {@code java.net.HttpURLConnection}, with and without TLS: both end in the same class. The call is the first
+ * {@code getInputStream}, which sends what is not sent yet and waits for the answer.
+ */
+public final class UrlConnectionProbe implements Probe {
+    private static final String CONNECTION = "sun.net.www.protocol.http.HttpURLConnection";
+
+    @Override
+    public String name() {
+        return "url-connection";
+    }
+
+    @Override
+    public Set<String> jdkTypes() {
+        return Set.of(CONNECTION);
+    }
+
+    @Override
+    public AgentBuilder install(AgentBuilder builder, ProbeSetup setup) {
+        var early = named("connect").or(named("getOutputStream")).and(takesNoArguments());
+        return builder.type(named(CONNECTION))
+                .transform(setup.advice(UrlConnectionAdvice.class, named("getInputStream").and(takesNoArguments())))
+                .transform(setup.advice(UrlConnectionEarlyAdvice.class, early));
+    }
+}

@@ -1,0 +1,27 @@
+package io.tachograph.probes.jdbc;
+
+import io.tachograph.bootstrap.probe.Outermost;
+import io.tachograph.bootstrap.probe.Statements;
+import net.bytebuddy.asm.Advice;
+import net.bytebuddy.implementation.bytecode.assign.Assigner;
+
+/** Inlined into {@code Connection.prepareStatement} and {@code prepareCall}: the pool's, if there is one, knows the statement. */
+final class PrepareAdvice {
+    private PrepareAdvice() {}
+
+    @Advice.OnMethodEnter(suppress = Throwable.class)
+    static boolean enter() {
+        return Outermost.enter(Outermost.PREPARE);
+    }
+
+    @Advice.OnMethodExit(suppress = Throwable.class, onThrowable = Throwable.class)
+    static void exit(
+            @Advice.Enter boolean isOutermost,
+            @Advice.Argument(0) String text,
+            @Advice.Return(typing = Assigner.Typing.DYNAMIC) Object statement) {
+        if (isOutermost) {
+            Outermost.leave(Outermost.PREPARE);
+            Statements.learn(statement, text);
+        }
+    }
+}
