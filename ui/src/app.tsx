@@ -4,6 +4,7 @@ import { Empty } from './components/states';
 import { linkTo, usePlace } from './lib/router';
 import { useWindow, type WindowState } from './lib/window';
 import { ExplorePage } from './pages/explore';
+import { GraphPage } from './pages/graph';
 import { Overview } from './pages/overview';
 import { ServicePage } from './pages/service';
 import { TracePage } from './pages/trace';
@@ -25,6 +26,7 @@ function Page({ path, window: state }: { path: string[]; window: WindowState }) 
     case 'services': return detail === undefined ? <Overview window={state} /> : <ServicePage key={detail} name={detail} window={state} />;
     case 'explore': return <ExplorePage window={state} />;
     case 'traces': return detail === undefined ? <TracesPage window={state} /> : <TracePage key={detail} id={detail} />;
+    case 'graph': return <GraphPage window={state} />;
     default: return (
       <Empty title="There is no such page"><p>The address names “{section}”. <a href={linkTo(['services'])}>Go to the overview</a></p></Empty>
     );

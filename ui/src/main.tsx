@@ -8,6 +8,7 @@ import './styles/shell.css';
 import './styles/data.css';
 import './styles/trace.css';
 import './styles/explore.css';
+import './styles/graph.css';
 import { App } from './app';
 import { startTheme } from './lib/theme';
 

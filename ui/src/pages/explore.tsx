@@ -1,5 +1,5 @@
 // Explore: what does this PromQL say, over time and now?
-import { useEffect, useState } from 'preact/hooks';
+import { useState } from 'preact/hooks';
 import { PromqlEditor } from '../components/promql-editor';
 import { Cross } from '../components/icons';
 import { PageHead, Panel, Progress } from '../components/page';
@@ -130,7 +130,6 @@ function StepChoice({ step }: { step: number }) {
 function Metrics({ window: range }: { window: TimeWindow }) {
   const names = useResource(`metrics|${range.start}`, (signal) => api.labelValues('__name__', null, range, signal));
   const [needle, setNeedle] = useState('');
-  useEffect(() => document.getElementById('query-0')?.focus(), []);
   if (names.data === null) return names.error === null ? <Loading what="Reading metric names" /> : null;
   if (names.data.length === 0) return <NoData />;
   const found = names.data.filter((name) => name.toLowerCase().includes(needle.toLowerCase()));

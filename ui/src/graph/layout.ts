@@ -1,0 +1,127 @@
+// Where does each node of the graph stand, and how do its edges run? Layers from left to right (Sugiyama, by dagre).
+import { graphlib, layout } from '@dagrejs/dagre';
+import type { Graph, GraphEdge, GraphNode } from '../lib/api';
+
+export interface Point {
+  x: number;
+  y: number;
+}
+
+export interface PlacedNode extends Point {
+  node: GraphNode;
+}
+
+export interface PlacedEdge {
+  edge: GraphEdge;
+  points: Point[];
+}
+
+export interface Placed {
+  nodes: PlacedNode[];
+  edges: PlacedEdge[];
+  width: number;
+  height: number;
+}
+
+/** Size of a node in the units of the drawing. */
+export const NODE_WIDTH = 252;
+export const NODE_HEIGHT = 56;
+
+/** The nodes with most calls, and the edges between them. */
+export function busiest(graph: Graph, count: number): Graph {
+  if (graph.nodes.length <= count) return graph;
+  const nodes = [...graph.nodes].sort((a, b) => b.count - a.count).slice(0, count);
+  const ids = new Set(nodes.map((node) => node.id));
+  return { nodes, edges: graph.edges.filter((edge) => ids.has(edge.from) && ids.has(edge.to)) };
+}
+
+export function place(graph: Graph): Placed {
+  const drawing = new graphlib.Graph();
+  drawing.setGraph({ rankdir: 'LR', nodesep: 18, ranksep: 72, marginx: 16, marginy: 16 });
+  drawing.setDefaultEdgeLabel(() => ({}));
+  const ids = new Set(graph.nodes.map((node) => node.id));
+  graph.nodes.forEach((node) => drawing.setNode(node.id, { width: NODE_WIDTH, height: NODE_HEIGHT }));
+  const edges = graph.edges.filter((edge) => ids.has(edge.from) && ids.has(edge.to));
+  edges.forEach((edge) => drawing.setEdge(edge.from, edge.to, {}));
+  layout(drawing);
+  const size = drawing.graph() as { width?: number; height?: number };
+  const at = (id: string): Point => drawing.node(id) as unknown as Point;
+  const route = (edge: GraphEdge): Point[] => (drawing.edge(edge.from, edge.to) as { points?: Point[] }).points ?? [];
+  return {
+    nodes: graph.nodes.map((node) => ({ node, x: at(node.id).x, y: at(node.id).y })),
+    edges: edges.map((edge) => ({ edge, points: ports(at(edge.from), at(edge.to), route(edge)) })),
+    width: finite(size.width),
+    height: finite(size.height),
+  };
+}
+
+const finite = (value: number | undefined): number => (value !== undefined && Number.isFinite(value) && value > 0 ? value : 1);
+
+/** From the middle of the right side to the middle of the left side, past the nodes between. */
+export function ports(from: Point, to: Point, route: readonly Point[]): Point[] {
+  const forward = to.x - from.x >= NODE_WIDTH;
+  if (!forward) return [...route];
+  // A route between neighbouring layers has one point in the middle, which only adds a bend.
+  const between = route.length > 3 ? route.slice(1, -1) : [];
+  return [{ x: from.x + NODE_WIDTH / 2, y: from.y }, ...between, { x: to.x - NODE_WIDTH / 2, y: to.y }];
+}
+
+/** A path that leaves and reaches every point horizontally. */
+export function pathOf(points: readonly Point[]): string {
+  const text = (x: number, y: number): string => `${x.toFixed(1)} ${y.toFixed(1)}`;
+  return points.map((point, index) => {
+    const before = points[index - 1];
+    if (before === undefined) return `M${text(point.x, point.y)}`;
+    const half = (point.x - before.x) / 2;
+    return `C${text(before.x + half, before.y)} ${text(point.x - half, point.y)} ${text(point.x, point.y)}`;
+  }).join('');
+}
+
+/** Width of a line by its count: 1 to 6, in steps of magnitude, since counts differ by powers of ten. */
+export function strokeOf(count: number, most: number): number {
+  return most <= 1 ? 1.5 : 1 + 5 * (Math.log(Math.max(count, 1)) / Math.log(most)) ** 2;
+}
+
+/** How the drawing lies in its window: scaled by k, then moved. */
+export interface Camera extends Point {
+  k: number;
+}
+
+/** The whole drawing in the middle, not enlarged. */
+export function fit(drawing: { width: number; height: number }, width: number, height: number): Camera {
+  const k = Math.min(width / drawing.width, height / drawing.height, 1);
+  return { k, x: (width - drawing.width * k) / 2, y: (height - drawing.height * k) / 2 };
+}
+
+/** Zooms by a factor and keeps the point under `at` (in the window's pixels) where it is. */
+export function zoomAt(camera: Camera, factor: number, at: Point): Camera {
+  const k = Math.min(Math.max(camera.k * factor, 0.05), 4);
+  return { k, x: at.x - ((at.x - camera.x) * k) / camera.k, y: at.y - ((at.y - camera.y) * k) / camera.k };
+}
+
+export function centred(camera: Camera, point: Point, width: number, height: number): Camera {
+  return { k: camera.k, x: width / 2 - point.x * camera.k, y: height / 2 - point.y * camera.k };
+}
+
+export type Direction = 'left' | 'right' | 'up' | 'down';
+
+/** The nearest node in a direction: far sideways counts double. Stays where there is none. */
+export function nodeTowards(nodes: readonly PlacedNode[], from: PlacedNode, direction: Direction): PlacedNode {
+  let best = from;
+  let least = Infinity;
+  for (const candidate of nodes) {
+    const [dx, dy] = [candidate.x - from.x, candidate.y - from.y];
+    const along = direction === 'left' ? -dx : direction === 'right' ? dx : direction === 'up' ? -dy : dy;
+    const across = direction === 'left' || direction === 'right' ? Math.abs(dy) : Math.abs(dx);
+    if (along > 1 && along + 2 * across < least) {
+      least = along + 2 * across;
+      best = candidate;
+    }
+  }
+  return best;
+}
+
+/** A node is found by its operation or service, whatever the case. */
+export function matches(node: GraphNode, needle: string): boolean {
+  return needle !== '' && `${node.service} ${node.operation}`.toLowerCase().includes(needle.toLowerCase());
+}

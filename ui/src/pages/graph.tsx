@@ -1,0 +1,86 @@
+// Graph: which operation or service calls which, how often, and where does the time stay?
+import { useMemo } from 'preact/hooks';
+import { GraphView } from '../components/graph-view';
+import { NodeDetails } from '../components/node-details';
+import { PageHead, Panel, Progress } from '../components/page';
+import { Failure, Loading, NoData } from '../components/states';
+import { busiest, matches, place } from '../graph/layout';
+import { api, dotAddress, type Graph, type Params } from '../lib/api';
+import { useResource } from '../lib/resource';
+import { change, usePlace } from '../lib/router';
+import type { WindowState } from '../lib/window';
+
+const NODES_MAX = 150;
+
+export function GraphPage({ window: state }: { window: WindowState }) {
+  const { params } = usePlace();
+  const level = params.get('level') === 'service' ? 'service' : 'operation';
+  const filter: Params = { level, service: params.get('service') };
+  const graph = useResource(`graph|${JSON.stringify(filter)}|${state.start}|${state.end}`, (signal) => api.graph(filter, state, signal));
+  return (
+    <>
+      <PageHead title="Graph"><Controls filter={filter} level={level} window={state} graph={graph.data} /></PageHead>
+      <Progress on={graph.loading && graph.data !== null} />
+      {graph.error !== null && <Failure error={graph.error} />}
+      {graph.data === null && graph.loading && <Loading what="Reading the graph" />}
+      {graph.data !== null && graph.data.nodes.length === 0 && <NoData />}
+      {graph.data !== null && graph.data.nodes.length > 0 && <Drawn graph={graph.data} />}
+    </>
+  );
+}
+
+function Drawn({ graph }: { graph: Graph }) {
+  const { params } = usePlace();
+  const [chosen, needle] = [params.get('node'), params.get('find') ?? ''];
+  const shown = useMemo(() => busiest(graph, NODES_MAX), [graph]);
+  const placed = useMemo(() => place(shown), [shown]);
+  const found = useMemo(() => foundIn(shown, needle), [shown, needle]);
+  const choose = (id: string | null): void => change({ node: id });
+  return (
+    <div class="graph-parts">
+      <Panel>
+        <GraphView placed={placed} chosen={chosen} onChoose={choose} found={found} />
+        {shown !== graph && <p class="panel-body faint">The {NODES_MAX} of {graph.nodes.length} nodes with most calls are drawn. Choose a service to see fewer.</p>}
+      </Panel>
+      <Panel title="Details"><NodeDetails graph={graph} id={chosen} onChoose={choose} /></Panel>
+    </div>
+  );
+}
+
+const foundIn = (graph: Graph, needle: string): ReadonlySet<string> | null =>
+  (needle === '' ? null : new Set(graph.nodes.filter((node) => matches(node, needle)).map((node) => node.id)));
+
+interface ControlsProps {
+  filter: Params;
+  level: 'operation' | 'service';
+  window: WindowState;
+  graph: Graph | null;
+}
+
+function Controls({ filter, level, window: state, graph }: ControlsProps) {
+  const { params } = usePlace();
+  const services = useResource(`services|${state.start}|${state.end}`, (signal) => api.services(state, signal));
+  const needle = params.get('find') ?? '';
+  /** Enter goes from one find to the next. */
+  const next = (event: KeyboardEvent): void => {
+    if (event.key !== 'Enter') return;
+    const ids = (graph?.nodes ?? []).filter((node) => matches(node, needle)).map((node) => node.id);
+    const after = ids[(ids.indexOf(params.get('node') ?? '') + 1) % Math.max(ids.length, 1)];
+    if (after !== undefined) change({ node: after });
+  };
+  return (
+    <>
+      <input class="field find" type="search" data-search aria-label="Find a node" placeholder="Find a node (Enter goes to it)" value={needle}
+        onInput={(event) => change({ find: event.currentTarget.value })} onKeyDown={next} />
+      <select class="field service-choice" aria-label="Service" value={params.get('service') ?? ''} onChange={(event) => change({ service: event.currentTarget.value, node: null }, 'keep')}>
+        <option value="">All services</option>
+        {(services.data ?? []).map(({ service }) => <option key={service} value={service}>{service}</option>)}
+      </select>
+      <div class="segments" role="group" aria-label="Nodes are">
+        <button type="button" aria-pressed={level === 'operation'} onClick={() => change({ level: null, node: null }, 'keep')}>Operations</button>
+        <button type="button" aria-pressed={level === 'service'} onClick={() => change({ level: 'service', node: null }, 'keep')}>Services</button>
+      </div>
+      <a class="button" href={dotAddress(filter, state)} download="tachograph.dot">Download DOT</a>
+    </>
+  );
+}
