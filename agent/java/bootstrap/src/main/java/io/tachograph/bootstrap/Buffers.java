@@ -66,6 +66,7 @@ public final class Buffers {
             buffer = new ThreadBuffer(this, -1, 0, true);
         }
         buffer.own(thread);
+        buffer.attach(Inheritance.of(thread));
         local.set(buffer);
         return buffer;
     }
