@@ -1,0 +1,279 @@
+//! The native listener over a real socket and a real store: acknowledged, refused, repeated, full, superseded, ended.
+
+#[path = "support/agent.rs"]
+mod agent;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use agent::{Agent, Raw, content, hello};
+use tacho_ingest::wire::{
+    ClientFrame, DataFrame, ErrorCode, FRAME_BODY_BYTES_MAX, Ping, REJECTS_MAX, ServerFrame, VERSION,
+};
+use tacho_model::{Kind, MatchOp, Matcher, Sample, TimeRange, Value};
+use tacho_server::clock::SystemClock;
+use tacho_server::listen::native::{self, Native};
+use tacho_server::metrics::Metrics;
+use tacho_server::shutdown::{self, Trigger};
+use tacho_store::disk::FaultyDisk;
+use tacho_store::layer::faults::{Faults, Faulty};
+use tacho_store::{MemoryDriver, Options, Store};
+use tokio::runtime::Runtime;
+use tokio::task::JoinHandle;
+
+/// A listener over a store of its own, with the switches of its faults.
+struct Running {
+    runtime: Runtime,
+    at: SocketAddr,
+    store: Arc<Store>,
+    metrics: Arc<Metrics>,
+    driver: Arc<Faulty<MemoryDriver>>,
+    disk: FaultyDisk,
+    trigger: Trigger,
+    listener: JoinHandle<()>,
+    _directory: tempfile::TempDir,
+}
+
+fn start() -> Running {
+    start_with(64, Options::default())
+}
+
+fn start_with(connections_max: usize, options: Options) -> Running {
+    let runtime = Runtime::new().unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let driver = Arc::new(Faulty::new(MemoryDriver::new(), Faults::default()));
+    let disk = FaultyDisk::default();
+    let options = Options { disk: Arc::new(disk.clone()), ..options };
+    let metrics = Arc::new(Metrics::default());
+    let clock = Arc::new(SystemClock);
+    let (trigger, shutdown) = shutdown::channel();
+    let open = Store::open(driver.clone(), directory.path(), options, clock.clone());
+    let store = runtime.block_on(open).unwrap();
+    let socket = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).unwrap();
+    let at = socket.local_addr().unwrap();
+    let native = Native::new(store.clone(), metrics.clone(), clock);
+    let listener = runtime.spawn(native::serve(socket, native, connections_max, shutdown));
+    Running { runtime, at, store, metrics, driver, disk, trigger, listener, _directory: directory }
+}
+
+impl Running {
+    /// All samples of the sessions' series.
+    fn samples(&self) -> Vec<Sample> {
+        let name = Matcher::new("__name__", MatchOp::Equal, "heap").unwrap();
+        let series = self.store.find(Kind::Sample, &[name]);
+        let read = |id| self.runtime.block_on(self.store.samples(id, TimeRange::ALL)).unwrap();
+        series.into_iter().flat_map(|(id, _)| read(id)).collect()
+    }
+
+    fn received(&self) -> [u64; 3] {
+        Kind::ALL.map(|kind| self.metrics.records_received.with(["shop", kind.name()]).get())
+    }
+}
+
+fn samples(frames: impl Iterator<Item = u64>) -> Vec<Sample> {
+    frames.flat_map(content::samples).collect()
+}
+
+fn expect_error(frame: Option<ServerFrame>, code: ErrorCode, text: &str) {
+    match frame {
+        Some(ServerFrame::Error { code: got, message }) => {
+            assert_eq!(got, code as u64, "{message}");
+            assert!(message.contains(text), "{text:?} in {message:?}");
+        }
+        other => panic!("{other:?} instead of error {code:?}"),
+    }
+}
+
+#[test]
+fn what_is_acknowledged_can_be_read_and_is_counted() {
+    let server = start();
+    let mut agent = Agent::open(server.at, 1);
+    assert_eq!((agent.welcome.version, agent.welcome.acked), (VERSION, 0));
+    agent.send_frames(1..=100);
+    assert_eq!(agent.wait_ack(100), []);
+    assert_eq!(server.samples(), samples(1..=100));
+    assert_eq!(server.received(), [300, 200, 200]);
+    let [(id, labels)] = &server.store.find(Kind::Execution, &[])[..] else { panic!("one series") };
+    assert_eq!(labels.to_string(), r#"executions{host="h1", service="shop"}"#);
+    let blocks = server.runtime.block_on(server.store.executions(*id, TimeRange::ALL)).unwrap();
+    assert_eq!(blocks.iter().map(|block| block.calls()).sum::<usize>(), 200);
+    agent.bye();
+    assert_eq!(agent.receive(), None);
+}
+
+#[test]
+fn frames_sent_again_are_acknowledged_and_not_stored_twice() {
+    let server = start();
+    let mut agent = Agent::open(server.at, 2);
+    agent.send_frames(1..=5);
+    agent.wait_ack(5);
+    drop(agent);
+    let mut agent = Agent::open(server.at, 2);
+    assert_eq!(agent.welcome.acked, 5);
+    agent.send_frames([3, 4, 5, 6, 9, 8, 10]);
+    assert_eq!(agent.wait_ack(10), []);
+    assert_eq!(server.samples(), samples((1..=6).chain([9, 10])), "8 came behind 9");
+    assert_eq!(server.received()[0], 8 * content::SAMPLES);
+    assert_eq!(Agent::open(server.at, 3).welcome.acked, 0, "another session has its own numbers");
+}
+
+#[test]
+fn a_second_connection_of_a_session_ends_the_first() {
+    let server = start();
+    let mut first = Agent::open(server.at, 4);
+    first.send_frames(1..=50);
+    let second = Agent::open(server.at, 4);
+    let mut acked = 0;
+    let last = loop {
+        match first.receive() {
+            Some(ServerFrame::Ack(seq)) => acked = seq,
+            other => break other,
+        }
+    };
+    expect_error(last, ErrorCode::Superseded, "connected again");
+    assert_eq!(first.receive(), None);
+    assert!(second.welcome.acked >= acked, "the newer one knows all that the older one has on disk");
+    assert_eq!(server.samples(), samples(1..=second.welcome.acked));
+}
+
+#[test]
+fn a_bad_record_takes_no_good_one_with_it() {
+    let server = start();
+    let mut agent = Agent::open(server.at, 5);
+    let mut frame = DataFrame::new(1, 0);
+    let sample = |at| Sample { at, value: Value::I64(at) };
+    frame.samples(agent::SERIES, &[sample(1)]);
+    for id in 100..120 {
+        frame.samples(id, &[sample(2)]);
+    }
+    frame.samples(agent::SERIES, &[sample(3)]);
+    agent.send(&frame.finish());
+    let rejects = agent.wait_ack(1);
+    assert_eq!(rejects.len(), REJECTS_MAX);
+    let Some(ServerFrame::Reject(first)) = rejects.first() else { panic!("{rejects:?}") };
+    assert_eq!((first.seq, first.record, first.reason.as_str()), (1, 1, "series 100 is not defined"));
+    assert_eq!(server.samples(), [sample(1), sample(3)]);
+    assert_eq!(server.metrics.records_refused.with(["native"]).get(), 20);
+}
+
+#[test]
+fn a_full_store_tells_to_wait_and_goes_on() {
+    let server = start_with(
+        64,
+        Options {
+            seal_bytes: 16 << 10,
+            open_bytes_max: 32 << 10,
+            retry_after: Duration::from_millis(20),
+            ..Options::default()
+        },
+    );
+    server.driver.freeze();
+    let mut agent = Agent::open(server.at, 6);
+    let frames = 300;
+    let sender = std::thread::spawn(move || {
+        agent.send_frames(1..=frames);
+        agent
+    });
+    let mut agent = sender.join().unwrap();
+    while !matches!(agent.receive(), Some(ServerFrame::Wait(20))) {}
+    assert!(server.metrics.sender_waits.with(["native"]).get() > 0);
+    server.driver.thaw();
+    let others = agent.wait_ack(frames);
+    assert!(others.iter().all(|frame| matches!(frame, ServerFrame::Wait(_))), "{others:?}");
+    assert_eq!(server.samples(), samples(1..=frames));
+}
+
+#[test]
+fn a_full_disk_is_told_and_nothing_acknowledged_is_lost() {
+    let server = start();
+    let mut agent = Agent::open(server.at, 7);
+    agent.send(&content::frame(1));
+    agent.wait_ack(1);
+    server.disk.set_space(10);
+    agent.send(&content::frame(2));
+    expect_error(agent.receive(), ErrorCode::Storage, "space");
+    assert_eq!(agent.receive(), None);
+    server.disk.set_space(u64::MAX);
+    let mut agent = Agent::open(server.at, 7);
+    assert_eq!(agent.welcome.acked, 1);
+    agent.send(&content::frame(2));
+    agent.wait_ack(2);
+    assert_eq!(server.samples(), samples(1..=2));
+}
+
+#[test]
+fn strangers_and_damage_get_an_error_with_its_code() {
+    let server = start();
+    let say = |bytes: &[u8]| {
+        let mut raw = Raw::connect(server.at).unwrap();
+        raw.send(bytes);
+        raw.receive()
+    };
+    expect_error(
+        say(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"),
+        ErrorCode::FrameTooLong,
+        "frame of 542393671 bytes",
+    );
+    expect_error(say(&content::frame(1)), ErrorCode::Malformed, "first frame is not HELLO");
+    let future = tacho_ingest::wire::Hello { version_min: 2, version_max: 9, ..hello(8) };
+    let mut bytes = Vec::new();
+    ClientFrame::Hello(future).encode(&mut bytes);
+    expect_error(say(&bytes), ErrorCode::Version, "the client knows 2 to 9");
+
+    let mut agent = Agent::open(server.at, 8);
+    let mut damaged = content::frame(1);
+    *damaged.last_mut().unwrap() ^= 1;
+    agent.send(&damaged);
+    expect_error(agent.receive(), ErrorCode::Damaged, "checksum mismatch");
+
+    let mut agent = Agent::open(server.at, 8);
+    agent.send(&(FRAME_BODY_BYTES_MAX + 1).to_le_bytes());
+    expect_error(agent.receive(), ErrorCode::FrameTooLong, "frame of 4194305 bytes");
+
+    let mut agent = Agent::open(server.at, 8);
+    agent.send(&DataFrame::new(0, 0).finish());
+    expect_error(agent.receive(), ErrorCode::Malformed, "frame number 0");
+    assert_eq!(server.samples(), []);
+}
+
+#[test]
+fn shutdown_acknowledges_what_came_and_says_so() {
+    let server = start();
+    let mut agent = Agent::open(server.at, 9);
+    agent.send(&content::frame(1));
+    agent.wait_ack(1);
+    server.trigger.stop();
+    expect_error(agent.receive(), ErrorCode::ShuttingDown, "shutting down");
+    assert_eq!(agent.receive(), None);
+    drop(agent);
+    server.runtime.block_on(server.listener).unwrap();
+}
+
+#[test]
+fn connections_are_bounded() {
+    let server = start_with(2, Options::default());
+    let held: Vec<Agent> = (0..2).map(|session| Agent::open(server.at, session)).collect();
+    let refused = Agent::connect(server.at, &hello(3)).err().flatten();
+    expect_error(refused, ErrorCode::TooManyConnections, "2 connections are open");
+    drop(held);
+    let begun = std::time::Instant::now();
+    while Agent::connect(server.at, &hello(3)).is_err() {
+        assert!(begun.elapsed() < Duration::from_secs(10), "room comes back");
+    }
+}
+
+#[test]
+fn heartbeats_are_answered_and_drops_counted_once() {
+    let server = start();
+    let report = |dropped, expect| {
+        let mut agent = Agent::open(server.at, 10);
+        let ping = Ping { executions_dropped: dropped, samples_dropped: 1, ..Ping::default() };
+        agent.ping(ping);
+        assert!(matches!(agent.receive(), Some(ServerFrame::Pong(time)) if time > content::BASE));
+        assert_eq!(server.metrics.records_dropped.with(["shop"]).get(), expect);
+    };
+    report(5, 6);
+    report(5, 6);
+    report(7, 8);
+}
