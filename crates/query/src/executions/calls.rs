@@ -1,0 +1,69 @@
+//! Which calls does a row hold, and how long did they take? One pass over its times, whatever the depth.
+
+use tacho_chunk::{Call, RowRef};
+use tacho_model::{EventKind, Timestamp};
+
+/// A call as one row shows it.
+pub(super) struct Visit<'a> {
+    pub(super) call: &'a Call,
+    /// Position among the shape's calls.
+    pub(super) position: usize,
+    pub(super) start: Timestamp,
+    /// Self time in this row, ns.
+    pub(super) self_ns: u64,
+    /// `None` when the call is still open at the row's end: a later part shows its exit, if there is one.
+    pub(super) end: Option<Timestamp>,
+}
+
+impl Visit<'_> {
+    /// From enter to exit, ns, of a call that has ended.
+    pub(super) fn duration(&self) -> Option<u64> {
+        self.end.map(|end| end.wrapping_sub(self.start).cast_unsigned())
+    }
+}
+
+/// Walks over rows with room that is used again.
+#[derive(Default)]
+pub(super) struct Walker {
+    starts: Vec<Timestamp>,
+    self_ns: Vec<u64>,
+}
+
+impl Walker {
+    /// Shows each call of `row`: those that end in the order of their exits, then those that do not.
+    /// Returns when the row's last event happened.
+    pub(super) fn walk<'a>(&mut self, row: RowRef<'a>, mut visit: impl FnMut(Visit<'a>)) -> Timestamp {
+        let shape = row.shape();
+        let calls = shape.calls();
+        self.starts.clear();
+        self.starts.extend(row.ages().iter().map(|age| row.start().wrapping_sub_unsigned(*age)));
+        self.starts.resize(calls.len(), 0);
+        self.self_ns.clear();
+        self.self_ns.resize(calls.len(), 0);
+
+        let mut innermost = shape.carried().len().checked_sub(1);
+        let mut now = row.start();
+        let events = shape.events().iter().zip(shape.event_calls()).zip(row.deltas());
+        for ((kind, position), delta) in events {
+            let position = *position as usize;
+            now = now.wrapping_add_unsigned(*delta);
+            if let Some(innermost) = innermost {
+                self.self_ns[innermost] += delta;
+            }
+            if matches!(kind, EventKind::Enter(_)) {
+                self.starts[position] = now;
+                innermost = Some(position);
+                continue;
+            }
+            let call = &calls[position];
+            innermost = call.parent.map(|parent| parent as usize);
+            let (start, self_ns) = (self.starts[position], self.self_ns[position]);
+            visit(Visit { call, position, start, self_ns, end: Some(now) });
+        }
+        for (position, call) in calls.iter().enumerate().filter(|(_, call)| call.exit.is_none()) {
+            let (start, self_ns) = (self.starts[position], self.self_ns[position]);
+            visit(Visit { call, position, start, self_ns, end: None });
+        }
+        now
+    }
+}

@@ -1,0 +1,61 @@
+//! Which call caused this segment? A span id says the segment and the call, once its mixing is undone.
+
+use tacho_chunk::RowRef;
+use tacho_model::{SpanId, TraceId, unmix64};
+
+use super::source::SourceBlock;
+
+/// A row: number of its block, and its number there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct Place {
+    pub(super) block: u32,
+    pub(super) row: u32,
+}
+
+impl Place {
+    pub(super) fn row<'a>(&self, blocks: &'a [SourceBlock]) -> RowRef<'a> {
+        blocks[self.block as usize].block.row(self.row as usize)
+    }
+}
+
+/// Where spans are, found in logarithmic time.
+pub(super) struct Parents {
+    /// Sorted: span base, trace, and first call of each row.
+    rows: Vec<(u64, TraceId, u32, Place)>,
+}
+
+impl Parents {
+    /// Builds the index; an empty one when no row asks for its parent.
+    pub(super) fn new(blocks: &[SourceBlock]) -> Self {
+        let asked = blocks.iter().flat_map(|source| source.block.rows()).any(|row| row.parent().is_some());
+        let mut rows = vec![];
+        for (block, source) in (0u32..).zip(blocks).filter(|_| asked) {
+            let entry =
+                |(row, r): (u32, RowRef<'_>)| (r.base(), r.trace(), r.first_call(), Place { block, row });
+            rows.extend((0u32..).zip(source.block.rows()).map(entry));
+        }
+        rows.sort_unstable();
+        Self { rows }
+    }
+
+    /// Row and position of the call that has this span id in this trace.
+    /// Span ids that were not made by an agent of ours cannot be found so; what they caused then stands alone.
+    pub(super) fn find(
+        &self,
+        blocks: &[SourceBlock],
+        trace: TraceId,
+        span: SpanId,
+    ) -> Option<(Place, usize)> {
+        let counter = unmix64(span.0);
+        let after = self.rows.partition_point(|(base, ..)| *base <= counter);
+        let base = self.rows.get(after.checked_sub(1)?)?.0;
+        let call = u32::try_from(counter - base).ok()?;
+        let after =
+            self.rows.partition_point(|(b, t, first_call, _)| (*b, *t, *first_call) <= (base, trace, call));
+        let (found_base, found_trace, first_call, place) = *self.rows.get(after.checked_sub(1)?)?;
+        let shape = place.row(blocks).shape();
+        let position = shape.carried().len() + call.checked_sub(first_call)? as usize;
+        ((found_base, found_trace) == (base, trace) && position < shape.calls().len())
+            .then_some((place, position))
+    }
+}

@@ -1,0 +1,229 @@
+//! Which traces look like this? Newest first.
+//!
+//! A trace is shown by its *entry*: the segment without a parent, or the first one that is there. Time, duration and outcome
+//! are those of the entry's first call; service, operation and request id match when any of the trace's calls does.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use tacho_chunk::{AttributeData, RowRef};
+use tacho_model::{AttributeValue, Operation, OperationKind, Timestamp, TraceId};
+
+use super::parents::Place;
+use super::source::{Filter, Outcome, SourceBlock};
+
+/// Attributes that every HTTP probe records.
+const REQUEST_ID: &str = "request.id";
+const HTTP_STATUS: &str = "http.status";
+
+/// What traces are asked for. `None` asks for nothing.
+#[derive(Clone, Debug)]
+pub struct Search {
+    pub filter: Filter,
+    /// Both inclusive, ns.
+    pub duration_ns_min: Option<u64>,
+    pub duration_ns_max: Option<u64>,
+    pub outcome: Option<Outcome>,
+    pub request_id: Option<String>,
+    /// Traces, at most.
+    pub limit: usize,
+}
+
+/// Traces that were found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SearchResult {
+    pub traces: Vec<TraceSummary>,
+    /// Whether more than the limit were found.
+    pub truncated: bool,
+    /// Traces looked at.
+    pub scanned: usize,
+}
+
+/// A trace in one line.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TraceSummary {
+    pub trace_id: TraceId,
+    pub service: Arc<str>,
+    pub operation: Arc<str>,
+    pub kind: OperationKind,
+    pub start: Timestamp,
+    /// Of a call that still runs: as long as it is known to have run.
+    pub duration_ns: u64,
+    /// Calls entered, in all services that were looked at.
+    pub calls: u64,
+    pub outcome: Outcome,
+    pub request_id: Option<String>,
+    pub http_status: Option<i64>,
+}
+
+/// What is known of a trace while rows pass by.
+struct Gathered {
+    entry: Entry,
+    calls: u64,
+    operation_seen: bool,
+    request_seen: bool,
+}
+
+/// The segment that a trace is shown by.
+#[derive(Clone, Copy)]
+struct Entry {
+    /// What makes a better entry: no parent, an early part, an early start.
+    rank: (bool, u32, Timestamp),
+    place: Place,
+    base: u64,
+    start: Timestamp,
+    /// Last moment of the first call that is known.
+    last: Timestamp,
+    outcome: Outcome,
+}
+
+impl Entry {
+    fn new(row: RowRef<'_>, place: Place) -> Self {
+        let rank = (row.parent().is_some(), row.part(), row.start());
+        let (first, end) = (row.shape().calls().first(), row.range().end);
+        let age = row.ages().first().copied().unwrap_or(0);
+        // The first call of a row is its outermost: it exits last, or not in this row.
+        let left = first.filter(|call| call.exit.is_some());
+        Self {
+            rank,
+            place,
+            base: row.base(),
+            start: row.start().wrapping_sub_unsigned(age),
+            last: left.map_or(end, |call| exit_time(row, call.exit.unwrap_or_default())),
+            outcome: left.map_or(Outcome::Running, |call| Outcome::of_exit(call.failed)),
+        }
+    }
+
+    /// The better of two segments, or both when they are parts of one.
+    fn merge(self, other: Self) -> Self {
+        let (better, worse) = if other.rank < self.rank { (other, self) } else { (self, other) };
+        if better.base != worse.base {
+            return better;
+        }
+        let end =
+            if better.outcome == Outcome::Running && worse.last >= better.last { worse } else { better };
+        Self { last: end.last, outcome: end.outcome, start: better.start.min(worse.start), ..better }
+    }
+
+    const fn duration(&self) -> u64 {
+        self.last.wrapping_sub(self.start).cast_unsigned()
+    }
+}
+
+/// When event number `event` of a row happened.
+fn exit_time(row: RowRef<'_>, event: u32) -> Timestamp {
+    let passed =
+        row.deltas().iter().take(event as usize + 1).fold(0u64, |sum, delta| sum.saturating_add(*delta));
+    row.start().saturating_add_unsigned(passed)
+}
+
+/// Finds traces. Looks at each row once and at each shape's operations once.
+pub fn search(blocks: &[SourceBlock], search: &Search) -> SearchResult {
+    let gathered = gather(blocks, search);
+    let scanned = gathered.len();
+    let takes = |gathered: &Gathered| {
+        let entry = &gathered.entry;
+        gathered.operation_seen
+            && gathered.request_seen
+            && search.filter.range.contains(entry.start)
+            && search.outcome.is_none_or(|outcome| outcome == entry.outcome)
+            && search.duration_ns_min.is_none_or(|min| min <= entry.duration())
+            && search.duration_ns_max.is_none_or(|max| entry.duration() <= max)
+    };
+    let mut found: Vec<(TraceId, Gathered)> = gathered.into_iter().filter(|(_, g)| takes(g)).collect();
+    found.sort_by_key(|(trace, gathered)| (Reverse(gathered.entry.start), *trace));
+    let truncated = found.len() > search.limit;
+    found.truncate(search.limit);
+    let facts = facts(blocks, &found);
+    let traces =
+        found.iter().zip(facts).map(|((trace, g), facts)| summary(blocks, *trace, g, facts)).collect();
+    SearchResult { traces, truncated, scanned }
+}
+
+fn gather(blocks: &[SourceBlock], search: &Search) -> HashMap<TraceId, Gathered> {
+    let request_id = search.request_id.as_ref().map(|id| AttributeValue::Text(id.as_str().into()));
+    let request_id = request_id.map(|id| AttributeData::new(&id));
+    let mut traces: HashMap<TraceId, Gathered> = HashMap::new();
+    for (block, source) in (0u32..).zip(blocks) {
+        let operation_in = shapes_with(source, &search.filter);
+        for (row, r) in (0u32..).zip(source.block.rows()) {
+            let operation_seen = operation_in[r.shape_index()];
+            let request_seen = request_id.as_ref().is_none_or(|wanted| has_request_id(r, wanted));
+            let calls = (r.shape().calls().len() - r.shape().carried().len()) as u64;
+            let entry = Entry::new(r, Place { block, row });
+            let new = || Gathered { entry, calls: 0, operation_seen: false, request_seen: false };
+            let known = traces.entry(r.trace()).or_insert_with(new);
+            known.entry = known.entry.merge(entry);
+            known.calls += calls;
+            known.operation_seen |= operation_seen;
+            known.request_seen |= request_seen;
+        }
+    }
+    traces
+}
+
+/// For each shape of a block, whether it has a call of the service and operation that are asked for.
+fn shapes_with(source: &SourceBlock, filter: &Filter) -> Vec<bool> {
+    let service = filter.takes_service(source);
+    let operations: Vec<bool> =
+        source.block.operations().iter().map(|o| service && filter.takes_operation(&o.name)).collect();
+    let shapes = source.block.shapes().iter();
+    shapes.map(|shape| shape.calls().iter().any(|call| operations[call.operation as usize])).collect()
+}
+
+fn has_request_id(row: RowRef<'_>, wanted: &AttributeData) -> bool {
+    let same = |value: &AttributeData| match value {
+        AttributeData::Integer(number) => number.to_string() == wanted.to_string(),
+        text => text == wanted,
+    };
+    row.attributes().any(|attribute| &**attribute.key == REQUEST_ID && same(attribute.value))
+}
+
+/// Attributes of interest of each trace found, from all parts of its entry.
+fn facts(blocks: &[SourceBlock], found: &[(TraceId, Gathered)]) -> Vec<(Option<String>, Option<i64>)> {
+    let wanted: HashMap<(TraceId, u64), usize> =
+        found.iter().enumerate().map(|(at, (trace, g))| ((*trace, g.entry.base), at)).collect();
+    let mut facts = vec![(None, None); found.len()];
+    for row in blocks.iter().flat_map(|source| source.block.rows()) {
+        let Some(at) = wanted.get(&(row.trace(), row.base())) else { continue };
+        let (request_id, http_status): &mut (Option<String>, Option<i64>) = &mut facts[*at];
+        for attribute in row.attributes() {
+            match (&**attribute.key, attribute.value) {
+                (REQUEST_ID, value) => *request_id = request_id.take().or_else(|| Some(value.to_string())),
+                (HTTP_STATUS, AttributeData::Integer(status)) => *http_status = http_status.or(Some(*status)),
+                _ => {}
+            }
+        }
+    }
+    facts
+}
+
+fn summary(
+    blocks: &[SourceBlock],
+    trace_id: TraceId,
+    gathered: &Gathered,
+    (request_id, http_status): (Option<String>, Option<i64>),
+) -> TraceSummary {
+    let entry = &gathered.entry;
+    let source = &blocks[entry.place.block as usize];
+    let operation: Option<&Operation> = entry
+        .place
+        .row(blocks)
+        .shape()
+        .calls()
+        .first()
+        .and_then(|call| source.block.operations().get(call.operation as usize));
+    TraceSummary {
+        trace_id,
+        service: source.service().into(),
+        operation: operation.map_or_else(|| "".into(), |operation| Arc::clone(&operation.name)),
+        kind: operation.map_or(OperationKind::Method, |operation| operation.kind),
+        start: entry.start,
+        duration_ns: entry.duration(),
+        calls: gathered.calls,
+        outcome: entry.outcome,
+        request_id,
+        http_status,
+    }
+}

@@ -1,0 +1,106 @@
+//! What is asked, and of what?
+
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::sync::Arc;
+
+use tacho_chunk::ExecutionBlock;
+use tacho_model::{Labels, TimeRange};
+
+/// Name of a service or host that did not say its own.
+const UNKNOWN: &str = "unknown";
+
+/// Segments of one series: of one process, or of several that call themselves the same.
+#[derive(Clone, Debug)]
+pub struct SourceBlock {
+    pub labels: Arc<Labels>,
+    pub block: Arc<ExecutionBlock>,
+}
+
+impl SourceBlock {
+    pub fn service(&self) -> &str {
+        self.labels.get("service").unwrap_or(UNKNOWN)
+    }
+
+    pub fn host(&self) -> &str {
+        self.labels.get("host").unwrap_or(UNKNOWN)
+    }
+}
+
+/// Which calls are asked about.
+#[derive(Clone, Debug)]
+pub struct Filter {
+    /// All when `None`.
+    pub service: Option<String>,
+    /// Name of an operation; all when `None`.
+    pub operation: Option<String>,
+    /// Calls that were entered in it.
+    pub range: TimeRange,
+}
+
+impl Filter {
+    /// Blocks of the service, with their numbers.
+    pub(super) fn blocks<'a>(
+        &self,
+        blocks: &'a [SourceBlock],
+    ) -> impl Iterator<Item = (usize, &'a SourceBlock)> {
+        blocks.iter().enumerate().filter(|(_, source)| self.takes_service(source))
+    }
+
+    pub(super) fn takes_service(&self, source: &SourceBlock) -> bool {
+        self.service.as_deref().is_none_or(|service| service == source.service())
+    }
+
+    pub(super) fn takes_operation(&self, name: &str) -> bool {
+        self.operation.as_deref().is_none_or(|operation| operation == name)
+    }
+}
+
+/// How a call ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Outcome {
+    Ok,
+    /// With an exception.
+    Failed,
+    /// Not yet, as far as is known.
+    Running,
+}
+
+impl Outcome {
+    /// Name in the API.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Failed => "failed",
+            Self::Running => "running",
+        }
+    }
+
+    pub(super) const fn of_exit(failed: bool) -> Self {
+        if failed { Self::Failed } else { Self::Ok }
+    }
+}
+
+/// Things numbered in order of appearance, each with what is known of it.
+pub(super) struct Table<K, V> {
+    positions: HashMap<K, u32>,
+    pub(super) rows: Vec<(K, V)>,
+}
+
+impl<K: Clone + Eq + Hash, V> Table<K, V> {
+    pub(super) fn new() -> Self {
+        Self { positions: HashMap::new(), rows: vec![] }
+    }
+
+    /// Number of `key`, which gets one, and a value, when it has none.
+    pub(super) fn position(&mut self, key: K, value: impl FnOnce() -> V) -> u32 {
+        *self.positions.entry(key).or_insert_with_key(|key| {
+            self.rows.push((key.clone(), value()));
+            self.rows.len() as u32 - 1
+        })
+    }
+
+    pub(super) fn value(&mut self, position: u32) -> &mut V {
+        &mut self.rows[position as usize].1
+    }
+}

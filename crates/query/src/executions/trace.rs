@@ -1,0 +1,200 @@
+//! What happened in this trace? Its segments, from all threads and services, as one tree of spans.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
+
+use tacho_chunk::RowRef;
+use tacho_model::{AttributeValue, OperationKind, SpanId, Timestamp, TraceId};
+
+use super::calls::Walker;
+use super::source::{Outcome, SourceBlock};
+
+/// Spans of one answer, at most; the first of the tree are kept.
+pub const SPANS_MAX: usize = 100_000;
+
+/// One trace as a tree.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Trace {
+    pub trace_id: TraceId,
+    /// When its first call was entered.
+    pub start: Timestamp,
+    /// To the last event of any of its segments.
+    pub duration_ns: u64,
+    /// In order of the tree: a parent before its children, siblings by time.
+    pub spans: Vec<Span>,
+    /// Spans beyond [`SPANS_MAX`] that were left out.
+    pub spans_cut: usize,
+}
+
+/// One call.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Span {
+    pub id: SpanId,
+    /// Kept when the parent is not there: such a span stands at the top of the tree.
+    pub parent: Option<SpanId>,
+    /// Spans above it.
+    pub depth: u32,
+    pub service: Arc<str>,
+    pub host: Arc<str>,
+    pub thread: Arc<str>,
+    pub operation: Arc<str>,
+    pub kind: OperationKind,
+    /// Since the trace's start.
+    pub offset_ns: u64,
+    /// Of a call that still runs: until the last event of its segment.
+    pub duration_ns: u64,
+    /// Duration without that of the calls it made on its own thread.
+    pub self_ns: u64,
+    pub outcome: Outcome,
+    pub attributes: BTreeMap<Arc<str>, AttributeValue>,
+}
+
+/// Spans as they are put together out of parts.
+#[derive(Default)]
+struct Assembly {
+    spans: Vec<Loose>,
+    by_id: HashMap<SpanId, usize>,
+}
+
+/// A span with absolute times.
+struct Loose {
+    span: Span,
+    start: Timestamp,
+    end: Timestamp,
+    /// Position of the caller on the same thread.
+    caller: Option<usize>,
+}
+
+/// The trace with this id, or `None` when no block has a segment of it.
+pub fn trace(blocks: &[SourceBlock], id: TraceId) -> Option<Trace> {
+    let mut rows: Vec<(&SourceBlock, RowRef<'_>)> = vec![];
+    for source in blocks {
+        rows.extend(source.block.rows().filter(|row| row.trace() == id).map(|row| (source, row)));
+    }
+    // Parts in their order, so that a call is there before a later part carries or ends it.
+    rows.sort_by_key(|(_, row)| (row.base(), row.part()));
+    let mut assembly = Assembly::default();
+    let mut walker = Walker::default();
+    for (source, row) in rows {
+        assembly.add(source, row, &mut walker);
+    }
+    assembly.finish(id)
+}
+
+impl Assembly {
+    fn add(&mut self, source: &SourceBlock, row: RowRef<'_>, walker: &mut Walker) {
+        let names = [source.service(), source.host()].map(Arc::<str>::from);
+        let calls = row.shape().calls();
+        let mut positions = Vec::with_capacity(calls.len());
+        for (position, call) in calls.iter().enumerate() {
+            let caller = call.parent.map(|parent| positions[parent as usize]);
+            let operation = &source.block.operations()[call.operation as usize];
+            let id = row.span(row.call_number(position));
+            let new = || Span {
+                id,
+                parent: caller.map_or_else(|| row.parent(), |caller: usize| Some(self.spans[caller].span.id)),
+                depth: 0,
+                service: Arc::clone(&names[0]),
+                host: Arc::clone(&names[1]),
+                thread: Arc::clone(row.thread()),
+                operation: Arc::clone(&operation.name),
+                kind: operation.kind,
+                offset_ns: 0,
+                duration_ns: 0,
+                self_ns: 0,
+                outcome: Outcome::Running,
+                attributes: BTreeMap::new(),
+            };
+            let at = match self.by_id.get(&id) {
+                Some(at) => *at,
+                None => {
+                    let span = new();
+                    self.by_id.insert(id, self.spans.len());
+                    self.spans.push(Loose { span, start: Timestamp::MAX, end: Timestamp::MIN, caller });
+                    self.spans.len() - 1
+                }
+            };
+            positions.push(at);
+        }
+        self.time(row, &positions, walker);
+        for attribute in row.attributes() {
+            if let Some(at) = self.by_id.get(&row.span(attribute.call)) {
+                let attributes = &mut self.spans[*at].span.attributes;
+                attributes.insert(Arc::clone(attribute.key), attribute.value.to_value());
+            }
+        }
+    }
+
+    /// Times and outcomes of a row's calls; `positions` says which span each call is.
+    fn time(&mut self, row: RowRef<'_>, positions: &[usize], walker: &mut Walker) {
+        let mut open = vec![];
+        let last = walker.walk(row, |visit| {
+            let at = positions[visit.position];
+            let loose = &mut self.spans[at];
+            loose.start = loose.start.min(visit.start);
+            match visit.end {
+                Some(end) => {
+                    loose.end = end;
+                    loose.span.outcome = Outcome::of_exit(visit.call.failed);
+                }
+                None => open.push(at),
+            }
+        });
+        for at in open {
+            self.spans[at].end = self.spans[at].end.max(last);
+        }
+    }
+
+    /// Durations, self times, and the order of the tree.
+    fn finish(mut self, trace_id: TraceId) -> Option<Trace> {
+        let start = self.spans.iter().map(|loose| loose.start).min()?;
+        let end = self.spans.iter().map(|loose| loose.end).max()?;
+        for loose in &mut self.spans {
+            loose.span.offset_ns = loose.start.wrapping_sub(start).cast_unsigned();
+            loose.span.duration_ns = loose.end.max(loose.start).wrapping_sub(loose.start).cast_unsigned();
+            loose.span.self_ns = loose.span.duration_ns;
+        }
+        for at in 0..self.spans.len() {
+            let duration = self.spans[at].span.duration_ns;
+            if let Some(caller) = self.spans[at].caller {
+                let own = &mut self.spans[caller].span.self_ns;
+                *own = own.saturating_sub(duration);
+            }
+        }
+        let order = self.order();
+        let spans_cut = order.len().saturating_sub(SPANS_MAX);
+        let mut spans: Vec<Option<Span>> = self.spans.into_iter().map(|loose| Some(loose.span)).collect();
+        let place = |(at, depth): (usize, u32)| spans[at].take().map(|span| Span { depth, ..span });
+        let spans = order.into_iter().take(SPANS_MAX).filter_map(place).collect();
+        let duration_ns = end.wrapping_sub(start).cast_unsigned();
+        Some(Trace { trace_id, start, duration_ns, spans, spans_cut })
+    }
+
+    /// All spans with their depth, in order of the tree. Ids come from outside, so parents may be missing, or go in circles:
+    /// what cannot be reached from the top is shown from its earliest span on.
+    fn order(&self) -> Vec<(usize, u32)> {
+        let mut by_time: Vec<usize> = (0..self.spans.len()).collect();
+        by_time.sort_by_key(|at| (self.spans[*at].start, *at));
+        let mut children: Vec<Vec<usize>> = vec![vec![]; self.spans.len()];
+        let mut roots = vec![];
+        for at in &by_time {
+            match self.spans[*at].span.parent.and_then(|parent| self.by_id.get(&parent)) {
+                Some(parent) => children[*parent].push(*at),
+                None => roots.push(*at),
+            }
+        }
+        let mut order = Vec::with_capacity(self.spans.len());
+        let mut seen = HashSet::new();
+        let mut stack = vec![];
+        for root in roots.iter().chain(&by_time) {
+            stack.push((*root, 0));
+            while let Some((at, depth)) = stack.pop() {
+                if seen.insert(at) {
+                    order.push((at, depth));
+                    stack.extend(children[at].iter().rev().map(|child| (*child, depth + 1)));
+                }
+            }
+        }
+        order
+    }
+}
