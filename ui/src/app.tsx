@@ -1,6 +1,8 @@
 // Which page does the address name?
+import type { ComponentChildren } from 'preact';
+import { useErrorBoundary } from 'preact/hooks';
 import { Shell } from './components/shell';
-import { Empty } from './components/states';
+import { Empty, Failure } from './components/states';
 import { linkTo, usePlace } from './lib/router';
 import { useWindow, type WindowState } from './lib/window';
 import { ExplorePage } from './pages/explore';
@@ -15,9 +17,15 @@ export function App() {
   const state = useWindow();
   return (
     <Shell section={path[0] ?? 'services'} window={state}>
-      <Page path={path} window={state} />
+      <Guarded key={path.join('/')}><Page path={path} window={state} /></Guarded>
     </Shell>
   );
+}
+
+/** A fault of one page leaves the frame standing, so that the user can go elsewhere. */
+function Guarded({ children }: { children: ComponentChildren }) {
+  const [error] = useErrorBoundary();
+  return error === undefined ? <>{children}</> : <Failure error={error as Error} />;
 }
 
 function Page({ path, window: state }: { path: string[]; window: WindowState }) {

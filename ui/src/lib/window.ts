@@ -3,32 +3,15 @@
 import { useEffect, useMemo } from 'preact/hooks';
 import { change, usePlace } from './router';
 import { Store, useStore } from './store';
-import { parseDuration, RANGE_DEFAULT, type TimeWindow } from './time';
+import { windowOf, type WindowState } from './window-of';
 
-export interface WindowState extends TimeWindow {
-  /** `15m` for a range that ends now, null for a fixed one. */
-  range: string | null;
-  /** Seconds between refreshes, 0 for none. */
-  refresh: number;
-}
+export type { WindowState };
 
 const now = new Store(Date.now() / 1000);
 
 /** Moves "now" forward: every request of the page is sent again. */
 export function refreshNow(): void {
   now.set(Date.now() / 1000);
-}
-
-/** Reads the window out of the address' parameters. */
-export function windowOf(params: URLSearchParams, at: number): WindowState {
-  const refresh = Math.max(0, Number(params.get('refresh') ?? 0) || 0);
-  const from = Number(params.get('from'));
-  const to = Number(params.get('to'));
-  if (from > 0 && to > from) return { start: from, end: to, range: null, refresh };
-  const asked = params.get('range') ?? RANGE_DEFAULT;
-  const seconds = parseDuration(asked);
-  const range = seconds === null ? RANGE_DEFAULT : asked;
-  return { start: at - (seconds ?? 3600), end: at, range, refresh };
 }
 
 export function useWindow(): WindowState {

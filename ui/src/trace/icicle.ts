@@ -113,7 +113,7 @@ export function ticks(view: View, pixels: number, space = 110): number[] {
 
 /** The part of a name that says most on a narrow bar: class and method without package and parameters. */
 export function shortName(operation: string): string {
-  const method = /^([\p{L}\p{N}_$.]+)\(.*\)$/su.exec(operation)?.[1];
+  const method = /^([\p{L}\p{N}_$.<>]+)\(.*\)$/su.exec(operation)?.[1];
   if (method === undefined) return operation;
   return method.split('.').slice(-2).join('.');
 }

@@ -1,0 +1,115 @@
+import { describe, expect, test } from 'vitest';
+import type { CallNode, Span } from '../../src/lib/api';
+import { callFrames, clamp, frameAt, neighbour, rowCount, shortName, ticks, traceFrames, zoom } from '../../src/trace/icicle';
+import { belowDepth, move, reveal, rowsOf, summary, visibleRows } from '../../src/trace/tree';
+
+/** `a` 0..100 calls `b` 10..40 (calls `c` 20..30) and `d` 50..90. Written as `id parent start end`. */
+const TREE = ['a - 0 100', 'b a 10 40', 'c b 20 30', 'd a 50 90'];
+
+function spans(lines: string[]): Span[] {
+  return lines.map((line) => {
+    const [id = '', parent, start, end] = line.split(' ');
+    return {
+      id, parent: parent === '-' ? null : parent ?? null, depth: 0, service: 's', host: 'h', thread: 't', operation: id, kind: 'method',
+      offset_ns: Number(start), duration_ns: Number(end) - Number(start), self_ns: 0, outcome: 'ok', attributes: {},
+    };
+  });
+}
+
+describe('tree', () => {
+  const rows = rowsOf(spans(TREE));
+  const closed = (...ids: string[]): ReadonlySet<string> => new Set(ids);
+
+  test('rows know their depth, parent and last descendant', () => {
+    expect(rows.map((row) => [row.depth, row.parent, row.last])).toEqual([[0, -1, 3], [1, 0, 2], [2, 1, 2], [1, 0, 3]]);
+  });
+
+  test('a span whose parent is missing is a root', () => {
+    expect(rowsOf(spans(['a - 0 9', 'x gone 1 2'])).map((row) => row.depth)).toEqual([0, 0]);
+  });
+
+  test.each([[[], [0, 1, 2, 3]], [['b'], [0, 1, 3]], [['a'], [0]], [['a', 'b'], [0]], [['c'], [0, 1, 2, 3]]])('with %j closed rows %j show', (ids, shown) => {
+    expect(visibleRows(rows, closed(...ids))).toEqual(shown);
+  });
+
+  test('revealing a row opens its ancestors only', () => {
+    expect([...reveal(rows, closed('a', 'b', 'd'), 2)]).toEqual(['d']);
+    const same = closed('d');
+    expect(reveal(rows, same, 1)).toBe(same);
+  });
+
+  test('closing all but the roots', () => expect([...belowDepth(rows, 1)]).toEqual(['b']));
+
+  test.each([
+    ['down', 0, [], { to: 1 }], ['down', 3, [], { to: 3 }], ['up', 0, [], { to: 0 }], ['up', 3, ['b'], { to: 1 }], ['down', 1, ['b'], { to: 3 }],
+    ['home', 3, [], { to: 0 }], ['end', 0, [], { to: 3 }], ['left', 1, [], { to: 1, collapse: 'b' }], ['left', 2, [], { to: 1 }], ['left', 1, ['b'], { to: 0 }],
+    ['right', 1, ['b'], { to: 1, expand: 'b' }], ['right', 1, [], { to: 2 }], ['right', 2, [], { to: 2 }],
+  ] as const)('%s from row %d with %j closed', (step, from, ids, expected) => {
+    const collapsed = closed(...ids);
+    expect(move(rows, visibleRows(rows, collapsed), collapsed, from, step)).toEqual(expected);
+  });
+
+  test('10,000 spans, each the child of the one before', () => {
+    const deep = rowsOf(spans(Array.from({ length: 10_000 }, (_, index) => `s${index} ${index === 0 ? '-' : `s${index - 1}`} ${index} 20000`)));
+    expect(deep.at(-1)?.depth).toBe(9999);
+    expect(visibleRows(deep, closed('s5'))).toHaveLength(6);
+  });
+
+  test('summary', () => {
+    const list = spans(TREE);
+    Object.assign(list[1] ?? {}, { outcome: 'failed', service: 'other', thread: 'u' });
+    expect(summary(list)).toEqual({ services: ['s', 'other'], errors: 1, threads: 2 });
+  });
+});
+
+describe('icicle', () => {
+  const frames = traceFrames(rowsOf(spans(TREE)));
+
+  test('a call lies below its caller', () => {
+    expect(frames.map((frame) => [frame.start, frame.width, frame.row, frame.parent])).toEqual([[0, 100, 0, -1], [10, 30, 1, 0], [20, 10, 2, 1], [50, 40, 1, 0]]);
+    expect(rowCount(frames)).toBe(3);
+  });
+
+  test('a call beside its sibling on another thread goes to a free row', () => {
+    expect(traceFrames(rowsOf(spans(['a - 0 100', 'b a 10 60', 'c a 30 80', 'd a 60 70']))).map((frame) => frame.row)).toEqual([0, 1, 2, 1]);
+  });
+
+  test.each([['down', 0, 3], ['down', 2, 2], ['up', 2, 1], ['up', 0, 0], ['right', 1, 3], ['left', 3, 1], ['right', 3, 3], ['up', -1, 0]] as const)('%s from frame %d is %d', (direction, from, to) => {
+    expect(neighbour(frames, from, direction)).toBe(to);
+  });
+
+  test.each([[15, 1, 1], [45, 1, -1], [95, 0, 0], [25, 2, 2], [25, 9, -1]])('at %d on row %d is frame %d', (at, row, index) => {
+    expect(frameAt(frames, at, row, 0)).toBe(index);
+  });
+
+  test('views stay inside the whole', () => {
+    const whole = { start: 0, end: 1000 };
+    expect(clamp({ start: -50, end: 50 }, whole)).toEqual({ start: 0, end: 100 });
+    expect(clamp({ start: 990, end: 1090 }, whole)).toEqual({ start: 900, end: 1000 });
+    expect(clamp({ start: 500, end: 500 }, whole)).toEqual({ start: 500, end: 510 });
+    expect(clamp({ start: -1, end: 5000 }, whole)).toEqual(whole);
+    expect(zoom(whole, whole, 0.5, 250)).toEqual({ start: 125, end: 625 });
+  });
+
+  test('the ruler has round steps', () => {
+    expect(ticks({ start: 0, end: 1000 }, 550)).toEqual([0, 200, 400, 600, 800, 1000]);
+    expect(ticks({ start: 5, end: 5 }, 550)).toEqual([]);
+  });
+
+  const node = (operation: string, total: number, children: CallNode[] = []): CallNode =>
+    ({ operation, kind: 'method', service: 's', count: 1, errors: 0, total_ns: total, self_ns: 0, children });
+
+  test('calls of an aggregated tree stand side by side and are squeezed when they ran in parallel', () => {
+    const tree = node('', 100, [node('a', 60, [node('b', 60), node('c', 60)]), node('d', 30)]);
+    expect(callFrames(tree).frames.map((frame) => [frame.start, frame.width, frame.row])).toEqual([[0, 100, 0], [0, 60, 1], [0, 30, 2], [30, 30, 2], [60, 30, 1]]);
+  });
+
+  test('an aggregated tree without time has frames without width', () => {
+    expect(callFrames(node('', 0, [node('a', 0)])).frames.map((frame) => frame.width)).toEqual([0, 0]);
+  });
+});
+
+test.each([
+  ['org.example.board.web.AdsServlet.doGet(HttpServletRequest, HttpServletResponse)', 'AdsServlet.doGet'],
+  ['org.example.Börse.<init>(int)', 'Börse.<init>'], ['GET /ads/{id}', 'GET /ads/{id}'], ['SELECT count(*) FROM ad', 'SELECT count(*) FROM ad'], ['main()', 'main'],
+])('%s is called %s', (operation, short) => expect(shortName(operation)).toBe(short));
