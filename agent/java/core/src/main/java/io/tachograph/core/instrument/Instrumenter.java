@@ -21,10 +21,32 @@ public final class Instrumenter {
     private static final List<String> JDK = List.of("java.", "javax.management.", "javax.crypto.", "javax.net.", "javax.security.",
             "jdk.", "sun.", "com.sun.", "org.graalvm.", "org.jcp.xml.");
 
+    /**
+     * Keeps Byte Buddy from trying sun.misc.Unsafe, at which JDK 24 and later print a warning into the program's output. It is
+     * read once, when Byte Buddy's classes are initialised, and is not left behind.
+     */
+    private static final String SAFE = "net.bytebuddy.safe";
+
     private Instrumenter() {}
 
     /** @return how many probes were installed */
     public static int install(Instrumentation instrumentation, Settings settings, AgentLog log, List<Probe> probes) {
+        String before = System.setProperty(SAFE, "true");
+        try {
+            Class.forName("net.bytebuddy.dynamic.loading.ClassInjector$UsingUnsafe");
+            return installAll(instrumentation, settings, log, probes);
+        } catch (ClassNotFoundException e) {
+            throw new IllegalStateException(e);
+        } finally {
+            if (before == null) {
+                System.clearProperty(SAFE);
+            } else {
+                System.setProperty(SAFE, before);
+            }
+        }
+    }
+
+    private static int installAll(Instrumentation instrumentation, Settings settings, AgentLog log, List<Probe> probes) {
         List<String> wanted = settings.list(Setting.PROBES);
         Set<String> jdkTypes = new HashSet<>();
         AgentBuilder builder = builder(log, jdkTypes);

@@ -1,0 +1,22 @@
+package app;
+
+/** What one recorded call costs, depth 10. Not a benchmark (agent/java/overhead is): a number to look at. */
+final class Price {
+    private Price() {}
+
+    static void run(int traces) {
+        for (int round = 0; round < 5; round++) {
+            long begin = System.nanoTime();
+            for (int at = 0; at < traces; at++) {
+                Deep.down(10);
+            }
+            System.out.println("ns_per_call " + (System.nanoTime() - begin) / 10.0 / traces);
+        }
+    }
+
+    static final class Deep {
+        static int down(int depth) {
+            return depth <= 1 ? Work.sink : down(depth - 1);
+        }
+    }
+}

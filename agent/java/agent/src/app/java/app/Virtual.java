@@ -1,0 +1,42 @@
+package app;
+
+import java.util.ArrayList;
+import java.util.List;
+
+/** Many virtual threads, by reflection: the tests are compiled for a JDK that has none. */
+final class Virtual {
+    private Virtual() {}
+
+    static void run(int count) throws Exception {
+        List<Thread> threads = new ArrayList<>();
+        for (int at = 0; at < count; at++) {
+            Runnable task = Virtual::task;
+            threads.add((Thread) Thread.class.getMethod("startVirtualThread", Runnable.class).invoke(null, task));
+        }
+        for (Thread thread : threads) {
+            thread.join();
+        }
+    }
+
+    private static void task() {
+        for (int at = 0; at < 3; at++) {
+            Body.outer();
+        }
+    }
+
+    static final class Body {
+        static void outer() {
+            inner();
+            try {
+                Thread.sleep(1); // moves to another carrier
+            } catch (InterruptedException e) {
+                Thread.currentThread().interrupt();
+            }
+            inner();
+        }
+
+        static void inner() {
+            Work.sink++;
+        }
+    }
+}

@@ -1,0 +1,217 @@
+package app;
+
+import java.lang.annotation.Retention;
+import java.lang.annotation.RetentionPolicy;
+import java.util.concurrent.CountDownLatch;
+
+/** The program that the tests observe. The first argument names what it does. */
+public final class Work {
+    static volatile int sink;
+
+    private Work() {}
+
+    /** For a pattern on annotations. */
+    @Retention(RetentionPolicy.RUNTIME)
+    public @interface Watched {}
+
+    public static void main(String[] arguments) throws Exception {
+        switch (arguments[0]) {
+            case "shapes" -> shapes();
+            case "stack-overflow" -> overflow();
+            case "loop" -> loop(Integer.parseInt(arguments[1]), Long.parseLong(arguments[2]));
+            case "burst" -> burst(Integer.parseInt(arguments[1]));
+            case "sleep" -> sleep(Integer.parseInt(arguments[1]));
+            case "threads" -> threads(Integer.parseInt(arguments[1]), Integer.parseInt(arguments[2]));
+            case "virtual" -> Virtual.run(Integer.parseInt(arguments[1]));
+            case "allocation" -> Allocation.run();
+            case "watched" -> new Marked().plain();
+            case "price" -> Price.run(Integer.parseInt(arguments[1]));
+            default -> throw new IllegalArgumentException(arguments[0]);
+        }
+        System.out.println("end");
+    }
+
+    // ---- shapes ----
+
+    private static void shapes() {
+        Calls calls = new Calls(3);
+        calls.ok();
+        attempt(calls::fails);
+        attempt(() -> new Calls(-1));
+        attempt(() -> new Child(-1));
+        new Child(1);
+        calls.größe漢字("🚀", new int[0]);
+        calls.down(1_000);
+        calls.mischief();
+    }
+
+    private static void attempt(Runnable action) {
+        try {
+            action.run();
+        } catch (RuntimeException e) {
+            sink++;
+        }
+    }
+
+    static class Calls {
+        final int value;
+
+        Calls(int value) {
+            this.value = value;
+            if (value < 0) {
+                throw new IllegalArgumentException("negativ: ö 漢 😀");
+            }
+        }
+
+        void ok() {
+            Runnable body = () -> helper(1);
+            body.run();
+            helper(2);
+        }
+
+        static void helper(int step) {
+            sink += step;
+        }
+
+        void fails() {
+            inner();
+        }
+
+        private void inner() {
+            throw new IllegalStateException("boom");
+        }
+
+        int größe漢字(String text, int[] numbers) {
+            return text.length() + numbers.length;
+        }
+
+        int down(int depth) {
+            return depth <= 1 ? value : 1 + down(depth - 1);
+        }
+
+        void mischief() {
+            try {
+                evil();
+            } catch (RuntimeException e) {
+                sink++;
+            }
+        }
+
+        /** An exception whose methods must not be run by anybody else. */
+        private void evil() {
+            throw new RuntimeException("raw") {
+                @Override
+                public String getMessage() {
+                    System.out.println("getMessage was run");
+                    throw new IllegalStateException("from getMessage");
+                }
+            };
+        }
+    }
+
+    static final class Child extends Calls {
+        Child(int value) {
+            super(value);
+            helper(value);
+        }
+    }
+
+    static final class Marked {
+        @Watched
+        void marked() {
+            sink++;
+        }
+
+        void plain() {
+            marked();
+        }
+    }
+
+    // ---- loads ----
+
+    private static void overflow() {
+        for (int round = 0; round < 20; round++) {
+            try {
+                Endless.step(0);
+            } catch (StackOverflowError e) {
+                sink++;
+            }
+            Endless.after();
+        }
+    }
+
+    static final class Endless {
+        static int step(int depth) {
+            return step(depth + 1) + 1;
+        }
+
+        static void after() {
+            sink++;
+        }
+    }
+
+    /** {@code count} requests, then {@code pauseMs}; tells the longest request. */
+    private static void loop(int seconds, long pauseMs) throws InterruptedException {
+        long until = System.nanoTime() + seconds * 1_000_000_000L;
+        long longest = 0;
+        long count = 0;
+        while (System.nanoTime() < until) {
+            long begin = System.nanoTime();
+            Request.handle();
+            longest = Math.max(longest, System.nanoTime() - begin);
+            count++;
+            Thread.sleep(pauseMs);
+        }
+        System.out.println("count " + count + " longest_us " + longest / 1_000);
+    }
+
+    private static void burst(int count) {
+        long begin = System.nanoTime();
+        for (int at = 0; at < count; at++) {
+            Request.handle();
+        }
+        System.out.println("count " + count + " ms " + (System.nanoTime() - begin) / 1_000_000);
+    }
+
+    private static void sleep(int seconds) throws InterruptedException {
+        Request.handle();
+        System.out.println("ready");
+        Request.open(seconds);
+    }
+
+    private static void threads(int threads, int count) throws InterruptedException {
+        CountDownLatch done = new CountDownLatch(threads);
+        for (int at = 0; at < threads; at++) {
+            new Thread(() -> {
+                for (int request = 0; request < count; request++) {
+                    Request.handle();
+                }
+                done.countDown();
+            }, "worker-" + at).start();
+        }
+        done.await();
+    }
+
+    /** Ten calls a request. */
+    static final class Request {
+        static void handle() {
+            for (int at = 0; at < 3; at++) {
+                middle();
+            }
+        }
+
+        static void middle() {
+            leaf();
+            leaf();
+        }
+
+        static void leaf() {
+            sink++;
+        }
+
+        static void open(int seconds) throws InterruptedException {
+            leaf();
+            Thread.sleep(seconds * 1_000L);
+        }
+    }
+}

@@ -1,0 +1,145 @@
+package io.tachograph.agent;
+
+import io.tachograph.testing.Jdks;
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.TimeUnit;
+
+/** One run of {@code app.Work} under the agent, in a JVM of its own. */
+final class Program {
+    private static final Path JAR = Path.of(System.getProperty("tacho.jar", "../target/tachograph-agent.jar"));
+    private static final Path CLASSES = Path.of(System.getProperty("tacho.app", "target/app"));
+
+    private final int jdk;
+    private final List<String> arguments;
+    private final Map<String, String> environment = new LinkedHashMap<>();
+    private final List<String> options = new ArrayList<>();
+    private String config;
+    private Process process;
+    private Path output;
+    private Path errors;
+    private long began;
+
+    private Program(int jdk, List<String> arguments) {
+        this.jdk = jdk;
+        this.arguments = arguments;
+        environment.put("TACHO_INCLUDE", "app..*");
+        environment.put("TACHO_EXCLUDE", "app.Work.*, app.Virtual.*, app.Allocation.*, app.Price.*");
+        environment.put("TACHO_SAMPLERS", "false");
+    }
+
+    static Program on(int jdk, String... arguments) {
+        return new Program(jdk, List.of(arguments));
+    }
+
+    Program with(String variable, Object value) {
+        environment.put(variable, String.valueOf(value));
+        return this;
+    }
+
+    Program option(String option) {
+        options.add(option);
+        return this;
+    }
+
+    /** Path of the configuration file, as it is written behind the equals sign. */
+    Program config(String path) {
+        config = path;
+        return this;
+    }
+
+    Program start() throws IOException {
+        output = Files.createTempFile("tacho-out", ".txt");
+        errors = Files.createTempFile("tacho-err", ".txt");
+        List<String> command = new ArrayList<>(List.of(Jdks.java(jdk).toString(), "-Xshare:auto", "-XX:+UseSerialGC", "-Dfile.encoding=UTF-8"));
+        command.addAll(options);
+        command.add("-javaagent:" + JAR.toAbsolutePath() + (config == null ? "" : "=" + config));
+        command.addAll(List.of("-cp", CLASSES.toAbsolutePath().toString(), "app.Work"));
+        command.addAll(arguments);
+        ProcessBuilder builder = new ProcessBuilder(command).redirectOutput(output.toFile()).redirectError(errors.toFile());
+        builder.environment().keySet().removeIf(name -> name.startsWith("TACHO_") || name.equals("JAVA_TOOL_OPTIONS"));
+        builder.environment().putAll(environment);
+        began = System.nanoTime();
+        process = builder.start();
+        return this;
+    }
+
+    /** Runs it to its end, which must be a good one. */
+    Program run() throws IOException, InterruptedException {
+        start();
+        if (!process.waitFor(60, TimeUnit.SECONDS)) {
+            kill();
+            throw new AssertionError("the program did not end; " + describe());
+        }
+        if (process.exitValue() != 0 || !output().contains("end\n")) {
+            throw new AssertionError("the program ended with " + process.exitValue() + "; " + describe());
+        }
+        return this;
+    }
+
+    void awaitOutput(String text, int seconds) throws IOException, InterruptedException {
+        long until = System.nanoTime() + seconds * 1_000_000_000L;
+        while (!output().contains(text)) {
+            if (System.nanoTime() > until) {
+                throw new AssertionError("no \"" + text + "\" came; " + describe());
+            }
+            Thread.sleep(20);
+        }
+    }
+
+    /** SIGTERM. @return ms until the process was gone */
+    long terminate() throws InterruptedException {
+        long from = System.nanoTime();
+        process.destroy();
+        if (!process.waitFor(20, TimeUnit.SECONDS)) {
+            kill();
+        }
+        return (System.nanoTime() - from) / 1_000_000;
+    }
+
+    void kill() {
+        if (process != null) {
+            process.destroyForcibly();
+        }
+    }
+
+    long millis() {
+        return (System.nanoTime() - began) / 1_000_000;
+    }
+
+    boolean isAlive() {
+        return process.isAlive();
+    }
+
+    String output() throws IOException {
+        return Files.readString(output, StandardCharsets.UTF_8);
+    }
+
+    String errors() throws IOException {
+        return Files.readString(errors, StandardCharsets.UTF_8);
+    }
+
+    /** The number behind a word in the output: {@code count 12}. The last one counts. */
+    long number(String name) throws IOException {
+        String found = null;
+        String[] words = output().split("\\s+");
+        for (int at = 0; at + 1 < words.length; at++) {
+            found = words[at].equals(name) ? words[at + 1] : found;
+        }
+        return found == null ? -1 : (long) Double.parseDouble(found);
+    }
+
+    String describe() {
+        try {
+            return "output: " + output() + " errors: " + errors();
+        } catch (IOException e) {
+            return e.toString();
+        }
+    }
+}
