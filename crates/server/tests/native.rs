@@ -185,6 +185,22 @@ fn a_full_store_tells_to_wait_and_goes_on() {
 }
 
 #[test]
+fn of_frames_that_go_to_disk_together_only_the_refused_are_missing() {
+    let server = start_with(64, Options { series_max: 3, ..Options::default() });
+    let mut agent = Agent::open(server.at, 11);
+    agent.send_frames(1..=20);
+    let mut over = DataFrame::new(21, 0);
+    over.samples(agent::OTHER, &content::samples(21));
+    agent.send(&over.finish());
+    agent.send_frames(22..=40);
+    let rejects = agent.wait_ack(40);
+    let [ServerFrame::Reject(reject)] = &rejects[..] else { panic!("{rejects:?}") };
+    assert_eq!(reject.seq, 21);
+    assert!(reject.reason.contains("limit of 3 series"), "{}", reject.reason);
+    assert_eq!(server.samples(), samples((1..=20).chain(22..=40)));
+}
+
+#[test]
 fn a_full_disk_is_told_and_nothing_acknowledged_is_lost() {
     let server = start();
     let mut agent = Agent::open(server.at, 7);

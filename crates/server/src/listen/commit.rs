@@ -6,6 +6,7 @@
 //!
 //! Step before: `connection.rs` decoded the frames. Step after: `crates/store/src/appender.rs`.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tacho_ingest::wire::{ErrorCode, Reject, ServerFrame};
@@ -30,7 +31,7 @@ pub(super) struct Pending {
     /// Empty for a frame that was here before.
     pub batch: Batch,
     /// The room that its bytes take.
-    pub _room: OwnedSemaphorePermit,
+    pub room: OwnedSemaphorePermit,
 }
 
 pub(super) struct Committer<'a> {
@@ -47,59 +48,52 @@ pub(super) struct Committer<'a> {
 impl Committer<'_> {
     /// Runs until nothing more will come and all that came is acknowledged.
     pub(super) async fn run(mut self, mut pending: mpsc::Receiver<Pending>) -> Result<(), Stop> {
-        let mut group = Vec::with_capacity(FRAMES_IN_FLIGHT_MAX);
-        while pending.recv_many(&mut group, FRAMES_IN_FLIGHT_MAX).await > 0 {
+        let mut frames = Vec::with_capacity(FRAMES_IN_FLIGHT_MAX);
+        while pending.recv_many(&mut frames, FRAMES_IN_FLIGHT_MAX).await > 0 {
+            let group = Group::new(frames.drain(..));
             self.keep(&group).await?;
-            self.acked = group.iter().map(|frame| frame.seq).fold(self.acked, u64::max);
+            self.acked = group.frames.iter().map(|frame| frame.seq).fold(self.acked, u64::max);
             self.outgoing.send(ServerFrame::Ack(self.acked)).await?;
-            group.clear();
         }
         Ok(())
     }
 
-    /// Appends a group as one batch; where the store refuses it, frame by frame, to keep the good ones.
-    async fn keep(&mut self, group: &[Pending]) -> Result<(), Stop> {
-        match self.append(group).await? {
-            Ok(()) => Ok(()),
-            Err(_) if group.len() > 1 => {
-                for frame in group {
-                    if let Err(error) = self.append(std::slice::from_ref(frame)).await? {
-                        self.refuse(frame, &error).await?;
-                    }
-                }
-                Ok(())
-            }
-            Err(error) => match group.first() {
-                Some(frame) => self.refuse(frame, &error).await,
-                None => Ok(()),
-            },
+    /// Appends a group as one batch; where the store refuses that, frame by frame, to keep the good ones.
+    async fn keep(&mut self, group: &Group) -> Result<(), Stop> {
+        let seq = group.frames.iter().map(|frame| frame.seq).max().unwrap_or_default();
+        let Err(error) = self.append(Arc::clone(&group.batch), seq).await? else { return Ok(()) };
+        if let [frame] = &*group.frames {
+            return self.refuse(frame.seq, &group.batch, &error).await;
         }
+        for (position, frame) in group.frames.iter().enumerate() {
+            let batch = Arc::new(group.batch_of(position));
+            if let Err(error) = self.append(Arc::clone(&batch), frame.seq).await? {
+                self.refuse(frame.seq, &batch, &error).await?;
+            }
+        }
+        Ok(())
     }
 
     /// The frame is acknowledged all the same: sent again it would be refused again.
-    async fn refuse(&self, frame: &Pending, error: &Error) -> Result<(), Stop> {
-        let records: usize = frame.batch.counts().iter().sum();
+    async fn refuse(&self, seq: u64, batch: &Batch, error: &Error) -> Result<(), Stop> {
+        let records: usize = batch.counts().iter().sum();
         self.counts.refused(records as u64);
-        let reason = error.to_string();
-        self.outgoing.send(ServerFrame::Reject(Reject { seq: frame.seq, record: 0, reason })).await?;
+        self.outgoing.send(ServerFrame::Reject(Reject { seq, record: 0, reason: error.to_string() })).await?;
         Ok(())
     }
 
-    /// Tries until the group is on disk or refused. Storage that fails ends the connection: the client keeps what
+    /// Tries until the batch is on disk or refused. Storage that fails ends the connection: the client keeps what
     /// is not acknowledged.
-    async fn append(&mut self, group: &[Pending]) -> Result<Result<(), Error>, Stop> {
-        let Some(seq) = group.iter().filter(|frame| !frame.batch.is_empty()).map(|frame| frame.seq).max()
-        else {
+    async fn append(&mut self, batch: Arc<Batch>, seq: u64) -> Result<Result<(), Error>, Stop> {
+        if batch.is_empty() {
             return Ok(Ok(()));
-        };
+        }
         let origin = Origin { session: self.session, seq };
         loop {
-            let batch = merge(group);
-            let counts = batch.counts();
             // Never dropped half way: a batch that still may be written must not be sent again.
-            let error = match self.store.append(batch, Some(origin)).await {
+            let error = match self.store.append(Arc::clone(&batch), Some(origin)).await {
                 Ok(_) => {
-                    self.counts.received(counts);
+                    self.counts.received(batch.counts());
                     return Ok(Ok(()));
                 }
                 Err(error) => error,
@@ -126,13 +120,44 @@ impl Committer<'_> {
     }
 }
 
-/// All records of a group. The group keeps its own, for another try.
-fn merge(group: &[Pending]) -> Batch {
-    let mut all = Batch::default();
-    for Pending { batch, .. } in group {
-        all.samples.extend_from_slice(&batch.samples);
-        all.entries.extend_from_slice(&batch.entries);
-        all.executions.extend_from_slice(&batch.executions);
+/// Frames that go to disk together.
+struct Group {
+    batch: Arc<Batch>,
+    frames: Vec<Member>,
+    /// Given back when the group is on disk.
+    _rooms: Vec<OwnedSemaphorePermit>,
+}
+
+/// A frame of a group: its number, and where its records end in the group's lists of samples, entries, executions.
+struct Member {
+    seq: u64,
+    ends: [usize; 3],
+}
+
+impl Group {
+    fn new(pending: impl Iterator<Item = Pending>) -> Self {
+        let mut all = Batch::default();
+        let mut frames = Vec::new();
+        let mut rooms = Vec::new();
+        for Pending { seq, batch, room } in pending {
+            all.samples.extend(batch.samples);
+            all.entries.extend(batch.entries);
+            all.executions.extend(batch.executions);
+            frames.push(Member { seq, ends: [all.samples.len(), all.entries.len(), all.executions.len()] });
+            rooms.push(room);
+        }
+        Self { batch: Arc::new(all), frames, _rooms: rooms }
     }
-    all
+
+    /// The records of one frame, taken out again.
+    fn batch_of(&self, position: usize) -> Batch {
+        let before = position.checked_sub(1).and_then(|before| self.frames.get(before));
+        let [samples, entries, executions] = before.map_or([0; 3], |member| member.ends);
+        let ends = self.frames.get(position).map_or([0; 3], |member| member.ends);
+        Batch {
+            samples: self.batch.samples.get(samples..ends[0]).unwrap_or_default().to_vec(),
+            entries: self.batch.entries.get(entries..ends[1]).unwrap_or_default().to_vec(),
+            executions: self.batch.executions.get(executions..ends[2]).unwrap_or_default().to_vec(),
+        }
+    }
 }

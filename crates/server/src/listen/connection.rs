@@ -145,12 +145,12 @@ impl Listener<'_> {
         // Neither the semaphore nor the committer ends before this side does.
         let permits = u32::try_from(body.len()).unwrap_or(u32::MAX);
         let room = Arc::clone(&self.native.in_flight).acquire_many_owned(permits).await;
-        let _room = room.map_err(|_| Stop::Left)?;
+        let room = room.map_err(|_| Stop::Left)?;
         let batch = match self.sequence.take(seq) {
             Numbering::Fresh => self.decode(body).await?,
             Numbering::Repeated => Batch::default(),
         };
-        self.pending.send(Pending { seq, batch, _room }).await.map_err(|_| Stop::Left)
+        self.pending.send(Pending { seq, batch, room }).await.map_err(|_| Stop::Left)
     }
 
     async fn decode(&mut self, body: &[u8]) -> Result<Batch, Stop> {

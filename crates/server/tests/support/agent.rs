@@ -17,6 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// Ids of [`dictionary`].
 pub const SERIES: u64 = 1;
 pub const LOG: u64 = 2;
+pub const OTHER: u64 = 3;
 
 pub fn hello(session: u128) -> Hello {
     let pairs = [("service", "shop"), ("host", "h1"), ("instance", "")];
@@ -24,7 +25,7 @@ pub fn hello(session: u128) -> Hello {
     Hello { version_min: 1, version_max: 1, session, pairs }
 }
 
-/// One series of samples, one of entries, two operations. The series are the session's own.
+/// Two series of samples, one of entries, two operations. The series are the session's own.
 pub fn dictionary(session: u128) -> Vec<u8> {
     let mut frame = DictFrame::new();
     frame.text(1, "main");
@@ -33,6 +34,7 @@ pub fn dictionary(session: u128) -> Vec<u8> {
     let session = session.to_string();
     frame.series(SERIES, [("__name__", "heap"), ("session", &session)].into_iter());
     frame.series(LOG, [("__name__", "log"), ("session", &session)].into_iter());
+    frame.series(OTHER, [("__name__", "other"), ("session", &session)].into_iter());
     frame.finish()
 }
 
