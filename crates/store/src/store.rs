@@ -98,6 +98,11 @@ impl Store {
         if batch.is_empty() && origin.is_none() {
             return Ok(Appended::Stored);
         }
+        // Answered even when memory is full: what is on disk needs no room.
+        if origin.is_some_and(|origin| self.shared.sessions.read().is_repeated(origin)) {
+            self.shared.counters.batches_repeated.add(1);
+            return Ok(Appended::Repeated);
+        }
         let arrival = Arrival::check(batch, origin)?;
         self.check_series(&arrival)?;
         let bytes = arrival.bytes();

@@ -83,9 +83,9 @@ impl<D: Driver> Faulty<D> {
         *self.broken.lock().unwrap_or_else(PoisonError::into_inner) = kind;
     }
 
-    /// No random faults from here on.
-    pub fn quieten(&self) {
-        self.quiet.store(true, Ordering::Relaxed);
+    /// No random faults while it is set.
+    pub fn set_quiet(&self, quiet: bool) {
+        self.quiet.store(quiet, Ordering::Relaxed);
     }
 
     /// Waits, refuses, or says what else is to happen to this call.

@@ -3,6 +3,8 @@
 //! A driver's test file is five lines: it turns [`CASES`] into tests and says how a driver is opened on an
 //! empty scratch directory. Cases about what capabilities do not promise pass without looking.
 
+mod simulation;
+
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::ops::Bound;
@@ -17,6 +19,8 @@ use futures_util::TryStreamExt;
 use crate::driver::{Delete, Driver, Order, Row, Scan, Table};
 use crate::random::Random;
 use crate::{Error, Result};
+
+use simulation::a_store_on_it_survives_faults_and_crashes;
 
 type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 /// How to open the driver under test on a directory. Called twice on the same one by the reopen case.
@@ -54,6 +58,7 @@ cases![
     parallel_writers,
     what_was_put_survives_reopening,
     random_operations_match_a_map,
+    a_store_on_it_survives_faults_and_crashes,
 ];
 
 impl Case {
@@ -88,7 +93,8 @@ impl Drop for Scratch {
     }
 }
 
-struct Bench {
+/// What a case works with.
+pub struct Bench {
     opener: Opener,
     directory: PathBuf,
 }
