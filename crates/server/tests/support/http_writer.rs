@@ -1,0 +1,92 @@
+//! Writes line protocol and remote write over HTTP, and remembers what was answered with 204.
+#![allow(dead_code, reason = "each test binary uses its own part of this module")]
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+/// One series of samples, by their times in ns.
+pub struct Written {
+    pub name: &'static str,
+    pub attempted: Vec<i64>,
+    pub acknowledged: Vec<i64>,
+}
+
+/// Takes turns between the two protocols.
+pub struct HttpWriter {
+    pub series: [Written; 2],
+    requests: i64,
+}
+
+impl Default for HttpWriter {
+    fn default() -> Self {
+        let written = |name| Written { name, attempted: vec![], acknowledged: vec![] };
+        Self { series: [written("line"), written("remote")], requests: 0 }
+    }
+}
+
+impl HttpWriter {
+    pub fn acknowledged(&self) -> usize {
+        self.series.iter().map(|series| series.acknowledged.len()).sum()
+    }
+
+    /// Writes until the server is gone.
+    pub fn run(&mut self, at: SocketAddr) {
+        loop {
+            self.requests += 1;
+            // Whole milliseconds, as remote write has them.
+            let ms = 1_700_000_000_000 + self.requests;
+            let [line, remote] = &mut self.series;
+            let time = ms * 1_000_000;
+            let (series, status) = if self.requests % 2 == 0 {
+                line.attempted.push(time);
+                (line, post(at, "/write", "", format!("line value=1 {time}").as_bytes()))
+            } else {
+                remote.attempted.push(time);
+                (remote, post(at, "/api/v1/write", SNAPPY, &remote_write(ms)))
+            };
+            match status {
+                Some(204) => series.acknowledged.push(time),
+                Some(other) => panic!("{} is answered with {other}", series.name),
+                None => return,
+            }
+        }
+    }
+}
+
+/// Headers of remote write 1.0.
+const SNAPPY: &str = "Content-Encoding: snappy\r\nContent-Type: application/x-protobuf\r\n";
+
+/// The status, or nothing when the server is gone.
+fn post(at: SocketAddr, path: &str, headers: &str, body: &[u8]) -> Option<u16> {
+    let mut stream = TcpStream::connect(at).ok()?;
+    stream.set_read_timeout(Some(Duration::from_secs(20))).ok()?;
+    let length = body.len();
+    let head = format!(
+        "POST {path} HTTP/1.1\r\nHost: {at}\r\nConnection: close\r\n{headers}Content-Length: {length}\r\n\r\n"
+    );
+    stream.write_all(&[head.as_bytes(), body].concat()).ok()?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).ok()?;
+    answer.split(' ').nth(1)?.parse().ok()
+}
+
+/// `remote{} = 1.0` at `ms`: protobuf and snappy by hand, which is short for one sample.
+fn remote_write(ms: i64) -> Vec<u8> {
+    let field = |number: u8, bytes: &[u8]| [&[number << 3 | 2, bytes.len() as u8], bytes].concat();
+    let label = [field(1, b"__name__"), field(2, b"remote")].concat();
+    let mut sample = vec![1 << 3 | 1];
+    sample.extend_from_slice(&1.0f64.to_le_bytes());
+    sample.push(2 << 3);
+    let mut rest = ms;
+    while rest >= 0x80 {
+        sample.push((rest & 0x7f) as u8 | 0x80);
+        rest >>= 7;
+    }
+    sample.push(rest as u8);
+    let message = field(1, &[field(1, &label), field(2, &sample)].concat());
+    // A snappy block of one literal: its length, then the tag of a literal of up to 60 bytes.
+    let length = message.len() as u8;
+    assert!(length <= 60);
+    [&[length, (length - 1) << 2], &message[..]].concat()
+}
