@@ -2,10 +2,12 @@
 //!
 //! Only this crate knows HTTP and JSON. `serve.rs` puts the parts together.
 
+pub mod client;
 pub mod clock;
 pub mod command;
 pub mod config;
 pub mod http;
+pub mod inspect;
 pub mod listen;
 pub mod metrics;
 pub mod selfwatch;

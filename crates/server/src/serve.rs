@@ -4,22 +4,30 @@
 //! where they are; at the end listeners first, then the store.
 
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tacho_model::Clock;
+use tacho_store::lock::DirectoryLock;
+use tacho_store::{Options, Store};
 use tokio::net::TcpListener;
 
 use crate::clock::SystemClock;
 use crate::config::{Address, Config};
 use crate::http::{self, App};
+use crate::listen::native::{self, Native};
 use crate::metrics::Metrics;
-use crate::shutdown;
+use crate::{selfwatch, shutdown};
 
 /// Why the server did not start, or how it ended.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
     #[error("cannot listen on {key} {address}: {source}")]
     Listen { key: &'static str, address: Address, source: std::io::Error },
+    #[error("cannot open the data directory {data}: {source}")]
+    Open { data: PathBuf, source: tacho_store::Error },
+    #[error("not everything could be put into the store, the journal keeps it: {0}")]
+    Close(tacho_store::Error),
     #[error("cannot watch for signals: {0}")]
     Signal(std::io::Error),
 }
@@ -28,19 +36,50 @@ pub enum ServeError {
 pub async fn run(config: Config) -> Result<(), ServeError> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let metrics = Arc::new(Metrics::default());
+    let (store, _lock) = open_store(&config.data, clock.clone())
+        .await
+        .map_err(|source| ServeError::Open { data: config.data.clone(), source })?;
     let (http_listener, http_address) = listen("http", config.http).await?;
-    let (_records_listener, records_address) = listen("records", config.records).await?;
+    let (records_listener, records_address) = listen("records", config.records).await?;
     let (trigger, shutdown) = shutdown::channel();
     let connections_max = config.connections_max;
-    let app = App::new(config, metrics.clone(), clock);
-    let http =
-        tokio::spawn(http::serve(http_listener, http::router(app), connections_max, metrics, shutdown));
+    let native = Native::new(store.clone(), metrics.clone(), clock.clone());
+    let records = tokio::spawn(native::serve(records_listener, native, connections_max, shutdown.clone()));
+    let watch = config.selfwatch.map(|interval| {
+        tokio::spawn(selfwatch::run(
+            store.clone(),
+            metrics.clone(),
+            clock.clone(),
+            interval,
+            shutdown.clone(),
+        ))
+    });
+    let router = http::router(App::new(config, store.clone(), metrics.clone(), clock));
+    let http = tokio::spawn(http::serve(http_listener, router, connections_max, metrics, shutdown));
+
     println!("listening http={http_address} records={records_address}");
     shutdown::signal().await.map_err(ServeError::Signal)?;
     tracing::info!("stopping");
     trigger.stop();
-    let _ = http.await;
+    // A part that panicked has said so; the others still come to their end.
+    let _ = tokio::join!(http, records);
+    if let Some(watch) = watch {
+        let _ = watch.await;
+    }
+    store.close().await.map_err(ServeError::Close)?;
+    tracing::info!("stopped");
     Ok(())
+}
+
+/// Opens the data directory: `LOCK`, `journal/`, `chunks/`. Makes it when it is not there.
+pub async fn open_store(
+    data: &Path,
+    clock: Arc<dyn Clock>,
+) -> Result<(Arc<Store>, DirectoryLock), tacho_store::Error> {
+    let lock = DirectoryLock::acquire(data)?;
+    let driver = tacho_drivers::open(&format!("embedded:{}", data.join("chunks").display())).await?;
+    let store = Store::open(driver, &data.join("journal"), Options::default(), clock).await?;
+    Ok((store, lock))
 }
 
 async fn listen(key: &'static str, address: Address) -> Result<(TcpListener, SocketAddr), ServeError> {

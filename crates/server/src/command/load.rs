@@ -128,7 +128,8 @@ pub async fn drive(settings: lab::Settings) -> Result<lab::Report, lab::Error> {
     }
 }
 
-const QUANTILES: [(&str, f64); 5] = [("p50", 0.5), ("p90", 0.9), ("p95", 0.95), ("p99", 0.99), ("p99.9", 0.999)];
+const QUANTILES: [(&str, f64); 5] =
+    [("p50", 0.5), ("p90", 0.9), ("p95", 0.95), ("p99", 0.99), ("p99.9", 0.999)];
 
 fn print(report: &lab::Report) {
     let all = report.latency_ns();
@@ -164,7 +165,8 @@ fn print(report: &lab::Report) {
 
 fn failure_lines(failures: &lab::Failures) -> Vec<String> {
     let statuses = failures.statuses.iter().map(|(status, count)| format!("{count} with status {status}"));
-    let connection = (failures.connection > 0).then(|| format!("{} by a lost connection", failures.connection));
+    let connection =
+        (failures.connection > 0).then(|| format!("{} by a lost connection", failures.connection));
     let timeout = (failures.timeout > 0).then(|| format!("{} by the time limit", failures.timeout));
     statuses.chain(connection).chain(timeout).collect()
 }
@@ -180,7 +182,8 @@ pub fn to_json(report: &lab::Report) -> Value {
         map.insert("max_ns".into(), histogram.max().into());
         Value::Object(map)
     };
-    let failures = |f: &lab::Failures| json!({"statuses": f.statuses, "connection": f.connection, "timeout": f.timeout});
+    let failures =
+        |f: &lab::Failures| json!({"statuses": f.statuses, "connection": f.connection, "timeout": f.timeout});
     let template = |t: &lab::TemplateReport| {
         json!({
             "name": t.name,
@@ -206,7 +209,8 @@ pub fn to_json(report: &lab::Report) -> Value {
 pub fn parse_duration(text: &str) -> Result<Duration, String> {
     let split = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
     let (number, unit) = text.split_at(split);
-    let number: f64 = number.parse().map_err(|_| format!("{text:?} is not a duration such as 30s, 2m or 500ms"))?;
+    let number: f64 =
+        number.parse().map_err(|_| format!("{text:?} is not a duration such as 30s, 2m or 500ms"))?;
     let seconds = match unit {
         "ms" => number / 1e3,
         "" | "s" => number,
@@ -223,7 +227,9 @@ mod tests {
 
     #[test]
     fn durations_are_read_with_their_unit() {
-        for (text, ms) in [("500ms", 500), ("30s", 30_000), ("2m", 120_000), ("1.5", 1_500), ("1h", 3_600_000)] {
+        for (text, ms) in
+            [("500ms", 500), ("30s", 30_000), ("2m", 120_000), ("1.5", 1_500), ("1h", 3_600_000)]
+        {
             assert_eq!(parse_duration(text), Ok(Duration::from_millis(ms)), "{text}");
         }
         for text in ["", "s", "-1s", "3 days", "1e400s"] {

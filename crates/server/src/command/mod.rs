@@ -1,7 +1,16 @@
 //! The command line: one file for each command.
 
+mod ask;
+mod demo;
 mod failure;
+mod graph;
+mod inspect;
+mod load;
+mod operations;
+mod query;
 mod serve;
+mod trace;
+mod traces;
 
 pub use failure::Failure;
 
@@ -16,10 +25,26 @@ pub struct Cli {
 #[derive(clap::Subcommand)]
 enum Command {
     Serve(serve::Serve),
+    Demo(demo::Demo),
+    Query(query::Query),
+    Traces(traces::Traces),
+    Trace(trace::Trace),
+    Operations(operations::Operations),
+    Graph(graph::Graph),
+    Load(load::Load),
+    Inspect(inspect::Inspect),
 }
 
 pub fn run(cli: Cli) -> Result<(), Failure> {
     match cli.command {
         Command::Serve(serve) => serve.run(),
+        Command::Demo(demo) => demo.run(),
+        Command::Query(query) => query.run(),
+        Command::Traces(traces) => traces.run(),
+        Command::Trace(trace) => trace.run(),
+        Command::Operations(operations) => operations.run(),
+        Command::Graph(graph) => graph.run(),
+        Command::Load(load) => load.run(),
+        Command::Inspect(inspect) => inspect.run(),
     }
 }

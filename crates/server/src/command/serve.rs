@@ -1,8 +1,9 @@
 //! `tacho serve`: run the server.
 
-use std::io::{ErrorKind, IsTerminal};
+use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 
+use tacho_store::ErrorKind;
 use tracing_subscriber::EnvFilter;
 
 use super::Failure;
@@ -48,14 +49,25 @@ fn init_log() {
 fn failure(error: ServeError) -> Failure {
     let hint = match &error {
         ServeError::Listen { key, source, .. } => match source.kind() {
-            ErrorKind::AddrInUse => {
+            io::ErrorKind::AddrInUse => {
                 Some(format!("another program has this port; stop it, or choose another with --{key}"))
             }
-            ErrorKind::PermissionDenied => Some("ports below 1024 are for root; choose a higher one".into()),
-            ErrorKind::AddrNotAvailable => Some("this machine does not have that address".into()),
+            io::ErrorKind::PermissionDenied => {
+                Some("ports below 1024 are for root; choose a higher one".into())
+            }
+            io::ErrorKind::AddrNotAvailable => Some("this machine does not have that address".into()),
             _ => None,
         },
-        ServeError::Signal(_) => None,
+        ServeError::Open { source, .. } => match source.kind() {
+            ErrorKind::Locked => {
+                Some("stop the other server, or choose another directory with --data".into())
+            }
+            ErrorKind::Version => Some("use the newer version of tacho that wrote it".into()),
+            ErrorKind::Io => Some("choose a directory that this user may write with --data".into()),
+            ErrorKind::StorageFull => Some("make room on the disk".into()),
+            _ => None,
+        },
+        ServeError::Signal(_) | ServeError::Close(_) => None,
     };
     match hint {
         Some(hint) => Failure::new(error).hint(hint),

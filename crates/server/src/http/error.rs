@@ -54,14 +54,46 @@ impl ApiError {
         Self { retry_after, ..Self::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", message) }
     }
 
-    /// The store is full for now: the sender is to slow down.
-    pub fn full(message: impl Into<String>, retry_after: u64) -> Self {
-        let retry_after = Some(retry_after.max(1));
-        Self { retry_after, ..Self::new(StatusCode::TOO_MANY_REQUESTS, "unavailable", message) }
-    }
-
     pub fn internal(message: impl Into<String>) -> Self {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", message)
+    }
+}
+
+impl From<tacho_query::Error> for ApiError {
+    fn from(error: tacho_query::Error) -> Self {
+        match error.kind {
+            tacho_query::ErrorKind::BadData => Self::bad(error.to_string()),
+            tacho_query::ErrorKind::Execution | tacho_query::ErrorKind::Limit => {
+                Self::execution(error.to_string())
+            }
+        }
+    }
+}
+
+/// A full store answers 503 and not 429: Prometheus drops what is answered with 429 unless it is told otherwise.
+impl From<tacho_store::Error> for ApiError {
+    fn from(error: tacho_store::Error) -> Self {
+        use tacho_store::ErrorKind;
+        let message = error.to_string();
+        match error.kind() {
+            ErrorKind::Invalid => Self::bad(message),
+            ErrorKind::Limit => Self::execution(message),
+            ErrorKind::Full { retry_after } => Self::unavailable(message, retry_after.as_secs()),
+            ErrorKind::StorageFull => Self::unavailable(message, 10),
+            ErrorKind::Unavailable | ErrorKind::Closed => Self::unavailable(message, 1),
+            ErrorKind::Corrupt | ErrorKind::Version | ErrorKind::Locked | ErrorKind::Io => {
+                Self::internal(message)
+            }
+        }
+    }
+}
+
+impl From<tacho_ingest::Error> for ApiError {
+    fn from(error: tacho_ingest::Error) -> Self {
+        match error {
+            tacho_ingest::Error::MessageTooLong { max, .. } => Self::too_large(max),
+            other => Self::bad(other.to_string()),
+        }
     }
 }
 

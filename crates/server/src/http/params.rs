@@ -1,7 +1,7 @@
 //! Parameters of a request, from the query string and from a POST form; errors name the parameter.
 
 use axum::extract::{Form, FromRequest, Query, Request};
-use axum::http::{Method, header};
+use axum::http::{Method, Uri, header};
 use tacho_model::{TimeRange, Timestamp};
 
 use super::error::ApiError;
@@ -17,8 +17,7 @@ impl<S: Send + Sync> FromRequest<S> for Params {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
-        let Query(mut all): Query<Vec<(String, String)>> =
-            Query::try_from_uri(request.uri()).map_err(|e| ApiError::bad(e.body_text()))?;
+        let Self(mut all) = Self::from_uri(request.uri())?;
         let form = request.headers().get(header::CONTENT_TYPE).is_some_and(|v| {
             v.as_bytes().to_ascii_lowercase().starts_with(b"application/x-www-form-urlencoded")
         });
@@ -32,6 +31,12 @@ impl<S: Send + Sync> FromRequest<S> for Params {
 }
 
 impl Params {
+    /// The query string alone, where the body is something else.
+    pub fn from_uri(uri: &Uri) -> Result<Self, ApiError> {
+        let Query(all) = Query::try_from_uri(uri).map_err(|e| ApiError::bad(e.body_text()))?;
+        Ok(Self(all))
+    }
+
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.iter().find(|(n, _)| n == name).map(|(_, v)| v.as_str()).filter(|v| !v.is_empty())
     }

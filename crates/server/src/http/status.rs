@@ -3,14 +3,21 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use axum::http::header;
+use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
+use axum::routing::{get, post};
 use axum::{Json, Router};
 use serde_json::{Value, json};
+use tacho_model::Kind;
 
 use super::App;
+use super::error::ApiError;
+use super::params::Params;
+use crate::inspect::{self, Report};
 use crate::metrics::text;
+
+/// Series that `/api/inspect` lists when nothing is said.
+const SERIES_DEFAULT: usize = 100;
 
 pub fn routes() -> Router<Arc<App>> {
     Router::new()
@@ -18,16 +25,49 @@ pub fn routes() -> Router<Arc<App>> {
         .route("/readyz", get(|| async { "ready\n" }))
         .route("/metrics", get(metrics))
         .route("/api/status", get(status))
+        .route("/api/inspect", get(inspect))
+        .route("/api/flush", post(flush))
 }
 
 async fn metrics(State(app): State<Arc<App>>) -> Response {
+    app.metrics.read_store(&app.store);
     ([(header::CONTENT_TYPE, text::CONTENT_TYPE)], app.metrics.text()).into_response()
 }
 
-async fn status(State(app): State<Arc<App>>) -> Json<Value> {
-    Json(json!({
+async fn status(State(app): State<Arc<App>>) -> Result<Json<Value>, ApiError> {
+    let stats = app.store.stats();
+    let stored = app.stored.read(&app.store).await?;
+    let chunks: u64 = stored.iter().map(|s| s.chunks).sum();
+    let chunk_bytes: u64 = stored.iter().map(|s| s.bytes).sum();
+    let driver = app.store.driver_info();
+    Ok(Json(json!({
         "version": env!("CARGO_PKG_VERSION"),
         "started": app.started.to_string(),
         "data_dir": app.config.data.display().to_string(),
-    }))
+        "driver": driver.name,
+        "series": by_kind(stats.series),
+        "records": by_kind(stats.records),
+        "stored": by_kind(stored),
+        "chunks": chunks,
+        "chunk_bytes": chunk_bytes,
+        "open_bytes": stats.open_bytes,
+        "journal_bytes": stats.journal_bytes,
+    })))
+}
+
+fn by_kind<T: serde::Serialize>(values: [T; 3]) -> Value {
+    let pairs = Kind::ALL.iter().zip(values).map(|(kind, value)| (kind.name().to_owned(), json!(value)));
+    pairs.collect::<serde_json::Map<_, _>>().into()
+}
+
+/// Puts everything taken so far into the driver, so that its size can be measured.
+async fn flush(State(app): State<Arc<App>>) -> Result<StatusCode, ApiError> {
+    app.store.flush().await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// What `tacho inspect` shows; `limit` bounds the series that are listed.
+async fn inspect(State(app): State<Arc<App>>, params: Params) -> Result<Json<Report>, ApiError> {
+    let limit = params.count("limit")?.unwrap_or(SERIES_DEFAULT);
+    Ok(Json(inspect::inspect(&app.store, limit).await?))
 }

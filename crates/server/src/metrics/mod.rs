@@ -4,6 +4,7 @@
 
 mod process;
 pub mod registry;
+mod store;
 pub mod text;
 
 use registry::{Collect, Counter, Family, Gauge, Histogram};
@@ -26,11 +27,7 @@ pub struct Metrics {
     pub connections_refused: Family<Counter, 2>,
     pub http_requests: Family<Counter, 2>,
     pub http_request_seconds: Family<Histogram, 1>,
-    pub series: Family<Gauge, 1>,
-    pub chunks: Family<Gauge, 0>,
-    pub chunk_bytes: Family<Gauge, 0>,
-    pub open_bytes: Family<Gauge, 0>,
-    pub journal_bytes: Family<Gauge, 0>,
+    store: store::StoreFigures,
     process: process::Process,
 }
 
@@ -78,11 +75,7 @@ impl Default for Metrics {
                 ["route"],
                 "Time to answer an HTTP request.",
             ),
-            series: Family::new("tacho_series", ["kind"], "Series known."),
-            chunks: Family::new("tacho_chunks_written", [], "Chunks written since the start."),
-            chunk_bytes: Family::new("tacho_chunk_written_bytes", [], "Bytes of those chunks."),
-            open_bytes: Family::new("tacho_open_bytes", [], "Memory of open chunks."),
-            journal_bytes: Family::new("tacho_journal_bytes", [], "Bytes of the journal on disk."),
+            store: store::StoreFigures::default(),
             process: process::Process::default(),
         }
     }
@@ -92,7 +85,7 @@ impl Metrics {
     /// Every family, in the order of `/metrics`. What is read from the system is read now.
     pub fn families(&self) -> Vec<&dyn Collect> {
         self.process.read();
-        let own: [&dyn Collect; 14] = [
+        let own: [&dyn Collect; 9] = [
             &self.records_received,
             &self.records_dropped,
             &self.records_refused,
@@ -102,13 +95,13 @@ impl Metrics {
             &self.connections_refused,
             &self.http_requests,
             &self.http_request_seconds,
-            &self.series,
-            &self.chunks,
-            &self.chunk_bytes,
-            &self.open_bytes,
-            &self.journal_bytes,
         ];
-        own.into_iter().chain(self.process.families()).collect()
+        own.into_iter().chain(self.store.families()).chain(self.process.families()).collect()
+    }
+
+    /// Takes over the store's figures of this moment.
+    pub fn read_store(&self, store: &tacho_store::Store) {
+        self.store.read(&store.stats());
     }
 
     /// The whole of `/metrics`.

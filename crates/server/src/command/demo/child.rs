@@ -69,7 +69,8 @@ impl Child {
         }
         let line = self.listening.as_deref().unwrap_or_default();
         let pair = line.split(' ').find_map(|word| word.strip_prefix(key)?.strip_prefix('='));
-        pair.map(str::to_owned).ok_or_else(|| Failure::new(format!("the {} does not say its {key} address", self.name)))
+        pair.map(str::to_owned)
+            .ok_or_else(|| Failure::new(format!("the {} does not say its {key} address", self.name)))
     }
 
     /// Fails when the program has ended by itself.

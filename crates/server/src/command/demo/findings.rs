@@ -96,17 +96,30 @@ impl Findings {
             self.report.failures().total(),
             count(self.service["requests"].as_u64().unwrap_or(0)),
         );
-        println!("throughput      {:.0} requests/s over {} connections", self.report.throughput(), self.report.connections);
+        println!(
+            "throughput      {:.0} requests/s over {} connections",
+            self.report.throughput(),
+            self.report.connections
+        );
         println!("                {:>10} {:>10} {:>10}", "p50", "p95", "p99");
         let at = |q| duration(client.value_at_quantile(q));
         println!("at the client   {:>10} {:>10} {:>10}", at(0.5), at(0.95), at(0.99));
-        println!("in the server   {:>10} {:>10} {:>10}", server("p50_ns"), server("p95_ns"), server("p99_ns"));
+        println!(
+            "in the server   {:>10} {:>10} {:>10}",
+            server("p50_ns"),
+            server("p95_ns"),
+            server("p99_ns")
+        );
         if let Some(slowest) = self.slowest() {
             let name = slowest["operation"].as_str().unwrap_or("");
             println!("slowest         {name} (p95 {})", duration(slowest["p95_ns"].as_u64().unwrap_or(0)));
         }
         println!("in the database {} of the time of requests", percent(self.database_share()));
-        println!("calls           {} received, {} dropped", count(self.received as u64), count(self.dropped as u64));
+        println!(
+            "calls           {} received, {} dropped",
+            count(self.received as u64),
+            count(self.dropped as u64)
+        );
         println!("on the wire     {:.1} bytes a call", self.wire_bytes / self.received);
         println!("stored          {:.2} bytes a call", self.stored_bytes_per_call());
         println!("\nwho calls whom");

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use tacho_lab as lab;
 
-use super::load::{drive, parse_duration, run_from_clock};
 use super::Failure;
+use super::load::{drive, parse_duration, run_from_clock};
 use crate::shutdown;
 use child::{Child, Output};
 
@@ -28,7 +28,11 @@ pub struct Demo {
     #[arg(long, value_name = "JAR", default_value = "agent/java/target/tachograph-agent.jar")]
     agent: PathBuf,
     /// The application to watch
-    #[arg(long, value_name = "JAR", default_value = "examples/bulletin-board/java/target/bulletin-board.jar")]
+    #[arg(
+        long,
+        value_name = "JAR",
+        default_value = "examples/bulletin-board/java/target/bulletin-board.jar"
+    )]
     app: PathBuf,
     /// Data directory; must not exist yet (default: a temporary one, removed at the end)
     #[arg(long, value_name = "DIR")]
@@ -60,8 +64,12 @@ impl Demo {
     pub fn run(self) -> Result<(), Failure> {
         for (what, jar, goal) in [("agent", &self.agent, "agent"), ("application", &self.app, "example")] {
             if !jar.is_file() {
-                return Err(Failure::usage(format!("there is no {what} at {}", jar.display()))
-                    .hint(format!("`make demo` builds it; or name it with --{}", if goal == "agent" { goal } else { "app" })));
+                return Err(Failure::usage(format!("there is no {what} at {}", jar.display())).hint(
+                    format!(
+                        "`make demo` builds it; or name it with --{}",
+                        if goal == "agent" { goal } else { "app" }
+                    ),
+                ));
             }
         }
         let runtime = tokio::runtime::Runtime::new().map_err(Failure::new)?;
@@ -131,7 +139,8 @@ impl Place {
             return Err(Failure::usage(format!("{} exists already", dir.display()))
                 .hint("the demo wants a fresh data directory: name another with --data"));
         }
-        std::fs::create_dir_all(&dir).map_err(|e| Failure::new(format!("cannot make {}: {e}", dir.display())))?;
+        std::fs::create_dir_all(&dir)
+            .map_err(|e| Failure::new(format!("cannot make {}: {e}", dir.display())))?;
         Ok(Self { dir, temporary })
     }
 }
@@ -160,7 +169,8 @@ struct App {
 }
 
 async fn start_app(demo: &Demo, place: &Place, records: &str) -> Result<App, Failure> {
-    let java = std::env::var_os("JAVA_HOME").map_or_else(|| "java".into(), |home| Path::new(&home).join("bin/java"));
+    let java =
+        std::env::var_os("JAVA_HOME").map_or_else(|| "java".into(), |home| Path::new(&home).join("bin/java"));
     let port = free_port(8080).to_string();
     let agent = format!("-javaagent:{}", demo.agent.display());
     let jar = demo.app.display().to_string();
@@ -171,7 +181,14 @@ async fn start_app(demo: &Demo, place: &Place, records: &str) -> Result<App, Fai
         ("TACHO_INCLUDE", "bulletinboard..*"),
         ("TACHO_EXCLUDE", "bulletinboard.model..*"),
     ];
-    let child = Child::start("application", &java, &args, &environment, Output::Log, &place.dir.join("application.log"))?;
+    let child = Child::start(
+        "application",
+        &java,
+        &args,
+        &environment,
+        Output::Log,
+        &place.dir.join("application.log"),
+    )?;
     Ok(App { child, target: format!("127.0.0.1:{port}") })
 }
 
@@ -189,5 +206,6 @@ async fn wait_until_it_answers(child: &mut Child, target: &str) -> Result<(), Fa
         }
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
-    Err(Failure::new(format!("the application does not listen on {target} after 60 s")).hint(child.log_hint()))
+    Err(Failure::new(format!("the application does not listen on {target} after 60 s"))
+        .hint(child.log_hint()))
 }

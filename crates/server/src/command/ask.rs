@@ -1,0 +1,130 @@
+//! What commands that ask a server have in common: where it is, over which time, and how an answer is printed.
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::Failure;
+use crate::client::{self, Client};
+use crate::http::time;
+
+/// Which server.
+#[derive(clap::Args)]
+pub struct Server {
+    /// The server to ask
+    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:7070")]
+    server: String,
+}
+
+/// Over which time: --last, or --start and --end.
+#[derive(clap::Args)]
+pub struct Span {
+    /// From so long ago until now (or until --end), for example 15m
+    #[arg(long, value_name = "DURATION", default_value = "1h", value_parser = duration, conflicts_with = "start")]
+    last: i64,
+    /// Begin: Unix seconds or RFC 3339
+    #[arg(long, value_name = "TIME", value_parser = instant)]
+    start: Option<i64>,
+    /// End: Unix seconds or RFC 3339 [default: now]
+    #[arg(long, value_name = "TIME", value_parser = instant)]
+    end: Option<i64>,
+}
+
+/// A span with both ends, ns.
+#[derive(Clone, Copy)]
+pub struct Range {
+    pub start: i64,
+    pub end: i64,
+}
+
+impl Span {
+    pub fn range(&self) -> Range {
+        let end =
+            self.end.unwrap_or_else(|| i64::try_from(Timestamp::now().as_nanosecond()).unwrap_or(i64::MAX));
+        Range { start: self.start.unwrap_or_else(|| end.saturating_sub(self.last)), end }
+    }
+}
+
+impl Range {
+    /// `start` and `end` as parameters.
+    pub fn params(self) -> [(&'static str, String); 2] {
+        [("start", seconds(self.start)), ("end", seconds(self.end))]
+    }
+}
+
+impl Server {
+    /// Asks for `path` with those parameters that are there.
+    pub fn get<'a>(
+        &self,
+        path: &str,
+        params: impl IntoIterator<Item = (&'a str, Option<String>)>,
+    ) -> Result<Value, Failure> {
+        let text = self.get_text(path, params)?;
+        serde_json::from_str(&text).map_err(|e| Failure::new(format!("the answer is not JSON: {e}")))
+    }
+
+    pub fn get_text<'a>(
+        &self,
+        path: &str,
+        params: impl IntoIterator<Item = (&'a str, Option<String>)>,
+    ) -> Result<String, Failure> {
+        let params: Vec<(&str, Option<String>)> = params.into_iter().collect();
+        let path = client::path(path, params.iter().map(|(name, value)| (*name, value.as_deref())));
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Failure::new)?;
+        runtime.block_on(Client::new(&self.server).get_text(&path))
+    }
+}
+
+/// Decimal seconds, exact.
+pub fn seconds(ns: i64) -> String {
+    let sign = if ns < 0 { "-" } else { "" };
+    let ns = ns.unsigned_abs();
+    format!("{sign}{}.{:09}", ns / 1_000_000_000, ns % 1_000_000_000)
+}
+
+/// Nanoseconds of the answer (a string) as UTC to the millisecond.
+pub fn utc(ns: &Value) -> String {
+    let ns: i128 = ns.as_str().and_then(|text| text.parse().ok()).unwrap_or(0);
+    Timestamp::from_nanosecond(ns).map_or_else(|_| ns.to_string(), |at| format!("{at:.3}"))
+}
+
+/// Indented JSON on stdout.
+pub fn print_json(value: &Value) {
+    println!("{value:#}");
+}
+
+/// A list of the answer; empty when it is not there.
+pub fn list<'a>(answer: &'a Value, name: &str) -> &'a [Value] {
+    answer[name].as_array().map_or(&[], Vec::as_slice)
+}
+
+/// A text of the answer; empty when it is not there.
+pub fn text<'a>(value: &'a Value, name: &str) -> &'a str {
+    value[name].as_str().unwrap_or("")
+}
+
+/// A whole number of the answer; 0 when it is not there.
+pub fn number(value: &Value, name: &str) -> u64 {
+    value[name].as_u64().unwrap_or(0)
+}
+
+pub fn duration(text: &str) -> Result<i64, String> {
+    time::parse_duration(text).ok_or_else(|| "give seconds, or for example 5m or 1h30m".into())
+}
+
+pub fn instant(text: &str) -> Result<i64, String> {
+    time::parse_time(text)
+        .ok_or_else(|| "give Unix seconds or RFC 3339, for example 2026-01-31T12:00:00Z".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_exact() {
+        assert_eq!(seconds(1_700_000_000_123_456_789), "1700000000.123456789");
+        assert_eq!(seconds(-1_500_000_000), "-1.500000000");
+        assert_eq!(utc(&"1700000000123456789".into()), "2023-11-14T22:13:20.123Z");
+    }
+}

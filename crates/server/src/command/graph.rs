@@ -1,0 +1,103 @@
+//! `tacho graph`: who calls whom.
+
+use serde_json::Value;
+
+use super::Failure;
+use super::ask::{self, Server, Span};
+use crate::terminal::units;
+
+/// Show who calls whom, as text, for Graphviz, or as JSON
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  tacho graph --level service
+  tacho graph --service shop --dot | dot -Tsvg > shop.svg")]
+pub struct Graph {
+    /// Only what this service calls and is called by
+    #[arg(long)]
+    service: Option<String>,
+    /// operation or service
+    #[arg(long, default_value = "operation")]
+    level: String,
+    #[command(flatten)]
+    span: Span,
+    #[command(flatten)]
+    server: Server,
+    /// Print for Graphviz
+    #[arg(long, conflicts_with = "json")]
+    dot: bool,
+    /// Print the server's answer as it is
+    #[arg(long)]
+    json: bool,
+}
+
+impl Graph {
+    pub fn run(self) -> Result<(), Failure> {
+        let format = self.dot.then(|| "dot".to_owned());
+        let own = [("service", self.service), ("level", Some(self.level)), ("format", format)];
+        let range = self.span.range().params().map(|(name, value)| (name, Some(value)));
+        let params = own.into_iter().chain(range);
+        if self.dot {
+            print!("{}", self.server.get_text("/api/graph", params)?);
+            return Ok(());
+        }
+        let graph = self.server.get("/api/graph", params)?;
+        if self.json {
+            ask::print_json(&graph)
+        } else {
+            print_text(&graph)
+        }
+        Ok(())
+    }
+}
+
+/// Each node with what it calls; the node that took the most time first.
+pub fn print_text(graph: &Value) {
+    print!("{}", to_text(graph));
+}
+
+fn to_text(graph: &Value) -> String {
+    let mut nodes: Vec<&Value> = ask::list(graph, "nodes").iter().collect();
+    nodes.sort_by_key(|node| std::cmp::Reverse(ask::number(node, "total_ns")));
+    let mut out = String::new();
+    for node in nodes {
+        out.push_str(&format!("{}  [{}]  {}\n", name(node), ask::text(node, "kind"), figures(node)));
+        let calls = ask::list(graph, "edges").iter().filter(|edge| edge["from"] == node["id"]);
+        for edge in calls {
+            let to = ask::list(graph, "nodes").iter().find(|node| node["id"] == edge["to"]);
+            out.push_str(&format!("  -> {}  {}\n", to.map_or(ask::text(edge, "to"), name), figures(edge)));
+        }
+    }
+    if out.is_empty() { "no calls in this time\n".into() } else { out }
+}
+
+fn name(node: &Value) -> &str {
+    match ask::text(node, "operation") {
+        "" => ask::text(node, "service"),
+        operation => operation,
+    }
+}
+
+fn figures(value: &Value) -> String {
+    let (count, errors) = (ask::number(value, "count"), ask::number(value, "errors"));
+    let mean = ask::number(value, "total_ns") / count.max(1);
+    let failed = if errors > 0 { format!(", {} failed", units::count(errors)) } else { String::new() };
+    format!("{} x {}{failed}", units::count(count), units::duration(mean))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn adjacency_in_order_of_time() {
+        let node = |id: &str, operation: &str, total: u64| json!({"id": id, "operation": operation, "service": "s", "kind": "method", "count": 2, "errors": 0, "total_ns": total});
+        let graph = json!({
+            "nodes": [node("1", "b", 2_000), node("2", "a", 4_000)],
+            "edges": [{"from": "2", "to": "1", "count": 2, "errors": 1, "total_ns": 2_000}],
+        });
+        let expect = "a  [method]  2 x 2.00 µs\n  -> b  2 x 1.00 µs, 1 failed\nb  [method]  2 x 1.00 µs\n";
+        assert_eq!(to_text(&graph), expect);
+        assert_eq!(to_text(&json!({"nodes": [], "edges": []})), "no calls in this time\n");
+    }
+}

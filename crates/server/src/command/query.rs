@@ -1,0 +1,184 @@
+//! `tacho query`: PromQL against a running server.
+
+use serde_json::Value;
+
+use super::Failure;
+use super::ask::{self, Server, Span};
+use crate::terminal::plot::{Line, plot};
+use crate::terminal::table::{Align, Table};
+
+/// Steps of a range when none is given: about as many as a terminal can show.
+const STEPS: i64 = 144;
+
+/// Ask with PromQL, for one moment or over time
+///
+/// Without --range, --plot or --step the answer is that of one moment.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  tacho query 'rate(tacho_records_received_total[1m])'
+  tacho query 'sum by (kind) (rate(tacho_records_received_total[1m]))' --last 15m --plot
+  tacho query 'process_resident_memory_bytes{service=\"tacho\"}' --range --json")]
+pub struct Query {
+    /// PromQL
+    query: String,
+    #[command(flatten)]
+    server: Server,
+    /// The moment: Unix seconds or RFC 3339 [default: now]
+    #[arg(long, value_name = "TIME", value_parser = ask::instant, conflicts_with_all = ["range", "plot", "step"])]
+    time: Option<i64>,
+    /// Ask over time instead of for one moment
+    #[arg(long)]
+    range: bool,
+    #[command(flatten)]
+    span: Span,
+    /// Time between two points [default: the span / 144]
+    #[arg(long, value_name = "DURATION", value_parser = ask::duration)]
+    step: Option<i64>,
+    /// Draw lines in the terminal
+    #[arg(long, conflicts_with = "json")]
+    plot: bool,
+    /// Print the server's answer as it is
+    #[arg(long)]
+    json: bool,
+}
+
+impl Query {
+    pub fn run(self) -> Result<(), Failure> {
+        let answer =
+            if self.range || self.plot || self.step.is_some() { self.over_time()? } else { self.at_once()? };
+        if self.json {
+            ask::print_json(&answer);
+            return Ok(());
+        }
+        let data = &answer["data"];
+        let result = ask::list(data, "result");
+        match ask::text(data, "resultType") {
+            "matrix" if self.plot => print!("{}", draw(result)),
+            "matrix" => print!("{}", summary(result)),
+            "vector" => print!("{}", values(result)),
+            _ => println!(
+                "{}",
+                ask::text(&data["result"], "1").to_owned() + data["result"][1].as_str().unwrap_or("")
+            ),
+        }
+        for warning in ask::list(&answer, "warnings") {
+            eprintln!("warning: {}", warning.as_str().unwrap_or(""));
+        }
+        Ok(())
+    }
+
+    fn at_once(&self) -> Result<Value, Failure> {
+        let params = [("query", Some(self.query.clone())), ("time", self.time.map(ask::seconds))];
+        self.server.get("/api/v1/query", params)
+    }
+
+    fn over_time(&self) -> Result<Value, Failure> {
+        let range = self.span.range();
+        let step =
+            self.step.unwrap_or_else(|| (range.end.saturating_sub(range.start) / STEPS).max(1_000_000));
+        let params = [("query", self.query.clone()), ("step", ask::seconds(step))];
+        let all = params.into_iter().chain(range.params()).map(|(name, value)| (name, Some(value)));
+        self.server.get("/api/v1/query_range", all)
+    }
+}
+
+/// `name{label="value"}` of a series in an answer.
+fn series(metric: &Value) -> String {
+    let labels = metric.as_object().into_iter().flatten().filter(|(name, _)| *name != tacho_model::NAME);
+    let labels: Vec<String> = labels.map(|(name, value)| format!("{name}={value}")).collect();
+    let name = ask::text(metric, tacho_model::NAME);
+    if labels.is_empty() && !name.is_empty() {
+        name.to_owned()
+    } else {
+        format!("{name}{{{}}}", labels.join(", "))
+    }
+}
+
+fn values(result: &[Value]) -> Table<2> {
+    let mut table = Table::new([("SERIES", Align::Left), ("VALUE", Align::Right)]);
+    for element in result {
+        table.row([series(&element["metric"]), element["value"][1].as_str().unwrap_or("").to_owned()]);
+    }
+    table
+}
+
+/// Points of a series in an answer.
+fn points(element: &Value) -> Vec<(f64, f64)> {
+    let point = |p: &Value| Some((p[0].as_f64()?, p[1].as_str()?.parse().ok()?));
+    ask::list(element, "values").iter().filter_map(point).collect()
+}
+
+fn summary(result: &[Value]) -> Table<6> {
+    let right = Align::Right;
+    let mut table = Table::new([
+        ("SERIES", Align::Left),
+        ("POINTS", right),
+        ("MIN", right),
+        ("MEAN", right),
+        ("MAX", right),
+        ("LAST", right),
+    ]);
+    for element in result {
+        let values: Vec<f64> = points(element).into_iter().map(|(_, value)| value).collect();
+        let mean = values.iter().sum::<f64>() / values.len() as f64;
+        let min = values.iter().copied().fold(f64::INFINITY, f64::min);
+        let max = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let last = values.last().copied().unwrap_or(f64::NAN);
+        let [min, mean, max, last] = [min, mean, max, last].map(short);
+        table.row([series(&element["metric"]), values.len().to_string(), min, mean, max, last]);
+    }
+    table
+}
+
+fn draw(result: &[Value]) -> String {
+    let names: Vec<String> = result.iter().map(|element| series(&element["metric"])).collect();
+    let lines: Vec<Line<'_>> =
+        names.iter().zip(result).map(|(name, element)| Line { name, points: points(element) }).collect();
+    plot(&lines, clock, short)
+}
+
+/// Unix seconds as `HH:MM:SS` UTC.
+fn clock(seconds: f64) -> String {
+    let at = jiff::Timestamp::from_millisecond((seconds * 1e3) as i64).unwrap_or_default();
+    at.strftime("%H:%M:%S").to_string()
+}
+
+/// At most five significant digits; whole numbers below ten million as they are.
+fn short(value: f64) -> String {
+    if !value.is_finite() || (value.fract() == 0.0 && value.abs() < 1e7) {
+        return crate::http::json::number(value);
+    }
+    if !(1e-3..1e7).contains(&value.abs()) {
+        return format!("{value:.4e}");
+    }
+    let decimals = (4.0 - value.abs().log10().floor()).clamp(0.0, 8.0) as usize;
+    format!("{value:.decimals$}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn series_and_numbers_are_short() {
+        assert_eq!(series(&json!({"__name__": "up", "job": "a"})), r#"up{job="a"}"#);
+        assert_eq!(series(&json!({"__name__": "up"})), "up");
+        assert_eq!(series(&json!({})), "{}");
+        for (value, text) in [
+            (3.0, "3"),
+            (0.123_456_7, "0.12346"),
+            (12_345.678, "12346"),
+            (1.5e9, "1500000000"),
+            (2.5e9 + 0.5, "2.5000e9"),
+            (1e-5, "1.0000e-5"),
+            (f64::NAN, "NaN"),
+        ] {
+            if value == 1.5e9 {
+                assert_eq!(short(value), "1.5000e9");
+            } else {
+                assert_eq!(short(value), text);
+            }
+        }
+    }
+}

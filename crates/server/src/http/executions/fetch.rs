@@ -1,0 +1,61 @@
+//! Reads the execution blocks that a question is about.
+
+use futures_util::stream::{self, StreamExt, TryStreamExt};
+use tacho_model::{Kind, Matcher, TimeRange, Timestamp};
+use tacho_query::executions::{SourceBlock, Trace};
+use tacho_store::Store;
+
+use crate::http::error::ApiError;
+
+/// Memory for the blocks of one question, bytes: some 30 million calls.
+const BLOCK_BYTES_MAX: usize = 1 << 30;
+/// Series that are read at the same time.
+const READS_AT_ONCE: usize = 4;
+
+const HOUR_NS: i64 = 3_600_000_000_000;
+
+/// Whose blocks.
+pub enum Services<'a> {
+    /// Those of one service, or of all when it is not named.
+    Only(Option<&'a str>),
+    All,
+}
+
+pub async fn blocks(
+    store: &Store,
+    services: Services<'_>,
+    range: TimeRange,
+) -> Result<Vec<SourceBlock>, ApiError> {
+    let matchers = match services {
+        Services::Only(Some(service)) => vec![Matcher::equal("service", service)],
+        Services::Only(None) | Services::All => Vec::new(),
+    };
+    let reads = store.find(Kind::Execution, &matchers).into_iter().map(|(id, labels)| async move {
+        let blocks = store.executions(id, range).await?;
+        Ok::<_, ApiError>((labels, blocks))
+    });
+    let mut reads = stream::iter(reads).buffered(READS_AT_ONCE);
+    let (mut all, mut bytes) = (Vec::new(), 0usize);
+    while let Some((labels, blocks)) = reads.try_next().await? {
+        bytes = blocks.iter().fold(bytes, |sum, block| sum.saturating_add(block.bytes()));
+        if bytes > BLOCK_BYTES_MAX {
+            let message =
+                format!("executions in this range take over {BLOCK_BYTES_MAX} bytes: narrow start and end");
+            return Err(ApiError::execution(message));
+        }
+        all.extend(blocks.into_iter().map(|block| SourceBlock { labels: labels.clone(), block }));
+    }
+    Ok(all)
+}
+
+/// Where to look for a trace of unknown time: the last hour, the last day, everywhere.
+pub fn widening(now: Timestamp) -> Vec<TimeRange> {
+    let back = |hours: i64| TimeRange::new(now.saturating_sub(hours * HOUR_NS), i64::MAX);
+    vec![back(1), back(24), TimeRange::ALL]
+}
+
+/// The range to read again when `found` begins so close to the start of `range` that a part may lie before it.
+pub fn around(found: &Trace, range: TimeRange) -> Option<TimeRange> {
+    let start = found.start.saturating_sub(HOUR_NS);
+    (start < range.start).then(|| TimeRange::new(start, range.end))
+}

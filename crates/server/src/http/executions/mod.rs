@@ -1,0 +1,169 @@
+//! Questions about executions: services, operations, traces, call trees, dependencies.
+//!
+//! `fetch.rs` reads blocks from the store, `tacho_query::executions` computes, `answer.rs` writes it down.
+
+mod answer;
+mod fetch;
+
+use std::sync::Arc;
+
+use axum::extract::{Path, State};
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use axum::{Json, Router};
+use serde_json::Value;
+use tacho_model::{OperationKind, TimeRange, TraceId};
+use tacho_query::executions::{self, Filter, Level, Outcome, Search, SourceBlock};
+
+use super::App;
+use super::error::ApiError;
+use super::params::Params;
+use fetch::Services;
+
+/// Traces in one answer: when nothing is said, and at most.
+const TRACES_DEFAULT: usize = 100;
+const TRACES_MAX: usize = 10_000;
+
+type Answer = Result<Json<Value>, ApiError>;
+
+pub fn routes() -> Router<Arc<App>> {
+    Router::new()
+        .route("/api/services", get(services))
+        .route("/api/operations", get(operations))
+        .route("/api/traces", get(traces))
+        .route("/api/traces/{trace_id}", get(trace))
+        .route("/api/calltree", get(calltree))
+        .route("/api/graph", get(graph))
+}
+
+async fn services(State(app): State<Arc<App>>, params: Params) -> Answer {
+    let filter = filter(&app, &params)?;
+    let limit = limit(&params)?;
+    let compute =
+        move |blocks: &[SourceBlock]| answer::services(&executions::services(blocks, &filter), limit);
+    let wanted = Services::Only(params.get("service"));
+    analyse(&app, wanted, params.range(app.clock.now())?, compute).await.map(Json)
+}
+
+async fn operations(State(app): State<Arc<App>>, params: Params) -> Answer {
+    let filter = filter(&app, &params)?;
+    let kind = params.parse(
+        "kind",
+        "a kind: method, http-server, http-client, database, connection-wait or task",
+        kind,
+    )?;
+    let limit = limit(&params)?;
+    let compute = move |blocks: &[SourceBlock]| {
+        answer::operations(&executions::operations(blocks, &filter, kind), limit)
+    };
+    let wanted = Services::Only(params.get("service"));
+    analyse(&app, wanted, params.range(app.clock.now())?, compute).await.map(Json)
+}
+
+async fn traces(State(app): State<Arc<App>>, params: Params) -> Answer {
+    let search = Search {
+        filter: filter(&app, &params)?,
+        duration_ns_min: params.duration("min_duration")?.map(i64::unsigned_abs),
+        duration_ns_max: params.duration("max_duration")?.map(i64::unsigned_abs),
+        outcome: params.parse("outcome", "ok, failed or running", outcome)?,
+        request_id: params.get("request_id").map(str::to_owned),
+        limit: params.count("limit")?.unwrap_or(TRACES_DEFAULT).clamp(1, TRACES_MAX),
+    };
+    let range = search.filter.range;
+    // A trace of this service may have begun in another one, so all are read.
+    let compute = move |blocks: &[SourceBlock]| answer::traces(&executions::search(blocks, &search));
+    analyse(&app, Services::All, range, compute).await.map(Json)
+}
+
+async fn trace(State(app): State<Arc<App>>, Path(id): Path<String>, params: Params) -> Answer {
+    let wanted = u128::from_str_radix(&id, 16).ok().filter(|n| *n != 0 && id.len() == 32);
+    let Some(wanted) = wanted.map(TraceId) else {
+        return Err(ApiError::bad(format!("trace id {id:?} is not 32 hexadecimal digits")));
+    };
+    let ranges = match (params.time("start")?, params.time("end")?) {
+        (None, None) => fetch::widening(app.clock.now()),
+        (start, end) => vec![TimeRange::new(start.unwrap_or(i64::MIN), end.unwrap_or(i64::MAX))],
+    };
+    for range in ranges {
+        let find = move |blocks: &[SourceBlock]| executions::trace(blocks, wanted);
+        let Some(mut found) = analyse(&app, Services::All, range, find).await? else { continue };
+        if let Some(whole) = fetch::around(&found, range) {
+            found = analyse(&app, Services::All, whole, find).await?.unwrap_or(found);
+        }
+        return Ok(Json(answer::trace(&found)));
+    }
+    Err(ApiError::not_found(format!("there is no trace {id}")))
+}
+
+async fn calltree(State(app): State<Arc<App>>, params: Params) -> Answer {
+    let filter = filter(&app, &params)?;
+    let range = filter.range;
+    let compute = move |blocks: &[SourceBlock]| answer::calltree(&executions::calltree(blocks, &filter));
+    analyse(&app, Services::All, range, compute).await.map(Json)
+}
+
+async fn graph(State(app): State<Arc<App>>, params: Params) -> Result<Response, ApiError> {
+    let filter = filter(&app, &params)?;
+    let range = filter.range;
+    let level = params.parse("level", "operation or service", level)?.unwrap_or(Level::Operation);
+    let dot = params.parse("format", "json or dot", format)?.unwrap_or(false);
+    let compute = move |blocks: &[SourceBlock]| executions::graph(blocks, &filter, level);
+    let graph = analyse(&app, Services::All, range, compute).await?;
+    if dot {
+        let content_type = [(header::CONTENT_TYPE, "text/vnd.graphviz; charset=utf-8")];
+        return Ok((content_type, graph.to_dot()).into_response());
+    }
+    Ok(Json(answer::graph(&graph)).into_response())
+}
+
+/// Reads the blocks and computes away from the threads that serve other requests.
+async fn analyse<T: Send + 'static>(
+    app: &App,
+    services: Services<'_>,
+    range: TimeRange,
+    compute: impl FnOnce(&[SourceBlock]) -> T + Send + 'static,
+) -> Result<T, ApiError> {
+    let _turn = app.analyses.acquire().await.map_err(|e| ApiError::internal(e.to_string()))?;
+    let blocks = fetch::blocks(&app.store, services, range).await?;
+    tokio::task::spawn_blocking(move || compute(&blocks))
+        .await
+        .map_err(|e| ApiError::internal(format!("analysis ended: {e}")))
+}
+
+fn filter(app: &App, params: &Params) -> Result<Filter, ApiError> {
+    Ok(Filter {
+        service: params.get("service").map(str::to_owned),
+        operation: params.get("operation").map(str::to_owned),
+        range: params.range(app.clock.now())?,
+    })
+}
+
+fn limit(params: &Params) -> Result<usize, ApiError> {
+    Ok(params.count("limit")?.filter(|n| *n > 0).unwrap_or(usize::MAX))
+}
+
+fn kind(text: &str) -> Option<OperationKind> {
+    (1..=u8::MAX).map_while(OperationKind::from_byte).find(|kind| kind.name() == text)
+}
+
+fn outcome(text: &str) -> Option<Outcome> {
+    [Outcome::Ok, Outcome::Failed, Outcome::Running].into_iter().find(|outcome| outcome.name() == text)
+}
+
+fn level(text: &str) -> Option<Level> {
+    match text {
+        "operation" => Some(Level::Operation),
+        "service" => Some(Level::Service),
+        _ => None,
+    }
+}
+
+/// Whether the graph is wanted for Graphviz.
+fn format(text: &str) -> Option<bool> {
+    match text {
+        "json" => Some(false),
+        "dot" => Some(true),
+        _ => None,
+    }
+}

@@ -1,0 +1,101 @@
+//! Records that come over HTTP: Prometheus remote write 1.0 and InfluxDB line protocol.
+//!
+//! Path of one record: `body.rs` -> `tacho_ingest` (bytes to batch) -> here -> `crates/store/src/store.rs`. The
+//! answer 204 is given when the batch is on disk. Refused records are named; the good ones beside them are kept.
+
+use std::collections::HashMap;
+use std::fmt::Display;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode, Uri, header};
+use axum::routing::post;
+use tacho_ingest::line_protocol::{self, Precision};
+use tacho_ingest::{Rejects, remote_write};
+use tacho_model::{Batch, Kind, Labels};
+
+use super::error::ApiError;
+use super::params::Params;
+use super::{App, body};
+
+type Answer = Result<StatusCode, ApiError>;
+
+pub fn routes() -> Router<Arc<App>> {
+    Router::new()
+        .route("/api/v1/write", post(remote_write))
+        .route("/write", post(lines))
+        .route("/api/v2/write", post(lines))
+}
+
+async fn remote_write(State(app): State<Arc<App>>, headers: HeaderMap, body: Body) -> Answer {
+    let content_type = headers.get(header::CONTENT_TYPE).map_or("", |v| v.to_str().unwrap_or("?"));
+    if content_type != "application/x-protobuf"
+        && content_type != "application/x-protobuf;proto=prometheus.WriteRequest"
+    {
+        return Err(ApiError::unsupported(format!(
+            "content-type {content_type:?} is not known: send remote write 1.0, application/x-protobuf"
+        )));
+    }
+    let bytes_max = app.config.body_bytes_max;
+    let bytes = body::read(&headers, body, bytes_max).await?;
+    let decoded = remote_write::decode(&bytes, bytes_max)?;
+    keep(&app, "remote-write", &bytes, decoded.batch, &decoded.rejects).await
+}
+
+async fn lines(State(app): State<Arc<App>>, uri: Uri, headers: HeaderMap, body: Body) -> Answer {
+    let params = Params::from_uri(&uri)?;
+    let precision = match params.get("precision") {
+        Some(text) => text
+            .parse::<Precision>()
+            .map_err(|e| ApiError::bad(format!("invalid parameter \"precision\": {e}")))?,
+        None => Precision::default(),
+    };
+    let bytes = body::read(&headers, body, app.config.body_bytes_max).await?;
+    let decoded = line_protocol::decode(&bytes, precision, app.clock.now());
+    keep(&app, "line", &bytes, decoded.batch, &decoded.rejects).await
+}
+
+/// Appends the batch; then tells what of the message was refused.
+async fn keep<R: Display>(
+    app: &App,
+    protocol: &'static str,
+    bytes: &Bytes,
+    batch: Batch,
+    rejects: &Rejects<R>,
+) -> Answer {
+    let metrics = &app.metrics;
+    metrics.received_bytes.with([protocol]).add(bytes.len() as u64);
+    metrics.records_refused.with([protocol]).add(rejects.count);
+    let counts = counts_by_service(&batch);
+    if let Err(error) = app.store.append(batch, None).await {
+        if error.retryable() {
+            metrics.sender_waits.with([protocol]).add(1);
+        }
+        return Err(error.into());
+    }
+    for ((service, kind), count) in counts {
+        metrics.records_received.with([&service, kind.name()]).add(count);
+    }
+    if rejects.is_empty() { Ok(StatusCode::NO_CONTENT) } else { Err(refused(rejects)) }
+}
+
+fn refused<R: Display>(rejects: &Rejects<R>) -> ApiError {
+    let named: Vec<String> = rejects.named.iter().map(ToString::to_string).collect();
+    let more = rejects.count.saturating_sub(named.len() as u64);
+    let tail = if more > 0 { format!("; and {more} more") } else { String::new() };
+    ApiError::bad(format!("{} refused, the rest is kept: {}{tail}", rejects.count, named.join("; ")))
+}
+
+/// Records by service (label `service`, else `job`) and kind.
+fn counts_by_service(batch: &Batch) -> HashMap<(String, Kind), u64> {
+    let mut counts = HashMap::new();
+    let mut add = |labels: &Labels, kind: Kind, n: usize| {
+        let service = labels.get("service").or_else(|| labels.get("job")).unwrap_or("");
+        *counts.entry((service.to_owned(), kind)).or_default() += n as u64;
+    };
+    batch.samples.iter().for_each(|s| add(&s.labels, Kind::Sample, s.samples.len()));
+    batch.entries.iter().for_each(|s| add(&s.labels, Kind::Entry, s.entries.len()));
+    counts
+}

@@ -1,0 +1,127 @@
+//! What lies in a store: series, chunks, columns and their codecs, bytes by record.
+//!
+//! Read from the chunks' headers; nothing is decoded.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use tacho_model::{Kind, SeriesId, Timestamp};
+use tacho_store::{ChunkInfo, Result, Store};
+
+/// Chunks, their bytes, and the records in them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Amount {
+    pub chunks: u64,
+    pub bytes: u64,
+    /// Samples, entries, or completed calls.
+    pub records: u64,
+}
+
+/// Everything of one kind.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct KindReport {
+    pub series: u64,
+    #[serde(flatten)]
+    pub amount: Amount,
+    /// By role and codec.
+    pub columns: Vec<ColumnReport>,
+}
+
+/// All columns of one role that were written with one codec.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ColumnReport {
+    pub role: &'static str,
+    pub codec: &'static str,
+    pub columns: u64,
+    pub bytes: u64,
+}
+
+/// One series of one kind.
+#[derive(Clone, Debug, Serialize)]
+pub struct SeriesReport {
+    pub kind: &'static str,
+    pub series: String,
+    #[serde(flatten)]
+    pub amount: Amount,
+    /// Times of the first and the last record in ns, as text; absent without chunks.
+    pub start: Option<String>,
+    pub end: Option<String>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    pub kinds: BTreeMap<&'static str, KindReport>,
+    /// The largest first.
+    pub series: Vec<SeriesReport>,
+}
+
+impl Amount {
+    pub fn add(&mut self, chunk: &ChunkInfo) {
+        self.chunks += 1;
+        self.bytes += chunk.bytes as u64;
+        self.records += chunk.header.count as u64;
+    }
+}
+
+/// Reads all headers; keeps the `series_max` largest series.
+pub async fn inspect(store: &Store, series_max: usize) -> Result<Report> {
+    let mut report = Report { kinds: BTreeMap::new(), series: Vec::new() };
+    for kind in Kind::ALL {
+        let mut of_kind = KindReport::default();
+        let mut columns = Columns::default();
+        for (id, labels) in store.find(kind, &[]) {
+            let series = one(store, kind, id, labels.to_string(), &mut of_kind.amount, &mut columns).await?;
+            of_kind.series += 1;
+            report.series.push(series);
+        }
+        of_kind.columns = columns.report();
+        report.kinds.insert(kind.name(), of_kind);
+    }
+    report.series.sort_by(|a, b| b.amount.bytes.cmp(&a.amount.bytes).then_with(|| a.series.cmp(&b.series)));
+    report.series.truncate(series_max);
+    Ok(report)
+}
+
+async fn one(
+    store: &Store,
+    kind: Kind,
+    id: SeriesId,
+    series: String,
+    total: &mut Amount,
+    columns: &mut Columns,
+) -> Result<SeriesReport> {
+    let mut amount = Amount::default();
+    let mut span: Option<(Timestamp, Timestamp)> = None;
+    for chunk in store.chunks(kind, id).await? {
+        amount.add(&chunk);
+        total.add(&chunk);
+        columns.add(&chunk);
+        let (start, end) = span.unwrap_or((chunk.start, chunk.end));
+        span = Some((start.min(chunk.start), end.max(chunk.end)));
+    }
+    let (start, end) = span.unzip();
+    let text = |at: Option<Timestamp>| at.map(|at| at.to_string());
+    Ok(SeriesReport { kind: kind.name(), series, amount, start: text(start), end: text(end) })
+}
+
+/// Number and bytes of columns by role and codec.
+#[derive(Default)]
+struct Columns(BTreeMap<(&'static str, &'static str), (u64, u64)>);
+
+impl Columns {
+    fn add(&mut self, chunk: &ChunkInfo) {
+        for column in &chunk.header.columns {
+            let (count, bytes) = self.0.entry((column.role.name(), column.codec)).or_default();
+            *count += 1;
+            *bytes += column.bytes as u64;
+        }
+    }
+
+    /// The largest first.
+    fn report(self) -> Vec<ColumnReport> {
+        let report = |((role, codec), (columns, bytes))| ColumnReport { role, codec, columns, bytes };
+        let mut list: Vec<ColumnReport> = self.0.into_iter().map(report).collect();
+        list.sort_by_key(|column| std::cmp::Reverse(column.bytes));
+        list
+    }
+}

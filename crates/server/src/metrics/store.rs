@@ -1,0 +1,104 @@
+//! What the store says about itself, as metrics.
+
+use tacho_model::Kind;
+use tacho_store::Stats;
+
+use super::registry::{Collect, Counter, Family, Gauge};
+
+/// Figures of [`Stats`], taken over when they are asked for.
+pub struct StoreFigures {
+    series: Family<Gauge, 1>,
+    records: Family<Counter, 1>,
+    open_bytes: Family<Gauge, 0>,
+    open_bytes_max: Family<Gauge, 0>,
+    journal_bytes: Family<Gauge, 0>,
+    journal_syncs: Family<Counter, 0>,
+    journal_failures: Family<Counter, 0>,
+    batches: Family<Counter, 1>,
+    flushes: Family<Counter, 1>,
+    chunks: Family<Counter, 0>,
+    chunk_bytes: Family<Counter, 0>,
+    chunks_unreadable: Family<Counter, 0>,
+    sessions: Family<Gauge, 0>,
+}
+
+impl Default for StoreFigures {
+    fn default() -> Self {
+        Self {
+            series: Family::new("tacho_series", ["kind"], "Series known."),
+            records: Family::new("tacho_records_stored_total", ["kind"], "Records taken by the store."),
+            open_bytes: Family::new(
+                "tacho_open_bytes",
+                [],
+                "Memory of records that are not in the driver yet.",
+            ),
+            open_bytes_max: Family::new("tacho_open_bytes_max", [], "Bound of that memory."),
+            journal_bytes: Family::new("tacho_journal_bytes", [], "Bytes of all journal files."),
+            journal_syncs: Family::new(
+                "tacho_journal_syncs_total",
+                [],
+                "Times the journal was synced to disk.",
+            ),
+            journal_failures: Family::new("tacho_journal_failures_total", [], "Times that failed."),
+            batches: Family::new(
+                "tacho_batches_total",
+                ["outcome"],
+                "Batches stored, repeated, or refused as full.",
+            ),
+            flushes: Family::new("tacho_flushes_total", ["outcome"], "Generations put into the driver."),
+            chunks: Family::new("tacho_chunks_written_total", [], "Chunks put into the driver."),
+            chunk_bytes: Family::new("tacho_chunk_bytes_written_total", [], "Bytes of those chunks."),
+            chunks_unreadable: Family::new(
+                "tacho_chunks_unreadable_total",
+                [],
+                "Damaged chunks left out of an answer.",
+            ),
+            sessions: Family::new("tacho_sessions", [], "Sessions of agents that are remembered."),
+        }
+    }
+}
+
+impl StoreFigures {
+    pub fn read(&self, stats: &Stats) {
+        for ((kind, series), records) in Kind::ALL.iter().zip(stats.series).zip(stats.records) {
+            self.series.with([kind.name()]).set(signed(series));
+            self.records.with([kind.name()]).raise_to(records);
+        }
+        self.open_bytes.with([]).set(signed(stats.open_bytes));
+        self.open_bytes_max.with([]).set(signed(stats.open_bytes_max));
+        self.journal_bytes.with([]).set(i64::try_from(stats.journal_bytes).unwrap_or(i64::MAX));
+        self.journal_syncs.with([]).raise_to(stats.journal_syncs);
+        self.journal_failures.with([]).raise_to(stats.journal_failures);
+        self.batches.with(["stored"]).raise_to(stats.batches);
+        self.batches.with(["repeated"]).raise_to(stats.batches_repeated);
+        self.batches.with(["full"]).raise_to(stats.batches_full);
+        self.flushes.with(["done"]).raise_to(stats.flushes);
+        self.flushes.with(["failed"]).raise_to(stats.flush_failures);
+        self.chunks.with([]).raise_to(stats.chunks_written);
+        self.chunk_bytes.with([]).raise_to(stats.chunk_bytes_written);
+        self.chunks_unreadable.with([]).raise_to(stats.chunks_unreadable);
+        self.sessions.with([]).set(signed(stats.sessions));
+    }
+
+    pub fn families(&self) -> [&dyn Collect; 13] {
+        [
+            &self.series,
+            &self.records,
+            &self.open_bytes,
+            &self.open_bytes_max,
+            &self.journal_bytes,
+            &self.journal_syncs,
+            &self.journal_failures,
+            &self.batches,
+            &self.flushes,
+            &self.chunks,
+            &self.chunk_bytes,
+            &self.chunks_unreadable,
+            &self.sessions,
+        ]
+    }
+}
+
+fn signed(n: usize) -> i64 {
+    i64::try_from(n).unwrap_or(i64::MAX)
+}
