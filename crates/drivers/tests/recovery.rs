@@ -1,0 +1,241 @@
+//! What the embedded driver does about torn ends, damage, full disks, newer versions and dead weight.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures_util::TryStreamExt;
+use tacho_drivers::embedded::Embedded;
+use tacho_store::disk::FaultyDisk;
+use tacho_store::driver::{Delete, Driver, Row, Scan, Table};
+use tacho_store::random::Random;
+use tacho_store::{ErrorKind, Result};
+
+/// Small segments, so that a test has many.
+const SEGMENT_BYTES: u64 = 10_000;
+
+struct Bench {
+    directory: tempfile::TempDir,
+    disk: FaultyDisk,
+}
+
+impl Bench {
+    fn new() -> Self {
+        Self { directory: tempfile::tempdir().unwrap(), disk: FaultyDisk::default() }
+    }
+
+    async fn try_open(&self) -> Result<Embedded> {
+        Embedded::open_with(self.directory.path(), Arc::new(self.disk.clone()), SEGMENT_BYTES).await
+    }
+
+    async fn open(&self) -> Embedded {
+        self.try_open().await.unwrap()
+    }
+
+    fn segments(&self) -> Vec<PathBuf> {
+        let files = std::fs::read_dir(self.directory.path()).unwrap().map(|f| f.unwrap().path());
+        let mut files: Vec<_> = files.filter(|f| f.extension().is_some_and(|e| e == "segment")).collect();
+        files.sort();
+        files
+    }
+
+    fn bytes(&self) -> u64 {
+        self.segments().iter().map(|f| f.metadata().unwrap().len()).sum()
+    }
+}
+
+fn row(key: u32, value: &[u8]) -> Row {
+    Row {
+        table: Table::Chunks,
+        partition: b"p".to_vec(),
+        clustering: key.to_be_bytes().to_vec(),
+        value: Bytes::copy_from_slice(value),
+    }
+}
+
+fn noise(seed: u32, bytes: usize) -> Vec<u8> {
+    let mut random = Random::new(seed.into());
+    (0..bytes).map(|_| random.next() as u8).collect()
+}
+
+async fn keys(driver: &Embedded) -> Vec<u32> {
+    rows(driver).await.into_iter().map(|(key, _)| key).collect()
+}
+
+async fn rows(driver: &Embedded) -> Vec<(u32, Bytes)> {
+    let found: Vec<Row> =
+        driver.scan(Scan::all(Table::Chunks, *b"p")).await.unwrap().try_collect().await.unwrap();
+    found.into_iter().map(|r| (u32::from_be_bytes(r.clustering.try_into().unwrap()), r.value)).collect()
+}
+
+#[tokio::test]
+async fn a_torn_batch_is_cut_off_whole_wherever_it_tore() {
+    let bench = Bench::new();
+    let driver = bench.open().await;
+    driver.put(vec![row(1, b"one"), row(2, b"two")]).await.unwrap();
+    let good = bench.bytes() as usize;
+    driver.put(vec![row(3, b"three"), row(4, b"four")]).await.unwrap();
+    drop(driver);
+    let file = &bench.segments()[0];
+    let whole = std::fs::read(file).unwrap();
+    for end in good..whole.len() {
+        std::fs::write(file, &whole[..end]).unwrap();
+        assert_eq!(keys(&bench.open().await).await, [1, 2], "cut at {end}");
+        // Sectors reach the disk in any order: zeros in the middle, the end is there.
+        let mut holey = whole.clone();
+        holey[good..end].fill(0);
+        std::fs::write(file, &holey).unwrap();
+        let expect: &[u32] = if end == good { &[1, 2, 3, 4] } else { &[1, 2] };
+        assert_eq!(keys(&bench.open().await).await, expect, "zeros up to {end}");
+    }
+    let driver = bench.open().await;
+    driver.put(vec![row(5, b"five")]).await.unwrap();
+    drop(driver);
+    assert_eq!(keys(&bench.open().await).await, [1, 2, 5]);
+}
+
+#[tokio::test]
+async fn damage_in_the_middle_costs_its_rows_only() {
+    for sealed in [false, true] {
+        let bench = Bench::new();
+        let driver = bench.open().await;
+        for key in 0..4 {
+            driver.put(vec![row(key, &noise(key, 1_000)), row(key + 10, b"small")]).await.unwrap();
+        }
+        if sealed {
+            driver.put(vec![row(30, &noise(30, 8_000))]).await.unwrap();
+            driver.put(vec![row(31, b"next file")]).await.unwrap();
+        }
+        drop(driver);
+        let file = &bench.segments()[0];
+        let mut bytes = std::fs::read(file).unwrap();
+        let value = noise(1, 1_000);
+        let at = bytes.windows(value.len()).position(|w| w == value).unwrap();
+        bytes[at + 500] ^= 1;
+        std::fs::write(file, &bytes).unwrap();
+        let mut expect = vec![0, 2, 3, 10, 11, 12, 13];
+        expect.extend_from_slice(if sealed { &[30, 31] } else { &[] });
+        assert_eq!(keys(&bench.open().await).await, expect, "sealed: {sealed}");
+    }
+}
+
+#[tokio::test]
+async fn a_damaged_index_is_made_again_from_the_rows() {
+    let bench = Bench::new();
+    let driver = bench.open().await;
+    for key in 0..50 {
+        driver.put(vec![row(key % 20, &noise(key, 1_000))]).await.unwrap();
+    }
+    let expect = rows(&driver).await;
+    drop(driver);
+    assert!(bench.segments().len() > 2);
+    for file in bench.segments() {
+        let mut bytes = std::fs::read(&file).unwrap();
+        let at = bytes.len() - 40;
+        bytes[at] ^= 1;
+        std::fs::write(&file, bytes).unwrap();
+        for _ in 0..2 {
+            let driver = bench.open().await;
+            driver.put(vec![row(100, b"after")]).await.unwrap();
+            let mut found = rows(&driver).await;
+            found.retain(|(key, _)| *key != 100);
+            assert_eq!(found.len(), expect.len());
+            let differ = found.iter().zip(&expect).filter(|(a, b)| a != b).count();
+            assert_eq!(differ, 0, "{}", file.display());
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_full_disk_refuses_and_service_resumes() {
+    let bench = Bench::new();
+    let driver = bench.open().await;
+    driver.put(vec![row(1, b"one")]).await.unwrap();
+    for space in [0, 5, 100, 1_500] {
+        bench.disk.set_space(space);
+        let error = driver.put(vec![row(2, &noise(2, 2_000))]).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::StorageFull, "{error}");
+        assert_eq!(keys(&driver).await, [1]);
+        assert_eq!(keys(&driver).await, [1]);
+    }
+    bench.disk.set_cut_fails(true);
+    driver.put(vec![row(2, &noise(2, 2_000))]).await.unwrap_err();
+    bench.disk.set_space(u64::MAX);
+    driver.put(vec![row(2, b"two")]).await.unwrap_err();
+    bench.disk.set_cut_fails(false);
+    driver.put(vec![row(2, b"two")]).await.unwrap();
+    bench.disk.set_sync_fails(true);
+    assert_eq!(driver.put(vec![row(3, b"three")]).await.unwrap_err().kind(), ErrorKind::Io);
+    bench.disk.set_sync_fails(false);
+    drop(driver);
+    assert_eq!(keys(&bench.open().await).await, [1, 2]);
+}
+
+#[tokio::test]
+async fn a_seal_that_fails_loses_nothing() {
+    let bench = Bench::new();
+    let driver = bench.open().await;
+    driver.put(vec![row(1, &noise(1, 9_000))]).await.unwrap();
+    // Room for the row, not for the index behind it.
+    bench.disk.set_space(2_100);
+    driver.put(vec![row(2, &noise(2, 2_000))]).await.unwrap();
+    bench.disk.set_space(u64::MAX);
+    driver.put(vec![row(3, b"three")]).await.unwrap();
+    driver.put(vec![row(4, b"four")]).await.unwrap();
+    drop(driver);
+    assert_eq!(keys(&bench.open().await).await, [1, 2, 3, 4]);
+}
+
+#[tokio::test]
+async fn dead_weight_is_removed_and_the_deleted_stay_deleted() {
+    let bench = Bench::new();
+    let driver = bench.open().await;
+    for round in 0..60u32 {
+        let put = (0..10).map(|key| row(key, &noise(round * 10 + key, 500)));
+        driver.put(put.collect()).await.unwrap();
+        driver.put(vec![row(1_000 + round, b"stays"), row(2_000 + round, b"goes")]).await.unwrap();
+        driver.delete(vec![Delete::row(Table::Chunks, *b"p", (2_000 + round).to_be_bytes())]).await.unwrap();
+    }
+    let expect = rows(&driver).await;
+    assert_eq!(expect.len(), 10 + 60);
+    let live = 10 * 520 + 60 * 40;
+    assert!(bench.bytes() < live + 6 * SEGMENT_BYTES, "{} bytes for {live}", bench.bytes());
+    drop(driver);
+    let driver = bench.open().await;
+    assert!(rows(&driver).await == expect, "after reopening");
+}
+
+#[tokio::test]
+async fn a_directory_in_use_or_of_a_newer_version_is_refused() {
+    let bench = Bench::new();
+    let driver = bench.open().await;
+    driver.put(vec![row(1, b"one")]).await.unwrap();
+    let error = bench.try_open().await.err().unwrap();
+    assert_eq!(error.kind(), ErrorKind::Locked);
+    assert!(error.to_string().contains(&format!("process {}", std::process::id())), "{error}");
+    drop(driver);
+    let file = &bench.segments()[0];
+    let mut bytes = std::fs::read(file).unwrap();
+    bytes[8] = 9;
+    std::fs::write(file, bytes).unwrap();
+    let error = bench.try_open().await.err().unwrap();
+    assert_eq!(error.kind(), ErrorKind::Version);
+    let path = file.display().to_string();
+    let expect = format!("segment has version 9, this program reads up to 1 (path {path})");
+    assert_eq!(error.to_string(), expect);
+}
+
+#[tokio::test]
+async fn an_unknown_url_is_refused_by_name() {
+    for (url, says) in [
+        ("cassandra://x", "no driver for \"cassandra://x\", known are memory:, embedded:DIRECTORY"),
+        ("embedded:", "\"embedded:\" names no directory"),
+    ] {
+        let error = tacho_drivers::open(url).await.err().unwrap();
+        assert!(error.to_string().starts_with(says), "{error}");
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let url = format!("embedded://{}", directory.path().display());
+    let driver = tacho_drivers::open(&url).await.unwrap();
+    assert_eq!(Path::new(&driver.info().location), directory.path());
+}
