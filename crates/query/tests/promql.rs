@@ -163,12 +163,8 @@ fn equal(a: Option<f64>, b: Option<f64>) -> bool {
     match (a, b) {
         (None, None) => true,
         (Some(a), Some(b)) => {
-            a == b || a.is_nan() && b.is_nan() || (a - b).abs() <= tolerance() * a.abs().max(b.abs())
+            a == b || a.is_nan() && b.is_nan() || (a - b).abs() <= TOLERANCE * a.abs().max(b.abs())
         }
         _ => false,
     }
-}
-
-fn tolerance() -> f64 {
-    std::env::var("QTEST_TOLERANCE").ok().and_then(|text| text.parse().ok()).unwrap_or(TOLERANCE)
 }

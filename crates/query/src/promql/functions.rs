@@ -86,7 +86,7 @@ impl<'d> Call<'_, 'd> {
 }
 
 impl Function {
-    pub fn apply(&self) -> Apply {
+    pub(super) fn apply(&self) -> Apply {
         self.apply
     }
 

@@ -38,11 +38,12 @@ pub fn round(value: f64, parameters: &[f64]) -> Option<f64> {
     Some((value * inverse + 0.5).floor() / inverse)
 }
 
-/// Unlike [`f64::max`], NaN when either is.
+/// Unlike [`f64::max`], NaN when either is, unless the other is as great as it gets.
 fn greater(a: f64, b: f64) -> f64 {
-    if a.is_nan() || b.is_nan() { f64::NAN } else { a.max(b) }
+    if a != f64::INFINITY && b != f64::INFINITY && (a.is_nan() || b.is_nan()) { f64::NAN } else { a.max(b) }
 }
 
+/// Unlike [`f64::min`], NaN when either is, unless the other is as small as it gets.
 fn lesser(a: f64, b: f64) -> f64 {
-    if a.is_nan() || b.is_nan() { f64::NAN } else { a.min(b) }
+    -greater(-a, -b)
 }
