@@ -26,6 +26,12 @@ class FaultIT {
         assertTrue(program.errors().lines().count() <= 3, program.describe());
     }
 
+    private static void awaitConnection(WireServer server) throws InterruptedException {
+        for (int tries = 0; tries < 1_000 && server.connections == 0; tries++) {
+            Thread.sleep(20);
+        }
+    }
+
     @ParameterizedTest
     @ValueSource(ints = {17, 25})
     void noServer(int jdk) throws Exception {
@@ -141,7 +147,8 @@ class FaultIT {
         try (WireServer server = new WireServer()) {
             server.mode = WireServer.Mode.GARBAGE;
             Program program = Program.on(jdk, "loop", "3", "5").with("TACHO_SERVER", server.address()).start();
-            Thread.sleep(1_500);
+            awaitConnection(server);
+            Thread.sleep(500);
             server.mode = WireServer.Mode.GOOD;
             program.awaitOutput("end", 30);
             Thread.sleep(300);

@@ -25,7 +25,7 @@ public enum Setting {
     FLUSH_MAX(Type.DURATION, "1500ms"),
     SAMPLERS(Type.FLAG, "true"),
     SAMPLE_INTERVAL(Type.DURATION, "5s"),
-    REQUEST_ID_HEADERS(Type.LIST, "x-request-id"),
+    REQUEST_ID_HEADERS(Type.LIST, "X-Request-Id,X-Correlation-ID"),
     LOG(Type.TEXT, ""),
     LOG_DETAIL(Type.FLAG, "false");
 

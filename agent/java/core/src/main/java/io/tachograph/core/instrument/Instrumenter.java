@@ -55,7 +55,7 @@ public final class Instrumenter {
         List<Probe> all = new ArrayList<>(probes);
         all.add(new MethodProbe()); // last, so it lies outermost where two probes meet in a method
         for (Probe probe : all) {
-            if (wanted.contains("*") || wanted.contains(probe.name())) {
+            if (isWanted(probe.name(), wanted)) {
                 jdkTypes.addAll(probe.jdkTypes());
                 builder = probe.install(builder, setup);
                 installed++;
@@ -63,6 +63,12 @@ public final class Instrumenter {
         }
         builder.installOn(instrumentation);
         return installed;
+    }
+
+    /** {@code *} is all, a name one, {@code -name} not that one; with nothing but the latter all others are meant. */
+    private static boolean isWanted(String name, List<String> wanted) {
+        boolean others = wanted.contains("*") || wanted.stream().allMatch(entry -> entry.startsWith("-"));
+        return !wanted.contains("-" + name) && (others || wanted.contains(name));
     }
 
     private static AgentBuilder builder(AgentLog log, Set<String> jdkTypes) {
