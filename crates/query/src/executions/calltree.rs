@@ -152,6 +152,9 @@ impl<'a> Tree<'a> {
             if known.is_some() {
                 break;
             }
+            if chain.iter().any(|(seen, _)| *seen == place) {
+                break;
+            }
             let row = place.row(self.blocks);
             let cause = row.parent().and_then(|parent| self.parents.find(self.blocks, row.trace(), parent));
             chain.push((place, cause.map(|(_, position)| position)));

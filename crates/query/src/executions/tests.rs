@@ -149,37 +149,306 @@ fn check_graph(traces: &str, filter: &Filter, level: Level, expected: &str) -> G
     graph
 }
 
+/// One segment in three parts: `serve` is open in all, `work` over the first cut, `late` until the end.
+const PARTS: &str = "
+app h1 main trace=b base=500 at=1000
+  0 > method serve
+  100 > method work
+app h1 main trace=b base=500 part=1 first=2 at=1500
+  ~ 500 0 method serve
+  ~ 400 1 method work
+  0 > method tiny
+  30 <
+  20 <
+  @1 key = late
+app h1 main trace=b base=500 part=2 first=3 at=1600
+  ~ 600 0 method serve
+  0 > method late
+  40 > method tiny
+  10 <
+";
+
+/// Parents that are not there, that go in a circle, and one that is itself.
+const ODD: &str = "
+app h1 t1 trace=c base=100 at=10 parent=900+7
+  0 > method orphan
+  5 <
+app h1 t2 trace=c base=200 at=20 parent=300+0
+  0 > method left
+  5 <
+app h1 t3 trace=c base=300 at=30 parent=200+0
+  0 > method right
+  5 <
+app h1 t4 trace=c base=400 at=40 parent=400+0
+  0 > method own
+  5 <
+";
+
 #[test]
 fn operations_are_counted_and_timed() {
-    check_operations(SHOP, &filter("", ""), "X");
+    let expected = "
+shop POST /ads 1/1 p50 660 660..660 total 660 self 13
+shop post 2/1 p50 10 10..647 total 657 self 57
+shop GET /ads 1/0 p50 600 600..600 total 600 self 60
+shop POST /mail 1/0 p50 600 600..600 total 600 self 600
+shop list 1/0 p50 540 540..540 total 540 self 40
+shop SELECT 1 2/0 p50 200 200..300 total 500 self 500
+mail POST /mail 1/0 p50 400 400..400 total 400 self 400
+shop index 1/0 p50 105 105..105 total 105 self 95
+";
+    check_operations(SHOP, &filter("", ""), expected);
+    check_operations(
+        SHOP,
+        &filter("", "POST /mail"),
+        "
+shop POST /mail 1/0 p50 600 600..600 total 600 self 600
+mail POST /mail 1/0 p50 400 400..400 total 400 self 400
+",
+    );
+    check_operations(SHOP, &filter("mail", ""), "mail POST /mail 1/0 p50 400 400..400 total 400 self 400");
+    check_operations(SHOP, &filter("nobody", ""), "");
+    check_operations("", &filter("", ""), "");
+}
+
+#[test]
+fn a_call_belongs_to_the_moment_of_its_enter() {
+    let asked = |start, end| Filter { range: TimeRange::new(start, end), ..filter("", "") };
+    check_operations(
+        SHOP,
+        &asked(5_000_000_030, 5_000_000_030),
+        "shop SELECT 1 1/0 p50 300 300..300 total 300 self 300",
+    );
+    check_operations(PARTS, &asked(1_100, 1_100), "app work 1/0 p50 450 450..450 total 450 self 20");
+    check_operations(SHOP, &asked(7_000_000_000, i64::MAX), "");
+}
+
+#[test]
+fn operations_of_one_kind() {
+    let databases = operations(&blocks(SHOP), &filter("", ""), Some(OperationKind::Database));
+    assert_eq!(databases.iter().map(|o| &*o.operation).collect::<Vec<_>>(), ["SELECT 1"]);
 }
 
 #[test]
 fn services_are_counted_by_their_requests() {
-    check_services(SHOP, &filter("", ""), "X");
+    check_services(
+        SHOP,
+        &filter("", ""),
+        "
+mail on h2: 1/0 requests, 1 calls, 400, 400
+shop on h1: 2/1 requests, 9 calls, 600, 660
+",
+    );
+    let uncalled = "
+batch h9 t trace=1 base=1
+  0 > method run
+  50 > method step
+  20 !
+  30 <
+batch h8 t trace=2 base=90
+  0 > method run
+  7 !
+";
+    check_services(uncalled, &filter("batch", ""), "batch on h8,h9: 2/1 requests, 3 calls, 7, 100");
+    let range = TimeRange::new(5_000_000_000, 6_999_999_999);
+    let shop = services(&blocks(SHOP), &Filter { range, ..filter("shop", "") }).remove(0);
+    let points: Vec<_> = shop.timeline.iter().map(|p| (p.unix_s, p.requests, p.errors, p.p95_ns)).collect();
+    assert_eq!(points, [(5, 1, 0, 600), (6, 1, 1, 660)]);
+    assert!((shop.rate - 1.0).abs() < 1e-6, "{}", shop.rate);
 }
 
 #[test]
 fn traces_are_found() {
-    check_search(SHOP, |_| {}, "X");
+    let first = "a1 shop GET /ads 600 ns 4 calls ok 0123abcd-4567-89ef-0123-456789abcdef 200";
+    let second = "a2 shop POST /ads 660 ns 6 calls failed r-2 500";
+    let both = format!("{second}\n{first}");
+    let all = check_search(SHOP, |_| {}, &both);
+    assert_eq!((all.truncated, all.scanned), (false, 2));
+    let limited = check_search(SHOP, |s| s.limit = 1, second);
+    assert!(limited.truncated);
+    check_search(SHOP, |s| s.filter.service = Some("mail".into()), second);
+    check_search(SHOP, |s| s.filter.operation = Some("list".into()), first);
+    check_search(SHOP, |s| s.filter = filter("mail", "post"), "");
+    check_search(SHOP, |s| s.filter.range.end = 5_500_000_000, first);
+    check_search(SHOP, |s| s.duration_ns_min = Some(601), second);
+    check_search(SHOP, |s| s.duration_ns_max = Some(600), first);
+    check_search(SHOP, |s| s.outcome = Some(Outcome::Ok), first);
+    check_search(SHOP, |s| s.request_id = Some("r-2".into()), second);
+    check_search(SHOP, |s| s.request_id = Some("0123abcd-4567-89ef-0123-456789abcdef".into()), first);
+    check_search(SHOP, |s| s.request_id = Some("r-3".into()), "");
+    check_search(PARTS, |_| {}, "b app serve 650 ns 5 calls running");
+    check_search(PARTS, |s| s.outcome = Some(Outcome::Running), "b app serve 650 ns 5 calls running");
 }
 
 #[test]
 fn a_trace_is_one_tree() {
-    check_trace(SHOP, 0xa2, "X");
+    let shop = check_trace(
+        SHOP,
+        0xa2,
+        "
+POST /ads main: +0 660 self 13 failed http.status=500 request.id=r-2
+  post main: +10 647 self 47 failed
+    index pool: +20 105 self 95 ok
+      post pool: +110 10 self 10 ok
+    POST /mail main: +50 600 self 600 ok
+      POST /mail main: +100 400 self 400 ok
+",
+    );
+    assert_eq!((shop.start, shop.duration_ns, shop.spans_cut), (6_000_000_000, 660, 0));
+    assert_eq!(trace(&blocks(SHOP), TraceId(5)), None);
+}
+
+#[test]
+fn parts_become_one() {
+    check_trace(
+        PARTS,
+        0xb,
+        "
+serve main: +0 650 self 150 running
+  work main: +100 450 self 420 ok key=late
+    tiny main: +500 30 self 30 ok
+  late main: +600 50 self 40 running
+    tiny main: +640 10 self 10 ok
+",
+    );
+}
+
+#[test]
+fn odd_parents_lose_no_span() {
+    let odd = check_trace(
+        ODD,
+        0xc,
+        "
+orphan t1: +0 5 self 5 ok
+left t2: +10 5 self 5 ok
+  right t3: +20 5 self 5 ok
+own t4: +30 5 self 5 ok
+",
+    );
+    assert!(odd.spans.iter().all(|span| span.parent.is_some()));
+    check_calltree(
+        ODD,
+        &filter("", ""),
+        "
+orphan 1/0 total 5 self 5
+own 1/0 total 5 self 5
+right 1/0 total 5 self 5
+  left 1/0 total 5 self 5
+",
+    );
 }
 
 #[test]
 fn the_call_tree_follows_causes() {
-    check_calltree(SHOP, &filter("", ""), "X");
+    let post = "
+POST /ads 1/1 total 660 self 13
+  post 1/1 total 647 self 47
+    POST /mail 1/0 total 600 self 600
+      POST /mail 1/0 total 400 self 400
+    index 1/0 total 105 self 95
+      post 1/0 total 10 self 10
+";
+    let get = "
+GET /ads 1/0 total 600 self 60
+  list 1/0 total 540 self 40
+    SELECT 1 2/0 total 500 self 500
+";
+    check_calltree(SHOP, &filter("", ""), &format!("{}{}", post.trim_end(), get));
+    check_calltree(SHOP, &filter("shop", ""), &format!("{}{}", post.trim_end(), get));
+    check_calltree(SHOP, &filter("mail", ""), "POST /mail 1/0 total 400 self 400");
+    let from_post = "
+post 1/1 total 647 self 47
+  POST /mail 1/0 total 600 self 600
+    POST /mail 1/0 total 400 self 400
+  index 1/0 total 105 self 95
+    post 1/0 total 10 self 10
+";
+    check_calltree(SHOP, &filter("", "post"), from_post);
+    check_calltree(
+        PARTS,
+        &filter("", ""),
+        "
+serve 0/0 total 0 self 100
+  work 1/0 total 450 self 20
+    tiny 1/0 total 30 self 30
+  late 0/0 total 0 self 40
+    tiny 1/0 total 10 self 10
+",
+    );
 }
 
 #[test]
-fn the_graph_has_both_levels() {
-    check_graph(SHOP, &filter("", ""), Level::Operation, "X");
+fn the_graph_has_two_levels() {
+    let all = "
+mail http-server POST /mail: 1/0 total 400 self 400
+shop database SELECT 1: 2/0 total 500 self 500
+shop http-client POST /mail: 1/0 total 600 self 600
+shop http-server GET /ads: 1/0 total 600 self 60
+shop http-server POST /ads: 1/1 total 660 self 13
+shop method list: 1/0 total 540 self 40
+shop method post: 2/1 total 657 self 57
+shop task index: 1/0 total 105 self 95
+shop http-client POST /mail -> mail http-server POST /mail: 1/0 total 400
+shop http-server GET /ads -> shop method list: 1/0 total 540
+shop http-server POST /ads -> shop method post: 1/1 total 647
+shop method list -> shop database SELECT 1: 2/0 total 500
+shop method post -> shop http-client POST /mail: 1/0 total 600
+shop method post -> shop task index: 1/0 total 105
+shop task index -> shop method post: 1/0 total 10
+";
+    check_graph(SHOP, &filter("", ""), Level::Operation, all);
+    let services = "
+mail: 1/0 total 400 self 400
+shop: 2/1 total 1260 self 865
+shop database: 2/0 total 500 self 500
+shop -> mail: 1/0 total 400
+shop -> shop database: 2/0 total 500
+";
+    check_graph(SHOP, &filter("", ""), Level::Service, services);
+    let list = "
+shop database SELECT 1: 2/0 total 500 self 500
+shop http-server GET /ads: 1/0 total 600 self 60
+shop method list: 1/0 total 540 self 40
+shop http-server GET /ads -> shop method list: 1/0 total 540
+shop method list -> shop database SELECT 1: 2/0 total 500
+";
+    check_graph(SHOP, &filter("", "list"), Level::Operation, list);
 }
 
 #[test]
-fn the_graph_has_services() {
-    check_graph(SHOP, &filter("", ""), Level::Service, "X");
+fn dot_is_quoted() {
+    let names = r#"
+a"b\c h t trace=1 base=1
+  0 > database SELECT "x\y" -> {größe};
+  2000000 !
+"#;
+    let graph = check_graph(
+        names,
+        &filter("", ""),
+        Level::Operation,
+        "a\"b\\c database SELECT \"x\\y\" -> {größe};: 1/1 total 2000000 self 2000000",
+    );
+    let expected = r#"digraph tachograph {
+  rankdir=LR;
+  node [shape=box];
+  "a\"b\\c database SELECT \"x\\y\" -> {größe};" [label="SELECT \"x\\y\" -> {größe};\n1 x 2.000 ms, 1 failed", color=red];
+}
+"#;
+    assert_eq!(graph.to_dot(), expected);
+}
+
+#[test]
+fn deep_recursion_is_followed() {
+    let depth = 20_000;
+    let enters = "  1 > method f\n".repeat(depth);
+    let text = format!("app h t trace=1 base=1\n{enters}{}", "  1 <\n".repeat(depth));
+    let blocks = blocks(&text);
+    let found = trace(&blocks, TraceId(1)).unwrap();
+    assert_eq!((found.spans.len(), found.spans[depth - 1].depth as usize), (depth, depth - 1));
+    assert_eq!(operations(&blocks, &filter("", ""), None)[0].count, depth as u64);
+    let mut node = &calltree(&blocks, &filter("", "")).root;
+    let mut levels = 0;
+    while let Some(child) = node.children.first() {
+        (node, levels) = (child, levels + 1);
+    }
+    assert_eq!(levels, 512, "deeper calls are left out");
 }
