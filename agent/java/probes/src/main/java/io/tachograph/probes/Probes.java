@@ -3,6 +3,7 @@ package io.tachograph.probes;
 import io.tachograph.core.instrument.Probe;
 import io.tachograph.probes.context.ExecutorProbe;
 import io.tachograph.probes.context.ForkJoinProbe;
+import io.tachograph.probes.context.ThreadProbe;
 import io.tachograph.probes.http.HttpClientProbe;
 import io.tachograph.probes.http.JettyProbe;
 import io.tachograph.probes.http.ServletProbe;
@@ -22,6 +23,7 @@ public final class Probes {
                 new UrlConnectionProbe(),
                 new JdbcProbe(),
                 new ExecutorProbe(),
-                new ForkJoinProbe());
+                new ForkJoinProbe(),
+                new ThreadProbe());
     }
 }

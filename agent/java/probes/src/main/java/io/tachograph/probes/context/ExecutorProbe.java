@@ -34,6 +34,7 @@ public final class ExecutorProbe implements Probe {
 
     @Override
     public AgentBuilder install(AgentBuilder builder, ProbeSetup setup) {
+        Loaded.now(POOL, SCHEDULED);
         var run = MemberSubstitution.relaxed()
                 .method(named("run").and(isDeclaredBy(Runnable.class)))
                 .replaceWith(runMethod())

@@ -29,6 +29,7 @@ public final class ForkJoinProbe implements Probe {
 
     @Override
     public AgentBuilder install(AgentBuilder builder, ProbeSetup setup) {
+        Loaded.now(POOL, TASK);
         // The one method that all ways in come through: until JDK 18 externalSubmit, then poolSubmit.
         return builder.type(named(POOL))
                 .transform(setup.advice(HandOverAdvice.class,

@@ -3,6 +3,8 @@ package io.tachograph.probes.http;
 import static net.bytebuddy.matcher.ElementMatchers.named;
 import static net.bytebuddy.matcher.ElementMatchers.takesArguments;
 
+import io.tachograph.bootstrap.probe.HttpServer;
+import io.tachograph.core.config.Setting;
 import io.tachograph.core.instrument.Probe;
 import io.tachograph.core.instrument.ProbeSetup;
 import net.bytebuddy.agent.builder.AgentBuilder;
@@ -19,6 +21,7 @@ public final class JettyProbe implements Probe {
 
     @Override
     public AgentBuilder install(AgentBuilder builder, ProbeSetup setup) {
+        HttpServer.requestIdHeaders(setup.settings().list(Setting.REQUEST_ID_HEADERS).toArray(new String[0]));
         return builder.type(named("org.eclipse.jetty.server.Server"))
                 .transform(setup.advice(JettyAdvice.class, named("handle").and(takesArguments(3))));
     }

@@ -8,6 +8,8 @@ import static net.bytebuddy.matcher.ElementMatchers.not;
 import static net.bytebuddy.matcher.ElementMatchers.takesArgument;
 import static net.bytebuddy.matcher.ElementMatchers.takesArguments;
 
+import io.tachograph.bootstrap.probe.HttpServer;
+import io.tachograph.core.config.Setting;
 import io.tachograph.core.instrument.Probe;
 import io.tachograph.core.instrument.ProbeSetup;
 import net.bytebuddy.agent.builder.AgentBuilder;
@@ -23,6 +25,7 @@ public final class ServletProbe implements Probe {
 
     @Override
     public AgentBuilder install(AgentBuilder builder, ProbeSetup setup) {
+        HttpServer.requestIdHeaders(setup.settings().list(Setting.REQUEST_ID_HEADERS).toArray(new String[0]));
         return install(install(builder, setup, "jakarta.servlet.", JakartaServletAdvice.class),
                 setup, "javax.servlet.", JavaxServletAdvice.class);
     }

@@ -39,7 +39,9 @@ public final class JdbcProbe implements Probe {
                 .type(implementing("java.sql.Connection", nameContains("Connection")))
                 .transform(setup.advice(PrepareAdvice.class,
                         body.and(namedOneOf("prepareStatement", "prepareCall")).and(takesArgument(0, String.class))))
-                .type(implementing("javax.sql.DataSource", nameContains("DataSource").or(nameContains("Pool"))))
+                .type(implementing("javax.sql.DataSource", nameContains("DataSource").or(nameContains("Pool")))
+                        // Hikari's own way to open connections in the background, which nobody waits for.
+                        .and(not(named("com.zaxxer.hikari.util.DriverDataSource"))))
                 .transform(setup.advice(GetConnectionAdvice.class, body.and(named("getConnection"))));
     }
 
@@ -47,7 +49,7 @@ public final class JdbcProbe implements Probe {
      * Looking up what a class inherits means to read its ancestors' files, so it is only done for likely names: every driver
      * and pool that is known names its classes after what they are.
      */
-    private static ElementMatcher<TypeDescription> implementing(
+    private static ElementMatcher.Junction<TypeDescription> implementing(
             String type, ElementMatcher.Junction<? super TypeDescription> likely) {
         return new ElementMatcher.Junction.Conjunction<TypeDescription>(likely, not(isInterface()), hasSuperType(named(type)));
     }

@@ -1,0 +1,65 @@
+package io.tachograph.probes;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+
+import io.tachograph.testing.Call;
+import io.tachograph.testing.Jdks;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.MethodSource;
+import shop.BusyShop;
+
+/** What other threads do for a call belongs to its trace, whichever way it got there. */
+class ContextTest {
+    private static final String WORK = "shop.BusyShop.work(String)";
+
+    static List<Integer> jdks() {
+        return Jdks.VERSIONS;
+    }
+
+    @ParameterizedTest
+    @MethodSource("jdks")
+    void followsWorkToOtherThreads(int jdk) throws Exception {
+        try (Watched shop = new Watched(jdk, BusyShop.class)) {
+            shop.end();
+            Map<String, Integer> expected = new LinkedHashMap<>();
+            expected.put("execute", 1);
+            expected.put("submit", 1);
+            expected.put("sharedFirst", 2);
+            expected.put("sharedSecond", 1);
+            expected.put("schedule", 1);
+            expected.put("periodic", 1);
+            expected.put("future", 2);
+            expected.put("futureOn", 1);
+            expected.put("forkJoin", 1);
+            expected.put("thread", 1);
+            expected.put("unrelated", 0);
+            expected.put("ordered", 3);
+            expected.put("removed", 0);
+            if (jdk >= 21) {
+                expected.put("virtual", 1);
+                expected.put("virtualEach", 3);
+            }
+            Map<String, Integer> found = new LinkedHashMap<>();
+            expected.keySet().forEach(method -> found.put(method, workElsewhere(shop, method)));
+            assertEquals(expected, found, () -> shop.shapes().toString());
+            // The later runs of the periodic task belong to nobody.
+            long orphans = shop.roots().stream().filter(root -> root.operation.equals(WORK) && root.parent == null).count();
+            assertEquals(true, orphans >= 2 && orphans <= 4, () -> orphans + " " + shop.shapes());
+        }
+    }
+
+    /** How many calls in other threads have {@code method} as their parent. */
+    private static int workElsewhere(Watched shop, String method) {
+        List<Call> roots = shop.roots();
+        Call origin = roots.stream()
+                .filter(root -> root.operation.startsWith("shop.BusyShop." + method + "("))
+                .findFirst()
+                .orElseThrow(() -> new AssertionError(method + " is not there: " + shop.shapes()));
+        return (int) roots.stream()
+                .filter(root -> origin.span.equals(root.parent) && origin.traceId.equals(root.traceId))
+                .count();
+    }
+}

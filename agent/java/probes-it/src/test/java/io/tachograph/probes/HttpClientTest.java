@@ -1,0 +1,54 @@
+package io.tachograph.probes;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.tachograph.testing.Call;
+import io.tachograph.testing.Jdks;
+import java.util.List;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.MethodSource;
+import shop.CallingShop;
+import shop.JettyShop;
+
+/** One program calls another: what both record is one trace. */
+class HttpClientTest {
+    static List<Integer> jdks() {
+        return Jdks.VERSIONS;
+    }
+
+    @ParameterizedTest
+    @MethodSource("jdks")
+    void twoProgramsMakeOneTrace(int jdk) throws Exception {
+        try (Watched called = new Watched(jdk, JettyShop.class)) {
+            String address = "127.0.0.1:" + called.port();
+            try (Watched calling = new Watched(jdk, CallingShop.class, "http://" + address)) {
+                calling.end();
+                check(calling.root("shop.CallingShop.send()"), "GET " + address, called.root("GET /send/{id}"));
+                check(calling.root("shop.CallingShop.sendAsync()"), "GET " + address, called.root("GET /async/{id}"));
+                check(calling.root("shop.CallingShop.urlConnection()"), "GET " + address, called.root("GET /url/{id}"));
+
+                Call post = calling.root("shop.CallingShop.post()");
+                assertEquals("shop.CallingShop.post()(POST " + address + ")", post.shape());
+                Call posted = called.root("POST /post/{id}");
+                assertEquals(post.traceId, posted.traceId);
+                assertEquals(post.span, posted.parent, "the header goes out before the call itself begins");
+
+                Call missing = calling.root("shop.CallingShop.missing()").children.get(0);
+                assertEquals("404", missing.attributes.get("http.status"));
+                assertTrue(!missing.failed, "404 is an answer");
+                Call refused = calling.root("shop.CallingShop.refused()").children.get(0);
+                assertEquals("GET 127.0.0.1:1!", refused.shape());
+                assertEquals("r-9", called.root("GET /send/{id}").attributes.get("request.id"), "other headers go along");
+            }
+        }
+    }
+
+    private static void check(Call method, String client, Call server) {
+        assertEquals(method.operation + "(" + client + ")", method.shape());
+        Call sent = method.children.get(0);
+        assertEquals(3, sent.kind);
+        assertEquals(sent.traceId, server.traceId);
+        assertEquals(sent.span, server.parent);
+    }
+}

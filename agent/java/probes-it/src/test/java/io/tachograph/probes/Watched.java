@@ -1,0 +1,133 @@
+package io.tachograph.probes;
+
+import io.tachograph.testing.Call;
+import io.tachograph.testing.Decoder;
+import io.tachograph.testing.Jdks;
+import io.tachograph.testing.WireServer;
+import java.io.IOException;
+import java.net.URI;
+import java.net.http.HttpClient;
+import java.net.http.HttpRequest;
+import java.net.http.HttpResponse;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import java.util.function.Predicate;
+import java.util.stream.Collectors;
+
+/** A program in a JVM of its own with the agent, and the server that the agent reports to. */
+final class Watched implements AutoCloseable {
+    private static final long START_S_MAX = 60;
+    private static final long END_S_MAX = 30;
+    private static final long ARRIVAL_S_MAX = 20;
+    private static final HttpClient HTTP = HttpClient.newBuilder().version(HttpClient.Version.HTTP_1_1).build();
+
+    private final WireServer server = new WireServer();
+    private final Path output = Files.createTempFile("watched", ".log");
+    private final Process process;
+
+    /**
+     * @param jdk version
+     * @param main class in package {@code shop}; its methods are recorded
+     */
+    Watched(int jdk, Class<?> main, String... arguments) throws IOException {
+        List<String> command = new ArrayList<>(List.of(
+                Jdks.java(jdk).toString(), "-Xmx256m", "-javaagent:" + System.getProperty("agent.jar"),
+                "-cp", classPath(), main.getName()));
+        command.addAll(List.of(arguments));
+        ProcessBuilder builder =
+                new ProcessBuilder(command).redirectErrorStream(true).redirectOutput(output.toFile());
+        builder.environment().put("TACHO_SERVER", server.address());
+        builder.environment().put("TACHO_SERVICE", main.getSimpleName());
+        builder.environment().put("TACHO_INCLUDE", "shop.*");
+        builder.environment().put("TACHO_EXCLUDE", "shop.*.main,shop.*.<init>");
+        builder.environment().put("TACHO_REQUEST_ID_HEADERS", "X-Request-Id, X-Correlation-ID");
+        builder.environment().put("TACHO_SAMPLERS", "false");
+        process = builder.start();
+    }
+
+    /** The program brings its libraries; of ours it has the agent only. */
+    private static String classPath() {
+        return Arrays.stream(System.getProperty("java.class.path").split(System.getProperty("path.separator")))
+                .filter(entry -> !entry.contains("tachograph-") && !entry.matches(".*/(bootstrap|core|probes|agent|testing)/target/classes/?"))
+                .collect(Collectors.joining(System.getProperty("path.separator")));
+    }
+
+    /** What the program printed after {@code PORT}, once it has. */
+    int port() throws IOException, InterruptedException {
+        long until = System.nanoTime() + TimeUnit.SECONDS.toNanos(START_S_MAX);
+        while (System.nanoTime() < until && process.isAlive()) {
+            for (String line : Files.readAllLines(output)) {
+                if (line.startsWith("PORT ")) {
+                    return Integer.parseInt(line.substring("PORT ".length()));
+                }
+            }
+            Thread.sleep(20);
+        }
+        throw new IllegalStateException("the program does not listen: " + output());
+    }
+
+    /** @param headers names and values in turn */
+    int get(String path, String... headers) throws IOException, InterruptedException {
+        HttpRequest.Builder request = HttpRequest.newBuilder(URI.create("http://127.0.0.1:" + port() + path));
+        if (headers.length > 0) {
+            request.headers(headers);
+        }
+        return HTTP.send(request.build(), HttpResponse.BodyHandlers.ofString()).statusCode();
+    }
+
+    /** Waits for a trace. @return the first root that fits */
+    Call root(Predicate<Call> wanted) throws InterruptedException, IOException {
+        Predicate<Decoder> isThere = decoder -> decoder.roots.stream().anyMatch(root -> root.end != null && wanted.test(root));
+        if (!server.await(ARRIVAL_S_MAX, isThere)) {
+            throw new AssertionError("no such trace; there are " + shapes() + ", fault " + server.fault + ", printed: " + output());
+        }
+        return roots().stream().filter(wanted).findFirst().orElseThrow();
+    }
+
+    Call root(String operation) throws InterruptedException, IOException {
+        return root(call -> call.operation.equals(operation));
+    }
+
+    List<Call> roots() {
+        synchronized (server) {
+            return List.copyOf(server.decoder().roots);
+        }
+    }
+
+    List<String> shapes() {
+        return roots().stream().map(Call::shape).collect(Collectors.toList());
+    }
+
+    /** Waits until the program has ended by itself and everything it recorded is here. */
+    void end() throws InterruptedException, IOException {
+        boolean ended = process.waitFor(END_S_MAX, TimeUnit.SECONDS);
+        if (!ended || process.exitValue() != 0) {
+            throw new AssertionError("the program failed: " + output());
+        }
+        if (server.fault != null) {
+            throw new AssertionError("the agent sent what it must not", server.fault);
+        }
+    }
+
+    String output() throws IOException {
+        return Files.readString(output);
+    }
+
+    @Override
+    public void close() throws IOException {
+        process.destroy();
+        try {
+            if (!process.waitFor(END_S_MAX, TimeUnit.SECONDS)) {
+                process.destroyForcibly();
+            }
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+        }
+        server.close();
+        Files.deleteIfExists(output);
+    }
+}

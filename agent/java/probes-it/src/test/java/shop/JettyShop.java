@@ -1,0 +1,38 @@
+package shop;
+
+import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
+import org.eclipse.jetty.server.Handler;
+import org.eclipse.jetty.server.Request;
+import org.eclipse.jetty.server.Response;
+import org.eclipse.jetty.server.Server;
+import org.eclipse.jetty.server.ServerConnector;
+import org.eclipse.jetty.util.Callback;
+
+/** A Jetty 12 server without servlets. */
+public final class JettyShop extends Handler.Abstract {
+    public static void main(String[] arguments) throws Exception {
+        Server server = new Server(0);
+        server.setHandler(new JettyShop());
+        server.start();
+        System.out.println("PORT " + ((ServerConnector) server.getConnectors()[0]).getLocalPort());
+    }
+
+    @Override
+    public boolean handle(Request request, Response response, Callback callback) {
+        String path = Request.getPathInContext(request);
+        if (path.startsWith("/unknown")) {
+            return false;
+        }
+        if (path.equals("/broken")) {
+            throw new IllegalStateException("no stock");
+        }
+        response.setStatus(path.equals("/busy") ? 503 : 200);
+        response.write(true, ByteBuffer.wrap(answer(path).getBytes(StandardCharsets.UTF_8)), callback);
+        return true;
+    }
+
+    private static String answer(String path) {
+        return "you asked for " + path;
+    }
+}

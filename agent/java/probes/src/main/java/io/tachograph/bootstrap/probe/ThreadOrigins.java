@@ -1,0 +1,36 @@
+package io.tachograph.bootstrap.probe;
+
+import io.tachograph.bootstrap.Context;
+import io.tachograph.bootstrap.Inheritance;
+import io.tachograph.bootstrap.Recorder;
+import java.util.concurrent.ForkJoinWorkerThread;
+
+/** Threads that were started inside a recorded call: what they record belongs to it. Threads of pools do not. */
+public final class ThreadOrigins extends Inheritance {
+    private static final int THREADS_MAX = 65_536;
+
+    private static final WeakIdentityMap<Context> ORIGINS = new WeakIdentityMap<>(THREADS_MAX);
+
+    private ThreadOrigins() {}
+
+    public static void install() {
+        use(new ThreadOrigins());
+    }
+
+    /** The calling thread starts {@code thread}. */
+    public static void starts(Thread thread) {
+        if (thread instanceof ForkJoinWorkerThread || Outermost.isInside(Outermost.POOL_THREAD)) {
+            return;
+        }
+        Context context = Recorder.context();
+        if (context != null) {
+            ORIGINS.put(thread, context);
+        }
+    }
+
+    /** Kept until the thread is gone: a virtual thread asks again before each outermost call. */
+    @Override
+    protected Context originOf(Thread thread) {
+        return ORIGINS.isEmpty() ? null : ORIGINS.get(thread);
+    }
+}

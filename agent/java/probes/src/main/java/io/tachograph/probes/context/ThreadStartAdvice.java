@@ -1,0 +1,14 @@
+package io.tachograph.probes.context;
+
+import io.tachograph.bootstrap.probe.ThreadOrigins;
+import net.bytebuddy.asm.Advice;
+
+/** Inlined into {@code Thread.start()} and, from JDK 21 on, {@code start(ThreadContainer)}. */
+final class ThreadStartAdvice {
+    private ThreadStartAdvice() {}
+
+    @Advice.OnMethodEnter(suppress = Throwable.class)
+    static void enter(@Advice.This Thread thread) {
+        ThreadOrigins.starts(thread);
+    }
+}
