@@ -39,10 +39,17 @@ impl Server {
 
     /// The server, or how it ended and what it wrote to stderr.
     pub fn try_start(data: &Path, flags: &[&str]) -> Result<Self, (ExitStatus, String)> {
-        let mut child = Command::new(tacho())
+        let mut command = Command::new(tacho());
+        command
             .args(["serve", "--http", "127.0.0.1:0", "--records", "127.0.0.1:0", "--data"])
             .arg(data)
-            .args(flags)
+            .args(flags);
+        Self::from_command(command, data)
+    }
+
+    /// A server that `command` starts on `data`, with ports of the system's choice.
+    pub fn from_command(mut command: Command, data: &Path) -> Result<Self, (ExitStatus, String)> {
+        let mut child = command
             .current_dir(std::env::temp_dir())
             .env("RUST_LOG", std::env::var("RUST_LOG").unwrap_or_else(|_| "info".into()))
             .stdout(Stdio::piped())
