@@ -13,25 +13,30 @@ import observed.Monitored;
 public final class Observed {
     private Observed() {}
 
-    /** @param arguments traces, depth, method time in ns */
+    /** @param arguments traces, depth, method time in ns, time between two traces in ns */
     public static void main(String[] arguments) {
         int traces = Integer.parseInt(arguments[0]);
         int depth = Integer.parseInt(arguments[1]);
         long methodTimeNs = Long.parseLong(arguments[2]);
+        long gapNs = Long.parseLong(arguments[3]);
         Monitored monitored = new Monitored();
         long[] timesNs = new long[traces / 2];
-        run(monitored, timesNs, depth, methodTimeNs);
+        run(monitored, timesNs, depth, methodTimeNs, gapNs);
         Use before = Use.now();
-        run(monitored, timesNs, depth, methodTimeNs);
+        run(monitored, timesNs, depth, methodTimeNs, gapNs);
         Use after = Use.now();
         System.out.println("RESULT " + json(timesNs, before, after));
     }
 
-    private static void run(Monitored monitored, long[] timesNs, int depth, long methodTimeNs) {
+    private static void run(Monitored monitored, long[] timesNs, int depth, long methodTimeNs, long gapNs) {
         for (int i = 0; i < timesNs.length; i++) {
             long start = System.nanoTime();
             monitored.monitoredMethod(methodTimeNs, depth);
-            timesNs[i] = System.nanoTime() - start;
+            long end = System.nanoTime();
+            timesNs[i] = end - start;
+            while (gapNs > 0 && System.nanoTime() - end < gapNs) {
+                Thread.onSpinWait();
+            }
         }
     }
 

@@ -29,6 +29,7 @@ public final class Overhead {
               --traces N       traces in a process, the first half is not counted (1000000)
               --depth N        calls in a trace (10)
               --method-ns N    time of the innermost call (0)
+              --gap-ns N       time between two traces, not counted (0); with 0 no sender can keep up
               --out DIR        where the raw figures go (bench-results)
 
             example: java -jar overhead.jar --agent tachograph-agent.jar --kieker kieker-2.0.2-bytebuddy.jar --forks 5
@@ -69,8 +70,8 @@ public final class Overhead {
             }
         }
         System.out.printf(
-                "%ndepth %d, method time %d ns, %d traces (first half warms up), %s, raw figures in %s%n%n%s",
-                number("--depth", 10), number("--method-ns", 0), number("--traces", 1_000_000), machine(), raw,
+                "%ndepth %d, method time %d ns, gap %d ns, %d traces (first half warms up), %s, raw figures in %s%n%n%s",
+                number("--depth", 10), number("--method-ns", 0), number("--gap-ns", 0), number("--traces", 1_000_000), machine(), raw,
                 Table.of(results));
     }
 
@@ -96,11 +97,15 @@ public final class Overhead {
             if (sink != null) {
                 sink.close();
                 json.append(String.format(
-                        Locale.ROOT, ",\"sink_bytes_per_trace\":%.2f,\"calls_dropped\":%d",
-                        (double) sink.bytes() / number("--traces", 1_000_000), sink.dropped()));
+                        Locale.ROOT, ",\"sink_bytes_per_trace\":%.2f,\"calls_left_out_percent\":%.3f",
+                        (double) sink.bytes() / number("--traces", 1_000_000), 100.0 * sink.dropped() / calls()));
             }
             return new Result(setup, json.append('}').toString());
         }
+    }
+
+    private long calls() {
+        return number("--traces", 1_000_000) * number("--depth", 10);
     }
 
     private static Sink sink(Setup setup) throws IOException {
@@ -125,6 +130,7 @@ public final class Overhead {
         command.add(Long.toString(number("--traces", 1_000_000)));
         command.add(Long.toString(number("--depth", 10)));
         command.add(Long.toString(number("--method-ns", 0)));
+        command.add(Long.toString(number("--gap-ns", 0)));
         Path output = Files.createTempFile("overhead", ".log");
         try {
             ProcessBuilder builder = new ProcessBuilder(command).redirectErrorStream(true).redirectOutput(output.toFile());

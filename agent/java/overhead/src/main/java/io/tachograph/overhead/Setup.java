@@ -13,8 +13,10 @@ enum Setup {
     NONE("none", Receiver.NONE),
     /** Everything woven and recorded, nobody listens: the buffers fill, then calls are counted and left out. */
     OURS_ALONE("ours, no server", Receiver.NONE),
-    /** Everything is delivered and acknowledged. */
+    /** What finds room is delivered and acknowledged; what does not is counted and left out: the default. */
     OURS_SINK("ours, sink", Receiver.ACKNOWLEDGING),
+    /** Everything is delivered; the program waits where it must, as with Kieker. */
+    OURS_SINK_BLOCK("ours, sink, block", Receiver.ACKNOWLEDGING),
     OURS_SERVER("ours, tacho serve", Receiver.REAL),
     /** Records are made and thrown away instead of queued: what MooBench calls "collecting data". */
     KIEKER_ALONE("kieker, no writer", Receiver.NONE),
@@ -35,7 +37,7 @@ enum Setup {
     }
 
     boolean isOurs() {
-        return this == OURS_ALONE || this == OURS_SINK || this == OURS_SERVER;
+        return this != NONE && !isKieker();
     }
 
     boolean isKieker() {
@@ -69,8 +71,11 @@ enum Setup {
         if (isKieker()) {
             return Map.of("KIEKER_SIGNATURES_INCLUDE", "observed.Monitored");
         }
-        return isOurs()
-                ? Map.of("TACHO_SERVER", server, "TACHO_SERVICE", "overhead", "TACHO_INCLUDE", "observed.*")
-                : Map.of();
+        if (!isOurs()) {
+            return Map.of();
+        }
+        return Map.of(
+                "TACHO_SERVER", server, "TACHO_SERVICE", "overhead", "TACHO_INCLUDE", "observed.*",
+                "TACHO_WHEN_FULL", this == OURS_SINK_BLOCK ? "block" : "drop", "TACHO_BLOCK_MAX", "10s");
     }
 }

@@ -10,6 +10,7 @@ import java.io.UncheckedIOException;
 import java.net.InetAddress;
 import java.net.ServerSocket;
 import java.net.Socket;
+import java.net.SocketException;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.util.concurrent.atomic.AtomicLong;
@@ -98,8 +99,8 @@ abstract class Sink implements AutoCloseable {
             try (Socket socket = listener.accept()) {
                 socket.setTcpNoDelay(true);
                 serve(socket);
-            } catch (EOFException e) {
-                // The sender has gone; the next one may come.
+            } catch (EOFException | SocketException e) {
+                // The sender has gone, perhaps without reading our last answers; the next one may come.
             } catch (IOException e) {
                 if (!listener.isClosed()) {
                     throw new UncheckedIOException(e);

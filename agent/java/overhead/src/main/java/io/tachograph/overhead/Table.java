@@ -6,7 +6,7 @@ import java.util.Locale;
 /** Results of many forks in, a Markdown table out: the median of the forks, with the lowest and the highest. */
 final class Table {
     private static final String HEAD = """
-            | setup | forks | median us (min..max) | mean us (min..max) | p99 us | traces/s | CPU us/trace | allocated B/trace (app, all) | sink B/trace | calls left out |
+            | setup | forks | median us (min..max) | mean us (min..max) | p99 us | traces/s | CPU us/trace | allocated B/trace (app, all) | sink B/trace | calls left out % |
             |---|---|---|---|---|---|---|---|---|---|
             """;
 
@@ -23,7 +23,7 @@ final class Table {
                         setup.title, forks.size(), spread(forks, "median_us"), spread(forks, "mean_us"),
                         median(forks, "p99_us"), median(forks, "traces_per_s"), median(forks, "cpu_us_per_trace"),
                         median(forks, "allocated_bytes_per_trace"), median(forks, "allocated_bytes_per_trace_all_threads"),
-                        received(forks, "sink_bytes_per_trace"), received(forks, "calls_dropped")));
+                        received(forks, "sink_bytes_per_trace"), received(forks, "calls_left_out_percent")));
             }
         }
         return text.toString();
