@@ -15,6 +15,8 @@ final class Sql {
     static final int NAME_CHARS_MAX = 1_000;
     /** Characters that are read; a bulk insert may have megabytes. */
     private static final int TEXT_CHARS_MAX = 20_000;
+    /** What the second and later rows of a bulk insert become. */
+    private static final String ROWS = "), ...";
 
     private final String text;
     private final int end;
@@ -37,6 +39,12 @@ final class Sql {
             step();
         }
         boolean isCut = at < text.length() || shape.length() > NAME_CHARS_MAX;
+        int rows = shape.lastIndexOf(ROWS);
+        if (isCut && rows >= 0) {
+            // Cut inside a bulk insert: where exactly depends on the data.
+            shape.setLength(rows + ROWS.length());
+            return shape.toString();
+        }
         int length = shape.length();
         while (length > 0 && (shape.charAt(length - 1) == ' ' || shape.charAt(length - 1) == ';')) {
             length--;

@@ -1,0 +1,35 @@
+package io.tachograph.bootstrap.probe;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+
+import io.tachograph.bootstrap.Operations;
+import java.util.HashSet;
+import java.util.Set;
+import org.junit.jupiter.api.Test;
+
+class NamesTest {
+    @Test
+    void aNameIsFoundAgainAndTheNumberIsBounded() {
+        Names names = new Names(Operations.HTTP_SERVER, 64);
+        Set<Integer> operations = new HashSet<>();
+        for (int round = 0; round < 2; round++) {
+            for (int i = 0; i < 64; i++) {
+                operations.add(names.operation(new StringBuilder("GET /names-test/" + i), 4));
+            }
+            assertEquals(64, operations.size());
+        }
+        int other = names.operation(new StringBuilder("GET /names-test/64"), 4);
+        assertEquals("GET (other)", Operations.shared().entry(other).name);
+        assertEquals(other, names.operation(new StringBuilder("GET /names-test/65"), 4));
+        int known = names.operation(new StringBuilder("GET /names-test/7"), 4);
+        assertEquals("GET /names-test/7", Operations.shared().entry(known).name);
+    }
+
+    @Test
+    void unknownMethodsAreOne() {
+        assertEquals("GET", HttpMethods.known("GET"));
+        assertEquals("OTHER", HttpMethods.known("get"));
+        assertEquals("OTHER", HttpMethods.known("XYZZY"));
+        assertEquals("OTHER", HttpMethods.known(null));
+    }
+}
