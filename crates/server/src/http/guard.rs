@@ -1,4 +1,4 @@
-//! What every request passes: a bound on how many run, a bound on time, counting, security headers.
+//! What every request passes: whose page asks, a bound on how many run, a bound on time, counting, security headers.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -8,8 +8,8 @@ use axum::http::{HeaderValue, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
-use super::App;
 use super::error::ApiError;
+use super::{App, compress, origin};
 
 /// Nothing but our own files may be loaded, run or contacted by the page. Inline styles are for the chart library,
 /// which places its canvas with `style` attributes.
@@ -20,7 +20,14 @@ const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; st
 pub async fn guard(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
     let begun = Instant::now();
     let route = request.extensions().get::<MatchedPath>().map_or("other".into(), |p| p.as_str().to_owned());
-    let mut response = bounded(&app, &route, request, next).await;
+    let gzip = compress::accepted(request.headers());
+    let mut response = match origin::check(request.headers(), app.config.http.is_loopback()) {
+        Ok(()) => bounded(&app, &route, request, next).await,
+        Err(error) => error.into_response(),
+    };
+    if gzip {
+        response = compress::compress(response).await;
+    }
     secure(&mut response);
     app.metrics.http_requests.with([&route, response.status().as_str()]).add(1);
     app.metrics.http_request_seconds.with([&route]).observe(begun.elapsed());

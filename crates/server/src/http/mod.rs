@@ -3,11 +3,13 @@
 //! Every request passes `guard.rs` (bounds, times, counts, headers); every error leaves through `error.rs`.
 
 mod body;
+mod compress;
 mod error;
 mod executions;
 mod guard;
 pub mod json;
 mod listener;
+mod origin;
 mod page;
 mod params;
 mod prometheus;

@@ -1,0 +1,98 @@
+//! Writes over HTTP: what is kept, what is refused, and with which answer.
+
+mod support;
+
+use std::io::Write;
+
+use support::Server;
+
+fn value_of(server: &Server, query: &str) -> Option<String> {
+    let answer = server.get(&format!("/api/v1/query?time=1700000000&query={query}")).json();
+    answer["data"]["result"][0]["value"][1].as_str().map(str::to_owned)
+}
+
+/// A request of remote write 1.0 with one sample of the series `name`, written by hand.
+fn remote_write(name: &str, value: f64, ms: u64) -> Vec<u8> {
+    let field = |tag: u8, bytes: &[u8]| [&[tag, u8::try_from(bytes.len()).unwrap()], bytes].concat();
+    let label = [field(0x0a, b"__name__"), field(0x12, name.as_bytes())].concat();
+    let mut sample = [&[0x09], &value.to_le_bytes()[..], &[0x10]].concat();
+    let mut rest = ms;
+    while rest >= 0x80 {
+        sample.push((rest & 0x7f) as u8 | 0x80);
+        rest >>= 7;
+    }
+    sample.push(rest as u8);
+    let series = [field(0x0a, &label), field(0x12, &sample)].concat();
+    let message = field(0x0a, &series);
+    // A snappy block of one literal: its length, a tag, the bytes.
+    let length = u8::try_from(message.len()).unwrap();
+    [&[length, 60 << 2, length - 1], &message[..]].concat()
+}
+
+const PROTOBUF: &[(&str, &str)] =
+    &[("Content-Type", "application/x-protobuf"), ("Content-Encoding", "snappy")];
+
+#[test]
+fn remote_write_is_kept_over_a_restart() {
+    let data = tempfile::tempdir().unwrap();
+    let server = Server::start(data.path());
+    let answer = server.post("/api/v1/write", PROTOBUF, &remote_write("written", 2.5, 1_700_000_000_000));
+    assert_eq!(answer.status, 204, "{}", answer.text());
+    assert_eq!(value_of(&server, "written").as_deref(), Some("2.5"));
+    let metrics = server.get("/metrics").text();
+    assert!(metrics.contains("tacho_records_received_total{service=\"\",kind=\"sample\"} 1\n"), "{metrics}");
+    server.kill();
+    let server = Server::start(data.path());
+    assert_eq!(value_of(&server, "written").as_deref(), Some("2.5"));
+    assert_eq!(server.stop().code(), Some(0));
+    let server = Server::start(data.path());
+    assert_eq!(value_of(&server, "written").as_deref(), Some("2.5"));
+}
+
+#[test]
+fn refusals_name_what_and_why() {
+    let data = tempfile::tempdir().unwrap();
+    let server = Server::start_with(data.path(), &["--body-bytes-max", "1000"]);
+    let fails = |path: &str, headers: &[(&str, &str)], body: &[u8], status: u16, part: &str| {
+        let answer = server.post(path, headers, body);
+        assert_eq!(answer.status, status, "{path}: {}", answer.text());
+        assert!(answer.text().contains(part), "{path}: {part} in {}", answer.text());
+    };
+    let v2 = "application/x-protobuf;proto=io.prometheus.write.v2.Request";
+    fails("/api/v1/write", PROTOBUF, b"garbage", 400, "snappy");
+    fails("/api/v1/write", &[("Content-Type", "text/plain")], b"", 415, "text/plain");
+    fails("/api/v1/write", &[("Content-Type", v2)], b"", 415, "remote write 1.0");
+    fails("/api/v1/write", &[PROTOBUF[0], ("Content-Encoding", "zstd")], b"", 415, "zstd");
+    fails("/api/v1/write", PROTOBUF, &[0; 1001], 413, "1000 bytes");
+    fails("/write", &[], &[b'x'; 1001], 413, "1000 bytes");
+    fails("/write?precision=y", &[], b"a value=1", 400, "precision");
+    fails("/write", &[("Content-Encoding", "gzip")], b"no gzip", 400, "gzip body is damaged");
+    // Announces little and sends much once it is unpacked.
+    fails("/write", &[("Content-Encoding", "gzip")], &gzip(&[b'x'; 100_000]), 413, "1000 bytes");
+    fails("/write", &[("Origin", "http://evil.example")], b"a value=1", 403, "evil.example");
+    assert_eq!(server.request("GET", "/write", &[], b"").status, 405);
+}
+
+#[test]
+fn good_lines_are_kept_beside_bad_ones() {
+    let data = tempfile::tempdir().unwrap();
+    let server = Server::start(data.path());
+    let body = "a value=1 1700000000\nbroken\nb value=2 1700000000\nc value=x 1700000000";
+    let answer = server.post("/api/v2/write?precision=s&org=o&bucket=b", &[], body.as_bytes());
+    assert_eq!(answer.status, 400);
+    let text = answer.text();
+    assert!(text.contains("2 refused") && text.contains("line 2") && text.contains("line 4"), "{text}");
+    assert_eq!(value_of(&server, "a").as_deref(), Some("1"));
+    assert_eq!(value_of(&server, "b").as_deref(), Some("2"));
+    assert_eq!(value_of(&server, "c"), None);
+    let packed = gzip(b"zipped value=3 1700000000");
+    let answer = server.post("/write?precision=s", &[("Content-Encoding", "gzip")], &packed);
+    assert_eq!(answer.status, 204, "{}", answer.text());
+    assert_eq!(value_of(&server, "zipped").as_deref(), Some("3"));
+}
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
