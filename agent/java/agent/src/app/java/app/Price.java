@@ -1,16 +1,23 @@
 package app;
 
+import java.lang.management.ManagementFactory;
+import java.lang.management.ThreadMXBean;
+
 /** What one recorded call costs, depth 10. Not a benchmark (agent/java/overhead is): a number to look at. */
 final class Price {
+    private static final ThreadMXBean THREADS = ManagementFactory.getThreadMXBean();
+
     private Price() {}
 
     static void run(int traces) {
         for (int round = 0; round < 5; round++) {
             long begin = System.nanoTime();
+            long cpu = THREADS.getCurrentThreadCpuTime();
             for (int at = 0; at < traces; at++) {
                 Deep.down(10);
             }
-            System.out.println("ns_per_call " + (System.nanoTime() - begin) / 10.0 / traces);
+            cpu = THREADS.getCurrentThreadCpuTime() - cpu;
+            System.out.println("ns_per_call " + (System.nanoTime() - begin) / 10.0 / traces + " cpu " + cpu / 10.0 / traces);
         }
     }
 

@@ -3,6 +3,7 @@ package io.tachograph.bootstrap;
 import java.lang.invoke.MethodHandle;
 import java.lang.invoke.MethodHandles;
 import java.lang.invoke.MethodType;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.Consumer;
@@ -13,6 +14,9 @@ import java.util.function.Consumer;
  * calls left out and counted.
  */
 public final class Buffers {
+    /** Calls that are under way without a thread; a program that forgets to end them must not take all buffers. */
+    private static final int LENT_MAX = 256;
+
     private static final MethodHandle IS_VIRTUAL = findIsVirtual();
 
     private final ThreadLocal<ThreadBuffer> local = new ThreadLocal<>();
@@ -22,6 +26,7 @@ public final class Buffers {
     private final long blockNanos;
     private final AtomicLong segments = new AtomicLong(1);
     private final AtomicLong droppedWithoutBuffer = new AtomicLong();
+    private final AtomicInteger lent = new AtomicInteger();
     private volatile Thread sleeper;
 
     /** Sizes and policy. All are fixed before the first call is recorded. */
@@ -71,9 +76,32 @@ public final class Buffers {
         return buffer;
     }
 
+    /** A buffer for a call that does not stay on this thread; {@link #takeBack} must follow, on any thread. */
+    ThreadBuffer lend(Thread thread) {
+        ThreadBuffer buffer = null;
+        if (lent.incrementAndGet() <= LENT_MAX) {
+            buffer = virtual.take();
+        }
+        if (buffer == null) {
+            buffer = new ThreadBuffer(this, -1, 0, true);
+        }
+        buffer.own(thread);
+        buffer.hold(); // it does not give itself back
+        return buffer;
+    }
+
+    void takeBack(ThreadBuffer buffer) {
+        lent.decrementAndGet();
+        putBack(buffer);
+    }
+
     /** The outermost call of a borrowed buffer is over. */
     void giveBack(ThreadBuffer buffer) {
         local.remove();
+        putBack(buffer);
+    }
+
+    private void putBack(ThreadBuffer buffer) {
         if (buffer.slot < 0) {
             droppedWithoutBuffer.addAndGet(buffer.callsDropped());
             return;

@@ -23,11 +23,16 @@ public final class Context {
      * @param segment number of the segment of this session with which the trace began, {@link #REMOTE} if it did
      *     not begin here; it lets the sender write a short number instead of 16 bytes
      */
-    Context(long traceHigh, long traceLow, long span, long segment) {
+    private Context(long traceHigh, long traceLow, long span, long segment) {
         this.traceHigh = traceHigh;
         this.traceLow = traceLow;
         this.span = span;
         this.segment = segment;
+    }
+
+    /** A call of this session, in a trace that began with {@code segment}, or, for {@link #REMOTE}, elsewhere. */
+    public static Context local(long traceHigh, long traceLow, long span, long segment) {
+        return new Context(traceHigh, traceLow, span, segment);
     }
 
     public long traceHigh() {

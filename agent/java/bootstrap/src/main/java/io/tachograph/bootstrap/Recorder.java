@@ -98,6 +98,12 @@ public final class Recorder {
         }
     }
 
+    /** A call begins that may end on another thread; child of the innermost call that is open here. */
+    public static DetachedCall detached(int operation) {
+        Context parent = context();
+        return DetachedCall.begin(Started.BUFFERS, operation, parent);
+    }
+
     /** The innermost open call, to be handed to another thread or process; null when none is open. */
     public static Context context() {
         ThreadBuffer buffer = buffer();

@@ -361,9 +361,9 @@ public final class ThreadBuffer {
         }
         long span = Session.mix64(home.session().base(segment) + (open[depth - 1] >>> 32));
         if (parent != null) {
-            return new Context(parent.traceHigh(), parent.traceLow(), span, parent.segment());
+            return Context.local(parent.traceHigh(), parent.traceLow(), span, parent.segment());
         }
-        return new Context(home.session().high(), home.session().traceLow(segment), span, segment);
+        return Context.local(home.session().high(), home.session().traceLow(segment), span, segment);
     }
 
     /** Makes {@code context} the parent of the outermost calls to come. @return what it was before, may be null */

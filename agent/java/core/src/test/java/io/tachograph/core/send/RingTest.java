@@ -1,0 +1,230 @@
+package io.tachograph.core.send;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.tachograph.bootstrap.Buffers;
+import io.tachograph.bootstrap.Operations;
+import io.tachograph.bootstrap.Session;
+import io.tachograph.bootstrap.ThreadBuffer;
+import io.tachograph.core.wire.Dictionary;
+import io.tachograph.core.wire.SegmentRecord;
+import io.tachograph.core.wire.Wire;
+import io.tachograph.testing.Call;
+import io.tachograph.testing.Decoder;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.IdentityHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Random;
+import java.util.stream.Collectors;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
+/**
+ * Several threads make random calls, recursions, exceptions and missed exits; what comes out of the encoder must be just that,
+ * or, where calls were dropped, that without whole subtrees, with the right count. The seed makes a run repeatable as far as
+ * the scheduler lets it.
+ */
+class RingTest {
+    private static final int THREADS = 4;
+    private static final int ROOTS = 400;
+
+    /** A call as the test made it. */
+    private static final class Node {
+        final String name;
+        boolean failed;
+        final List<Node> children = new ArrayList<>();
+
+        Node(String name) {
+            this.name = name;
+        }
+
+        String shape() {
+            String inside = children.stream().map(Node::shape).collect(Collectors.joining(" "));
+            return name + (failed ? "!" : "") + (children.isEmpty() ? "" : "(" + inside + ")");
+        }
+    }
+
+    /** The calls of one thread. */
+    private static final class Caller extends Thread {
+        final List<Node> roots = new ArrayList<>();
+        final Random random;
+        final Buffers buffers;
+        long entered;
+        volatile Throwable fault;
+
+        Caller(Buffers buffers, int number, long seed) {
+            super("caller-" + number);
+            this.buffers = buffers;
+            this.random = new Random(seed + number);
+        }
+
+        @Override
+        public void run() {
+            try {
+                for (int at = 0; at < ROOTS; at++) {
+                    ThreadBuffer buffer = buffers.current();
+                    Node root = new Node("root");
+                    roots.add(root);
+                    call(buffer, root, 0, random.nextInt(20) == 0 ? 300 : 6);
+                }
+            } catch (Throwable e) {
+                fault = e;
+            }
+        }
+
+        /** @return whether the caller must give up too: the exit was missed, as when the stack runs out */
+        private boolean call(ThreadBuffer buffer, Node node, int depth, int depthMax) {
+            int token = buffer.enter(Operations.shared().id(Operations.METHOD, node.name));
+            entered++;
+            if (random.nextInt(10) == 0) {
+                buffer.attribute(token, "key", "value " + random.nextInt(5));
+                buffer.attribute(token, "number", random.nextLong());
+            }
+            int width = depth >= depthMax ? 0 : depthMax > 6 ? 1 : random.nextInt(4);
+            boolean thrown = random.nextInt(8) == 0;
+            for (int at = 0; at < width; at++) {
+                Node child = new Node("d" + depth + "c" + at);
+                node.children.add(child);
+                if (call(buffer, child, depth + 1, depthMax)) {
+                    thrown = true;
+                    break;
+                }
+            }
+            node.failed = thrown;
+            if (depth > 0 && random.nextInt(200) == 0) {
+                node.failed = true;
+                return true;
+            }
+            if (thrown) {
+                buffer.exitFailed(token, random.nextBoolean() ? new IllegalStateException("x") : null);
+            } else {
+                buffer.exit(token);
+            }
+            return false;
+        }
+    }
+
+    private final Session session = new Session(0x0102030405060708L, 0x1112131415161718L);
+    private final Dictionary dictionary = new Dictionary(Operations.shared());
+    private final Outbox outbox = new Outbox(dictionary, 1L << 30);
+    private final Totals totals = new Totals();
+    private final WallClock clock = new WallClock();
+    private final Map<ThreadBuffer, RingReader> readers = new IdentityHashMap<>();
+    private final Decoder decoder = new Decoder(session);
+    private int dictionarySent;
+
+    private void drain(Buffers buffers) {
+        buffers.forEach(buffer -> readers.computeIfAbsent(buffer,
+                made -> new RingReader(made, outbox, clock, totals, new SegmentRecord(dictionary))).read());
+        outbox.close();
+        for (Outbox.Sent frame = outbox.next(); frame != null; frame = outbox.next()) {
+            while (dictionarySent < frame.dictionarySize) {
+                byte[] definitions = dictionary.frame(dictionarySent, frame.dictionarySize);
+                decoder.dict(Arrays.copyOfRange(definitions, Wire.FRAME_HEADER_BYTES, definitions.length));
+                dictionarySent = dictionary.end(dictionarySent, frame.dictionarySize);
+            }
+            decoder.data(Arrays.copyOfRange(frame.frame, Wire.FRAME_HEADER_BYTES, frame.frame.length));
+            outbox.sent();
+            outbox.acknowledge(frame.seq);
+        }
+    }
+
+    private List<Caller> run(long seed, Buffers.Options options) throws InterruptedException {
+        Buffers buffers = new Buffers(session, options);
+        List<Caller> callers = new ArrayList<>();
+        for (int at = 0; at < THREADS; at++) {
+            callers.add(new Caller(buffers, at, seed));
+        }
+        callers.forEach(Thread::start);
+        while (callers.stream().anyMatch(Thread::isAlive)) {
+            drain(buffers);
+            buffers.sleep(100_000);
+        }
+        drain(buffers);
+        callers.forEach(caller -> assertEquals(null, caller.fault));
+        long[] dropped = {buffers.callsDroppedWithoutBuffer()};
+        buffers.forEach(buffer -> dropped[0] += buffer.callsDropped());
+        assertEquals(callers.stream().mapToLong(caller -> caller.entered).sum(), decoder.callsEnded + dropped[0]);
+        decoder.roots.forEach(RingTest::assertTimes);
+        return callers;
+    }
+
+    private static void assertTimes(Call call) {
+        assertTrue(call.end != null && call.start <= call.end);
+        for (Call child : call.children) {
+            assertTrue(call.start <= child.start && child.end <= call.end, "a call is longer than its caller");
+            assertTimes(child);
+        }
+    }
+
+    private Map<String, List<Call>> byThread() {
+        Map<String, List<Call>> roots = new HashMap<>();
+        decoder.roots.forEach(root -> roots.computeIfAbsent(root.thread, name -> new ArrayList<>()).add(root));
+        return roots;
+    }
+
+    @ParameterizedTest
+    @CsvSource({"1,65536", "2,4096", "3,1024"})
+    void nothingIsLostWhenCallersMayWait(long seed, int words) throws Exception {
+        Buffers.Options options = new Buffers.Options();
+        options.words = words;
+        options.blockNanos = 60_000_000_000L;
+        List<Caller> callers = run(seed, options);
+        Map<String, List<Call>> roots = byThread();
+        for (Caller caller : callers) {
+            assertEquals(caller.roots.stream().map(Node::shape).toList(), roots.get(caller.getName()).stream().map(Call::shape).toList());
+        }
+    }
+
+    @ParameterizedTest
+    @CsvSource({"4,64", "5,128", "6,512", "7,2048"})
+    void whatIsDroppedIsWholeSubtrees(long seed, int words) throws Exception {
+        Buffers.Options options = new Buffers.Options();
+        options.words = words;
+        List<Caller> callers = run(seed, options);
+        Map<String, List<Call>> roots = byThread();
+        for (Caller caller : callers) {
+            List<Call> got = roots.getOrDefault(caller.getName(), List.of());
+            int next = 0;
+            for (Call root : got) {
+                while (next < caller.roots.size() && !isPruned(caller.roots.get(next), root)) {
+                    next++;
+                }
+                assertTrue(next < caller.roots.size(), () -> "no call of the program is " + root.shape());
+                next++;
+            }
+        }
+    }
+
+    /** Is {@code got} the call {@code made} without some of the subtrees below it? */
+    private static boolean isPruned(Node made, Call got) {
+        if (!made.name.equals(got.operation) || made.failed != got.failed) {
+            return false;
+        }
+        int next = 0;
+        for (Call child : got.children) {
+            while (next < made.children.size() && !isPruned(made.children.get(next), child)) {
+                next++;
+            }
+            if (next == made.children.size()) {
+                return false;
+            }
+            next++;
+        }
+        return true;
+    }
+
+    @ParameterizedTest
+    @CsvSource({"8,2"})
+    void threadsWithoutABufferAreCounted(long seed, int threadsMax) throws Exception {
+        Buffers.Options options = new Buffers.Options();
+        options.threadsMax = threadsMax; // rounded up to 64, so all callers get one; the count must be right either way
+        List<Caller> callers = run(seed, options);
+        assertFalse(callers.isEmpty());
+    }
+}

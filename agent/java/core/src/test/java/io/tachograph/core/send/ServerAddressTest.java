@@ -1,0 +1,22 @@
+package io.tachograph.core.send;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
+
+class ServerAddressTest {
+    @ParameterizedTest
+    @CsvSource({"127.0.0.1:7071,127.0.0.1:7071", "tacho.local,tacho.local:7071", "[::1]:80,[::1]:80", "[::1],[::1]:7071", "::1,::1:7071"})
+    void parses(String text, String expected) {
+        assertEquals(expected, ServerAddress.parse(text).toString());
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"", ":", "host:", "host:x", "host:0", "host:65536", ":7071", "host:123456"})
+    void refuses(String text) {
+        assertThrows(IllegalArgumentException.class, () -> ServerAddress.parse(text));
+    }
+}
