@@ -75,6 +75,7 @@ function options(element: HTMLElement, lines: Line[], unit: Unit, height: number
     legend: { show: false },
     cursor: {
       drag: { x: true, y: false, setScale: false },
+      y: false,
       points: { size: 6 },
       ...(sync === undefined ? {} : { sync: { key: sync, setSeries: false } }),
     },

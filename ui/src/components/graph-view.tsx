@@ -45,7 +45,7 @@ export function GraphView({ placed, chosen, onChoose, found }: Props) {
   };
   return (
     <div class="graph-view">
-      <svg ref={svg} tabIndex={0} role="application" onKeyDown={press} {...useDrag(camera, setCamera, onChoose)}
+      <svg ref={svg} tabindex={0} role="application" onKeyDown={press} {...useDrag(camera, setCamera, onChoose)}
         aria-label="Dependency graph. Arrow keys go from node to node, with Shift they move the drawing; plus and minus zoom, 0 shows all.">
         <Arrows />
         <g transform={`translate(${camera.x.toFixed(2)} ${camera.y.toFixed(2)}) scale(${camera.k.toFixed(4)})`}>

@@ -25,15 +25,12 @@ export function PromqlEditor({ id, label, value, window: range, onInput, onRun, 
   const context: Context = cursor === null ? { kind: 'none' } : contextAt(value, cursor);
   const names = useNames(context, range);
   const list = cursor === null ? [] : suggest(context, names);
-  const [wanted, setWanted] = useState<number | null>(null);
-  useEffect(() => {
-    if (wanted !== null) field.current?.setSelectionRange(wanted, wanted);
-    setWanted(null);
-  }, [wanted]);
   const take = (suggestion: Suggestion): void => {
     const edit = accept(value, cursor ?? 0, context, suggestion);
+    // At once, not with the next rendering: the next key may come before it.
+    if (field.current !== null) field.current.value = edit.text;
+    field.current?.setSelectionRange(edit.cursor, edit.cursor);
     onInput(edit.text);
-    setWanted(edit.cursor);
     setChosen(0);
     // A label wants its value next, a function its argument; anything else is done.
     setCursor(/["(]$/.test(suggestion.insert) && suggestion.kind !== 'value' ? edit.cursor : null);

@@ -24,7 +24,7 @@ const KEYS: [string[], string][] = [
   [['↑', '↓', '←', '→'], 'Move in trees and lists; open and close branches'],
   [['Enter'], 'Open what is chosen'],
   [['+', '-', '0'], 'Zoom in a trace or a graph; all of it'],
-  [['Esc'], 'Close or go back one step'],
+  [['Esc'], 'Close; show all of what is zoomed'],
   [['?'], 'This list'],
 ];
 

@@ -77,7 +77,7 @@ function Custom({ state, close }: { state: WindowState; close: () => void }) {
     }
   };
   return (
-    <form class="form popover-form" onSubmit={apply}>
+    <form class="form" onSubmit={apply}>
       <label>From<input ref={first} class="field" value={from} onInput={(event) => setFrom(event.currentTarget.value)} spellcheck={false} /></label>
       <label>To<input class="field" value={to} onInput={(event) => setTo(event.currentTarget.value)} spellcheck={false} /></label>
       {problem === null

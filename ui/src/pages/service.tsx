@@ -11,7 +11,7 @@ import { useResource } from '../lib/resource';
 import { change, linkTo, usePlace } from '../lib/router';
 import type { TimeWindow } from '../lib/time';
 import { column, gridOf, perSecond } from '../lib/timeline';
-import { duration, grouped, percent, rate, share } from '../lib/units';
+import { duration, grouped, number, percent, rate, share } from '../lib/units';
 import type { WindowState } from '../lib/window';
 import { shortName } from '../trace/icicle';
 import { Errors, errorShares } from './overview';
@@ -65,12 +65,12 @@ function Summary({ service, window: range }: { service: Service; window: TimeWin
     <>
       <Tiles tiles={[
         { name: 'Rate', value: rate(service.rate) },
-        { name: 'Requests', value: grouped(service.requests) },
+        { name: 'Requests', value: number(service.requests), title: grouped(service.requests) },
         { name: 'Failed', value: percent(share(service.errors, service.requests) ?? 0), bad: service.errors > 0, title: `${grouped(service.errors)} of ${grouped(service.requests)}` },
         { name: 'p50', value: duration(service.p50_ns) },
         { name: 'p95', value: duration(service.p95_ns) },
         { name: 'p99', value: duration(service.p99_ns) },
-        { name: 'Calls', value: grouped(service.calls) },
+        { name: 'Calls', value: number(service.calls), title: grouped(service.calls) },
         { name: 'Hosts', value: service.hosts.length === 1 ? service.hosts[0] ?? '' : String(service.hosts.length), title: service.hosts.join(', ') },
       ]} />
       <div class="panels">

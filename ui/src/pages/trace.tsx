@@ -36,7 +36,7 @@ function Found({ trace }: { trace: Trace }) {
   const [view, setView] = useView(whole);
   const choose = (index: number): void => {
     if (index < 0) return;
-    setCollapsed(reveal(rows, collapsed, index));
+    setCollapsed((before) => reveal(rows, before, index));
     change({ span: rows[index]?.span.id });
   };
   const shared = { view, chosen, onChoose: choose };

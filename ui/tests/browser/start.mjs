@@ -1,0 +1,32 @@
+// Runs the browser tests: against TACHO_URL when it is set, else against a world of their own.
+//
+//   npm run test:browser
+//   TACHO_URL=http://127.0.0.1:7070 npm run test:browser
+//   node tests/browser/start.mjs --images          draws the pictures of the documentation instead
+import { spawn } from 'node:child_process';
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { startWorld } from './world.mjs';
+
+const HERE = fileURLToPath(new URL('.', import.meta.url));
+const images = process.argv.includes('--images');
+
+function command() {
+  if (images) return [join(HERE, 'images.mjs')];
+  const files = readdirSync(HERE).filter((name) => name.endsWith('.test.mjs')).sort().map((name) => join(HERE, name));
+  return ['--test', '--test-concurrency=1', ...files];
+}
+
+const world = process.env.TACHO_URL ? null : await startWorld(images ? 120 : 6);
+const url = process.env.TACHO_URL ?? world.url;
+let code = 1;
+try {
+  console.log(`the page is at ${url}`);
+  const run = spawn(process.execPath, command(), { stdio: 'inherit', env: { ...process.env, TACHO_URL: url } });
+  for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => run.kill(signal));
+  code = await new Promise((resolve) => run.once('exit', (status) => resolve(status ?? 1)));
+} finally {
+  await world?.stop();
+}
+process.exitCode = code;
