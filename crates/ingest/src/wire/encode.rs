@@ -146,9 +146,16 @@ impl DataFrame {
         self.end_record(Tag::Segment);
     }
 
+    /// Appends a record of any tag, as a later version may have it, or a hostile sender.
+    pub fn raw(&mut self, tag: u8, record: &[u8]) {
+        self.body.push(tag);
+        put_bytes(&mut self.body, record);
+    }
+
     fn end_record(&mut self, tag: Tag) {
-        self.body.push(tag as u8);
-        put_bytes(&mut self.body, &self.record);
+        let record = std::mem::take(&mut self.record);
+        self.raw(tag as u8, &record);
+        self.record = record;
         self.record.clear();
     }
 }
