@@ -81,5 +81,7 @@ export function contextAt(text: string, cursor: number): Context {
   if (inner?.bracket === '[') return { kind: 'duration', ...here };
   if (inner?.bracket === '(' && (GROUPINGS as readonly string[]).includes(inner.before ?? '')) return { kind: 'grouping', ...here };
   if (/^[0-9.]/.test(here.word)) return { kind: 'none' };
+  // After the end of an expression no other begins without an operator.
+  if (here.word === '' && /[\w)}\]"'`]\s*$/.test(text.slice(0, cursor))) return { kind: 'none' };
   return { kind: 'expression', ...here };
 }

@@ -30,6 +30,9 @@ describe('context', () => {
     ['up # rat|', { kind: 'none' }],
     ['up # note\n+ ra|', { kind: 'expression', from: 12, word: 'ra' }],
     ['12|', { kind: 'none' }],
+    ['up{a="b"}|', { kind: 'none' }],
+    ['up |', { kind: 'none' }],
+    ['up + |', { kind: 'expression', from: 5, word: '' }],
   ])('%s', (marked, expected) => expect(contextAt(...at(marked))).toEqual(expected));
 });
 
