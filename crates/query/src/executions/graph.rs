@@ -184,7 +184,9 @@ impl<'a> Builder<'a> {
         let ends: HashSet<u32> = edges.iter().flat_map(|((from, to), _)| [*from, *to]).collect();
         let mut nodes: Vec<GraphNode> = (0u32..)
             .zip(self.nodes.rows)
-            .filter(|(number, (_, figures))| ends.contains(number) || (asked(*number) && figures.count > 0))
+            .filter(|(number, (_, f))| {
+                ends.contains(number) || (asked(*number) && (f.count > 0 || f.self_ns > 0))
+            })
             .map(|(_, (key, figures))| node(key, figures))
             .collect();
         nodes.sort_by(|a, b| a.id.cmp(&b.id));

@@ -1,5 +1,6 @@
 //! Traces in a small notation, and what the analyses say of them. One helper for each question; the rest is data.
 
+mod laws;
 mod notation;
 
 use std::fmt::Write;

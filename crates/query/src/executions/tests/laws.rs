@@ -1,0 +1,145 @@
+//! What must hold for any segments: every analysis counts the same calls and the same time.
+
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use tacho_chunk::ExecutionBlock;
+use tacho_model::{
+    Event, EventKind, Labels, Operation, OperationKind, Segment, SpanId, TimeRange, TraceId, mix64,
+};
+
+use crate::executions::{
+    CallTreeNode, Filter, Level, Search, SourceBlock, calltree, graph, operations, search, services, trace,
+};
+
+const OPERATIONS: u32 = 6;
+const ALL: Filter = Filter { service: None, operation: None, range: TimeRange::ALL };
+
+fn table() -> Vec<Operation> {
+    let kinds = [OperationKind::Method, OperationKind::HttpServer, OperationKind::Database];
+    let operation = |n: u32| Operation { kind: kinds[n as usize % 3], name: format!("o{n}").into() };
+    (0..OPERATIONS).map(operation).collect()
+}
+
+/// What one segment is made of: trace, service, cause (segment and call, which may not be there), and events.
+type Seed = (u128, usize, Option<(u64, u64)>, Vec<(u8, u32, u64)>);
+
+fn seeds() -> impl Strategy<Value = Vec<Seed>> {
+    let cause = prop::option::of((0u64..12, 0u64..8));
+    let events = prop::collection::vec((0u8..5, 0..OPERATIONS, 0u64..1_000), 1..24);
+    prop::collection::vec((1u128..4, 0usize..3, cause, events), 1..12)
+}
+
+fn segment(number: u64, (trace, _, cause, events): &Seed) -> Segment {
+    let mut open = 0;
+    let event = |(choice, operation, delta): &(u8, u32, u64)| {
+        let kind = match choice {
+            2 | 3 if open > 0 => EventKind::Exit,
+            4 if open > 0 => EventKind::ExitFailed,
+            _ => EventKind::Enter(*operation),
+        };
+        open = if matches!(kind, EventKind::Enter(_)) { open + 1 } else { open - 1 };
+        Event { delta: *delta, kind }
+    };
+    Segment {
+        trace: TraceId(*trace),
+        base: number << 24,
+        part: 0,
+        parent: cause.map(|(segment, call)| SpanId(mix64((segment << 24) + call))),
+        thread: "t".into(),
+        start: number as i64 * 100,
+        carried: vec![],
+        first_call: 0,
+        events: events.iter().map(event).collect(),
+        attributes: vec![],
+    }
+}
+
+fn blocks(seeds: &[Seed]) -> Vec<SourceBlock> {
+    let mut blocks = vec![ExecutionBlock::new(); 3];
+    for (number, seed) in (0u64..).zip(seeds) {
+        blocks[seed.1].push(&segment(number, seed), &table());
+    }
+    let labels = |n: usize| Arc::new(Labels::new([("service", format!("s{n}").as_str())]).unwrap());
+    let source = |(n, block)| SourceBlock { labels: labels(n), block: Arc::new(block) };
+    blocks.into_iter().enumerate().map(source).collect()
+}
+
+fn sum(node: &CallTreeNode, figure: fn(&CallTreeNode) -> u64) -> u64 {
+    figure(node) + node.children.iter().map(|child| sum(child, figure)).sum::<u64>()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn all_analyses_count_the_same(seeds in seeds()) {
+        let blocks = blocks(&seeds);
+        let calls: u64 = blocks.iter().map(|source| source.block.calls() as u64).sum();
+
+        let operations = operations(&blocks, &ALL, None);
+        prop_assert_eq!(operations.iter().map(|o| o.count).sum::<u64>(), calls);
+        prop_assert_eq!(services(&blocks, &ALL).iter().map(|s| s.calls).sum::<u64>(), calls);
+
+        let root = calltree(&blocks, &ALL).root;
+        prop_assert_eq!(root.children.iter().map(|node| sum(node, |n| n.count)).sum::<u64>(), calls);
+        let errors: u64 = operations.iter().map(|o| o.errors).sum();
+        prop_assert_eq!(root.children.iter().map(|node| sum(node, |n| n.errors)).sum::<u64>(), errors);
+
+        let graph = graph(&blocks, &ALL, Level::Operation);
+        prop_assert_eq!(graph.nodes.iter().map(|n| n.count).sum::<u64>(), calls);
+        for operation in &operations {
+            let same = |n: &&crate::executions::GraphNode| {
+                (&n.service, &n.operation) == (&operation.service, &operation.operation)
+            };
+            let node = graph.nodes.iter().find(same).expect("each operation is a node");
+            prop_assert_eq!((node.total_ns, node.self_ns), (operation.total_ns, operation.self_ns));
+        }
+    }
+
+    #[test]
+    fn no_time_is_counted_twice(seeds in seeds()) {
+        let blocks = blocks(&seeds);
+        // All time between events during which a call was open, of any thread.
+        let open = |row: tacho_chunk::RowRef<'_>| {
+            let mut depth = 0u64;
+            let steps = row.shape().events().iter().zip(row.deltas());
+            steps.fold(0, |sum, (kind, delta)| {
+                let sum = if depth > 0 { sum + delta } else { sum };
+                depth = if matches!(kind, EventKind::Enter(_)) { depth + 1 } else { depth - 1 };
+                sum
+            })
+        };
+        let busy: u64 = blocks.iter().flat_map(|source| source.block.rows()).map(open).sum();
+        let root = calltree(&blocks, &ALL).root;
+        prop_assert_eq!(root.children.iter().map(|node| sum(node, |n| n.self_ns)).sum::<u64>(), busy);
+        prop_assert_eq!(graph(&blocks, &ALL, Level::Service).nodes.iter().map(|n| n.self_ns).sum::<u64>(), busy);
+    }
+
+    #[test]
+    fn each_trace_found_is_shown_whole(seeds in seeds()) {
+        let blocks = blocks(&seeds);
+        let asked = Search {
+            filter: ALL,
+            duration_ns_min: None,
+            duration_ns_max: None,
+            outcome: None,
+            request_id: None,
+            limit: 100,
+        };
+        let found = search(&blocks, &asked);
+        prop_assert_eq!(found.traces.len(), found.scanned);
+        prop_assert!(found.traces.is_sorted_by(|a, b| a.start >= b.start));
+        for summary in found.traces {
+            let trace = trace(&blocks, summary.trace_id).expect("it was found");
+            prop_assert_eq!(trace.spans.len() as u64, summary.calls);
+            for (at, span) in trace.spans.iter().enumerate() {
+                let end = span.offset_ns + span.duration_ns;
+                prop_assert!(end <= trace.duration_ns && span.self_ns <= span.duration_ns);
+                // A span stands one deeper than its parent, which is before it, or at the top.
+                let parent = trace.spans[..at].iter().find(|other| Some(other.id) == span.parent);
+                prop_assert_eq!(span.depth, parent.map_or(0, |parent| parent.depth + 1));
+            }
+        }
+    }
+}
