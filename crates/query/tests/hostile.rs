@@ -161,7 +161,7 @@ fn well_formed() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(1_000))]
+    #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
     fn arbitrary_text(text in ".{0,60}") {
@@ -281,4 +281,22 @@ fn selectors_for_match_parameters() {
     for bad in ["up[5m]", "up offset 5m", "sum(up)", "{}", "{a=~\".*\"}", "1", ""] {
         assert_eq!(promql::parse_selector(bad).expect_err(bad).kind, ErrorKind::BadData);
     }
+}
+
+#[test]
+fn errors_say_where() {
+    let at = |query: &str, message: &str| {
+        let error = promql::parse(query).expect_err(query);
+        assert_eq!(error.to_string(), message, "{query}");
+    };
+    at("a b", "unexpected \"b\" (at character 3)");
+    at("sum by (a) rate(x[5m])", "unexpected \"rate\" (at character 12)");
+    at("1 +", "unexpected end of the query (at character 4)");
+    at("rate(x[5m]) / / y", "unexpected \"/\" (at character 15)");
+    at("sum by (1) (x)", "unexpected \"1\" (at character 9)");
+    at("x{a=\"1\" b=\"2\"}", "unexpected \"b\" (at character 9)");
+    at("x[5m", "unclosed '[' (at character 2)");
+    at("x offset", "unexpected end of input in offset, expected duration");
+    at("(x", "unclosed '(' (at character 1)");
+    at("", "no expression found in input");
 }

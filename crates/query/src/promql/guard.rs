@@ -19,7 +19,7 @@ pub fn check(text: &str, limits: &Limits) -> Result<(), Error> {
         return Err(Error::limit("bytes of text", text.len() as u128, limits.query_bytes_max));
     }
     let mut guard = Guard { limits, open: Vec::new(), operators: 0, patterns: 0, after_offset: false };
-    let mut scanner = Scanner { text, at: 0 };
+    let mut scanner = Scanner::new(text);
     while let Some(token) = scanner.next()? {
         guard.see(&token).map_err(|error| error.at(token.at))?;
     }
@@ -30,7 +30,7 @@ pub fn check(text: &str, limits: &Limits) -> Result<(), Error> {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+pub enum Kind {
     Word,
     /// Starts with a digit: a number or a duration.
     Number,
@@ -38,19 +38,25 @@ enum Kind {
     Symbol,
 }
 
-struct Token<'t> {
-    kind: Kind,
-    text: &'t str,
-    at: usize,
+pub struct Token<'t> {
+    pub kind: Kind,
+    pub text: &'t str,
+    /// First byte.
+    pub at: usize,
 }
 
-struct Scanner<'t> {
+/// Splits text into words, numbers, strings and symbols; knows no grammar.
+pub struct Scanner<'t> {
     text: &'t str,
     at: usize,
 }
 
 impl<'t> Scanner<'t> {
-    fn next(&mut self) -> Result<Option<Token<'t>>, Error> {
+    pub fn new(text: &'t str) -> Self {
+        Self { text, at: 0 }
+    }
+
+    pub fn next(&mut self) -> Result<Option<Token<'t>>, Error> {
         self.skip_blank();
         let rest = &self.text[self.at..];
         let mut chars = rest.chars();

@@ -20,7 +20,7 @@ use super::node::{
     Aggregate, AggregateOp, At, Binary, BinaryOp, Cardinality, LabelChoice, Matching, Modifiers, Node,
     NodeId, Selector, Type, Yield,
 };
-use super::{Limits, guard};
+use super::{Limits, diagnose, guard};
 
 /// A query that is well formed and well typed, without times yet.
 #[derive(Clone, Debug)]
@@ -61,13 +61,18 @@ pub fn parse_selector(text: &str) -> Result<Vec<Matcher>, Error> {
 
 fn parse_tree(text: &str, limits: &Limits) -> Result<Expr, Error> {
     guard::check(text, limits)?;
-    // The parser is not ours: what it has not foreseen must not take the server with it.
-    let parsed = catch_unwind(|| promql_parser::parser::parse(text));
-    match parsed {
-        Ok(Ok(tree)) => Ok(tree),
-        Ok(Err(message)) => Err(Error::bad_data(message)),
-        Err(_) => Err(Error::bad_data("invalid promql query")),
-    }
+    parse_guarded(text).map_err(|message| diagnose::explain(text, message, has_grammar))
+}
+
+/// The parser is not ours: what it has not foreseen must not take the server with it.
+fn parse_guarded(text: &str) -> Result<Expr, String> {
+    catch_unwind(|| promql_parser::parser::parse(text)).unwrap_or_else(|_| Err("the parser gave up".into()))
+}
+
+/// Of the parser's errors, all but this one are about what the grammar does not know: types, names, numbers.
+fn has_grammar(text: &str) -> bool {
+    let tokens = catch_unwind(|| promql_parser::parser::lexer(text).is_ok()).unwrap_or(false);
+    tokens && parse_guarded(text).map_or_else(|message| message != diagnose::SPEECHLESS, |_| true)
 }
 
 struct Lowering {
