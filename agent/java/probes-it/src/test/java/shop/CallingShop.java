@@ -33,6 +33,8 @@ public final class CallingShop {
     void sendAsync() throws Exception {
         HttpRequest request = HttpRequest.newBuilder(address.resolve("/async/2")).build();
         client.sendAsync(request, HttpResponse.BodyHandlers.ofString()).get();
+        HttpRequest refused = HttpRequest.newBuilder(URI.create("http://127.0.0.1:1/broken-promise")).build();
+        client.sendAsync(refused, HttpResponse.BodyHandlers.ofString()).handle((answer, thrown) -> answer).get();
     }
 
     void urlConnection() throws Exception {

@@ -1,8 +1,10 @@
 package io.tachograph.bootstrap.probe;
 
 import io.tachograph.bootstrap.Context;
+import io.tachograph.bootstrap.DetachedCall;
 import io.tachograph.bootstrap.Operations;
 import io.tachograph.bootstrap.Recorder;
+import java.util.concurrent.CompletionStage;
 
 /** Requests that go out: the outermost one of a thread is a call of kind http-client, parent of what the server records. */
 public final class HttpClient {
@@ -13,50 +15,92 @@ public final class HttpClient {
 
     private static final Names NAMES = new Names(Operations.HTTP_CLIENT, HOSTS_MAX);
 
-    private HttpClient() {}
+    /** Null for a request whose answer is waited for; it is then a call of this thread. */
+    private final DetachedCall detached;
+    private final int call;
+
+    private HttpClient(DetachedCall detached, int call) {
+        this.detached = detached;
+        this.call = call;
+    }
 
     /**
-     * A request is sent. {@link Outermost#enter} was true for it.
+     * A request is sent.
      *
+     * @param later whether the answer comes as a promise
      * @param authority host and port as in the address
      * @param path without the query
-     * @return the call's token
+     * @return null inside another request; else one of the ends must follow
      */
-    public static int enter(String method, String authority, String path) {
+    public static HttpClient begin(boolean later, String method, String authority, String path) {
+        if (!Outermost.enter(Outermost.HTTP_CLIENT)) {
+            return null;
+        }
         StringBuilder name = Outermost.here().text;
         name.setLength(0);
         name.append(HttpMethods.known(method)).append(' ');
         int prefixLength = name.length();
         int operation = NAMES.operation(name.append(authority), prefixLength);
+        if (later) {
+            DetachedCall detached = Recorder.detached(operation);
+            detached.attribute("http.path", path);
+            return new HttpClient(detached, 0);
+        }
         int call = Recorder.enter(operation);
         Recorder.attribute(call, "http.path", path);
-        return call;
+        return new HttpClient(null, call);
     }
 
     /** The header field that tells the server who calls; null when nothing is recorded here. */
-    public static String traceparent() {
-        Context context = Recorder.context();
+    public String traceparent() {
+        return text(detached == null ? Recorder.context() : detached.context());
+    }
+
+    /** As {@link #traceparent()}, where the call itself has not begun. */
+    public static String traceparentOfCaller() {
+        return text(Recorder.context());
+    }
+
+    private static String text(Context context) {
         return context == null ? null : context.traceparent();
+    }
+
+    /** The promise is there: when it is kept or broken, the call ends. */
+    public void endWith(CompletionStage<?> promise) {
+        Outermost.leave(Outermost.HTTP_CLIENT);
+        promise.whenComplete((answer, thrown) -> finish(HttpStatus.of(answer), thrown));
     }
 
     /**
      * The answer is there, or an exception.
      *
-     * @param call what {@link #enter} answered, or {@link Outermost#INSIDE}
      * @param status 0 if it is not known
      */
-    public static void exit(int call, int status, Throwable thrown) {
-        if (call == Outermost.INSIDE) {
+    public void end(int status, Throwable thrown) {
+        Outermost.leave(Outermost.HTTP_CLIENT);
+        finish(status, thrown);
+    }
+
+    private void finish(int status, Throwable thrown) {
+        boolean isFailed = thrown != null || status >= FAILED_FROM;
+        if (detached == null) {
+            if (status > 0) {
+                Recorder.attribute(call, "http.status", status);
+            }
+            if (isFailed) {
+                Recorder.exitFailed(call, thrown);
+            } else {
+                Recorder.exit(call);
+            }
             return;
         }
-        Outermost.leave(Outermost.HTTP_CLIENT);
         if (status > 0) {
-            Recorder.attribute(call, "http.status", status);
+            detached.attribute("http.status", status);
         }
-        if (thrown != null || status >= FAILED_FROM) {
-            Recorder.exitFailed(call, thrown);
+        if (isFailed) {
+            detached.exitFailed(thrown);
         } else {
-            Recorder.exit(call);
+            detached.exit();
         }
     }
 }

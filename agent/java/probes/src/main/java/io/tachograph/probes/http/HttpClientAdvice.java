@@ -1,11 +1,11 @@
 package io.tachograph.probes.http;
 
 import io.tachograph.bootstrap.probe.HttpClient;
-import io.tachograph.bootstrap.probe.Outermost;
 import java.net.http.HttpRequest;
 import java.net.http.HttpResponse;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.CompletionStage;
 import net.bytebuddy.asm.Advice;
 import net.bytebuddy.implementation.bytecode.assign.Assigner;
 
@@ -14,12 +14,11 @@ final class HttpClientAdvice {
     private HttpClientAdvice() {}
 
     @Advice.OnMethodEnter(suppress = Throwable.class)
-    static int enter(@Advice.Argument(value = 0, readOnly = false) HttpRequest request) {
-        if (!Outermost.enter(Outermost.HTTP_CLIENT)) {
-            return Outermost.INSIDE;
-        }
-        int call = HttpClient.enter(request.method(), request.uri().getAuthority(), request.uri().getPath());
-        String traceparent = HttpClient.traceparent();
+    static HttpClient enter(
+            @Advice.Origin("#m") String method, @Advice.Argument(value = 0, readOnly = false) HttpRequest request) {
+        HttpClient call = HttpClient.begin(
+                method.equals("sendAsync"), request.method(), request.uri().getAuthority(), request.uri().getPath());
+        String traceparent = call == null ? null : call.traceparent();
         if (traceparent == null || request.headers().firstValue(HttpClient.TRACEPARENT).isPresent()) {
             return call;
         }
@@ -50,10 +49,16 @@ final class HttpClientAdvice {
 
     @Advice.OnMethodExit(suppress = Throwable.class, onThrowable = Throwable.class)
     static void exit(
-            @Advice.Enter int call,
+            @Advice.Enter HttpClient call,
             @Advice.Return(typing = Assigner.Typing.DYNAMIC) Object answer,
             @Advice.Thrown Throwable thrown) {
-        // sendAsync answers with a promise: how that ends is not known yet.
-        HttpClient.exit(call, answer instanceof HttpResponse ? ((HttpResponse<?>) answer).statusCode() : 0, thrown);
+        if (call == null) {
+            return;
+        }
+        if (answer instanceof CompletionStage) {
+            call.endWith((CompletionStage<?>) answer);
+        } else {
+            call.end(answer instanceof HttpResponse ? ((HttpResponse<?>) answer).statusCode() : 0, thrown);
+        }
     }
 }

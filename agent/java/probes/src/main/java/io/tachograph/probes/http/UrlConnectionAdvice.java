@@ -1,7 +1,6 @@
 package io.tachograph.probes.http;
 
 import io.tachograph.bootstrap.probe.HttpClient;
-import io.tachograph.bootstrap.probe.Outermost;
 import java.io.FileNotFoundException;
 import java.io.InputStream;
 import java.net.HttpURLConnection;
@@ -12,18 +11,18 @@ final class UrlConnectionAdvice {
     private UrlConnectionAdvice() {}
 
     @Advice.OnMethodEnter(suppress = Throwable.class)
-    static int enter(
+    static HttpClient enter(
             @Advice.This HttpURLConnection connection,
             @Advice.FieldValue("inputStream") InputStream answer,
             @Advice.FieldValue("connected") boolean connected) {
         // With an answer there already, or a broken connection asked again, nothing is sent.
-        if (answer != null || !Outermost.enter(Outermost.HTTP_CLIENT)) {
-            return Outermost.INSIDE;
+        if (answer != null) {
+            return null;
         }
-        int call = HttpClient.enter(
-                connection.getRequestMethod(), connection.getURL().getAuthority(), connection.getURL().getPath());
-        if (!connected && connection.getRequestProperty(HttpClient.TRACEPARENT) == null) {
-            String traceparent = HttpClient.traceparent();
+        HttpClient call = HttpClient.begin(
+                false, connection.getRequestMethod(), connection.getURL().getAuthority(), connection.getURL().getPath());
+        if (call != null && !connected && connection.getRequestProperty(HttpClient.TRACEPARENT) == null) {
+            String traceparent = call.traceparent();
             if (traceparent != null) {
                 connection.setRequestProperty(HttpClient.TRACEPARENT, traceparent);
             }
@@ -33,8 +32,8 @@ final class UrlConnectionAdvice {
 
     @Advice.OnMethodExit(suppress = Throwable.class, onThrowable = Throwable.class)
     static void exit(
-            @Advice.Enter int call, @Advice.This HttpURLConnection connection, @Advice.Thrown Throwable thrown) {
-        if (call == Outermost.INSIDE) {
+            @Advice.Enter HttpClient call, @Advice.This HttpURLConnection connection, @Advice.Thrown Throwable thrown) {
+        if (call == null) {
             return;
         }
         int status = 0;
@@ -45,6 +44,6 @@ final class UrlConnectionAdvice {
         } catch (Throwable e) {
             // Without a status then.
         }
-        HttpClient.exit(call, Math.max(status, 0), isAnswer && status > 0 ? null : thrown);
+        call.end(Math.max(status, 0), isAnswer && status > 0 ? null : thrown);
     }
 }

@@ -20,7 +20,7 @@ final class UrlConnectionEarlyAdvice {
                 || connection.getRequestProperty(HttpClient.TRACEPARENT) != null) {
             return;
         }
-        String traceparent = HttpClient.traceparent();
+        String traceparent = HttpClient.traceparentOfCaller();
         if (traceparent != null) {
             connection.setRequestProperty(HttpClient.TRACEPARENT, traceparent);
         }

@@ -12,7 +12,7 @@ import shop.CallingShop;
 import shop.JettyShop;
 
 /** One program calls another: what both record is one trace. */
-class HttpClientTest {
+class HttpClientIT {
     static List<Integer> jdks() {
         return Jdks.VERSIONS;
     }
@@ -25,8 +25,16 @@ class HttpClientTest {
             try (Watched calling = new Watched(jdk, CallingShop.class, "http://" + address)) {
                 calling.end();
                 check(calling.root("shop.CallingShop.send()"), "GET " + address, called.root("GET /send/{id}"));
-                check(calling.root("shop.CallingShop.sendAsync()"), "GET " + address, called.root("GET /async/{id}"));
                 check(calling.root("shop.CallingShop.urlConnection()"), "GET " + address, called.root("GET /url/{id}"));
+
+                // A promise is a segment of its own: it ends on another thread.
+                Call async = calling.root(root -> "/async/2".equals(root.attributes.get("http.path")));
+                assertEquals(calling.root("shop.CallingShop.sendAsync()").span, async.parent);
+                assertEquals("200", async.attributes.get("http.status"));
+                assertEquals(async.span, called.root("GET /async/{id}").parent);
+                assertEquals(async.traceId, called.root("GET /async/{id}").traceId);
+                Call broken = calling.root(root -> "/broken-promise".equals(root.attributes.get("http.path")));
+                assertTrue(broken.failed && broken.attributes.get("exception").contains("ConnectException"), broken.attributes::toString);
 
                 Call post = calling.root("shop.CallingShop.post()");
                 assertEquals("shop.CallingShop.post()(POST " + address + ")", post.shape());

@@ -12,7 +12,7 @@ import org.junit.jupiter.params.provider.MethodSource;
 import shop.BusyShop;
 
 /** What other threads do for a call belongs to its trace, whichever way it got there. */
-class ContextTest {
+class ContextIT {
     private static final String WORK = "shop.BusyShop.work(String)";
 
     static List<Integer> jdks() {

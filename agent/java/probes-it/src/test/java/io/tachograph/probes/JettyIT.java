@@ -13,7 +13,7 @@ import org.junit.jupiter.params.provider.MethodSource;
 import shop.JettyShop;
 
 /** Requests to Jetty 12 without servlets. */
-class JettyTest {
+class JettyIT {
     private static final String TRACE = "0af7651916cd43dd8448eb211c80319c";
     private static final String SPAN = "b7ad6b7169203331";
 

@@ -12,7 +12,7 @@ import org.junit.jupiter.params.provider.MethodSource;
 import shop.JdbcShop;
 
 /** Statements of H2 through HikariCP: each once, without data, with the wait for the connection. */
-class JdbcTest {
+class JdbcIT {
     private static final String WAIT = "HikariDataSource.getConnection";
 
     static List<Integer> jdks() {

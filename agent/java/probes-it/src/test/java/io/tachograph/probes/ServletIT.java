@@ -11,7 +11,7 @@ import org.junit.jupiter.params.provider.MethodSource;
 import shop.TomcatShop;
 
 /** Requests to servlets and filters, in Tomcat. */
-class ServletTest {
+class ServletIT {
     private static final String GET = "shop.TomcatShop.doGet(HttpServletRequest, HttpServletResponse)";
     private static final String FILTER = "shop.TomcatShop$Pass.doFilter(ServletRequest, ServletResponse, FilterChain)";
 
