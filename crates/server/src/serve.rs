@@ -32,8 +32,14 @@ pub enum ServeError {
     Signal(std::io::Error),
 }
 
-/// Runs until SIGTERM or SIGINT.
-pub async fn run(config: Config) -> Result<(), ServeError> {
+/// Where a server listens.
+pub struct Listening {
+    pub http: SocketAddr,
+    pub records: SocketAddr,
+}
+
+/// Runs until SIGTERM or SIGINT; calls `up` once it listens.
+pub async fn run(config: Config, up: impl FnOnce(Listening)) -> Result<(), ServeError> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let metrics = Arc::new(Metrics::default());
     let (store, _lock) = open_store(&config.data, clock.clone())
@@ -57,7 +63,7 @@ pub async fn run(config: Config) -> Result<(), ServeError> {
     let router = http::router(App::new(config, store.clone(), metrics.clone(), clock));
     let http = tokio::spawn(http::serve(http_listener, router, connections_max, metrics, shutdown));
 
-    println!("listening http={http_address} records={records_address}");
+    up(Listening { http: http_address, records: records_address });
     shutdown::signal().await.map_err(ServeError::Signal)?;
     tracing::info!("stopping");
     trigger.stop();

@@ -65,3 +65,69 @@ fn mistakes_are_told_with_value_and_place() {
     assert_eq!(code, Some(2), "{stderr}");
     assert!(stderr.contains("error: http 0.0.0.0:0 is reachable from other machines"), "{stderr}");
 }
+
+#[test]
+fn a_data_directory_that_cannot_be_used_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let used = dir.path().join("used");
+    let server = Server::start(&used);
+    let fails = |data: &std::path::Path, expect: &[&str]| {
+        let (status, log) = Server::try_start(data, &[]).err().expect("server does not start");
+        assert_eq!(status.code(), Some(1), "{log}");
+        for part in [&["error: cannot open the data directory", data.to_str().unwrap()], expect].concat() {
+            assert!(log.contains(part), "{part:?} in {log}");
+        }
+    };
+    fails(&used, &[&format!("in use by process {}", server.pid()), "hint: stop the other server"]);
+    assert_eq!(server.stop().code(), Some(0));
+    let file = dir.path().join("file");
+    std::fs::write(&file, "").unwrap();
+    fails(&file.join("data"), &["cannot make directory", "hint: choose a directory"]);
+}
+
+#[test]
+fn the_page_is_embedded_and_cached() {
+    let data = tempfile::tempdir().unwrap();
+    let server = Server::start(data.path());
+    let index = server.get("/");
+    assert_eq!(index.header("content-type"), Some("text/html; charset=utf-8"));
+    assert_eq!(index.header("cache-control"), Some("no-cache"));
+    let etag = index.header("etag").expect("etag");
+    let again = server.request("GET", "/", &[("If-None-Match", etag)], b"");
+    assert_eq!((again.status, again.body.len()), (304, 0));
+    let text = index.text();
+    let assets = text.split('"').filter(|part| part.contains("assets/"));
+    let mut count = 0;
+    for asset in assets {
+        let answer = server.get(&format!("/{}", asset.trim_start_matches(['.', '/'])));
+        assert_eq!(answer.status, 200, "{asset}");
+        assert_eq!(answer.header("cache-control"), Some("public, max-age=31536000, immutable"), "{asset}");
+        count += 1;
+    }
+    assert!(count >= 2, "script and style in {text}");
+    assert_eq!(server.get("/assets/../index.html").status, 404);
+}
+
+#[test]
+fn a_busy_server_says_so_and_says_that_it_lives() {
+    let data = tempfile::tempdir().unwrap();
+    let server = Server::start_with(data.path(), &["--requests-max", "1", "--request-seconds-max", "1"]);
+    // A write whose body does not come holds the only place until its time is over.
+    let mut slow = std::net::TcpStream::connect(server.http).unwrap();
+    std::io::Write::write_all(
+        &mut slow,
+        b"POST /write HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n",
+    )
+    .unwrap();
+    let busy = support::wait_for("the place to be taken", || {
+        let answer = server.get("/api/status");
+        (answer.status == 503).then_some(answer)
+    });
+    assert_eq!(busy.json()["errorType"], "unavailable");
+    assert!(busy.header("retry-after").is_some());
+    assert_eq!(server.get("/healthz").status, 200);
+    let mut answer = String::new();
+    std::io::Read::read_to_string(&mut slow, &mut answer).unwrap_or_default();
+    assert!(answer.starts_with("HTTP/1.1 503"), "{answer}");
+    assert_eq!(server.get("/api/status").status, 200);
+}

@@ -91,7 +91,10 @@ mod tests {
 
     #[test]
     fn adjacency_in_order_of_time() {
-        let node = |id: &str, operation: &str, total: u64| json!({"id": id, "operation": operation, "service": "s", "kind": "method", "count": 2, "errors": 0, "total_ns": total});
+        let node = |id: &str, operation: &str, total: u64| {
+            json!({"id": id, "operation": operation, "service": "s", "kind": "method",
+                "count": 2, "errors": 0, "total_ns": total})
+        };
         let graph = json!({
             "nodes": [node("1", "b", 2_000), node("2", "a", 4_000)],
             "edges": [{"from": "2", "to": "1", "count": 2, "errors": 1, "total_ns": 2_000}],

@@ -8,7 +8,7 @@ use tracing_subscriber::EnvFilter;
 
 use super::Failure;
 use crate::config::{self, Settings};
-use crate::serve::{self, ServeError};
+use crate::serve::{self, Listening, ServeError};
 
 /// Run the server: take records in, keep them, answer questions, show the page
 ///
@@ -31,7 +31,8 @@ impl Serve {
         init_log();
         let config = config::load(self.config, std::env::vars(), self.settings).map_err(Failure::usage)?;
         let runtime = tokio::runtime::Runtime::new().map_err(Failure::new)?;
-        runtime.block_on(serve::run(config)).map_err(failure)
+        let up = |at: Listening| println!("listening http={} records={}", at.http, at.records);
+        runtime.block_on(serve::run(config, up)).map_err(failure)
     }
 }
 
