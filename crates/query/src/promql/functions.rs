@@ -279,9 +279,11 @@ static TABLE: LazyLock<Vec<Function>> = LazyLock::new(|| {
             "Share of observations between lower and upper of a histogram with buckets by le.";
 
         // Labels.
-        label_replace(v: Vector, destination: String, replacement: String, source: String, pattern: String) -> Vector: Whole(label::replace),
+        label_replace(v: Vector, destination: String, replacement: String, source: String, pattern: String)
+            -> Vector: Whole(label::replace),
             "Sets destination to replacement, with $1 and the like, where the label source matches pattern.";
-        label_join(v: Vector, destination: String, separator: String, source: String = AnyNumber) -> Vector: Whole(label::join),
+        label_join(v: Vector, destination: String, separator: String, source: String = AnyNumber)
+            -> Vector: Whole(label::join),
             "Sets destination to the source labels, joined.";
 
         // Vectors as a whole.
