@@ -1,0 +1,92 @@
+//! How long does decoding take? `cargo bench -p tacho-ingest --bench decode` prints ns a call and ns a value.
+
+#[path = "../tests/support/request.rs"]
+mod request;
+
+use std::fmt::Write;
+use std::hint::black_box;
+use std::time::Instant;
+
+use tacho_ingest::line_protocol::{self, Precision};
+use tacho_ingest::wire::{DataFrame, DictFrame, FrameDecoder, Hello, Session};
+use tacho_model::{Sample, Value};
+
+const BASE: i64 = 1_700_000_000_000_000_000;
+
+fn main() {
+    calls();
+    samples();
+    lines();
+}
+
+/// The best of several rounds, in ns for each of `count` items.
+fn measure(what: &str, count: usize, bytes: usize, mut run: impl FnMut() -> usize) {
+    let mut best = f64::INFINITY;
+    for _ in 0..50 {
+        let begun = Instant::now();
+        assert_eq!(black_box(run()), count);
+        best = best.min(begun.elapsed().as_nanos() as f64 / count as f64);
+    }
+    println!("{what}: {best:.1} ns each, {:.2} bytes each", bytes as f64 / count as f64);
+}
+
+fn session(dictionary: &[u8]) -> Session {
+    let hello = Hello { version_min: 1, version_max: 1, session: 1, pairs: vec![] };
+    let mut session = Session::new(&hello).unwrap();
+    let mut decoder = FrameDecoder::new();
+    decoder.push(dictionary);
+    session.define(decoder.pull().unwrap().unwrap().body).unwrap();
+    session
+}
+
+/// Frames to batches: checksum, records, checks.
+fn frames(what: &str, dictionary: &[u8], frame: &DataFrame, count: usize) {
+    let bytes = frame.finish();
+    let mut session = session(dictionary);
+    measure(what, count, bytes.len(), || {
+        let mut decoder = FrameDecoder::new();
+        decoder.push(&bytes);
+        let data = session.data(decoder.pull().unwrap().unwrap().body).unwrap();
+        data.batch.counts().iter().sum()
+    });
+}
+
+fn calls() {
+    let events = request::events();
+    let mut frame = DataFrame::new(1, BASE);
+    (1..=500).for_each(|nth| request::put(&mut frame, nth, &events));
+    frames("native, calls", &request::dictionary(), &frame, 500 * request::CALLS);
+}
+
+fn samples() {
+    let mut dictionary = DictFrame::new();
+    let mut frame = DataFrame::new(1, BASE);
+    for id in 1..=100u8 {
+        let name = format!("series_{id}");
+        dictionary.series(u64::from(id), [("__name__", name.as_str()), ("host", "h1")].into_iter());
+        let value =
+            |i: i64| Sample { at: BASE + i * 1_000_000_000, value: Value::F64(f64::from(id) + i as f64) };
+        frame.samples(u64::from(id), &(0..60).map(value).collect::<Vec<_>>());
+    }
+    frames("native, f64 values", &dictionary.finish(), &frame, 6_000);
+}
+
+/// As Telegraf writes them: ten fields a line, hosts in turn.
+fn lines() {
+    let mut text = String::new();
+    for at in 0..100 {
+        for host in 0..10 {
+            write!(text, "cpu,host=server{host:02},region=eu-west-1,rack=r7,os=linux usage_user=12.5")
+                .unwrap();
+            for field in 1..10 {
+                write!(text, ",usage_{field}={}.{at:02}", host * field).unwrap();
+            }
+            writeln!(text, " {}", BASE + at * 1_000_000_000).unwrap();
+        }
+    }
+    measure("line protocol, values", 10_000, text.len(), || {
+        let decoded = line_protocol::decode(text.as_bytes(), Precision::Nanoseconds, 0);
+        assert!(decoded.rejects.is_empty());
+        decoded.batch.counts()[0]
+    });
+}

@@ -1,0 +1,75 @@
+//! A request as the demo's agent reports it: ten calls, a trace context and a request id from outside, a status.
+
+use tacho_ingest::wire::{AttributeForm, DataFrame, DictFrame, SegmentRecord, TraceForm};
+use tacho_model::{Event, EventKind, OperationKind, SpanId, TraceId};
+
+pub const CALLS: usize = 10;
+/// Enters (operation) and exits (0), and ns between them: a servlet that validates, waits for a connection, asks the
+/// database, and renders.
+const EVENTS: [(u32, u64); 2 * CALLS] = [
+    (1, 0),
+    (2, 18_400),
+    (3, 2_150),
+    (0, 740),
+    (4, 380),
+    (5, 910),
+    (6, 1_240),
+    (0, 3_870),
+    (7, 650),
+    (0, 412_300),
+    (0, 1_120),
+    (8, 840),
+    (9, 310),
+    (0, 560),
+    (0, 470),
+    (0, 1_310),
+    (0, 900),
+    (10, 2_640),
+    (0, 95_200),
+    (0, 11_900),
+];
+
+pub fn dictionary() -> Vec<u8> {
+    let mut frame = DictFrame::new();
+    frame.text(1, "qtp1234567-42");
+    frame.text(2, "http.status");
+    frame.text(3, "request.id");
+    for id in 1..=10 {
+        frame.operation(
+            id,
+            OperationKind::Method,
+            &format!("com.example.board.Service{id}.handle(java.lang.String)"),
+        );
+    }
+    frame.finish()
+}
+
+pub fn events() -> Vec<Event> {
+    let list = EVENTS.iter().map(|(operation, delta)| Event {
+        delta: *delta,
+        kind: if *operation == 0 { EventKind::Exit } else { EventKind::Enter(*operation) },
+    });
+    list.collect()
+}
+
+/// One request, `nth` of its session.
+pub fn put(frame: &mut DataFrame, nth: u64, events: &[Event]) {
+    let attributes = [
+        (0, 2, AttributeForm::Integer(200)),
+        (
+            0,
+            3,
+            AttributeForm::Uuid((0x0123_4567_89ab_cdef_0123_4567_0000_0000 + u128::from(nth)).to_be_bytes()),
+        ),
+    ];
+    frame.segment(&SegmentRecord {
+        number: nth,
+        trace: TraceForm::Full(TraceId(0x4bf9_2f35_77b3_4da6_a3ce_929d_0e0e_0000 + u128::from(nth))),
+        parent: Some(SpanId(0x00f0_67aa_0ba9_02b7)),
+        thread: 1,
+        start: 1_700_000_000_000_000_000 + i64::try_from(nth).unwrap() * 700_000,
+        continued: None,
+        events,
+        attributes: &attributes,
+    });
+}
