@@ -5,6 +5,7 @@
 //! then `generation.rs` makes it readable.
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
@@ -64,11 +65,13 @@ pub struct Committer {
     receiver: Receiver<Command>,
     writer: Option<Writer>,
     encoder: Encoder,
+    /// A file whose last write failed, and where it must be cut.
+    broken: Option<(PathBuf, u64)>,
 }
 
 impl Committer {
     pub fn new(shared: Arc<Shared>, receiver: Receiver<Command>) -> Self {
-        Self { shared, receiver, writer: None, encoder: Encoder::default() }
+        Self { shared, receiver, writer: None, encoder: Encoder::default(), broken: None }
     }
 
     /// Works until the store is dropped.
@@ -138,6 +141,12 @@ impl Committer {
             return Ok(());
         }
         let shared = &self.shared;
+        // What a broken file may hold of a refused batch must be gone before its sender's next batch is taken.
+        if let Some((path, length)) = &self.broken {
+            let cut = shared.options.disk.cut(path, *length);
+            cut.map_err(|e| Error::io("cut journal after a failed write", path, e).with("length", length))?;
+            self.broken = None;
+        }
         let generation = shared.generations.read().next;
         let header = Header { generation, store: shared.id, created: shared.clock.now() };
         let writer = Writer::create(&*shared.options.disk, &shared.directory, &header)?;
@@ -216,6 +225,7 @@ impl Committer {
             // What the lost records defined must be defined again.
             Failure::Undone(_) => self.encoder.rollback(),
             Failure::Broken(_) => {
+                self.broken = self.writer.as_ref().map(|w| (w.path().to_owned(), w.length()));
                 if let Some(active) = &mut self.shared.generations.write().active {
                     active.journal.cut = true;
                 }

@@ -13,11 +13,12 @@ use std::sync::Arc;
 use tacho_model::{Kind, SeriesId};
 use tokio::sync::watch;
 
+use crate::commit::closed;
 use crate::driver::Row;
 use crate::generation::Generation;
 use crate::keys::{flushed_row, series_row, session_delete, session_row, stored_row};
 use crate::layer::retry::Backoff;
-use crate::shared::Shared;
+use crate::shared::{Progress, Shared};
 use crate::stats::Stored;
 use crate::{Error, ErrorKind, Result};
 
@@ -26,6 +27,7 @@ const PUT_BYTES: usize = 4 << 20;
 
 /// Works until the store is dropped.
 pub async fn run(shared: Arc<Shared>) {
+    let _ended = Ended(shared.clone());
     let mut sealed: watch::Receiver<u64> = shared.sealed.subscribe();
     loop {
         sealed.borrow_and_update();
@@ -35,6 +37,15 @@ pub async fn run(shared: Arc<Shared>) {
         if sealed.changed().await.is_err() {
             return;
         }
+    }
+}
+
+/// Tells those who wait, however the task ends.
+struct Ended(Arc<Shared>);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        self.0.progress.send_modify(|progress| progress.ended = true);
     }
 }
 
@@ -200,10 +211,11 @@ fn remove_journal(shared: &Shared, generation: &Generation) {
 pub async fn wait_for(shared: &Shared, through: u64) -> Result<()> {
     let mut progress = shared.progress.subscribe();
     let failures = progress.borrow().failures;
-    let done = progress.wait_for(|p| p.flushed >= through || p.failures > failures).await;
-    let Ok(seen) = done else { return Err(Error::new(ErrorKind::Closed, "store is closed")) };
+    let moved = |p: &Progress| p.flushed >= through || p.failures > failures || p.ended;
+    let seen = progress.wait_for(moved).await.map_err(|_| closed())?;
     match &seen.last_failure {
-        Some(error) if seen.flushed < through => Err(error.clone()),
-        _ => Ok(()),
+        _ if seen.flushed >= through => Ok(()),
+        Some(error) if seen.failures > failures => Err(error.clone()),
+        _ => Err(Error::new(ErrorKind::Closed, "flusher has ended, records stay in the journal")),
     }
 }

@@ -138,8 +138,8 @@ impl Generations {
         self.sealed.front().map(|sealed| sealed.number).or(active).unwrap_or(self.next)
     }
 
-    /// The last one that is not active any more.
+    /// The last one that waits for its flush; 0 for none.
     pub fn sealed_through(&self) -> u64 {
-        self.active.as_ref().map_or(self.next, |active| active.number) - 1
+        self.sealed.back().map_or(0, |sealed| sealed.number)
     }
 }

@@ -41,6 +41,8 @@ pub struct Progress {
     pub flushed: u64,
     pub failures: u64,
     pub last_failure: Option<Error>,
+    /// The flusher works no more: it was stopped, or it panicked.
+    pub ended: bool,
 }
 
 /// A lock that a panic elsewhere does not close: every change under it is complete in itself.

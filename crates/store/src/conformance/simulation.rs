@@ -211,6 +211,7 @@ impl World {
 
     async fn open(&mut self) -> Checked {
         if self.bare.capabilities().durable {
+            // Let go of the old one first: it locks its directory.
             self.bare = Arc::new(crate::MemoryDriver::new());
             self.faulty = faulty(self.bare.clone(), 0);
             self.bare = reopen(&self.opener, &self.directory.join("driver")).await?;
