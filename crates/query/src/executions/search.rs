@@ -144,7 +144,9 @@ pub fn search(blocks: &[SourceBlock], search: &Search) -> SearchResult {
 fn gather(blocks: &[SourceBlock], search: &Search) -> HashMap<TraceId, Gathered> {
     let request_id = search.request_id.as_ref().map(|id| AttributeValue::Text(id.as_str().into()));
     let request_id = request_id.map(|id| AttributeData::new(&id));
-    let mut traces: HashMap<TraceId, Gathered> = HashMap::new();
+    // Most traces are one segment; growing such a table step by step would cost as much as filling it.
+    let segments = blocks.iter().map(|source| source.block.len()).sum();
+    let mut traces: HashMap<TraceId, Gathered> = HashMap::with_capacity(segments);
     for (block, source) in (0u32..).zip(blocks) {
         let operation_in = shapes_with(source, &search.filter);
         for (row, r) in (0u32..).zip(source.block.rows()) {
