@@ -18,12 +18,14 @@ async function files(directory) {
 async function differences(expected, actual) {
   const [wanted, found] = [await files(expected), await files(actual)];
   const all = [...new Set([...wanted, ...found])].sort();
-  const results = await Promise.all(all.map(async (name) => {
-    if (!found.includes(name)) return `missing: ${name}`;
-    if (!wanted.includes(name)) return `not built by the sources: ${name}`;
-    const [a, b] = await Promise.all([readFile(join(expected, name)), readFile(join(actual, name))]);
-    return a.equals(b) ? null : `differs: ${name}`;
-  }));
+  const results = await Promise.all(
+    all.map(async (name) => {
+      if (!found.includes(name)) return `missing: ${name}`;
+      if (!wanted.includes(name)) return `not built by the sources: ${name}`;
+      const [a, b] = await Promise.all([readFile(join(expected, name)), readFile(join(actual, name))]);
+      return a.equals(b) ? null : `differs: ${name}`;
+    }),
+  );
   return results.filter((result) => result !== null);
 }
 

@@ -17,7 +17,9 @@ export function App() {
   const state = useWindow();
   return (
     <Shell section={path[0] ?? 'services'} window={state}>
-      <Guarded key={path.join('/')}><Page path={path} window={state} /></Guarded>
+      <Guarded key={path.join('/')}>
+        <Page path={path} window={state} />
+      </Guarded>
     </Shell>
   );
 }
@@ -31,12 +33,25 @@ function Guarded({ children }: { children: ComponentChildren }) {
 function Page({ path, window: state }: { path: string[]; window: WindowState }) {
   const [section = 'services', detail] = path;
   switch (section) {
-    case 'services': return detail === undefined ? <Overview window={state} /> : <ServicePage key={detail} name={detail} window={state} />;
-    case 'explore': return <ExplorePage window={state} />;
-    case 'traces': return detail === undefined ? <TracesPage window={state} /> : <TracePage key={detail} id={detail} />;
-    case 'graph': return <GraphPage window={state} />;
-    default: return (
-      <Empty title="There is no such page"><p>The address names “{section}”. <a href={linkTo(['services'])}>Go to the overview</a></p></Empty>
-    );
+    case 'services':
+      return detail === undefined ? (
+        <Overview window={state} />
+      ) : (
+        <ServicePage key={detail} name={detail} window={state} />
+      );
+    case 'explore':
+      return <ExplorePage window={state} />;
+    case 'traces':
+      return detail === undefined ? <TracesPage window={state} /> : <TracePage key={detail} id={detail} />;
+    case 'graph':
+      return <GraphPage window={state} />;
+    default:
+      return (
+        <Empty title="There is no such page">
+          <p>
+            The address names “{section}”. <a href={linkTo(['services'])}>Go to the overview</a>
+          </p>
+        </Empty>
+      );
   }
 }

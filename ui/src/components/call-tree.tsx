@@ -9,10 +9,17 @@ import { Icicle, type Bar } from './icicle';
 import { Empty, Failure, Loading } from './states';
 
 export function CallTree({ service, window: range }: { service: string; window: TimeWindow }) {
-  const tree = useResource(`calltree|${service}|${range.start}|${range.end}`, (signal) => api.calltree(service, null, range, signal));
+  const tree = useResource(`calltree|${service}|${range.start}|${range.end}`, (signal) =>
+    api.calltree(service, null, range, signal),
+  );
   if (tree.error !== null) return <Failure error={tree.error} />;
   if (tree.data === null) return <Loading what="Laying calls over each other" />;
-  if (tree.data.children.length === 0) return <Empty title="No calls"><p>No call of this service was recorded in this time range.</p></Empty>;
+  if (tree.data.children.length === 0)
+    return (
+      <Empty title="No calls">
+        <p>No call of this service was recorded in this time range.</p>
+      </Empty>
+    );
   return <Drawn key={`${range.start}`} root={tree.data} service={service} />;
 }
 
@@ -25,18 +32,34 @@ function Drawn({ root, service }: { root: CallNode; service: string }) {
   const node = nodes[chosen];
   return (
     <>
-      <Icicle label="Aggregated call tree" frames={frames} bars={bars} whole={whole} view={view} onView={setView} chosen={chosen} onChoose={setChosen}
+      <Icicle
+        label="Aggregated call tree"
+        frames={frames}
+        bars={bars}
+        whole={whole}
+        view={view}
+        onView={setView}
+        chosen={chosen}
+        onChoose={setChosen}
         tip={(index) => <Facts node={nodes[index]} whole={root.total_ns} name={nameOf(nodes[index], index, service)} />}
-        say={(index) => `${nameOf(nodes[index], index, service)}, ${duration(nodes[index]?.total_ns)}`} />
-      <div class="panel-body chosen-call"><Facts node={node} whole={root.total_ns} name={nameOf(node, chosen, service)} /></div>
+        say={(index) => `${nameOf(nodes[index], index, service)}, ${duration(nodes[index]?.total_ns)}`}
+      />
+      <div class="panel-body chosen-call">
+        <Facts node={node} whole={root.total_ns} name={nameOf(node, chosen, service)} />
+      </div>
     </>
   );
 }
 
-const nameOf = (node: CallNode | undefined, index: number, service: string): string => (index === 0 ? `All of ${service}` : node?.operation ?? '');
+const nameOf = (node: CallNode | undefined, index: number, service: string): string =>
+  index === 0 ? `All of ${service}` : (node?.operation ?? '');
 
 function barOf(node: CallNode, index: number, service: string): Bar {
-  return { label: index === 0 ? nameOf(node, index, service) : shortName(node.operation), token: `--kind-${node.kind}`, failed: node.errors > 0 };
+  return {
+    label: index === 0 ? nameOf(node, index, service) : shortName(node.operation),
+    token: `--kind-${node.kind}`,
+    failed: node.errors > 0,
+  };
 }
 
 function Facts({ node, whole, name }: { node: CallNode | undefined; whole: number; name: string }) {
@@ -44,9 +67,12 @@ function Facts({ node, whole, name }: { node: CallNode | undefined; whole: numbe
   const mean = node.count > 0 ? node.total_ns / node.count : null;
   return (
     <>
-      <div class="wrap"><b>{name}</b></div>
+      <div class="wrap">
+        <b>{name}</b>
+      </div>
       <div>
-        {duration(node.total_ns)} in all ({percent(share(node.total_ns, whole))}), {duration(node.self_ns)} self, {grouped(node.count)} calls, {duration(mean)} each
+        {duration(node.total_ns)} in all ({percent(share(node.total_ns, whole))}), {duration(node.self_ns)} self,{' '}
+        {grouped(node.count)} calls, {duration(mean)} each
         {node.errors > 0 && <span class="bad">, {grouped(node.errors)} failed</span>}
       </div>
     </>

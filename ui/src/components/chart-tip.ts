@@ -11,13 +11,17 @@ export interface TipLine {
 
 const LINES_MAX = 12;
 
-interface Entry { line: TipLine; value: number }
+interface Entry {
+  line: TipLine;
+  value: number;
+}
 
 function entriesAt(plot: uPlot, lines: TipLine[], index: number): Entry[] {
   const entries: Entry[] = [];
   lines.forEach((line, position) => {
     const value = plot.data[position + 1]?.[index];
-    if (value !== null && value !== undefined && plot.series[position + 1]?.show !== false) entries.push({ line, value });
+    if (value !== null && value !== undefined && plot.series[position + 1]?.show !== false)
+      entries.push({ line, value });
   });
   return entries.sort((a, b) => b.value - a.value);
 }
@@ -59,8 +63,13 @@ export function tip(lines: TipLine[], unit: Unit): uPlot.Plugin {
     hooks: {
       init: (plot) => {
         plot.root.append(box);
-        plot.over.addEventListener('mouseenter', () => { hovered = true; });
-        plot.over.addEventListener('mouseleave', () => { hovered = false; box.hidden = true; });
+        plot.over.addEventListener('mouseenter', () => {
+          hovered = true;
+        });
+        plot.over.addEventListener('mouseleave', () => {
+          hovered = false;
+          box.hidden = true;
+        });
       },
       setCursor: (plot) => {
         const index = plot.cursor.idx;

@@ -67,7 +67,14 @@ export function Chart({ label, times, lines, unit, window: range, height = 180, 
 
 type Shown = { readonly current: TimeWindow };
 
-function options(element: HTMLElement, lines: Line[], unit: Unit, height: number, shown: Shown, sync?: string): uPlot.Options {
+function options(
+  element: HTMLElement,
+  lines: Line[],
+  unit: Unit,
+  height: number,
+  shown: Shown,
+  sync?: string,
+): uPlot.Options {
   return {
     width: Math.max(element.clientWidth, 100),
     height,

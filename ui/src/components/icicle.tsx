@@ -2,11 +2,12 @@
 // the keys; drag to move; a click chooses; a double click or Enter fills the width with the chosen bar.
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
+import { useSize } from '../lib/size';
 import { useStore } from '../lib/store';
 import { theme } from '../lib/theme';
 import { clamp, frameAt, neighbour, rowCount, zoom, type Direction, type Frame, type View } from '../trace/icicle';
 import { draw, ROW, RULER } from './icicle-draw';
-import { Fit, Minus, Plus } from './icons';
+import { ZoomButtons } from './zoom-buttons';
 
 export interface Bar {
   label: string;
@@ -35,12 +36,14 @@ const ARROWS: Record<string, Direction> = { ArrowUp: 'up', ArrowDown: 'down', Ar
 export function Icicle(props: Props) {
   const { frames, bars, whole, view, onView, chosen, label, tip, say } = props;
   const canvas = useRef<HTMLCanvasElement>(null);
-  const width = useWidth(canvas);
+  const box = useRef<HTMLDivElement>(null);
+  const { width } = useSize(box, { width: 0, height: 0 });
   const [hover, setHover] = useState<{ index: number; x: number; y: number } | null>(null);
   const colors = useStore(theme);
   const height = RULER + rowCount(frames) * ROW + 4;
   useEffect(() => {
-    if (canvas.current !== null) draw(canvas.current, { frames, bars, view, whole, chosen, hover: hover?.index ?? -1, width, height });
+    if (canvas.current !== null)
+      draw(canvas.current, { frames, bars, view, whole, chosen, hover: hover?.index ?? -1, width, height });
   }, [frames, bars, view, chosen, hover?.index, width, height, colors]);
   useChosenInSight(canvas, frames[chosen]);
   const pointer = usePointer(props, width, setHover);
@@ -48,17 +51,25 @@ export function Icicle(props: Props) {
   const middle = (view.start + view.end) / 2;
   return (
     <div class="icicle">
-      <div class="icicle-scroll">
-        <canvas ref={canvas} tabIndex={0} role="application" aria-label={`${label}. Arrow keys choose, Enter zooms, Escape shows all.`}
-          onKeyDown={(event) => pressed(event, props)} {...pointer} />
+      <div class="icicle-scroll" ref={box}>
+        <canvas
+          ref={canvas}
+          tabIndex={0}
+          role="application"
+          aria-label={`${label}. Arrow keys choose, Enter zooms, Escape shows all.`}
+          onKeyDown={(event) => pressed(event, props)}
+          {...pointer}
+        />
       </div>
       {hover !== null && <Tip at={hover}>{tip(hover.index)}</Tip>}
-      <div class="corner" role="group" aria-label="Zoom">
-        <button type="button" class="button icon" aria-label="Zoom in" title="Zoom in (+)" onClick={() => onView(zoom(view, whole, 0.5, middle))}><Plus /></button>
-        <button type="button" class="button icon" aria-label="Zoom out" title="Zoom out (-)" onClick={() => onView(zoom(view, whole, 2, middle))}><Minus /></button>
-        <button type="button" class="button icon" aria-label="Show all" title="Show all (0)" onClick={() => onView(whole)}><Fit /></button>
+      <ZoomButtons
+        onIn={() => onView(zoom(view, whole, 0.5, middle))}
+        onOut={() => onView(zoom(view, whole, 2, middle))}
+        onAll={() => onView(whole)}
+      />
+      <div class="hidden" aria-live="polite">
+        {chosen >= 0 ? say(chosen) : ''}
       </div>
-      <div class="hidden" aria-live="polite">{chosen >= 0 ? say(chosen) : ''}</div>
     </div>
   );
 }
@@ -72,7 +83,8 @@ function pressed(event: KeyboardEvent, props: Props): void {
     const next = neighbour(frames, chosen, direction);
     onChoose(next);
     const target = frames[next];
-    if (target !== undefined && (target.start + target.width < view.start || target.start > view.end)) onView(around(target, view, whole));
+    if (target !== undefined && (target.start + target.width < view.start || target.start > view.end))
+      onView(around(target, view, whole));
   } else if (event.key === 'Enter' && frame !== undefined) onView(fill(frame, whole));
   else if (event.key === '+' || event.key === '=') onView(zoom(view, whole, 0.5, middle));
   else if (event.key === '-') onView(zoom(view, whole, 2, middle));
@@ -87,18 +99,6 @@ function around(frame: Frame, view: View, whole: View): View {
   const half = (view.end - view.start) / 2;
   const middle = frame.start + frame.width / 2;
   return clamp({ start: middle - half, end: middle + half }, whole);
-}
-
-function useWidth(canvas: { current: HTMLCanvasElement | null }): number {
-  const [width, setWidth] = useState(0);
-  useEffect(() => {
-    const parent = canvas.current?.parentElement;
-    if (!parent) return;
-    const observer = new ResizeObserver(() => setWidth(parent.clientWidth));
-    observer.observe(parent);
-    return () => observer.disconnect();
-  }, []);
-  return width;
 }
 
 /** Scrolls the box so that the chosen bar's row can be seen. */
@@ -150,7 +150,8 @@ function usePointer(props: Props, width: number, setHover: SetHover) {
   };
 }
 
-/** Ctrl and the wheel zoom, Shift and the wheel move; the wheel alone scrolls as everywhere. Needs a listener that may prevent. */
+/** Ctrl and the wheel zoom, Shift and the wheel move; the wheel alone scrolls as everywhere.
+ *  Needs a listener of its own, since one that Preact adds may not prevent what the browser does. */
 function useWheel(canvas: { current: HTMLCanvasElement | null }, props: Props, width: number): void {
   const latest = useRef({ props, width });
   latest.current = { props, width };
@@ -159,7 +160,8 @@ function useWheel(canvas: { current: HTMLCanvasElement | null }, props: Props, w
     const turn = (event: WheelEvent): void => {
       const { view, whole, onView } = latest.current.props;
       const scale = (view.end - view.start) / Math.max(latest.current.width, 1);
-      if (event.ctrlKey || event.metaKey) onView(zoom(view, whole, Math.exp(event.deltaY / 240), view.start + event.offsetX * scale));
+      if (event.ctrlKey || event.metaKey)
+        onView(zoom(view, whole, Math.exp(event.deltaY / 240), view.start + event.offsetX * scale));
       else if (event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY)) {
         const shift = (event.deltaX || event.deltaY) * scale;
         onView(clamp({ start: view.start + shift, end: view.end + shift }, whole));
@@ -180,5 +182,9 @@ function Tip({ at, children }: { at: { x: number; y: number }; children: Compone
     const x = Math.min(at.x + 14, Math.max(room.clientWidth - element.offsetWidth - 4, 0));
     element.style.transform = `translate(${x}px, ${at.y + 18}px)`;
   });
-  return <div class="tip" ref={box}>{children}</div>;
+  return (
+    <div class="tip" ref={box}>
+      {children}
+    </div>
+  );
 }

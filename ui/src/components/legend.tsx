@@ -29,7 +29,12 @@ export function Legend({ lines, hidden, onChange }: Props) {
     <ul class="legend" aria-label="Lines: click shows one alone, Shift and click hides one">
       {lines.map((line) => (
         <li key={line.label}>
-          <button type="button" aria-pressed={!hidden.has(line.label)} title={line.label} onClick={(event) => click(event, line.label)}>
+          <button
+            type="button"
+            aria-pressed={!hidden.has(line.label)}
+            title={line.label}
+            onClick={(event) => click(event, line.label)}
+          >
             <i class={`swatch ${line.color}`} />
             <span>{line.label}</span>
           </button>

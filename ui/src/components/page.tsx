@@ -16,7 +16,11 @@ export function PageHead({ title, crumbs, children }: HeadProps) {
   return (
     <div class="page-head">
       <div class="where">
-        {crumbs !== undefined && <nav class="crumbs" aria-label="Path">{crumbs}</nav>}
+        {crumbs !== undefined && (
+          <nav class="crumbs" aria-label="Path">
+            {crumbs}
+          </nav>
+        )}
         <h1>{title}</h1>
       </div>
       {children}
@@ -34,7 +38,12 @@ interface PanelProps {
 export function Panel({ title, aside, class: className = '', children }: PanelProps) {
   return (
     <section class={`panel ${className}`.trim()} aria-label={title}>
-      {title !== undefined && <div class="panel-head"><h2>{title}</h2>{aside !== undefined && <div class="aside">{aside}</div>}</div>}
+      {title !== undefined && (
+        <div class="panel-head">
+          <h2>{title}</h2>
+          {aside !== undefined && <div class="aside">{aside}</div>}
+        </div>
+      )}
       {children}
     </section>
   );
@@ -53,7 +62,9 @@ export function Tiles({ tiles }: { tiles: Tile[] }) {
       {tiles.map((tile) => (
         <div class="tile" key={tile.name}>
           <dt>{tile.name}</dt>
-          <dd class={tile.bad === true ? 'bad' : undefined} title={tile.title ?? tile.value}>{tile.value}</dd>
+          <dd class={tile.bad === true ? 'bad' : undefined} title={tile.title ?? tile.value}>
+            {tile.value}
+          </dd>
         </div>
       ))}
     </dl>
@@ -66,12 +77,12 @@ export function Progress({ on }: { on: boolean }) {
 }
 
 const KINDS: Record<Kind, string> = {
-  'method': 'method',
+  method: 'method',
   'http-server': 'HTTP server',
   'http-client': 'HTTP client',
-  'database': 'database',
+  database: 'database',
   'connection-wait': 'connection wait',
-  'task': 'task',
+  task: 'task',
 };
 
 export const kindName = (kind: Kind): string => KINDS[kind] ?? kind;

@@ -24,14 +24,30 @@ interface ChartProps {
 
 export function QueryChart({ answers, window: range, step }: ChartProps) {
   const [hidden, setHidden] = useState<Hidden>(new Set());
-  const { lines, total, times, unit } = useMemo(() => linesOf(answers, range, step), [answers, range.start, range.end, step]);
+  const { lines, total, times, unit } = useMemo(
+    () => linesOf(answers, range, step),
+    [answers, range.start, range.end, step],
+  );
   const shown = lines.map((line) => ({ ...line, hidden: hidden.has(line.label) }));
   if (answers.every((answer) => answer.error !== null)) return null;
   return (
     <Panel title="Over time" aside={<span class="faint">{grouped(total)} series</span>}>
-      <Chart label="Values over time" times={times} lines={shown} unit={unit} window={range} height={320} empty="No data for this query in this time range" />
+      <Chart
+        label="Values over time"
+        times={times}
+        lines={shown}
+        unit={unit}
+        window={range}
+        height={320}
+        empty="No data for this query in this time range"
+      />
       <div class="panel-body">
-        {total > lines.length && <p class="notice warn">The first {lines.length} of {grouped(total)} series are drawn. Aggregate with sum, topk or the like to see all.</p>}
+        {total > lines.length && (
+          <p class="notice warn">
+            The first {lines.length} of {grouped(total)} series are drawn. Aggregate with sum, topk or the like to see
+            all.
+          </p>
+        )}
         <Legend lines={shown} hidden={hidden} onChange={setHidden} />
       </div>
     </Panel>
@@ -50,7 +66,7 @@ function linesOf(answers: Answer[], range: TimeWindow, step: number) {
     values: onGrid(series.values, range.start, step, count),
   }));
   const units = new Set(asked.map((answer) => unitOf(answer.query)));
-  const unit: Unit = units.size === 1 ? [...units][0] ?? 'number' : 'number';
+  const unit: Unit = units.size === 1 ? ([...units][0] ?? 'number') : 'number';
   return { lines, total: all.length, times, unit };
 }
 
@@ -58,7 +74,7 @@ function named(answer: Answer, several: boolean): { label: string; series: Serie
   const series = answer.range === null ? [] : matrixOf(answer.range);
   const names = legendNames(series.map((one) => one.metric));
   return series.map((one, index) => {
-    const name = names[index] === '{}' ? answer.query : names[index] ?? '';
+    const name = names[index] === '{}' ? answer.query : (names[index] ?? '');
     return { label: several ? `${answer.name}: ${name}` : name, series: one };
   });
 }
@@ -70,14 +86,27 @@ interface Row {
 }
 
 export function QueryTable({ answers }: { answers: Answer[] }) {
-  const rows = answers.flatMap((answer) => (answer.instant === null ? [] : vectorOf(answer.instant)
-    .map((series): Row => ({ query: answer.name, unit: unitOf(answer.query), series }))));
+  const rows = answers.flatMap((answer) =>
+    answer.instant === null
+      ? []
+      : vectorOf(answer.instant).map((series): Row => ({ query: answer.name, unit: unitOf(answer.query), series })),
+  );
   if (answers.every((answer) => answer.error !== null)) return null;
   return (
     <Panel title="At the end of the range" aside={<span class="faint">{grouped(rows.length)} series</span>}>
-      {rows.length === 0
-        ? <Empty title="No series"><p>Nothing has a value at the end of the range. Check the names, or move the range to where there is data.</p></Empty>
-        : <Table label="Values" columns={columnsOf(rows, answers.length > 1)} rows={rows} rowKey={(row) => `${row.query} ${seriesName(row.series.metric)}`} sort="value" />}
+      {rows.length === 0 ? (
+        <Empty title="No series">
+          <p>Nothing has a value at the end of the range. Check the names, or move the range to where there is data.</p>
+        </Empty>
+      ) : (
+        <Table
+          label="Values"
+          columns={columnsOf(rows, answers.length > 1)}
+          rows={rows}
+          rowKey={(row) => `${row.query} ${seriesName(row.series.metric)}`}
+          sort="value"
+        />
+      )}
     </Panel>
   );
 }
@@ -86,8 +115,15 @@ function columnsOf(rows: Row[], several: boolean): Column<Row>[] {
   const labels = [...new Set(rows.flatMap((row) => Object.keys(row.series.metric)))].sort((a, b) => a.localeCompare(b));
   const query: Column<Row> = { id: 'query', title: 'Query', value: (row) => row.query, cell: (row) => row.query };
   const value: Column<Row> = {
-    id: 'value', title: 'Value', numeric: true, value: (row) => Number(row.series.values[1]),
-    cell: (row) => <span title={row.series.values[1]}>{row.unit === 'number' ? number(Number(row.series.values[1])) : format(row.unit, Number(row.series.values[1]))}</span>,
+    id: 'value',
+    title: 'Value',
+    numeric: true,
+    value: (row) => Number(row.series.values[1]),
+    cell: (row) => (
+      <span title={row.series.values[1]}>
+        {row.unit === 'number' ? number(Number(row.series.values[1])) : format(row.unit, Number(row.series.values[1]))}
+      </span>
+    ),
   };
   const each = labels.map((name): Column<Row> => ({
     id: `label-${name}`,
@@ -96,8 +132,19 @@ function columnsOf(rows: Row[], several: boolean): Column<Row>[] {
     cell: (row) => <span class={name === '__name__' ? 'mono' : undefined}>{row.series.metric[name] ?? ''}</span>,
   }));
   const whole: Column<Row> = {
-    id: 'series', title: 'Series', wide: true, value: (row) => seriesName(row.series.metric),
-    cell: (row) => <span class="mono" title={seriesName(row.series.metric)}>{seriesName(row.series.metric)}</span>,
+    id: 'series',
+    title: 'Series',
+    wide: true,
+    value: (row) => seriesName(row.series.metric),
+    cell: (row) => (
+      <span class="mono" title={seriesName(row.series.metric)}>
+        {seriesName(row.series.metric)}
+      </span>
+    ),
   };
-  return [...(several ? [query] : []), ...(each.length > LABEL_COLUMNS_MAX || each.length === 0 ? [whole] : each), value];
+  return [
+    ...(several ? [query] : []),
+    ...(each.length > LABEL_COLUMNS_MAX || each.length === 0 ? [whole] : each),
+    value,
+  ];
 }

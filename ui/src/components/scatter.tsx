@@ -1,6 +1,7 @@
 // Traces as marks over time and duration. A click opens a trace; dragging a box narrows time and duration.
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useRef, useState } from 'preact/hooks';
 import type { TraceSummary } from '../lib/api';
+import { useSize } from '../lib/size';
 import { fromNanos, moment, type TimeWindow } from '../lib/time';
 import { duration } from '../lib/units';
 import { nearest, scaleOf, timeTicks, type Box, type Mark, type Scale } from '../trace/scatter';
@@ -8,6 +9,8 @@ import { timeLabel } from './chart';
 
 const HEIGHT = 210;
 const EDGES = { left: 62, right: 10, top: 8, bottom: 24 };
+/** Left and right of the drawing, in pixels; as in trace.css. */
+const PADDING = 32;
 /** Pixels around a mark in which it is meant. */
 const REACH = 14;
 
@@ -24,20 +27,16 @@ interface Props {
   onSelect: (selection: Selection) => void;
 }
 
-interface Corner { x: number; y: number }
+interface Corner {
+  x: number;
+  y: number;
+}
 
 export function Scatter({ traces, window: range, onOpen, onSelect }: Props) {
   const holder = useRef<HTMLDivElement>(null);
-  const [width, setWidth] = useState(800);
+  const width = Math.max(useSize(holder, { width: 832, height: 0 }).width - PADDING, 200);
   const [lit, setLit] = useState(-1);
   const [brush, setBrush] = useState<[Corner, Corner] | null>(null);
-  useEffect(() => {
-    const element = holder.current;
-    if (element === null) return;
-    const observer = new ResizeObserver(() => setWidth(Math.max(element.clientWidth - 32, 200)));
-    observer.observe(element);
-    return () => observer.disconnect();
-  }, []);
   const marks = traces.map((trace): Mark => ({ at: fromNanos(trace.start), duration: trace.duration_ns }));
   const box: Box = { width, height: HEIGHT, ...EDGES };
   const scale = scaleOf(marks, range.start, range.end, box);
@@ -58,13 +57,42 @@ export function Scatter({ traces, window: range, onOpen, onSelect }: Props) {
   };
   return (
     <div class="scatter" ref={holder}>
-      <svg height={HEIGHT} viewBox={`0 0 ${width} ${HEIGHT}`} width={width} role="img" aria-label={`Durations of ${traces.length} traces over time; the list below holds the same`}>
+      <svg
+        height={HEIGHT}
+        viewBox={`0 0 ${width} ${HEIGHT}`}
+        width={width}
+        role="img"
+        aria-label={`Durations of ${traces.length} traces over time; the list below holds the same`}
+      >
         <Axes scale={scale} box={box} window={range} />
-        {traces.map((trace, index) => <MarkOf key={trace.trace_id} trace={trace} x={scale.x(marks[index]?.at ?? 0)} y={scale.y(trace.duration_ns)} lit={index === lit} />)}
+        {traces.map((trace, index) => (
+          <MarkOf
+            key={trace.trace_id}
+            trace={trace}
+            x={scale.x(marks[index]?.at ?? 0)}
+            y={scale.y(trace.duration_ns)}
+            lit={index === lit}
+          />
+        ))}
         {brush !== null && big(brush) && <rect class="brush" {...rectOf(brush)} />}
-        <rect class={`surface${lit >= 0 ? ' over' : ''}`} width={width} height={HEIGHT} onPointerDown={press} onPointerMove={slide} onPointerUp={release} onPointerLeave={() => setLit(-1)} />
+        <rect
+          class={`surface${lit >= 0 ? ' over' : ''}`}
+          width={width}
+          height={HEIGHT}
+          onPointerDown={press}
+          onPointerMove={slide}
+          onPointerUp={release}
+          onPointerLeave={() => setLit(-1)}
+        />
       </svg>
-      {brush === null && <Tip trace={traces[lit]} x={scale.x(marks[lit]?.at ?? 0)} y={scale.y(marks[lit]?.duration ?? 1)} width={width} />}
+      {brush === null && (
+        <Tip
+          trace={traces[lit]}
+          x={scale.x(marks[lit]?.at ?? 0)}
+          y={scale.y(marks[lit]?.duration ?? 1)}
+          width={width}
+        />
+      )}
     </div>
   );
 }
@@ -92,13 +120,17 @@ function Axes({ scale, box, window: range }: { scale: Scale; box: Box; window: T
       {scale.ticks.map((nanos) => (
         <g key={nanos}>
           <line class="grid" x1={box.left} x2={box.width - box.right} y1={scale.y(nanos)} y2={scale.y(nanos)} />
-          <text x={box.left - 8} y={scale.y(nanos)} text-anchor="end" dominant-baseline="middle">{duration(nanos)}</text>
+          <text x={box.left - 8} y={scale.y(nanos)} text-anchor="end" dominant-baseline="middle">
+            {duration(nanos)}
+          </text>
         </g>
       ))}
       {at.map((time, index) => (
         <g key={time}>
           <line class="grid" x1={scale.x(time)} x2={scale.x(time)} y1={box.top} y2={floor} />
-          <text x={scale.x(time)} y={box.height - 6} text-anchor="middle">{timeLabel(time, step, at[index - 1])}</text>
+          <text x={scale.x(time)} y={box.height - 6} text-anchor="middle">
+            {timeLabel(time, step, at[index - 1])}
+          </text>
         </g>
       ))}
     </g>
@@ -109,19 +141,31 @@ function Axes({ scale, box, window: range }: { scale: Scale; box: Box; window: T
 function MarkOf({ trace, x, y, lit }: { trace: TraceSummary; x: number; y: number; lit: boolean }) {
   const failed = trace.outcome === 'failed';
   const classes = `mark${failed ? ' failed' : ''}${lit ? ' lit' : ''}`;
-  return failed
-    ? <path class={classes} d={`M${x} ${y - 5}l5 5-5 5-5-5z`} />
-    : <circle class={classes} cx={x} cy={y} r="3.5" />;
+  return failed ? (
+    <path class={classes} d={`M${x} ${y - 5}l5 5-5 5-5-5z`} />
+  ) : (
+    <circle class={classes} cx={x} cy={y} r="3.5" />
+  );
 }
 
 function Tip({ trace, x, y, width }: { trace: TraceSummary | undefined; x: number; y: number; width: number }) {
   if (trace === undefined) return null;
   const right = x > width / 2;
   return (
-    <div class={`tip${right ? ' left-of' : ''}`} style={{ transform: `translate(${x + (right ? 6 : 30)}px, ${y + 16}px)${right ? ' translateX(-100%)' : ''}` }}>
-      <div class="wrap"><b>{trace.operation}</b></div>
-      <div class="muted">{trace.service} · {moment(fromNanos(trace.start), true)}</div>
-      <div>{duration(trace.duration_ns)}{trace.outcome === 'failed' && <b class="bad"> failed</b>}</div>
+    <div
+      class={`tip${right ? ' left-of' : ''}`}
+      style={{ transform: `translate(${x + (right ? 6 : 30)}px, ${y + 16}px)${right ? ' translateX(-100%)' : ''}` }}
+    >
+      <div class="wrap">
+        <b>{trace.operation}</b>
+      </div>
+      <div class="muted">
+        {trace.service} · {moment(fromNanos(trace.start), true)}
+      </div>
+      <div>
+        {duration(trace.duration_ns)}
+        {trace.outcome === 'failed' && <b class="bad"> failed</b>}
+      </div>
     </div>
   );
 }

@@ -47,21 +47,38 @@ export function Shell({ section, window: state, children }: Props) {
   });
   return (
     <>
-      <a class="skip" href="#content" onClick={skip}>Skip to the content</a>
+      <a class="skip" href="#content" onClick={skip}>
+        Skip to the content
+      </a>
       <header class="topbar">
-        <a class="brand" href={linkTo(['services'])} aria-label="Tachograph"><Mark /><span>Tachograph</span></a>
+        <a class="brand" href={linkTo(['services'])} aria-label="Tachograph">
+          <Mark />
+          <span>Tachograph</span>
+        </a>
         <nav class="nav" aria-label="Pages">
           {PAGES.map((page) => (
-            <a key={page.path} href={linkTo([page.path])} aria-current={page.path === section ? 'page' : undefined}>{page.title}</a>
+            <a key={page.path} href={linkTo([page.path])} aria-current={page.path === section ? 'page' : undefined}>
+              {page.title}
+            </a>
           ))}
         </nav>
         <div class="tools">
           <TimePicker window={state} />
           <ThemeButton />
-          <button type="button" class="button plain icon" aria-label="Keys" title="Keys (?)" onClick={() => help.current?.showModal()}><Help /></button>
+          <button
+            type="button"
+            class="button plain icon"
+            aria-label="Keys"
+            title="Keys (?)"
+            onClick={() => help.current?.showModal()}
+          >
+            <Help />
+          </button>
         </div>
       </header>
-      <main id="content" tabIndex={-1}>{children}</main>
+      <main id="content" tabIndex={-1}>
+        {children}
+      </main>
       <KeyList reference={help} />
     </>
   );
@@ -105,7 +122,11 @@ function KeyList({ reference }: { reference: { current: HTMLDialogElement | null
           <dd key={meaning}>{meaning}</dd>,
         ])}
       </dl>
-      <form method="dialog"><button type="submit" class="button">Close</button></form>
+      <form method="dialog">
+        <button type="submit" class="button">
+          Close
+        </button>
+      </form>
     </dialog>
   );
 }

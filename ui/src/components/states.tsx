@@ -5,7 +5,11 @@ import { ApiError } from '../lib/api';
 import { refreshNow } from '../lib/window';
 
 export function Loading({ what = 'Loading' }: { what?: string }) {
-  return <div class="state loading" role="status">{what} …</div>;
+  return (
+    <div class="state loading" role="status">
+      {what} …
+    </div>
+  );
 }
 
 export function Empty({ title, children }: { title: string; children?: ComponentChildren }) {
@@ -22,8 +26,16 @@ export function Failure({ error }: { error: Error }) {
   const status = error instanceof ApiError && error.status > 0 ? ` (${error.status})` : '';
   return (
     <div class="notice row spread" role="alert">
-      <span><b>{titleOf(error)}{status}</b> {error.message}</span>
-      <button type="button" class="button" onClick={refreshNow}>Try again</button>
+      <span>
+        <b>
+          {titleOf(error)}
+          {status}
+        </b>{' '}
+        {error.message}
+      </span>
+      <button type="button" class="button" onClick={refreshNow}>
+        Try again
+      </button>
     </div>
   );
 }
@@ -49,12 +61,19 @@ export function Command({ text }: { text: string }) {
 export function Copy({ text, label }: { text: string; label: string }) {
   const [done, setDone] = useState(false);
   const copy = (): void => {
-    copyText(text).then(() => {
-      setDone(true);
-      setTimeout(() => setDone(false), 2000);
-    }, () => undefined);
+    copyText(text).then(
+      () => {
+        setDone(true);
+        setTimeout(() => setDone(false), 2000);
+      },
+      () => undefined,
+    );
   };
-  return <button type="button" class="button" onClick={copy} aria-live="polite">{done ? 'Copied' : label}</button>;
+  return (
+    <button type="button" class="button" onClick={copy} aria-live="polite">
+      {done ? 'Copied' : label}
+    </button>
+  );
 }
 
 /** The clipboard needs a secure context; a page served over plain HTTP from another machine has only the old way. */
@@ -76,7 +95,9 @@ export function NoData() {
     <div class="panel">
       <Empty title="No program has reported in this time range">
         <p>Attach the agent to a Java program; its services appear here within seconds:</p>
-        <Command text={`TACHO_SERVER=${host}:7071 TACHO_SERVICE=my-service \\\n  java -javaagent:tachograph-agent.jar -jar app.jar`} />
+        <Command
+          text={`TACHO_SERVER=${host}:7071 TACHO_SERVICE=my-service \\\n  java -javaagent:tachograph-agent.jar -jar app.jar`}
+        />
         <p>Or see it work with the example that comes along:</p>
         <Command text="make demo" />
         <p>Data that is older lies outside the range at the top right; widen it there.</p>

@@ -63,12 +63,24 @@ export function Table<T>(props: Props<T>) {
     <div class="table-scroll">
       <table aria-label={label}>
         <thead>
-          <tr>{columns.map((column) => <Head key={column.id} column={column} columns={columns} sort={sort} param={param} />)}</tr>
+          <tr>
+            {columns.map((column) => (
+              <Head key={column.id} column={column} columns={columns} sort={sort} param={param} />
+            ))}
+          </tr>
         </thead>
         <tbody>
           {sortRows(rows, columns, sort).map((row) => (
-            <tr key={rowKey(row)} class={rowLink === undefined ? undefined : 'link'} onClick={(event) => open(event, row)}>
-              {columns.map((column) => <td key={column.id} class={classOf(column)}>{column.cell(row)}</td>)}
+            <tr
+              key={rowKey(row)}
+              class={rowLink === undefined ? undefined : 'link'}
+              onClick={(event) => open(event, row)}
+            >
+              {columns.map((column) => (
+                <td key={column.id} class={classOf(column)}>
+                  {column.cell(row)}
+                </td>
+              ))}
             </tr>
           ))}
         </tbody>
@@ -77,21 +89,42 @@ export function Table<T>(props: Props<T>) {
   );
 }
 
-interface HeadProps<T> { column: Column<T>; columns: Column<T>[]; sort: string; param: string }
+interface HeadProps<T> {
+  column: Column<T>;
+  columns: Column<T>[];
+  sort: string;
+  param: string;
+}
 
 function Head<T>({ column, columns, sort, param }: HeadProps<T>) {
-  if (column.value === undefined) return <th scope="col" class={classOf(column)} title={column.hint}>{column.title}</th>;
+  if (column.value === undefined)
+    return (
+      <th scope="col" class={classOf(column)} title={column.hint}>
+        {column.title}
+      </th>
+    );
   const current = sortOf(columns, sort);
   const chosen = current.column?.id === column.id;
   const falling = chosen ? (column.numeric === true) !== current.reverse : undefined;
   const next = chosen && !current.reverse ? `-${column.id}` : column.id;
   return (
-    <th scope="col" class={classOf(column)} title={column.hint} aria-sort={falling === undefined ? undefined : falling ? 'descending' : 'ascending'}>
-      <button type="button" onClick={() => change({ [param]: next })}>{column.title}</button>
+    <th
+      scope="col"
+      class={classOf(column)}
+      title={column.hint}
+      aria-sort={falling === undefined ? undefined : falling ? 'descending' : 'ascending'}
+    >
+      <button type="button" onClick={() => change({ [param]: next })}>
+        {column.title}
+      </button>
     </th>
   );
 }
 
 function classOf<T>(column: Column<T>): string | undefined {
-  return [column.numeric === true && column.left !== true ? 'num' : '', column.wide === true ? 'wide' : ''].join(' ').trim() || undefined;
+  return (
+    [column.numeric === true && column.left !== true ? 'num' : '', column.wide === true ? 'wide' : '']
+      .join(' ')
+      .trim() || undefined
+  );
 }

@@ -23,12 +23,23 @@ export function TimePicker({ window: state }: { window: WindowState }) {
   return (
     <div class="row">
       <div class="menu" ref={root} onKeyDown={(event) => event.key === 'Escape' && open && close()}>
-        <button type="button" class="button" ref={button} aria-haspopup="dialog" aria-expanded={open} onClick={() => setOpen(!open)}>
-          <Clock />{state.range === null ? describe(state) : `Last ${state.range}`}<Down />
+        <button
+          type="button"
+          class="button"
+          ref={button}
+          aria-haspopup="dialog"
+          aria-expanded={open}
+          onClick={() => setOpen(!open)}
+        >
+          <Clock />
+          {state.range === null ? describe(state) : `Last ${state.range}`}
+          <Down />
         </button>
         {open && <Popover state={state} close={close} />}
       </div>
-      <button type="button" class="button icon" aria-label="Refresh now" title="Refresh now" onClick={refreshNow}><Reload /></button>
+      <button type="button" class="button icon" aria-label="Refresh now" title="Refresh now" onClick={refreshNow}>
+        <Reload />
+      </button>
     </div>
   );
 }
@@ -42,14 +53,30 @@ function Popover({ state, close }: { state: WindowState; close: () => void }) {
     <div class="popover" role="dialog" aria-label="Time range">
       <div class="choices" role="group" aria-label="Last">
         {RANGES.map((range) => (
-          <button key={range} type="button" class="button" aria-pressed={range === state.range} onClick={() => choose(range)}>{range}</button>
+          <button
+            key={range}
+            type="button"
+            class="button"
+            aria-pressed={range === state.range}
+            onClick={() => choose(range)}
+          >
+            {range}
+          </button>
         ))}
       </div>
       <Custom state={state} close={close} />
       <label>
         Refresh every
-        <select class="field" value={String(state.refresh)} onChange={(event) => setRefresh(Number(event.currentTarget.value))}>
-          {REFRESH_SECONDS.map((seconds) => <option key={seconds} value={String(seconds)}>{seconds === 0 ? 'Off' : `${seconds} s`}</option>)}
+        <select
+          class="field"
+          value={String(state.refresh)}
+          onChange={(event) => setRefresh(Number(event.currentTarget.value))}
+        >
+          {REFRESH_SECONDS.map((seconds) => (
+            <option key={seconds} value={String(seconds)}>
+              {seconds === 0 ? 'Off' : `${seconds} s`}
+            </option>
+          ))}
         </select>
       </label>
     </div>
@@ -78,12 +105,30 @@ function Custom({ state, close }: { state: WindowState; close: () => void }) {
   };
   return (
     <form class="form" onSubmit={apply}>
-      <label>From<input ref={first} class="field" value={from} onInput={(event) => setFrom(event.currentTarget.value)} spellcheck={false} /></label>
-      <label>To<input class="field" value={to} onInput={(event) => setTo(event.currentTarget.value)} spellcheck={false} /></label>
-      {problem === null
-        ? <p class="faint">now, now-90m, 2026-11-21 20:30, Unix seconds</p>
-        : <p class="bad" role="alert">{problem}</p>}
-      <button type="submit" class="button">Apply</button>
+      <label>
+        From
+        <input
+          ref={first}
+          class="field"
+          value={from}
+          onInput={(event) => setFrom(event.currentTarget.value)}
+          spellcheck={false}
+        />
+      </label>
+      <label>
+        To
+        <input class="field" value={to} onInput={(event) => setTo(event.currentTarget.value)} spellcheck={false} />
+      </label>
+      {problem === null ? (
+        <p class="faint">now, now-90m, 2026-11-21 20:30, Unix seconds</p>
+      ) : (
+        <p class="bad" role="alert">
+          {problem}
+        </p>
+      )}
+      <button type="submit" class="button">
+        Apply
+      </button>
     </form>
   );
 }

@@ -27,23 +27,65 @@ export function TraceSearch({ services, window: range }: Props) {
   return (
     // A changed address must show in the fields: the key makes them anew.
     <form class="search form" role="search" onSubmit={submit} key={NAMES.map(value).join('|')}>
-      <label>Service
+      <label>
+        Service
         <select class="field" name="service" onChange={pick}>
           <option value="">All</option>
-          {names.map((name) => <option key={name} value={name} selected={name === service}>{name}</option>)}
+          {names.map((name) => (
+            <option key={name} value={name} selected={name === service}>
+              {name}
+            </option>
+          ))}
         </select>
       </label>
-      <label>Operation
-        <input class="field" name="operation" list="operations" data-search defaultValue={value('operation')} placeholder="All" autocomplete="off" spellcheck={false} />
-        <datalist id="operations">{operations.map((name) => <option key={name} value={name} />)}</datalist>
+      <Text label="Operation" name="operation" value={value('operation')} placeholder="All" list="operations" />
+      <datalist id="operations">
+        {operations.map((name) => (
+          <option key={name} value={name} />
+        ))}
+      </datalist>
+      <Text label="Shortest" name="min" value={value('min')} placeholder="1.5ms" />
+      <Text label="Longest" name="max" value={value('max')} placeholder="2s" />
+      <label>
+        Outcome
+        <Choice name="outcome" all="All" options={OUTCOMES} value={value('outcome')} onPick={pick} />
       </label>
-      <label>Shortest<input class="field" name="min" defaultValue={value('min')} placeholder="1.5ms" autocomplete="off" /></label>
-      <label>Longest<input class="field" name="max" defaultValue={value('max')} placeholder="2s" autocomplete="off" /></label>
-      <label>Outcome<Choice name="outcome" all="All" options={OUTCOMES} value={value('outcome')} onPick={pick} /></label>
-      <label>Request id<input class="field" name="request" defaultValue={value('request')} placeholder="Any" autocomplete="off" spellcheck={false} /></label>
-      <label>Limit<Choice name="limit" options={LIMITS} value={value('limit') || LIMITS[0]} onPick={pick} /></label>
-      <button type="submit" class="button primary">Search</button>
+      <Text label="Request id" name="request" value={value('request')} placeholder="Any" />
+      <label>
+        Limit
+        <Choice name="limit" options={LIMITS} value={value('limit') || LIMITS[0]} onPick={pick} />
+      </label>
+      <button type="submit" class="button primary">
+        Search
+      </button>
     </form>
+  );
+}
+
+interface TextProps {
+  label: string;
+  name: string;
+  value: string;
+  placeholder: string;
+  /** Id of the list of suggestions; the field with one is the page's search field. */
+  list?: string;
+}
+
+function Text({ label, name, value, placeholder, list }: TextProps) {
+  return (
+    <label>
+      {label}
+      <input
+        class="field"
+        name={name}
+        defaultValue={value}
+        placeholder={placeholder}
+        list={list}
+        data-search={list !== undefined || undefined}
+        autocomplete="off"
+        spellcheck={false}
+      />
+    </label>
   );
 }
 
@@ -59,7 +101,11 @@ function Choice({ name, all, options, value, onPick }: ChoiceProps) {
   return (
     <select class="field" name={name} onChange={onPick}>
       {all !== undefined && <option value="">{all}</option>}
-      {options.map((option) => <option key={option} value={option} selected={option === value}>{option}</option>)}
+      {options.map((option) => (
+        <option key={option} value={option} selected={option === value}>
+          {option}
+        </option>
+      ))}
     </select>
   );
 }

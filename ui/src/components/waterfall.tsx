@@ -10,7 +10,12 @@ const ROW = 28;
 const SPARE = 8;
 
 const STEPS: Record<string, Step> = {
-  ArrowUp: 'up', ArrowDown: 'down', ArrowLeft: 'left', ArrowRight: 'right', Home: 'home', End: 'end',
+  ArrowUp: 'up',
+  ArrowDown: 'down',
+  ArrowLeft: 'left',
+  ArrowRight: 'right',
+  Home: 'home',
+  End: 'end',
 };
 
 interface Props {
@@ -24,21 +29,9 @@ interface Props {
 
 export function Waterfall({ rows, view, chosen, onChoose, collapsed, onCollapsed }: Props) {
   const box = useRef<HTMLDivElement>(null);
-  const [scroll, setScroll] = useState({ top: 0, height: 400 });
+  const scroll = useScroll(box);
   const visible = visibleRows(rows, collapsed);
   const place = visible.indexOf(chosen);
-  useEffect(() => {
-    const element = box.current;
-    if (element === null) return;
-    const measure = (): void => setScroll({ top: element.scrollTop, height: element.clientHeight });
-    const observer = new ResizeObserver(measure);
-    observer.observe(element);
-    element.addEventListener('scroll', measure, { passive: true });
-    return () => {
-      observer.disconnect();
-      element.removeEventListener('scroll', measure);
-    };
-  }, []);
   useEffect(() => scrollTo(box.current, place), [place]);
   const set = (id: string, closed: boolean): void => onCollapsed(withMember(collapsed, id, closed));
   const press = (event: KeyboardEvent): void => {
@@ -53,21 +46,55 @@ export function Waterfall({ rows, view, chosen, onChoose, collapsed, onCollapsed
   const first = Math.max(Math.floor(scroll.top / ROW) - SPARE, 0);
   const shown = visible.slice(first, first + Math.ceil(scroll.height / ROW) + 2 * SPARE);
   return (
-    <div class="waterfall" role="treegrid" aria-label="Spans" aria-rowcount={visible.length} tabIndex={0}
-      aria-activedescendant={place >= 0 ? `span-${chosen}` : undefined} onKeyDown={press} ref={box}>
+    <div
+      class="waterfall"
+      role="treegrid"
+      aria-label="Spans"
+      aria-rowcount={visible.length}
+      tabIndex={0}
+      aria-activedescendant={place >= 0 ? `span-${chosen}` : undefined}
+      onKeyDown={press}
+      ref={box}
+    >
       <div class="waterfall-all" style={{ height: `${visible.length * ROW}px` }}>
         <div class="waterfall-shown" style={{ transform: `translateY(${first * ROW}px)` }}>
           {shown.map((index) => {
             const row = rows[index];
             return row === undefined ? null : (
-              <SpanRow key={row.span.id} row={row} index={index} view={view} chosen={index === chosen}
-                open={row.last > index ? !collapsed.has(row.span.id) : null} onChoose={onChoose} onToggle={set} />
+              <SpanRow
+                key={row.span.id}
+                row={row}
+                index={index}
+                view={view}
+                chosen={index === chosen}
+                open={row.last > index ? !collapsed.has(row.span.id) : null}
+                onChoose={onChoose}
+                onToggle={set}
+              />
             );
           })}
         </div>
       </div>
     </div>
   );
+}
+
+/** How far the box is scrolled and how much of it shows, in pixels. */
+function useScroll(box: { readonly current: HTMLElement | null }) {
+  const [scroll, setScroll] = useState({ top: 0, height: 400 });
+  useEffect(() => {
+    const element = box.current;
+    if (element === null) return;
+    const measure = (): void => setScroll({ top: element.scrollTop, height: element.clientHeight });
+    const observer = new ResizeObserver(measure);
+    observer.observe(element);
+    element.addEventListener('scroll', measure, { passive: true });
+    return () => {
+      observer.disconnect();
+      element.removeEventListener('scroll', measure);
+    };
+  }, []);
+  return scroll;
 }
 
 function withMember(set: ReadonlySet<string>, id: string, member: boolean): ReadonlySet<string> {
@@ -98,20 +125,49 @@ interface RowProps {
 function SpanRow({ row, index, view, chosen, open, onChoose, onToggle }: RowProps) {
   const { span, depth } = row;
   return (
-    <div id={`span-${index}`} class={`span-row${chosen ? ' chosen' : ''}`} role="row" aria-level={depth + 1}
-      aria-expanded={open ?? undefined} aria-selected={chosen} onClick={() => onChoose(index)}>
+    <div
+      id={`span-${index}`}
+      class={`span-row${chosen ? ' chosen' : ''}`}
+      role="row"
+      aria-level={depth + 1}
+      aria-expanded={open ?? undefined}
+      aria-selected={chosen}
+      onClick={() => onChoose(index)}
+    >
       <div class="span-name" role="gridcell" style={{ paddingLeft: `${8 + Math.min(depth, 40) * 14}px` }}>
-        {open === null
-          ? <i class="twist" />
-          : <button type="button" class="twist" tabIndex={-1} aria-label={open ? 'Close' : 'Open'}
-              onClick={(event) => { event.stopPropagation(); onToggle(span.id, open); }}>{open ? '▾' : '▸'}</button>}
+        {open === null ? (
+          <i class="twist" />
+        ) : (
+          <button
+            type="button"
+            class="twist"
+            tabIndex={-1}
+            aria-label={open ? 'Close' : 'Open'}
+            onClick={(event) => {
+              event.stopPropagation();
+              onToggle(span.id, open);
+            }}
+          >
+            {open ? '▾' : '▸'}
+          </button>
+        )}
         <i class={`dot ${span.kind}`} />
-        <span class={span.outcome === 'failed' ? 'bad' : undefined} title={span.operation}>{labelOf(span)}</span>
+        <span class={span.outcome === 'failed' ? 'bad' : undefined} title={span.operation}>
+          {labelOf(span)}
+        </span>
       </div>
-      <div class="span-service" role="gridcell">{span.service}</div>
-      <div class="span-bar" role="gridcell"><BarOf span={span} view={view} /></div>
-      <div class="span-number" role="gridcell">{duration(span.duration_ns)}</div>
-      <div class="span-number faint" role="gridcell">{duration(span.self_ns)}</div>
+      <div class="span-service" role="gridcell">
+        {span.service}
+      </div>
+      <div class="span-bar" role="gridcell">
+        <BarOf span={span} view={view} />
+      </div>
+      <div class="span-number" role="gridcell">
+        {duration(span.duration_ns)}
+      </div>
+      <div class="span-number faint" role="gridcell">
+        {duration(span.self_ns)}
+      </div>
     </div>
   );
 }
@@ -122,5 +178,10 @@ function BarOf({ span, view }: { span: Span; view: View }) {
   const right = Math.min((span.offset_ns + span.duration_ns - view.start) / length, 1);
   if (left >= 1 || right <= 0) return null;
   const failed = span.outcome === 'failed' ? ' failed' : '';
-  return <i class={`bar ${span.kind}${failed}`} style={{ left: `${left * 100}%`, width: `max(2px, ${(right - left) * 100}%)` }} />;
+  return (
+    <i
+      class={`bar ${span.kind}${failed}`}
+      style={{ left: `${left * 100}%`, width: `max(2px, ${(right - left) * 100}%)` }}
+    />
+  );
 }

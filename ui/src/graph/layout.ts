@@ -55,7 +55,8 @@ export function place(graph: Graph): Placed {
   };
 }
 
-const finite = (value: number | undefined): number => (value !== undefined && Number.isFinite(value) && value > 0 ? value : 1);
+const finite = (value: number | undefined): number =>
+  value !== undefined && Number.isFinite(value) && value > 0 ? value : 1;
 
 /** From the middle of the right side to the middle of the left side, past the nodes between. */
 export function ports(from: Point, to: Point, route: readonly Point[]): Point[] {
@@ -69,12 +70,14 @@ export function ports(from: Point, to: Point, route: readonly Point[]): Point[] 
 /** A path that leaves and reaches every point horizontally. */
 export function pathOf(points: readonly Point[]): string {
   const text = (x: number, y: number): string => `${x.toFixed(1)} ${y.toFixed(1)}`;
-  return points.map((point, index) => {
-    const before = points[index - 1];
-    if (before === undefined) return `M${text(point.x, point.y)}`;
-    const half = (point.x - before.x) / 2;
-    return `C${text(before.x + half, before.y)} ${text(point.x - half, point.y)} ${text(point.x, point.y)}`;
-  }).join('');
+  return points
+    .map((point, index) => {
+      const before = points[index - 1];
+      if (before === undefined) return `M${text(point.x, point.y)}`;
+      const half = (point.x - before.x) / 2;
+      return `C${text(before.x + half, before.y)} ${text(point.x - half, point.y)} ${text(point.x, point.y)}`;
+    })
+    .join('');
 }
 
 /** Width of a line by its count: 1 to 6, in steps of magnitude, since counts differ by powers of ten. */

@@ -138,7 +138,11 @@ export type QueryData =
 
 /** An error the server answered, or the lack of an answer (status 0). */
 export class ApiError extends Error {
-  constructor(readonly status: number, readonly type: string, message: string) {
+  constructor(
+    readonly status: number,
+    readonly type: string,
+    message: string,
+  ) {
     super(message);
     this.name = 'ApiError';
   }
@@ -168,7 +172,11 @@ function errorOf(status: number, text: string): ApiError {
     const body = JSON.parse(text) as { errorType?: string; error?: string };
     return new ApiError(status, body.errorType ?? 'error', body.error ?? text);
   } catch {
-    return new ApiError(status, 'error', text.trim() === '' ? `the server answered ${status}` : text.trim().slice(0, 400));
+    return new ApiError(
+      status,
+      'error',
+      text.trim() === '' ? `the server answered ${status}` : text.trim().slice(0, 400),
+    );
   }
 }
 
@@ -179,26 +187,34 @@ export const api = {
   services: (window: TimeWindow, signal: AbortSignal) =>
     get<{ services: Service[] }>('api/services', between(window), signal).then((answer) => answer.services),
   operations: (service: string | null, window: TimeWindow, signal: AbortSignal) =>
-    get<{ operations: Operation[] }>('api/operations', { service, ...between(window) }, signal)
-      .then((answer) => answer.operations),
+    get<{ operations: Operation[] }>('api/operations', { service, ...between(window) }, signal).then(
+      (answer) => answer.operations,
+    ),
   traces: (filter: Params, window: TimeWindow, signal: AbortSignal) =>
     get<TraceList>('api/traces', { ...filter, ...between(window) }, signal),
   trace: (id: string, signal: AbortSignal) => get<Trace>(`api/traces/${encodeURIComponent(id)}`, {}, signal),
   calltree: (service: string, operation: string | null, window: TimeWindow, signal: AbortSignal) =>
-    get<{ root: CallNode }>('api/calltree', { service, operation, ...between(window) }, signal)
-      .then((answer) => answer.root),
+    get<{ root: CallNode }>('api/calltree', { service, operation, ...between(window) }, signal).then(
+      (answer) => answer.root,
+    ),
   graph: (filter: Params, window: TimeWindow, signal: AbortSignal) =>
     get<Graph>('api/graph', { ...filter, ...between(window) }, signal),
   query: (query: string, time: number, signal: AbortSignal) =>
     get<{ data: QueryData }>('api/v1/query', { query, time: time.toFixed(3) }, signal).then((answer) => answer.data),
   queryRange: (query: string, window: TimeWindow, step: number, signal: AbortSignal) =>
-    get<{ data: QueryData }>('api/v1/query_range', { query, step, ...between(window) }, signal)
-      .then((answer) => answer.data),
+    get<{ data: QueryData }>('api/v1/query_range', { query, step, ...between(window) }, signal).then(
+      (answer) => answer.data,
+    ),
   labelNames: (match: string | null, window: TimeWindow, signal: AbortSignal) =>
-    get<{ data: string[] }>('api/v1/labels', { 'match[]': match, ...between(window) }, signal).then((answer) => answer.data),
+    get<{ data: string[] }>('api/v1/labels', { 'match[]': match, ...between(window) }, signal).then(
+      (answer) => answer.data,
+    ),
   labelValues: (name: string, match: string | null, window: TimeWindow, signal: AbortSignal) =>
-    get<{ data: string[] }>(`api/v1/label/${encodeURIComponent(name)}/values`, { 'match[]': match, ...between(window) }, signal)
-      .then((answer) => answer.data),
+    get<{ data: string[] }>(
+      `api/v1/label/${encodeURIComponent(name)}/values`,
+      { 'match[]': match, ...between(window) },
+      signal,
+    ).then((answer) => answer.data),
 };
 
 /** Address of the graph as Graphviz text. */

@@ -3,6 +3,8 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 
 export interface Resource<T> {
+  /** What `data` answers. */
+  key: string | null;
   data: T | null;
   error: Error | null;
   loading: boolean;
@@ -10,18 +12,18 @@ export interface Resource<T> {
 
 /** Loads again whenever `key` changes. A null key loads nothing and empties the resource. */
 export function useResource<T>(key: string | null, load: (signal: AbortSignal) => Promise<T>): Resource<T> {
-  const [state, setState] = useState<Resource<T>>({ data: null, error: null, loading: key !== null });
+  const [state, setState] = useState<Resource<T>>({ key: null, data: null, error: null, loading: key !== null });
   const latest = useRef(load);
   latest.current = load;
   useEffect(() => {
     if (key === null) {
-      setState({ data: null, error: null, loading: false });
+      setState({ key: null, data: null, error: null, loading: false });
       return;
     }
     const controller = new AbortController();
     setState((before) => ({ ...before, loading: true }));
     latest.current(controller.signal).then(
-      (data) => !controller.signal.aborted && setState({ data, error: null, loading: false }),
+      (data) => !controller.signal.aborted && setState({ key, data, error: null, loading: false }),
       (error: Error) => !controller.signal.aborted && setState((before) => ({ ...before, error, loading: false })),
     );
     return () => controller.abort();

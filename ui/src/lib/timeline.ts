@@ -36,7 +36,7 @@ export function column(rows: readonly Row[], grid: Grid, index: number, absent: 
   const values = new Map(rows.map((row) => [slot(row[0], grid), row[index] ?? null]));
   return grid.times.map((time) => {
     const at = slot(time, grid);
-    return values.has(at) ? values.get(at) ?? null : absent;
+    return values.has(at) ? (values.get(at) ?? null) : absent;
   });
 }
 

@@ -54,10 +54,20 @@ export function number(value: number | null | undefined): string {
   if (Number.isNaN(value)) return 'NaN';
   if (!Number.isFinite(value)) return value > 0 ? '+Inf' : '-Inf';
   const size = Math.abs(value);
-  if (size !== 0 && size < 0.0005) return value.toExponential(2).replace('e-', 'e-').replace(/\.?0+e/, 'e');
+  if (size !== 0 && size < 0.0005)
+    return value
+      .toExponential(2)
+      .replace('e-', 'e-')
+      .replace(/\.?0+e/, 'e');
   if (size < 999.5) return digits(value);
   if (Number.isInteger(value) && size < 100_000) return grouped(value);
-  const prefixes: [number, string][] = [[1e15, 'P'], [1e12, 'T'], [1e9, 'G'], [1e6, 'M'], [1e3, 'k']];
+  const prefixes: [number, string][] = [
+    [1e15, 'P'],
+    [1e12, 'T'],
+    [1e9, 'G'],
+    [1e6, 'M'],
+    [1e3, 'k'],
+  ];
   for (const [scale, prefix] of prefixes) {
     if (size >= scale * 0.9995) return size >= 1e18 ? value.toExponential(2) : `${digits(value / scale)} ${prefix}`;
   }
@@ -66,7 +76,9 @@ export function number(value: number | null | undefined): string {
 
 /** Every digit, thousands separated by a narrow space. */
 export function grouped(value: number): string {
-  return Math.round(value).toString().replace(/\B(?=(\d{3})+$)/g, '\u202f');
+  return Math.round(value)
+    .toString()
+    .replace(/\B(?=(\d{3})+$)/g, '\u202f');
 }
 
 export function rate(perSecond: number | null | undefined): string {
@@ -90,17 +102,33 @@ export function share(part: number, whole: number): number | null {
 export function format(unit: Unit, value: number | null | undefined): string {
   if (value === null || value === undefined) return NONE;
   switch (unit) {
-    case 'duration': return duration(value);
-    case 'seconds': return duration(value * 1e9);
-    case 'bytes': return bytes(value);
-    case 'rate': return rate(value);
-    case 'percent': return percent(value);
+    case 'duration':
+      return duration(value);
+    case 'seconds':
+      return duration(value * 1e9);
+    case 'bytes':
+      return bytes(value);
+    case 'rate':
+      return rate(value);
+    case 'percent':
+      return percent(value);
     case 'count':
-    case 'number': return number(value);
+    case 'number':
+      return number(value);
   }
 }
 
-const NANOS: Record<string, number> = { ns: 1, us: 1e3, µs: 1e3, μs: 1e3, ms: 1e6, s: 1e9, m: 60e9, min: 60e9, h: 3600e9 };
+const NANOS: Record<string, number> = {
+  ns: 1,
+  us: 1e3,
+  µs: 1e3,
+  μs: 1e3,
+  ms: 1e6,
+  s: 1e9,
+  m: 60e9,
+  min: 60e9,
+  h: 3600e9,
+};
 
 /** Reads a duration as a person writes it, `1.5ms`, `200 µs`, `2s`, in nanoseconds; null when it is none. */
 export function parseNanos(text: string): number | null {

@@ -30,7 +30,9 @@ export function ExplorePage({ window: state }: { window: WindowState }) {
   const step = parseDuration(params.get('step') ?? '') ?? autoStep(state, 1200);
   const range: TimeWindow = { start: Math.floor(state.start / step) * step, end: state.end };
   const key = queries.length === 0 ? null : JSON.stringify([queries, range, step]);
-  const answers = useResource(key, (signal) => Promise.all(queries.map((query, index) => ask(query, letter(index), range, step, signal))));
+  const answers = useResource(key, (signal) =>
+    Promise.all(queries.map((query, index) => ask(query, letter(index), range, step, signal))),
+  );
   return (
     <>
       <PageHead title="Explore" />
@@ -50,7 +52,10 @@ export function ExplorePage({ window: state }: { window: WindowState }) {
 
 async function ask(query: string, name: string, range: TimeWindow, step: number, signal: AbortSignal): Promise<Answer> {
   try {
-    const [overTime, instant] = await Promise.all([api.queryRange(query, range, step, signal), api.query(query, range.end, signal)]);
+    const [overTime, instant] = await Promise.all([
+      api.queryRange(query, range, step, signal),
+      api.query(query, range.end, signal),
+    ]);
     return { query, name, range: overTime, instant, error: null };
   } catch (error) {
     if (signal.aborted) throw error;
@@ -68,7 +73,8 @@ interface QueriesProps {
 /** Drafts, which become part of the address when they are run. */
 function Queries({ applied, answers, window: range, step }: QueriesProps) {
   const [drafts, setDrafts] = useState(applied.length === 0 ? [''] : applied);
-  const set = (index: number, text: string): void => setDrafts(drafts.map((draft, at) => (at === index ? text : draft)));
+  const set = (index: number, text: string): void =>
+    setDrafts(drafts.map((draft, at) => (at === index ? text : draft)));
   const run = (list: string[] = drafts): void => change({ q: list.filter((draft) => draft.trim() !== '') }, 'keep');
   const remove = (index: number): void => {
     const rest = drafts.filter((_, at) => at !== index);
@@ -80,27 +86,53 @@ function Queries({ applied, answers, window: range, step }: QueriesProps) {
       <div class="panel-body query-list">
         {drafts.map((draft, index) => (
           <div class="query" key={index}>
-            <span class="letter" aria-hidden="true">{letter(index)}</span>
+            <span class="letter" aria-hidden="true">
+              {letter(index)}
+            </span>
             <div class="grow">
-              <PromqlEditor id={`query-${index}`} label={`Query ${letter(index)}`} value={draft} window={range} search={index === 0}
-                invalid={errorOf(answers, draft) !== null} onInput={(text) => set(index, text)} onRun={() => run()} />
+              <PromqlEditor
+                id={`query-${index}`}
+                label={`Query ${letter(index)}`}
+                value={draft}
+                window={range}
+                search={index === 0}
+                invalid={errorOf(answers, draft) !== null}
+                onInput={(text) => set(index, text)}
+                onRun={() => run()}
+              />
               <Fault query={draft} error={errorOf(answers, draft)} />
             </div>
-            {drafts.length > 1 && <button type="button" class="button plain icon" aria-label={`Remove query ${letter(index)}`} onClick={() => remove(index)}><Cross /></button>}
+            {drafts.length > 1 && (
+              <button
+                type="button"
+                class="button plain icon"
+                aria-label={`Remove query ${letter(index)}`}
+                onClick={() => remove(index)}
+              >
+                <Cross />
+              </button>
+            )}
           </div>
         ))}
         <div class="row">
-          <button type="button" class="button primary" onClick={() => run()}>Run</button>
-          <button type="button" class="button" onClick={() => setDrafts([...drafts, ''])}>Add query</button>
+          <button type="button" class="button primary" onClick={() => run()}>
+            Run
+          </button>
+          <button type="button" class="button" onClick={() => setDrafts([...drafts, ''])}>
+            Add query
+          </button>
           <StepChoice step={step} />
-          <span class="faint keys-hint"><kbd>Enter</kbd> runs <kbd>Shift Enter</kbd> new line <kbd>Ctrl Space</kbd> completes</span>
+          <span class="faint keys-hint">
+            <kbd>Enter</kbd> runs <kbd>Shift Enter</kbd> new line <kbd>Ctrl Space</kbd> completes
+          </span>
         </div>
       </div>
     </Panel>
   );
 }
 
-const errorOf = (answers: Answer[], query: string): Error | null => answers.find((answer) => answer.query === query)?.error ?? null;
+const errorOf = (answers: Answer[], query: string): Error | null =>
+  answers.find((answer) => answer.query === query)?.error ?? null;
 
 /** The server's message, and under the text a mark where the fault is. */
 function Fault({ query, error }: { query: string; error: Error | null }) {
@@ -108,7 +140,13 @@ function Fault({ query, error }: { query: string; error: Error | null }) {
   const at = faultAt(error.message, query);
   return (
     <div class="notice fault" role="alert">
-      {at !== null && <pre aria-hidden="true">{query.slice(0, at)}<mark>{query.slice(at, at + 1) || ' '}</mark>{query.slice(at + 1)}</pre>}
+      {at !== null && (
+        <pre aria-hidden="true">
+          {query.slice(0, at)}
+          <mark>{query.slice(at, at + 1) || ' '}</mark>
+          {query.slice(at + 1)}
+        </pre>
+      )}
       <span>{error.message}</span>
     </div>
   );
@@ -117,10 +155,15 @@ function Fault({ query, error }: { query: string; error: Error | null }) {
 function StepChoice({ step }: { step: number }) {
   const value = usePlace().params.get('step') ?? '';
   return (
-    <label class="row step muted">Step
+    <label class="row step muted">
+      Step
       <select class="field" value={value} onChange={(event) => change({ step: event.currentTarget.value })}>
         <option value="">{`Auto (${step < 60 ? `${step} s` : `${step / 60} min`})`}</option>
-        {STEPS.map((one) => <option key={one} value={one}>{one}</option>)}
+        {STEPS.map((one) => (
+          <option key={one} value={one}>
+            {one}
+          </option>
+        ))}
       </select>
     </label>
   );
@@ -134,10 +177,32 @@ function Metrics({ window: range }: { window: TimeWindow }) {
   if (names.data.length === 0) return <NoData />;
   const found = names.data.filter((name) => name.toLowerCase().includes(needle.toLowerCase()));
   return (
-    <Panel title="Metrics" aside={<input class="field find" type="search" aria-label="Find a metric" placeholder="Find a metric" value={needle} onInput={(event) => setNeedle(event.currentTarget.value)} />}>
-      {found.length === 0
-        ? <Empty title="No metric has this in its name" />
-        : <ul class="metrics panel-body">{found.map((name) => <li key={name}><a class="mono" href={linkTo(['explore'], { q: [suggested(name)] })}>{name}</a></li>)}</ul>}
+    <Panel
+      title="Metrics"
+      aside={
+        <input
+          class="field find"
+          type="search"
+          aria-label="Find a metric"
+          placeholder="Find a metric"
+          value={needle}
+          onInput={(event) => setNeedle(event.currentTarget.value)}
+        />
+      }
+    >
+      {found.length === 0 ? (
+        <Empty title="No metric has this in its name" />
+      ) : (
+        <ul class="metrics panel-body">
+          {found.map((name) => (
+            <li key={name}>
+              <a class="mono" href={linkTo(['explore'], { q: [suggested(name)] })}>
+                {name}
+              </a>
+            </li>
+          ))}
+        </ul>
+      )}
     </Panel>
   );
 }

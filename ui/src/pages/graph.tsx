@@ -16,10 +16,14 @@ export function GraphPage({ window: state }: { window: WindowState }) {
   const { params } = usePlace();
   const level = params.get('level') === 'service' ? 'service' : 'operation';
   const filter: Params = { level, service: params.get('service') };
-  const graph = useResource(`graph|${JSON.stringify(filter)}|${state.start}|${state.end}`, (signal) => api.graph(filter, state, signal));
+  const graph = useResource(`graph|${JSON.stringify(filter)}|${state.start}|${state.end}`, (signal) =>
+    api.graph(filter, state, signal),
+  );
   return (
     <>
-      <PageHead title="Graph"><Controls filter={filter} level={level} window={state} graph={graph.data} /></PageHead>
+      <PageHead title="Graph">
+        <Controls filter={filter} level={level} window={state} graph={graph.data} />
+      </PageHead>
       <Progress on={graph.loading && graph.data !== null} />
       {graph.error !== null && <Failure error={graph.error} />}
       {graph.data === null && graph.loading && <Loading what="Reading the graph" />}
@@ -40,15 +44,21 @@ function Drawn({ graph }: { graph: Graph }) {
     <div class="graph-parts">
       <Panel>
         <GraphView placed={placed} chosen={chosen} onChoose={choose} found={found} />
-        {shown !== graph && <p class="panel-body faint">The {NODES_MAX} of {graph.nodes.length} nodes with most calls are drawn. Choose a service to see fewer.</p>}
+        {shown !== graph && (
+          <p class="panel-body faint">
+            The {NODES_MAX} of {graph.nodes.length} nodes with most calls are drawn. Choose a service to see fewer.
+          </p>
+        )}
       </Panel>
-      <Panel title="Details"><NodeDetails graph={graph} id={chosen} onChoose={choose} /></Panel>
+      <Panel title="Details">
+        <NodeDetails graph={graph} id={chosen} onChoose={choose} />
+      </Panel>
     </div>
   );
 }
 
 const foundIn = (graph: Graph, needle: string): ReadonlySet<string> | null =>
-  (needle === '' ? null : new Set(graph.nodes.filter((node) => matches(node, needle)).map((node) => node.id)));
+  needle === '' ? null : new Set(graph.nodes.filter((node) => matches(node, needle)).map((node) => node.id));
 
 interface ControlsProps {
   filter: Params;
@@ -70,17 +80,48 @@ function Controls({ filter, level, window: state, graph }: ControlsProps) {
   };
   return (
     <>
-      <input class="field find" type="search" data-search aria-label="Find a node" placeholder="Find a node (Enter goes to it)" value={needle}
-        onInput={(event) => change({ find: event.currentTarget.value })} onKeyDown={next} />
-      <select class="field service-choice" aria-label="Service" value={params.get('service') ?? ''} onChange={(event) => change({ service: event.currentTarget.value, node: null }, 'keep')}>
+      <input
+        class="field find"
+        type="search"
+        data-search
+        aria-label="Find a node"
+        placeholder="Find a node (Enter goes to it)"
+        value={needle}
+        onInput={(event) => change({ find: event.currentTarget.value })}
+        onKeyDown={next}
+      />
+      <select
+        class="field service-choice"
+        aria-label="Service"
+        value={params.get('service') ?? ''}
+        onChange={(event) => change({ service: event.currentTarget.value, node: null }, 'keep')}
+      >
         <option value="">All services</option>
-        {(services.data ?? []).map(({ service }) => <option key={service} value={service}>{service}</option>)}
+        {(services.data ?? []).map(({ service }) => (
+          <option key={service} value={service}>
+            {service}
+          </option>
+        ))}
       </select>
       <div class="segments" role="group" aria-label="Nodes are">
-        <button type="button" aria-pressed={level === 'operation'} onClick={() => change({ level: null, node: null }, 'keep')}>Operations</button>
-        <button type="button" aria-pressed={level === 'service'} onClick={() => change({ level: 'service', node: null }, 'keep')}>Services</button>
+        <button
+          type="button"
+          aria-pressed={level === 'operation'}
+          onClick={() => change({ level: null, node: null }, 'keep')}
+        >
+          Operations
+        </button>
+        <button
+          type="button"
+          aria-pressed={level === 'service'}
+          onClick={() => change({ level: 'service', node: null }, 'keep')}
+        >
+          Services
+        </button>
       </div>
-      <a class="button" href={dotAddress(filter, state)} download="tachograph.dot">Download DOT</a>
+      <a class="button" href={dotAddress(filter, state)} download="tachograph.dot">
+        Download DOT
+      </a>
     </>
   );
 }

@@ -26,8 +26,15 @@ export function Overview({ window: state }: { window: WindowState }) {
   return (
     <>
       <PageHead title="Overview">
-        <input class="field find" type="search" data-search aria-label="Find a service" placeholder="Find a service"
-          value={needle} onInput={(event) => change({ find: event.currentTarget.value })} />
+        <input
+          class="field find"
+          type="search"
+          data-search
+          aria-label="Find a service"
+          placeholder="Find a service"
+          value={needle}
+          onInput={(event) => change({ find: event.currentTarget.value })}
+        />
       </PageHead>
       <Progress on={services.loading && services.data !== null} />
       {services.error !== null && <Failure error={services.error} />}
@@ -42,14 +49,18 @@ export function Overview({ window: state }: { window: WindowState }) {
 function Charts({ services, window: range }: { services: Service[]; window: TimeWindow }) {
   const [hidden, setHidden] = useState<Hidden>(new Set());
   const busiest = [...services].sort((a, b) => b.requests - a.requests).slice(0, LINES_MAX);
-  const grid = gridOf(busiest.map((one) => one.timeline), range);
-  const lines = (values: (one: Service) => (number | null)[]): Line[] => busiest.map((one, index) => ({
-    label: one.service,
-    token: colorToken(index),
-    color: colorClass(index),
-    values: values(one),
-    hidden: hidden.has(one.service),
-  }));
+  const grid = gridOf(
+    busiest.map((one) => one.timeline),
+    range,
+  );
+  const lines = (values: (one: Service) => (number | null)[]): Line[] =>
+    busiest.map((one, index) => ({
+      label: one.service,
+      token: colorToken(index),
+      color: colorClass(index),
+      values: values(one),
+      hidden: hidden.has(one.service),
+    }));
   const shared = { times: grid.times, window: range, sync: 'overview', height: 168 };
   const rates = lines((one) => perSecond(column(one.timeline, grid, 1, 0), grid, range));
   return (
@@ -59,10 +70,20 @@ function Charts({ services, window: range }: { services: Service[]; window: Time
           <Chart label="Requests per second of each service" {...shared} lines={rates} unit="rate" />
         </Panel>
         <Panel title="Failed requests">
-          <Chart label="Share of failed requests of each service" {...shared} lines={lines((one) => errorShares(one, grid))} unit="percent" />
+          <Chart
+            label="Share of failed requests of each service"
+            {...shared}
+            lines={lines((one) => errorShares(one, grid))}
+            unit="percent"
+          />
         </Panel>
         <Panel title="95th percentile of duration">
-          <Chart label="95th percentile of duration of each service" {...shared} lines={lines((one) => column(one.timeline, grid, 3, null))} unit="duration" />
+          <Chart
+            label="95th percentile of duration of each service"
+            {...shared}
+            lines={lines((one) => column(one.timeline, grid, 3, null))}
+            unit="duration"
+          />
         </Panel>
       </div>
       {busiest.length > 1 && <Legend lines={rates} hidden={hidden} onChange={setHidden} />}
@@ -76,28 +97,85 @@ export function errorShares(service: Pick<Service, 'timeline'>, grid: Grid): (nu
 }
 
 function Services({ services, window: range, needle }: { services: Service[]; window: TimeWindow; needle: string }) {
-  const grid = gridOf(services.map((one) => one.timeline), range);
+  const grid = gridOf(
+    services.map((one) => one.timeline),
+    range,
+  );
   return (
     <Panel title="Services" aside={<span class="faint">{services.length}</span>}>
-      {services.length === 0
-        ? <Empty title="No service has this in its name"><p>{`Nothing matches "${needle}".`}</p></Empty>
-        : <Table label="Services" columns={columns(grid)} rows={services} rowKey={(one) => one.service}
-            rowLink={(one) => linkTo(['services', one.service])} sort="requests" />}
+      {services.length === 0 ? (
+        <Empty title="No service has this in its name">
+          <p>{`Nothing matches "${needle}".`}</p>
+        </Empty>
+      ) : (
+        <Table
+          label="Services"
+          columns={columns(grid)}
+          rows={services}
+          rowKey={(one) => one.service}
+          rowLink={(one) => linkTo(['services', one.service])}
+          sort="requests"
+        />
+      )}
     </Panel>
   );
 }
 
 function columns(grid: Grid): Column<Service>[] {
   return [
-    { id: 'service', title: 'Service', value: (one) => one.service, cell: (one) => <a class="name" href={linkTo(['services', one.service])}>{one.service}</a> },
-    { id: 'hosts', title: 'Hosts', cell: (one) => <span class="muted" title={one.hosts.join(', ')}>{hostsText(one.hosts)}</span> },
-    { id: 'trend', title: 'Trend', cell: (one) => (
-      <Spark values={column(one.timeline, grid, 1, 0)} errors={column(one.timeline, grid, 2, 0)} label={`Requests of ${one.service} over time`} />
-    ) },
+    {
+      id: 'service',
+      title: 'Service',
+      value: (one) => one.service,
+      cell: (one) => (
+        <a class="name" href={linkTo(['services', one.service])}>
+          {one.service}
+        </a>
+      ),
+    },
+    {
+      id: 'hosts',
+      title: 'Hosts',
+      cell: (one) => (
+        <span class="muted" title={one.hosts.join(', ')}>
+          {hostsText(one.hosts)}
+        </span>
+      ),
+    },
+    {
+      id: 'trend',
+      title: 'Trend',
+      cell: (one) => (
+        <Spark
+          values={column(one.timeline, grid, 1, 0)}
+          errors={column(one.timeline, grid, 2, 0)}
+          label={`Requests of ${one.service} over time`}
+        />
+      ),
+    },
     { id: 'rate', title: 'Rate', numeric: true, value: (one) => one.rate, cell: (one) => rate(one.rate) },
-    { id: 'requests', title: 'Requests', numeric: true, value: (one) => one.requests, cell: (one) => grouped(one.requests) },
-    { id: 'calls', title: 'Calls', hint: 'All recorded calls, methods and statements included', numeric: true, value: (one) => one.calls, cell: (one) => grouped(one.calls) },
-    { id: 'errors', title: 'Failed', numeric: true, value: (one) => share(one.errors, one.requests), cell: (one) => <Errors count={one.errors} of={one.requests} /> },
+    {
+      id: 'requests',
+      title: 'Requests',
+      numeric: true,
+      value: (one) => one.requests,
+      cell: (one) => grouped(one.requests),
+    },
+    {
+      id: 'calls',
+      title: 'Calls',
+      hint: 'All recorded calls, methods and statements included',
+      numeric: true,
+      value: (one) => one.calls,
+      cell: (one) => grouped(one.calls),
+    },
+    {
+      id: 'errors',
+      title: 'Failed',
+      numeric: true,
+      value: (one) => share(one.errors, one.requests),
+      cell: (one) => <Errors count={one.errors} of={one.requests} />,
+    },
     { id: 'p50', title: 'p50', numeric: true, value: (one) => one.p50_ns, cell: (one) => duration(one.p50_ns) },
     { id: 'p95', title: 'p95', numeric: true, value: (one) => one.p95_ns, cell: (one) => duration(one.p95_ns) },
     { id: 'p99', title: 'p99', numeric: true, value: (one) => one.p99_ns, cell: (one) => duration(one.p99_ns) },
@@ -109,5 +187,9 @@ function hostsText(hosts: string[]): string {
 }
 
 export function Errors({ count, of }: { count: number; of: number }) {
-  return <span class={count > 0 ? 'bad' : 'zero'} title={`${grouped(count)} of ${grouped(of)}`}>{percent(share(count, of) ?? 0)}</span>;
+  return (
+    <span class={count > 0 ? 'bad' : 'zero'} title={`${grouped(count)} of ${grouped(of)}`}>
+      {percent(share(count, of) ?? 0)}
+    </span>
+  );
 }

@@ -26,8 +26,12 @@ export function ServicePage({ name, window: state }: { name: string; window: Win
   return (
     <>
       <PageHead title={name} crumbs={<a href={linkTo(['services'])}>Overview</a>}>
-        <a class="button" href={linkTo(['graph'], { service: name })}>Graph</a>
-        <a class="button" href={linkTo(['traces'], { service: name })}>Traces</a>
+        <a class="button" href={linkTo(['graph'], { service: name })}>
+          Graph
+        </a>
+        <a class="button" href={linkTo(['traces'], { service: name })}>
+          Traces
+        </a>
       </PageHead>
       <Progress on={operations.loading && operations.data !== null} />
       {error !== null && <Failure error={error} />}
@@ -36,7 +40,11 @@ export function ServicePage({ name, window: state }: { name: string; window: Win
       {service !== undefined && <Summary service={service} window={state} />}
       {service !== undefined && (
         <Panel title={tab === 'tree' ? 'Call tree' : 'Operations'} aside={<Tabs tab={tab} />}>
-          {tab === 'tree' ? <CallTree service={name} window={state} /> : operations.data !== null && <Operations rows={operations.data} window={state} />}
+          {tab === 'tree' ? (
+            <CallTree service={name} window={state} />
+          ) : (
+            operations.data !== null && <Operations rows={operations.data} window={state} />
+          )}
         </Panel>
       )}
     </>
@@ -47,11 +55,24 @@ function Tabs({ tab }: { tab: 'operations' | 'tree' }) {
   const needle = usePlace().params.get('find') ?? '';
   return (
     <>
-      {tab === 'operations' && <input class="field find" type="search" data-search aria-label="Find an operation" placeholder="Find an operation"
-        value={needle} onInput={(event) => change({ find: event.currentTarget.value })} />}
+      {tab === 'operations' && (
+        <input
+          class="field find"
+          type="search"
+          data-search
+          aria-label="Find an operation"
+          placeholder="Find an operation"
+          value={needle}
+          onInput={(event) => change({ find: event.currentTarget.value })}
+        />
+      )}
       <div class="segments" role="group" aria-label="Show">
-        <button type="button" aria-pressed={tab === 'operations'} onClick={() => change({ tab: null })}>Operations</button>
-        <button type="button" aria-pressed={tab === 'tree'} onClick={() => change({ tab: 'tree' })}>Call tree</button>
+        <button type="button" aria-pressed={tab === 'operations'} onClick={() => change({ tab: null })}>
+          Operations
+        </button>
+        <button type="button" aria-pressed={tab === 'tree'} onClick={() => change({ tab: 'tree' })}>
+          Call tree
+        </button>
       </div>
     </>
   );
@@ -59,29 +80,57 @@ function Tabs({ tab }: { tab: 'operations' | 'tree' }) {
 
 function Summary({ service, window: range }: { service: Service; window: TimeWindow }) {
   const grid = gridOf([service.timeline], range);
-  const line = (values: (number | null)[], token = '--s1', color = 'c1'): Line[] => [{ label: service.service, token, color, values }];
+  const line = (values: (number | null)[], token = '--s1', color = 'c1'): Line[] => [
+    { label: service.service, token, color, values },
+  ];
   const shared = { times: grid.times, window: range, sync: 'service', height: 150 };
   return (
     <>
-      <Tiles tiles={[
-        { name: 'Rate', value: rate(service.rate) },
-        { name: 'Requests', value: number(service.requests), title: grouped(service.requests) },
-        { name: 'Failed', value: percent(share(service.errors, service.requests) ?? 0), bad: service.errors > 0, title: `${grouped(service.errors)} of ${grouped(service.requests)}` },
-        { name: 'p50', value: duration(service.p50_ns) },
-        { name: 'p95', value: duration(service.p95_ns) },
-        { name: 'p99', value: duration(service.p99_ns) },
-        { name: 'Calls', value: number(service.calls), title: grouped(service.calls) },
-        { name: 'Hosts', value: service.hosts.length === 1 ? service.hosts[0] ?? '' : String(service.hosts.length), title: service.hosts.join(', ') },
-      ]} />
+      <Tiles
+        tiles={[
+          { name: 'Rate', value: rate(service.rate) },
+          { name: 'Requests', value: number(service.requests), title: grouped(service.requests) },
+          {
+            name: 'Failed',
+            value: percent(share(service.errors, service.requests) ?? 0),
+            bad: service.errors > 0,
+            title: `${grouped(service.errors)} of ${grouped(service.requests)}`,
+          },
+          { name: 'p50', value: duration(service.p50_ns) },
+          { name: 'p95', value: duration(service.p95_ns) },
+          { name: 'p99', value: duration(service.p99_ns) },
+          { name: 'Calls', value: number(service.calls), title: grouped(service.calls) },
+          {
+            name: 'Hosts',
+            value: service.hosts.length === 1 ? (service.hosts[0] ?? '') : String(service.hosts.length),
+            title: service.hosts.join(', '),
+          },
+        ]}
+      />
       <div class="panels">
         <Panel title="Requests per second">
-          <Chart label="Requests per second" {...shared} lines={line(perSecond(column(service.timeline, grid, 1, 0), grid, range))} unit="rate" />
+          <Chart
+            label="Requests per second"
+            {...shared}
+            lines={line(perSecond(column(service.timeline, grid, 1, 0), grid, range))}
+            unit="rate"
+          />
         </Panel>
         <Panel title="Failed requests">
-          <Chart label="Share of failed requests" {...shared} lines={line(errorShares(service, grid), '--error', 'ce')} unit="percent" />
+          <Chart
+            label="Share of failed requests"
+            {...shared}
+            lines={line(errorShares(service, grid), '--error', 'ce')}
+            unit="percent"
+          />
         </Panel>
         <Panel title="95th percentile of duration">
-          <Chart label="95th percentile of duration" {...shared} lines={line(column(service.timeline, grid, 3, null))} unit="duration" />
+          <Chart
+            label="95th percentile of duration"
+            {...shared}
+            lines={line(column(service.timeline, grid, 3, null))}
+            unit="duration"
+          />
         </Panel>
       </div>
     </>
@@ -92,36 +141,101 @@ function Operations({ rows, window: range }: { rows: Operation[]; window: TimeWi
   const needle = (usePlace().params.get('find') ?? '').toLowerCase();
   const columns = useMemo(() => columnsOf(rows, range), [rows, range.start, range.end]);
   const found = rows.filter((one) => one.operation.toLowerCase().includes(needle));
-  if (found.length === 0) return <Empty title="No operation"><p>{needle === '' ? 'No call was recorded in this time range.' : `Nothing matches "${needle}".`}</p></Empty>;
+  if (found.length === 0)
+    return (
+      <Empty title="No operation">
+        <p>{needle === '' ? 'No call was recorded in this time range.' : `Nothing matches "${needle}".`}</p>
+      </Empty>
+    );
   return (
-    <Table label="Operations" columns={columns} rows={found} rowKey={(one) => `${one.kind} ${one.operation}`}
-      rowLink={(one) => linkTo(['traces'], { service: one.service, operation: one.operation })} sort="total" />
+    <Table
+      label="Operations"
+      columns={columns}
+      rows={found}
+      rowKey={(one) => `${one.kind} ${one.operation}`}
+      rowLink={(one) => linkTo(['traces'], { service: one.service, operation: one.operation })}
+      sort="total"
+    />
   );
 }
 
 function columnsOf(rows: readonly Operation[], range: TimeWindow): Column<Operation>[] {
-  const grid = gridOf(rows.map((one) => one.timeline), range);
+  const grid = gridOf(
+    rows.map((one) => one.timeline),
+    range,
+  );
   const whole = rows.reduce((sum, one) => sum + one.self_ns, 0);
   const seconds = range.end - range.start;
   return [
-    { id: 'operation', title: 'Operation', wide: true, value: (one) => shortName(one.operation), cell: (one) => (
-      <a class="name" href={linkTo(['traces'], { service: one.service, operation: one.operation })} title={one.operation}>{shortName(one.operation)}</a>
-    ) },
+    {
+      id: 'operation',
+      title: 'Operation',
+      wide: true,
+      value: (one) => shortName(one.operation),
+      cell: (one) => (
+        <a
+          class="name"
+          href={linkTo(['traces'], { service: one.service, operation: one.operation })}
+          title={one.operation}
+        >
+          {shortName(one.operation)}
+        </a>
+      ),
+    },
     { id: 'kind', title: 'Kind', value: (one) => one.kind, cell: (one) => <KindBadge kind={one.kind} /> },
-    { id: 'trend', title: 'Trend', cell: (one) => <Spark width={90} values={column(one.timeline, grid, 1, 0)} errors={column(one.timeline, grid, 2, 0)} label="Calls over time" /> },
+    {
+      id: 'trend',
+      title: 'Trend',
+      cell: (one) => (
+        <Spark
+          width={90}
+          values={column(one.timeline, grid, 1, 0)}
+          errors={column(one.timeline, grid, 2, 0)}
+          label="Calls over time"
+        />
+      ),
+    },
     { id: 'count', title: 'Calls', numeric: true, value: (one) => one.count, cell: (one) => grouped(one.count) },
     { id: 'rate', title: 'Rate', numeric: true, value: (one) => one.count, cell: (one) => rate(one.count / seconds) },
-    { id: 'errors', title: 'Failed', numeric: true, value: (one) => share(one.errors, one.count), cell: (one) => <Errors count={one.errors} of={one.count} /> },
+    {
+      id: 'errors',
+      title: 'Failed',
+      numeric: true,
+      value: (one) => share(one.errors, one.count),
+      cell: (one) => <Errors count={one.errors} of={one.count} />,
+    },
     { id: 'p50', title: 'p50', numeric: true, value: (one) => one.p50_ns, cell: (one) => duration(one.p50_ns) },
     { id: 'p95', title: 'p95', numeric: true, value: (one) => one.p95_ns, cell: (one) => duration(one.p95_ns) },
     { id: 'p99', title: 'p99', numeric: true, value: (one) => one.p99_ns, cell: (one) => duration(one.p99_ns) },
-    { id: 'total', title: 'Total', hint: 'Sum of all durations', numeric: true, value: (one) => one.total_ns, cell: (one) => duration(one.total_ns) },
-    { id: 'self', title: 'Self', hint: 'Total without the calls it made; the bar is its share of all self time', numeric: true, value: (one) => one.self_ns, cell: (one) => (
-      <span class="share"><Meter share={share(one.self_ns, whole) ?? 0} />{duration(one.self_ns)}</span>
-    ) },
+    {
+      id: 'total',
+      title: 'Total',
+      hint: 'Sum of all durations',
+      numeric: true,
+      value: (one) => one.total_ns,
+      cell: (one) => duration(one.total_ns),
+    },
+    {
+      id: 'self',
+      title: 'Self',
+      hint: 'Total without the calls it made; the bar is its share of all self time',
+      numeric: true,
+      value: (one) => one.self_ns,
+      cell: (one) => (
+        <span class="share">
+          <Meter share={share(one.self_ns, whole) ?? 0} />
+          {duration(one.self_ns)}
+        </span>
+      ),
+    },
   ];
 }
 
 function Meter({ share: part }: { share: number }) {
-  return <svg class="meter" width="48" height="6" role="img" aria-label={percent(part)}><title>{percent(part)}</title><rect width={(48 * part).toFixed(1)} height="6" /></svg>;
+  return (
+    <svg class="meter" width="48" height="6" role="img" aria-label={percent(part)}>
+      <title>{percent(part)}</title>
+      <rect width={(48 * part).toFixed(1)} height="6" />
+    </svg>
+  );
 }

@@ -47,12 +47,17 @@ function Found({ trace }: { trace: Trace }) {
       <div class="trace-parts">
         <Panel title="Spans" class="spans" aside={<Levels rows={rows} onCollapsed={setCollapsed} />}>
           <div class="span-row span-head" aria-hidden="true">
-            <div class="span-name">Operation</div><div class="span-service">Service</div><div class="span-bar">Time</div>
-            <div class="span-number">Duration</div><div class="span-number">Self</div>
+            <div class="span-name">Operation</div>
+            <div class="span-service">Service</div>
+            <div class="span-bar">Time</div>
+            <div class="span-number">Duration</div>
+            <div class="span-number">Self</div>
           </div>
           <Waterfall rows={rows} collapsed={collapsed} onCollapsed={setCollapsed} {...shared} />
         </Panel>
-        <Panel title="Details" class="span-details"><SpanDetails span={rows[chosen]?.span} trace={trace} /></Panel>
+        <Panel title="Details" class="span-details">
+          <SpanDetails span={rows[chosen]?.span} trace={trace} />
+        </Panel>
       </div>
     </>
   );
@@ -75,7 +80,10 @@ function useView(whole: View): [View, (view: View) => void] {
     setView(next);
     clearTimeout(timer.current);
     const all = next.start === whole.start && next.end === whole.end;
-    timer.current = setTimeout(() => change({ at: all ? null : `${Math.round(next.start)}-${Math.round(next.end)}` }), 300);
+    timer.current = setTimeout(
+      () => change({ at: all ? null : `${Math.round(next.start)}-${Math.round(next.end)}` }),
+      300,
+    );
   };
   return [view, update];
 }
@@ -90,19 +98,36 @@ function Head({ trace }: { trace: Trace }) {
   const { services, errors, threads } = summary(trace.spans);
   return (
     <>
-      <PageHead title={root?.operation ?? trace.trace_id}
-        crumbs={<><a href={linkTo(['traces'], { service: root?.service })}>Traces</a> / <span class="mono">{trace.trace_id}</span></>}>
+      <PageHead
+        title={root?.operation ?? trace.trace_id}
+        crumbs={
+          <>
+            <a href={linkTo(['traces'], { service: root?.service })}>Traces</a> /{' '}
+            <span class="mono">{trace.trace_id}</span>
+          </>
+        }
+      >
         <Copy text={trace.trace_id} label="Copy id" />
         <Copy text={window.location.href} label="Copy link" />
       </PageHead>
-      <Tiles tiles={[
-        { name: 'Duration', value: duration(trace.duration_ns) },
-        { name: 'Started', value: moment(fromNanos(trace.start), true).slice(11), title: moment(fromNanos(trace.start), true) },
-        { name: services.length === 1 ? 'Service' : 'Services', value: services.length === 1 ? services[0] ?? '' : String(services.length), title: services.join(', ') },
-        { name: 'Spans', value: grouped(trace.spans.length) },
-        { name: 'Failed', value: grouped(errors), bad: errors > 0 },
-        { name: 'Threads', value: grouped(threads) },
-      ]} />
+      <Tiles
+        tiles={[
+          { name: 'Duration', value: duration(trace.duration_ns) },
+          {
+            name: 'Started',
+            value: moment(fromNanos(trace.start), true).slice(11),
+            title: moment(fromNanos(trace.start), true),
+          },
+          {
+            name: services.length === 1 ? 'Service' : 'Services',
+            value: services.length === 1 ? (services[0] ?? '') : String(services.length),
+            title: services.join(', '),
+          },
+          { name: 'Spans', value: grouped(trace.spans.length) },
+          { name: 'Failed', value: grouped(errors), bad: errors > 0 },
+          { name: 'Threads', value: grouped(threads) },
+        ]}
+      />
     </>
   );
 }
@@ -124,9 +149,14 @@ function Overall({ rows, ...rest }: OverallProps) {
   const bars = useMemo(() => barsOf(rows, by), [rows, by]);
   return (
     <Panel title="Icicle" aside={<Colors rows={rows} by={by} />}>
-      <Icicle label="Icicle of the trace" frames={frames} bars={bars} {...rest}
+      <Icicle
+        label="Icicle of the trace"
+        frames={frames}
+        bars={bars}
+        {...rest}
         tip={(index) => <SpanTip span={rows[index]?.span} />}
-        say={(index) => `${rows[index]?.span.operation ?? ''}, ${duration(rows[index]?.span.duration_ns)}`} />
+        say={(index) => `${rows[index]?.span.operation ?? ''}, ${duration(rows[index]?.span.duration_ns)}`}
+      />
     </Panel>
   );
 }
@@ -136,7 +166,7 @@ function barsOf(rows: readonly TreeRow[], by: ColorBy): Bar[] {
   const tokens = ['method', 'http-server', 'database', 'http-client', 'task', 'connection-wait'];
   return rows.map(({ span }) => ({
     label: labelOf(span),
-    token: `--kind-${by === 'kind' ? span.kind : tokens[services.indexOf(span.service) % tokens.length] ?? 'method'}`,
+    token: `--kind-${by === 'kind' ? span.kind : (tokens[services.indexOf(span.service) % tokens.length] ?? 'method')}`,
     failed: span.outcome === 'failed',
   }));
 }
@@ -145,10 +175,25 @@ function Colors({ rows, by }: { rows: readonly TreeRow[]; by: ColorBy }) {
   const kinds = [...new Set(rows.map((row) => row.span.kind))];
   return (
     <>
-      {by === 'kind' && <span class="row">{kinds.map((kind: Kind) => <span key={kind} class={`kind ${kind}`}>{kindName(kind)}</span>)}</span>}
+      {by === 'kind' && (
+        <span class="row">
+          {kinds.map((kind: Kind) => (
+            <span key={kind} class={`kind ${kind}`}>
+              {kindName(kind)}
+            </span>
+          ))}
+        </span>
+      )}
       <div class="segments" role="group" aria-label="Colour by">
         {(['kind', 'service'] as const).map((one) => (
-          <button key={one} type="button" aria-pressed={one === by} onClick={() => change({ color: one === 'kind' ? null : one })}>{one === 'kind' ? 'Kind' : 'Service'}</button>
+          <button
+            key={one}
+            type="button"
+            aria-pressed={one === by}
+            onClick={() => change({ color: one === 'kind' ? null : one })}
+          >
+            {one === 'kind' ? 'Kind' : 'Service'}
+          </button>
         ))}
       </div>
     </>
@@ -159,18 +204,35 @@ function SpanTip({ span }: { span: Span | undefined }) {
   if (span === undefined) return null;
   return (
     <>
-      <div class="wrap"><b>{span.operation}</b></div>
-      <div class="muted">{span.service} · {kindName(span.kind)} · {span.thread}</div>
-      <div>{duration(span.duration_ns)} <span class="muted">self {duration(span.self_ns)}</span>{span.outcome === 'failed' && <b class="bad"> failed</b>}</div>
+      <div class="wrap">
+        <b>{span.operation}</b>
+      </div>
+      <div class="muted">
+        {span.service} · {kindName(span.kind)} · {span.thread}
+      </div>
+      <div>
+        {duration(span.duration_ns)} <span class="muted">self {duration(span.self_ns)}</span>
+        {span.outcome === 'failed' && <b class="bad"> failed</b>}
+      </div>
     </>
   );
 }
 
-function Levels({ rows, onCollapsed }: { rows: readonly TreeRow[]; onCollapsed: (collapsed: ReadonlySet<string>) => void }) {
+function Levels({
+  rows,
+  onCollapsed,
+}: {
+  rows: readonly TreeRow[];
+  onCollapsed: (collapsed: ReadonlySet<string>) => void;
+}) {
   return (
     <>
-      <button type="button" class="button plain" onClick={() => onCollapsed(new Set())}>Open all</button>
-      <button type="button" class="button plain" onClick={() => onCollapsed(belowDepth(rows, 1))}>Close all</button>
+      <button type="button" class="button plain" onClick={() => onCollapsed(new Set())}>
+        Open all
+      </button>
+      <button type="button" class="button plain" onClick={() => onCollapsed(belowDepth(rows, 1))}>
+        Close all
+      </button>
     </>
   );
 }

@@ -23,11 +23,19 @@ export function TracesPage({ window: state }: { window: WindowState }) {
     <>
       <PageHead title="Traces" />
       <Progress on={found.loading && list !== null} />
-      <Panel><TraceSearch services={services.data ?? []} window={state} /></Panel>
-      {problem !== null && <p class="notice" role="alert">{problem}</p>}
+      <Panel>
+        <TraceSearch services={services.data ?? []} window={state} />
+      </Panel>
+      {problem !== null && (
+        <p class="notice" role="alert">
+          {problem}
+        </p>
+      )}
       {found.error !== null && <Failure error={found.error} />}
       {list === null && found.loading && <Loading what="Searching traces" />}
-      {list !== null && list.traces.length === 0 && (services.data?.length === 0 ? <NoData /> : <Nothing scanned={list.scanned} />)}
+      {list !== null &&
+        list.traces.length === 0 &&
+        (services.data?.length === 0 ? <NoData /> : <Nothing scanned={list.scanned} />)}
       {list !== null && list.traces.length > 0 && <Results list={list} window={state} />}
     </>
   );
@@ -37,8 +45,12 @@ function Nothing({ scanned }: { scanned: number }) {
   return (
     <Panel>
       <Empty title="No trace matches">
-        <p>{grouped(scanned)} traces were looked at. Widen the time range at the top right, or take a condition away.</p>
-        <a class="button" href={linkTo(['traces'])}>Clear the search</a>
+        <p>
+          {grouped(scanned)} traces were looked at. Widen the time range at the top right, or take a condition away.
+        </p>
+        <a class="button" href={linkTo(['traces'])}>
+          Clear the search
+        </a>
       </Empty>
     </Panel>
   );
@@ -53,25 +65,39 @@ function Results({ list, window: state }: { list: TraceList; window: WindowState
         <Scatter traces={list.traces} window={state} onOpen={open} onSelect={narrow} />
       </Panel>
       <Panel title="Results" aside={<Counts list={list} />}>
-        <Table label="Traces" columns={COLUMNS} rows={list.traces} rowKey={(trace) => trace.trace_id}
-          rowLink={(trace) => linkTo(['traces', trace.trace_id])} sort="start" />
+        <Table
+          label="Traces"
+          columns={COLUMNS}
+          rows={list.traces}
+          rowKey={(trace) => trace.trace_id}
+          rowLink={(trace) => linkTo(['traces', trace.trace_id])}
+          sort="start"
+        />
       </Panel>
     </>
   );
 }
 
 function narrow({ start, end, shortest, longest }: Selection): void {
-  change({
-    range: null,
-    from: start.toFixed(3),
-    to: end.toFixed(3),
-    min: inWords(shortest),
-    max: inWords(longest),
-  }, 'keep');
+  change(
+    {
+      range: null,
+      from: start.toFixed(3),
+      to: end.toFixed(3),
+      min: inWords(shortest),
+      max: inWords(longest),
+    },
+    'keep',
+  );
 }
 
 function ScatterKey({ ok, failed }: { ok: number; failed: number }) {
-  return <><span class="outcome">{grouped(ok)} ok</span><span class="outcome failed">{grouped(failed)} failed</span></>;
+  return (
+    <>
+      <span class="outcome">{grouped(ok)} ok</span>
+      <span class="outcome failed">{grouped(failed)} failed</span>
+    </>
+  );
 }
 
 function Counts({ list }: { list: TraceList }) {
@@ -84,14 +110,56 @@ function Counts({ list }: { list: TraceList }) {
 }
 
 const COLUMNS: Column<TraceSummary>[] = [
-  { id: 'start', title: 'Start', numeric: true, left: true, value: (one) => fromNanos(one.start), cell: (one) => <span class="muted">{moment(fromNanos(one.start), true)}</span> },
-  { id: 'operation', title: 'Operation', wide: true, value: (one) => one.operation, cell: (one) => (
-    <a class="name" href={linkTo(['traces', one.trace_id])} title={one.operation}>{one.operation}</a>
-  ) },
-  { id: 'service', title: 'Service', value: (one) => one.service, cell: (one) => <span class="muted">{one.service}</span> },
-  { id: 'duration', title: 'Duration', numeric: true, value: (one) => one.duration_ns, cell: (one) => duration(one.duration_ns) },
+  {
+    id: 'start',
+    title: 'Start',
+    numeric: true,
+    left: true,
+    value: (one) => fromNanos(one.start),
+    cell: (one) => <span class="muted">{moment(fromNanos(one.start), true)}</span>,
+  },
+  {
+    id: 'operation',
+    title: 'Operation',
+    wide: true,
+    value: (one) => one.operation,
+    cell: (one) => (
+      <a class="name" href={linkTo(['traces', one.trace_id])} title={one.operation}>
+        {one.operation}
+      </a>
+    ),
+  },
+  {
+    id: 'service',
+    title: 'Service',
+    value: (one) => one.service,
+    cell: (one) => <span class="muted">{one.service}</span>,
+  },
+  {
+    id: 'duration',
+    title: 'Duration',
+    numeric: true,
+    value: (one) => one.duration_ns,
+    cell: (one) => duration(one.duration_ns),
+  },
   { id: 'calls', title: 'Calls', numeric: true, value: (one) => one.calls, cell: (one) => grouped(one.calls) },
-  { id: 'outcome', title: 'Outcome', value: (one) => one.outcome, cell: (one) => <span class={`outcome ${one.outcome}`}>{one.outcome}</span> },
-  { id: 'status', title: 'Status', numeric: true, value: (one) => one.http_status, cell: (one) => one.http_status ?? NONE },
-  { id: 'request', title: 'Request id', value: (one) => one.request_id, cell: (one) => <span class="mono muted">{one.request_id ?? NONE}</span> },
+  {
+    id: 'outcome',
+    title: 'Outcome',
+    value: (one) => one.outcome,
+    cell: (one) => <span class={`outcome ${one.outcome}`}>{one.outcome}</span>,
+  },
+  {
+    id: 'status',
+    title: 'Status',
+    numeric: true,
+    value: (one) => one.http_status,
+    cell: (one) => one.http_status ?? NONE,
+  },
+  {
+    id: 'request',
+    title: 'Request id',
+    value: (one) => one.request_id,
+    cell: (one) => <span class="mono muted">{one.request_id ?? NONE}</span>,
+  },
 ];

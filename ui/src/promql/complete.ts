@@ -20,8 +20,18 @@ const SHOWN_MAX = 40;
 const DURATIONS = ['30s', '1m', '5m', '15m', '30m', '1h', '6h', '1d', '1h:1m'];
 
 const WORDS: Suggestion[] = [
-  ...AGGREGATIONS.map(([name, doc]): Suggestion => ({ label: name, insert: `${name}(`, kind: 'aggregation', detail: doc })),
-  ...FUNCTIONS.map(([name, parameters, doc]): Suggestion => ({ label: name, insert: `${name}(`, kind: 'function', detail: `(${parameters}) ${doc}` })),
+  ...AGGREGATIONS.map(([name, doc]): Suggestion => ({
+    label: name,
+    insert: `${name}(`,
+    kind: 'aggregation',
+    detail: doc,
+  })),
+  ...FUNCTIONS.map(([name, parameters, doc]): Suggestion => ({
+    label: name,
+    insert: `${name}(`,
+    kind: 'function',
+    detail: `(${parameters}) ${doc}`,
+  })),
   ...KEYWORDS.map((name): Suggestion => ({ label: name, insert: `${name} `, kind: 'keyword', detail: '' })),
 ];
 
@@ -37,12 +47,18 @@ function candidates(context: Context, names: readonly string[]): Suggestion[] {
   const all = (kind: Suggestion['kind'], end = ''): Suggestion[] =>
     names.map((name) => ({ label: name, insert: `${kind === 'value' ? escape(name) : name}${end}`, kind, detail: '' }));
   switch (context.kind) {
-    case 'none': return [];
-    case 'expression': return [...all('metric'), ...(context.word === '' ? [] : WORDS)];
-    case 'label': return all('label', '="').filter((one) => one.label !== '__name__');
-    case 'grouping': return all('label').filter((one) => one.label !== '__name__');
-    case 'value': return all('value', '"');
-    case 'duration': return DURATIONS.map((text) => ({ label: text, insert: `${text}]`, kind: 'duration', detail: '' }));
+    case 'none':
+      return [];
+    case 'expression':
+      return [...all('metric'), ...(context.word === '' ? [] : WORDS)];
+    case 'label':
+      return all('label', '="').filter((one) => one.label !== '__name__');
+    case 'grouping':
+      return all('label').filter((one) => one.label !== '__name__');
+    case 'value':
+      return all('value', '"');
+    case 'duration':
+      return DURATIONS.map((text) => ({ label: text, insert: `${text}]`, kind: 'duration', detail: '' }));
   }
 }
 

@@ -52,7 +52,8 @@ function step(text: string, at: number, state: Scan): number {
   }
   if ('({['.includes(char)) state.open.push({ bracket: char, before: state.word?.text ?? null });
   else if (')}]'.includes(char)) state.open.pop();
-  else if ((char === '=' || char === '!') && state.open.at(-1)?.bracket === '{' && state.word !== null) state.label = state.word.text;
+  else if ((char === '=' || char === '!') && state.open.at(-1)?.bracket === '{' && state.word !== null)
+    state.label = state.word.text;
   if (!/\s/.test(char)) state.word = null;
   return at + 1;
 }
@@ -79,7 +80,8 @@ export function contextAt(text: string, cursor: number): Context {
   const here = { from: touched ? word.from : cursor, word: touched ? word.text : '' };
   if (inner?.bracket === '{') return { kind: 'label', ...here, metric };
   if (inner?.bracket === '[') return { kind: 'duration', ...here };
-  if (inner?.bracket === '(' && (GROUPINGS as readonly string[]).includes(inner.before ?? '')) return { kind: 'grouping', ...here };
+  if (inner?.bracket === '(' && (GROUPINGS as readonly string[]).includes(inner.before ?? ''))
+    return { kind: 'grouping', ...here };
   if (/^[0-9.]/.test(here.word)) return { kind: 'none' };
   // After the end of an expression no other begins without an operator.
   if (here.word === '' && /[\w)}\]"'`]\s*$/.test(text.slice(0, cursor))) return { kind: 'none' };

@@ -9,7 +9,9 @@ export interface SeriesOf<T> {
 
 /** `name{label="value"}`, labels sorted. */
 export function seriesName(metric: Metric): string {
-  const labels = Object.keys(metric).filter((name) => name !== '__name__').sort();
+  const labels = Object.keys(metric)
+    .filter((name) => name !== '__name__')
+    .sort();
   const inner = labels.map((name) => `${name}="${metric[name]}"`).join(', ');
   const name = metric.__name__ ?? '';
   return inner === '' ? name || '{}' : `${name}{${inner}}`;
@@ -65,7 +67,8 @@ export function unitOf(query: string): Unit {
   return perTime ? 'rate' : 'number';
 }
 
-/** Place of the fault that a message names, as index into the text: `(at character 7)` counts bytes from 1, `2:5:` lines and columns. */
+/** Place of the fault that a message names, as index into the text: `(at character 7)` counts bytes from 1,
+ *  `2:5:` lines and columns. */
 export function faultAt(message: string, query: string): number | null {
   const byte = /\(at character (\d+)\)/.exec(message)?.[1];
   if (byte !== undefined) return fromBytes(query, Number(byte) - 1);

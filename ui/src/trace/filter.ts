@@ -26,10 +26,15 @@ export function filterOf(params: URLSearchParams): Filter {
   return { filter, problem: problemOf(params, min, max) };
 }
 
-function problemOf(params: URLSearchParams, min: number | null | undefined, max: number | null | undefined): string | null {
+function problemOf(
+  params: URLSearchParams,
+  min: number | null | undefined,
+  max: number | null | undefined,
+): string | null {
   if (min === null) return `Not a duration: "${params.get('min')}". Write 250us, 1.5ms or 2s.`;
   if (max === null) return `Not a duration: "${params.get('max')}". Write 250us, 1.5ms or 2s.`;
-  if (min !== undefined && max !== undefined && min > max) return `The shortest (${duration(min)}) is above the longest (${duration(max)}).`;
+  if (min !== undefined && max !== undefined && min > max)
+    return `The shortest (${duration(min)}) is above the longest (${duration(max)}).`;
   return null;
 }
 

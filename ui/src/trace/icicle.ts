@@ -53,7 +53,8 @@ export function callFrames(root: CallNode): CallFrames {
   return { frames, nodes };
 }
 
-export const rowCount = (frames: readonly Frame[]): number => frames.reduce((most, frame) => Math.max(most, frame.row + 1), 0);
+export const rowCount = (frames: readonly Frame[]): number =>
+  frames.reduce((most, frame) => Math.max(most, frame.row + 1), 0);
 
 /** Keeps a view inside the whole and no narrower than a millionth of it (but at least 10 ns). */
 export function clamp(view: View, whole: View): View {
@@ -91,8 +92,15 @@ export function neighbour(frames: readonly Frame[], from: number, direction: Dir
   return best;
 }
 
-function better(frames: readonly Frame[], here: Frame, frame: Frame, from: number, best: number, direction: Direction): boolean {
-  const current = best === from ? null : frames[best] ?? null;
+function better(
+  frames: readonly Frame[],
+  here: Frame,
+  frame: Frame,
+  from: number,
+  best: number,
+  direction: Direction,
+): boolean {
+  const current = best === from ? null : (frames[best] ?? null);
   if (direction === 'down') return frame.parent === from && (current === null || frame.width > current.width);
   if (frame.parent !== here.parent) return false;
   return direction === 'right'

@@ -65,7 +65,10 @@ export function nearest(marks: readonly Mark[], scale: Scale, x: number, y: numb
 
 /** Round times for the axis: about one every `space` pixels, on full seconds, minutes or hours of local time. */
 export function timeTicks(start: number, end: number, pixels: number, space = 90): { step: number; at: number[] } {
-  const steps = [0.01, 0.1, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200, 86_400, 604_800];
+  const steps = [
+    0.01, 0.1, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200, 86_400,
+    604_800,
+  ];
   const wanted = ((end - start) * space) / Math.max(pixels, 1);
   const step = steps.find((one) => one >= wanted) ?? Math.ceil(wanted / 604_800) * 604_800;
   const zone = new Date(start * 1000).getTimezoneOffset() * 60;

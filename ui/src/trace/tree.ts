@@ -14,7 +14,7 @@ export interface TreeRow {
 export function rowsOf(spans: readonly Span[]): TreeRow[] {
   const position = new Map<string, number>();
   const rows = spans.map((span, index): TreeRow => {
-    const parent = span.parent === null ? -1 : position.get(span.parent) ?? -1;
+    const parent = span.parent === null ? -1 : (position.get(span.parent) ?? -1);
     position.set(span.id, index);
     return { span, depth: 0, parent, last: index };
   });
@@ -64,17 +64,28 @@ export interface Move {
 }
 
 /** What an arrow key does in the tree, as the ARIA tree pattern describes it. */
-export function move(rows: readonly TreeRow[], visible: readonly number[], collapsed: ReadonlySet<string>, from: number, step: Step): Move {
+export function move(
+  rows: readonly TreeRow[],
+  visible: readonly number[],
+  collapsed: ReadonlySet<string>,
+  from: number,
+  step: Step,
+): Move {
   const place = Math.max(visible.indexOf(from), 0);
   const row = rows[from];
   if (row === undefined) return { to: visible[0] ?? 0 };
   const open = row.last > from && !collapsed.has(row.span.id);
   switch (step) {
-    case 'up': return { to: visible[Math.max(place - 1, 0)] ?? from };
-    case 'down': return { to: visible[Math.min(place + 1, visible.length - 1)] ?? from };
-    case 'home': return { to: visible[0] ?? from };
-    case 'end': return { to: visible.at(-1) ?? from };
-    case 'left': return open ? { to: from, collapse: row.span.id } : { to: Math.max(row.parent, 0) };
+    case 'up':
+      return { to: visible[Math.max(place - 1, 0)] ?? from };
+    case 'down':
+      return { to: visible[Math.min(place + 1, visible.length - 1)] ?? from };
+    case 'home':
+      return { to: visible[0] ?? from };
+    case 'end':
+      return { to: visible.at(-1) ?? from };
+    case 'left':
+      return open ? { to: from, collapse: row.span.id } : { to: Math.max(row.parent, 0) };
     case 'right':
       if (row.last === from) return { to: from };
       return open ? { to: from + 1 } : { to: from, expand: row.span.id };

@@ -4,7 +4,15 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { chromium } from 'playwright-core';
 
-const FLAGS = ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'];
+const FLAGS = [
+  '--no-sandbox',
+  '--disable-gpu',
+  '--disable-quic',
+  '--no-first-run',
+  '--disable-background-networking',
+  '--disable-component-update',
+  '--disable-sync',
+];
 const PICTURES = fileURLToPath(new URL('pictures/', import.meta.url));
 
 export const URL_BASE = process.env.TACHO_URL ?? 'http://127.0.0.1:7070';
@@ -12,7 +20,8 @@ export const URL_BASE = process.env.TACHO_URL ?? 'http://127.0.0.1:7070';
 function executable() {
   const known = [process.env.CHROMIUM, '/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'];
   const found = known.find((path) => path !== undefined && existsSync(path));
-  if (found === undefined) throw new Error('no Chromium found; install the package chromium or set CHROMIUM to its path');
+  if (found === undefined)
+    throw new Error('no Chromium found; install the package chromium or set CHROMIUM to its path');
   return found;
 }
 
@@ -21,7 +30,11 @@ export async function launch() {
 }
 
 /** Opens a place of the page. `faults` collects errors of the console, exceptions and violations of the security policy. */
-export async function open(browser, place, { theme = 'light', width = 1440, height = 900, prepare = async () => undefined } = {}) {
+export async function open(
+  browser,
+  place,
+  { theme = 'light', width = 1440, height = 900, prepare = async () => undefined } = {},
+) {
   const context = await browser.newContext({ viewport: { width, height }, colorScheme: theme });
   const page = await context.newPage();
   page.setDefaultTimeout(15_000);
@@ -29,9 +42,14 @@ export async function open(browser, place, { theme = 'light', width = 1440, heig
   page.on('console', (message) => message.type() === 'error' && faults.push(`console: ${message.text()}`));
   page.on('pageerror', (error) => faults.push(`exception: ${error.message}`));
   page.on('response', (response) => response.status() >= 500 && faults.push(`${response.status()} ${response.url()}`));
-  await page.exposeFunction('tellFault', (text) => { faults.push(text); });
-  await page.addInitScript(() => document.addEventListener('securitypolicyviolation', (event) =>
-    window.tellFault(`policy: ${event.violatedDirective} ${event.blockedURI}`)));
+  await page.exposeFunction('tellFault', (text) => {
+    faults.push(text);
+  });
+  await page.addInitScript(() =>
+    document.addEventListener('securitypolicyviolation', (event) =>
+      window.tellFault(`policy: ${event.violatedDirective} ${event.blockedURI}`),
+    ),
+  );
   await prepare(page);
   await page.goto(`${URL_BASE}/${place}`);
   return { page, faults, close: () => context.close() };
@@ -45,12 +63,16 @@ export async function picture(page, name) {
 
 /** How many different colours a canvas shows: 1 is an empty one. */
 export function colorsOf(page, selector) {
-  return page.locator(selector).first().evaluate((canvas) => {
-    const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
-    const colors = new Set();
-    for (let at = 0; at < data.length; at += 4) if (data[at + 3] > 200) colors.add((data[at] << 16) | (data[at + 1] << 8) | data[at + 2]);
-    return colors.size;
-  });
+  return page
+    .locator(selector)
+    .first()
+    .evaluate((canvas) => {
+      const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+      const colors = new Set();
+      for (let at = 0; at < data.length; at += 4)
+        if (data[at + 3] > 200) colors.add((data[at] << 16) | (data[at + 1] << 8) | data[at + 2]);
+      return colors.size;
+    });
 }
 
 /** Text of all elements, trimmed. */

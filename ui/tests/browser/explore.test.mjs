@@ -4,7 +4,9 @@ import { after, before, test } from 'node:test';
 import { colorsOf, launch, open, picture, texts, until } from './browser.mjs';
 
 let browser;
-before(async () => { browser = await launch(); });
+before(async () => {
+  browser = await launch();
+});
 after(() => browser.close());
 
 const QUERY = 'sum by (kind) (rate(tacho_records_received_total[1m]))';
@@ -13,7 +15,10 @@ test('metrics are listed, and one of them is charted', async () => {
   const { page, faults, close } = await open(browser, '#/explore?range=5m');
   await page.locator('.metrics a').first().waitFor();
   const names = await texts(page, '.metrics a');
-  assert.ok(names.some((name) => name.startsWith('tacho_')), `metrics: ${names}`);
+  assert.ok(
+    names.some((name) => name.startsWith('tacho_')),
+    `metrics: ${names}`,
+  );
   await page.locator('.metrics a').first().click();
   await page.locator('table[aria-label=Values] tbody tr, .state').first().waitFor();
   assert.deepEqual(faults, []);
@@ -78,7 +83,10 @@ test('the pointer over the chart tells the values there', async () => {
 });
 
 test('a fault in a query is told with its place, and the other query is still answered', async () => {
-  const { page, faults, close } = await open(browser, `#/explore?range=5m&q=${encodeURIComponent('1 + 1')}&q=${encodeURIComponent('sum(tacho_records_received_total')}`);
+  const { page, faults, close } = await open(
+    browser,
+    `#/explore?range=5m&q=${encodeURIComponent('1 + 1')}&q=${encodeURIComponent('sum(tacho_records_received_total')}`,
+  );
   const alert = page.locator('.fault');
   await alert.waitFor();
   assert.equal(await alert.locator('mark').textContent(), '(');
@@ -87,6 +95,9 @@ test('a fault in a query is told with its place, and the other query is still an
   assert.deepEqual(await texts(page, 'table[aria-label=Values] tbody td:last-child'), ['2']);
   await picture(page, 'explore-fault');
   // Chromium itself reports the status 400 on its console; nothing else may be there.
-  assert.deepEqual(faults.filter((fault) => !/status of 400/.test(fault)), []);
+  assert.deepEqual(
+    faults.filter((fault) => !/status of 400/.test(fault)),
+    [],
+  );
   await close();
 });

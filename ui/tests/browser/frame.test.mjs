@@ -4,7 +4,9 @@ import { after, before, test } from 'node:test';
 import { launch, open, picture, until } from './browser.mjs';
 
 let browser;
-before(async () => { browser = await launch(); });
+before(async () => {
+  browser = await launch();
+});
 after(() => browser.close());
 
 const PAGES = ['#/services', '#/services/bulletin-board', '#/explore?q=time()', '#/traces', '#/graph'];
@@ -82,16 +84,28 @@ for (const theme of ['light', 'dark']) {
       const style = getComputedStyle(document.documentElement);
       const light = (name) => {
         const hex = style.getPropertyValue(name).trim().slice(1);
-        const [r, g, b] = [0, 2, 4].map((at) => Number.parseInt(hex.slice(at, at + 2), 16) / 255).map((c) => (c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4));
+        const [r, g, b] = [0, 2, 4]
+          .map((at) => Number.parseInt(hex.slice(at, at + 2), 16) / 255)
+          .map((c) => (c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4));
         return 0.2126 * r + 0.7152 * g + 0.0722 * b;
       };
       const contrast = (a, b) => (Math.max(light(a), light(b)) + 0.05) / (Math.min(light(a), light(b)) + 0.05);
       const grounds = ['--ground', '--surface', '--raised', '--hover', '--accent-soft'];
-      const pairs = ['--text', '--text-2', '--text-3', '--accent', '--error'].flatMap((text) => grounds.map((ground) => [text, ground]));
-      for (const kind of ['http-server', 'method', 'database', 'connection-wait', 'http-client', 'task']) pairs.push(['--bar-text', `--kind-${kind}`]);
-      pairs.push(['--on-accent', '--accent'], ['--text', '--error-soft'], ['--error', '--error-soft'], ['--text', '--warn-soft']);
+      const pairs = ['--text', '--text-2', '--text-3', '--accent', '--error'].flatMap((text) =>
+        grounds.map((ground) => [text, ground]),
+      );
+      for (const kind of ['http-server', 'method', 'database', 'connection-wait', 'http-client', 'task'])
+        pairs.push(['--bar-text', `--kind-${kind}`]);
+      pairs.push(
+        ['--on-accent', '--accent'],
+        ['--text', '--error-soft'],
+        ['--error', '--error-soft'],
+        ['--text', '--warn-soft'],
+      );
       const least = (text, ground) => (text === '--text-3' && ground === '--accent-soft' ? 4 : 4.5);
-      return pairs.filter(([text, ground]) => contrast(text, ground) < least(text, ground)).map(([text, ground]) => `${text} on ${ground}: ${contrast(text, ground).toFixed(2)}`);
+      return pairs
+        .filter(([text, ground]) => contrast(text, ground) < least(text, ground))
+        .map(([text, ground]) => `${text} on ${ground}: ${contrast(text, ground).toFixed(2)}`);
     });
     assert.deepEqual(low, []);
     await close();
@@ -106,8 +120,15 @@ for (const place of PAGES) {
     assert.equal(await page.locator('h1').count(), 1);
     const over = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
     assert.ok(over <= 0, `${over} pixels too wide`);
-    const nameless = await page.locator('button, a, input, select, textarea').evaluateAll((all) => all.filter((one) =>
-      (one.textContent ?? '').trim() === '' && !one.getAttribute('aria-label') && !one.labels?.length).map((one) => one.outerHTML));
+    const nameless = await page
+      .locator('button, a, input, select, textarea')
+      .evaluateAll((all) =>
+        all
+          .filter(
+            (one) => (one.textContent ?? '').trim() === '' && !one.getAttribute('aria-label') && !one.labels?.length,
+          )
+          .map((one) => one.outerHTML),
+      );
     assert.deepEqual(nameless, []);
     assert.deepEqual(faults, []);
     await close();

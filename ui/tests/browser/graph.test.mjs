@@ -4,7 +4,9 @@ import { after, before, test } from 'node:test';
 import { launch, open, picture, texts, until, URL_BASE } from './browser.mjs';
 
 let browser;
-before(async () => { browser = await launch(); });
+before(async () => {
+  browser = await launch();
+});
 after(() => browser.close());
 
 test('operations are drawn, found by name, and lead to traces', async () => {
@@ -12,7 +14,7 @@ test('operations are drawn, found by name, and lead to traces', async () => {
   await page.locator('.node').first().waitFor();
   const nodes = await page.locator('.node').count();
   assert.ok(nodes >= 5, `${nodes} nodes`);
-  assert.ok(await page.locator('.edge').count() >= nodes - 3, 'too few edges');
+  assert.ok((await page.locator('.edge').count()) >= nodes - 3, 'too few edges');
   const field = page.getByLabel('Find a node');
   await field.fill('board');
   await field.press('Enter');

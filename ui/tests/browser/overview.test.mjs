@@ -4,7 +4,9 @@ import { after, before, test } from 'node:test';
 import { colorsOf, launch, open, picture, texts, until } from './browser.mjs';
 
 let browser;
-before(async () => { browser = await launch(); });
+before(async () => {
+  browser = await launch();
+});
 after(() => browser.close());
 
 test('the overview shows the service with its figures and charts', async () => {
@@ -15,7 +17,8 @@ test('the overview shows the service with its figures and charts', async () => {
   assert.match(cells[3], /\/s$/, `rate in ${cells}`);
   assert.match(cells[8], / (ns|µs|ms|s)$/, `p95 in ${cells}`);
   await until('three charts are drawn', async () => (await page.locator('.u-wrap canvas').count()) === 3);
-  for (let index = 0; index < 3; index += 1) assert.ok(await colorsOf(page, `.panels > :nth-child(${index + 1}) canvas`) > 2, `chart ${index} is empty`);
+  for (let index = 0; index < 3; index += 1)
+    assert.ok((await colorsOf(page, `.panels > :nth-child(${index + 1}) canvas`)) > 2, `chart ${index} is empty`);
   await picture(page, 'overview');
   assert.deepEqual(faults, []);
   await close();
@@ -28,17 +31,30 @@ test('a service leads to its operations, which sort and filter, and to traces', 
   const names = await texts(page, 'table[aria-label=Operations] tbody tr td:first-child');
   assert.ok(names.length >= 5, `operations: ${names}`);
   const kinds = await texts(page, 'table[aria-label=Operations] .kind');
-  for (const kind of ['HTTP server', 'method', 'database']) assert.ok(kinds.includes(kind), `no operation of kind ${kind}`);
+  for (const kind of ['HTTP server', 'method', 'database'])
+    assert.ok(kinds.includes(kind), `no operation of kind ${kind}`);
   await page.getByRole('button', { name: 'Calls' }).click();
-  await until('the table is sorted by calls', async () => (await page.locator('th[aria-sort=descending]').textContent()) === 'Calls');
-  const counts = (await texts(page, 'table[aria-label=Operations] tbody td:nth-child(4)')).map((text) => Number(text.replace(/\D/g, '')));
-  assert.deepEqual(counts, [...counts].sort((a, b) => b - a));
+  await until(
+    'the table is sorted by calls',
+    async () => (await page.locator('th[aria-sort=descending]').textContent()) === 'Calls',
+  );
+  const counts = (await texts(page, 'table[aria-label=Operations] tbody td:nth-child(4)')).map((text) =>
+    Number(text.replace(/\D/g, '')),
+  );
+  assert.deepEqual(
+    counts,
+    [...counts].sort((a, b) => b - a),
+  );
   assert.match(page.url(), /sort=count/);
   await page.getByLabel('Find an operation').fill('zzz');
   await page.getByText('Nothing matches').waitFor();
   await page.getByLabel('Find an operation').fill('');
   await picture(page, 'service');
-  await page.locator('table[aria-label=Operations] tbody tr', { hasText: 'HTTP server' }).first().locator('a.name').click();
+  await page
+    .locator('table[aria-label=Operations] tbody tr', { hasText: 'HTTP server' })
+    .first()
+    .locator('a.name')
+    .click();
   await page.locator('table[aria-label=Traces] tbody tr').first().waitFor();
   assert.match(page.url(), /#\/traces\?.*operation=/);
   assert.deepEqual(faults, []);

@@ -14,7 +14,10 @@ const images = process.argv.includes('--images');
 
 function command() {
   if (images) return [join(HERE, 'images.mjs')];
-  const files = readdirSync(HERE).filter((name) => name.endsWith('.test.mjs')).sort().map((name) => join(HERE, name));
+  const files = readdirSync(HERE)
+    .filter((name) => name.endsWith('.test.mjs'))
+    .sort()
+    .map((name) => join(HERE, name));
   return ['--test', '--test-concurrency=1', ...files];
 }
 

@@ -4,7 +4,9 @@ import { after, before, test } from 'node:test';
 import { colorsOf, launch, open, picture, texts, until, URL_BASE } from './browser.mjs';
 
 let browser;
-before(async () => { browser = await launch(); });
+before(async () => {
+  browser = await launch();
+});
 after(() => browser.close());
 
 const rows = 'table[aria-label=Traces] tbody tr';
@@ -19,7 +21,10 @@ test('traces are listed, drawn as marks, and searched', async () => {
   await page.getByLabel('Shortest').fill('1ns');
   await page.getByLabel('Longest').fill('10m');
   await page.getByLabel('Service').selectOption('bulletin-board');
-  await until('the search lies in the address', async () => /service=bulletin-board/.test(page.url()) && /max=10m/.test(page.url()));
+  await until(
+    'the search lies in the address',
+    async () => /service=bulletin-board/.test(page.url()) && /max=10m/.test(page.url()),
+  );
   await until('traces of the service', async () => new Set(await texts(page, `${rows} td:nth-child(3)`)).size === 1);
   await page.getByLabel('Longest').fill('1ns');
   await page.getByRole('button', { name: 'Search' }).click();
@@ -84,7 +89,10 @@ test('one trace: figures, icicle, tree by keyboard, details', async () => {
   const chosen = () => page.locator('.waterfall .span-row.chosen').textContent();
   const root = await chosen();
   await page.keyboard.press('ArrowLeft');
-  await until('the root is closed', async () => (await page.locator('.waterfall').getAttribute('aria-rowcount')) === '1');
+  await until(
+    'the root is closed',
+    async () => (await page.locator('.waterfall').getAttribute('aria-rowcount')) === '1',
+  );
   await page.keyboard.press('ArrowRight');
   await page.keyboard.press('ArrowRight');
   await until('the first child is chosen', async () => (await chosen()) !== root);
@@ -106,7 +114,8 @@ test('a trace has HTTP, methods and a statement in it, and its address can be sh
   const { page, faults, close } = await open(browser, `#/traces/${largest.trace_id}`);
   await page.locator('.waterfall .span-row').first().waitFor();
   const kinds = await texts(page, '.panel-head .kind');
-  for (const kind of ['HTTP server', 'method', 'database']) assert.ok(kinds.includes(kind), `${kind} is not in ${kinds}`);
+  for (const kind of ['HTTP server', 'method', 'database'])
+    assert.ok(kinds.includes(kind), `${kind} is not in ${kinds}`);
   await page.getByRole('button', { name: 'Copy id' }).waitFor();
   assert.deepEqual(faults, []);
   await close();
@@ -116,6 +125,9 @@ test('a trace that does not exist is told with the words of the server', async (
   const { page, faults, close } = await open(browser, '#/traces/00000000000000000000000000000001');
   await page.getByRole('alert').waitFor();
   assert.match(await page.getByRole('alert').textContent(), /Not found \(404\) \S/);
-  assert.deepEqual(faults.filter((fault) => !/status of 404/.test(fault)), []);
+  assert.deepEqual(
+    faults.filter((fault) => !/status of 404/.test(fault)),
+    [],
+  );
   await close();
 });

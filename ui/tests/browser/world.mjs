@@ -15,7 +15,9 @@ const STOP_MS_MAX = 15_000;
 /** The newest of the two builds, or the one that TACHO_BIN names. */
 function binary() {
   if (process.env.TACHO_BIN) return process.env.TACHO_BIN;
-  const built = ['release', 'debug'].map((profile) => join(ROOT, 'target', profile, 'tacho')).filter((path) => existsSync(path));
+  const built = ['release', 'debug']
+    .map((profile) => join(ROOT, 'target', profile, 'tacho'))
+    .filter((path) => existsSync(path));
   built.sort((a, b) => statSync(b).mtimeMs - statSync(a).mtimeMs);
   return built[0] ?? join(ROOT, 'target/release/tacho');
 }
@@ -33,10 +35,15 @@ class Child {
     const log = openSync(this.log, 'a');
     this.process = spawn(command, args, { env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', log] });
     this.text = '';
-    this.process.stdout.on('data', (data) => { this.text += data; });
+    this.process.stdout.on('data', (data) => {
+      this.text += data;
+    });
     this.ended = new Promise((resolve) => {
       this.process.once('exit', (code) => resolve(code));
-      this.process.once('error', (error) => { this.text += error.message; resolve(-1); });
+      this.process.once('error', (error) => {
+        this.text += error.message;
+        resolve(-1);
+      });
     });
   }
 
@@ -44,19 +51,24 @@ class Child {
   async says(pattern) {
     const deadline = Date.now() + START_MS_MAX;
     let ended = false;
-    this.ended.then(() => { ended = true; });
+    this.ended.then(() => {
+      ended = true;
+    });
     while (Date.now() < deadline) {
       const found = pattern.exec(this.text);
       if (found !== null) return found.slice(1);
       if (ended) break;
       await new Promise((resolve) => setTimeout(resolve, 50));
     }
-    throw new Error(`${this.name} did not say ${pattern}:\n${this.text}\n${readFileSync(this.log, 'utf8').slice(-2000)}`);
+    throw new Error(
+      `${this.name} did not say ${pattern}:\n${this.text}\n${readFileSync(this.log, 'utf8').slice(-2000)}`,
+    );
   }
 
   async succeeds() {
     const code = await this.ended;
-    if (code !== 0) throw new Error(`${this.name} ended with ${code}:\n${this.text}\n${readFileSync(this.log, 'utf8').slice(-2000)}`);
+    if (code !== 0)
+      throw new Error(`${this.name} ended with ${code}:\n${this.text}\n${readFileSync(this.log, 'utf8').slice(-2000)}`);
   }
 
   async stop() {
@@ -96,14 +108,36 @@ export async function startWorld(seconds) {
     rmSync(directory, { recursive: true, force: true });
   };
   try {
-    const serve = start('server', tacho, ['serve', '--data', join(directory, 'data'), '--http', '127.0.0.1:0', '--records', '127.0.0.1:0', '--selfwatch-seconds', '1'], { directory });
+    const serve = start(
+      'server',
+      tacho,
+      [
+        'serve',
+        '--data',
+        join(directory, 'data'),
+        '--http',
+        '127.0.0.1:0',
+        '--records',
+        '127.0.0.1:0',
+        '--selfwatch-seconds',
+        '1',
+      ],
+      { directory },
+    );
     const [http, records] = await serve.says(/listening http=(\S+) records=(\S+)/);
     const board = start('board', 'java', [`-javaagent:${AGENT}`, '-jar', BOARD, '--port', '0'], {
       directory,
-      env: { TACHO_SERVER: records, TACHO_SERVICE: 'bulletin-board', TACHO_INCLUDE: 'bulletinboard..*', TACHO_EXCLUDE: 'bulletinboard.model..*' },
+      env: {
+        TACHO_SERVER: records,
+        TACHO_SERVICE: 'bulletin-board',
+        TACHO_INCLUDE: 'bulletinboard..*',
+        TACHO_EXCLUDE: 'bulletinboard.model..*',
+      },
     });
     const [address] = await board.says(/listening on http:\/\/([^\s,]+)/);
-    await start('load', tacho, ['load', address, '--mix', MIX, '--connections', '4', '--duration', `${seconds}s`], { directory }).succeeds();
+    await start('load', tacho, ['load', address, '--mix', MIX, '--connections', '4', '--duration', `${seconds}s`], {
+      directory,
+    }).succeeds();
     await reported(`http://${http}`);
     return { url: `http://${http}`, stop };
   } catch (error) {

@@ -1,14 +1,37 @@
 import { expect, test } from 'vitest';
-import { busiest, centred, fit, matches, NODE_WIDTH, nodeTowards, pathOf, place, strokeOf, zoomAt } from '../../src/graph/layout';
+import {
+  busiest,
+  centred,
+  fit,
+  matches,
+  NODE_WIDTH,
+  nodeTowards,
+  pathOf,
+  place,
+  strokeOf,
+  zoomAt,
+} from '../../src/graph/layout';
 import type { Graph, GraphNode } from '../../src/lib/api';
 
-const node = (id: string, count: number): GraphNode => ({ id, service: 'shop', operation: `op ${id}`, kind: 'method', count, errors: 0, total_ns: 0, self_ns: 0 });
+const node = (id: string, count: number): GraphNode => ({
+  id,
+  service: 'shop',
+  operation: `op ${id}`,
+  kind: 'method',
+  count,
+  errors: 0,
+  total_ns: 0,
+  self_ns: 0,
+});
 
 /** `a>b` is an edge. */
 function graph(nodes: string, edges: string): Graph {
   return {
     nodes: nodes.split(' ').map((id, index) => node(id, 100 - index)),
-    edges: edges.split(' ').filter((edge) => edge !== '').map((edge) => ({ from: edge.charAt(0), to: edge.charAt(2), count: 1, errors: 0, total_ns: 0 })),
+    edges: edges
+      .split(' ')
+      .filter((edge) => edge !== '')
+      .map((edge) => ({ from: edge.charAt(0), to: edge.charAt(2), count: 1, errors: 0, total_ns: 0 })),
   };
 }
 
@@ -18,10 +41,18 @@ test('a callee stands to the right of its caller, and the line goes from side to
   if (a === undefined || b === undefined || c === undefined) throw new Error('three nodes');
   expect(b.x).toBeGreaterThan(a.x);
   expect(b.y).not.toBe(c.y);
-  expect(placed.edges[0]?.points).toEqual([{ x: a.x + NODE_WIDTH / 2, y: a.y }, { x: b.x - NODE_WIDTH / 2, y: b.y }]);
+  expect(placed.edges[0]?.points).toEqual([
+    { x: a.x + NODE_WIDTH / 2, y: a.y },
+    { x: b.x - NODE_WIDTH / 2, y: b.y },
+  ]);
 });
 
-test.each([['a', 'a>a'], ['a b', 'a>b b>a'], ['a', ''], ['a b', 'a>z']])('nodes %j with edges %j are placed', (nodes, edges) => {
+test.each([
+  ['a', 'a>a'],
+  ['a b', 'a>b b>a'],
+  ['a', ''],
+  ['a b', 'a>z'],
+])('nodes %j with edges %j are placed', (nodes, edges) => {
   const placed = place(graph(nodes, edges));
   expect(placed.nodes.every((one) => Number.isFinite(one.x) && Number.isFinite(one.y))).toBe(true);
   expect(placed.width > 0 && placed.height > 0).toBe(true);
@@ -54,8 +85,19 @@ test('lines are wider for more calls, between 1 and 6', () => {
   expect([strokeOf(1, 1), strokeOf(1, 1000), strokeOf(1000, 1000)]).toEqual([1.5, 1, 6]);
 });
 
-test('a path goes through every point', () => expect(pathOf([{ x: 0, y: 0 }, { x: 10, y: 4 }])).toBe('M0.0 0.0C5.0 0.0 5.0 4.0 10.0 4.0'));
+test('a path goes through every point', () =>
+  expect(
+    pathOf([
+      { x: 0, y: 0 },
+      { x: 10, y: 4 },
+    ]),
+  ).toBe('M0.0 0.0C5.0 0.0 5.0 4.0 10.0 4.0'));
 
 test('nodes are found by operation and service', () => {
-  expect([matches(node('a', 1), 'SHOP'), matches(node('a', 1), 'op a'), matches(node('a', 1), 'x'), matches(node('a', 1), '')]).toEqual([true, true, false, false]);
+  expect([
+    matches(node('a', 1), 'SHOP'),
+    matches(node('a', 1), 'op a'),
+    matches(node('a', 1), 'x'),
+    matches(node('a', 1), ''),
+  ]).toEqual([true, true, false, false]);
 });

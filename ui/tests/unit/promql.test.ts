@@ -37,7 +37,8 @@ describe('context', () => {
 });
 
 describe('completion', () => {
-  const labels = (marked: string, names: string[]): string[] => suggest(contextAt(...at(marked)), names).map((one) => one.label);
+  const labels = (marked: string, names: string[]): string[] =>
+    suggest(contextAt(...at(marked)), names).map((one) => one.label);
 
   test('names that begin with the word come before those that contain it', () => {
     expect(labels('heap|', ['jvm_heap_bytes', 'cheap', 'heap_used'])).toEqual(['heap_used', 'jvm_heap_bytes', 'cheap']);
@@ -47,13 +48,20 @@ describe('completion', () => {
     expect(labels('histogram_q|', [])).toEqual(['histogram_quantile']);
     expect(labels('su|', [])).toContain('sum');
   });
-  test('what is written in full needs no help', () => expect(labels('jvm_heap_bytes|', ['jvm_heap_bytes'])).toEqual([]));
+  test('what is written in full needs no help', () =>
+    expect(labels('jvm_heap_bytes|', ['jvm_heap_bytes'])).toEqual([]));
   test('the name is no label to choose', () => expect(labels('up{|', ['__name__', 'host'])).toEqual(['host']));
 
   test.each([
-    ['ra|', [], 'rate', 'rate(|'], ['ra|(up)', [], 'rate', 'rate(|up)'], ['sum(jv|)', ['jvm_threads'], 'jvm_threads', 'sum(jvm_threads|)'],
-    ['up{ho|', ['host'], 'host', 'up{host="|'], ['up{ho|="a"}', ['host'], 'host', 'up{host="|="a"}'], ['up{host="we|', ['web-1'], 'web-1', 'up{host="web-1"|'],
-    ['up{host="we|"}', ['web-1'], 'web-1', 'up{host="web-1"|}'], ['up{p="|', ['C:\\"x"'], 'C:\\"x"', 'up{p="C:\\\\\\"x\\""|'], ['up[|]', [], '5m', 'up[5m]|'],
+    ['ra|', [], 'rate', 'rate(|'],
+    ['ra|(up)', [], 'rate', 'rate(|up)'],
+    ['sum(jv|)', ['jvm_threads'], 'jvm_threads', 'sum(jvm_threads|)'],
+    ['up{ho|', ['host'], 'host', 'up{host="|'],
+    ['up{ho|="a"}', ['host'], 'host', 'up{host="|="a"}'],
+    ['up{host="we|', ['web-1'], 'web-1', 'up{host="web-1"|'],
+    ['up{host="we|"}', ['web-1'], 'web-1', 'up{host="web-1"|}'],
+    ['up{p="|', ['C:\\"x"'], 'C:\\"x"', 'up{p="C:\\\\\\"x\\""|'],
+    ['up[|]', [], '5m', 'up[5m]|'],
   ])('%s becomes, with %s, %s', (marked, names, label, expected) => {
     const [text, cursor] = at(marked);
     const context = contextAt(text, cursor);
@@ -68,7 +76,9 @@ test('the functions are those of the server', () => {
   const source = readFileSync(new URL('../../../crates/query/src/promql/functions.rs', import.meta.url), 'utf8');
   const table = source.slice(source.indexOf('table! {'), source.indexOf('#[cfg(test)]'));
   const names = [...table.matchAll(/^\s+(\w+)\([^)]*\)\s*-> \w+: \w+\(/gm)].map((found) => found[1]);
-  const aggregations = [...source.slice(source.indexOf('pub fn aggregations'), source.indexOf('macro_rules!')).matchAll(/\("(\w+)", "/g)].map((found) => found[1]);
+  const aggregations = [
+    ...source.slice(source.indexOf('pub fn aggregations'), source.indexOf('macro_rules!')).matchAll(/\("(\w+)", "/g),
+  ].map((found) => found[1]);
   expect(FUNCTIONS.map(([name]) => name)).toEqual(names.sort());
   expect(AGGREGATIONS.map(([name]) => name)).toEqual(aggregations);
 });
@@ -79,22 +89,64 @@ describe('results', () => {
     expect([seriesName({ __name__: 'up' }), seriesName({})]).toEqual(['up', '{}']);
   });
   test('a legend leaves out what all series share', () => {
-    expect(legendNames([{ __name__: 'up', a: '1', b: 'x' }, { __name__: 'up', a: '2', b: 'x' }])).toEqual(['{a="1"}', '{a="2"}']);
+    expect(
+      legendNames([
+        { __name__: 'up', a: '1', b: 'x' },
+        { __name__: 'up', a: '2', b: 'x' },
+      ]),
+    ).toEqual(['{a="1"}', '{a="2"}']);
     expect(legendNames([{ __name__: 'up', a: '1' }])).toEqual(['up{a="1"}']);
     expect(legendNames([])).toEqual([]);
   });
   test('values stand on the grid, what is no number is a gap', () => {
-    expect(onGrid([[10, '1'], [20, 'NaN'], [30.0001, '3'], [99, '9']], 10, 10, 4)).toEqual([1, null, 3, null]);
+    expect(
+      onGrid(
+        [
+          [10, '1'],
+          [20, 'NaN'],
+          [30.0001, '3'],
+          [99, '9'],
+        ],
+        10,
+        10,
+        4,
+      ),
+    ).toEqual([1, null, 3, null]);
   });
   test('a scalar is a series without labels', () => {
     expect(matrixOf({ resultType: 'scalar', result: [1, '2'] })).toEqual([{ metric: {}, values: [[1, '2']] }]);
-    expect(vectorOf({ resultType: 'matrix', result: [{ metric: {}, values: [[1, '2'], [2, '3']] }, { metric: {}, values: [] }] })).toEqual([{ metric: {}, values: [2, '3'] }]);
+    expect(
+      vectorOf({
+        resultType: 'matrix',
+        result: [
+          {
+            metric: {},
+            values: [
+              [1, '2'],
+              [2, '3'],
+            ],
+          },
+          { metric: {}, values: [] },
+        ],
+      }),
+    ).toEqual([{ metric: {}, values: [2, '3'] }]);
   });
   test.each([
-    ['jvm_heap_used_bytes', 'bytes'], ['rate(http_requests_total[5m])', 'rate'], ['histogram_quantile(0.95, sum by (le) (rate(x_seconds_bucket[5m])))', 'seconds'],
-    ['rate(cpu_seconds_total[5m])', 'number'], ['x_duration_ns', 'duration'], ['up / 2', 'number'], ['count(jvm_heap_used_bytes)', 'number'], ['a{path="/x"}', 'number'], ['load_ratio', 'percent'],
+    ['jvm_heap_used_bytes', 'bytes'],
+    ['rate(http_requests_total[5m])', 'rate'],
+    ['histogram_quantile(0.95, sum by (le) (rate(x_seconds_bucket[5m])))', 'seconds'],
+    ['rate(cpu_seconds_total[5m])', 'number'],
+    ['x_duration_ns', 'duration'],
+    ['up / 2', 'number'],
+    ['count(jvm_heap_used_bytes)', 'number'],
+    ['a{path="/x"}', 'number'],
+    ['load_ratio', 'percent'],
   ])('%s is in %s', (query, unit) => expect(unitOf(query)).toBe(unit));
   test.each([
-    ['unclosed \'(\' (at character 4)', 'sum(', 3], ['2:3: parse error: x', 'a\nbcd', 4], ['1:5: parse error: x', 'ab', 2], ['no place', 'x', null], ['fault (at character 4)', 'ö+)', 2 + 0],
+    ["unclosed '(' (at character 4)", 'sum(', 3],
+    ['2:3: parse error: x', 'a\nbcd', 4],
+    ['1:5: parse error: x', 'ab', 2],
+    ['no place', 'x', null],
+    ['fault (at character 4)', 'ö+)', 2 + 0],
   ])('the fault of %j in %j is at %s', (message, query, place) => expect(faultAt(message, query)).toBe(place));
 });

@@ -2,11 +2,22 @@ import { expect, test } from 'vitest';
 import { formatPlace, parsePlace, withChanges } from '../../src/lib/place';
 
 test.each([
-  ['', []], ['#', []], ['#/', []], ['#/traces', ['traces']], ['#/services/a%2Fb%20c', ['services', 'a/b c']], ['#/services/%E0%A4%A', ['services', '%E0%A4%A']],
+  ['', []],
+  ['#', []],
+  ['#/', []],
+  ['#/traces', ['traces']],
+  ['#/services/a%2Fb%20c', ['services', 'a/b c']],
+  ['#/services/%E0%A4%A', ['services', '%E0%A4%A']],
 ])('path of %j', (hash, path) => expect(parsePlace(hash).path).toEqual(path));
 
 test('an address is read as it was written', () => {
-  const address = formatPlace(['services', 'Börse/漢 & co'], new URLSearchParams([['q', 'rate(a{b="c"}[5m])'], ['q', '1 + 1']]));
+  const address = formatPlace(
+    ['services', 'Börse/漢 & co'],
+    new URLSearchParams([
+      ['q', 'rate(a{b="c"}[5m])'],
+      ['q', '1 + 1'],
+    ]),
+  );
   const place = parsePlace(address);
   expect(place.path).toEqual(['services', 'Börse/漢 & co']);
   expect(place.params.getAll('q')).toEqual(['rate(a{b="c"}[5m])', '1 + 1']);

@@ -4,19 +4,44 @@ import { decades, nearest, scaleOf, timeTicks } from '../../src/trace/scatter';
 
 const BOX = { width: 1000, height: 200, left: 50, right: 50, top: 10, bottom: 30 };
 
-test.each([[[], [5, 7]], [[0], [5, 7]], [[1e6], [6, 7]], [[2e5, 3e7], [5, 8]], [[1e6, 1e7], [6, 7]]])('durations %j span the decades %j', (durations, span) => {
+test.each([
+  [[], [5, 7]],
+  [[0], [5, 7]],
+  [[1e6], [6, 7]],
+  [
+    [2e5, 3e7],
+    [5, 8],
+  ],
+  [
+    [1e6, 1e7],
+    [6, 7],
+  ],
+])('durations %j span the decades %j', (durations, span) => {
   expect(decades(durations)).toEqual(span);
 });
 
 test('marks lie between the edges and can be read back', () => {
-  const scale = scaleOf([{ at: 0, duration: 1e6 }, { at: 100, duration: 1e8 }], 0, 100, BOX);
-  expect([scale.x(0), scale.x(100), scale.y(1e8), scale.y(1e6), scale.y(1e7), scale.y(0)]).toEqual([50, 950, 10, 170, 90, 170]);
+  const scale = scaleOf(
+    [
+      { at: 0, duration: 1e6 },
+      { at: 100, duration: 1e8 },
+    ],
+    0,
+    100,
+    BOX,
+  );
+  expect([scale.x(0), scale.x(100), scale.y(1e8), scale.y(1e6), scale.y(1e7), scale.y(0)]).toEqual([
+    50, 950, 10, 170, 90, 170,
+  ]);
   expect([scale.toSeconds(500), Math.round(scale.toNanos(90))]).toEqual([50, 1e7]);
   expect(scale.ticks).toEqual([1e6, 1e7, 1e8]);
 });
 
 test('the nearest mark within reach', () => {
-  const marks = [{ at: 0, duration: 1e6 }, { at: 50, duration: 1e7 }];
+  const marks = [
+    { at: 0, duration: 1e6 },
+    { at: 50, duration: 1e7 },
+  ];
   const scale = scaleOf(marks, 0, 100, BOX);
   expect(nearest(marks, scale, 503, 12, 10)).toBe(1);
   expect(nearest(marks, scale, 300, 90, 10)).toBe(-1);
@@ -29,16 +54,29 @@ test('ticks of time are round', () => {
 });
 
 test.each([
-  ['', { limit: '100' }], ['min=1.5ms&max=2s', { limit: '100', min_duration: '0.001500000', max_duration: '2.000000000' }],
-  ['service=a&outcome=failed&request=r-1&limit=500', { limit: '500', service: 'a', outcome: 'failed', request_id: 'r-1' }],
+  ['', { limit: '100' }],
+  ['min=1.5ms&max=2s', { limit: '100', min_duration: '0.001500000', max_duration: '2.000000000' }],
+  [
+    'service=a&outcome=failed&request=r-1&limit=500',
+    { limit: '500', service: 'a', outcome: 'failed', request_id: 'r-1' },
+  ],
 ])('the form %j asks %j', (text, expected) => {
   const { filter, problem } = filterOf(new URLSearchParams(text));
   expect(problem).toBeNull();
   expect(Object.fromEntries(Object.entries(filter).filter(([, value]) => value !== null))).toEqual(expected);
 });
 
-test.each([['min=fast', /"fast"/], ['max=5', /"5"/], ['min=2s&max=1ms', /2 s.*above.*1 ms/]])('the form %j has a problem', (text, words) => {
+test.each([
+  ['min=fast', /"fast"/],
+  ['max=5', /"5"/],
+  ['min=2s&max=1ms', /2 s.*above.*1 ms/],
+])('the form %j has a problem', (text, words) => {
   expect(filterOf(new URLSearchParams(text)).problem).toMatch(words);
 });
 
-test.each([[512, '512ns'], [1234, '1.23us'], [1_500_000, '1.5ms'], [2e9, '2s']])('%d ns in words: %s', (nanos, text) => expect(inWords(nanos)).toBe(text));
+test.each([
+  [512, '512ns'],
+  [1234, '1.23us'],
+  [1_500_000, '1.5ms'],
+  [2e9, '2s'],
+])('%d ns in words: %s', (nanos, text) => expect(inWords(nanos)).toBe(text));

@@ -4,7 +4,11 @@ import { column, gridOf, perSecond, type Row } from '../../src/lib/timeline';
 const window = { start: 100, end: 160 };
 
 test('timelines of several services share a grid, holes included', () => {
-  const a: Row[] = [[100, 5, 0], [110, 7, 1], [140, 9, 0]];
+  const a: Row[] = [
+    [100, 5, 0],
+    [110, 7, 1],
+    [140, 9, 0],
+  ];
   const b: Row[] = [[120, 1, 0]];
   const grid = gridOf([a, b], window);
   expect(grid).toEqual({ times: [100, 110, 120, 130, 140], step: 10 });
@@ -19,7 +23,11 @@ test('without data there is no point, with one there is a step nevertheless', ()
 });
 
 test('a step far too small for the span does not fill the memory', () => {
-  const rows: Row[] = [[0, 1], [0.001, 1], [1e6, 1]];
+  const rows: Row[] = [
+    [0, 1],
+    [0.001, 1],
+    [1e6, 1],
+  ];
   expect(gridOf([rows], { start: 0, end: 1e6 }).times).toHaveLength(3);
 });
 

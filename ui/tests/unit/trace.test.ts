@@ -1,6 +1,16 @@
 import { describe, expect, test } from 'vitest';
 import type { CallNode, Span } from '../../src/lib/api';
-import { callFrames, clamp, frameAt, neighbour, rowCount, shortName, ticks, traceFrames, zoom } from '../../src/trace/icicle';
+import {
+  callFrames,
+  clamp,
+  frameAt,
+  neighbour,
+  rowCount,
+  shortName,
+  ticks,
+  traceFrames,
+  zoom,
+} from '../../src/trace/icicle';
 import { belowDepth, move, reveal, rowsOf, summary, visibleRows } from '../../src/trace/tree';
 
 /** `a` 0..100 calls `b` 10..40 (calls `c` 20..30) and `d` 50..90. Written as `id parent start end`. */
@@ -10,8 +20,19 @@ function spans(lines: string[]): Span[] {
   return lines.map((line) => {
     const [id = '', parent, start, end] = line.split(' ');
     return {
-      id, parent: parent === '-' ? null : parent ?? null, depth: 0, service: 's', host: 'h', thread: 't', operation: id, kind: 'method',
-      offset_ns: Number(start), duration_ns: Number(end) - Number(start), self_ns: 0, outcome: 'ok', attributes: {},
+      id,
+      parent: parent === '-' ? null : (parent ?? null),
+      depth: 0,
+      service: 's',
+      host: 'h',
+      thread: 't',
+      operation: id,
+      kind: 'method',
+      offset_ns: Number(start),
+      duration_ns: Number(end) - Number(start),
+      self_ns: 0,
+      outcome: 'ok',
+      attributes: {},
     };
   });
 }
@@ -21,14 +42,25 @@ describe('tree', () => {
   const closed = (...ids: string[]): ReadonlySet<string> => new Set(ids);
 
   test('rows know their depth, parent and last descendant', () => {
-    expect(rows.map((row) => [row.depth, row.parent, row.last])).toEqual([[0, -1, 3], [1, 0, 2], [2, 1, 2], [1, 0, 3]]);
+    expect(rows.map((row) => [row.depth, row.parent, row.last])).toEqual([
+      [0, -1, 3],
+      [1, 0, 2],
+      [2, 1, 2],
+      [1, 0, 3],
+    ]);
   });
 
   test('a span whose parent is missing is a root', () => {
     expect(rowsOf(spans(['a - 0 9', 'x gone 1 2'])).map((row) => row.depth)).toEqual([0, 0]);
   });
 
-  test.each([[[], [0, 1, 2, 3]], [['b'], [0, 1, 3]], [['a'], [0]], [['a', 'b'], [0]], [['c'], [0, 1, 2, 3]]])('with %j closed rows %j show', (ids, shown) => {
+  test.each([
+    [[], [0, 1, 2, 3]],
+    [['b'], [0, 1, 3]],
+    [['a'], [0]],
+    [['a', 'b'], [0]],
+    [['c'], [0, 1, 2, 3]],
+  ])('with %j closed rows %j show', (ids, shown) => {
     expect(visibleRows(rows, closed(...ids))).toEqual(shown);
   });
 
@@ -41,16 +73,30 @@ describe('tree', () => {
   test('closing all but the roots', () => expect([...belowDepth(rows, 1)]).toEqual(['b']));
 
   test.each([
-    ['down', 0, [], { to: 1 }], ['down', 3, [], { to: 3 }], ['up', 0, [], { to: 0 }], ['up', 3, ['b'], { to: 1 }], ['down', 1, ['b'], { to: 3 }],
-    ['home', 3, [], { to: 0 }], ['end', 0, [], { to: 3 }], ['left', 1, [], { to: 1, collapse: 'b' }], ['left', 2, [], { to: 1 }], ['left', 1, ['b'], { to: 0 }],
-    ['right', 1, ['b'], { to: 1, expand: 'b' }], ['right', 1, [], { to: 2 }], ['right', 2, [], { to: 2 }],
+    ['down', 0, [], { to: 1 }],
+    ['down', 3, [], { to: 3 }],
+    ['up', 0, [], { to: 0 }],
+    ['up', 3, ['b'], { to: 1 }],
+    ['down', 1, ['b'], { to: 3 }],
+    ['home', 3, [], { to: 0 }],
+    ['end', 0, [], { to: 3 }],
+    ['left', 1, [], { to: 1, collapse: 'b' }],
+    ['left', 2, [], { to: 1 }],
+    ['left', 1, ['b'], { to: 0 }],
+    ['right', 1, ['b'], { to: 1, expand: 'b' }],
+    ['right', 1, [], { to: 2 }],
+    ['right', 2, [], { to: 2 }],
   ] as const)('%s from row %d with %j closed', (step, from, ids, expected) => {
     const collapsed = closed(...ids);
     expect(move(rows, visibleRows(rows, collapsed), collapsed, from, step)).toEqual(expected);
   });
 
   test('10,000 spans, each the child of the one before', () => {
-    const deep = rowsOf(spans(Array.from({ length: 10_000 }, (_, index) => `s${index} ${index === 0 ? '-' : `s${index - 1}`} ${index} 20000`)));
+    const deep = rowsOf(
+      spans(
+        Array.from({ length: 10_000 }, (_, index) => `s${index} ${index === 0 ? '-' : `s${index - 1}`} ${index} 20000`),
+      ),
+    );
     expect(deep.at(-1)?.depth).toBe(9999);
     expect(visibleRows(deep, closed('s5'))).toHaveLength(6);
   });
@@ -66,19 +112,41 @@ describe('icicle', () => {
   const frames = traceFrames(rowsOf(spans(TREE)));
 
   test('a call lies below its caller', () => {
-    expect(frames.map((frame) => [frame.start, frame.width, frame.row, frame.parent])).toEqual([[0, 100, 0, -1], [10, 30, 1, 0], [20, 10, 2, 1], [50, 40, 1, 0]]);
+    expect(frames.map((frame) => [frame.start, frame.width, frame.row, frame.parent])).toEqual([
+      [0, 100, 0, -1],
+      [10, 30, 1, 0],
+      [20, 10, 2, 1],
+      [50, 40, 1, 0],
+    ]);
     expect(rowCount(frames)).toBe(3);
   });
 
   test('a call beside its sibling on another thread goes to a free row', () => {
-    expect(traceFrames(rowsOf(spans(['a - 0 100', 'b a 10 60', 'c a 30 80', 'd a 60 70']))).map((frame) => frame.row)).toEqual([0, 1, 2, 1]);
+    expect(
+      traceFrames(rowsOf(spans(['a - 0 100', 'b a 10 60', 'c a 30 80', 'd a 60 70']))).map((frame) => frame.row),
+    ).toEqual([0, 1, 2, 1]);
   });
 
-  test.each([['down', 0, 3], ['down', 2, 2], ['up', 2, 1], ['up', 0, 0], ['right', 1, 3], ['left', 3, 1], ['right', 3, 3], ['up', -1, 0]] as const)('%s from frame %d is %d', (direction, from, to) => {
+  test.each([
+    ['down', 0, 3],
+    ['down', 2, 2],
+    ['up', 2, 1],
+    ['up', 0, 0],
+    ['right', 1, 3],
+    ['left', 3, 1],
+    ['right', 3, 3],
+    ['up', -1, 0],
+  ] as const)('%s from frame %d is %d', (direction, from, to) => {
     expect(neighbour(frames, from, direction)).toBe(to);
   });
 
-  test.each([[15, 1, 1], [45, 1, -1], [95, 0, 0], [25, 2, 2], [25, 9, -1]])('at %d on row %d is frame %d', (at, row, index) => {
+  test.each([
+    [15, 1, 1],
+    [45, 1, -1],
+    [95, 0, 0],
+    [25, 2, 2],
+    [25, 9, -1],
+  ])('at %d on row %d is frame %d', (at, row, index) => {
     expect(frameAt(frames, at, row, 0)).toBe(index);
   });
 
@@ -96,12 +164,26 @@ describe('icicle', () => {
     expect(ticks({ start: 5, end: 5 }, 550)).toEqual([]);
   });
 
-  const node = (operation: string, total: number, children: CallNode[] = []): CallNode =>
-    ({ operation, kind: 'method', service: 's', count: 1, errors: 0, total_ns: total, self_ns: 0, children });
+  const node = (operation: string, total: number, children: CallNode[] = []): CallNode => ({
+    operation,
+    kind: 'method',
+    service: 's',
+    count: 1,
+    errors: 0,
+    total_ns: total,
+    self_ns: 0,
+    children,
+  });
 
   test('calls of an aggregated tree stand side by side and are squeezed when they ran in parallel', () => {
     const tree = node('', 100, [node('a', 60, [node('b', 60), node('c', 60)]), node('d', 30)]);
-    expect(callFrames(tree).frames.map((frame) => [frame.start, frame.width, frame.row])).toEqual([[0, 100, 0], [0, 60, 1], [0, 30, 2], [30, 30, 2], [60, 30, 1]]);
+    expect(callFrames(tree).frames.map((frame) => [frame.start, frame.width, frame.row])).toEqual([
+      [0, 100, 0],
+      [0, 60, 1],
+      [0, 30, 2],
+      [30, 30, 2],
+      [60, 30, 1],
+    ]);
   });
 
   test('an aggregated tree without time has frames without width', () => {
@@ -111,5 +193,8 @@ describe('icicle', () => {
 
 test.each([
   ['org.example.board.web.AdsServlet.doGet(HttpServletRequest, HttpServletResponse)', 'AdsServlet.doGet'],
-  ['org.example.Börse.<init>(int)', 'Börse.<init>'], ['GET /ads/{id}', 'GET /ads/{id}'], ['SELECT count(*) FROM ad', 'SELECT count(*) FROM ad'], ['main()', 'main'],
+  ['org.example.Börse.<init>(int)', 'Börse.<init>'],
+  ['GET /ads/{id}', 'GET /ads/{id}'],
+  ['SELECT count(*) FROM ad', 'SELECT count(*) FROM ad'],
+  ['main()', 'main'],
 ])('%s is called %s', (operation, short) => expect(shortName(operation)).toBe(short));

@@ -1,0 +1,33 @@
+// Which names does the server know for the place of the cursor?
+import { api } from '../lib/api';
+import { useResource } from '../lib/resource';
+import type { TimeWindow } from '../lib/time';
+import type { Context } from '../promql/context';
+
+/** What to ask for; the same key is asked once. Null where no names help. */
+function keyOf(context: Context): string | null {
+  switch (context.kind) {
+    case 'expression':
+      return 'metrics';
+    case 'label':
+      return `labels|${context.metric ?? ''}`;
+    case 'grouping':
+      return 'labels|';
+    case 'value':
+      return `values|${context.label}|${context.metric ?? ''}`;
+    case 'duration':
+    case 'none':
+      return null;
+  }
+}
+
+/** Empty while they are on their way: names for another place would be wrong. */
+export function useNames(context: Context, range: TimeWindow): readonly string[] {
+  const key = keyOf(context);
+  const names = useResource(key, (signal) => {
+    if (context.kind === 'expression') return api.labelValues('__name__', null, range, signal);
+    if (context.kind === 'value') return api.labelValues(context.label, context.metric, range, signal);
+    return api.labelNames(context.kind === 'label' ? context.metric : null, range, signal);
+  });
+  return key === null || names.key !== key ? [] : (names.data ?? []);
+}
