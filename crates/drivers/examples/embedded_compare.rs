@@ -83,12 +83,12 @@ fn row(n: u64) -> Row {
     let mut random = Random::new(n);
     let length = 1_000 + random.below(7_000) as usize;
     let value: Vec<u8> = (0..length.div_ceil(8)).flat_map(|_| random.next().to_le_bytes()).collect();
-    let series = tacho_series(n % SERIES);
+    let series = partition_of(n % SERIES);
     let clustering = [&[1, 0][..], &(n / SERIES).to_be_bytes(), &[0; 12]].concat();
     Row { table: Table::Chunks, partition: series, clustering, value: Bytes::from(value).slice(..length) }
 }
 
-fn tacho_series(number: u64) -> Vec<u8> {
+fn partition_of(number: u64) -> Vec<u8> {
     let mut random = Random::new(!number);
     [&[1][..], &random.next().to_be_bytes(), &random.next().to_be_bytes()].concat()
 }
@@ -130,7 +130,7 @@ async fn read(url: &str, count: u64) -> Result<(), Failure> {
     println!("  memory     {:>8.1} MB after opening", memory("VmRSS")?);
     let (begin, mut bytes, mut found) = (Instant::now(), 0, 0);
     for series in 0..SERIES {
-        let mut stream = driver.scan(Scan::all(Table::Chunks, tacho_series(series))).await?;
+        let mut stream = driver.scan(Scan::all(Table::Chunks, partition_of(series))).await?;
         while let Some(row) = stream.try_next().await? {
             bytes += row.value.len() as u64;
             found += 1;
@@ -179,7 +179,7 @@ async fn verify(url: &str, acknowledged: u64) -> Result<(), Failure> {
     let took = begin.elapsed().as_secs_f64() * 1e3;
     let mut found = 0;
     for series in 0..SERIES {
-        let stream = driver.scan(Scan::all(Table::Chunks, tacho_series(series))).await?;
+        let stream = driver.scan(Scan::all(Table::Chunks, partition_of(series))).await?;
         let rows: Vec<Row> = stream.try_collect().await?;
         for (at, found) in rows.iter().enumerate() {
             assert_eq!(*found, row(at as u64 * SERIES + series), "row is what was written");

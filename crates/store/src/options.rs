@@ -16,7 +16,7 @@ pub struct Options {
     pub open_bytes_max: usize,
     /// How long a sender is told to wait.
     pub retry_after: Duration,
-    /// Series of all kinds. About 1 KB of memory each.
+    /// Series of all kinds, about 1 KB of memory each. Batches that are under way together may pass it by a little.
     pub series_max: usize,
     /// A session that is silent for so long is forgotten.
     pub session_age_max: Duration,

@@ -411,3 +411,33 @@ async fn a_damaged_chunk_is_left_out_and_counted_a_newer_one_is_an_error() {
     drop(store);
     assert_eq!(bench.open().await.stats().stored[0], stored);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn readers_see_every_record_once_while_generations_move_to_the_driver() {
+    let faults = Faults { seed: 3, delay: 2, delay_max: Duration::from_millis(2), ..Faults::default() };
+    let driver = Arc::new(Faulty::new(MemoryDriver::new(), faults));
+    let bench = Bench::with(driver, Options { seal_bytes: 1_500, ..Options::default() });
+    let store = bench.open().await;
+    let writer = tokio::spawn({
+        let store = store.clone();
+        async move {
+            for at in 0..300i64 {
+                let both = batch([entries("log", &[(at, "x")]), executions("svc", at as u128 + 1, at)]);
+                store.append(both, None).await.unwrap();
+            }
+        }
+    });
+    let mut seen = 0;
+    while !writer.is_finished() {
+        let times: Vec<i64> = common::texts(&store, "log").await.into_iter().map(|(at, _)| at).collect();
+        assert_eq!(times, (0..times.len() as i64).collect::<Vec<_>>());
+        assert!(times.len() >= seen, "{} after {seen}", times.len());
+        seen = times.len();
+        let traces = common::traces(&store, "svc").await;
+        assert_eq!(traces, (1..=traces.len() as u128).collect::<Vec<_>>());
+        assert!(traces.len() >= seen);
+    }
+    writer.await.unwrap();
+    assert_eq!(common::texts(&store, "log").await.len(), 300);
+    assert!(store.stats().flushes > 5, "{}", store.stats().flushes);
+}
