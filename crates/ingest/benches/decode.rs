@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use tacho_ingest::line_protocol::{self, Precision};
 use tacho_ingest::wire::{DataFrame, DictFrame, FrameDecoder, Hello, Session};
-use tacho_model::{Sample, Value};
+use tacho_model::{OperationKind, Sample, Value};
 
 const BASE: i64 = 1_700_000_000_000_000_000;
 
@@ -51,11 +51,26 @@ fn frames(what: &str, dictionary: &[u8], frame: &DataFrame, count: usize) {
     });
 }
 
+fn dictionary() -> Vec<u8> {
+    let mut frame = DictFrame::new();
+    frame.text(1, "qtp1234567-42");
+    frame.text(2, "http.status");
+    frame.text(3, "request.id");
+    for id in 1..=10 {
+        frame.operation(
+            id,
+            OperationKind::Method,
+            &format!("com.example.board.Service{id}.handle(java.lang.String)"),
+        );
+    }
+    frame.finish()
+}
+
 fn calls() {
     let events = request::events();
     let mut frame = DataFrame::new(1, BASE);
     (1..=500).for_each(|nth| request::put(&mut frame, nth, &events));
-    frames("native, calls", &request::dictionary(), &frame, 500 * request::CALLS);
+    frames("native, calls", &dictionary(), &frame, 500 * request::CALLS);
 }
 
 fn samples() {

@@ -13,6 +13,7 @@ use tacho_ingest::wire::{
 };
 use tacho_model::{Kind, MatchOp, Matcher, Sample, TimeRange, Value};
 use tacho_server::clock::SystemClock;
+use tacho_server::listen::Patience;
 use tacho_server::listen::native::{self, Native};
 use tacho_server::metrics::Metrics;
 use tacho_server::shutdown::{self, Trigger};
@@ -40,6 +41,10 @@ fn start() -> Running {
 }
 
 fn start_with(connections_max: usize, options: Options) -> Running {
+    start_patient(connections_max, options, Patience::default())
+}
+
+fn start_patient(connections_max: usize, options: Options, patience: Patience) -> Running {
     let runtime = Runtime::new().unwrap();
     let directory = tempfile::tempdir().unwrap();
     let driver = Arc::new(Faulty::new(MemoryDriver::new(), Faults::default()));
@@ -52,7 +57,7 @@ fn start_with(connections_max: usize, options: Options) -> Running {
     let store = runtime.block_on(open).unwrap();
     let socket = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).unwrap();
     let at = socket.local_addr().unwrap();
-    let native = Native::new(store.clone(), metrics.clone(), clock);
+    let native = Native::new(store.clone(), metrics.clone(), clock).with_patience(patience);
     let listener = runtime.spawn(native::serve(socket, native, connections_max, shutdown));
     Running { runtime, at, store, metrics, driver, disk, trigger, listener, _directory: directory }
 }
@@ -264,6 +269,40 @@ fn shutdown_acknowledges_what_came_and_says_so() {
     assert_eq!(agent.receive(), None);
     drop(agent);
     server.runtime.block_on(server.listener).unwrap();
+}
+
+#[test]
+fn peers_that_are_silent_or_drip_are_cut_off() {
+    let short = Duration::from_millis(150);
+    let patience = Patience { greeting: short, silence: 3 * short, frame: 4 * short, ..Patience::default() };
+    let server = start_patient(64, Options::default(), patience);
+    let expect_end = |after: Duration, mut next: Box<dyn FnMut() -> bool>| {
+        let begun = std::time::Instant::now();
+        while next() {}
+        assert!((after..after + Duration::from_secs(5)).contains(&begun.elapsed()), "{:?}", begun.elapsed());
+    };
+    let mut stranger = Raw::connect(server.at).unwrap();
+    expect_end(short, Box::new(move || stranger.receive().is_some()));
+
+    let mut silent = Agent::open(server.at, 12);
+    expect_end(3 * short, Box::new(move || silent.receive().is_some()));
+
+    let mut dripping = Agent::open(server.at, 13);
+    let frame = content::frame(1);
+    let mut bytes = frame.into_iter();
+    let drip = move || {
+        std::thread::sleep(short / 4);
+        bytes.next().is_some_and(|byte| dripping.send(&[byte]))
+    };
+    expect_end(4 * short, Box::new(drip));
+    assert_eq!(server.samples(), []);
+
+    let mut living = Agent::open(server.at, 14);
+    for _ in 0..8 {
+        std::thread::sleep(short);
+        living.ping(Ping::default());
+        assert!(matches!(living.receive(), Some(ServerFrame::Pong(_))), "heartbeats keep a connection");
+    }
 }
 
 #[test]

@@ -94,6 +94,11 @@ impl Session {
         &self.executions
     }
 
+    /// About how much memory the session's dictionary takes, bytes.
+    pub const fn dictionary_bytes(&self) -> usize {
+        self.dictionary.memory_bytes()
+    }
+
     /// Takes the body of a DICT frame.
     pub fn define(&mut self, body: &[u8]) -> Result<(), Error> {
         self.dictionary.define(body)

@@ -17,6 +17,9 @@ const TEXT: u8 = 1;
 const OPERATION: u8 = 2;
 const SERIES: u8 = 3;
 
+/// What a string takes besides its bytes: pointer, length, reference counts, the allocator's own.
+const STRING_OVERHEAD_BYTES: usize = 64;
+
 /// Everything that one connection has defined so far.
 #[derive(Debug, Default)]
 pub struct Dictionary {
@@ -24,8 +27,29 @@ pub struct Dictionary {
     operations: Slots<Operation>,
     /// Labels over a limit are remembered as such: the records that use them are refused, one by one.
     series: Slots<Result<Arc<Labels>, LabelError>>,
-    /// Bytes of all strings that are defined now.
+    /// All strings that are defined now.
+    size: Size,
+}
+
+/// Strings and their bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Size {
+    strings: usize,
     bytes: usize,
+}
+
+impl Size {
+    const fn of(text: &str) -> Self {
+        Self { strings: 1, bytes: text.len() }
+    }
+
+    const fn add(self, other: Self) -> Self {
+        Self { strings: self.strings + other.strings, bytes: self.bytes + other.bytes }
+    }
+
+    const fn less(self, other: Self) -> Self {
+        Self { strings: self.strings - other.strings, bytes: self.bytes - other.bytes }
+    }
 }
 
 impl Dictionary {
@@ -39,6 +63,11 @@ impl Dictionary {
 
     pub fn series(&self, id: u64) -> Option<&Result<Arc<Labels>, LabelError>> {
         self.series.get(id)
+    }
+
+    /// About how much memory the strings that are defined now take, bytes.
+    pub const fn memory_bytes(&self) -> usize {
+        self.size.bytes + self.size.strings * STRING_OVERHEAD_BYTES
     }
 
     /// Highest operation id that was ever defined.
@@ -62,17 +91,18 @@ impl Dictionary {
             let what = format!("id {id}, 1 to {DICT_IDS_MAX} are allowed");
             return Err(Error::Dictionary { what });
         }
-        let bytes = definition.bytes;
+        let size = definition.size;
         let freed = match definition.content {
-            Content::Text(text) => self.texts.set(id, text.into(), bytes),
+            Content::Text(text) => self.texts.set(id, text.into(), size),
             Content::Operation(kind, name) => {
-                self.operations.set(id, Operation { kind, name: name.into() }, bytes)
+                self.operations.set(id, Operation { kind, name: name.into() }, size)
             }
-            Content::Series(pairs) => self.series.set(id, labels(&pairs), bytes),
+            Content::Series(pairs) => self.series.set(id, labels(&pairs), size),
         };
-        self.bytes = self.bytes + bytes - freed;
-        if self.bytes > DICT_BYTES_MAX {
-            let what = format!("{} bytes of strings, at most {DICT_BYTES_MAX} are allowed", self.bytes);
+        self.size = self.size.add(size).less(freed);
+        let bytes = self.size.bytes;
+        if bytes > DICT_BYTES_MAX {
+            let what = format!("{bytes} bytes of strings, at most {DICT_BYTES_MAX} are allowed");
             return Err(Error::Dictionary { what });
         }
         Ok(())
@@ -86,8 +116,7 @@ fn labels(pairs: &[(&str, &str)]) -> Result<Arc<Labels>, LabelError> {
 struct Definition<'a> {
     id: u64,
     content: Content<'a>,
-    /// Bytes of its strings.
-    bytes: usize,
+    size: Size,
 }
 
 enum Content<'a> {
@@ -110,11 +139,13 @@ fn read<'a>(reader: &mut Reader<'a>) -> Result<Definition<'a>, Flaw> {
         SERIES => Content::Series(read_pairs(reader)?),
         _ => return Err(unknown),
     };
-    let bytes = match &content {
-        Content::Text(text) | Content::Operation(_, text) => text.len(),
-        Content::Series(pairs) => pairs.iter().map(|(name, value)| name.len() + value.len()).sum(),
+    let size = match &content {
+        Content::Text(text) | Content::Operation(_, text) => Size::of(text),
+        Content::Series(pairs) => pairs
+            .iter()
+            .fold(Size::default(), |size, (name, value)| size.add(Size::of(name)).add(Size::of(value))),
     };
-    Ok(Definition { id, content, bytes })
+    Ok(Definition { id, content, size })
 }
 
 fn read_pairs<'a>(reader: &mut Reader<'a>) -> Result<Vec<(&'a str, &'a str)>, Flaw> {
@@ -126,9 +157,9 @@ fn read_pairs<'a>(reader: &mut Reader<'a>) -> Result<Vec<(&'a str, &'a str)>, Fl
     Ok(pairs)
 }
 
-/// What ids stand for: id `i` at position `i - 1`, with the bytes that its strings count.
+/// What ids stand for: id `i` at position `i - 1`, with the size of its strings.
 #[derive(Debug)]
-struct Slots<T>(Vec<Option<(T, usize)>>);
+struct Slots<T>(Vec<Option<(T, Size)>>);
 
 impl<T> Default for Slots<T> {
     fn default() -> Self {
@@ -142,14 +173,14 @@ impl<T> Slots<T> {
         self.0.get(at)?.as_ref().map(|(value, _)| value)
     }
 
-    /// Defines `id`, which is within the limit; returns the bytes of what it stood for before.
-    fn set(&mut self, id: u64, value: T, bytes: usize) -> usize {
-        let Ok(at) = usize::try_from(id.saturating_sub(1)) else { return 0 };
+    /// Defines `id`, which is within the limit; returns the size of what it stood for before.
+    fn set(&mut self, id: u64, value: T, size: Size) -> Size {
+        let Ok(at) = usize::try_from(id.saturating_sub(1)) else { return Size::default() };
         if self.0.len() <= at {
             self.0.resize_with(at + 1, || None);
         }
-        let before = self.0.get_mut(at).and_then(|slot| slot.replace((value, bytes)));
-        before.map_or(0, |(_, bytes)| bytes)
+        let before = self.0.get_mut(at).and_then(|slot| slot.replace((value, size)));
+        before.map(|(_, size)| size).unwrap_or_default()
     }
 }
 
@@ -216,7 +247,7 @@ mod tests {
         let mut frame = DictFrame::new();
         build(&mut frame);
         dictionary.define(frame.body()).map_err(|error| error.to_string())?;
-        Ok(dictionary.bytes)
+        Ok(dictionary.size.bytes)
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! A request as the demo's agent reports it: ten calls, a trace context and a request id from outside, a status.
 
-use tacho_ingest::wire::{AttributeForm, DataFrame, DictFrame, SegmentRecord, TraceForm};
-use tacho_model::{Event, EventKind, OperationKind, SpanId, TraceId};
+use tacho_ingest::wire::{AttributeForm, DataFrame, SegmentRecord, TraceForm};
+use tacho_model::{Event, EventKind, SpanId, TraceId};
 
 pub const CALLS: usize = 10;
 /// Enters (operation) and exits (0), and ns between them: a servlet that validates, waits for a connection, asks the
@@ -28,21 +28,6 @@ const EVENTS: [(u32, u64); 2 * CALLS] = [
     (0, 95_200),
     (0, 11_900),
 ];
-
-pub fn dictionary() -> Vec<u8> {
-    let mut frame = DictFrame::new();
-    frame.text(1, "qtp1234567-42");
-    frame.text(2, "http.status");
-    frame.text(3, "request.id");
-    for id in 1..=10 {
-        frame.operation(
-            id,
-            OperationKind::Method,
-            &format!("com.example.board.Service{id}.handle(java.lang.String)"),
-        );
-    }
-    frame.finish()
-}
 
 pub fn events() -> Vec<Event> {
     let list = EVENTS.iter().map(|(operation, delta)| Event {

@@ -10,7 +10,7 @@ use tacho_ingest::wire::{
 };
 use tacho_model::Batch;
 use tokio::net::TcpStream;
-use tokio::sync::mpsc;
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
 use super::commit::{Committer, FRAMES_IN_FLIGHT_MAX, Pending};
 use super::counts::Counts;
@@ -26,7 +26,7 @@ pub(super) async fn run(native: &Native, stream: TcpStream, shutdown: Shutdown) 
     // Acknowledgements are small and wanted at once; without it they only come later.
     let _ = stream.set_nodelay(true);
     let (read, write) = stream.into_split();
-    let mut incoming = Incoming::new(read, &native.large_frames);
+    let mut incoming = Incoming::new(read, native.patience, &native.large_frames);
     let (outgoing, frames) = outgoing::channel();
     let conversation = async {
         let stop = converse(native, &mut incoming, &outgoing, shutdown).await;
@@ -39,7 +39,7 @@ pub(super) async fn run(native: &Native, stream: TcpStream, shutdown: Shutdown) 
         drop(outgoing);
         stop
     };
-    let (stop, ()) = tokio::join!(conversation, outgoing::write(frames, write));
+    let (stop, ()) = tokio::join!(conversation, outgoing::write(frames, write, native.patience.write));
     if let Err(Stop::Farewell(_)) = stop {
         incoming.linger().await;
     }
@@ -53,7 +53,7 @@ async fn converse(
 ) -> Result<(), Stop> {
     let hello = tokio::select! {
         () = shutdown.wait() => return Err(Farewell::shutting_down().into()),
-        hello = greet(incoming) => hello?,
+        hello = tokio::time::timeout(native.patience.greeting, greet(incoming)) => hello.map_err(|_| Stop::Left)??,
     };
     let version = hello.version()?;
     let session = Session::new(&hello)?;
@@ -82,6 +82,7 @@ async fn converse(
         outgoing,
         session,
         sequence: Sequence::new(acked),
+        dictionary: None,
         pending,
     };
     let mut superseded = claim.superseded();
@@ -117,6 +118,8 @@ struct Listener<'a> {
     outgoing: &'a Outgoing,
     session: Session,
     sequence: Sequence,
+    /// The room that the dictionary takes.
+    dictionary: Option<OwnedSemaphorePermit>,
     pending: mpsc::Sender<Pending>,
 }
 
@@ -128,7 +131,7 @@ impl Listener<'_> {
             let Some(frame) = incoming.frame()? else { continue };
             self.counts.frame(HEADER_BYTES + frame.body.len());
             match ClientFrame::decode(frame)? {
-                ClientFrame::Dict(body) => self.session.define(body)?,
+                ClientFrame::Dict(body) => self.define(body)?,
                 ClientFrame::Data(body) => self.take(body).await?,
                 ClientFrame::Ping(ping) => self.answer(ping).await?,
                 ClientFrame::Bye => return Ok(()),
@@ -137,6 +140,23 @@ impl Listener<'_> {
                 }
             }
         }
+    }
+
+    fn define(&mut self, body: &[u8]) -> Result<(), Stop> {
+        self.session.define(body)?;
+        let held = self.dictionary.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
+        let more = u32::try_from(self.session.dictionary_bytes().saturating_sub(held)).unwrap_or(u32::MAX);
+        let room = Arc::clone(&self.native.dictionary_bytes).try_acquire_many_owned(more).map_err(|_| {
+            Farewell::new(
+                ErrorCode::Dictionary,
+                "the dictionaries of all connections leave no room for this one",
+            )
+        })?;
+        match &mut self.dictionary {
+            Some(held) => held.merge(room),
+            none => *none = Some(room),
+        }
+        Ok(())
     }
 
     /// Names what of a DATA frame is refused, and queues the rest for the disk.

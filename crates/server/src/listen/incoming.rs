@@ -3,16 +3,14 @@
 use std::time::Duration;
 
 use tacho_ingest::Error;
-use tacho_ingest::wire::{Frame, FrameDecoder, HEARTBEAT_MS};
+use tacho_ingest::wire::{Frame, FrameDecoder};
 use tokio::io::AsyncReadExt;
 use tokio::net::tcp::OwnedReadHalf;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::Instant;
 
-/// A peer that says nothing for this long is cut off.
-pub(super) const SILENCE_MAX: Duration = Duration::from_millis(3 * HEARTBEAT_MS);
-/// A frame that has begun is whole after this time, however slowly its bytes drip.
-const FRAME_TIME_MAX: Duration = Duration::from_secs(60);
+use super::patience::Patience;
+
 /// Bytes of one read.
 const READ_BYTES: usize = 32 << 10;
 /// Bytes that every connection may gather. A larger frame needs a permit, of which there are few.
@@ -36,6 +34,7 @@ pub(super) struct Incoming<'a> {
     socket: OwnedReadHalf,
     decoder: FrameDecoder,
     buffer: Vec<u8>,
+    patience: Patience,
     large_frames: &'a Semaphore,
     large: Option<SemaphorePermit<'a>>,
     /// When the frame that is not whole yet began.
@@ -43,9 +42,17 @@ pub(super) struct Incoming<'a> {
 }
 
 impl<'a> Incoming<'a> {
-    pub(super) fn new(socket: OwnedReadHalf, large_frames: &'a Semaphore) -> Self {
+    pub(super) fn new(socket: OwnedReadHalf, patience: Patience, large_frames: &'a Semaphore) -> Self {
         let buffer = vec![0; READ_BYTES];
-        Self { socket, decoder: FrameDecoder::new(), buffer, large_frames, large: None, frame_began: None }
+        Self {
+            socket,
+            decoder: FrameDecoder::new(),
+            buffer,
+            patience,
+            large_frames,
+            large: None,
+            frame_began: None,
+        }
     }
 
     /// Waits until there is a whole frame; [`Self::frame`] gives it. May be dropped and called again.
@@ -69,7 +76,7 @@ impl<'a> Incoming<'a> {
         } else if gathered > SMALL_BYTES_MAX && self.large.is_none() {
             self.large = self.large_frames.acquire().await.ok();
         }
-        let patience = self.patience()?;
+        let patience = self.next_patience()?;
         let read = tokio::time::timeout(patience, self.socket.read(&mut self.buffer));
         match read.await {
             Err(_) => Err(Ended::Silent),
@@ -83,14 +90,14 @@ impl<'a> Incoming<'a> {
     }
 
     /// How long the next bytes may take.
-    fn patience(&mut self) -> Result<Duration, Ended> {
+    fn next_patience(&mut self) -> Result<Duration, Ended> {
         if self.decoder.gathered() == 0 {
             self.frame_began = None;
         }
-        match self.frame_began.map(|began| FRAME_TIME_MAX.saturating_sub(began.elapsed())) {
-            None => Ok(SILENCE_MAX),
+        match self.frame_began.map(|began| self.patience.frame.saturating_sub(began.elapsed())) {
+            None => Ok(self.patience.silence),
             Some(Duration::ZERO) => Err(Ended::Silent),
-            Some(left) => Ok(left.min(SILENCE_MAX)),
+            Some(left) => Ok(left.min(self.patience.silence)),
         }
     }
 

@@ -15,4 +15,7 @@ mod farewell;
 mod incoming;
 pub mod native;
 mod outgoing;
+mod patience;
 mod sessions;
+
+pub use patience::Patience;

@@ -13,6 +13,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 
 use super::connection;
+use super::patience::Patience;
 use super::sessions::Sessions;
 use crate::metrics::Metrics;
 use crate::shutdown::Shutdown;
@@ -26,6 +27,8 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 const IN_FLIGHT_BYTES_MAX: usize = 16 << 20;
 /// Connections that may gather a frame larger than `incoming::SMALL_BYTES_MAX` at the same time.
 const LARGE_FRAMES_MAX: usize = 16;
+/// Memory of the dictionaries of all connections, bytes.
+const DICTIONARY_BYTES_MAX: usize = 256 << 20;
 
 /// What all connections share.
 pub struct Native {
@@ -36,6 +39,9 @@ pub struct Native {
     /// One permit a byte.
     pub(super) in_flight: Arc<Semaphore>,
     pub(super) large_frames: Semaphore,
+    /// One permit a byte.
+    pub(super) dictionary_bytes: Arc<Semaphore>,
+    pub(super) patience: Patience,
 }
 
 impl Native {
@@ -47,7 +53,14 @@ impl Native {
             sessions: Sessions::default(),
             in_flight: Arc::new(Semaphore::new(IN_FLIGHT_BYTES_MAX)),
             large_frames: Semaphore::new(LARGE_FRAMES_MAX),
+            dictionary_bytes: Arc::new(Semaphore::new(DICTIONARY_BYTES_MAX)),
+            patience: Patience::default(),
         }
+    }
+
+    #[must_use]
+    pub fn with_patience(self, patience: Patience) -> Self {
+        Self { patience, ..self }
     }
 }
 

@@ -9,8 +9,6 @@ use tokio::sync::mpsc;
 
 /// Frames that wait for a slow peer before whoever sends them waits too.
 const FRAMES_MAX: usize = 64;
-/// A peer that takes nothing for this long is given up.
-const WRITE_TIME_MAX: Duration = Duration::from_secs(15);
 
 /// The sending end; cheap to clone. When all are dropped the connection is closed for writing.
 #[derive(Clone)]
@@ -30,14 +28,18 @@ pub(super) fn channel() -> (Outgoing, mpsc::Receiver<ServerFrame>) {
     (Outgoing(sender), receiver)
 }
 
-/// Writes until nobody sends any more, or the peer is gone.
-pub(super) async fn write(mut frames: mpsc::Receiver<ServerFrame>, mut socket: OwnedWriteHalf) {
+/// Writes until nobody sends any more, or the peer takes nothing for as long as `patience`.
+pub(super) async fn write(
+    mut frames: mpsc::Receiver<ServerFrame>,
+    mut socket: OwnedWriteHalf,
+    patience: Duration,
+) {
     let mut list = Vec::new();
     let mut bytes = Vec::new();
     while frames.recv_many(&mut list, FRAMES_MAX).await > 0 {
         bytes.clear();
         list.drain(..).for_each(|frame| frame.encode(&mut bytes));
-        match tokio::time::timeout(WRITE_TIME_MAX, socket.write_all(&bytes)).await {
+        match tokio::time::timeout(patience, socket.write_all(&bytes)).await {
             Ok(Ok(())) => {}
             Ok(Err(_)) | Err(_) => return,
         }
