@@ -335,7 +335,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn values_and_times_round_trip(list in proptest::collection::vec((-9_000_000_000_000i64..9_000_000_000_000, any::<u64>()), 1..50)) {
+        fn values_and_times_round_trip(
+            list in proptest::collection::vec((-9_000_000_000_000i64..9_000_000_000_000, any::<u64>()), 1..50),
+        ) {
             let samples: Vec<(i64, f64)> = list.iter().map(|(at, bits)| (*at, f64::from_bits(*bits))).collect();
             let decoded = decode(&body(vec![series(&[("__name__", "x")], &samples)]), 1 << 20).unwrap();
             let expect: Vec<Sample> =
