@@ -235,3 +235,27 @@ fn errors_say_where() {
     at("(x", "unclosed '(' (at character 1)");
     at("", "no expression found in input");
 }
+
+/// Few series in, very many out: refused before the memory is taken.
+#[test]
+fn what_multiplies_series_is_limited() {
+    let params = Params::range(100 * SECOND, 1_600 * SECOND, SECOND);
+    let refused = |query: &str, data: Vec<SeriesData>| {
+        let limits = Limits { points_max: 1_000_000, ..Limits::default() };
+        let plan = promql::parse(query).unwrap().plan(&Params { limits, ..params.clone() }).unwrap();
+        let data: Vec<_> = plan.selectors().iter().map(|_| data.clone()).collect();
+        let error = plan.evaluate(&data).expect_err(query);
+        assert!(error.to_string().contains("intermediate points, at most 1000000"), "{query}: {error}");
+    };
+    // A new value at each step is a new series of `count_values`.
+    let labels = Arc::new(Labels::new([(NAME, "x")]).unwrap());
+    let at: Vec<i64> = (0..2_000).map(|i| i * SECOND).collect();
+    let values = (0..2_000).map(f64::from).collect();
+    refused("count_values(\"v\", x + x / 7)", vec![SeriesData { labels, at, values }]);
+    // Series that take turns are partners of all others.
+    let short = |i: i64| {
+        let labels = Arc::new(Labels::new([("i", i.to_string())]).unwrap());
+        SeriesData { labels, at: vec![i * SECOND, (i + 1) * SECOND], values: vec![1.0, promql::STALE] }
+    };
+    refused("{i=~\".+\"} * on () group_left {i=~\".+\"}", (100..1_000).map(short).collect());
+}

@@ -14,15 +14,16 @@ use super::grid::Grid;
 use super::labels::{chosen, with};
 use super::node::{Aggregate, AggregateOp, LabelChoice};
 use super::quantile::{by_value, quantile};
-use super::rows::{Row, Twins, Value, settle};
+use super::rows::{Canvas, Row, Twins, Value, settle};
 use super::{STALE, is_stale};
 
 pub fn compute(
     node: &Aggregate,
     parameter: Option<Value<'_>>,
     rows: Vec<Row>,
-    grid: &Grid,
+    canvas: &Canvas,
 ) -> Result<Vec<Row>, Error> {
+    let grid = &canvas.grid;
     let groups = |rows| groups(rows, &node.grouping);
     let scalar = |parameter: Option<Value<'_>>| match parameter {
         Some(value) => value.into_scalar(),
@@ -42,7 +43,7 @@ pub fn compute(
             selected(node.op, groups(rows), &counts(&scalar(parameter)?)?)
         }
         AggregateOp::CountValues => match parameter {
-            Some(label) => counted_values(&rows, &label.into_text()?, &node.grouping, grid)?,
+            Some(label) => counted_values(&rows, &label.into_text()?, &node.grouping, canvas)?,
             None => return Err(Error::execution("internal: count_values without its label")),
         },
     };
@@ -157,7 +158,12 @@ fn rank(op: AggregateOp, there: &mut [(usize, f64)]) {
     }
 }
 
-fn counted_values(rows: &[Row], label: &str, grouping: &LabelChoice, grid: &Grid) -> Result<Vec<Row>, Error> {
+fn counted_values(
+    rows: &[Row],
+    label: &str,
+    grouping: &LabelChoice,
+    canvas: &Canvas,
+) -> Result<Vec<Row>, Error> {
     if label.is_empty() {
         return Err(Error::execution("invalid label name \"\""));
     }
@@ -174,9 +180,14 @@ fn counted_values(rows: &[Row], label: &str, grouping: &LabelChoice, grid: &Grid
         for (step, value) in row.points.iter().enumerate().filter(|(_, value)| !is_stale(**value)) {
             let labels = chosen(&*with(&row.labels, &[(label, &plain(*value))])?, &grouping);
             let position = *positions.entry(labels.clone()).or_insert_with(|| {
-                groups.push(Row { labels, points: vec![STALE; grid.count] });
+                groups.push(Row { labels, points: Vec::new() });
                 groups.len() - 1
             });
+            // As many rows as there are different values: no memory before it is known to be allowed.
+            if groups[position].points.is_empty() {
+                canvas.check_rows(groups.len())?;
+                groups[position].points = vec![STALE; canvas.grid.count];
+            }
             let count = &mut groups[position].points[step];
             *count = if is_stale(*count) { 1.0 } else { *count + 1.0 };
         }

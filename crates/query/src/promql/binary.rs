@@ -2,6 +2,7 @@
 //!
 //! Step before: `evaluate.rs` with both operands; `matching.rs` says who belongs to whom.
 
+use std::cell::LazyCell;
 use std::sync::Arc;
 
 use tacho_model::{Labels, NAME};
@@ -13,13 +14,13 @@ use super::grid::Grid;
 use super::labels::{rebuilt, with, without_name};
 use super::matching::{Group, groups};
 use super::node::{Binary, BinaryOp, Cardinality, LabelChoice};
-use super::rows::{Row, Twins, Value, presence, settle};
+use super::rows::{Canvas, Row, Twins, Value, presence, settle};
 
 pub fn compute<'d>(
     node: &Binary,
     left: Value<'d>,
     right: Value<'d>,
-    grid: &Grid,
+    canvas: &Canvas,
 ) -> Result<Value<'d>, Error> {
     match (left, right) {
         (Value::Scalar(left), Value::Scalar(right)) => {
@@ -36,8 +37,8 @@ pub fn compute<'d>(
         (left, right) => {
             let (left, right) = (left.into_rows()?, right.into_rows()?);
             let rows = match node.op {
-                BinaryOp::And | BinaryOp::Or | BinaryOp::Unless => of_sets(node, left, right, grid),
-                _ => of_vectors(node, &left, &right, grid)?,
+                BinaryOp::And | BinaryOp::Or | BinaryOp::Unless => of_sets(node, left, right, &canvas.grid),
+                _ => of_vectors(node, &left, &right, canvas)?,
             };
             settle(rows, Twins::Join).map(Value::Vector)
         }
@@ -139,17 +140,21 @@ struct Sides<'r> {
     swapped: bool,
 }
 
-fn of_vectors(node: &Binary, left: &[Row], right: &[Row], grid: &Grid) -> Result<Vec<Row>, Error> {
+fn of_vectors(node: &Binary, left: &[Row], right: &[Row], canvas: &Canvas) -> Result<Vec<Row>, Error> {
     let swapped = node.matching.cardinality == Cardinality::OneToMany;
     let (many, one) = if swapped { (right, left) } else { (left, right) };
     let sides = Sides { many, one, swapped };
+    let asked = LazyCell::new(|| presence(many, &canvas.grid));
     let mut rows = Vec::new();
     for group in groups(left, right, &node.matching.on) {
         let (many, one) = if swapped { (&group.right, &group.left) } else { (&group.left, &group.right) };
-        check_one_side(&group, one, &sides, grid)?;
+        if one.len() > 1 {
+            check_one_side(&group, one, &sides, &asked)?;
+        }
+        canvas.check_rows(rows.len() + many.len() * one.len())?;
         let results = of_group(node, many, one, &sides)?;
-        check_results(node, &results, grid)?;
-        rows.extend(results);
+        check_results(node, &results, &canvas.grid)?;
+        rows.extend(results.into_iter().filter(|row| !row.is_blank()));
     }
     Ok(rows)
 }
@@ -171,13 +176,9 @@ fn of_group(node: &Binary, many: &[usize], one: &[usize], sides: &Sides<'_>) -> 
     Ok(results)
 }
 
-/// At no step may two series of the "one" side be there, if the many side has anything at all then.
-fn check_one_side(group: &Group, one: &[usize], sides: &Sides<'_>, grid: &Grid) -> Result<(), Error> {
-    if one.len() < 2 {
-        return Ok(());
-    }
-    let asked = presence(sides.many, grid);
-    for step in (0..grid.count).filter(|step| asked[*step]) {
+/// At no step may two series of the "one" side be there, if the many side has anything at all then (`asked`).
+fn check_one_side(group: &Group, one: &[usize], sides: &Sides<'_>, asked: &[bool]) -> Result<(), Error> {
+    for step in (0..asked.len()).filter(|step| asked[*step]) {
         let mut there = one.iter().map(|index| &sides.one[*index]).filter(|row| row.at(step).is_some());
         if let (Some(first), Some(second)) = (there.next(), there.next()) {
             let side = if sides.swapped { "left" } else { "right" };
@@ -225,6 +226,5 @@ fn result_labels(node: &Binary, many: &Arc<Labels>, one: &Labels) -> Result<Arc<
     }
     let included: Vec<(&str, &str)> =
         matching.include.iter().map(|name| (name.as_str(), one.get(name).unwrap_or(""))).collect();
-    let labels = with(&labels, &included)?;
-    Ok(labels)
+    with(&labels, &included)
 }

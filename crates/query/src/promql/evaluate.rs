@@ -14,7 +14,7 @@ use super::labels::without_name;
 use super::node::{Node, NodeId, Yield};
 use super::output::Output;
 use super::plan::Plan;
-use super::rows::{Ranges, Row, Twins, Value, settle};
+use super::rows::{Canvas, Ranges, Row, Twins, Value, settle};
 use super::select::{self, SeriesData};
 use super::window::{Sliding, Visits, Window};
 use super::{aggregate, binary, grid};
@@ -82,6 +82,10 @@ impl<'p> Evaluator<'p> {
         if points > limit { Err(Error::limit("intermediate points", points as u128, limit)) } else { Ok(()) }
     }
 
+    fn canvas(&self, grid: Grid) -> Canvas {
+        Canvas { grid, points_max: self.plan.params.limits.points_max }
+    }
+
     fn compute(&mut self, id: NodeId) -> Result<Value<'p>, Error> {
         let plan = self.plan;
         let grid = plan.grids[id];
@@ -94,12 +98,12 @@ impl<'p> Evaluator<'p> {
             Node::Negate(inner) => negate(self.take(*inner)?),
             Node::Binary(node) => {
                 let (left, right) = (self.take(node.left)?, self.take(node.right)?);
-                binary::compute(node, left, right, &grid)
+                binary::compute(node, left, right, &self.canvas(grid))
             }
             Node::Aggregate(node) => {
                 let parameter = node.parameter.map(|id| self.take(id)).transpose()?;
                 let rows = self.take(node.inner)?.into_rows()?;
-                aggregate::compute(node, parameter, rows, &grid).map(Value::Vector)
+                aggregate::compute(node, parameter, rows, &self.canvas(grid)).map(Value::Vector)
             }
             Node::Call { function, arguments } => self.call(function, arguments, &grid),
         }
@@ -147,13 +151,11 @@ impl<'p> Evaluator<'p> {
             Apply::EachWith(each) => {
                 let scalars =
                     values.split_off(1).into_iter().map(Value::into_scalar).collect::<Result<Vec<_>, _>>()?;
+                let at_step = |step: usize| scalars.iter().map(|scalar| scalar[step]).collect::<Vec<f64>>();
+                let parameters: Vec<Vec<f64>> = (0..grid.count).map(at_step).collect();
                 let [rows] = take_only(values)?;
-                unnamed(rows.into_rows()?, |row| {
-                    row.filter_map(|step, value| {
-                        let at_step: Vec<f64> = scalars.iter().map(|scalar| scalar[step]).collect();
-                        each(value, &at_step)
-                    });
-                })
+                let change = |row: &mut Row| row.filter_map(|step, value| each(value, &parameters[step]));
+                unnamed(rows.into_rows()?, change)
             }
             Apply::Window(function) => {
                 self.slide(values, grid, Sliders { function, uses_now: false, named: false })

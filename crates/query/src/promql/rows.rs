@@ -126,6 +126,24 @@ fn mistyped(wanted: &str) -> Error {
     Error::execution(format!("internal: operand is no {wanted}"))
 }
 
+/// Where a node that makes rows of its own draws them: how wide they are, and how much room there is.
+#[derive(Clone, Copy, Debug)]
+pub struct Canvas {
+    pub grid: Grid,
+    pub points_max: usize,
+}
+
+impl Canvas {
+    /// Refuses `rows` that would not fit, before they are made.
+    pub fn check_rows(&self, rows: usize) -> Result<(), Error> {
+        let points = rows as u128 * self.grid.count as u128;
+        if points > self.points_max as u128 {
+            return Err(Error::limit("intermediate points", points, self.points_max));
+        }
+        Ok(())
+    }
+}
+
 /// What two series with the same labels mean.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Twins {
