@@ -29,7 +29,7 @@ pub struct Settings {
     /// Listen beyond this machine without TLS and tokens, which this version does not have yet
     #[arg(long, num_args = 0..=1, default_missing_value = "true", value_name = "BOOL")]
     pub insecure_listen: Option<bool>,
-    /// Largest HTTP request body, bytes, before and after decompression [default: 33554432]
+    /// Largest HTTP request body, bytes, before and after decompression [default: 16777216]
     #[arg(long, value_name = "BYTES")]
     pub body_bytes_max: Option<usize>,
     /// HTTP requests served at the same time; more are told to come again [default: 64]
@@ -99,7 +99,7 @@ impl Settings {
             data: self.data.unwrap_or_else(|| "tacho-data".into()),
             http: self.http.unwrap_or(Address::loopback(7070)),
             records: self.records.unwrap_or(Address::loopback(7071)),
-            body_bytes_max: at_least_one("body-bytes-max", self.body_bytes_max.unwrap_or(32 << 20))?,
+            body_bytes_max: at_least_one("body-bytes-max", self.body_bytes_max.unwrap_or(16 << 20))?,
             requests_max: at_least_one("requests-max", self.requests_max.unwrap_or(64))?,
             connections_max: at_least_one("connections-max", self.connections_max.unwrap_or(1_024))?,
             request_time_max: Duration::from_secs(self.request_seconds_max.unwrap_or(60)),

@@ -1,6 +1,6 @@
 //! What is answered when a request cannot be: one mapping from every error to a status and a body.
 
-use axum::http::{StatusCode, header};
+use axum::http::{Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
 
@@ -61,6 +61,12 @@ impl ApiError {
     pub fn internal(message: impl Into<String>) -> Self {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", message)
     }
+}
+
+/// The path is known, the method is not.
+pub async fn method_not_allowed(method: Method, uri: Uri) -> ApiError {
+    let message = format!("{method} is not understood at {}", uri.path());
+    ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "bad_data", message)
 }
 
 impl From<tacho_query::Error> for ApiError {

@@ -1,7 +1,7 @@
 //! JSON as Prometheus writes it: numbers as text, times as seconds with milliseconds.
 
 use serde_json::{Value, json};
-use tacho_model::{Labels, Timestamp};
+use tacho_model::Timestamp;
 
 /// A float as Go's `strconv` prints it in Prometheus' answers: `NaN`, `+Inf`, `-Inf`, else the shortest form that
 /// reads back the same, with an exponent below 1e-6 and from 1e21 on.
@@ -28,20 +28,6 @@ pub fn seconds(at: Timestamp) -> Value {
 #[expect(clippy::cast_precision_loss, reason = "milliseconds of i64 nanoseconds stay below 2^53")]
 fn milliseconds_as_seconds(ms: i64) -> f64 {
     ms as f64 / 1e3
-}
-
-/// `[seconds, "value"]`.
-pub fn point(at: Timestamp, value: f64) -> Value {
-    json!([seconds(at), number(value)])
-}
-
-/// Labels as an object, sorted by name.
-pub fn labels(labels: &Labels) -> Value {
-    labels
-        .iter()
-        .map(|(name, value)| (name.to_owned(), json!(value)))
-        .collect::<serde_json::Map<_, _>>()
-        .into()
 }
 
 #[cfg(test)]

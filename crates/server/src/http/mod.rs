@@ -36,6 +36,12 @@ const FORM_BYTES_MAX: usize = 1 << 20;
 /// Analyses of executions at the same time: each may hold a GiB and keeps one core busy.
 const ANALYSES_MAX: usize = 2;
 
+/// PromQL queries that are computed at the same time.
+const QUERIES_MAX: usize = 8;
+/// Writes that are decoded and appended at the same time: bounds the memory for decoded records, and leaves the journal
+/// enough of them to sync together.
+const WRITES_MAX: usize = 16;
+
 /// What the handlers share.
 pub struct App {
     pub config: Config,
@@ -45,7 +51,11 @@ pub struct App {
     pub started: Timestamp,
     stored: stored::Stored,
     /// One permit for each analysis of executions that is being computed; more wait their turn.
-    analyses: Semaphore,
+    analyses: Arc<Semaphore>,
+    /// The same for PromQL.
+    queries: Arc<Semaphore>,
+    /// The same for writes that are being decoded and appended.
+    writes: Semaphore,
     /// One permit for each request that is being served.
     permits: Semaphore,
 }
@@ -60,7 +70,9 @@ impl App {
             metrics,
             clock,
             stored: stored::Stored::default(),
-            analyses: Semaphore::new(ANALYSES_MAX),
+            analyses: Arc::new(Semaphore::new(ANALYSES_MAX)),
+            queries: Arc::new(Semaphore::new(QUERIES_MAX)),
+            writes: Semaphore::new(WRITES_MAX),
             permits,
         })
     }
@@ -74,6 +86,7 @@ pub fn router(app: Arc<App>) -> Router {
         .merge(write::routes())
         .merge(page::routes())
         .fallback(page::not_found)
+        .method_not_allowed_fallback(error::method_not_allowed)
         .layer(DefaultBodyLimit::max(FORM_BYTES_MAX))
         .layer(axum::middleware::from_fn_with_state(app.clone(), guard::guard))
         .with_state(app)

@@ -15,6 +15,7 @@ use axum::routing::post;
 use tacho_ingest::line_protocol::{self, Precision};
 use tacho_ingest::{Rejects, remote_write};
 use tacho_model::{Batch, Kind, Labels};
+use tokio::sync::SemaphorePermit;
 
 use super::error::ApiError;
 use super::params::Params;
@@ -40,6 +41,7 @@ async fn remote_write(State(app): State<Arc<App>>, headers: HeaderMap, body: Bod
     }
     let bytes_max = app.config.body_bytes_max;
     let bytes = body::read(&headers, body, bytes_max).await?;
+    let _turn = turn(&app).await?;
     let decoded = remote_write::decode(&bytes, bytes_max)?;
     keep(&app, "remote-write", &bytes, decoded.batch, &decoded.rejects).await
 }
@@ -53,8 +55,13 @@ async fn lines(State(app): State<Arc<App>>, uri: Uri, headers: HeaderMap, body: 
         None => Precision::default(),
     };
     let bytes = body::read(&headers, body, app.config.body_bytes_max).await?;
+    let _turn = turn(&app).await?;
     let decoded = line_protocol::decode(&bytes, precision, app.clock.now());
     keep(&app, "line", &bytes, decoded.batch, &decoded.rejects).await
+}
+
+async fn turn(app: &App) -> Result<SemaphorePermit<'_>, ApiError> {
+    app.writes.acquire().await.map_err(|e| ApiError::internal(e.to_string()))
 }
 
 /// Appends the batch; then tells what of the message was refused.

@@ -124,11 +124,15 @@ async fn analyse<T: Send + 'static>(
     range: TimeRange,
     compute: impl FnOnce(&[SourceBlock]) -> T + Send + 'static,
 ) -> Result<T, ApiError> {
-    let _turn = app.analyses.acquire().await.map_err(|e| ApiError::internal(e.to_string()))?;
+    let turn = app.analyses.clone().acquire_owned().await.map_err(|e| ApiError::internal(e.to_string()))?;
     let blocks = fetch::blocks(&app.store, services, range).await?;
-    tokio::task::spawn_blocking(move || compute(&blocks))
-        .await
-        .map_err(|e| ApiError::internal(format!("analysis ended: {e}")))
+    // The turn is kept until the computation has ended, even when nobody waits for it any more.
+    let compute = move || {
+        let answer = compute(&blocks);
+        drop((blocks, turn));
+        answer
+    };
+    tokio::task::spawn_blocking(compute).await.map_err(|e| ApiError::internal(format!("analysis ended: {e}")))
 }
 
 fn filter(app: &App, params: &Params) -> Result<Filter, ApiError> {

@@ -10,16 +10,18 @@ mod series;
 use std::sync::Arc;
 
 use axum::extract::State;
+use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
-use serde_json::{Value, json};
+use serde_json::json;
 use tacho_query::promql;
 
 use super::App;
 use super::error::ApiError;
 use super::params::Params;
+use answer::Data;
 
-type Answer = Result<Json<Value>, ApiError>;
+type Answer = Result<Response, ApiError>;
 
 pub fn routes() -> Router<Arc<App>> {
     Router::new()
@@ -57,31 +59,44 @@ async fn evaluate(app: &App, params: &Params, mut at: promql::Params) -> Answer 
     let text = params.required("query")?;
     let limit = params.count("limit")?.filter(|n| *n > 0);
     let plan = promql::parse(text)?.plan(&at)?;
+    let turn = app.queries.clone().acquire_owned().await.map_err(|e| ApiError::internal(e.to_string()))?;
     let data = fetch::selections(&app.store, plan.selectors(), &at.limits).await?;
-    // Evaluation may take seconds of processor time; other requests go on meanwhile.
-    let output = tokio::task::spawn_blocking(move || plan.evaluate(&data))
+    // Evaluation may take seconds of processor time; other requests go on meanwhile. The turn is kept until it has
+    // ended, even when nobody waits for the answer any more.
+    let evaluate = move || {
+        let output = plan.evaluate(&data)?;
+        drop(turn);
+        let data = Data::new(output, limit)?;
+        let truncated = data.truncated();
+        Ok(success(data, truncated).into_response())
+    };
+    tokio::task::spawn_blocking(evaluate)
         .await
-        .map_err(|e| ApiError::internal(format!("evaluation ended: {e}")))??;
-    let (data, truncated) = answer::result(output, limit);
-    Ok(success(data, truncated))
+        .map_err(|e| ApiError::internal(format!("evaluation ended: {e}")))?
 }
 
-/// Prometheus' envelope; says so when `limit` cut something off.
-fn success(data: Value, truncated: bool) -> Json<Value> {
-    let mut body = json!({ "status": "success", "data": data });
-    if truncated {
-        body["warnings"] = json!(["results truncated due to limit"]);
-    }
-    Json(body)
+/// Prometheus' envelope.
+#[derive(serde::Serialize)]
+struct Success<T> {
+    status: &'static str,
+    data: T,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    warnings: &'static [&'static str],
+}
+
+/// Says so when `limit` cut something off.
+fn success<T>(data: T, truncated: bool) -> Json<Success<T>> {
+    let warnings: &[&str] = if truncated { &["results truncated due to limit"] } else { &[] };
+    Json(Success { status: "success", data, warnings })
 }
 
 /// Nothing is known about metrics beyond their names: no protocol that is spoken here keeps help and type.
-async fn metadata() -> Json<Value> {
-    success(json!({}), false)
+async fn metadata() -> Response {
+    success(json!({}), false).into_response()
 }
 
 /// `version` is that of the Prometheus API that is followed; clients choose what they call by it.
-async fn build_info() -> Json<Value> {
+async fn build_info() -> Response {
     let data = json!({
         "version": "3.0.0",
         "revision": env!("CARGO_PKG_VERSION"),
@@ -91,5 +106,5 @@ async fn build_info() -> Json<Value> {
         "goVersion": "",
         "application": "tachograph",
     });
-    success(data, false)
+    success(data, false).into_response()
 }

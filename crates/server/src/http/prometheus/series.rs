@@ -5,16 +5,16 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use axum::Json;
 use axum::extract::{Path, State};
-use serde_json::Value;
+use axum::response::IntoResponse;
+use serde::Serialize;
 use tacho_model::{Kind, Labels};
 use tacho_query::promql;
 
+use super::answer::LabelMap;
 use super::{Answer, success};
 use crate::http::App;
 use crate::http::error::ApiError;
-use crate::http::json;
 use crate::http::params::Params;
 
 pub async fn series(State(app): State<Arc<App>>, params: Params) -> Answer {
@@ -22,20 +22,20 @@ pub async fn series(State(app): State<Arc<App>>, params: Params) -> Answer {
         return Err(ApiError::bad("parameter \"match[]\" is missing: give at least one selector"));
     }
     let found = matching(&app, &params)?;
-    answer(found.iter().map(|labels| json::labels(labels)), &params)
+    answer(found.iter().map(|labels| LabelMap(labels)), &params)
 }
 
 pub async fn labels(State(app): State<Arc<App>>, params: Params) -> Answer {
     let found = matching(&app, &params)?;
     let names: BTreeSet<&str> = found.iter().flat_map(|labels| labels.iter().map(|(name, _)| name)).collect();
-    answer(names.into_iter().map(Value::from), &params)
+    answer(names.into_iter(), &params)
 }
 
 pub async fn values(State(app): State<Arc<App>>, Path(name): Path<String>, params: Params) -> Answer {
     let name = unescape(&name);
     let found = matching(&app, &params)?;
     let values: BTreeSet<&str> = found.iter().filter_map(|labels| labels.get(&name)).collect();
-    answer(values.into_iter().map(Value::from), &params)
+    answer(values.into_iter(), &params)
 }
 
 /// Labels of the series that any of the `match[]` selects, sorted; of all series when there is none.
@@ -52,10 +52,11 @@ fn matching(app: &App, params: &Params) -> Result<BTreeSet<Arc<Labels>>, ApiErro
     Ok(found.map(|(_, labels)| labels).collect())
 }
 
-fn answer(list: impl ExactSizeIterator<Item = Value>, params: &Params) -> Result<Json<Value>, ApiError> {
+fn answer<T: Serialize>(list: impl ExactSizeIterator<Item = T>, params: &Params) -> Answer {
     let limit = params.count("limit")?.filter(|n| *n > 0).unwrap_or(usize::MAX);
     let truncated = list.len() > limit;
-    Ok(success(list.take(limit).collect(), truncated))
+    let list: Vec<T> = list.take(limit).collect();
+    Ok(success(list, truncated).into_response())
 }
 
 /// Undoes Prometheus' escaping of names in paths: `U__` in front, `_HEX_` for a character, `__` for `_`.
