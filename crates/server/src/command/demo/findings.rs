@@ -8,7 +8,7 @@ use tacho_lab as lab;
 use super::SERVICE;
 use crate::client::Client;
 use crate::command::{Failure, graph, load};
-use crate::terminal::units::{bytes, count, duration, percent};
+use crate::terminal::units::{count, duration, percent};
 
 pub struct Findings {
     report: lab::Report,
