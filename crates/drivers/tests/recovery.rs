@@ -12,7 +12,7 @@ use tacho_store::random::Random;
 use tacho_store::{ErrorKind, Result};
 
 /// Small segments, so that a test has many.
-const SEGMENT_BYTES: u64 = 10_000;
+const SMALL_SEGMENT_BYTES: u64 = 10_000;
 
 struct Bench {
     directory: tempfile::TempDir,
@@ -25,7 +25,7 @@ impl Bench {
     }
 
     async fn try_open(&self) -> Result<Embedded> {
-        Embedded::open_with(self.directory.path(), Arc::new(self.disk.clone()), SEGMENT_BYTES).await
+        Embedded::open_with(self.directory.path(), Arc::new(self.disk.clone()), SMALL_SEGMENT_BYTES).await
     }
 
     async fn open(&self) -> Embedded {
@@ -199,7 +199,7 @@ async fn dead_weight_is_removed_and_the_deleted_stay_deleted() {
     let expect = rows(&driver).await;
     assert_eq!(expect.len(), 10 + 60);
     let live = 10 * 520 + 60 * 40;
-    assert!(bench.bytes() < live + 6 * SEGMENT_BYTES, "{} bytes for {live}", bench.bytes());
+    assert!(bench.bytes() < live + 6 * SMALL_SEGMENT_BYTES, "{} bytes for {live}", bench.bytes());
     drop(driver);
     let driver = bench.open().await;
     assert!(rows(&driver).await == expect, "after reopening");

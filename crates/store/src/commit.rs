@@ -1,8 +1,8 @@
 //! The one thread that writes: takes all batches that wait, syncs once for all of them, adds them to the open
 //! chunks, answers. Decides when a generation is full or old enough.
 //!
-//! Path of one record: before, `arrival.rs` checked it; here `journal/encode.rs` and `journal/writer.rs` make it durable,
-//! then `generation.rs` makes it readable.
+//! Path of one record: before, `arrival.rs` checked it; here `journal/encode.rs` and `journal/writer.rs` make it
+//! durable, then `generation.rs` makes it readable.
 
 use std::collections::HashMap;
 use std::path::PathBuf;

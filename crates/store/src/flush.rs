@@ -1,7 +1,8 @@
 //! Sealed generations go into the driver, in order, until it has taken them.
 //!
 //! ```text
-//!   cut a broken journal -> put series -> put chunks -> put sessions -> put "flushed" -> drop from memory -> delete journal
+//!   cut a broken journal -> put series -> put chunks -> put sessions -> put "flushed"
+//!     -> drop from memory -> delete journal
 //! ```
 //! A crash between any two steps is repaired by doing all of them again: keys follow from the records. A failing
 //! step is repeated with growing waits; nothing is given up.

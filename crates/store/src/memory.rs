@@ -28,7 +28,7 @@ impl Default for MemoryDriver {
 
 impl MemoryDriver {
     /// Longest value, bytes: no reason but that a runaway caller is found.
-    pub const VALUE_BYTES_MAX: usize = 256 << 20;
+    pub const VALUE_BYTES_MAX: usize = 64 << 20;
 
     pub fn new() -> Self {
         let capabilities = Capabilities {

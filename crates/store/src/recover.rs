@@ -1,7 +1,7 @@
 //! What did the process before this one leave behind?
 //!
-//! Reads the store's identity, its sessions and its series from the driver, then every journal file whose generation did not
-//! get into the driver: those become sealed generations again, with the same numbers.
+//! Reads the store's identity, its sessions and its series from the driver, then every journal file whose
+//! generation did not get into the driver: those become sealed generations again, with the same numbers.
 
 use std::collections::VecDeque;
 use std::path::Path;

@@ -1,7 +1,7 @@
 //! Open chunks become encoded ones: sorted, cut, and named.
 //!
-//! What comes out follows from the records and the generation alone: a seal that is repeated after a crash gives the same
-//! keys and values, so that a flush may be repeated without storing anything twice.
+//! What comes out follows from the records and the generation alone: a seal that is repeated after a crash gives
+//! the same keys and values, so that a flush may be repeated without storing anything twice.
 //!
 //! Path of one record: before, it lay in an open chunk (`generation.rs`); after, `flush.rs` puts it into the driver.
 

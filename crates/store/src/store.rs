@@ -88,8 +88,9 @@ impl Store {
     /// have to repeat it hands over an `Arc`. An empty batch with an origin is remembered as taken.
     ///
     /// # Errors
-    /// `Invalid` when a record breaks a limit or the batch takes a quarter of the memory bound, `Limit` when there would be too many series, `Full` when the sender
-    /// should wait, `StorageFull` when the disk is full, `Io` when the journal cannot be written, `Closed`.
+    /// `Invalid` when a record breaks a limit or the batch takes a quarter of the memory bound, `Limit` when there
+    /// would be too many series, `Full` when the sender should wait, `StorageFull` when the disk is full, `Io` when
+    /// the journal cannot be written, `Closed`.
     pub async fn append(&self, batch: impl Into<Arc<Batch>>, origin: Option<Origin>) -> Result<Appended> {
         let batch = batch.into();
         if self.closed.load(Ordering::Relaxed) {

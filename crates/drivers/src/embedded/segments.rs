@@ -77,7 +77,8 @@ impl Segments {
         Ok(segments)
     }
 
-    /// Seals the growing segment, or, where the disk does not let it, leaves it as it is: it can be read without an index.
+    /// Seals the growing segment, or, where the disk does not let it, leaves it as it is: it can be read without
+    /// an index.
     fn retire(&mut self) {
         if let Err(error) = self.seal() {
             tracing::warn!(%error, "segment stays without an index");

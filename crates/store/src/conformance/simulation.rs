@@ -1,8 +1,8 @@
 //! Does a store on this driver keep its promises through faults, full disks and crashes?
 //!
-//! A seed decides everything but the moments at which threads run: batches of four senders, repetitions, flushes, faults of the
-//! driver, a journal disk without space, crashes with garbage behind the last record. A model in plain maps says
-//! what must be read: every acknowledged record exactly once, of equal times the last one.
+//! A seed decides everything but the moments at which threads run: batches of four senders, repetitions, flushes,
+//! faults of the driver, a journal disk without space, crashes with garbage behind the last record. A model in plain
+//! maps says what must be read: every acknowledged record exactly once, of equal times the last one.
 
 use std::collections::BTreeMap;
 use std::io::Write;

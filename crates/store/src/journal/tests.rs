@@ -183,6 +183,8 @@ fn batch() -> impl Strategy<Value = Batch> {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
     #[test]
     fn any_batches_come_back(batches in proptest::collection::vec(batch(), 1..6), session in any::<u128>()) {
         let (mut encoder, mut decoder) = (Encoder::default(), Decoder::default());
