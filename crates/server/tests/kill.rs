@@ -101,7 +101,7 @@ fn every_acknowledged_record_is_there_exactly_once_after_many_kills() {
                 scope.spawn(|| sender.run(records, None));
             }
             scope.spawn(|| writer.run(http));
-            std::thread::sleep(Duration::from_millis(random.below(250)));
+            std::thread::sleep(Duration::from_millis(20 + random.below(230)));
             server.kill();
         });
         if kill % (KILLS / KILLS_AT_START) == 0 {
@@ -110,7 +110,7 @@ fn every_acknowledged_record_is_there_exactly_once_after_many_kills() {
     }
     let resends: u32 = senders.iter().map(|sender| sender.reconnects_with_resend).sum();
     assert!(resends >= KILLS / 2, "only {resends} reconnects had something to send again");
-    assert!(writer.acknowledged() > 100, "HTTP writer was acknowledged only {} times", writer.acknowledged());
+    assert!(writer.acknowledged() >= 20, "HTTP writer was acknowledged only {} times", writer.acknowledged());
 
     let frames: u64 = senders.iter().map(|sender| sender.next - 1).sum();
     println!("{frames} frames, {resends} resends, {} HTTP writes acknowledged", writer.acknowledged());
