@@ -8,6 +8,8 @@ pub const CHUNK_EVENTS_MAX: usize = 1 << 22;
 pub const CHUNK_TEXT_BYTES_MAX: usize = 1 << 28;
 /// Columns of one chunk: executions have a few for each attribute key.
 pub const CHUNK_COLUMNS_MAX: usize = 16_384;
+/// Columns of times in one chunk of executions.
+pub const CHUNK_TIME_GROUPS_MAX: usize = 256;
 /// Bytes of one header.
 pub const CHUNK_HEADER_BYTES_MAX: usize = 1 << 20;
 /// How deep columns nest: an integer column of multiples of packed numbers is three deep.

@@ -237,6 +237,13 @@ impl ExecutionBlock {
             || events.max(values) > CHUNK_EVENTS_MAX
     }
 
+    /// Whether all counts are within the format's limits.
+    pub(super) fn fits(&self) -> bool {
+        let records = self.rows.len().max(self.keys.items().len()).max(self.operations.items().len());
+        let events = self.deltas.len().max(self.ages.len()).max(self.values.len());
+        records <= CHUNK_RECORDS_MAX && events <= CHUNK_EVENTS_MAX
+    }
+
     /// Bytes of memory, estimated.
     pub const fn bytes(&self) -> usize {
         self.heap_bytes

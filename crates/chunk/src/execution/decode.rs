@@ -9,10 +9,10 @@ use super::attributes::{AttributeData, Form, Layout, Slot};
 use super::block::ExecutionBlock;
 use super::row::Row;
 use super::shape::{Outline, Shape};
-use super::times::{Contexts, GROUPS_MAX};
+use super::times::Contexts;
 use crate::columns::Columns;
 use crate::header::Tables;
-use crate::limits::CHUNK_EVENTS_MAX;
+use crate::limits::{CHUNK_EVENTS_MAX, CHUNK_TIME_GROUPS_MAX};
 use crate::{Error, Header, Role};
 
 /// Reads what `encode_executions` wrote.
@@ -202,7 +202,7 @@ fn take_times(
     columns: &mut Columns<'_>,
 ) -> Result<Vec<u64>, Error> {
     let contexts = Contexts::new(block.shapes.items());
-    let groups = columns.indices(Role::TimeGroup, contexts.len, GROUPS_MAX + 1)?;
+    let groups = columns.indices(Role::TimeGroup, contexts.len, CHUNK_TIME_GROUPS_MAX)?;
     let group_of = |context: &u32| groups.get(*context as usize).map_or(0, |group| *group as usize);
     let order = || rows.iter().flat_map(|row| contexts.of(row.shape as usize)).map(group_of);
 

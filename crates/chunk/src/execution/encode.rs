@@ -13,9 +13,10 @@ use crate::{Role, codec, verify};
 /// Writes the segments of a block; their order is kept.
 ///
 /// # Panics
-/// When there are none.
+/// When there are none, or so many that the format has no room for them: see [`ExecutionBlock::is_full`].
 pub fn encode_executions(block: &ExecutionBlock) -> Vec<u8> {
     assert!(!block.is_empty(), "a chunk has at least one record");
+    assert!(block.fits(), "{} segments with {} events in one chunk", block.len(), block.deltas.len());
     let mut builder = Builder::default();
     put_names(&mut builder, block);
     put_shapes(&mut builder, block);

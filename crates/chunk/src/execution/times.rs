@@ -10,8 +10,8 @@ use super::shape::Shape;
 
 /// Numbers that make a column worth its tables.
 const GROUP_TIMES_MIN: usize = 1_024;
-/// Columns of times in one chunk, at most.
-pub(super) const GROUPS_MAX: usize = 64;
+/// Columns that a chunk's times are cut into, about. The format allows more (`CHUNK_TIME_GROUPS_MAX`).
+const GROUPS: usize = 64;
 /// Stands before a row's first event.
 const BEGIN: u64 = u64::MAX;
 
@@ -83,7 +83,7 @@ impl Size {
 /// Returns a group for each context and how many groups there are.
 pub(super) fn group(sizes: &[Size]) -> (Vec<u64>, usize) {
     let total: usize = sizes.iter().map(|size| size.count).sum();
-    let enough = GROUP_TIMES_MIN.max(total / GROUPS_MAX);
+    let enough = GROUP_TIMES_MIN.max(total.div_ceil(GROUPS));
     let mut order: Vec<(f64, usize, usize)> =
         sizes.iter().enumerate().map(|(context, size)| (size.mean(), context, size.count)).collect();
     order.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
@@ -103,4 +103,45 @@ pub(super) fn group(sizes: &[Size]) -> (Vec<u64>, usize) {
     }
     let len = usize::try_from(group).unwrap_or(usize::MAX).saturating_add(1);
     (groups, len)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limits::CHUNK_TIME_GROUPS_MAX;
+
+    /// Groups of contexts that each have `count` times of these lengths.
+    fn check(count: usize, times: &[u64], expected: &[u64]) {
+        let size = |time: &u64| {
+            let mut size = Size::default();
+            (0..count).for_each(|_| size.add(*time));
+            size
+        };
+        let sizes: Vec<Size> = times.iter().map(size).collect();
+        let (groups, len) = group(&sizes);
+        assert_eq!(groups, expected);
+        assert_eq!(Some(len as u64 - 1), groups.into_iter().max());
+    }
+
+    #[test]
+    fn contexts_of_like_size_stand_together() {
+        check(GROUP_TIMES_MIN, &[900, 5, 70_000], &[1, 0, 2]);
+        check(GROUP_TIMES_MIN / 2, &[900, 5, 70_000, 6], &[1, 0, 1, 0]);
+        check(1, &[900, 5, 70_000], &[0, 0, 0]);
+    }
+
+    #[test]
+    fn first_events_are_alone() {
+        check(3, &[0, 5, 0, 6], &[0, 1, 0, 1]);
+    }
+
+    #[test]
+    fn there_are_never_too_many_groups() {
+        for contexts in [1, 64, 65, 66, 67, 1_000] {
+            let sizes: Vec<Size> = (0..contexts)
+                .map(|n| Size { count: GROUP_TIMES_MIN + n % 2, logarithms: n as f64 })
+                .collect();
+            assert!(group(&sizes).1 <= CHUNK_TIME_GROUPS_MAX);
+        }
+    }
 }

@@ -1,0 +1,50 @@
+//! How fast are chunks written and read? `cargo bench -p tacho-chunk` prints the best of several runs.
+
+#[path = "../tests/common/mod.rs"]
+mod common;
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use common::rng::Rng;
+use common::web;
+use tacho_chunk::{Chunk, Values, encode_executions, encode_samples};
+
+const RUNS: usize = 20;
+const SAMPLES: usize = 8_192;
+
+fn main() {
+    let mut rng = Rng(2);
+    let at: Vec<i64> = (0..SAMPLES as i64).map(|n| n * 5_000_000_000 + rng.below(1_000_000) as i64).collect();
+    let gauge: Vec<f64> = (0..SAMPLES).map(|n| (n as f64 / 50.0).sin() * 40.0 + rng.normal()).collect();
+    let cents: Vec<f64> = gauge.iter().map(|value| (value * 100.0).round() / 100.0).collect();
+    samples("full precision", &at, &gauge);
+    samples("two decimals", &at, &cents);
+
+    let (segments, operations) = (web::requests(7_500, 7), web::operations());
+    let block = common::block(&segments, &operations);
+    let calls = block.calls();
+    best("push calls", calls, || common::block(&segments, &operations));
+    let bytes = encode_executions(&block);
+    println!("{:.3} bytes a call", bytes.len() as f64 / calls as f64);
+    best("encode calls", calls, || encode_executions(&block));
+    best("decode calls", calls, || Chunk::open(&bytes).and_then(|chunk| chunk.executions()));
+}
+
+fn samples(name: &str, at: &[i64], values: &[f64]) {
+    let bytes = encode_samples(at, Values::F64(values));
+    best(&format!("encode samples, {name}"), SAMPLES, || encode_samples(at, Values::F64(values)));
+    let decode = || Chunk::open(&bytes).and_then(|chunk| chunk.samples());
+    best(&format!("decode samples, {name}"), SAMPLES, decode);
+}
+
+/// Prints how many records a second the fastest run handled.
+fn best<T>(name: &str, records: usize, mut run: impl FnMut() -> T) {
+    let time = |_| {
+        let start = Instant::now();
+        black_box(run());
+        start.elapsed().as_secs_f64()
+    };
+    let seconds = (0..RUNS).map(time).fold(f64::INFINITY, f64::min);
+    println!("{name:<32} {:>8.2} million a second", records as f64 / seconds / 1e6);
+}
