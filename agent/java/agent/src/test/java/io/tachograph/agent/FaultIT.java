@@ -97,7 +97,7 @@ class FaultIT {
     void fullQueueIsCounted(int jdk) throws Exception {
         try (WireServer server = new WireServer()) {
             server.mode = WireServer.Mode.SILENT;
-            Program program = Program.on(jdk, "burst", "300000").with("TACHO_SERVER", server.address()).with("TACHO_QUEUE", "1MiB").run();
+            Program program = Program.on(jdk, "burst", "300000").with("TACHO_SERVER", server.address()).with("TACHO_FLUSH_MAX", "30s").with("TACHO_QUEUE", "1MiB").run();
             assertNull(server.fault, () -> "the server found a fault: " + server.fault);
             assertEquals(300_000L * CALLS, server.decoder().callsEnded + server.executionsDropped, program.describe());
             assertTrue(server.executionsDropped > 0);
@@ -111,7 +111,7 @@ class FaultIT {
     @ValueSource(ints = {17, 25})
     void smallRingLosesWholeCalls(int jdk) throws Exception {
         try (WireServer server = new WireServer()) {
-            Program program = Program.on(jdk, "burst", "300000").with("TACHO_SERVER", server.address()).with("TACHO_BUFFER", 256).run();
+            Program program = Program.on(jdk, "burst", "300000").with("TACHO_SERVER", server.address()).with("TACHO_FLUSH_MAX", "30s").with("TACHO_BUFFER", 256).run();
             assertNull(server.fault, () -> "the server found a fault: " + server.fault);
             assertEquals(300_000L * CALLS, server.decoder().callsEnded + server.executionsDropped, program.describe());
             assertTrue(server.executionsDropped > 0);
@@ -122,7 +122,7 @@ class FaultIT {
     @ValueSource(ints = {17, 25})
     void blockLosesNothing(int jdk) throws Exception {
         try (WireServer server = new WireServer()) {
-            Program program = Program.on(jdk, "burst", "100000").with("TACHO_SERVER", server.address())
+            Program program = Program.on(jdk, "burst", "100000").with("TACHO_SERVER", server.address()).with("TACHO_FLUSH_MAX", "30s")
                     .with("TACHO_BUFFER", 1_024).with("TACHO_WHEN_FULL", "block").with("TACHO_BLOCK_MAX", "10s").run();
             assertNull(server.fault);
             assertEquals(100_000L * CALLS, server.decoder().callsEnded, program.describe());
@@ -168,6 +168,36 @@ class FaultIT {
             Thread.sleep(300);
             assertEquals(1, server.connections, "no version in common: not tried again at once");
             assertOneLine(program, "error 2");
+        }
+    }
+
+    @ParameterizedTest
+    @ValueSource(ints = {17, 25})
+    void aRefusedFrameIsCountedAndNotSentAgain(int jdk) throws Exception {
+        try (WireServer server = new WireServer()) {
+            server.mode = WireServer.Mode.REFUSING_DATA;
+            server.errorCode = 5;
+            Program program = Program.on(jdk, "loop", "4", "5").with("TACHO_SERVER", server.address()).start();
+            program.awaitOutput("end", 30);
+            Thread.sleep(300);
+            assertNull(server.fault, () -> "the server found a fault: " + server.fault);
+            assertOneLine(program, "error 5");
+            assertTrue(server.executionsDropped > 0);
+            assertEquals(program.number("count") * CALLS, server.decoder().callsEnded + server.executionsDropped, program.describe());
+        }
+    }
+
+    @ParameterizedTest
+    @ValueSource(ints = {17, 25})
+    void aServerThatAsksToWaitIsWaitedFor(int jdk) throws Exception {
+        try (WireServer server = new WireServer()) {
+            server.mode = WireServer.Mode.WAITING;
+            server.heartbeatMs = 300;
+            Program program = Program.on(jdk, "loop", "4", "5").with("TACHO_SERVER", server.address()).start();
+            program.awaitOutput("end", 30);
+            Thread.sleep(300);
+            assertEquals(1, server.connections, program.describe());
+            assertEquals(program.number("count") * CALLS, server.decoder().callsEnded, program.describe());
         }
     }
 

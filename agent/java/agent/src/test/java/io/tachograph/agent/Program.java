@@ -19,8 +19,8 @@ final class Program {
     private final int jdk;
     private final List<String> arguments;
     private final Map<String, String> environment = new LinkedHashMap<>();
-    private final List<String> options = new ArrayList<>();
     private String config;
+    private boolean bare;
     private Process process;
     private Path output;
     private Path errors;
@@ -43,23 +43,32 @@ final class Program {
         return this;
     }
 
-    Program option(String option) {
-        options.add(option);
-        return this;
-    }
-
     /** Path of the configuration file, as it is written behind the equals sign. */
     Program config(String path) {
         config = path;
         return this;
     }
 
+    /** Without the agent: it comes later, see {@link #attach}. */
+    Program bare() {
+        bare = true;
+        return this;
+    }
+
+    /** Loads the agent into the running program, as a person would with an attach tool. */
+    void attach() throws Exception {
+        var machine = com.sun.tools.attach.VirtualMachine.attach(Long.toString(process.pid()));
+        machine.loadAgent(JAR.toAbsolutePath().toString());
+        machine.detach();
+    }
+
     Program start() throws IOException {
         output = Files.createTempFile("tacho-out", ".txt");
         errors = Files.createTempFile("tacho-err", ".txt");
         List<String> command = new ArrayList<>(List.of(Jdks.java(jdk).toString(), "-Xshare:auto", "-XX:+UseSerialGC", "-Dfile.encoding=UTF-8"));
-        command.addAll(options);
-        command.add("-javaagent:" + JAR.toAbsolutePath() + (config == null ? "" : "=" + config));
+        if (!bare) {
+            command.add("-javaagent:" + JAR.toAbsolutePath() + (config == null ? "" : "=" + config));
+        }
         command.addAll(List.of("-cp", CLASSES.toAbsolutePath().toString(), "app.Work"));
         command.addAll(arguments);
         ProcessBuilder builder = new ProcessBuilder(command).redirectOutput(output.toFile()).redirectError(errors.toFile());
@@ -111,10 +120,6 @@ final class Program {
 
     long millis() {
         return (System.nanoTime() - began) / 1_000_000;
-    }
-
-    boolean isAlive() {
-        return process.isAlive();
     }
 
     String output() throws IOException {

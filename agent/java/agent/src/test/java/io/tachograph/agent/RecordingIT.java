@@ -21,7 +21,7 @@ class RecordingIT {
     /** Runs the program and hands over what the server has of it. */
     private static Decoder record(int jdk, String... arguments) throws Exception {
         try (WireServer server = new WireServer()) {
-            Program.on(jdk, arguments).with("TACHO_SERVER", server.address()).with("TACHO_BUFFER", BUFFER).run();
+            Program.on(jdk, arguments).with("TACHO_SERVER", server.address()).with("TACHO_BUFFER", BUFFER).with("TACHO_FLUSH_MAX", "30s").run();
             assertNull(server.fault, () -> "the server found a fault: " + server.fault);
             assertEquals(0, server.executionsDropped);
             return server.decoder();
@@ -73,7 +73,7 @@ class RecordingIT {
     @ValueSource(ints = {17, 25})
     void stackOverflowLeavesWholeTrees(int jdk) throws Exception {
         try (WireServer server = new WireServer()) {
-            Program.on(jdk, "stack-overflow").with("TACHO_SERVER", server.address()).with("TACHO_BUFFER", BUFFER).run();
+            Program.on(jdk, "stack-overflow").with("TACHO_SERVER", server.address()).with("TACHO_BUFFER", BUFFER).with("TACHO_FLUSH_MAX", "30s").run();
             assertNull(server.fault, () -> "the server found a fault: " + server.fault);
             Decoder got = server.decoder();
             List<Call> after = got.roots.stream().filter(call -> call.operation.endsWith("after()")).toList();
@@ -132,10 +132,24 @@ class RecordingIT {
     @ValueSource(ints = {17, 25})
     void aCallCostsFewBytes(int jdk) throws Exception {
         try (WireServer server = new WireServer()) {
-            Program.on(jdk, "threads", "2", "5000").with("TACHO_SERVER", server.address()).with("TACHO_BUFFER", BUFFER).run();
+            Program.on(jdk, "threads", "2", "5000").with("TACHO_SERVER", server.address()).with("TACHO_BUFFER", BUFFER).with("TACHO_FLUSH_MAX", "30s").run();
             double bytes = (double) server.allBytes / server.decoder().callsEnded;
             assertTrue(bytes < 12, "bytes a call: " + bytes);
             System.out.printf("JDK %d: %.2f bytes a call%n", jdk, bytes);
+        }
+    }
+
+    @ParameterizedTest
+    @ValueSource(ints = {17, 25})
+    void theAgentCanComeLater(int jdk) throws Exception {
+        try (WireServer server = new WireServer()) {
+            Program program = Program.on(jdk, "loop", "30", "5").with("TACHO_SERVER", server.address()).bare().start();
+            Thread.sleep(500);
+            program.attach();
+            assertTrue(server.await(20, got -> got.callsEnded > 100), program.describe());
+            program.terminate();
+            assertNull(server.fault);
+            assertTrue(server.decoder().roots.stream().allMatch(call -> call.operation.startsWith("app.Work$Request.")));
         }
     }
 

@@ -31,7 +31,11 @@ public final class WireServer implements Closeable {
         /** Answers HELLO with something else. */
         GARBAGE,
         /** Answers HELLO with ERROR {@link #errorCode}. */
-        REFUSING
+        REFUSING,
+        /** Answers the first DATA frame with ERROR {@link #errorCode}, then is good. */
+        REFUSING_DATA,
+        /** At the first DATA frame says WAIT, is silent for longer than three heartbeats, then is good. */
+        WAITING
     }
 
     public volatile Mode mode = Mode.GOOD;
@@ -176,6 +180,18 @@ public final class WireServer implements Closeable {
             allBytes += 12 + length;
             int type = header[4];
             Fields.check(type == 1 || session != null, "frame " + type + " before HELLO");
+            if (type == 3 && mode == Mode.REFUSING_DATA) {
+                mode = Mode.GOOD;
+                out.write(frame(69, varint(errorCode), string("not like this")));
+                return;
+            }
+            if (type == 3 && mode == Mode.WAITING) {
+                mode = Mode.GOOD;
+                out.write(frame(67, varint(4L * heartbeatMs)));
+                for (long until = System.nanoTime() + 4_000_000L * heartbeatMs; System.nanoTime() < until; ) {
+                    pause();
+                }
+            }
             synchronized (this) {
                 switch (type) {
                     case 1 -> {

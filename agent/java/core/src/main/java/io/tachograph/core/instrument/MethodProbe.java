@@ -7,7 +7,6 @@ import java.security.ProtectionDomain;
 import net.bytebuddy.agent.builder.AgentBuilder;
 import net.bytebuddy.asm.Advice;
 import net.bytebuddy.asm.AsmVisitorWrapper;
-import net.bytebuddy.description.method.MethodDescription;
 import net.bytebuddy.description.type.TypeDescription;
 import net.bytebuddy.dynamic.DynamicType;
 import net.bytebuddy.utility.JavaModule;
@@ -51,7 +50,7 @@ public final class MethodProbe implements Probe {
                 ProtectionDomain domain) {
             var constructors = new AsmVisitorWrapper.ForDeclaredMethods()
                     .readerFlags(net.bytebuddy.jar.asm.ClassReader.EXPAND_FRAMES)
-                    .constructor(method -> selection.holds(type, (MethodDescription) method), new ConstructorVisitor.Wrapper());
+                    .constructor(method -> selection.holds(type, method), new ConstructorVisitor.Wrapper());
             return builder.visit(advice.on(method -> method.isMethod() && selection.holds(type, method))).visit(constructors);
         }
     }

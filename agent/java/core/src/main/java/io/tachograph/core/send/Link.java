@@ -27,6 +27,8 @@ final class Link {
     private static final long GREETING_NANOS = 5_000_000_000L;
     /** After an answer that trying again at once cannot change. */
     private static final long REFUSED_NANOS = 60_000_000_000L;
+    /** At least so long after any ERROR: a WELCOME before it has reset the back-off. */
+    private static final long PAUSE_NANOS = 1_000_000_000;
     private static final long MILLI = 1_000_000;
     private static final int STEP_FRAMES_MAX = 64;
 
@@ -150,7 +152,7 @@ final class Link {
     /** Too long without a word. */
     private void expire(long now) throws IOException {
         if (state == State.OPEN) {
-            if (now - lastHeard > 3 * heartbeatNanos && !(holding && now - holdUntil < 0)) {
+            if (now - lastHeard > 3 * heartbeatNanos) {
                 throw new IOException("the server has not answered for " + 3 * heartbeatNanos / MILLI + " ms");
             }
         } else if (now - deadline > 0) {
@@ -188,6 +190,7 @@ final class Link {
             case Wire.WAIT:
                 holding = true;
                 holdUntil = now + Math.min(body.varint(), 600_000) * MILLI;
+                lastHeard = holdUntil; // it has announced its silence
                 log.sayOnce("wait", "the server is full and asked to wait");
                 break;
             case Wire.ERROR:
@@ -218,7 +221,7 @@ final class Link {
         totals.connected = true;
         backoff.reset();
         long dropped = totals.callsDropped();
-        log.say("connected to " + resolver.address() + (outage && dropped > 0 ? "; " + dropped + " calls were dropped so far" : ""));
+        log.sayOnce("connected", "connected to " + resolver.address() + (outage && dropped > 0 ? "; " + dropped + " calls were dropped so far" : ""));
         outage = false;
     }
 
@@ -230,13 +233,13 @@ final class Link {
             case 7:
             case 8:
             case 9:
-                return new Refused(text, backoff.next());
+                return new Refused(text, Math.max(PAUSE_NANOS, backoff.next()));
             case 3:
             case 4:
             case 5:
                 // The same frames would fail in the same way again.
                 outbox.discard(totals);
-                return new Refused(text, Math.max(1_000 * MILLI, backoff.next()));
+                return new Refused(text, Math.max(PAUSE_NANOS, backoff.next()));
             default:
                 return new Refused(text, REFUSED_NANOS);
         }
