@@ -14,7 +14,6 @@ mod page;
 mod params;
 mod prometheus;
 mod status;
-mod stored;
 pub mod time;
 mod write;
 
@@ -49,7 +48,6 @@ pub struct App {
     pub metrics: Arc<Metrics>,
     pub clock: Arc<dyn Clock>,
     pub started: Timestamp,
-    stored: stored::Stored,
     /// One permit for each analysis of executions that is being computed; more wait their turn.
     analyses: Arc<Semaphore>,
     /// The same for PromQL.
@@ -69,7 +67,6 @@ impl App {
             store,
             metrics,
             clock,
-            stored: stored::Stored::default(),
             analyses: Arc::new(Semaphore::new(ANALYSES_MAX)),
             queries: Arc::new(Semaphore::new(QUERIES_MAX)),
             writes: Semaphore::new(WRITES_MAX),

@@ -9,6 +9,9 @@ use super::registry::{Collect, Counter, Family, Gauge};
 pub struct StoreFigures {
     series: Family<Gauge, 1>,
     records: Family<Counter, 1>,
+    stored_chunks: Family<Gauge, 1>,
+    stored_bytes: Family<Gauge, 1>,
+    stored_records: Family<Gauge, 1>,
     open_bytes: Family<Gauge, 0>,
     open_bytes_max: Family<Gauge, 0>,
     journal_bytes: Family<Gauge, 0>,
@@ -27,6 +30,9 @@ impl Default for StoreFigures {
         Self {
             series: Family::new("tacho_series", ["kind"], "Series known."),
             records: Family::new("tacho_records_stored_total", ["kind"], "Records taken by the store."),
+            stored_chunks: Family::new("tacho_stored_chunks", ["kind"], "Chunks in the driver."),
+            stored_bytes: Family::new("tacho_stored_bytes", ["kind"], "Bytes of chunks in the driver."),
+            stored_records: Family::new("tacho_stored_records", ["kind"], "Records in those chunks."),
             open_bytes: Family::new(
                 "tacho_open_bytes",
                 [],
@@ -64,9 +70,14 @@ impl StoreFigures {
             self.series.with([kind.name()]).set(signed(series));
             self.records.with([kind.name()]).raise_to(records);
         }
+        for (kind, stored) in Kind::ALL.iter().zip(&stats.stored) {
+            self.stored_chunks.with([kind.name()]).set(signed(stored.chunks));
+            self.stored_bytes.with([kind.name()]).set(signed(stored.bytes));
+            self.stored_records.with([kind.name()]).set(signed(stored.records));
+        }
         self.open_bytes.with([]).set(signed(stats.open_bytes));
         self.open_bytes_max.with([]).set(signed(stats.open_bytes_max));
-        self.journal_bytes.with([]).set(i64::try_from(stats.journal_bytes).unwrap_or(i64::MAX));
+        self.journal_bytes.with([]).set(signed(stats.journal_bytes));
         self.journal_syncs.with([]).raise_to(stats.journal_syncs);
         self.journal_failures.with([]).raise_to(stats.journal_failures);
         self.batches.with(["stored"]).raise_to(stats.batches);
@@ -80,10 +91,13 @@ impl StoreFigures {
         self.sessions.with([]).set(signed(stats.sessions));
     }
 
-    pub fn families(&self) -> [&dyn Collect; 13] {
+    pub fn families(&self) -> [&dyn Collect; 16] {
         [
             &self.series,
             &self.records,
+            &self.stored_chunks,
+            &self.stored_bytes,
+            &self.stored_records,
             &self.open_bytes,
             &self.open_bytes_max,
             &self.journal_bytes,
@@ -99,6 +113,6 @@ impl StoreFigures {
     }
 }
 
-fn signed(n: usize) -> i64 {
-    i64::try_from(n).unwrap_or(i64::MAX)
+fn signed(n: impl TryInto<i64>) -> i64 {
+    n.try_into().unwrap_or(i64::MAX)
 }
