@@ -152,3 +152,21 @@ fn the_largest_segment_fits() {
     let bytes = encode_executions(&block);
     assert_eq!(Chunk::open(&bytes).unwrap().executions().unwrap(), block);
 }
+
+#[test]
+fn any_number_of_attribute_keys_fits() {
+    use tacho_model::{Attribute, AttributeValue, limits};
+    let value = |n: usize| match n % 3 {
+        0 => AttributeValue::Integer(n as i64),
+        1 => AttributeValue::Text(format!("value {n}").into()),
+        _ => AttributeValue::Text(common::web::uuid_text(n as u128).into()),
+    };
+    let attribute = |n: usize| Attribute { call: 0, key: format!("key{n}").into(), value: value(n) };
+    let mut segment = common::web::requests(1, 1).remove(0);
+    segment.attributes = (0..limits::SEGMENT_ATTRIBUTES_MAX).map(attribute).collect();
+    let block = block(&[segment.clone(), segment], &common::web::operations());
+    let bytes = encode_executions(&block);
+    let chunk = Chunk::open(&bytes).unwrap();
+    assert_eq!(chunk.executions().unwrap(), block);
+    assert!(chunk.header().columns.len() < 2_000, "{} columns", chunk.header().columns.len());
+}
