@@ -59,6 +59,18 @@ test-java:
 test-page: build $(JAR_AGENT) $(JAR_EXAMPLE)
 	cd ui && npm ci --no-audit --no-fund && npm test && npm run check-dist && npm run test:browser
 
+.PHONY: bench-embedded
+bench-embedded: ## the embedded driver beside fjall: write, scan, space, open, SIGKILL (docs/adr/0001)
+	cargo run --release --locked -p tacho-drivers --features fjall --example embedded_compare
+
+.PHONY: bench-store
+bench-store: ## appending, recovering, flushing and reading back
+	cargo run --release --locked -p tacho-drivers --example store_rates
+
+.PHONY: bench-probe
+bench-probe: $(JAR_AGENT) ## what watching costs, beside Kieker, in fresh processes by turns; results in bench-results/
+	agent/java/overhead/run.sh
+
 .PHONY: clean
 clean: ## forget everything that was built
 	cargo clean
