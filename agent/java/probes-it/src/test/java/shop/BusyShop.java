@@ -30,7 +30,7 @@ public final class BusyShop {
         shop.futureOn(pool);
         shop.forkJoin();
         shop.thread();
-        shop.unrelated(pool);
+        shop.alone();
         shop.ordered();
         shop.removed();
         if (Runtime.version().feature() >= 21) {
@@ -102,10 +102,9 @@ public final class BusyShop {
         thread.join();
     }
 
-    /** The task is handed over by a thread that records nothing: it is a trace of its own. */
-    void unrelated(ExecutorService pool) throws Exception {
-        work("before");
-        Thread.sleep(1);
+    /** After all these hand-overs, what this thread does itself is still its own. */
+    void alone() {
+        work("alone");
     }
 
     /** A pool that compares its tasks, and so must see the program's own objects. */

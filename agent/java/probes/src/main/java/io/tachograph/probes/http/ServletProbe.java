@@ -38,7 +38,8 @@ public final class ServletProbe implements Probe {
                 .and(takesArgument(1, named(api + "ServletResponse")))
                 .and(not(isAbstract()));
         return builder
-                .type(not(isInterface()).and(hasSuperType(named(api + "Servlet").or(named(api + "Filter")))))
+                .type(not(isInterface()).and(hasSuperType(named(api + "Servlet").or(named(api + "Filter")))),
+                        new Loads(api + "Servlet"))
                 .transform(setup.advice(advice, entry));
     }
 }

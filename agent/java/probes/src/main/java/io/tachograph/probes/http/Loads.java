@@ -1,0 +1,32 @@
+package io.tachograph.probes.http;
+
+import java.util.Collections;
+import java.util.Map;
+import java.util.WeakHashMap;
+import net.bytebuddy.matcher.ElementMatcher;
+
+/**
+ * Class loaders that can load a class, asked once each. To find out what a class inherits its ancestors' files are read, for
+ * every class of the program; where there are no servlets that is not begun.
+ */
+final class Loads extends ElementMatcher.Junction.AbstractBase<ClassLoader> {
+    private final String file;
+    private final Map<ClassLoader, Boolean> known = Collections.synchronizedMap(new WeakHashMap<>());
+
+    Loads(String className) {
+        this.file = className.replace('.', '/') + ".class";
+    }
+
+    @Override
+    public boolean matches(ClassLoader loader) {
+        if (loader == null) {
+            return false;
+        }
+        Boolean answer = known.get(loader);
+        if (answer == null) {
+            answer = loader.getResource(file) != null;
+            known.put(loader, answer);
+        }
+        return answer;
+    }
+}
