@@ -28,6 +28,8 @@ const KILLS: u32 = 50;
 const KILLS_AT_START: u32 = 10;
 /// Frames that one agent sends ahead of the acknowledgements.
 const WINDOW: usize = 48;
+/// Acknowledged frames that are sent again after each reconnect.
+const REPEATED: u64 = 3;
 /// Between two bursts: keeps the amount of data small, not the server idle.
 const BREATH: Duration = Duration::from_millis(2);
 
@@ -59,6 +61,8 @@ impl Sender {
         self.acknowledge(acked);
         agent.send(&agent::dictionary(self.session));
         self.reconnects_with_resend += u32::from(!self.waiting.is_empty());
+        // More than it must: the last ones that are known are repetitions.
+        agent.send_frames(acked.saturating_sub(REPEATED) + 1..=acked);
         agent.send_frames(self.waiting.iter().copied());
         loop {
             while self.waiting.len() < WINDOW && stop_at.is_none_or(|last| self.next <= last) {
