@@ -57,7 +57,7 @@ const nameOf = (node: CallNode | undefined, index: number, service: string): str
 function barOf(node: CallNode, index: number, service: string): Bar {
   return {
     label: index === 0 ? nameOf(node, index, service) : shortName(node.operation),
-    token: `--kind-${node.kind}`,
+    token: `--kind-${index === 0 ? 'method' : node.kind}`,
     failed: node.errors > 0,
   };
 }
@@ -72,7 +72,7 @@ function Facts({ node, whole, name }: { node: CallNode | undefined; whole: numbe
       </div>
       <div>
         {duration(node.total_ns)} in all ({percent(share(node.total_ns, whole))}), {duration(node.self_ns)} self,{' '}
-        {grouped(node.count)} calls, {duration(mean)} each
+        {node.count === 1 ? '1 call' : `${grouped(node.count)} calls`}, {duration(mean)} each
         {node.errors > 0 && <span class="bad">, {grouped(node.errors)} failed</span>}
       </div>
     </>

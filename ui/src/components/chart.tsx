@@ -88,7 +88,7 @@ function options(
     },
     scales: {
       x: { time: true, range: () => [shown.current.start, shown.current.end] },
-      y: { range: (_, low, high) => valueRange(low, high) },
+      y: { range: (_, low, high) => valueRange(low, high, unit) },
     },
     axes: [timeAxis(), valueAxis(unit)],
     series: [{}, ...lines.map(lineOptions)],
@@ -119,11 +119,13 @@ function lonely(values: ArrayLike<number | null | undefined>): number[] {
 }
 
 /** Begins at zero unless the values vary little far away from it. */
-export function valueRange(low: number | null, high: number | null): [number, number] {
-  if (low === null || high === null || !Number.isFinite(low) || !Number.isFinite(high)) return [0, 1];
+export function valueRange(low: number | null, high: number | null, unit: Unit): [number, number] {
+  // Where all is zero, the axis still needs a length: one percent is a better measure than a hundred.
+  const length = unit === 'percent' ? 0.01 : 1;
+  if (low === null || high === null || !Number.isFinite(low) || !Number.isFinite(high)) return [0, length];
   const room = (high - low) * 0.08;
   if (low >= 0 && low < high * 0.7) return [0, high + room];
-  if (low === high) return low === 0 ? [0, 1] : [Math.min(0, low * 1.2), Math.max(0, high * 1.2)];
+  if (low === high) return low === 0 ? [0, length] : [Math.min(0, low * 1.2), Math.max(0, high * 1.2)];
   return [low - room, high + room];
 }
 

@@ -17,6 +17,9 @@ interface Props {
 const LABEL =
   'Dependency graph. Arrow keys go from node to node, with Shift they move the drawing; + and - zoom, 0 shows all.';
 
+/** The scale at which names can just be read; a larger graph is shown in part at first. */
+const READABLE = 0.6;
+
 const ARROWS: Record<string, Direction> = { ArrowLeft: 'left', ArrowRight: 'right', ArrowUp: 'up', ArrowDown: 'down' };
 
 export function GraphView({ placed, chosen, onChoose, found }: Props) {
@@ -24,7 +27,7 @@ export function GraphView({ placed, chosen, onChoose, found }: Props) {
   const size = useSize(svg, { width: 800, height: 500 });
   const [camera, setCamera] = useState<Camera>({ k: 1, x: 0, y: 0 });
   const showAll = (): void => setCamera(fit(placed, size.width, size.height));
-  useEffect(showAll, [placed, size.width, size.height]);
+  useEffect(() => setCamera(fit(placed, size.width, size.height, READABLE)), [placed, size.width, size.height]);
   const node = placed.nodes.find((one) => one.node.id === chosen);
   useEffect(() => {
     if (node !== undefined && !inSight(node, camera, size)) setCamera(centred(camera, node, size.width, size.height));

@@ -4,7 +4,7 @@ import type { TraceSummary } from '../lib/api';
 import { useSize } from '../lib/size';
 import { fromNanos, moment, type TimeWindow } from '../lib/time';
 import { duration } from '../lib/units';
-import { nearest, scaleOf, timeTicks, type Box, type Mark, type Scale } from '../trace/scatter';
+import { extent, nearest, scaleOf, timeTicks, type Box, type Mark, type Scale } from '../trace/scatter';
 import { timeLabel } from './chart';
 
 const HEIGHT = 210;
@@ -23,6 +23,8 @@ export interface Selection extends TimeWindow {
 interface Props {
   traces: readonly TraceSummary[];
   window: TimeWindow;
+  /** The traces are but the newest of more: the axis shows only where they lie. */
+  part: boolean;
   onOpen: (trace: TraceSummary) => void;
   onSelect: (selection: Selection) => void;
 }
@@ -32,12 +34,13 @@ interface Corner {
   y: number;
 }
 
-export function Scatter({ traces, window: range, onOpen, onSelect }: Props) {
+export function Scatter({ traces, window: whole, part, onOpen, onSelect }: Props) {
   const holder = useRef<HTMLDivElement>(null);
   const width = Math.max(useSize(holder, { width: 832, height: 0 }).width - PADDING, 200);
   const [lit, setLit] = useState(-1);
   const [brush, setBrush] = useState<[Corner, Corner] | null>(null);
   const marks = traces.map((trace): Mark => ({ at: fromNanos(trace.start), duration: trace.duration_ns }));
+  const range = part ? extent(marks, whole) : whole;
   const box: Box = { width, height: HEIGHT, ...EDGES };
   const scale = scaleOf(marks, range.start, range.end, box);
   const at = (event: MouseEvent): Corner => ({ x: event.offsetX, y: event.offsetY });

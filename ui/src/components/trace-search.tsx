@@ -3,7 +3,7 @@ import { api, type Service } from '../lib/api';
 import { useResource } from '../lib/resource';
 import { change, usePlace } from '../lib/router';
 import type { TimeWindow } from '../lib/time';
-import { LIMITS, OUTCOMES } from '../trace/filter';
+import { LIMIT_DEFAULT, LIMITS, OUTCOMES } from '../trace/filter';
 
 const NAMES = ['service', 'operation', 'min', 'max', 'outcome', 'request', 'limit'];
 
@@ -53,7 +53,7 @@ export function TraceSearch({ services, window: range }: Props) {
       <Text label="Request id" name="request" value={value('request')} placeholder="Any" />
       <label>
         Limit
-        <Choice name="limit" options={LIMITS} value={value('limit') || LIMITS[0]} onPick={pick} />
+        <Choice name="limit" options={LIMITS} value={value('limit') || LIMIT_DEFAULT} onPick={pick} />
       </label>
       <button type="submit" class="button primary">
         Search
@@ -114,7 +114,7 @@ function apply(form: HTMLFormElement | null): void {
   if (form === null) return;
   const fields = new FormData(form);
   const changes = Object.fromEntries(NAMES.map((name) => [name, String(fields.get(name) ?? '').trim()]));
-  if (changes.limit === LIMITS[0]) changes.limit = '';
+  if (changes.limit === LIMIT_DEFAULT) changes.limit = '';
   change(changes, 'keep');
 }
 

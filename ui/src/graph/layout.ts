@@ -27,12 +27,20 @@ export interface Placed {
 export const NODE_WIDTH = 252;
 export const NODE_HEIGHT = 56;
 
-/** The nodes with most calls, and the edges between them. */
-export function busiest(graph: Graph, count: number): Graph {
+/** The nodes that took most time, calls within them included, with the edges between them. The chosen node is always
+ *  among them, with its neighbours. */
+export function busiest(graph: Graph, count: number, chosen: string | null): Graph {
   if (graph.nodes.length <= count) return graph;
-  const nodes = [...graph.nodes].sort((a, b) => b.count - a.count).slice(0, count);
-  const ids = new Set(nodes.map((node) => node.id));
-  return { nodes, edges: graph.edges.filter((edge) => ids.has(edge.from) && ids.has(edge.to)) };
+  const sorted = [...graph.nodes].sort((a, b) => b.total_ns - a.total_ns);
+  const ids = new Set(sorted.slice(0, count).map((node) => node.id));
+  if (chosen !== null && graph.nodes.some((node) => node.id === chosen)) {
+    const ends = graph.edges.filter((edge) => edge.from === chosen || edge.to === chosen);
+    [chosen, ...ends.flatMap((edge) => [edge.from, edge.to])].forEach((id) => ids.add(id));
+  }
+  return {
+    nodes: graph.nodes.filter((node) => ids.has(node.id)),
+    edges: graph.edges.filter((edge) => ids.has(edge.from) && ids.has(edge.to)),
+  };
 }
 
 export function place(graph: Graph): Placed {
@@ -90,10 +98,11 @@ export interface Camera extends Point {
   k: number;
 }
 
-/** The whole drawing in the middle, not enlarged. */
-export function fit(drawing: { width: number; height: number }, width: number, height: number): Camera {
-  const k = Math.min(width / drawing.width, height / drawing.height, 1);
-  return { k, x: (width - drawing.width * k) / 2, y: (height - drawing.height * k) / 2 };
+/** The whole drawing in the middle, neither enlarged nor made smaller than `least`. Where it does not fit then, its left
+ *  side shows: that is where requests come in. */
+export function fit(drawing: { width: number; height: number }, width: number, height: number, least = 0): Camera {
+  const k = Math.max(Math.min(width / drawing.width, height / drawing.height, 1), least);
+  return { k, x: Math.max((width - drawing.width * k) / 2, 0), y: (height - drawing.height * k) / 2 };
 }
 
 /** Zooms by a factor and keeps the point under `at` (in the window's pixels) where it is. */

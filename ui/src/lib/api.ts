@@ -43,7 +43,7 @@ export interface TraceSummary {
   start: string;
   duration_ns: number;
   calls: number;
-  outcome: 'ok' | 'failed';
+  outcome: 'ok' | 'failed' | 'running';
   request_id: string | null;
   http_status: number | null;
 }

@@ -40,6 +40,12 @@ export function column(rows: readonly Row[], grid: Grid, index: number, absent: 
   });
 }
 
+/** A percentile column; where nothing happened there is none, whatever the timeline says. */
+export function percentile(rows: readonly Row[], grid: Grid, index: number, counts: number): (number | null)[] {
+  const values = column(rows, grid, index, null);
+  return column(rows, grid, counts, 0).map((count, at) => (count === 0 ? null : (values[at] ?? null)));
+}
+
 const slot = (time: number, grid: Grid): number => Math.round((time - (grid.times[0] ?? 0)) / grid.step);
 
 /** Counts of buckets as a rate per second. */

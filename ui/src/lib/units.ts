@@ -60,7 +60,7 @@ export function number(value: number | null | undefined): string {
       .replace('e-', 'e-')
       .replace(/\.?0+e/, 'e');
   if (size < 999.5) return digits(value);
-  if (Number.isInteger(value) && size < 100_000) return grouped(value);
+  if (size < 99_999.5) return grouped(value);
   const prefixes: [number, string][] = [
     [1e15, 'P'],
     [1e12, 'T'],

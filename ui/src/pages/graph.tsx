@@ -10,7 +10,9 @@ import { useResource } from '../lib/resource';
 import { change, usePlace } from '../lib/router';
 import type { WindowState } from '../lib/window';
 
-const NODES_MAX = 150;
+/** How many nodes can be asked for; more than the last make a drawing that nobody reads. */
+const COUNTS = ['20', '40', '80', '300'] as const;
+const COUNT_DEFAULT = '40';
 
 export function GraphPage({ window: state }: { window: WindowState }) {
   const { params } = usePlace();
@@ -36,17 +38,21 @@ export function GraphPage({ window: state }: { window: WindowState }) {
 function Drawn({ graph }: { graph: Graph }) {
   const { params } = usePlace();
   const [chosen, needle] = [params.get('node'), params.get('find') ?? ''];
-  const shown = useMemo(() => busiest(graph, NODES_MAX), [graph]);
-  const placed = useMemo(() => place(shown), [shown]);
-  const found = useMemo(() => foundIn(shown, needle), [shown, needle]);
+  const count = Number(params.get('top') ?? COUNT_DEFAULT) || Number(COUNT_DEFAULT);
+  const shown = useMemo(() => busiest(graph, count, chosen), [graph, count, chosen]);
+  const drawn = shown.nodes.map((node) => node.id).join('\n');
+  // Choosing a node that is drawn already must not move anything.
+  const placed = useMemo(() => place(shown), [graph, drawn]);
+  const found = useMemo(() => foundIn(graph, needle), [graph, needle]);
   const choose = (id: string | null): void => change({ node: id });
   return (
     <div class="graph-parts">
-      <Panel>
+      <Panel class="graph-panel">
         <GraphView placed={placed} chosen={chosen} onChoose={choose} found={found} />
         {shown !== graph && (
-          <p class="panel-body faint">
-            The {NODES_MAX} of {graph.nodes.length} nodes with most calls are drawn. Choose a service to see fewer.
+          <p class="graph-note">
+            {shown.nodes.length} of {graph.nodes.length} nodes are drawn, those that took most time. A search finds the
+            others.
           </p>
         )}
       </Panel>
@@ -101,6 +107,16 @@ function Controls({ filter, level, window: state, graph }: ControlsProps) {
           <option key={service} value={service}>
             {service}
           </option>
+        ))}
+      </select>
+      <select
+        class="field service-choice"
+        aria-label="Nodes drawn"
+        value={params.get('top') ?? COUNT_DEFAULT}
+        onChange={(event) => change({ top: event.currentTarget.value })}
+      >
+        {COUNTS.map((count) => (
+          <option key={count} value={count}>{`Top ${count}`}</option>
         ))}
       </select>
       <div class="segments" role="group" aria-label="Nodes are">

@@ -11,7 +11,7 @@ import { colorClass, colorToken } from '../lib/palette';
 import { useResource } from '../lib/resource';
 import { change, linkTo, usePlace } from '../lib/router';
 import type { TimeWindow } from '../lib/time';
-import { column, gridOf, perSecond, type Grid } from '../lib/timeline';
+import { column, gridOf, percentile, perSecond, type Grid } from '../lib/timeline';
 import { duration, grouped, percent, rate, share } from '../lib/units';
 import type { WindowState } from '../lib/window';
 
@@ -81,7 +81,7 @@ function Charts({ services, window: range }: { services: Service[]; window: Time
           <Chart
             label="95th percentile of duration of each service"
             {...shared}
-            lines={lines((one) => column(one.timeline, grid, 3, null))}
+            lines={lines((one) => percentile(one.timeline, grid, 3, 1))}
             unit="duration"
           />
         </Panel>

@@ -10,7 +10,7 @@ import { api, type Operation, type Service } from '../lib/api';
 import { useResource } from '../lib/resource';
 import { change, linkTo, usePlace } from '../lib/router';
 import type { TimeWindow } from '../lib/time';
-import { column, gridOf, perSecond } from '../lib/timeline';
+import { column, gridOf, percentile, perSecond } from '../lib/timeline';
 import { duration, grouped, number, percent, rate, share } from '../lib/units';
 import type { WindowState } from '../lib/window';
 import { shortName } from '../trace/icicle';
@@ -128,7 +128,7 @@ function Summary({ service, window: range }: { service: Service; window: TimeWin
           <Chart
             label="95th percentile of duration"
             {...shared}
-            lines={line(column(service.timeline, grid, 3, null))}
+            lines={line(percentile(service.timeline, grid, 3, 1))}
             unit="duration"
           />
         </Panel>

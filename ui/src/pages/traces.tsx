@@ -62,7 +62,7 @@ function Results({ list, window: state }: { list: TraceList; window: WindowState
   return (
     <>
       <Panel title="Durations" aside={<ScatterKey failed={failed} ok={list.traces.length - failed} />}>
-        <Scatter traces={list.traces} window={state} onOpen={open} onSelect={narrow} />
+        <Scatter traces={list.traces} window={state} part={list.truncated} onOpen={open} onSelect={narrow} />
       </Panel>
       <Panel title="Results" aside={<Counts list={list} />}>
         <Table

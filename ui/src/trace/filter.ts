@@ -3,6 +3,7 @@ import type { Params } from '../lib/api';
 import { duration, parseNanos } from '../lib/units';
 
 export const LIMITS = ['100', '500', '1000'] as const;
+export const LIMIT_DEFAULT = '500';
 export const OUTCOMES = ['ok', 'failed'] as const;
 
 export interface Filter {
@@ -21,7 +22,7 @@ export function filterOf(params: URLSearchParams): Filter {
     request_id: params.get('request'),
     min_duration: min === undefined || min === null ? null : seconds(min),
     max_duration: max === undefined || max === null ? null : seconds(max),
-    limit: params.get('limit') ?? LIMITS[0],
+    limit: params.get('limit') ?? LIMIT_DEFAULT,
   };
   return { filter, problem: problemOf(params, min, max) };
 }

@@ -1,4 +1,5 @@
 // Where does each trace lie on the chart of durations over time? Time goes to the right, duration up on a log scale.
+import type { TimeWindow } from '../lib/time';
 
 export interface Mark {
   /** Unix seconds. */
@@ -23,6 +24,15 @@ export interface Scale {
   toNanos: (y: number) => number;
   /** Round durations for the axis. */
   ticks: number[];
+}
+
+/** The part of the window in which the marks lie, with a little room: the newest few of many traces lie close together. */
+export function extent(marks: readonly Mark[], window: TimeWindow): TimeWindow {
+  const first = marks.reduce((least, mark) => Math.min(least, mark.at), Infinity);
+  const last = marks.reduce((most, mark) => Math.max(most, mark.at), -Infinity);
+  if (!(last > first)) return window;
+  const room = (last - first) * 0.04;
+  return { start: Math.max(first - room, window.start), end: Math.min(last + room, window.end) };
 }
 
 /** From a power of ten at or below the shortest to one at or above the longest; at least one decade. */

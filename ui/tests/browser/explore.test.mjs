@@ -101,3 +101,11 @@ test('a fault in a query is told with its place, and the other query is still an
   );
   await close();
 });
+
+test('a query without an answer says so', async () => {
+  const { page, faults, close } = await open(browser, '#/explore?q=up&from=1000000000&to=1000003600');
+  await page.getByText('No series').waitFor();
+  await page.getByText('No data for this query').waitFor();
+  assert.deepEqual(faults, []);
+  await close();
+});

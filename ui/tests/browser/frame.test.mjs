@@ -135,7 +135,7 @@ for (const place of PAGES) {
   });
 }
 
-for (const place of ['#/services', '#/services/bulletin-board', '#/traces', '#/graph', '#/explore']) {
+for (const place of ['#/services', '#/services/bulletin-board', '#/traces', '#/graph']) {
   test(`${place} without data says how to attach the agent`, async () => {
     const { page, faults, close } = await open(browser, `${place}?${PAST}`);
     await page.getByText('No program has reported in this time range').waitFor();

@@ -20,7 +20,7 @@ const node = (id: string, count: number): GraphNode => ({
   kind: 'method',
   count,
   errors: 0,
-  total_ns: 0,
+  total_ns: count,
   self_ns: 0,
 });
 
@@ -59,9 +59,12 @@ test.each([
 });
 
 test('of many nodes the busiest are kept, with the edges between them', () => {
-  const kept = busiest(graph('a b c d', 'a>b b>c c>d'), 2);
+  const kept = busiest(graph('a b c d', 'a>b b>c c>d'), 2, null);
   expect(kept.nodes.map((one) => one.id)).toEqual(['a', 'b']);
   expect(kept.edges).toHaveLength(1);
+  const chosen = busiest(graph('a b c d e', 'a>b b>c c>d'), 1, 'c');
+  expect(chosen.nodes.map((one) => one.id)).toEqual(['a', 'b', 'c', 'd']);
+  expect(busiest(graph('a b', ''), 1, 'gone').nodes).toHaveLength(1);
 });
 
 test('arrow keys go to the nearest node in their direction', () => {
@@ -76,6 +79,7 @@ test('arrow keys go to the nearest node in their direction', () => {
 test('the camera', () => {
   expect(fit({ width: 2000, height: 500 }, 1000, 500)).toEqual({ k: 0.5, x: 0, y: 125 });
   expect(fit({ width: 100, height: 100 }, 1000, 500)).toEqual({ k: 1, x: 450, y: 200 });
+  expect(fit({ width: 4000, height: 100 }, 1000, 500, 0.5)).toEqual({ k: 0.5, x: 0, y: 225 });
   expect(zoomAt({ k: 1, x: 0, y: 0 }, 2, { x: 10, y: 20 })).toEqual({ k: 2, x: -10, y: -20 });
   expect(zoomAt({ k: 4, x: 0, y: 0 }, 9, { x: 0, y: 0 }).k).toBe(4);
   expect(centred({ k: 2, x: 0, y: 0 }, { x: 100, y: 50 }, 400, 400)).toEqual({ k: 2, x: 0, y: 100 });

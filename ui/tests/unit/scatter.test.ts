@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { filterOf, inWords } from '../../src/trace/filter';
-import { decades, nearest, scaleOf, timeTicks } from '../../src/trace/scatter';
+import { decades, extent, nearest, scaleOf, timeTicks } from '../../src/trace/scatter';
 
 const BOX = { width: 1000, height: 200, left: 50, right: 50, top: 10, bottom: 30 };
 
@@ -18,6 +18,22 @@ test.each([
   ],
 ])('durations %j span the decades %j', (durations, span) => {
   expect(decades(durations)).toEqual(span);
+});
+
+test('the axis of a part of the traces shows where they lie', () => {
+  const window = { start: 0, end: 1000 };
+  const marks = [900, 950].map((at) => ({ at, duration: 1 }));
+  expect(extent(marks, window)).toEqual({ start: 898, end: 952 });
+  expect(
+    extent(
+      [
+        { at: 999.9, duration: 1 },
+        { at: 900, duration: 1 },
+      ],
+      window,
+    ).end,
+  ).toBe(1000);
+  expect(extent(marks.slice(1), window)).toBe(window);
 });
 
 test('marks lie between the edges and can be read back', () => {
@@ -54,11 +70,11 @@ test('ticks of time are round', () => {
 });
 
 test.each([
-  ['', { limit: '100' }],
-  ['min=1.5ms&max=2s', { limit: '100', min_duration: '0.001500000', max_duration: '2.000000000' }],
+  ['', { limit: '500' }],
+  ['min=1.5ms&max=2s', { limit: '500', min_duration: '0.001500000', max_duration: '2.000000000' }],
   [
-    'service=a&outcome=failed&request=r-1&limit=500',
-    { limit: '500', service: 'a', outcome: 'failed', request_id: 'r-1' },
+    'service=a&outcome=failed&request=r-1&limit=1000',
+    { limit: '1000', service: 'a', outcome: 'failed', request_id: 'r-1' },
   ],
 ])('the form %j asks %j', (text, expected) => {
   const { filter, problem } = filterOf(new URLSearchParams(text));

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { column, gridOf, perSecond, type Row } from '../../src/lib/timeline';
+import { column, gridOf, percentile, perSecond, type Row } from '../../src/lib/timeline';
 
 const window = { start: 100, end: 160 };
 
@@ -15,6 +15,14 @@ test('timelines of several services share a grid, holes included', () => {
   expect(column(a, grid, 1, 0)).toEqual([5, 7, 0, 0, 9]);
   expect(column(a, grid, 2, null)).toEqual([0, 1, null, null, 0]);
   expect(column(b, grid, 1, 0)).toEqual([0, 0, 1, 0, 0]);
+});
+
+test('there is no percentile of nothing', () => {
+  const rows: Row[] = [
+    [100, 0, 0],
+    [110, 2, 70],
+  ];
+  expect(percentile(rows, gridOf([rows], window), 2, 1)).toEqual([null, 70]);
 });
 
 test('without data there is no point, with one there is a step nevertheless', () => {
