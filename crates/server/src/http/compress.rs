@@ -4,13 +4,12 @@ use std::io::Write;
 
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, HeaderValue, header};
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use http_body_util::BodyExt;
 
 use super::error::ApiError;
-use axum::response::IntoResponse;
 
 /// Answers below this size fit into one packet anyway, bytes.
 const BYTES_MIN: u64 = 1_400;

@@ -24,6 +24,11 @@ impl ApiError {
         Self::new(StatusCode::BAD_REQUEST, "bad_data", message)
     }
 
+    /// A parameter that is needed is not there.
+    pub fn missing(parameter: &str) -> Self {
+        Self::bad(format!("parameter {parameter:?} is missing"))
+    }
+
     pub fn forbidden(message: impl Into<String>) -> Self {
         Self::new(StatusCode::FORBIDDEN, "forbidden", message)
     }

@@ -46,7 +46,7 @@ impl Params {
     }
 
     pub fn required(&self, name: &'static str) -> Result<&str, ApiError> {
-        self.get(name).ok_or_else(|| ApiError::bad(format!("parameter {name:?} is missing")))
+        self.get(name).ok_or_else(|| ApiError::missing(name))
     }
 
     pub fn time(&self, name: &'static str) -> Result<Option<Timestamp>, ApiError> {

@@ -1,4 +1,6 @@
 //! Reads the execution blocks that a question is about.
+//!
+//! Path of one record: before, `crates/store/src/read.rs` hands it over; after, `crates/query/src/executions/` computes with it.
 
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 use tacho_model::{Kind, Matcher, TimeRange, Timestamp};

@@ -1,4 +1,8 @@
 //! Reads the samples that a query's plan asks for.
+//!
+//! Path of one record: before, `crates/store/src/read.rs` hands it over; after, `crates/query/src/promql/` computes with it.
+
+use std::sync::Arc;
 
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 use tacho_model::{Kind, Labels, SeriesId, TimeRange};
@@ -6,7 +10,6 @@ use tacho_query::promql::{Limits, Selection, SeriesData};
 use tacho_store::Store;
 
 use crate::http::error::ApiError;
-use std::sync::Arc;
 
 /// Series of one query that are read at the same time: hides the latency of a remote driver.
 const READS_AT_ONCE: usize = 16;

@@ -42,10 +42,9 @@ async fn query(State(app): State<Arc<App>>, params: Params) -> Answer {
 
 /// A range query: `query`, `start`, `end`, `step`.
 async fn query_range(State(app): State<Arc<App>>, params: Params) -> Answer {
-    let missing = |name: &str| ApiError::bad(format!("parameter {name:?} is missing"));
-    let start = params.time("start")?.ok_or_else(|| missing("start"))?;
-    let end = params.time("end")?.ok_or_else(|| missing("end"))?;
-    let step = params.duration("step")?.ok_or_else(|| missing("step"))?;
+    let start = params.time("start")?.ok_or_else(|| ApiError::missing("start"))?;
+    let end = params.time("end")?.ok_or_else(|| ApiError::missing("end"))?;
+    let step = params.duration("step")?.ok_or_else(|| ApiError::missing("step"))?;
     if end < start {
         return Err(ApiError::bad("invalid parameter \"end\": it is before \"start\""));
     }
