@@ -3,7 +3,10 @@ package app;
 import java.lang.management.ManagementFactory;
 import java.lang.management.ThreadMXBean;
 
-/** What one recorded call costs, depth 10. Not a benchmark (agent/java/overhead is): a number to look at. */
+/**
+ * What one recorded call costs, depth 10. Not a benchmark (agent/java/overhead is): a number to
+ * look at.
+ */
 final class Price {
     private static final ThreadMXBean THREADS = ManagementFactory.getThreadMXBean();
 
@@ -17,7 +20,11 @@ final class Price {
                 Deep.down(10);
             }
             cpu = THREADS.getCurrentThreadCpuTime() - cpu;
-            System.out.println("ns_per_call " + (System.nanoTime() - begin) / 10.0 / traces + " cpu " + cpu / 10.0 / traces);
+            System.out.println(
+                    "ns_per_call "
+                            + (System.nanoTime() - begin) / 10.0 / traces
+                            + " cpu "
+                            + cpu / 10.0 / traces);
         }
     }
 

@@ -11,7 +11,11 @@ final class Virtual {
         List<Thread> threads = new ArrayList<>();
         for (int at = 0; at < count; at++) {
             Runnable task = Virtual::task;
-            threads.add((Thread) Thread.class.getMethod("startVirtualThread", Runnable.class).invoke(null, task));
+            threads.add(
+                    (Thread)
+                            Thread.class
+                                    .getMethod("startVirtualThread", Runnable.class)
+                                    .invoke(null, task));
         }
         for (Thread thread : threads) {
             thread.join();

@@ -21,7 +21,8 @@ public final class Work {
             case "loop" -> loop(Integer.parseInt(arguments[1]), Long.parseLong(arguments[2]));
             case "burst" -> burst(Integer.parseInt(arguments[1]));
             case "sleep" -> sleep(Integer.parseInt(arguments[1]));
-            case "threads" -> threads(Integer.parseInt(arguments[1]), Integer.parseInt(arguments[2]));
+            case "threads" ->
+                    threads(Integer.parseInt(arguments[1]), Integer.parseInt(arguments[2]));
             case "virtual" -> Virtual.run(Integer.parseInt(arguments[1]));
             case "allocation" -> Allocation.run();
             case "watched" -> new Marked().plain();
@@ -182,12 +183,15 @@ public final class Work {
     private static void threads(int threads, int count) throws InterruptedException {
         CountDownLatch done = new CountDownLatch(threads);
         for (int at = 0; at < threads; at++) {
-            new Thread(() -> {
-                for (int request = 0; request < count; request++) {
-                    Request.handle();
-                }
-                done.countDown();
-            }, "worker-" + at).start();
+            new Thread(
+                            () -> {
+                                for (int request = 0; request < count; request++) {
+                                    Request.handle();
+                                }
+                                done.countDown();
+                            },
+                            "worker-" + at)
+                    .start();
         }
         done.await();
     }

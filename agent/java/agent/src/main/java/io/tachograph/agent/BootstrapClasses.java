@@ -16,9 +16,10 @@ import java.util.jar.JarEntry;
 import java.util.jar.JarFile;
 
 /**
- * Gives the bootstrap loader the classes that advice touches. They are defined one by one: appending the jar to the bootstrap
- * search path would do it too, but then the JVM prints a warning into the program's output and stops sharing the
- * program's archived classes, which makes its start slower. That way is the fallback.
+ * Gives the bootstrap loader the classes that advice touches. They are defined one by one:
+ * appending the jar to the bootstrap search path would do it too, but then the JVM prints a warning
+ * into the program's output and stops sharing the program's archived classes, which makes its start
+ * slower. That way is the fallback.
  */
 final class BootstrapClasses {
     private static final String PREFIX = "io/tachograph/bootstrap/";
@@ -37,23 +38,40 @@ final class BootstrapClasses {
         Map<String, byte[]> classes = new LinkedHashMap<>();
         for (JarEntry entry : Collections.list(jar.entries())) {
             String path = entry.getName();
-            if (path.startsWith(PREFIX) && path.endsWith(".class") && !path.endsWith("package-info.class")) {
+            if (path.startsWith(PREFIX)
+                    && path.endsWith(".class")
+                    && !path.endsWith("package-info.class")) {
                 try (InputStream in = jar.getInputStream(entry)) {
-                    classes.put(path.substring(0, path.length() - ".class".length()).replace('/', '.'), in.readAllBytes());
+                    classes.put(
+                            path.substring(0, path.length() - ".class".length()).replace('/', '.'),
+                            in.readAllBytes());
                 }
             }
         }
         return classes;
     }
 
-    /** A class can only be defined after those it extends: what fails for want of one is tried again. */
-    private static void define(Instrumentation instrumentation, Map<String, byte[]> classes) throws ReflectiveOperationException {
+    /**
+     * A class can only be defined after those it extends: what fails for want of one is tried
+     * again.
+     */
+    private static void define(Instrumentation instrumentation, Map<String, byte[]> classes)
+            throws ReflectiveOperationException {
         Module own = BootstrapClasses.class.getModule();
         Map<String, Set<Module>> exports = Map.of("jdk.internal.misc", Set.of(own));
-        instrumentation.redefineModule(Object.class.getModule(), Set.of(), exports, Map.of(), Set.of(), Map.of());
+        instrumentation.redefineModule(
+                Object.class.getModule(), Set.of(), exports, Map.of(), Set.of(), Map.of());
         Class<?> type = Class.forName("jdk.internal.misc.Unsafe");
         Object unsafe = type.getMethod("getUnsafe").invoke(null);
-        Method define = type.getMethod("defineClass", String.class, byte[].class, int.class, int.class, ClassLoader.class, ProtectionDomain.class);
+        Method define =
+                type.getMethod(
+                        "defineClass",
+                        String.class,
+                        byte[].class,
+                        int.class,
+                        int.class,
+                        ClassLoader.class,
+                        ProtectionDomain.class);
         List<String> left = new ArrayList<>(classes.keySet());
         while (!left.isEmpty()) {
             int before = left.size();

@@ -13,8 +13,9 @@ import java.util.jar.JarEntry;
 import java.util.jar.JarFile;
 
 /**
- * Loads the agent's own classes, Byte Buddy among them, from {@code inst/} in the agent's jar. Its parent is the platform
- * loader: it does not see the program's classes, nor the program these, so neither can have the wrong version.
+ * Loads the agent's own classes, Byte Buddy among them, from {@code inst/} in the agent's jar. Its
+ * parent is the platform loader: it does not see the program's classes, nor the program these, so
+ * neither can have the wrong version.
  */
 final class InsideClassLoader extends ClassLoader {
     static {
@@ -29,7 +30,9 @@ final class InsideClassLoader extends ClassLoader {
         super("tachograph", ClassLoader.getPlatformClassLoader());
         this.jar = jar;
         this.location = location;
-        this.domain = new ProtectionDomain(new CodeSource(location.toURL(), (Certificate[]) null), null, this, null);
+        this.domain =
+                new ProtectionDomain(
+                        new CodeSource(location.toURL(), (Certificate[]) null), null, this, null);
     }
 
     @Override
@@ -51,7 +54,9 @@ final class InsideClassLoader extends ClassLoader {
     public InputStream getResourceAsStream(String name) {
         try {
             byte[] bytes = read(name);
-            return bytes != null ? new ByteArrayInputStream(bytes) : super.getResourceAsStream(name);
+            return bytes != null
+                    ? new ByteArrayInputStream(bytes)
+                    : super.getResourceAsStream(name);
         } catch (IOException e) {
             return null;
         }

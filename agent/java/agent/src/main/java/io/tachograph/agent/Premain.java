@@ -6,8 +6,8 @@ import java.net.URI;
 import java.util.jar.JarFile;
 
 /**
- * Where the JVM enters the agent, before {@code main} ({@code -javaagent}) or later ({@code agentmain}). Whatever goes
- * wrong here, the program starts as if there were no agent.
+ * Where the JVM enters the agent, before {@code main} ({@code -javaagent}) or later ({@code
+ * agentmain}). Whatever goes wrong here, the program starts as if there were no agent.
  */
 public final class Premain {
     private static final String STARTUP = "io.tachograph.agent.inside.Startup";
@@ -25,14 +25,17 @@ public final class Premain {
 
     private static synchronized void start(String arguments, Instrumentation instrumentation) {
         if (started) {
-            System.err.println("tachograph: the agent is there already, the second one does nothing");
+            System.err.println(
+                    "tachograph: the agent is there already, the second one does nothing");
             return;
         }
         started = true;
         try {
-            URI location = Premain.class.getProtectionDomain().getCodeSource().getLocation().toURI();
+            URI location =
+                    Premain.class.getProtectionDomain().getCodeSource().getLocation().toURI();
             JarFile jar = new JarFile(new File(location));
-            // Made first: if the jar gets onto the bootstrap path, its classes are found there, in another package.
+            // Made first: if the jar gets onto the bootstrap path, its classes are found there, in
+            // another package.
             ClassLoader inside = new InsideClassLoader(jar, location);
             BootstrapClasses.install(instrumentation, jar);
             Class.forName(STARTUP, true, inside)
@@ -40,7 +43,8 @@ public final class Premain {
                     .invoke(null, arguments, instrumentation);
         } catch (Throwable e) {
             Throwable cause = e.getCause() != null ? e.getCause() : e;
-            System.err.println("tachograph: the agent could not start, nothing is recorded: " + cause);
+            System.err.println(
+                    "tachograph: the agent could not start, nothing is recorded: " + cause);
         }
     }
 }

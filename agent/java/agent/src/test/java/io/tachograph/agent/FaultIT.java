@@ -6,18 +6,26 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.tachograph.testing.Call;
 import io.tachograph.testing.WireServer;
-import java.io.IOException;
-import java.nio.file.Files;
-import java.nio.file.Path;
+
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** Whatever the server or the settings do: the program runs as before, one line tells, and sending resumes. */
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+
+/**
+ * Whatever the server or the settings do: the program runs as before, one line tells, and sending
+ * resumes.
+ */
 class FaultIT {
     /** Calls of one request of the program. */
     private static final int CALLS = 10;
 
-    /** What a program without a server may take at most, ms; without the agent it is about 300 on two busy cores. */
+    /**
+     * What a program without a server may take at most, ms; without the agent it is about 300 on
+     * two busy cores.
+     */
     private static final long MILLIS_MAX = 15_000;
 
     private static void assertOneLine(Program program, String text) throws IOException {
@@ -39,7 +47,8 @@ class FaultIT {
         try (WireServer gone = new WireServer()) {
             port = gone.port();
         }
-        Program program = Program.on(jdk, "burst", "300000").with("TACHO_SERVER", "127.0.0.1:" + port).run();
+        Program program =
+                Program.on(jdk, "burst", "300000").with("TACHO_SERVER", "127.0.0.1:" + port).run();
         assertOneLine(program, "cannot reach the server 127.0.0.1:" + port);
         assertTrue(program.millis() < MILLIS_MAX, program.describe());
     }
@@ -49,13 +58,19 @@ class FaultIT {
     void serverComesLater(int jdk) throws Exception {
         try (WireServer server = new WireServer()) {
             server.stop();
-            Program program = Program.on(jdk, "loop", "4", "5").with("TACHO_SERVER", server.address()).start();
+            Program program =
+                    Program.on(jdk, "loop", "4", "5")
+                            .with("TACHO_SERVER", server.address())
+                            .start();
             Thread.sleep(1_500);
             server.start();
             program.awaitOutput("end", 30);
             Thread.sleep(500);
             assertNull(server.fault);
-            assertEquals(program.number("count") * CALLS, server.decoder().callsEnded + server.executionsDropped, program.describe());
+            assertEquals(
+                    program.number("count") * CALLS,
+                    server.decoder().callsEnded + server.executionsDropped,
+                    program.describe());
             assertEquals(0, server.executionsDropped);
         }
     }
@@ -64,7 +79,10 @@ class FaultIT {
     @ValueSource(ints = {17, 25})
     void serverDiesAndReturns(int jdk) throws Exception {
         try (WireServer server = new WireServer()) {
-            Program program = Program.on(jdk, "loop", "5", "2").with("TACHO_SERVER", server.address()).start();
+            Program program =
+                    Program.on(jdk, "loop", "5", "2")
+                            .with("TACHO_SERVER", server.address())
+                            .start();
             for (int death = 0; death < 2; death++) {
                 assertTrue(server.await(10, got -> got.callsEnded > 0), program.describe());
                 Thread.sleep(700);
@@ -75,7 +93,10 @@ class FaultIT {
             program.awaitOutput("end", 30);
             Thread.sleep(500);
             assertNull(server.fault, () -> "the server found a fault: " + server.fault);
-            assertEquals(program.number("count") * CALLS, server.decoder().callsEnded, program.describe());
+            assertEquals(
+                    program.number("count") * CALLS,
+                    server.decoder().callsEnded,
+                    program.describe());
             assertEquals(0, server.decoder().gaps);
             assertTrue(server.connections >= 3);
             assertTrue(program.errors().contains("lost the server"), program.describe());
@@ -87,7 +108,11 @@ class FaultIT {
     void deafServerCostsCallsNotTime(int jdk) throws Exception {
         try (WireServer server = new WireServer()) {
             server.mode = WireServer.Mode.DEAF;
-            Program program = Program.on(jdk, "burst", "1000000").with("TACHO_SERVER", server.address()).with("TACHO_QUEUE", "1MiB").run();
+            Program program =
+                    Program.on(jdk, "burst", "1000000")
+                            .with("TACHO_SERVER", server.address())
+                            .with("TACHO_QUEUE", "1MiB")
+                            .run();
             assertTrue(program.number("ms") < MILLIS_MAX, program.describe());
         }
     }
@@ -97,9 +122,17 @@ class FaultIT {
     void fullQueueIsCounted(int jdk) throws Exception {
         try (WireServer server = new WireServer()) {
             server.mode = WireServer.Mode.SILENT;
-            Program program = Program.on(jdk, "burst", "300000").with("TACHO_SERVER", server.address()).with("TACHO_FLUSH_MAX", "30s").with("TACHO_QUEUE", "1MiB").run();
+            Program program =
+                    Program.on(jdk, "burst", "300000")
+                            .with("TACHO_SERVER", server.address())
+                            .with("TACHO_FLUSH_MAX", "30s")
+                            .with("TACHO_QUEUE", "1MiB")
+                            .run();
             assertNull(server.fault, () -> "the server found a fault: " + server.fault);
-            assertEquals(300_000L * CALLS, server.decoder().callsEnded + server.executionsDropped, program.describe());
+            assertEquals(
+                    300_000L * CALLS,
+                    server.decoder().callsEnded + server.executionsDropped,
+                    program.describe());
             assertTrue(server.executionsDropped > 0);
             for (Call root : server.decoder().roots) {
                 assertTrue(root.size() <= CALLS && root.end != null);
@@ -111,9 +144,17 @@ class FaultIT {
     @ValueSource(ints = {17, 25})
     void smallRingLosesWholeCalls(int jdk) throws Exception {
         try (WireServer server = new WireServer()) {
-            Program program = Program.on(jdk, "burst", "300000").with("TACHO_SERVER", server.address()).with("TACHO_FLUSH_MAX", "30s").with("TACHO_BUFFER", 256).run();
+            Program program =
+                    Program.on(jdk, "burst", "300000")
+                            .with("TACHO_SERVER", server.address())
+                            .with("TACHO_FLUSH_MAX", "30s")
+                            .with("TACHO_BUFFER", 256)
+                            .run();
             assertNull(server.fault, () -> "the server found a fault: " + server.fault);
-            assertEquals(300_000L * CALLS, server.decoder().callsEnded + server.executionsDropped, program.describe());
+            assertEquals(
+                    300_000L * CALLS,
+                    server.decoder().callsEnded + server.executionsDropped,
+                    program.describe());
             assertTrue(server.executionsDropped > 0);
         }
     }
@@ -122,8 +163,14 @@ class FaultIT {
     @ValueSource(ints = {17, 25})
     void blockLosesNothing(int jdk) throws Exception {
         try (WireServer server = new WireServer()) {
-            Program program = Program.on(jdk, "burst", "100000").with("TACHO_SERVER", server.address()).with("TACHO_FLUSH_MAX", "30s")
-                    .with("TACHO_BUFFER", 1_024).with("TACHO_WHEN_FULL", "block").with("TACHO_BLOCK_MAX", "10s").run();
+            Program program =
+                    Program.on(jdk, "burst", "100000")
+                            .with("TACHO_SERVER", server.address())
+                            .with("TACHO_FLUSH_MAX", "30s")
+                            .with("TACHO_BUFFER", 1_024)
+                            .with("TACHO_WHEN_FULL", "block")
+                            .with("TACHO_BLOCK_MAX", "10s")
+                            .run();
             assertNull(server.fault);
             assertEquals(100_000L * CALLS, server.decoder().callsEnded, program.describe());
         }
@@ -134,8 +181,13 @@ class FaultIT {
     void blockEndsAtItsLimit(int jdk) throws Exception {
         try (WireServer server = new WireServer()) {
             server.mode = WireServer.Mode.SILENT;
-            Program program = Program.on(jdk, "burst", "300000").with("TACHO_SERVER", server.address()).with("TACHO_QUEUE", "256KiB")
-                    .with("TACHO_WHEN_FULL", "block").with("TACHO_BLOCK_MAX", "200ms").run();
+            Program program =
+                    Program.on(jdk, "burst", "300000")
+                            .with("TACHO_SERVER", server.address())
+                            .with("TACHO_QUEUE", "256KiB")
+                            .with("TACHO_WHEN_FULL", "block")
+                            .with("TACHO_BLOCK_MAX", "200ms")
+                            .run();
             assertTrue(program.number("ms") < MILLIS_MAX, program.describe());
             assertTrue(program.number("ms") >= 200, program.describe());
         }
@@ -146,14 +198,20 @@ class FaultIT {
     void garbageFromTheServer(int jdk) throws Exception {
         try (WireServer server = new WireServer()) {
             server.mode = WireServer.Mode.GARBAGE;
-            Program program = Program.on(jdk, "loop", "3", "5").with("TACHO_SERVER", server.address()).start();
+            Program program =
+                    Program.on(jdk, "loop", "3", "5")
+                            .with("TACHO_SERVER", server.address())
+                            .start();
             awaitConnection(server);
             Thread.sleep(500);
             server.mode = WireServer.Mode.GOOD;
             program.awaitOutput("end", 30);
             Thread.sleep(300);
             assertOneLine(program, "not a tacho server");
-            assertEquals(program.number("count") * CALLS, server.decoder().callsEnded, program.describe());
+            assertEquals(
+                    program.number("count") * CALLS,
+                    server.decoder().callsEnded,
+                    program.describe());
         }
     }
 
@@ -163,7 +221,10 @@ class FaultIT {
         try (WireServer server = new WireServer()) {
             server.mode = WireServer.Mode.REFUSING;
             server.errorCode = 2;
-            Program program = Program.on(jdk, "loop", "3", "5").with("TACHO_SERVER", server.address()).start();
+            Program program =
+                    Program.on(jdk, "loop", "3", "5")
+                            .with("TACHO_SERVER", server.address())
+                            .start();
             program.awaitOutput("end", 30);
             Thread.sleep(300);
             assertEquals(1, server.connections, "no version in common: not tried again at once");
@@ -177,13 +238,19 @@ class FaultIT {
         try (WireServer server = new WireServer()) {
             server.mode = WireServer.Mode.REFUSING_DATA;
             server.errorCode = 5;
-            Program program = Program.on(jdk, "loop", "4", "5").with("TACHO_SERVER", server.address()).start();
+            Program program =
+                    Program.on(jdk, "loop", "4", "5")
+                            .with("TACHO_SERVER", server.address())
+                            .start();
             program.awaitOutput("end", 30);
             Thread.sleep(300);
             assertNull(server.fault, () -> "the server found a fault: " + server.fault);
             assertOneLine(program, "error 5");
             assertTrue(server.executionsDropped > 0);
-            assertEquals(program.number("count") * CALLS, server.decoder().callsEnded + server.executionsDropped, program.describe());
+            assertEquals(
+                    program.number("count") * CALLS,
+                    server.decoder().callsEnded + server.executionsDropped,
+                    program.describe());
         }
     }
 
@@ -193,16 +260,30 @@ class FaultIT {
         try (WireServer server = new WireServer()) {
             server.mode = WireServer.Mode.WAITING;
             server.heartbeatMs = 300;
-            Program program = Program.on(jdk, "loop", "4", "5").with("TACHO_SERVER", server.address()).start();
+            Program program =
+                    Program.on(jdk, "loop", "4", "5")
+                            .with("TACHO_SERVER", server.address())
+                            .start();
             program.awaitOutput("end", 30);
             Thread.sleep(300);
             assertEquals(1, server.connections, program.describe());
-            assertEquals(program.number("count") * CALLS, server.decoder().callsEnded, program.describe());
+            assertEquals(
+                    program.number("count") * CALLS,
+                    server.decoder().callsEnded,
+                    program.describe());
         }
     }
 
     @ParameterizedTest
-    @ValueSource(strings = {"no-such-host.invalid:7071", "127.0.0.1:x", ":", "256.1.1.1:99999", "[::1", ""})
+    @ValueSource(
+            strings = {
+                "no-such-host.invalid:7071",
+                "127.0.0.1:x",
+                ":",
+                "256.1.1.1:99999",
+                "[::1",
+                ""
+            })
     void wrongAddress(String address) throws Exception {
         Program program = Program.on(17, "burst", "1000").with("TACHO_SERVER", address).run();
         assertTrue(program.errors().lines().count() >= 1, program.describe());
@@ -213,7 +294,9 @@ class FaultIT {
     @ValueSource(ints = {17, 25})
     void wrongConfiguration(int jdk) throws Exception {
         Path file = Files.createTempFile("tacho", ".toml");
-        Files.writeString(file, """
+        Files.writeString(
+                file,
+                """
                 # a comment
                 servise = "shop"
                 server = 127.0.0.1
@@ -225,24 +308,34 @@ class FaultIT {
                 log = "/no/such/folder/agent.log"
                 """);
         try (WireServer server = new WireServer()) {
-            Program program = Program.on(jdk, "burst", "10").config(file.toString()).with("TACHO_SERVER", server.address()).run();
+            Program program =
+                    Program.on(jdk, "burst", "10")
+                            .config(file.toString())
+                            .with("TACHO_SERVER", server.address())
+                            .run();
             String errors = program.errors();
-            assertTrue(errors.contains("servise: there is no such setting, did you mean service?"), errors);
-            assertTrue(errors.contains("line 3, server: text must be in quotes: 127.0.0.1"), errors);
+            assertTrue(
+                    errors.contains("servise: there is no such setting, did you mean service?"),
+                    errors);
+            assertTrue(
+                    errors.contains("line 3, server: text must be in quotes: 127.0.0.1"), errors);
             assertTrue(errors.contains("line 4: tables are not supported"), errors);
             assertTrue(errors.contains("a size such as 16MiB was expected, not \"many\""), errors);
             assertTrue(errors.contains("cannot write the log /no/such/folder/agent.log"), errors);
             assertEquals(10 * CALLS, server.decoder().callsEnded);
         }
         Program missing = Program.on(jdk, "burst", "10").config("/no/such/file.toml").run();
-        assertTrue(missing.errors().contains("cannot read the configuration /no/such/file.toml"), missing.errors());
+        assertTrue(
+                missing.errors().contains("cannot read the configuration /no/such/file.toml"),
+                missing.errors());
     }
 
     @ParameterizedTest
     @ValueSource(ints = {17, 25})
     void sigtermFlushes(int jdk) throws Exception {
         try (WireServer server = new WireServer()) {
-            Program program = Program.on(jdk, "sleep", "30").with("TACHO_SERVER", server.address()).start();
+            Program program =
+                    Program.on(jdk, "sleep", "30").with("TACHO_SERVER", server.address()).start();
             program.awaitOutput("ready", 30);
             assertTrue(server.await(10, got -> got.callsEnded >= CALLS), program.describe());
             long ms = program.terminate();
@@ -256,14 +349,18 @@ class FaultIT {
     @ParameterizedTest
     @ValueSource(ints = {17, 25})
     void sigtermDoesNotWaitForADeadServer(int jdk) throws Exception {
-        for (WireServer.Mode mode : new WireServer.Mode[] {WireServer.Mode.SILENT, WireServer.Mode.DEAF, null}) {
+        for (WireServer.Mode mode :
+                new WireServer.Mode[] {WireServer.Mode.SILENT, WireServer.Mode.DEAF, null}) {
             try (WireServer server = new WireServer()) {
                 if (mode == null) {
                     server.stop();
                 } else {
                     server.mode = mode;
                 }
-                Program program = Program.on(jdk, "sleep", "30").with("TACHO_SERVER", server.address()).start();
+                Program program =
+                        Program.on(jdk, "sleep", "30")
+                                .with("TACHO_SERVER", server.address())
+                                .start();
                 program.awaitOutput("ready", 30);
                 Thread.sleep(500);
                 long ms = program.terminate();

@@ -1,6 +1,7 @@
 package io.tachograph.agent;
 
 import io.tachograph.testing.Jdks;
+
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
@@ -13,7 +14,8 @@ import java.util.concurrent.TimeUnit;
 
 /** One run of {@code app.Work} under the agent, in a JVM of its own. */
 final class Program {
-    private static final Path JAR = Path.of(System.getProperty("tacho.jar", "../target/tachograph-agent.jar"));
+    private static final Path JAR =
+            Path.of(System.getProperty("tacho.jar", "../target/tachograph-agent.jar"));
     private static final Path CLASSES = Path.of(System.getProperty("tacho.app", "target/app"));
 
     private final int jdk;
@@ -30,7 +32,8 @@ final class Program {
         this.jdk = jdk;
         this.arguments = arguments;
         environment.put("TACHO_INCLUDE", "app..*");
-        environment.put("TACHO_EXCLUDE", "app.Work.*, app.Virtual.*, app.Allocation.*, app.Price.*");
+        environment.put(
+                "TACHO_EXCLUDE", "app.Work.*, app.Virtual.*, app.Allocation.*, app.Price.*");
         environment.put("TACHO_SAMPLERS", "false");
     }
 
@@ -65,14 +68,26 @@ final class Program {
     Program start() throws IOException {
         output = Files.createTempFile("tacho-out", ".txt");
         errors = Files.createTempFile("tacho-err", ".txt");
-        List<String> command = new ArrayList<>(List.of(Jdks.java(jdk).toString(), "-Xshare:auto", "-XX:+UseSerialGC", "-Dfile.encoding=UTF-8"));
+        List<String> command =
+                new ArrayList<>(
+                        List.of(
+                                Jdks.java(jdk).toString(),
+                                "-Xshare:auto",
+                                "-XX:+UseSerialGC",
+                                "-Dfile.encoding=UTF-8"));
         if (!bare) {
-            command.add("-javaagent:" + JAR.toAbsolutePath() + (config == null ? "" : "=" + config));
+            command.add(
+                    "-javaagent:" + JAR.toAbsolutePath() + (config == null ? "" : "=" + config));
         }
         command.addAll(List.of("-cp", CLASSES.toAbsolutePath().toString(), "app.Work"));
         command.addAll(arguments);
-        ProcessBuilder builder = new ProcessBuilder(command).redirectOutput(output.toFile()).redirectError(errors.toFile());
-        builder.environment().keySet().removeIf(name -> name.startsWith("TACHO_") || name.equals("JAVA_TOOL_OPTIONS"));
+        ProcessBuilder builder =
+                new ProcessBuilder(command)
+                        .redirectOutput(output.toFile())
+                        .redirectError(errors.toFile());
+        builder.environment()
+                .keySet()
+                .removeIf(name -> name.startsWith("TACHO_") || name.equals("JAVA_TOOL_OPTIONS"));
         builder.environment().putAll(environment);
         began = System.nanoTime();
         process = builder.start();
@@ -87,7 +102,8 @@ final class Program {
             throw new AssertionError("the program did not end; " + describe());
         }
         if (process.exitValue() != 0 || !output().contains("end\n")) {
-            throw new AssertionError("the program ended with " + process.exitValue() + "; " + describe());
+            throw new AssertionError(
+                    "the program ended with " + process.exitValue() + "; " + describe());
         }
         return this;
     }

@@ -8,20 +8,29 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import io.tachograph.testing.Call;
 import io.tachograph.testing.Decoder;
 import io.tachograph.testing.WireServer;
-import java.util.List;
+
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
+import java.util.List;
+
 /** Does what the server gets tell what the program did? */
 class RecordingIT {
-    /** Words: so many that nothing is dropped although the sender shares two busy cores with everything else. */
+    /**
+     * Words: so many that nothing is dropped although the sender shares two busy cores with
+     * everything else.
+     */
     private static final int BUFFER = 1 << 20;
 
     /** Runs the program and hands over what the server has of it. */
     private static Decoder record(int jdk, String... arguments) throws Exception {
         try (WireServer server = new WireServer()) {
-            Program.on(jdk, arguments).with("TACHO_SERVER", server.address()).with("TACHO_BUFFER", BUFFER).with("TACHO_FLUSH_MAX", "30s").run();
+            Program.on(jdk, arguments)
+                    .with("TACHO_SERVER", server.address())
+                    .with("TACHO_BUFFER", BUFFER)
+                    .with("TACHO_FLUSH_MAX", "30s")
+                    .run();
             assertNull(server.fault, () -> "the server found a fault: " + server.fault);
             assertEquals(0, server.executionsDropped);
             return server.decoder();
@@ -35,21 +44,26 @@ class RecordingIT {
         String calls = "app.Work$Calls.";
         String child = "app.Work$Child.<init>(int)";
         String helper = calls + "helper(int)";
-        List<String> expected = List.of(
-                calls + "<init>(int)",
-                calls + "ok()(" + helper + " " + helper + ")",
-                calls + "fails()!(" + calls + "inner()!)",
-                calls + "<init>(int)!",
-                calls + "<init>(int)!",
-                calls + "<init>(int)",
-                child + "(" + helper + ")",
-                calls + "größe漢字(String, int[])");
+        List<String> expected =
+                List.of(
+                        calls + "<init>(int)",
+                        calls + "ok()(" + helper + " " + helper + ")",
+                        calls + "fails()!(" + calls + "inner()!)",
+                        calls + "<init>(int)!",
+                        calls + "<init>(int)!",
+                        calls + "<init>(int)",
+                        child + "(" + helper + ")",
+                        calls + "größe漢字(String, int[])");
         List<String> shapes = got.roots.stream().map(Call::shape).toList();
         assertEquals(expected, shapes.subList(0, expected.size()));
         Call failed = got.roots.get(2);
         assertEquals("java.lang.IllegalStateException: boom", failed.attributes.get("exception"));
-        assertEquals("java.lang.IllegalStateException: boom", failed.children.get(0).attributes.get("exception"));
-        assertEquals("java.lang.IllegalArgumentException: negativ: ö 漢 😀", got.roots.get(3).attributes.get("exception"));
+        assertEquals(
+                "java.lang.IllegalStateException: boom",
+                failed.children.get(0).attributes.get("exception"));
+        assertEquals(
+                "java.lang.IllegalArgumentException: negativ: ö 漢 😀",
+                got.roots.get(3).attributes.get("exception"));
         Call deep = got.roots.get(expected.size());
         assertEquals(1_000, deep.depth());
         assertEquals(1_000, deep.size());
@@ -63,7 +77,8 @@ class RecordingIT {
     @ValueSource(ints = {17, 25})
     void codeOfExceptionsIsNotRun(int jdk) throws Exception {
         try (WireServer server = new WireServer()) {
-            Program program = Program.on(jdk, "shapes").with("TACHO_SERVER", server.address()).run();
+            Program program =
+                    Program.on(jdk, "shapes").with("TACHO_SERVER", server.address()).run();
             assertFalse(program.output().contains("getMessage was run"), program.describe());
             assertEquals(1, program.errors().lines().count(), program.errors());
         }
@@ -73,15 +88,32 @@ class RecordingIT {
     @ValueSource(ints = {17, 25})
     void stackOverflowLeavesWholeTrees(int jdk) throws Exception {
         try (WireServer server = new WireServer()) {
-            Program.on(jdk, "stack-overflow").with("TACHO_SERVER", server.address()).with("TACHO_BUFFER", BUFFER).with("TACHO_FLUSH_MAX", "30s").run();
+            Program.on(jdk, "stack-overflow")
+                    .with("TACHO_SERVER", server.address())
+                    .with("TACHO_BUFFER", BUFFER)
+                    .with("TACHO_FLUSH_MAX", "30s")
+                    .run();
             assertNull(server.fault, () -> "the server found a fault: " + server.fault);
             Decoder got = server.decoder();
-            List<Call> after = got.roots.stream().filter(call -> call.operation.endsWith("after()")).toList();
-            List<Call> steps = got.roots.stream().filter(call -> call.operation.endsWith("step(int)")).toList();
+            List<Call> after =
+                    got.roots.stream().filter(call -> call.operation.endsWith("after()")).toList();
+            List<Call> steps =
+                    got.roots.stream()
+                            .filter(call -> call.operation.endsWith("step(int)"))
+                            .toList();
             assertEquals(20, after.size());
             assertEquals(20, steps.size());
-            steps.forEach(call -> assertTrue(call.failed && call.depth() > 1_000, () -> "depth " + call.depth()));
-            steps.forEach(call -> assertTrue(call.attributes.get("exception").startsWith("java.lang.StackOverflowError")));
+            steps.forEach(
+                    call ->
+                            assertTrue(
+                                    call.failed && call.depth() > 1_000,
+                                    () -> "depth " + call.depth()));
+            steps.forEach(
+                    call ->
+                            assertTrue(
+                                    call.attributes
+                                            .get("exception")
+                                            .startsWith("java.lang.StackOverflowError")));
         }
     }
 
@@ -104,17 +136,33 @@ class RecordingIT {
         Decoder got = record(25, "virtual", "500");
         assertEquals(500 * 3, got.roots.size());
         String inner = "app.Virtual$Body.inner()";
-        assertTrue(got.roots.stream().allMatch(call -> call.shape().equals("app.Virtual$Body.outer()(" + inner + " " + inner + ")")));
+        assertTrue(
+                got.roots.stream()
+                        .allMatch(
+                                call ->
+                                        call.shape()
+                                                .equals(
+                                                        "app.Virtual$Body.outer()("
+                                                                + inner
+                                                                + " "
+                                                                + inner
+                                                                + ")")));
     }
 
     @Test
     void moreVirtualThreadsThanBuffersAreCounted() throws Exception {
         try (WireServer server = new WireServer()) {
-            Program.on(25, "virtual", "2000").with("TACHO_SERVER", server.address()).with("TACHO_VIRTUAL_THREADS_MAX", 64).run();
+            Program.on(25, "virtual", "2000")
+                    .with("TACHO_SERVER", server.address())
+                    .with("TACHO_VIRTUAL_THREADS_MAX", 64)
+                    .run();
             assertNull(server.fault);
             assertEquals(2_000 * 9, server.decoder().callsEnded + server.executionsDropped);
             assertTrue(server.executionsDropped > 0);
-            assertEquals(server.decoder().roots.size() * 3L, server.decoder().callsEnded, "whole traces only");
+            assertEquals(
+                    server.decoder().roots.size() * 3L,
+                    server.decoder().callsEnded,
+                    "whole traces only");
         }
     }
 
@@ -122,7 +170,8 @@ class RecordingIT {
     @ValueSource(ints = {17, 25})
     void nothingIsAllocated(int jdk) throws Exception {
         try (WireServer server = new WireServer()) {
-            Program program = Program.on(jdk, "allocation").with("TACHO_SERVER", server.address()).run();
+            Program program =
+                    Program.on(jdk, "allocation").with("TACHO_SERVER", server.address()).run();
             // Reading the counter itself may allocate a little.
             assertTrue(program.number("bytes") < 2_000, program.describe());
         }
@@ -132,7 +181,11 @@ class RecordingIT {
     @ValueSource(ints = {17, 25})
     void aCallCostsFewBytes(int jdk) throws Exception {
         try (WireServer server = new WireServer()) {
-            Program.on(jdk, "threads", "2", "5000").with("TACHO_SERVER", server.address()).with("TACHO_BUFFER", BUFFER).with("TACHO_FLUSH_MAX", "30s").run();
+            Program.on(jdk, "threads", "2", "5000")
+                    .with("TACHO_SERVER", server.address())
+                    .with("TACHO_BUFFER", BUFFER)
+                    .with("TACHO_FLUSH_MAX", "30s")
+                    .run();
             double bytes = (double) server.allBytes / server.decoder().callsEnded;
             assertTrue(bytes < 12, "bytes a call: " + bytes);
             System.out.printf("JDK %d: %.2f bytes a call%n", jdk, bytes);
@@ -143,34 +196,65 @@ class RecordingIT {
     @ValueSource(ints = {17, 25})
     void theAgentCanComeLater(int jdk) throws Exception {
         try (WireServer server = new WireServer()) {
-            Program program = Program.on(jdk, "loop", "30", "5").with("TACHO_SERVER", server.address()).bare().start();
+            Program program =
+                    Program.on(jdk, "loop", "30", "5")
+                            .with("TACHO_SERVER", server.address())
+                            .bare()
+                            .start();
             Thread.sleep(500);
             program.attach();
             assertTrue(server.await(20, got -> got.callsEnded > 100), program.describe());
             program.terminate();
             assertNull(server.fault);
-            assertTrue(server.decoder().roots.stream().allMatch(call -> call.operation.startsWith("app.Work$Request.")));
+            assertTrue(
+                    server.decoder().roots.stream()
+                            .allMatch(call -> call.operation.startsWith("app.Work$Request.")));
         }
     }
 
     @Test
     void annotationsSelect() throws Exception {
         try (WireServer server = new WireServer()) {
-            Program.on(17, "watched").with("TACHO_SERVER", server.address()).with("TACHO_INCLUDE", "@app.Work$Watched").with("TACHO_EXCLUDE", "").run();
-            assertEquals(List.of("app.Work$Marked.marked()"), server.decoder().roots.stream().map(Call::shape).toList());
+            Program.on(17, "watched")
+                    .with("TACHO_SERVER", server.address())
+                    .with("TACHO_INCLUDE", "@app.Work$Watched")
+                    .with("TACHO_EXCLUDE", "")
+                    .run();
+            assertEquals(
+                    List.of("app.Work$Marked.marked()"),
+                    server.decoder().roots.stream().map(Call::shape).toList());
         }
+    }
+
+    private static boolean hasSample(Decoder got, String name, String service) {
+        return got.samples.stream()
+                .filter(sample -> sample.name().equals(name))
+                .anyMatch(sample -> sample.labels().get("service").equals(service));
     }
 
     @ParameterizedTest
     @ValueSource(ints = {17, 25})
     void samplersReport(int jdk) throws Exception {
+        List<String> names =
+                List.of(
+                        "jvm_memory_used_bytes",
+                        "jvm_gc_collection_seconds_total",
+                        "jvm_threads_current",
+                        "jvm_classes_loaded",
+                        "process_cpu_seconds_total",
+                        "process_uptime_seconds",
+                        "tacho_agent_dropped_total");
         try (WireServer server = new WireServer()) {
-            Program program = Program.on(jdk, "sleep", "20").with("TACHO_SERVER", server.address())
-                    .with("TACHO_SAMPLERS", "true").with("TACHO_SAMPLE_INTERVAL", "200ms").with("TACHO_SERVICE", "täst").start();
-            List<String> names = List.of("jvm_memory_used_bytes", "jvm_gc_collection_seconds_total", "jvm_threads_current", "jvm_classes_loaded",
-                    "process_cpu_seconds_total", "process_uptime_seconds", "tacho_agent_dropped_total");
-            assertTrue(server.await(15, got -> names.stream().allMatch(name -> got.samples.stream().anyMatch(sample ->
-                    sample.name().equals(name) && sample.labels().get("service").equals("täst")))), program.describe());
+            Program program =
+                    Program.on(jdk, "sleep", "20")
+                            .with("TACHO_SERVER", server.address())
+                            .with("TACHO_SAMPLERS", "true")
+                            .with("TACHO_SAMPLE_INTERVAL", "200ms")
+                            .with("TACHO_SERVICE", "täst")
+                            .start();
+            for (String name : names) {
+                assertTrue(server.await(15, got -> hasSample(got, name, "täst")), name);
+            }
             program.kill();
             assertNull(server.fault);
             assertEquals("täst", server.hello.get("service"));

@@ -1,2 +1,5 @@
-/** Real JVMs with the real jar, against a server in this JVM, on each JDK. Run by {@code mvn verify}. */
+/**
+ * Real JVMs with the real jar, against a server in this JVM, on each JDK. Run by {@code mvn
+ * verify}.
+ */
 package io.tachograph.agent;

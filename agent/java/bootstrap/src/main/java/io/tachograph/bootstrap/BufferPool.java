@@ -6,8 +6,8 @@ import java.util.concurrent.atomic.AtomicReferenceArray;
 import java.util.function.Consumer;
 
 /**
- * A bounded number of buffers, made when first needed. Free ones are bits in a few words, so taking and giving back
- * neither allocates nor locks, and no list of nodes can suffer from reuse (ABA).
+ * A bounded number of buffers, made when first needed. Free ones are bits in a few words, so taking
+ * and giving back neither allocates nor locks, and no list of nodes can suffer from reuse (ABA).
  */
 final class BufferPool {
     private final Buffers home;
@@ -15,6 +15,7 @@ final class BufferPool {
     private final boolean borrowed;
     private final AtomicLongArray free;
     private final AtomicReferenceArray<ThreadBuffer> buffers;
+
     /** Buffers at this position and above were never made. */
     private final AtomicInteger made = new AtomicInteger();
 

@@ -9,12 +9,15 @@ import java.util.concurrent.locks.LockSupport;
 import java.util.function.Consumer;
 
 /**
- * Which buffer belongs to which thread. A platform thread keeps one for life; a virtual thread, of which there may be
- * millions, borrows one while an outermost call is open. All are bounded in number; a thread that gets none has its
- * calls left out and counted.
+ * Which buffer belongs to which thread. A platform thread keeps one for life; a virtual thread, of
+ * which there may be millions, borrows one while an outermost call is open. All are bounded in
+ * number; a thread that gets none has its calls left out and counted.
  */
 public final class Buffers {
-    /** Calls that are under way without a thread; a program that forgets to end them must not take all buffers. */
+    /**
+     * Calls that are under way without a thread; a program that forgets to end them must not take
+     * all buffers.
+     */
     private static final int LENT_MAX = 256;
 
     private static final MethodHandle IS_VIRTUAL = findIsVirtual();
@@ -33,12 +36,16 @@ public final class Buffers {
     public static final class Options {
         /** Words a platform thread's ring holds; rounded up to a power of two. */
         public int words = 32_768;
+
         /** Platform threads that can be recorded at once. */
         public int threadsMax = 1_024;
+
         /** Words of a ring lent to a virtual thread. */
         public int virtualWords = 2_048;
+
         /** Virtual threads that can be inside an outermost call at once. */
         public int virtualMax = 1_024;
+
         /** Longest wait for room, ns; 0: never wait, leave out. */
         public long blockNanos;
     }
@@ -47,7 +54,8 @@ public final class Buffers {
         this.session = session;
         this.blockNanos = options.blockNanos;
         this.platform = new BufferPool(this, options.threadsMax, powerOfTwo(options.words), false);
-        this.virtual = new BufferPool(this, options.virtualMax, powerOfTwo(options.virtualWords), true);
+        this.virtual =
+                new BufferPool(this, options.virtualMax, powerOfTwo(options.virtualWords), true);
     }
 
     /** The buffer of the calling thread; never null. */
@@ -67,7 +75,8 @@ public final class Buffers {
             buffer = (isVirtual ? virtual : platform).take();
         }
         if (buffer == null) {
-            // Leaves everything out, and is given up again after the outermost call: there may be room then.
+            // Leaves everything out, and is given up again after the outermost call: there may be
+            // room then.
             buffer = new ThreadBuffer(this, -1, 0, true);
         }
         buffer.own(thread);
@@ -76,7 +85,10 @@ public final class Buffers {
         return buffer;
     }
 
-    /** A buffer for a call that does not stay on this thread; {@link #takeBack} must follow, on any thread. */
+    /**
+     * A buffer for a call that does not stay on this thread; {@link #takeBack} must follow, on any
+     * thread.
+     */
     ThreadBuffer lend(Thread thread) {
         ThreadBuffer buffer = null;
         if (lent.incrementAndGet() <= LENT_MAX) {
@@ -125,7 +137,10 @@ public final class Buffers {
      */
     public boolean reclaim(ThreadBuffer buffer) {
         Thread owner = buffer.owner();
-        if (owner == null || buffer.isBorrowed() || owner.isAlive() || buffer.published() != buffer.consumed()) {
+        if (owner == null
+                || buffer.isBorrowed()
+                || owner.isAlive()
+                || buffer.published() != buffer.consumed()) {
             return false;
         }
         buffer.reset();
@@ -144,8 +159,8 @@ public final class Buffers {
     }
 
     /**
-     * The sender sleeps until the time is up or a ring is half full. A wake-up just before it is lost; the writer repeats
-     * it after the next quarter of its ring.
+     * The sender sleeps until the time is up or a ring is half full. A wake-up just before it is
+     * lost; the writer repeats it after the next quarter of its ring.
      */
     public void sleep(long nanos) {
         sleeper = Thread.currentThread();

@@ -1,8 +1,8 @@
 package io.tachograph.bootstrap;
 
 /**
- * One call as seen from elsewhere: from another thread of this process or from another process. Immutable.
- * It is the parent of what is recorded there.
+ * One call as seen from elsewhere: from another thread of this process or from another process.
+ * Immutable. It is the parent of what is recorded there.
  */
 public final class Context {
     /** {@link #segment} of a context that came from another process. */
@@ -20,8 +20,9 @@ public final class Context {
      * @param traceHigh first half of the trace id
      * @param traceLow second half
      * @param span id of the call
-     * @param segment number of the segment of this session with which the trace began, {@link #REMOTE} if it did
-     *     not begin here; it lets the sender write a short number instead of 16 bytes
+     * @param segment number of the segment of this session with which the trace began, {@link
+     *     #REMOTE} if it did not begin here; it lets the sender write a short number instead of 16
+     *     bytes
      */
     private Context(long traceHigh, long traceLow, long span, long segment) {
         this.traceHigh = traceHigh;
@@ -30,7 +31,10 @@ public final class Context {
         this.segment = segment;
     }
 
-    /** A call of this session, in a trace that began with {@code segment}, or, for {@link #REMOTE}, elsewhere. */
+    /**
+     * A call of this session, in a trace that began with {@code segment}, or, for {@link #REMOTE},
+     * elsewhere.
+     */
     public static Context local(long traceHigh, long traceLow, long span, long segment) {
         return new Context(traceHigh, traceLow, span, segment);
     }
@@ -63,7 +67,9 @@ public final class Context {
         }
         boolean longer = header.length() > TRACEPARENT_LENGTH;
         int version = hex(header.charAt(0)) << 4 | hex(header.charAt(1));
-        if (version < 0 || version == 0xff || longer && (version == 0 || header.charAt(TRACEPARENT_LENGTH) != '-')) {
+        if (version < 0
+                || version == 0xff
+                || longer && (version == 0 || header.charAt(TRACEPARENT_LENGTH) != '-')) {
             return null;
         }
         if (header.charAt(2) != '-' || header.charAt(35) != '-' || header.charAt(52) != '-') {
@@ -78,7 +84,10 @@ public final class Context {
         return (high | low) == 0 || span == 0 ? null : new Context(high, low, span, REMOTE);
     }
 
-    /** The header to send: {@code 00-<trace>-<span>-01}. Always sampled: nothing here is sampled away. */
+    /**
+     * The header to send: {@code 00-<trace>-<span>-01}. Always sampled: nothing here is sampled
+     * away.
+     */
     public String traceparent() {
         char[] text = new char[TRACEPARENT_LENGTH];
         text[0] = text[1] = '0';

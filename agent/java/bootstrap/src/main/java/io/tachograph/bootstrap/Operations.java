@@ -3,13 +3,15 @@ package io.tachograph.bootstrap;
 import java.util.concurrent.ConcurrentHashMap;
 
 /**
- * The operations that were seen, by id. Ids count from 1 and are never reused; a name is turned into an id once,
- * when a class is instrumented, or by a look-up that does not allocate for names known only at run time (a route, a
- * statement). Bounded: past the bounds everything is the one operation {@code (other)} of its kind.
+ * The operations that were seen, by id. Ids count from 1 and are never reused; a name is turned
+ * into an id once, when a class is instrumented, or by a look-up that does not allocate for names
+ * known only at run time (a route, a statement). Bounded: past the bounds everything is the one
+ * operation {@code (other)} of its kind.
  */
 public final class Operations {
     /** Kinds, as on the wire ({@code docs/format/wire.md}, DICT). */
     public static final int METHOD = 1;
+
     public static final int HTTP_SERVER = 2;
     public static final int HTTP_CLIENT = 3;
     public static final int DATABASE = 4;
@@ -18,8 +20,10 @@ public final class Operations {
 
     /** Names of all kinds together; a large program instrumented whole has fewer methods. */
     public static final int COUNT_MAX = 262_144;
+
     /** Names of each kind but method: those come from data, so they have no natural bound. */
     public static final int DYNAMIC_MAX = 8_192;
+
     /** What all operations past a bound are called. */
     public static final String OTHER = "(other)";
 
@@ -62,7 +66,8 @@ public final class Operations {
     }
 
     /**
-     * The id of an operation; a new one if it was not known and there is room, else that of {@code (other)}.
+     * The id of an operation; a new one if it was not known and there is room, else that of {@code
+     * (other)}.
      *
      * @param kind one of the constants; anything else counts as {@link #METHOD}
      * @param name never null; cut to 8,192 bytes when it is sent

@@ -1,20 +1,22 @@
 package io.tachograph.bootstrap;
 
 /**
- * What a probe says about the calls of the current thread. All methods are static, so that inlined advice needs
- * nothing but a constant, and none of them throws, blocks (but for the policy {@code block}), locks or does I/O.
+ * What a probe says about the calls of the current thread. All methods are static, so that inlined
+ * advice needs nothing but a constant, and none of them throws, blocks (but for the policy {@code
+ * block}), locks or does I/O.
  *
  * <pre>{@code
- *   int call = Recorder.enter(operation);        // operation: an id from Recorder.operation(kind, name)
- *   Recorder.attribute(call, "http.status", 200);
- *   Recorder.exit(call);                         // or exitFailed(call, thrown)
+ * int call = Recorder.enter(operation);        // operation: an id from Recorder.operation(kind, name)
+ * Recorder.attribute(call, "http.status", 200);
+ * Recorder.exit(call);                         // or exitFailed(call, thrown)
  * }</pre>
  *
- * A token belongs to the thread that got it. Every {@code enter} needs its exit on the same thread; a missing one is
- * made up for, as failed, when a caller of it exits.
+ * A token belongs to the thread that got it. Every {@code enter} needs its exit on the same thread;
+ * a missing one is made up for, as failed, when a caller of it exits.
  */
 public final class Recorder {
-    // Replaced once, before the first class is instrumented; read by inlined advice, hence not behind a method call.
+    // Replaced once, before the first class is instrumented; read by inlined advice, hence not
+    // behind a method call.
     private static volatile Buffers starting;
 
     private Recorder() {}
@@ -29,7 +31,9 @@ public final class Recorder {
         }
     }
 
-    /** Fixes sizes and policy. Only the first call counts, and only before anything was recorded. */
+    /**
+     * Fixes sizes and policy. Only the first call counts, and only before anything was recorded.
+     */
     public static synchronized Buffers start(Buffers.Options options) {
         if (starting == null) {
             starting = new Buffers(Session.shared(), options);
@@ -37,12 +41,17 @@ public final class Recorder {
         return Started.BUFFERS;
     }
 
-    /** The id of an operation; see {@link Operations#id}. Does not allocate for a name that is known. */
+    /**
+     * The id of an operation; see {@link Operations#id}. Does not allocate for a name that is
+     * known.
+     */
     public static int operation(int kind, String name) {
         return Operations.shared().id(kind, name);
     }
 
-    /** The calling thread's buffer: advice that keeps it saves the look-up at the exit. Never null. */
+    /**
+     * The calling thread's buffer: advice that keeps it saves the look-up at the exit. Never null.
+     */
     public static ThreadBuffer buffer() {
         return Started.BUFFERS.current();
     }
@@ -55,7 +64,8 @@ public final class Recorder {
     /**
      * A call begins that was caused elsewhere.
      *
-     * @param parent who caused it; ignored when a call is open on this thread already, and when null
+     * @param parent who caused it; ignored when a call is open on this thread already, and when
+     *     null
      */
     public static int enter(int operation, Context parent) {
         ThreadBuffer buffer = buffer();
@@ -84,7 +94,10 @@ public final class Recorder {
         }
     }
 
-    /** A fact about a call; ignored unless it is the innermost open one. Cut to 4,096 bytes when it is sent. */
+    /**
+     * A fact about a call; ignored unless it is the innermost open one. Cut to 4,096 bytes when it
+     * is sent.
+     */
     public static void attribute(int call, String key, String value) {
         if (call > 0) {
             buffer().attribute(call, key, value);
@@ -98,13 +111,17 @@ public final class Recorder {
         }
     }
 
-    /** A call begins that may end on another thread; child of the innermost call that is open here. */
+    /**
+     * A call begins that may end on another thread; child of the innermost call that is open here.
+     */
     public static DetachedCall detached(int operation) {
         Context parent = context();
         return DetachedCall.begin(Started.BUFFERS, operation, parent);
     }
 
-    /** The innermost open call, to be handed to another thread or process; null when none is open. */
+    /**
+     * The innermost open call, to be handed to another thread or process; null when none is open.
+     */
     public static Context context() {
         ThreadBuffer buffer = buffer();
         Context context = buffer.context();
@@ -113,7 +130,8 @@ public final class Recorder {
     }
 
     /**
-     * The calls of this thread that have no caller were caused by {@code context} from now on, until {@link #detach}.
+     * The calls of this thread that have no caller were caused by {@code context} from now on,
+     * until {@link #detach}.
      *
      * @param context null: by nobody
      * @return what to hand to {@link #detach}
@@ -131,12 +149,16 @@ public final class Recorder {
         buffer.letGo();
     }
 
-    /** A constructor's own code begins (after {@code super(...)}): its byte code has no place for a token. */
+    /**
+     * A constructor's own code begins (after {@code super(...)}): its byte code has no place for a
+     * token.
+     */
     public static void constructorEnter(int operation) {
         try {
             buffer().enter(operation);
         } catch (Throwable e) {
-            // Out of stack: the call is not recorded. Here, since code added to a constructor cannot catch it.
+            // Out of stack: the call is not recorded. Here, since code added to a constructor
+            // cannot catch it.
         }
     }
 

@@ -7,8 +7,8 @@ import java.nio.ByteBuffer;
 import java.security.SecureRandom;
 
 /**
- * The identity of this process' life: 16 random bytes from which all trace and span ids follow (wire.md, DATA,
- * segment), so that none of them has to be stored or drawn.
+ * The identity of this process' life: 16 random bytes from which all trace and span ids follow
+ * (wire.md, DATA, segment), so that none of them has to be stored or drawn.
  */
 public final class Session {
     private static final Session SHARED = draw();
@@ -16,7 +16,9 @@ public final class Session {
     private final long high;
     private final long low;
 
-    /** @param high the first eight bytes, most significant first; @param low the last eight */
+    /**
+     * @param high the first eight bytes, most significant first; @param low the last eight
+     */
     public Session(long high, long low) {
         this.high = high;
         this.low = low;
@@ -35,17 +37,25 @@ public final class Session {
         return low;
     }
 
-    /** Span base of segment {@code number}: call {@code k} has the span id {@code mix64(base + k)}. */
+    /**
+     * Span base of segment {@code number}: call {@code k} has the span id {@code mix64(base + k)}.
+     */
     public long base(long number) {
         return low + (number << 24);
     }
 
-    /** Low half of the trace id of a trace that begins with segment {@code number}; the high half is {@link #high}. */
+    /**
+     * Low half of the trace id of a trace that begins with segment {@code number}; the high half is
+     * {@link #high}.
+     */
     public long traceLow(long number) {
         return mix64(base(number));
     }
 
-    /** Finaliser of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014), the same as {@code tacho_model::mix64}. */
+    /**
+     * Finaliser of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014), the same as {@code
+     * tacho_model::mix64}.
+     */
     public static long mix64(long n) {
         n = (n ^ n >>> 30) * 0xbf58476d1ce4e5b9L;
         n = (n ^ n >>> 27) * 0x94d049bb133111ebL;

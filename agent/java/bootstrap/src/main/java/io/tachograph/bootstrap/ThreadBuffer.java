@@ -6,27 +6,37 @@ import java.util.Arrays;
 import java.util.concurrent.locks.LockSupport;
 
 /**
- * The events of one thread, on their way to the sender: a ring of {@code long}s with one writer, the thread that holds
- * the buffer, and one reader, the sender.
+ * The events of one thread, on their way to the sender: a ring of {@code long}s with one writer,
+ * the thread that holds the buffer, and one reader, the sender.
  *
- * <p>Two promises. <b>The stream is always a forest</b>: a call is only entered if its exit, and those of all open
- * calls, fit too; if they do not, the call and everything it calls is left out and counted, and recording goes on
- * with its caller. <b>No half event is seen</b>: what may run out of stack (any method call) comes before the
- * release store that publishes a word, and what comes after it are plain stores.
+ * <p>Two promises. <b>The stream is always a forest</b>: a call is only entered if its exit, and
+ * those of all open calls, fit too; if they do not, the call and everything it calls is left out
+ * and counted, and recording goes on with its caller. <b>No half event is seen</b>: what may run
+ * out of stack (any method call) comes before the release store that publishes a word, and what
+ * comes after it are plain stores.
  *
- * <p>Calls are named by a <i>token</i>: the depth at which they were entered, from 1; negative for a call that was left
- * out; 0 for one that was never seen. A token that is not the innermost open call tells that exits were missed (an exit
- * can run out of stack); they are made up for as failed.
+ * <p>Calls are named by a <i>token</i>: the depth at which they were entered, from 1; negative for
+ * a call that was left out; 0 for one that was never seen. A token that is not the innermost open
+ * call tells that exits were missed (an exit can run out of stack); they are made up for as failed.
  *
  * <p>Before: {@link Recorder}. After: {@code io.tachograph.core.send.RingReader}.
  */
 public final class ThreadBuffer {
     /** Words kept free beside the exits: what may go before an outermost enter, and the enter. */
     private static final int MARGIN = 8;
-    /** Segment numbers are taken from the shared counter in blocks, so that threads seldom meet there. */
+
+    /**
+     * Segment numbers are taken from the shared counter in blocks, so that threads seldom meet
+     * there.
+     */
     private static final int SEGMENT_BLOCK = 1_024;
-    /** A call's number must stay a positive int, also between two looks for room; past this calls are left out. */
+
+    /**
+     * A call's number must stay a positive int, also between two looks for room; past this calls
+     * are left out.
+     */
     private static final int CALLS_MAX = Integer.MAX_VALUE - (1 << 25);
+
     private static final int DEPTH_FIRST = 256;
     private static final int OBJECTS = 256;
     private static final long BLOCK_STEP_NANOS = 100_000;
@@ -51,21 +61,31 @@ public final class ThreadBuffer {
     private final int mask;
     private final boolean borrowed;
     private final Buffers home;
+
     /** Position of this buffer in its pool. */
     final int slot;
 
     // Written by the thread that holds the buffer.
     private long head;
-    /** If head + depth reaches this, room must be looked for again. Lowest value while calls are being left out. */
+
+    /**
+     * If head + depth reaches this, room must be looked for again. Lowest value while calls are
+     * being left out.
+     */
     private long look;
+
     private int depth;
     private int calls;
+
     /** For each open call its number (upper half) and operation (lower half). */
     private long[] open = new long[DEPTH_FIRST];
+
     private long segment;
     private long segmentEnd;
+
     /** Calls that are open but left out, and the depth at which that began. */
     private int skipped;
+
     private int skippedAt;
     private boolean blockedInVain;
     private Context attached;
@@ -81,7 +101,7 @@ public final class ThreadBuffer {
     private volatile long callsDropped;
     private volatile long attributesDropped;
 
-    // Written by the sender; kept away from the writer's fields by the reader's habit of touching them rarely.
+    // Written by the sender, once for thousands of words.
     private long tail;
     private long objectsTail;
 
@@ -140,8 +160,8 @@ public final class ThreadBuffer {
     }
 
     /**
-     * Records that a call ended with an exception. Nothing of the exception is run here: the sender reads its class and
-     * message.
+     * Records that a call ended with an exception. Nothing of the exception is run here: the sender
+     * reads its class and message.
      *
      * @param call what {@link #enter} answered
      * @param thrown may be null when only the failure is known
@@ -168,12 +188,17 @@ public final class ThreadBuffer {
 
     // ---- calls: what happens seldom ----
 
-    /** Is there room for one more call, its exit, and the exits of all open calls? Looks at the reader's position. */
+    /**
+     * Is there room for one more call, its exit, and the exits of all open calls? Looks at the
+     * reader's position.
+     */
     private boolean admit() {
         if (skipped > 0 && depth >= skippedAt || calls >= CALLS_MAX) {
             return false;
         }
-        skipped = 0; // the caller of what was left out is gone, so that is over, with or without its exit
+        skipped =
+                0; // the caller of what was left out is gone, so that is over, with or without its
+                   // exit
         if (room()) {
             blockedInVain = false;
             return true;
@@ -192,7 +217,10 @@ public final class ThreadBuffer {
         return used < full;
     }
 
-    /** The policy {@code block}: waits for room, but never longer than the setting, and only once for one shortage. */
+    /**
+     * The policy {@code block}: waits for room, but never longer than the setting, and only once
+     * for one shortage.
+     */
     private boolean block() {
         long until = System.nanoTime() + home.blockNanos();
         while (System.nanoTime() - until < 0) {
@@ -211,7 +239,7 @@ public final class ThreadBuffer {
         }
         look = Long.MIN_VALUE;
         callsDropped = callsDropped + 1; // one writer only
-        return -++skipped;
+        return - ++skipped;
     }
 
     /** What must be said before an outermost call. False if there is no room to say it. */
@@ -313,7 +341,10 @@ public final class ThreadBuffer {
 
     // ---- attributes and contexts ----
 
-    /** Adds text to a call. Ignored unless it is the innermost open one; counted when there is no room. */
+    /**
+     * Adds text to a call. Ignored unless it is the innermost open one; counted when there is no
+     * room.
+     */
     public void attribute(int call, String key, String value) {
         if (call <= 0 || call != depth || key == null || value == null) {
             return;
@@ -327,7 +358,10 @@ public final class ThreadBuffer {
         }
     }
 
-    /** Adds a number to a call. Ignored unless it is the innermost open one; counted when there is no room. */
+    /**
+     * Adds a number to a call. Ignored unless it is the innermost open one; counted when there is
+     * no room.
+     */
     public void attribute(int call, String key, long value) {
         if (call <= 0 || call != depth || key == null) {
             return;
@@ -340,7 +374,10 @@ public final class ThreadBuffer {
         }
     }
 
-    /** Says an exception where it first appears and where it leaves the outermost call, not at each level between. */
+    /**
+     * Says an exception where it first appears and where it leaves the outermost call, not at each
+     * level between.
+     */
     private void exception(Throwable thrown, int call) {
         if (thrown == null || thrown == lastThrown && call > 1) {
             return;
@@ -363,10 +400,14 @@ public final class ThreadBuffer {
         if (parent != null) {
             return Context.local(parent.traceHigh(), parent.traceLow(), span, parent.segment());
         }
-        return Context.local(home.session().high(), home.session().traceLow(segment), span, segment);
+        return Context.local(
+                home.session().high(), home.session().traceLow(segment), span, segment);
     }
 
-    /** Makes {@code context} the parent of the outermost calls to come. @return what it was before, may be null */
+    /**
+     * Makes {@code context} the parent of the outermost calls to come. @return what it was before,
+     * may be null
+     */
     Context attach(Context context) {
         Context before = attached;
         attached = context;
@@ -428,7 +469,10 @@ public final class ThreadBuffer {
         disown();
     }
 
-    /** Lent for one outermost call at a time, so {@link #owner} may have changed since a word was written. */
+    /**
+     * Lent for one outermost call at a time, so {@link #owner} may have changed since a word was
+     * written.
+     */
     public boolean isBorrowed() {
         return borrowed;
     }

@@ -10,35 +10,52 @@ package io.tachograph.bootstrap;
  *  +---------------------------------------+---------------------+----+
  * </pre>
  *
- * The time is not a difference, so the writer needs no memory of the event before. It repeats after 2^42 ns (73
- * minutes); the reader adds the upper bits from its own clock, which works as long as no word waits that long.
- * The sender empties the rings some ten times a second.
+ * The time is not a difference, so the writer needs no memory of the event before. It repeats after
+ * 2^42 ns (73 minutes); the reader adds the upper bits from its own clock, which works as long as
+ * no word waits that long. The sender empties the rings some ten times a second.
  */
 public final class Word {
     /** The innermost open call returned. */
     public static final int EXIT = 0;
+
     /** A call was entered; the operation's id is in the middle field. */
     public static final int ENTER = 1;
+
     /** The innermost open call ended with an exception. */
     public static final int EXIT_FAILED = 2;
-    /** Not an event: the middle field says what, see the constants below. The time field is not used. */
+
+    /**
+     * Not an event: the middle field says what, see the constants below. The time field is not
+     * used.
+     */
     public static final int ESCAPE = 3;
 
-    /** Escape: the next word is the number of the next segment of this ring; later ones count up from it. */
+    /**
+     * Escape: the next word is the number of the next segment of this ring; later ones count up
+     * from it.
+     */
     public static final int SEGMENT_NUMBER = 1;
+
     /** Escape: the next segment has a parent, a {@link Context} in the ring of objects. */
     public static final int PARENT = 2;
+
     /** Escape: text for the innermost open call; two objects: key and value. */
     public static final int ATTRIBUTE_TEXT = 3;
-    /** Escape: a number for the innermost open call; one object: key; the next word is the value. */
+
+    /**
+     * Escape: a number for the innermost open call; one object: key; the next word is the value.
+     */
     public static final int ATTRIBUTE_INTEGER = 4;
+
     /** Escape: the exception with which the innermost open call is about to end; one object. */
     public static final int EXCEPTION = 5;
+
     /** Escape: the name of the thread that now writes to this ring; one object. */
     public static final int THREAD = 6;
 
     /** Highest operation id that fits. */
     public static final int OPERATION_MAX = (1 << 20) - 1;
+
     /** Bits of the clock that are kept. */
     public static final int TIME_BITS = 42;
 
@@ -73,7 +90,8 @@ public final class Word {
      * The full time of an event.
      *
      * @param word the event
-     * @param now a {@code System.nanoTime()} read after the word became visible, so at or after the event
+     * @param now a {@code System.nanoTime()} read after the word became visible, so at or after the
+     *     event
      */
     public static long time(long word, long now) {
         long age = (now << TIME_SHIFT) - (word & -1L << TIME_SHIFT) >>> TIME_SHIFT;

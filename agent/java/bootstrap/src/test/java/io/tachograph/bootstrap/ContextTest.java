@@ -20,15 +20,27 @@ class ContextTest {
         assertEquals(0xa3ce929d0e0e4736L, context.traceLow());
         assertEquals(0x00f067aa0ba902b7L, context.span());
         assertEquals(header, context.traceparent());
-        assertEquals(header, Context.parse("cc-" + TRACE + "-" + SPAN + "-00-what the future brings").traceparent());
+        assertEquals(
+                header,
+                Context.parse("cc-" + TRACE + "-" + SPAN + "-00-what the future brings")
+                        .traceparent());
     }
 
     @ParameterizedTest
-    @ValueSource(strings = {
-        "", "00", "ff-" + TRACE + "-" + SPAN + "-01", "00-" + TRACE + "-" + SPAN + "-01-more", "cc-" + TRACE + "-" + SPAN + "-01x",
-        "00-00000000000000000000000000000000-" + SPAN + "-01", "00-" + TRACE + "-0000000000000000-01", "00-" + TRACE + "-" + SPAN + "-0x",
-        "00-4BF92F3577B34DA6A3CE929D0E0E4736-" + SPAN + "-01", "00_" + TRACE + "-" + SPAN + "-01", "0g-" + TRACE + "-" + SPAN + "-01"
-    })
+    @ValueSource(
+            strings = {
+                "",
+                "00",
+                "ff-" + TRACE + "-" + SPAN + "-01",
+                "00-" + TRACE + "-" + SPAN + "-01-more",
+                "cc-" + TRACE + "-" + SPAN + "-01x",
+                "00-00000000000000000000000000000000-" + SPAN + "-01",
+                "00-" + TRACE + "-0000000000000000-01",
+                "00-" + TRACE + "-" + SPAN + "-0x",
+                "00-4BF92F3577B34DA6A3CE929D0E0E4736-" + SPAN + "-01",
+                "00_" + TRACE + "-" + SPAN + "-01",
+                "0g-" + TRACE + "-" + SPAN + "-01"
+            })
     void invalidHeadersAreNoContext(String header) {
         assertNull(Context.parse(header));
         assertNull(Context.parse(null));

@@ -16,7 +16,9 @@ class OperationsTest {
         assertEquals(method, operations.id(Operations.METHOD, "a"));
         assertNotEquals(method, operations.id(Operations.DATABASE, "a"));
         assertEquals("a", operations.entry(method).name);
-        assertEquals(Operations.DATABASE, operations.entry(operations.id(Operations.DATABASE, "a")).kind);
+        assertEquals(
+                Operations.DATABASE,
+                operations.entry(operations.id(Operations.DATABASE, "a")).kind);
         assertNull(operations.entry(0));
         assertNull(operations.entry(99));
         assertEquals(method, operations.id(77, "a"), "an unknown kind is a method");
@@ -26,16 +28,20 @@ class OperationsTest {
     void pastTheBoundAllAreOther() {
         Operations operations = new Operations(OTHERS + 20, 4);
         for (int at = 0; at < 3; at++) {
-            assertEquals(at + "", operations.entry(operations.id(Operations.DATABASE, at + "")).name);
+            assertEquals(
+                    at + "", operations.entry(operations.id(Operations.DATABASE, at + "")).name);
         }
         int other = operations.id(Operations.DATABASE, "one more");
         assertEquals(Operations.OTHER, operations.entry(other).name);
         assertEquals(Operations.DATABASE, operations.entry(other).kind);
         assertEquals(other, operations.id(Operations.DATABASE, "and another"));
         for (int at = 0; at < 17; at++) {
-            assertNotEquals(Operations.OTHER, operations.entry(operations.id(Operations.METHOD, at + "")).name);
+            assertNotEquals(
+                    Operations.OTHER,
+                    operations.entry(operations.id(Operations.METHOD, at + "")).name);
         }
-        assertEquals(Operations.OTHER, operations.entry(operations.id(Operations.METHOD, "x")).name);
+        assertEquals(
+                Operations.OTHER, operations.entry(operations.id(Operations.METHOD, "x")).name);
     }
 
     @Test

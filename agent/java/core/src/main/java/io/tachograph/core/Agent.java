@@ -10,6 +10,7 @@ import io.tachograph.core.instrument.Probe;
 import io.tachograph.core.log.AgentLog;
 import io.tachograph.core.sample.SamplerThread;
 import io.tachograph.core.send.Sender;
+
 import java.io.IOException;
 import java.lang.instrument.Instrumentation;
 import java.nio.file.Path;
@@ -25,7 +26,8 @@ public final class Agent {
      * @param arguments path of the configuration file, or null
      * @param probes those for libraries; the method probe is always there
      */
-    public static void start(String arguments, Instrumentation instrumentation, List<Probe> probes) {
+    public static void start(
+            String arguments, Instrumentation instrumentation, List<Probe> probes) {
         Settings settings = Settings.load(arguments, System.getenv());
         AgentLog log = openLog(settings);
         settings.warnings().forEach(log::say);
@@ -40,14 +42,17 @@ public final class Agent {
         Instrumenter.install(instrumentation, settings, log, probes);
         sender.start();
         if (settings.flag(Setting.SAMPLERS)) {
-            new SamplerThread(sender, labels, settings.number(Setting.SAMPLE_INTERVAL), log).start();
+            new SamplerThread(sender, labels, settings.number(Setting.SAMPLE_INTERVAL), log)
+                    .start();
         }
         long flushNanos = settings.number(Setting.FLUSH_MAX);
-        Runtime.getRuntime().addShutdownHook(new Thread(() -> sender.flush(flushNanos), "tachograph-flush"));
+        Runtime.getRuntime()
+                .addShutdownHook(new Thread(() -> sender.flush(flushNanos), "tachograph-flush"));
         log.detail("started: " + Identity.pairs(labels));
     }
 
-    private static Sender newSender(Buffers buffers, Settings settings, Map<String, String> labels, AgentLog log) {
+    private static Sender newSender(
+            Buffers buffers, Settings settings, Map<String, String> labels, AgentLog log) {
         Sender.Options options = new Sender.Options();
         options.server = settings.text(Setting.SERVER);
         options.process = Identity.pairs(labels);
@@ -56,7 +61,12 @@ public final class Agent {
         try {
             return new Sender(buffers, Session.shared(), options, log);
         } catch (IllegalArgumentException e) {
-            log.say(Setting.SERVER.key() + ": " + e.getMessage() + "; using " + Setting.SERVER.fallback());
+            log.say(
+                    Setting.SERVER.key()
+                            + ": "
+                            + e.getMessage()
+                            + "; using "
+                            + Setting.SERVER.fallback());
             options.server = Setting.SERVER.fallback();
             return new Sender(buffers, Session.shared(), options, log);
         }
@@ -68,14 +78,18 @@ public final class Agent {
         options.threadsMax = settings.count(Setting.THREADS_MAX);
         options.virtualWords = settings.count(Setting.VIRTUAL_BUFFER);
         options.virtualMax = settings.count(Setting.VIRTUAL_THREADS_MAX);
-        options.blockNanos = settings.text(Setting.WHEN_FULL).equals("block") ? settings.number(Setting.BLOCK_MAX) : 0;
+        options.blockNanos =
+                settings.text(Setting.WHEN_FULL).equals("block")
+                        ? settings.number(Setting.BLOCK_MAX)
+                        : 0;
         return options;
     }
 
     /** To read the message of an exception without running code of the program. */
     private static void openJavaLang(Instrumentation instrumentation) {
         Map<String, Set<Module>> opens = Map.of("java.lang", Set.of(Agent.class.getModule()));
-        instrumentation.redefineModule(Object.class.getModule(), Set.of(), Map.of(), opens, Set.of(), Map.of());
+        instrumentation.redefineModule(
+                Object.class.getModule(), Set.of(), Map.of(), opens, Set.of(), Map.of());
     }
 
     private static AgentLog openLog(Settings settings) {
@@ -85,7 +99,11 @@ public final class Agent {
             try {
                 return AgentLog.toFile(Path.of(file), detail);
             } catch (IOException | RuntimeException e) {
-                System.err.println("tachograph: cannot write the log " + file + ", using standard error: " + e);
+                System.err.println(
+                        "tachograph: cannot write the log "
+                                + file
+                                + ", using standard error: "
+                                + e);
             }
         }
         return AgentLog.to(System.err, detail);

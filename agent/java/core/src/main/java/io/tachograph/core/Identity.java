@@ -2,6 +2,7 @@ package io.tachograph.core;
 
 import io.tachograph.core.config.Setting;
 import io.tachograph.core.config.Settings;
+
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -14,13 +15,23 @@ final class Identity {
 
     private Identity() {}
 
-    /** {@code service}, {@code host}, {@code instance}: the labels of everything this process sends. */
+    /**
+     * {@code service}, {@code host}, {@code instance}: the labels of everything this process sends.
+     */
     static Map<String, String> labels(Settings settings) {
         Map<String, String> labels = new LinkedHashMap<>();
         String host = either(settings.text(Setting.HOST), hostName());
-        labels.put("service", either(settings.text(Setting.SERVICE), serviceOf(System.getProperty("sun.java.command", ""))));
+        labels.put(
+                "service",
+                either(
+                        settings.text(Setting.SERVICE),
+                        serviceOf(System.getProperty("sun.java.command", ""))));
         labels.put("host", host);
-        labels.put("instance", either(settings.text(Setting.INSTANCE), host + ":" + ProcessHandle.current().pid()));
+        labels.put(
+                "instance",
+                either(
+                        settings.text(Setting.INSTANCE),
+                        host + ":" + ProcessHandle.current().pid()));
         return labels;
     }
 
@@ -35,7 +46,10 @@ final class Identity {
         return pairs;
     }
 
-    /** {@code com.shop.Main} of {@code com.shop.Main --port 1}, {@code shop} of {@code lib/shop.jar}, of a module its class. */
+    /**
+     * {@code com.shop.Main} of {@code com.shop.Main --port 1}, {@code shop} of {@code
+     * lib/shop.jar}, of a module its class.
+     */
     static String serviceOf(String command) {
         String main = command.strip();
         if (main.endsWith(".jar") || main.contains(".jar ")) {
@@ -55,7 +69,8 @@ final class Identity {
         }
         for (String file : new String[] {"/proc/sys/kernel/hostname", "/etc/hostname"}) {
             try {
-                return either(Files.readString(Path.of(file), StandardCharsets.UTF_8).strip(), "unknown");
+                return either(
+                        Files.readString(Path.of(file), StandardCharsets.UTF_8).strip(), "unknown");
             } catch (java.io.IOException | RuntimeException e) {
                 // The next source.
             }

@@ -10,18 +10,29 @@ public final class Call {
     public final String operation;
     public final int kind;
     public final String traceId;
+
     /** Span ids as 16 hex digits; {@link #parent} is null for a root. */
     public final String span;
+
     public final String parent;
     public final String thread;
     public final long start;
+
     /** Null while the call is open. */
     public Long end;
+
     public boolean failed;
     public final List<Call> children = new ArrayList<>();
     public final Map<String, String> attributes = new TreeMap<>();
 
-    Call(String operation, int kind, String traceId, String span, String parent, String thread, long start) {
+    Call(
+            String operation,
+            int kind,
+            String traceId,
+            String span,
+            String parent,
+            String thread,
+            long start) {
         this.operation = operation;
         this.kind = kind;
         this.traceId = traceId;
@@ -31,7 +42,10 @@ public final class Call {
         this.start = start;
     }
 
-    /** The tree in one line: {@code a(b c!)}, an exclamation mark for a failed call, a question mark for an open one. */
+    /**
+     * The tree in one line: {@code a(b c!)}, an exclamation mark for a failed call, a question mark
+     * for an open one.
+     */
     public String shape() {
         StringBuilder out = new StringBuilder();
         shape(out);

@@ -1,6 +1,7 @@
 package io.tachograph.testing;
 
 import io.tachograph.bootstrap.Session;
+
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Deque;
@@ -10,9 +11,9 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * Understands DICT and DATA of one session, and puts the parts of segments together to trees of calls. Refuses what the real
- * server would refuse: ids that are not defined on the connection, exits without a call, a part that does not continue the
- * one before.
+ * Understands DICT and DATA of one session, and puts the parts of segments together to trees of
+ * calls. Refuses what the real server would refuse: ids that are not defined on the connection,
+ * exits without a call, a part that does not continue the one before.
  */
 public final class Decoder {
     private final Session session;
@@ -24,9 +25,12 @@ public final class Decoder {
 
     public final List<Call> roots = new ArrayList<>();
     public final List<Sample> samples = new ArrayList<>();
+
     /** Calls whose exit came. */
     public long callsEnded;
+
     public long segmentParts;
+
     /** Parts that did not follow the one before: calls were dropped between them. */
     public long gaps;
 
@@ -74,7 +78,9 @@ public final class Decoder {
         }
     }
 
-    /** @return the frame's number */
+    /**
+     * @return the frame's number
+     */
     public static long seq(byte[] body) {
         return new Fields(body).varint();
     }
@@ -101,11 +107,12 @@ public final class Decoder {
         long at = base;
         for (int n = in.count(); n > 0; n--) {
             at += in.zigzag();
-            Number value = switch (type) {
-                case 1 -> Double.longBitsToDouble(in.u64());
-                case 2 -> in.zigzag();
-                default -> in.varint();
-            };
+            Number value =
+                    switch (type) {
+                        case 1 -> Double.longBitsToDouble(in.u64());
+                        case 2 -> in.zigzag();
+                        default -> in.varint();
+                    };
             samples.add(new Sample(labels, at, value));
         }
     }
@@ -144,7 +151,9 @@ public final class Decoder {
         if (!follows) {
             gaps++;
         } else {
-            Fields.check(before.nextCall == firstCall, "segment " + number + " part " + part + " goes on at call " + firstCall);
+            Fields.check(
+                    before.nextCall == firstCall,
+                    "segment " + number + " part " + part + " goes on at call " + firstCall);
         }
         Open state = follows ? before : new Open();
         state.part = part;
@@ -157,18 +166,34 @@ public final class Decoder {
             long entered = start - in.varint();
             if (follows) {
                 Call known = stack.get(n - 1 - at);
-                Fields.check(known == state.calls.get(call) && known.operation.equals(operation), "carried call " + call + " is another");
-                Fields.check(Math.abs(known.start - entered) < 1_000, "carried call " + call + " began at another time");
+                Fields.check(
+                        known == state.calls.get(call) && known.operation.equals(operation),
+                        "carried call " + call + " is another");
+                Fields.check(
+                        Math.abs(known.start - entered) < 1_000,
+                        "carried call " + call + " began at another time");
             } else {
-                push(state, call, operation, 0, trace, Fields.hex(Session.mix64(session.base(number) + call)), null, thread, entered);
+                push(
+                        state,
+                        call,
+                        operation,
+                        0,
+                        trace,
+                        Fields.hex(Session.mix64(session.base(number) + call)),
+                        null,
+                        thread,
+                        entered);
             }
         }
-        Fields.check(state.stack.size() == n, "segment " + number + " carries " + n + " calls, open are " + state.stack.size());
+        Fields.check(
+                state.stack.size() == n,
+                "segment " + number + " carries " + n + " calls, open are " + state.stack.size());
         return state;
     }
 
     private String defined(Map<Integer, String> names, int at, int id) {
-        Fields.check(names.containsKey(id), "id " + id + " of carried call " + at + " is not defined");
+        Fields.check(
+                names.containsKey(id), "id " + id + " of carried call " + at + " is not defined");
         return names.get(id);
     }
 
@@ -177,7 +202,14 @@ public final class Decoder {
         return names.get(id);
     }
 
-    private void events(Fields in, Open state, long number, String trace, String parent, String thread, long start) {
+    private void events(
+            Fields in,
+            Open state,
+            long number,
+            String trace,
+            String parent,
+            String thread,
+            long start) {
         int n = in.count();
         Fields.check(n > 0 && n <= 65_536, "a segment of " + n + " events");
         long time = start;
@@ -190,7 +222,16 @@ public final class Decoder {
                 int call = state.nextCall++;
                 String span = Fields.hex(Session.mix64(session.base(number) + call));
                 String above = state.stack.isEmpty() ? parent : state.stack.peek().span;
-                push(state, call, defined(operations, operation), kinds.get(operation), trace, span, above, thread, time);
+                push(
+                        state,
+                        call,
+                        defined(operations, operation),
+                        kinds.get(operation),
+                        trace,
+                        span,
+                        above,
+                        thread,
+                        time);
             } else {
                 Fields.check(!state.stack.isEmpty(), "an exit without an open call");
                 Call ended = state.stack.pop();
@@ -201,7 +242,16 @@ public final class Decoder {
         }
     }
 
-    private void push(Open state, int call, String operation, int kind, String trace, String span, String parent, String thread, long at) {
+    private void push(
+            Open state,
+            int call,
+            String operation,
+            int kind,
+            String trace,
+            String span,
+            String parent,
+            String thread,
+            long at) {
         Call entered = new Call(operation, kind, trace, span, parent, thread, at);
         if (state.stack.isEmpty()) {
             roots.add(entered);
@@ -217,12 +267,13 @@ public final class Decoder {
             Call call = state.calls.get(in.count());
             Fields.check(call != null, "an attribute of a call that is not there");
             String key = defined(texts, in.count());
-            String value = switch (in.u8()) {
-                case 0 -> defined(texts, in.count());
-                case 1 -> in.string();
-                case 2 -> new java.util.UUID(in.id8(), in.id8()).toString();
-                default -> Long.toString(in.zigzag());
-            };
+            String value =
+                    switch (in.u8()) {
+                        case 0 -> defined(texts, in.count());
+                        case 1 -> in.string();
+                        case 2 -> new java.util.UUID(in.id8(), in.id8()).toString();
+                        default -> Long.toString(in.zigzag());
+                    };
             call.attributes.put(key, value);
         }
     }

@@ -4,7 +4,9 @@ import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 import java.util.HexFormat;
 
-/** Reads the protocol's primitive types. A fault in the bytes is an {@link IllegalStateException}. */
+/**
+ * Reads the protocol's primitive types. A fault in the bytes is an {@link IllegalStateException}.
+ */
 public final class Fields {
     private final byte[] bytes;
     private int at;
@@ -60,7 +62,9 @@ public final class Fields {
     }
 
     public byte[] raw(int count) {
-        check(count >= 0 && count <= bytes.length - at, "a field of " + count + " bytes goes past the end");
+        check(
+                count >= 0 && count <= bytes.length - at,
+                "a field of " + count + " bytes goes past the end");
         at += count;
         return Arrays.copyOfRange(bytes, at - count, at);
     }

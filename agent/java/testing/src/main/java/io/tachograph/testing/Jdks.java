@@ -15,8 +15,8 @@ public final class Jdks {
     private Jdks() {}
 
     /**
-     * The {@code java} command of a version: of this JVM, {@code TACHO_JDK<version>}, {@code JAVA_HOME}, or a directory below
-     * /usr/lib/jvm, /opt/java or ~/.sdkman/candidates/java.
+     * The {@code java} command of a version: of this JVM, {@code TACHO_JDK<version>}, {@code
+     * JAVA_HOME}, or a directory below /usr/lib/jvm, /opt/java or ~/.sdkman/candidates/java.
      *
      * @throws IllegalStateException with a sentence that says where it was looked for
      */
@@ -27,19 +27,30 @@ public final class Jdks {
                 return java;
             }
         }
-        throw new IllegalStateException("the agent is tested on JDK " + version + ", which is not here: install it, or set TACHO_JDK"
-                + version + " to its home (looked in JAVA_HOME, /usr/lib/jvm, /opt/java, ~/.sdkman/candidates/java)");
+        throw new IllegalStateException(
+                "the agent is tested on JDK "
+                        + version
+                        + ", which is not here: install it, or set TACHO_JDK"
+                        + version
+                        + " to its home (looked in JAVA_HOME, /usr/lib/jvm, /opt/java,"
+                        + " ~/.sdkman/candidates/java)");
     }
 
     private static List<Path> homes(int version) {
         List<Path> homes = new ArrayList<>();
-        for (String home : new String[] {System.getProperty("java.home"), System.getenv("TACHO_JDK" + version), System.getenv("JAVA_HOME")}) {
+        for (String home :
+                new String[] {
+                    System.getProperty("java.home"),
+                    System.getenv("TACHO_JDK" + version),
+                    System.getenv("JAVA_HOME")
+                }) {
             if (home != null && !home.isBlank()) {
                 homes.add(Path.of(home));
             }
         }
         String user = System.getProperty("user.home");
-        for (String folder : new String[] {"/usr/lib/jvm", "/opt/java", user + "/.sdkman/candidates/java"}) {
+        for (String folder :
+                new String[] {"/usr/lib/jvm", "/opt/java", user + "/.sdkman/candidates/java"}) {
             try (Stream<Path> found = Files.list(Path.of(folder))) {
                 found.sorted().forEach(homes::add);
             } catch (IOException e) {

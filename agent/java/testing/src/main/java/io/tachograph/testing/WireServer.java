@@ -1,6 +1,7 @@
 package io.tachograph.testing;
 
 import io.tachograph.bootstrap.Session;
+
 import java.io.Closeable;
 import java.io.DataInputStream;
 import java.io.EOFException;
@@ -18,7 +19,10 @@ import java.util.concurrent.TimeUnit;
 import java.util.function.Predicate;
 import java.util.zip.CRC32C;
 
-/** A server of the native protocol in this JVM. What it got survives {@link #stop} and {@link #start}, as on a disk. */
+/**
+ * A server of the native protocol in this JVM. What it got survives {@link #stop} and {@link
+ * #start}, as on a disk.
+ */
 public final class WireServer implements Closeable {
     /** How it behaves. */
     public enum Mode {
@@ -34,7 +38,10 @@ public final class WireServer implements Closeable {
         REFUSING,
         /** Answers the first DATA frame with ERROR {@link #errorCode}, then is good. */
         REFUSING_DATA,
-        /** At the first DATA frame says WAIT, is silent for longer than three heartbeats, then is good. */
+        /**
+         * At the first DATA frame says WAIT, is silent for longer than three heartbeats, then is
+         * good.
+         */
         WAITING
     }
 
@@ -48,6 +55,7 @@ public final class WireServer implements Closeable {
     public volatile long executionsDropped;
     public volatile long dataBytes;
     public volatile long allBytes;
+
     /** The first thing that was wrong with what the client sent; null if nothing was. */
     public volatile Throwable fault;
 
@@ -76,7 +84,8 @@ public final class WireServer implements Closeable {
     private static ServerSocket listen(int port) throws IOException {
         ServerSocket socket = new ServerSocket();
         socket.setReuseAddress(true);
-        socket.setReceiveBufferSize(65_536); // small, so that a client of a deaf server notices soon
+        socket.setReceiveBufferSize(
+                65_536); // small, so that a client of a deaf server notices soon
         socket.bind(new java.net.InetSocketAddress(InetAddress.getByName("127.0.0.1"), port));
         return socket;
     }
@@ -123,20 +132,23 @@ public final class WireServer implements Closeable {
     }
 
     private void serve(ServerSocket socket) {
-        Thread thread = new Thread(() -> {
-            while (!socket.isClosed()) {
-                try {
-                    Socket accepted = socket.accept();
-                    client = accepted;
-                    connections++;
-                    connection(accepted);
-                } catch (EOFException | java.net.SocketException e) {
-                    // The client or we closed it.
-                } catch (IOException | RuntimeException e) {
-                    fault = fault == null ? e : fault;
-                }
-            }
-        }, "wire-server");
+        Thread thread =
+                new Thread(
+                        () -> {
+                            while (!socket.isClosed()) {
+                                try {
+                                    Socket accepted = socket.accept();
+                                    client = accepted;
+                                    connections++;
+                                    connection(accepted);
+                                } catch (EOFException | java.net.SocketException e) {
+                                    // The client or we closed it.
+                                } catch (IOException | RuntimeException e) {
+                                    fault = fault == null ? e : fault;
+                                }
+                            }
+                        },
+                        "wire-server");
         thread.setDaemon(true);
         thread.start();
     }
@@ -149,7 +161,9 @@ public final class WireServer implements Closeable {
                 }
                 return;
             }
-            DataInputStream in = new DataInputStream(new java.io.BufferedInputStream(socket.getInputStream(), 65_536));
+            DataInputStream in =
+                    new DataInputStream(
+                            new java.io.BufferedInputStream(socket.getInputStream(), 65_536));
             OutputStream out = socket.getOutputStream();
             if (mode == Mode.GARBAGE) {
                 out.write("HTTP/1.1 400 Bad Request\r\n\r\n".getBytes());
@@ -188,7 +202,8 @@ public final class WireServer implements Closeable {
             if (type == 3 && mode == Mode.WAITING) {
                 mode = Mode.GOOD;
                 out.write(frame(67, varint(4L * heartbeatMs)));
-                for (long until = System.nanoTime() + 4_000_000L * heartbeatMs; System.nanoTime() < until; ) {
+                for (long until = System.nanoTime() + 4_000_000L * heartbeatMs;
+                        System.nanoTime() < until; ) {
                     pause();
                 }
             }
@@ -199,7 +214,13 @@ public final class WireServer implements Closeable {
                         decoder = decoders.get(session);
                         last = decoder;
                         decoder.forgetDictionary();
-                        out.write(frame(65, new byte[] {1}, varint(acknowledged.get(session)), varint(4_194_304), varint(heartbeatMs)));
+                        out.write(
+                                frame(
+                                        65,
+                                        new byte[] {1},
+                                        varint(acknowledged.get(session)),
+                                        varint(4_194_304),
+                                        varint(heartbeatMs)));
                     }
                     case 2 -> decoder.dict(body);
                     case 3 -> {

@@ -2,6 +2,7 @@ package io.tachograph.agent.inside;
 
 import io.tachograph.core.Agent;
 import io.tachograph.probes.Probes;
+
 import java.lang.instrument.Instrumentation;
 
 /** Called by {@code io.tachograph.agent.Premain}, by name: it lives in the other class loader. */

@@ -6,9 +6,10 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * The subset of TOML 1.0 that the agent reads: lines {@code key = value} with a basic string, a literal string, a number,
- * a boolean or an array of strings (which may go over several lines), and comments. No tables, dates, inline tables,
- * dotted keys or multi-line strings. A broken line is reported with its number; the others are kept.
+ * The subset of TOML 1.0 that the agent reads: lines {@code key = value} with a basic string, a
+ * literal string, a number, a boolean or an array of strings (which may go over several lines), and
+ * comments. No tables, dates, inline tables, dotted keys or multi-line strings. A broken line is
+ * reported with its number; the others are kept.
  */
 final class ConfigFile {
     private final String text;
@@ -47,7 +48,8 @@ final class ConfigFile {
             String key = bareKey();
             try {
                 if (key.isEmpty()) {
-                    throw new Fault(peek() == '[' ? "tables are not supported" : "a key was expected");
+                    throw new Fault(
+                            peek() == '[' ? "tables are not supported" : "a key was expected");
                 }
                 skipBlank(false);
                 if (peek() != '=') {
@@ -64,7 +66,12 @@ final class ConfigFile {
                     throw new Fault("the key is there twice, the first one counts");
                 }
             } catch (Fault fault) {
-                faults.add("line " + began + (key.isEmpty() ? "" : ", " + key) + ": " + fault.getMessage());
+                faults.add(
+                        "line "
+                                + began
+                                + (key.isEmpty() ? "" : ", " + key)
+                                + ": "
+                                + fault.getMessage());
                 skipLine();
             }
         }
@@ -72,7 +79,8 @@ final class ConfigFile {
 
     private String bareKey() {
         int from = at;
-        while (at < text.length() && (Character.isLetterOrDigit(peek()) || peek() == '_' || peek() == '-')) {
+        while (at < text.length()
+                && (Character.isLetterOrDigit(peek()) || peek() == '_' || peek() == '-')) {
             at++;
         }
         return text.substring(from, at);
@@ -88,7 +96,8 @@ final class ConfigFile {
         }
         String word = text.substring(from, at);
         if (!word.matches("true|false|[+-]?[0-9][0-9_]*(\\.[0-9]+)?")) {
-            throw new Fault(word.isEmpty() ? "a value was expected" : "text must be in quotes: " + word);
+            throw new Fault(
+                    word.isEmpty() ? "a value was expected" : "text must be in quotes: " + word);
         }
         return word.replace("_", "");
     }
@@ -159,7 +168,9 @@ final class ConfigFile {
         }
     }
 
-    /** @param lines also over ends of lines */
+    /**
+     * @param lines also over ends of lines
+     */
     private void skipBlank(boolean lines) {
         while (at < text.length()) {
             char c = peek();

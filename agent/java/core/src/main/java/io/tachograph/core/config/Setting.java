@@ -3,8 +3,9 @@ package io.tachograph.core.config;
 import java.util.Locale;
 
 /**
- * Every setting, once. The key in the file is the name in lower case, the environment variable is {@code TACHO_} and the
- * name: {@code WHEN_FULL} is {@code when_full} and {@code TACHO_WHEN_FULL}. What each costs is told in README.md.
+ * Every setting, once. The key in the file is the name in lower case, the environment variable is
+ * {@code TACHO_} and the name: {@code WHEN_FULL} is {@code when_full} and {@code TACHO_WHEN_FULL}.
+ * What each costs is told in README.md.
  */
 public enum Setting {
     ENABLED(Type.FLAG, "true"),

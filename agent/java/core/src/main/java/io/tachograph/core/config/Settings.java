@@ -10,8 +10,8 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * The settings of this process: environment over file over defaults. A wrong value is named, with its place, and the
- * default is used: a monitoring agent must not keep a program from starting.
+ * The settings of this process: environment over file over defaults. A wrong value is named, with
+ * its place, and the default is used: a monitoring agent must not keep a program from starting.
  */
 public final class Settings {
     private final Map<Setting, Object> values = new EnumMap<>(Setting.class);
@@ -31,11 +31,16 @@ public final class Settings {
         if (file != null && !file.isBlank()) {
             settings.takeFile(file.trim());
         }
-        environment.forEach((name, value) -> {
-            if (name.startsWith("TACHO_")) {
-                settings.take(name.substring("TACHO_".length()), value, "environment " + name, name);
-            }
-        });
+        environment.forEach(
+                (name, value) -> {
+                    if (name.startsWith("TACHO_")) {
+                        settings.take(
+                                name.substring("TACHO_".length()),
+                                value,
+                                "environment " + name,
+                                name);
+                    }
+                });
         return settings;
     }
 
@@ -83,13 +88,22 @@ public final class Settings {
         Setting setting = find(name);
         if (setting == null) {
             String nearest = nearest(name, asWritten.startsWith("TACHO_"));
-            warnings.add(place + ": there is no such setting" + (nearest == null ? "" : ", did you mean " + nearest + "?"));
+            warnings.add(
+                    place
+                            + ": there is no such setting"
+                            + (nearest == null ? "" : ", did you mean " + nearest + "?"));
             return;
         }
         Object value = read(setting, text.trim());
         if (value == null) {
-            warnings.add(place + ": " + expected(setting) + " was expected, not \"" + text + "\"; using "
-                    + (setting.fallback.isEmpty() ? "the default" : setting.fallback));
+            warnings.add(
+                    place
+                            + ": "
+                            + expected(setting)
+                            + " was expected, not \""
+                            + text
+                            + "\"; using "
+                            + (setting.fallback.isEmpty() ? "the default" : setting.fallback));
         } else {
             values.put(setting, value);
         }
@@ -108,13 +122,21 @@ public final class Settings {
     private Object read(Setting setting, String text) {
         switch (setting.type) {
             case FLAG:
-                return text.equalsIgnoreCase("true") ? Boolean.TRUE : text.equalsIgnoreCase("false") ? Boolean.FALSE : null;
+                return text.equalsIgnoreCase("true")
+                        ? Boolean.TRUE
+                        : text.equalsIgnoreCase("false") ? Boolean.FALSE : null;
             case NUMBER:
                 return scaled(text, new String[] {""}, new long[] {1});
             case DURATION:
-                return scaled(text, new String[] {"ms", "s", "m", ""}, new long[] {1_000_000, 1_000_000_000, 60_000_000_000L, 1_000_000});
+                return scaled(
+                        text,
+                        new String[] {"ms", "s", "m", ""},
+                        new long[] {1_000_000, 1_000_000_000, 60_000_000_000L, 1_000_000});
             case SIZE:
-                return scaled(text, new String[] {"KiB", "MiB", "GiB", ""}, new long[] {1L << 10, 1L << 20, 1L << 30, 1});
+                return scaled(
+                        text,
+                        new String[] {"KiB", "MiB", "GiB", ""},
+                        new long[] {1L << 10, 1L << 20, 1L << 30, 1});
             case LIST:
                 List<String> parts = new ArrayList<>();
                 for (String part : text.split(",")) {
@@ -124,14 +146,19 @@ public final class Settings {
                 }
                 return List.copyOf(parts);
             default:
-                return setting != Setting.WHEN_FULL || text.equals("drop") || text.equals("block") ? text : null;
+                return setting != Setting.WHEN_FULL || text.equals("drop") || text.equals("block")
+                        ? text
+                        : null;
         }
     }
 
     private static Long scaled(String text, String[] units, long[] factors) {
         for (int at = 0; at < units.length; at++) {
             String unit = units[at];
-            String number = text.endsWith(unit) ? text.substring(0, text.length() - unit.length()).trim() : "";
+            String number =
+                    text.endsWith(unit)
+                            ? text.substring(0, text.length() - unit.length()).trim()
+                            : "";
             if (number.matches("[0-9]{1,9}")) {
                 return Long.parseLong(number) * factors[at];
             }

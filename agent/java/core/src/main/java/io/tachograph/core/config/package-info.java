@@ -1,2 +1,5 @@
-/** From a file, the environment and defaults to one immutable {@link io.tachograph.core.config.Settings}. */
+/**
+ * From a file, the environment and defaults to one immutable {@link
+ * io.tachograph.core.config.Settings}.
+ */
 package io.tachograph.core.config;

@@ -2,6 +2,7 @@ package io.tachograph.core.instrument;
 
 import io.tachograph.bootstrap.Operations;
 import io.tachograph.bootstrap.Recorder;
+
 import net.bytebuddy.asm.AsmVisitorWrapper;
 import net.bytebuddy.description.method.MethodDescription;
 import net.bytebuddy.description.type.TypeDescription;
@@ -13,9 +14,10 @@ import net.bytebuddy.pool.TypePool;
 import net.bytebuddy.utility.OpenedClassReader;
 
 /**
- * Watches a constructor from the return of its {@code super(...)} or {@code this(...)} on. Before that no exception can be
- * caught (JVMS 4.10.1.9: an uninitialised {@code this} may not reach a handler), so a call entered there could stay open for
- * ever; after it, field initialisers and body are all there. What the arguments and the constructor above do is not in it.
+ * Watches a constructor from the return of its {@code super(...)} or {@code this(...)} on. Before
+ * that no exception can be caught (JVMS 4.10.1.9: an uninitialised {@code this} may not reach a
+ * handler), so a call entered there could stay open for ever; after it, field initialisers and body
+ * are all there. What the arguments and the constructor above do is not in it.
  *
  * <pre>
  *        ...  invokespecial super.&lt;init&gt;
@@ -31,8 +33,13 @@ final class ConstructorVisitor extends MethodVisitor {
     private final String owner;
     private final int operation;
     private final Label from = new Label();
-    /** Objects made but not yet initialised: an {@code <init>} beside those is the one of {@code this}. */
+
+    /**
+     * Objects made but not yet initialised: an {@code <init>} beside those is the one of {@code
+     * this}.
+     */
     private int made;
+
     private boolean inside;
 
     private ConstructorVisitor(MethodVisitor next, String owner, int operation) {
@@ -42,7 +49,8 @@ final class ConstructorVisitor extends MethodVisitor {
     }
 
     /** Makes a visitor for each constructor. */
-    static final class Wrapper implements AsmVisitorWrapper.ForDeclaredMethods.MethodVisitorWrapper {
+    static final class Wrapper
+            implements AsmVisitorWrapper.ForDeclaredMethods.MethodVisitorWrapper {
         @Override
         public MethodVisitor wrap(
                 TypeDescription type,
@@ -66,7 +74,8 @@ final class ConstructorVisitor extends MethodVisitor {
     }
 
     @Override
-    public void visitMethodInsn(int opcode, String type, String name, String descriptor, boolean isInterface) {
+    public void visitMethodInsn(
+            int opcode, String type, String name, String descriptor, boolean isInterface) {
         super.visitMethodInsn(opcode, type, name, descriptor, isInterface);
         if (inside || opcode != Opcodes.INVOKESPECIAL || !name.equals(INIT)) {
             return;
@@ -95,7 +104,12 @@ final class ConstructorVisitor extends MethodVisitor {
             super.visitLabel(to);
             // Last in the table, so the constructor's own handlers come first.
             super.visitTryCatchBlock(from, to, to, null);
-            super.visitFrame(Opcodes.F_NEW, 1, new Object[] {owner}, 1, new Object[] {"java/lang/Throwable"});
+            super.visitFrame(
+                    Opcodes.F_NEW,
+                    1,
+                    new Object[] {owner},
+                    1,
+                    new Object[] {"java/lang/Throwable"});
             super.visitInsn(Opcodes.DUP);
             call("constructorFailed", "(Ljava/lang/Throwable;I)V");
             super.visitInsn(Opcodes.ATHROW);

@@ -3,34 +3,53 @@ package io.tachograph.core.instrument;
 import io.tachograph.core.config.Setting;
 import io.tachograph.core.config.Settings;
 import io.tachograph.core.log.AgentLog;
+
+import net.bytebuddy.ByteBuddy;
+import net.bytebuddy.agent.builder.AgentBuilder;
+import net.bytebuddy.description.type.TypeDescription;
+import net.bytebuddy.dynamic.scaffold.MethodGraph;
+import net.bytebuddy.dynamic.scaffold.TypeValidation;
+import net.bytebuddy.utility.JavaModule;
+
 import java.lang.instrument.Instrumentation;
 import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
-import net.bytebuddy.ByteBuddy;
-import net.bytebuddy.agent.builder.AgentBuilder;
-import net.bytebuddy.description.type.TypeDescription;
-import net.bytebuddy.dynamic.scaffold.TypeValidation;
-import net.bytebuddy.utility.JavaModule;
 
 /** Installs all probes as one transformer. */
 public final class Instrumenter {
     /** Never looked at: ourselves, and code that is generated to be thrown away. */
-    private static final List<String> OWN = List.of("io.tachograph.bootstrap.", "io.tachograph.agent.");
-    private static final List<String> JDK = List.of("java.", "javax.management.", "javax.crypto.", "javax.net.", "javax.security.",
-            "jdk.", "sun.", "com.sun.", "org.graalvm.", "org.jcp.xml.");
+    private static final List<String> OWN =
+            List.of("io.tachograph.bootstrap.", "io.tachograph.agent.");
+
+    private static final List<String> JDK =
+            List.of(
+                    "java.",
+                    "javax.management.",
+                    "javax.crypto.",
+                    "javax.net.",
+                    "javax.security.",
+                    "jdk.",
+                    "sun.",
+                    "com.sun.",
+                    "org.graalvm.",
+                    "org.jcp.xml.");
 
     /**
-     * Keeps Byte Buddy from trying sun.misc.Unsafe, at which JDK 24 and later print a warning into the program's output. It is
-     * read once, when Byte Buddy's classes are initialised, and is not left behind.
+     * Keeps Byte Buddy from trying sun.misc.Unsafe, at which JDK 24 and later print a warning into
+     * the program's output. It is read once, when Byte Buddy's classes are initialised, and is not
+     * left behind.
      */
     private static final String SAFE = "net.bytebuddy.safe";
 
     private Instrumenter() {}
 
-    /** @return how many probes were installed */
-    public static int install(Instrumentation instrumentation, Settings settings, AgentLog log, List<Probe> probes) {
+    /**
+     * @return how many probes were installed
+     */
+    public static int install(
+            Instrumentation instrumentation, Settings settings, AgentLog log, List<Probe> probes) {
         String before = System.setProperty(SAFE, "true");
         try {
             Class.forName("net.bytebuddy.dynamic.loading.ClassInjector$UsingUnsafe");
@@ -46,7 +65,8 @@ public final class Instrumenter {
         }
     }
 
-    private static int installAll(Instrumentation instrumentation, Settings settings, AgentLog log, List<Probe> probes) {
+    private static int installAll(
+            Instrumentation instrumentation, Settings settings, AgentLog log, List<Probe> probes) {
         List<String> wanted = settings.list(Setting.PROBES);
         Set<String> jdkTypes = new HashSet<>();
         AgentBuilder builder = builder(log, jdkTypes);
@@ -65,23 +85,36 @@ public final class Instrumenter {
         return installed;
     }
 
-    /** {@code *} is all, a name one, {@code -name} not that one; with nothing but the latter all others are meant. */
+    /**
+     * {@code *} is all, a name one, {@code -name} not that one; with nothing but the latter all
+     * others are meant.
+     */
     private static boolean isWanted(String name, List<String> wanted) {
-        boolean others = wanted.contains("*") || wanted.stream().allMatch(entry -> entry.startsWith("-"));
+        boolean others =
+                wanted.contains("*") || wanted.stream().allMatch(entry -> entry.startsWith("-"));
         return !wanted.contains("-" + name) && (others || wanted.contains(name));
     }
 
     private static AgentBuilder builder(AgentLog log, Set<String> jdkTypes) {
         Visibility visibility = new Visibility(log);
-        ByteBuddy byteBuddy = new ByteBuddy().with(TypeValidation.DISABLED);
+        // Advice needs neither checks of generated types nor the graph of inherited methods: both
+        // cost start-up time.
+        ByteBuddy byteBuddy =
+                new ByteBuddy()
+                        .with(TypeValidation.DISABLED)
+                        .with(MethodGraph.Compiler.ForDeclaredMethods.INSTANCE);
         return new AgentBuilder.Default(byteBuddy)
+                .with(AgentBuilder.TypeStrategy.Default.DECORATE)
                 .disableClassFormatChanges()
                 .with(AgentBuilder.RedefinitionStrategy.RETRANSFORMATION)
                 .with(new FaultListener(log))
-                .ignore((type, loader, module, redefined, domain) -> isIgnored(type, loader, jdkTypes) || !visibility.of(loader));
+                .ignore(
+                        (type, loader, module, redefined, domain) ->
+                                isIgnored(type, loader, jdkTypes) || !visibility.of(loader));
     }
 
-    private static boolean isIgnored(TypeDescription type, ClassLoader loader, Set<String> jdkTypes) {
+    private static boolean isIgnored(
+            TypeDescription type, ClassLoader loader, Set<String> jdkTypes) {
         String name = type.getName();
         if (loader == Instrumenter.class.getClassLoader() || startsWithAny(name, OWN)) {
             return true;
@@ -117,7 +150,12 @@ public final class Instrumenter {
         }
 
         @Override
-        public void onError(String typeName, ClassLoader loader, JavaModule module, boolean loaded, Throwable fault) {
+        public void onError(
+                String typeName,
+                ClassLoader loader,
+                JavaModule module,
+                boolean loaded,
+                Throwable fault) {
             log.sayOnce("class " + typeName, "cannot watch " + typeName + ": " + fault);
         }
     }

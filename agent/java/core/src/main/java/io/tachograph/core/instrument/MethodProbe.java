@@ -3,13 +3,15 @@ package io.tachograph.core.instrument;
 import io.tachograph.bootstrap.Recorder;
 import io.tachograph.bootstrap.ThreadBuffer;
 import io.tachograph.core.config.Setting;
-import java.security.ProtectionDomain;
+
 import net.bytebuddy.agent.builder.AgentBuilder;
 import net.bytebuddy.asm.Advice;
 import net.bytebuddy.asm.AsmVisitorWrapper;
 import net.bytebuddy.description.type.TypeDescription;
 import net.bytebuddy.dynamic.DynamicType;
 import net.bytebuddy.utility.JavaModule;
+
+import java.security.ProtectionDomain;
 
 /** Watches the methods and constructors that {@code include} and {@code exclude} select. */
 public final class MethodProbe implements Probe {
@@ -20,15 +22,20 @@ public final class MethodProbe implements Probe {
 
     @Override
     public AgentBuilder install(AgentBuilder builder, ProbeSetup setup) {
-        Selection selection = new Selection(
-                setup.settings().list(Setting.INCLUDE), setup.settings().list(Setting.EXCLUDE), setup.log());
+        Selection selection =
+                new Selection(
+                        setup.settings().list(Setting.INCLUDE),
+                        setup.settings().list(Setting.EXCLUDE),
+                        setup.log());
         if (selection.isEmpty()) {
-            setup.log().say("no methods are recorded: include is empty (for all of a package: "
-                    + Setting.INCLUDE.variable() + "='com.shop..*')");
+            setup.log()
+                    .say(
+                            "no methods are recorded: include is empty (for all of a package: "
+                                    + Setting.INCLUDE.variable()
+                                    + "='com.shop..*')");
             return builder;
         }
-        return builder
-                .type((type, loader, module, redefined, domain) -> selection.mayHold(type))
+        return builder.type((type, loader, module, redefined, domain) -> selection.mayHold(type))
                 .transform(new Transformer(selection, setup.compile(MethodAdvice.class)));
     }
 
@@ -48,14 +55,22 @@ public final class MethodProbe implements Probe {
                 ClassLoader loader,
                 JavaModule module,
                 ProtectionDomain domain) {
-            var constructors = new AsmVisitorWrapper.ForDeclaredMethods()
-                    .readerFlags(net.bytebuddy.jar.asm.ClassReader.EXPAND_FRAMES)
-                    .constructor(method -> selection.holds(type, method), new ConstructorVisitor.Wrapper());
-            return builder.visit(advice.on(method -> method.isMethod() && selection.holds(type, method))).visit(constructors);
+            var constructors =
+                    new AsmVisitorWrapper.ForDeclaredMethods()
+                            .readerFlags(net.bytebuddy.jar.asm.ClassReader.EXPAND_FRAMES)
+                            .constructor(
+                                    method -> selection.holds(type, method),
+                                    new ConstructorVisitor.Wrapper());
+            return builder.visit(
+                            advice.on(method -> method.isMethod() && selection.holds(type, method)))
+                    .visit(constructors);
         }
     }
 
-    /** Inlined into every method that is watched. The buffer stays in a local variable from enter to exit. */
+    /**
+     * Inlined into every method that is watched. The buffer stays in a local variable from enter to
+     * exit.
+     */
     static final class MethodAdvice {
         private MethodAdvice() {}
 
@@ -68,7 +83,9 @@ public final class MethodProbe implements Probe {
 
         @Advice.OnMethodExit(onThrowable = Throwable.class, suppress = Throwable.class)
         static void exit(
-                @Advice.Enter ThreadBuffer buffer, @Advice.Local("call") int call, @Advice.Thrown Throwable thrown) {
+                @Advice.Enter ThreadBuffer buffer,
+                @Advice.Local("call") int call,
+                @Advice.Thrown Throwable thrown) {
             if (buffer != null) {
                 if (thrown == null) {
                     buffer.exit(call);

@@ -2,6 +2,7 @@ package io.tachograph.core.instrument;
 
 import io.tachograph.bootstrap.Operations;
 import io.tachograph.bootstrap.Recorder;
+
 import net.bytebuddy.asm.Advice;
 import net.bytebuddy.description.annotation.AnnotationDescription;
 import net.bytebuddy.description.method.MethodDescription;
@@ -23,7 +24,9 @@ final class OperationConstant implements Advice.OffsetMapping {
             Assigner assigner,
             Advice.ArgumentHandler argumentHandler,
             Sort sort) {
-        int id = Recorder.operation(Operations.METHOD, OperationName.of(instrumentedType, instrumentedMethod));
+        int id =
+                Recorder.operation(
+                        Operations.METHOD, OperationName.of(instrumentedType, instrumentedMethod));
         return new Target.ForStackManipulation(IntegerConstant.forValue(id));
     }
 

@@ -5,7 +5,10 @@ import java.lang.annotation.Retention;
 import java.lang.annotation.RetentionPolicy;
 import java.lang.annotation.Target;
 
-/** On an {@code int} parameter of advice: the id of the instrumented method's operation, a constant in the byte code. */
+/**
+ * On an {@code int} parameter of advice: the id of the instrumented method's operation, a constant
+ * in the byte code.
+ */
 @Retention(RetentionPolicy.RUNTIME)
 @Target(ElementType.PARAMETER)
 public @interface OperationId {}

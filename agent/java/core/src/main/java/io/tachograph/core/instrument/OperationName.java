@@ -4,7 +4,10 @@ import net.bytebuddy.description.method.MethodDescription;
 import net.bytebuddy.description.method.ParameterDescription;
 import net.bytebuddy.description.type.TypeDescription;
 
-/** The name of a method's operation: {@code com.shop.Board.post(String, int[])}, a constructor's {@code <init>}. */
+/**
+ * The name of a method's operation: {@code com.shop.Board.post(String, int[])}, a constructor's
+ * {@code <init>}.
+ */
 final class OperationName {
     private OperationName() {}
 

@@ -12,8 +12,9 @@ package io.tachograph.core.instrument;
  *   &#64;com.shop.Watched         classes, and methods, with an annotation
  * </pre>
  *
- * A star stands for any characters but a dot, two dots for any number of packages. A pattern is held against the full name
- * of the class and against that name, a dot and the method's: it counts where either fits.
+ * A star stands for any characters but a dot, two dots for any number of packages. A pattern is
+ * held against the full name of the class and against that name, a dot and the method's: it counts
+ * where either fits.
  */
 final class Pattern {
     private final String text;
@@ -24,18 +25,26 @@ final class Pattern {
         this.annotation = annotation;
     }
 
-    /** @throws IllegalArgumentException with a sentence, if it is no pattern */
+    /**
+     * @throws IllegalArgumentException with a sentence, if it is no pattern
+     */
     static Pattern parse(String text) {
         boolean annotation = text.startsWith("@");
         String name = annotation ? text.substring(1) : text;
         for (int at = 0; at < name.length(); at++) {
             char c = name.charAt(at);
-            if (!Character.isJavaIdentifierPart(Character.isHighSurrogate(c) ? name.codePointAt(at) : c)
-                    && !Character.isLowSurrogate(c) && ".*<>-".indexOf(c) < 0) {
-                throw new IllegalArgumentException("'" + c + "' cannot be part of a pattern: " + text);
+            if (!Character.isJavaIdentifierPart(
+                            Character.isHighSurrogate(c) ? name.codePointAt(at) : c)
+                    && !Character.isLowSurrogate(c)
+                    && ".*<>-".indexOf(c) < 0) {
+                throw new IllegalArgumentException(
+                        "'" + c + "' cannot be part of a pattern: " + text);
             }
         }
-        if (name.isEmpty() || name.contains("...") || name.endsWith(".") || name.startsWith(".") && !name.startsWith("..")) {
+        if (name.isEmpty()
+                || name.contains("...")
+                || name.endsWith(".")
+                || name.startsWith(".") && !name.startsWith("..")) {
             throw new IllegalArgumentException("a dot is out of place in the pattern: " + text);
         }
         return new Pattern(name, annotation);
@@ -59,7 +68,9 @@ final class Pattern {
     boolean mayFitMethodsOf(String className) {
         int dot = text.lastIndexOf('.');
         // The part before the last dot names the class, unless that dot is half of a "..".
-        return dot > 0 && text.charAt(dot - 1) != '.' && new Pattern(text.substring(0, dot), false).fits(className);
+        return dot > 0
+                && text.charAt(dot - 1) != '.'
+                && new Pattern(text.substring(0, dot), false).fits(className);
     }
 
     private boolean fits(int at, String name, int from) {
@@ -89,12 +100,17 @@ final class Pattern {
         return from == name.length();
     }
 
-    /** Two dots: one dot, or a dot, packages and a dot; at the beginning of a pattern also nothing at all. */
+    /**
+     * Two dots: one dot, or a dot, packages and a dot; at the beginning of a pattern also nothing
+     * at all.
+     */
     private boolean fitsPackages(int rest, String name, int from, boolean first) {
         if (first && fits(rest, name, from)) {
             return true;
         }
-        for (int dot = first ? name.indexOf('.') : from; dot >= 0 && dot < name.length(); dot = name.indexOf('.', dot + 1)) {
+        for (int dot = first ? name.indexOf('.') : from;
+                dot >= 0 && dot < name.length();
+                dot = name.indexOf('.', dot + 1)) {
             if (name.charAt(dot) != '.') {
                 return false;
             }

@@ -2,6 +2,7 @@ package io.tachograph.core.instrument;
 
 import io.tachograph.core.config.Settings;
 import io.tachograph.core.log.AgentLog;
+
 import net.bytebuddy.agent.builder.AgentBuilder;
 import net.bytebuddy.asm.Advice;
 import net.bytebuddy.description.method.MethodDescription;
@@ -29,11 +30,13 @@ public final class ProbeSetup {
     }
 
     /**
-     * Puts advice into the methods that match. It is inlined: it may refer to {@code io.tachograph.bootstrap} and to what the
-     * instrumented class itself can see, and should say {@code suppress = Throwable.class}. A parameter with
-     * {@link OperationId} is the method's own operation.
+     * Puts advice into the methods that match. It is inlined: it may refer to {@code
+     * io.tachograph.bootstrap} and to what the instrumented class itself can see, and should say
+     * {@code suppress = Throwable.class}. A parameter with {@link OperationId} is the method's own
+     * operation.
      */
-    public AgentBuilder.Transformer advice(Class<?> advice, ElementMatcher<? super MethodDescription> methods) {
+    public AgentBuilder.Transformer advice(
+            Class<?> advice, ElementMatcher<? super MethodDescription> methods) {
         Advice compiled = compile(advice);
         return (builder, type, loader, module, domain) -> builder.visit(compiled.on(methods));
     }

@@ -1,12 +1,14 @@
 package io.tachograph.core.instrument;
 
 import io.tachograph.core.log.AgentLog;
-import java.util.ArrayList;
-import java.util.List;
+
 import net.bytebuddy.description.annotation.AnnotationDescription;
 import net.bytebuddy.description.annotation.AnnotationSource;
 import net.bytebuddy.description.method.MethodDescription;
 import net.bytebuddy.description.type.TypeDescription;
+
+import java.util.ArrayList;
+import java.util.List;
 
 /** Which methods are watched: what {@code include} names, less what {@code exclude} names. */
 final class Selection {
@@ -36,17 +38,22 @@ final class Selection {
         return include.isEmpty();
     }
 
-    /** Is it worth looking at the methods of this class? Asked for every class that is loaded, so it begins with the name. */
+    /**
+     * Is it worth looking at the methods of this class? Asked for every class that is loaded, so it
+     * begins with the name.
+     */
     boolean mayHold(TypeDescription type) {
         String name = type.getName();
-        if (annotations || include.stream().anyMatch(p -> p.fits(name) || p.mayFitMethodsOf(name))) {
+        if (annotations
+                || include.stream().anyMatch(p -> p.fits(name) || p.mayFitMethodsOf(name))) {
             return !excludes(type);
         }
         return false;
     }
 
     private boolean excludes(TypeDescription type) {
-        return exclude.stream().anyMatch(p -> p.isAnnotation() ? isAnnotated(p, type) : p.fits(type.getName()));
+        return exclude.stream()
+                .anyMatch(p -> p.isAnnotation() ? isAnnotated(p, type) : p.fits(type.getName()));
     }
 
     /** For a method of a class that {@link #mayHold}. */
@@ -56,15 +63,32 @@ final class Selection {
         }
         String name = type.getName();
         String methodName = method.getInternalName();
-        boolean in = include.stream().anyMatch(p -> p.isAnnotation()
-                ? isAnnotated(p, type) || isAnnotated(p, method)
-                : p.fits(name) || p.fits(name, methodName));
-        return in && exclude.stream().noneMatch(p -> p.isAnnotation() ? isAnnotated(p, method) : p.fits(name, methodName));
+        boolean in =
+                include.stream()
+                        .anyMatch(
+                                p ->
+                                        p.isAnnotation()
+                                                ? isAnnotated(p, type) || isAnnotated(p, method)
+                                                : p.fits(name) || p.fits(name, methodName));
+        return in
+                && exclude.stream()
+                        .noneMatch(
+                                p ->
+                                        p.isAnnotation()
+                                                ? isAnnotated(p, method)
+                                                : p.fits(name, methodName));
     }
 
-    /** What the compiler made (bridges, bodies of lambdas, accessors) is part of what the person wrote, not a call of its own. */
+    /**
+     * What the compiler made (bridges, bodies of lambdas, accessors) is part of what the person
+     * wrote, not a call of its own.
+     */
     private static boolean isWatchable(MethodDescription method) {
-        return !method.isAbstract() && !method.isNative() && !method.isSynthetic() && !method.isBridge() && !method.isTypeInitializer();
+        return !method.isAbstract()
+                && !method.isNative()
+                && !method.isSynthetic()
+                && !method.isBridge()
+                && !method.isTypeInitializer();
     }
 
     private static boolean isAnnotated(Pattern pattern, AnnotationSource source) {

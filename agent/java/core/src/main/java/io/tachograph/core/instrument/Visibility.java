@@ -2,16 +2,19 @@ package io.tachograph.core.instrument;
 
 import io.tachograph.bootstrap.Recorder;
 import io.tachograph.core.log.AgentLog;
+
 import java.util.Collections;
 import java.util.Map;
 import java.util.WeakHashMap;
 
 /**
- * Can the classes of a loader see what is put into them? Loaders that ask the bootstrap loader only for {@code java.*} exist
- * (OSGi, by default); a class changed there would fail with {@code NoClassDefFoundError} in the middle of the program.
+ * Can the classes of a loader see what is put into them? Loaders that ask the bootstrap loader only
+ * for {@code java.*} exist (OSGi, by default); a class changed there would fail with {@code
+ * NoClassDefFoundError} in the middle of the program.
  */
 final class Visibility {
-    private final Map<ClassLoader, Boolean> known = Collections.synchronizedMap(new WeakHashMap<>());
+    private final Map<ClassLoader, Boolean> known =
+            Collections.synchronizedMap(new WeakHashMap<>());
     private final AgentLog log;
 
     Visibility(AgentLog log) {
@@ -35,8 +38,12 @@ final class Visibility {
         try {
             return loader.loadClass(Recorder.class.getName()) == Recorder.class;
         } catch (ClassNotFoundException | RuntimeException | LinkageError e) {
-            log.sayOnce("loader " + loader.getClass(), "classes of " + loader.getClass().getName()
-                    + " cannot be watched: it does not ask the bootstrap loader for " + Recorder.class.getPackageName());
+            log.sayOnce(
+                    "loader " + loader.getClass(),
+                    "classes of "
+                            + loader.getClass().getName()
+                            + " cannot be watched: it does not ask the bootstrap loader for "
+                            + Recorder.class.getPackageName());
             return false;
         }
     }

@@ -12,8 +12,9 @@ import java.util.HashMap;
 import java.util.Map;
 
 /**
- * One line at a time, on standard error or in a file. Never a second copy of what was said a short while ago, so that
- * a fault that repeats cannot fill a disk. Only the agent's own threads and class loading write here.
+ * One line at a time, on standard error or in a file. Never a second copy of what was said a short
+ * while ago, so that a fault that repeats cannot fill a disk. Only the agent's own threads and
+ * class loading write here.
  */
 public final class AgentLog {
     private static final long REPEAT_NANOS = 60_000_000_000L;
@@ -28,14 +29,17 @@ public final class AgentLog {
         this.chatty = chatty;
     }
 
-    /** @param chatty also {@link #detail} lines */
+    /**
+     * @param chatty also {@link #detail} lines
+     */
     public static AgentLog to(PrintStream out, boolean chatty) {
         return new AgentLog(out, chatty);
     }
 
     /** Appends to a file. */
     public static AgentLog toFile(Path file, boolean chatty) throws IOException {
-        var stream = Files.newOutputStream(file, StandardOpenOption.CREATE, StandardOpenOption.APPEND);
+        var stream =
+                Files.newOutputStream(file, StandardOpenOption.CREATE, StandardOpenOption.APPEND);
         return new AgentLog(new PrintStream(stream, true, StandardCharsets.UTF_8), chatty);
     }
 
@@ -49,7 +53,8 @@ public final class AgentLog {
         long now = System.nanoTime();
         synchronized (saidAt) {
             Long before = saidAt.get(subject);
-            if (before != null && now - before < REPEAT_NANOS || saidAt.size() >= SUBJECTS_MAX && before == null) {
+            if (before != null && now - before < REPEAT_NANOS
+                    || saidAt.size() >= SUBJECTS_MAX && before == null) {
                 return;
             }
             saidAt.put(subject, now);

@@ -34,7 +34,8 @@ final class AgentSampler implements Sampler {
     public void sample(SampleBatch into) {
         into.add(callsSent, totals.callsSent()).add(callsDropped, totals.callsDropped());
         into.add(samplesSent, totals.samplesSent()).add(samplesDropped, totals.samplesDropped());
-        into.add(attributesDropped, totals.attributesDropped()).add(rejected, totals.recordsRejected());
+        into.add(attributesDropped, totals.attributesDropped())
+                .add(rejected, totals.recordsRejected());
         into.add(bytesSent, totals.bytesSent()).add(bytesQueued, totals.bytesQueued());
         into.add(connects, totals.connects());
     }

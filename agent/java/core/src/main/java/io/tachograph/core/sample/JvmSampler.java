@@ -2,6 +2,7 @@ package io.tachograph.core.sample;
 
 import io.tachograph.core.wire.SampleBatch;
 import io.tachograph.core.wire.Series;
+
 import java.lang.management.ClassLoadingMXBean;
 import java.lang.management.GarbageCollectorMXBean;
 import java.lang.management.ManagementFactory;
@@ -13,7 +14,10 @@ import java.lang.management.ThreadMXBean;
 import java.util.LinkedHashMap;
 import java.util.Map;
 
-/** Processor time, memory, garbage collection, threads, classes; names as the Prometheus client for Java has them. */
+/**
+ * Processor time, memory, garbage collection, threads, classes; names as the Prometheus client for
+ * Java has them.
+ */
 final class JvmSampler implements Sampler {
     private static final double NANOS = 1e9;
     private static final double MILLIS = 1e3;
@@ -46,10 +50,12 @@ final class JvmSampler implements Sampler {
         heap = new Area(series, "heap");
         nonHeap = new Area(series, "nonheap");
         for (GarbageCollectorMXBean collector : ManagementFactory.getGarbageCollectorMXBeans()) {
-            collectors.put(collector, new Series[] {
-                series.of("jvm_gc_collection_seconds_count", "gc", collector.getName()),
-                series.of("jvm_gc_collection_seconds_total", "gc", collector.getName())
-            });
+            collectors.put(
+                    collector,
+                    new Series[] {
+                        series.of("jvm_gc_collection_seconds_count", "gc", collector.getName()),
+                        series.of("jvm_gc_collection_seconds_total", "gc", collector.getName())
+                    });
         }
         cpu = series.of("process_cpu_seconds_total");
         cpuLoad = series.of("process_cpu_usage_ratio");
@@ -91,10 +97,11 @@ final class JvmSampler implements Sampler {
     public void sample(SampleBatch into) {
         heap.sample(memory.getHeapMemoryUsage(), into);
         nonHeap.sample(memory.getNonHeapMemoryUsage(), into);
-        collectors.forEach((collector, series) -> {
-            into.add(series[0], collector.getCollectionCount());
-            into.add(series[1], collector.getCollectionTime() / MILLIS);
-        });
+        collectors.forEach(
+                (collector, series) -> {
+                    into.add(series[0], collector.getCollectionCount());
+                    into.add(series[1], collector.getCollectionTime() / MILLIS);
+                });
         into.add(threadsNow, (long) threads.getThreadCount());
         into.add(threadsDaemon, (long) threads.getDaemonThreadCount());
         into.add(threadsPeak, (long) threads.getPeakThreadCount());
@@ -121,7 +128,10 @@ final class JvmSampler implements Sampler {
             }
         }
         if (system instanceof com.sun.management.UnixOperatingSystemMXBean) {
-            into.add(openFiles, ((com.sun.management.UnixOperatingSystemMXBean) system).getOpenFileDescriptorCount());
+            into.add(
+                    openFiles,
+                    ((com.sun.management.UnixOperatingSystemMXBean) system)
+                            .getOpenFileDescriptorCount());
         }
     }
 }

@@ -3,14 +3,22 @@ package io.tachograph.core.sample;
 import io.tachograph.core.log.AgentLog;
 import io.tachograph.core.send.Sender;
 import io.tachograph.core.wire.SampleBatch;
+
 import java.time.Instant;
 import java.util.List;
 import java.util.Map;
 
-/** Asks all samplers at a fixed interval, on a daemon thread of its own: a slow bean must not hold up the sender. */
+/**
+ * Asks all samplers at a fixed interval, on a daemon thread of its own: a slow bean must not hold
+ * up the sender.
+ */
 public final class SamplerThread implements Runnable {
     private static final long INTERVAL_NANOS_MIN = 100_000_000;
-    /** The program gets its first second for itself: loading the beans costs some 50 ms of processor time. */
+
+    /**
+     * The program gets its first second for itself: loading the beans costs some 50 ms of processor
+     * time.
+     */
     private static final long FIRST_NANOS = 1_000_000_000;
 
     private final Sender sender;
@@ -18,8 +26,11 @@ public final class SamplerThread implements Runnable {
     private final long intervalNanos;
     private final AgentLog log;
 
-    /** @param labels of every series; @param intervalNanos between two samples, at least 100 ms */
-    public SamplerThread(Sender sender, Map<String, String> labels, long intervalNanos, AgentLog log) {
+    /**
+     * @param labels of every series; @param intervalNanos between two samples, at least 100 ms
+     */
+    public SamplerThread(
+            Sender sender, Map<String, String> labels, long intervalNanos, AgentLog log) {
         this.sender = sender;
         this.labels = labels;
         this.intervalNanos = Math.max(INTERVAL_NANOS_MIN, intervalNanos);
@@ -39,7 +50,8 @@ public final class SamplerThread implements Runnable {
             long due = System.nanoTime() + Math.min(FIRST_NANOS, intervalNanos);
             pauseUntil(due);
             SeriesMaker series = new SeriesMaker(labels);
-            List<Sampler> samplers = List.of(new JvmSampler(series), new AgentSampler(series, sender.totals()));
+            List<Sampler> samplers =
+                    List.of(new JvmSampler(series), new AgentSampler(series, sender.totals()));
             while (true) {
                 sender.offer(sample(samplers));
                 due += intervalNanos;

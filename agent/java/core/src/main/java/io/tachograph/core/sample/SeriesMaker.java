@@ -1,6 +1,7 @@
 package io.tachograph.core.sample;
 
 import io.tachograph.core.wire.Series;
+
 import java.util.LinkedHashMap;
 import java.util.Map;
 

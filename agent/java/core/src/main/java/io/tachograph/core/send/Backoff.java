@@ -2,7 +2,10 @@ package io.tachograph.core.send;
 
 import java.util.concurrent.ThreadLocalRandom;
 
-/** How long to wait before the next try: twice as long each time, with jitter, so that many agents do not come at once. */
+/**
+ * How long to wait before the next try: twice as long each time, with jitter, so that many agents
+ * do not come at once.
+ */
 final class Backoff {
     private static final long FIRST_NANOS = 100_000_000;
     private static final long LAST_NANOS = 5_000_000_000L;
@@ -14,7 +17,9 @@ final class Backoff {
         next = FIRST_NANOS;
     }
 
-    /** @return ns to wait, between half and the whole of the step */
+    /**
+     * @return ns to wait, between half and the whole of the step
+     */
     long next() {
         long step = next;
         next = Math.min(LAST_NANOS, next * 2);

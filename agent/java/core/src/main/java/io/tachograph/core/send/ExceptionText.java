@@ -4,8 +4,9 @@ import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
 
 /**
- * {@code class: message} of an exception, without running code of the program: {@code getMessage} may be overridden, and may
- * throw, wait or change something. The message is read from the field; of the JDK's own exceptions the method is used.
+ * {@code class: message} of an exception, without running code of the program: {@code getMessage}
+ * may be overridden, and may throw, wait or change something. The message is read from the field;
+ * of the JDK's own exceptions the method is used.
  */
 final class ExceptionText {
     private static final VarHandle MESSAGE = messageField();
@@ -23,7 +24,10 @@ final class ExceptionText {
         return message == null ? type.getName() : type.getName() + ": " + message;
     }
 
-    /** Open to us since {@code Agent} asked the JVM to open {@code java.lang}; null where that failed. */
+    /**
+     * Open to us since {@code Agent} asked the JVM to open {@code java.lang}; null where that
+     * failed.
+     */
     private static VarHandle messageField() {
         try {
             return MethodHandles.privateLookupIn(Throwable.class, MethodHandles.lookup())

@@ -4,13 +4,16 @@ import io.tachograph.bootstrap.Session;
 import io.tachograph.core.wire.Bytes;
 import io.tachograph.core.wire.Frame;
 import io.tachograph.core.wire.Wire;
+
 import java.util.Map;
 
 /** The first frame of every connection. */
 final class Hello {
     private Hello() {}
 
-    /** @param pairs what describes the process; at most {@link Wire#HELLO_PAIRS_MAX} are sent */
+    /**
+     * @param pairs what describes the process; at most {@link Wire#HELLO_PAIRS_MAX} are sent
+     */
     static byte[] frame(Session session, Map<String, String> pairs) {
         Bytes frame = Frame.begin(new Bytes(256));
         for (char c : "tacho".toCharArray()) {
@@ -19,7 +22,9 @@ final class Hello {
         frame.u8(Wire.VERSION).u8(Wire.VERSION).id8(session.high()).id8(session.low());
         int count = Math.min(pairs.size(), Wire.HELLO_PAIRS_MAX);
         frame.varint(count);
-        pairs.entrySet().stream().limit(count).forEach(pair -> frame.string(pair.getKey()).string(pair.getValue()));
+        pairs.entrySet().stream()
+                .limit(count)
+                .forEach(pair -> frame.string(pair.getKey()).string(pair.getValue()));
         Frame.finish(frame, Wire.HELLO);
         return frame.copy();
     }

@@ -7,6 +7,7 @@ import io.tachograph.core.wire.Dictionary;
 import io.tachograph.core.wire.Frame;
 import io.tachograph.core.wire.FrameReader;
 import io.tachograph.core.wire.Wire;
+
 import java.io.EOFException;
 import java.io.IOException;
 import java.net.InetSocketAddress;
@@ -15,7 +16,8 @@ import java.nio.ByteBuffer;
 import java.nio.channels.SocketChannel;
 
 /**
- * One connection after the other to the server. A state machine that is stepped by the sender; nothing in it waits.
+ * One connection after the other to the server. A state machine that is stepped by the sender;
+ * nothing in it waits.
  *
  * <pre>
  *   RESTING --(time is up)--> RESOLVING --> CONNECTING --> GREETING --(WELCOME)--> OPEN
@@ -25,10 +27,13 @@ import java.nio.channels.SocketChannel;
  */
 final class Link {
     private static final long GREETING_NANOS = 5_000_000_000L;
+
     /** After an answer that trying again at once cannot change. */
     private static final long REFUSED_NANOS = 60_000_000_000L;
+
     /** At least so long after any ERROR: a WELCOME before it has reset the back-off. */
     private static final long PAUSE_NANOS = 1_000_000_000;
+
     private static final long MILLI = 1_000_000;
     private static final int STEP_FRAMES_MAX = 64;
 
@@ -64,7 +69,13 @@ final class Link {
     private boolean outage;
     private boolean failedOnce;
 
-    Link(ServerAddress address, byte[] hello, Outbox outbox, Dictionary dictionary, Totals totals, AgentLog log) {
+    Link(
+            ServerAddress address,
+            byte[] hello,
+            Outbox outbox,
+            Dictionary dictionary,
+            Totals totals,
+            AgentLog log) {
         this.resolver = new Resolver(address);
         this.hello = hello;
         this.outbox = outbox;
@@ -78,7 +89,10 @@ final class Link {
         return state;
     }
 
-    /** A try is under way, and none has failed so far: a program that ends early may wait for it a moment. */
+    /**
+     * A try is under way, and none has failed so far: a program that ends early may wait for it a
+     * moment.
+     */
     boolean isFirstTry() {
         return !failedOnce && state != State.OPEN;
     }
@@ -153,7 +167,8 @@ final class Link {
     private void expire(long now) throws IOException {
         if (state == State.OPEN) {
             if (now - lastHeard > 3 * heartbeatNanos) {
-                throw new IOException("the server has not answered for " + 3 * heartbeatNanos / MILLI + " ms");
+                throw new IOException(
+                        "the server has not answered for " + 3 * heartbeatNanos / MILLI + " ms");
             }
         } else if (now - deadline > 0) {
             throw new IOException("no answer within " + GREETING_NANOS / MILLI + " ms");
@@ -198,10 +213,12 @@ final class Link {
             case Wire.REJECT:
                 totals.recordsRejected++;
                 String where = "frame " + body.varint() + ", record " + body.varint();
-                log.sayOnce("reject", "the server refused a record (" + where + "): " + body.string());
+                log.sayOnce(
+                        "reject", "the server refused a record (" + where + "): " + body.string());
                 break;
             default:
-                // PONG has done its work by arriving; a type of a later version is none of our business.
+                // PONG has done its work by arriving; a type of a later version is none of our
+                // business.
         }
     }
 
@@ -215,13 +232,22 @@ final class Link {
         heartbeatNanos = Math.max(100, Math.min(body.varint(), 600_000)) * MILLI;
         outbox.acknowledge(acknowledged);
         state = State.OPEN;
-        lastPing = now - heartbeatNanos; // the first one goes out at once: it tells what was dropped meanwhile
+        lastPing =
+                now
+                        - heartbeatNanos; // the first one goes out at once: it tells what was
+                                          // dropped meanwhile
         holding = false;
         totals.connects++;
         totals.connected = true;
         backoff.reset();
         long dropped = totals.callsDropped();
-        log.sayOnce("connected", "connected to " + resolver.address() + (outage && dropped > 0 ? "; " + dropped + " calls were dropped so far" : ""));
+        log.sayOnce(
+                "connected",
+                "connected to "
+                        + resolver.address()
+                        + (outage && dropped > 0
+                                ? "; " + dropped + " calls were dropped so far"
+                                : ""));
         outage = false;
     }
 
@@ -299,7 +325,8 @@ final class Link {
     }
 
     private boolean pingIsDue(long now) {
-        boolean news = totals.callsDropped() != droppedAtPing && now - lastPing > heartbeatNanos / 5;
+        boolean news =
+                totals.callsDropped() != droppedAtPing && now - lastPing > heartbeatNanos / 5;
         return news || now - lastPing >= heartbeatNanos;
     }
 
@@ -337,8 +364,13 @@ final class Link {
         outbox.rewind();
         if (!outage || wasOpen) {
             outage = true;
-            log.sayOnce("outage " + why, (wasOpen ? "lost the server " : "cannot reach the server ") + resolver.address() + ": " + why
-                    + "; the program goes on, the agent keeps trying");
+            log.sayOnce(
+                    "outage " + why,
+                    (wasOpen ? "lost the server " : "cannot reach the server ")
+                            + resolver.address()
+                            + ": "
+                            + why
+                            + "; the program goes on, the agent keeps trying");
         }
     }
 }

@@ -4,15 +4,18 @@ import io.tachograph.core.wire.Bytes;
 import io.tachograph.core.wire.Dictionary;
 import io.tachograph.core.wire.Frame;
 import io.tachograph.core.wire.Wire;
+
 import java.util.ArrayDeque;
 
 /**
- * Records become numbered DATA frames here and stay until the server has acknowledged them, over all reconnects. Bounded
- * in bytes; a record that finds no room is refused, and the caller counts what was in it.
+ * Records become numbered DATA frames here and stay until the server has acknowledged them, over
+ * all reconnects. Bounded in bytes; a record that finds no room is refused, and the caller counts
+ * what was in it.
  */
 final class Outbox {
     /** A frame is closed when it has reached this; a single record may be longer. */
     private static final int FRAME_BYTES = 65_536;
+
     /** What a frame in the queue costs beside its bytes. */
     private static final int FRAME_OVERHEAD = 64;
 
@@ -33,8 +36,10 @@ final class Outbox {
     static final class Sent {
         final long seq;
         final byte[] frame;
+
         /** The dictionary's size when the frame was closed: so much must be sent before it. */
         final int dictionarySize;
+
         final int calls;
         final int samples;
 
@@ -65,7 +70,8 @@ final class Outbox {
     /**
      * Begins a record.
      *
-     * @param at time of the record, ns since the epoch: the base of the frame, if it is the frame's first
+     * @param at time of the record, ns since the epoch: the base of the frame, if it is the frame's
+     *     first
      * @return where its content is to be written; then comes {@link #end}
      */
     Bytes begin(long at) {
@@ -84,7 +90,10 @@ final class Outbox {
         return base;
     }
 
-    /** Puts the record into the frame. @param callsEnded how many calls end in it; @param samplesIn how many samples it has */
+    /**
+     * Puts the record into the frame. @param callsEnded how many calls end in it; @param samplesIn
+     * how many samples it has
+     */
     void end(int tag, int callsEnded, int samplesIn) {
         frame.reserve(record.size() + 16); // fails, if it must, before the first byte
         frame.u8(tag).varint(record.size()).raw(record);
@@ -133,7 +142,8 @@ final class Outbox {
     }
 
     boolean isAcknowledged(long upTo) {
-        return (unacknowledged.isEmpty() || unacknowledged.peek().seq > upTo) && (waiting.isEmpty() || waiting.peek().seq > upTo);
+        return (unacknowledged.isEmpty() || unacknowledged.peek().seq > upTo)
+                && (waiting.isEmpty() || waiting.peek().seq > upTo);
     }
 
     /** The connection is gone: everything without an acknowledgement is to be sent again. */

@@ -3,7 +3,10 @@ package io.tachograph.core.send;
 import java.io.IOException;
 import java.net.InetSocketAddress;
 
-/** Looks a name up on a thread of its own: a name server that does not answer must not keep the rings from being emptied. */
+/**
+ * Looks a name up on a thread of its own: a name server that does not answer must not keep the
+ * rings from being emptied.
+ */
 final class Resolver {
     private final ServerAddress address;
     private volatile InetSocketAddress found;

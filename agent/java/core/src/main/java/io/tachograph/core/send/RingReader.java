@@ -1,24 +1,29 @@
 package io.tachograph.core.send;
 
-import io.tachograph.bootstrap.ThreadBuffer;
 import io.tachograph.bootstrap.Context;
+import io.tachograph.bootstrap.ThreadBuffer;
 import io.tachograph.bootstrap.Word;
 import io.tachograph.core.wire.SegmentRecord;
 import io.tachograph.core.wire.Wire;
+
 import java.util.Arrays;
 
 /**
- * Follows the ring of one thread and turns its words into parts of segments. A part is closed with the outermost call, when
- * it is long, or when it is a second old; the next part then carries the calls that are open.
+ * Follows the ring of one thread and turns its words into parts of segments. A part is closed with
+ * the outermost call, when it is long, or when it is a second old; the next part then carries the
+ * calls that are open.
  *
  * <p>Before: {@link ThreadBuffer}, whose layout is in {@link Word}. After: {@link Outbox}.
  */
 final class RingReader {
     private static final int EVENTS_MAX = 4_096;
+
     /** A part of a deep recursion is longer, or most of it would be carried calls. */
     private static final int EVENTS_MAX_DEEP = 60_000;
+
     private static final int ATTRIBUTE_BYTES_MAX = 262_144;
     private static final long AGE_MAX_NANOS = 1_000_000_000;
+
     /** The writer gets room back in pieces of this many words. */
     private static final int FREE_WORDS = 2_048;
 
@@ -31,6 +36,7 @@ final class RingReader {
 
     /** Open calls as this side sees them: operation, number, time of the enter. */
     private int[] openOperations = new int[64];
+
     private int[] openCalls = new int[64];
     private long[] openTimes = new long[64];
     private int depth;
@@ -38,12 +44,19 @@ final class RingReader {
     private long nextSegment;
     private Context nextParent;
     private String borrower = "";
+
     /** nanoTime to epoch, fixed for a segment. */
     private long offset;
+
     /** A fault happened inside this segment: its rest is thrown away and counted. */
     private boolean broken;
 
-    RingReader(ThreadBuffer buffer, Outbox outbox, WallClock clock, Totals totals, SegmentRecord record) {
+    RingReader(
+            ThreadBuffer buffer,
+            Outbox outbox,
+            WallClock clock,
+            Totals totals,
+            SegmentRecord record) {
         this.buffer = buffer;
         this.outbox = outbox;
         this.clock = clock;
@@ -96,7 +109,8 @@ final class RingReader {
 
     private static boolean isPair(long word) {
         return Word.kind(word) == Word.ESCAPE
-                && (Word.middle(word) == Word.SEGMENT_NUMBER || Word.middle(word) == Word.ATTRIBUTE_INTEGER);
+                && (Word.middle(word) == Word.SEGMENT_NUMBER
+                        || Word.middle(word) == Word.ATTRIBUTE_INTEGER);
     }
 
     private void take(long word, long second, long now) {
@@ -182,7 +196,10 @@ final class RingReader {
         depth++;
     }
 
-    /** Before the first event of a later part (an enter, which is on the stack already): what it carries. */
+    /**
+     * Before the first event of a later part (an enter, which is on the stack already): what it
+     * carries.
+     */
     private void prepare() {
         if (record.eventCount() == 0 && head.part > 0) {
             carry(depth - 1, openTimes[depth - 1]);
@@ -261,7 +278,10 @@ final class RingReader {
         head.part++;
     }
 
-    /** The thread has ended. Calls that are open will never exit: they end, as failed, when the last event happened. */
+    /**
+     * The thread has ended. Calls that are open will never exit: they end, as failed, when the last
+     * event happened.
+     */
     void finish() {
         while (depth > 0) {
             exit(record.eventCount() > 0 ? record.last() : openTimes[depth - 1], true);

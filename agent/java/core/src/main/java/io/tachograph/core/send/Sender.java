@@ -9,6 +9,7 @@ import io.tachograph.core.wire.Dictionary;
 import io.tachograph.core.wire.SampleBatch;
 import io.tachograph.core.wire.SegmentRecord;
 import io.tachograph.core.wire.Wire;
+
 import java.util.IdentityHashMap;
 import java.util.Map;
 import java.util.concurrent.ArrayBlockingQueue;
@@ -16,8 +17,9 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 
 /**
- * The agent's own thread: again and again it empties the rings, fills frames, steps the connection and sleeps. It sleeps
- * 50 ms when little happens and less when rings fill quickly; a ring that is half full wakes it.
+ * The agent's own thread: again and again it empties the rings, fills frames, steps the connection
+ * and sleeps. It sleeps 50 ms when little happens and less when rings fill quickly; a ring that is
+ * half full wakes it.
  */
 public final class Sender implements Runnable {
     private static final long SLEEP_MAX_NANOS = 50_000_000;
@@ -25,8 +27,10 @@ public final class Sender implements Runnable {
     private static final long SLEEP_BUSY_NANOS = 2_000_000;
     private static final long FAULT_NANOS = 1_000_000_000;
     private static final int SAMPLE_BATCHES_MAX = 64;
+
     /** Words in one ring at which the next look comes sooner. */
     private static final int WORDS_MANY = 4_096;
+
     private static final int WORDS_FEW = 512;
 
     private final Buffers buffers;
@@ -38,7 +42,8 @@ public final class Sender implements Runnable {
     private final Outbox outbox;
     private final Link link;
     private final Map<ThreadBuffer, RingReader> readers = new IdentityHashMap<>();
-    private final ArrayBlockingQueue<SampleBatch> samples = new ArrayBlockingQueue<>(SAMPLE_BATCHES_MAX);
+    private final ArrayBlockingQueue<SampleBatch> samples =
+            new ArrayBlockingQueue<>(SAMPLE_BATCHES_MAX);
     private volatile CountDownLatch flush;
     private long flushSeq = -1;
     private long sleepNanos = SLEEP_MAX_NANOS;
@@ -50,22 +55,37 @@ public final class Sender implements Runnable {
     public static final class Options {
         /** {@code host:port}. */
         public String server;
+
         /** Pairs of HELLO. */
         public Map<String, String> process;
+
         /** Bytes of unacknowledged frames. */
         public long queueBytes;
-        /** When the queue is full the rings are left alone and fill up, instead of being emptied and counted. */
+
+        /**
+         * When the queue is full the rings are left alone and fill up, instead of being emptied and
+         * counted.
+         */
         public boolean blocks;
     }
 
-    /** @throws IllegalArgumentException if the server's address is none */
+    /**
+     * @throws IllegalArgumentException if the server's address is none
+     */
     public Sender(Buffers buffers, Session session, Options options, AgentLog log) {
         this.buffers = buffers;
         this.log = log;
         this.blocks = options.blocks;
         this.dictionary = new Dictionary(Operations.shared());
         this.outbox = new Outbox(dictionary, options.queueBytes);
-        this.link = new Link(ServerAddress.parse(options.server), Hello.frame(session, options.process), outbox, dictionary, totals, log);
+        this.link =
+                new Link(
+                        ServerAddress.parse(options.server),
+                        Hello.frame(session, options.process),
+                        outbox,
+                        dictionary,
+                        totals,
+                        log);
     }
 
     public Totals totals() {
@@ -74,7 +94,9 @@ public final class Sender implements Runnable {
 
     /** Hands over what a sampler saw. Never waits; counts what finds no room. */
     public void offer(SampleBatch batch) {
-        samples.offer(batch); // 64 batches are minutes; past that the sender itself is stuck and could not count either
+        samples.offer(
+                batch); // 64 batches are minutes; past that the sender itself is stuck and could
+                        // not count either
     }
 
     /** Starts the thread. */
@@ -86,8 +108,9 @@ public final class Sender implements Runnable {
     }
 
     /**
-     * Sends everything that was recorded so far, open calls included, and waits for the acknowledgement; not at all where
-     * there is no server. The sender goes on afterwards: other shutdown hooks may still be at work.
+     * Sends everything that was recorded so far, open calls included, and waits for the
+     * acknowledgement; not at all where there is no server. The sender goes on afterwards: other
+     * shutdown hooks may still be at work.
      */
     public void flush(long waitNanos) {
         CountDownLatch done = new CountDownLatch(1);
@@ -107,7 +130,8 @@ public final class Sender implements Runnable {
                 step();
                 buffers.sleep(pause());
             } catch (Throwable e) {
-                // No memory, or a fault of ours: the program must not feel it, and one line tells of it.
+                // No memory, or a fault of ours: the program must not feel it, and one line tells
+                // of it.
                 complain(e);
                 buffers.sleep(FAULT_NANOS);
             }
@@ -157,7 +181,10 @@ public final class Sender implements Runnable {
 
     private static boolean hasEnded(ThreadBuffer buffer) {
         Thread owner = buffer.owner();
-        return owner != null && !buffer.isBorrowed() && !owner.isAlive() && buffer.published() == buffer.consumed();
+        return owner != null
+                && !buffer.isBorrowed()
+                && !owner.isAlive()
+                && buffer.published() == buffer.consumed();
     }
 
     private void takeSamples() {
@@ -200,21 +227,29 @@ public final class Sender implements Runnable {
 
     private void endFlush(CountDownLatch flushing) {
         boolean hopeless = link.state() != Link.State.OPEN && !link.isFirstTry();
-        if (hopeless || link.state() == Link.State.OPEN && outbox.isAcknowledged(flushSeq) && !link.isBusy()) {
+        if (hopeless
+                || link.state() == Link.State.OPEN
+                        && outbox.isAcknowledged(flushSeq)
+                        && !link.isBusy()) {
             flush = null;
             flushSeq = -1;
             flushing.countDown();
         }
     }
 
-    /** How long to sleep: less while rings fill quickly or the connection has something under way. */
+    /**
+     * How long to sleep: less while rings fill quickly or the connection has something under way.
+     */
     private long pause() {
         if (fullest > WORDS_MANY) {
             sleepNanos = Math.max(SLEEP_MIN_NANOS, sleepNanos / 4);
         } else if (fullest < WORDS_FEW) {
             sleepNanos = Math.min(SLEEP_MAX_NANOS, sleepNanos * 2);
         }
-        boolean hurry = flush != null || link.isBusy() || link.state() == Link.State.OPEN && outbox.next() != null;
+        boolean hurry =
+                flush != null
+                        || link.isBusy()
+                        || link.state() == Link.State.OPEN && outbox.next() != null;
         return hurry ? Math.min(sleepNanos, SLEEP_BUSY_NANOS) : sleepNanos;
     }
 }

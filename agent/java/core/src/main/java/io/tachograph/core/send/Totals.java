@@ -1,6 +1,9 @@
 package io.tachograph.core.send;
 
-/** What the sender counted since the process began. Written by the sender only, read by the samplers. */
+/**
+ * What the sender counted since the process began. Written by the sender only, read by the
+ * samplers.
+ */
 public final class Totals {
     volatile long callsSent;
     volatile long callsDroppedInRings;

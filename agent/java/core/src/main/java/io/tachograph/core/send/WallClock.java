@@ -3,9 +3,9 @@ package io.tachograph.core.send;
 import java.time.Instant;
 
 /**
- * Turns {@code System.nanoTime()} into time since the Unix epoch. The difference between the two clocks is read again and
- * again, so the recorder follows a clock that is set; a segment keeps the difference it began with, so its durations do
- * not see the jump.
+ * Turns {@code System.nanoTime()} into time since the Unix epoch. The difference between the two
+ * clocks is read again and again, so the recorder follows a clock that is set; a segment keeps the
+ * difference it began with, so its durations do not see the jump.
  */
 final class WallClock {
     private static final int TRIES = 3;
@@ -25,7 +25,10 @@ final class WallClock {
             long after = System.nanoTime();
             if (after - before < narrowest) {
                 narrowest = after - before;
-                offset = wall.getEpochSecond() * 1_000_000_000L + wall.getNano() - (before + (after - before) / 2);
+                offset =
+                        wall.getEpochSecond() * 1_000_000_000L
+                                + wall.getNano()
+                                - (before + (after - before) / 2);
             }
         }
     }

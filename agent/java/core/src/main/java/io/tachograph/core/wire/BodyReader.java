@@ -57,7 +57,8 @@ public final class BodyReader {
     public byte[] blob() throws FrameReader.Damaged {
         long count = varint();
         if (count < 0 || count > body.length - at) {
-            throw new FrameReader.Damaged("a field of " + Long.toUnsignedString(count) + " bytes goes past the end");
+            throw new FrameReader.Damaged(
+                    "a field of " + Long.toUnsignedString(count) + " bytes goes past the end");
         }
         byte[] bytes = java.util.Arrays.copyOfRange(body, at, at + (int) count);
         at += (int) count;

@@ -107,11 +107,12 @@ public final class Bytes {
     }
 
     /**
-     * UTF-8 of at most {@code bytesMax} bytes: cut between characters and ended with an ellipsis where it is longer. Lone
-     * surrogates become {@code ?}, as Java does.
+     * UTF-8 of at most {@code bytesMax} bytes: cut between characters and ended with an ellipsis
+     * where it is longer. Lone surrogates become {@code ?}, as Java does.
      */
     public static byte[] utf8(String text, int bytesMax) {
-        // A char is at most 3 bytes, so the rest cannot matter; a pair that is cut in half is cut again below.
+        // A char is at most 3 bytes, so the rest cannot matter; a pair that is cut in half is cut
+        // again below.
         String head = text.length() > bytesMax ? text.substring(0, bytesMax) : text;
         byte[] bytes = head.getBytes(StandardCharsets.UTF_8);
         if (bytes.length <= bytesMax && head.length() == text.length()) {

@@ -1,6 +1,7 @@
 package io.tachograph.core.wire;
 
 import io.tachograph.bootstrap.Operations;
+
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -9,18 +10,24 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * Strings and their ids on the wire. Ids are given out once and mean the same for the whole session, so frames that wait
- * to be sent again stay right; a new connection is sent everything from the start. Bounded as the protocol wants it:
- * past a bound the name is {@code (other)}.
+ * Strings and their ids on the wire. Ids are given out once and mean the same for the whole
+ * session, so frames that wait to be sent again stay right; a new connection is sent everything
+ * from the start. Bounded as the protocol wants it: past a bound the name is {@code (other)}.
  */
 public final class Dictionary {
-    /** Texts that may become ids: thread names and keys, and, up to a lower bound, values that come again. */
+    /**
+     * Texts that may become ids: thread names and keys, and, up to a lower bound, values that come
+     * again.
+     */
     private static final int TEXTS_MAX = 32_768;
+
     private static final int VALUES_MAX = 16_384;
     private static final int SERIES_MAX = 16_384;
     private static final int OPERATIONS_MAX = Wire.DICT_IDS_MAX - 64;
+
     /** Below the protocol's bound, so that the last definitions still fit. */
     private static final int STRING_BYTES_MAX = Wire.DICT_BYTES_MAX - (1 << 20);
+
     private static final int BODY_BYTES = 65_536;
     private static final int SEEN = 4_096;
 
@@ -35,14 +42,20 @@ public final class Dictionary {
     private final int[] seen = new int[SEEN];
 
     private final Bytes definitions = new Bytes(16_384);
-    /** Positions in {@link #definitions} where a DICT body may end, some {@link #BODY_BYTES} apart. */
+
+    /**
+     * Positions in {@link #definitions} where a DICT body may end, some {@link #BODY_BYTES} apart.
+     */
     private final List<Integer> cuts = new ArrayList<>();
 
     public Dictionary(Operations operations) {
         this.operations = operations;
     }
 
-    /** Bytes of all definitions so far; a DATA frame may be sent when so much was sent on its connection. */
+    /**
+     * Bytes of all definitions so far; a DATA frame may be sent when so much was sent on its
+     * connection.
+     */
     public int size() {
         return definitions.size();
     }

@@ -3,7 +3,10 @@ package io.tachograph.core.wire;
 import java.nio.ByteBuffer;
 import java.util.Arrays;
 
-/** Finds the server's frames in the bytes that arrive. Bounded: the server has no reason to send a long frame. */
+/**
+ * Finds the server's frames in the bytes that arrive. Bounded: the server has no reason to send a
+ * long frame.
+ */
 public final class FrameReader {
     /** Longest body from a server that is believed: REJECT and ERROR carry a sentence. */
     private static final int BODY_BYTES_MAX = 65_536;

@@ -9,7 +9,9 @@ public final class SampleBatch {
     private final List<Series> series = new ArrayList<>();
     private final List<Number> values = new ArrayList<>();
 
-    /** @param at ns since the Unix epoch */
+    /**
+     * @param at ns since the Unix epoch
+     */
     public SampleBatch(long at) {
         this.at = at;
     }

@@ -3,8 +3,8 @@ package io.tachograph.core.wire;
 import io.tachograph.bootstrap.Context;
 
 /**
- * One part of a segment while it grows (wire.md, DATA, record 3). The reader of a ring says what happened, in order, and
- * at the end {@link #write} gives the record's bytes.
+ * One part of a segment while it grows (wire.md, DATA, record 3). The reader of a ring says what
+ * happened, in order, and at the end {@link #write} gives the record's bytes.
  */
 public final class SegmentRecord {
     private final Dictionary dictionary;
@@ -39,7 +39,9 @@ public final class SegmentRecord {
         carriedCount++;
     }
 
-    /** @param nanos time of the event; only differences are written */
+    /**
+     * @param nanos time of the event; only differences are written
+     */
     public void enter(long nanos, int operation) {
         events.varint(step(nanos) << 1 | 1).varint(dictionary.operation(operation));
     }
@@ -64,7 +66,9 @@ public final class SegmentRecord {
         return step;
     }
 
-    /** @return false if the segment has its number of attributes */
+    /**
+     * @return false if the segment has its number of attributes
+     */
     public boolean attribute(int call, String key, String value) {
         if (attributeCount >= Wire.SEGMENT_ATTRIBUTES_MAX) {
             return false;
@@ -84,7 +88,9 @@ public final class SegmentRecord {
         return true;
     }
 
-    /** @return false if the segment has its number of attributes */
+    /**
+     * @return false if the segment has its number of attributes
+     */
     public boolean attribute(int call, String key, long value) {
         if (attributeCount >= Wire.SEGMENT_ATTRIBUTES_MAX) {
             return false;
@@ -120,22 +126,28 @@ public final class SegmentRecord {
     /** What goes before the events, and does not change while they are collected. */
     public static final class Head {
         public long segment;
+
         /** Null for a trace that begins here. */
         public Context parent;
+
         public int part;
         public int firstCall;
         public String thread;
     }
 
-    /** The content of the record. @param startInBase time of the first event relative to the frame's base, ns */
+    /**
+     * The content of the record. @param startInBase time of the first event relative to the frame's
+     * base, ns
+     */
     public void write(Head head, long startInBase, Bytes out) {
         Context parent = head.parent;
         boolean remote = parent != null && parent.segment() == Context.REMOTE;
-        int flags = (head.part > 0 ? Wire.FLAG_CONTINUED : 0)
-                | (parent != null ? Wire.FLAG_PARENT : 0)
-                | (remote ? Wire.FLAG_TRACE_FULL : 0)
-                | (parent != null && !remote ? Wire.FLAG_TRACE_OF_SEGMENT : 0)
-                | (attributeCount > 0 ? Wire.FLAG_ATTRIBUTES : 0);
+        int flags =
+                (head.part > 0 ? Wire.FLAG_CONTINUED : 0)
+                        | (parent != null ? Wire.FLAG_PARENT : 0)
+                        | (remote ? Wire.FLAG_TRACE_FULL : 0)
+                        | (parent != null && !remote ? Wire.FLAG_TRACE_OF_SEGMENT : 0)
+                        | (attributeCount > 0 ? Wire.FLAG_ATTRIBUTES : 0);
         out.u8(flags).varint(head.segment);
         if (remote) {
             out.id8(parent.traceHigh()).id8(parent.traceLow());
@@ -155,7 +167,10 @@ public final class SegmentRecord {
         }
     }
 
-    /** {@code xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx} in lower case: the only spelling that survives as 16 bytes. */
+    /**
+     * {@code xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx} in lower case: the only spelling that survives
+     * as 16 bytes.
+     */
     private static boolean isUuid(String text) {
         if (text.length() != 36) {
             return false;

@@ -3,13 +3,19 @@ package io.tachograph.core.wire;
 import java.util.LinkedHashMap;
 import java.util.Map;
 
-/** The labels of a series of samples. Made once by a sampler and kept: the sender remembers its id here. */
+/**
+ * The labels of a series of samples. Made once by a sampler and kept: the sender remembers its id
+ * here.
+ */
 public final class Series {
     private final Map<String, String> labels;
+
     /** Id on the wire, 0 before the first use. Touched by the sender only. */
     int id;
 
-    /** @param labels without {@code __name__} */
+    /**
+     * @param labels without {@code __name__}
+     */
     public Series(String name, Map<String, String> labels) {
         this.labels = new LinkedHashMap<>(labels);
         this.labels.put("__name__", name);

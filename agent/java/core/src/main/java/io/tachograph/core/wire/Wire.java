@@ -9,8 +9,10 @@ public final class Wire {
     public static final int DICT_BYTES_MAX = 16_777_216;
     public static final int HELLO_PAIRS_MAX = 32;
     public static final int HEARTBEAT_MS = 5_000;
+
     /** From {@code crates/model/src/limits.rs}. */
     public static final int OPERATION_BYTES_MAX = 8_192;
+
     public static final int SEGMENT_EVENTS_MAX = 65_536;
     public static final int SEGMENT_CARRIED_MAX = 65_536;
     public static final int SEGMENT_ATTRIBUTES_MAX = 4_096;

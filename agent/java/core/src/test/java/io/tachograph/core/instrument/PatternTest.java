@@ -51,7 +51,17 @@ class PatternTest {
     }
 
     @ParameterizedTest
-    @ValueSource(strings = {"", "@", "com.shop.", ".com", "com...shop", "com shop", "com/shop/*", "com.shop.Board(int)"})
+    @ValueSource(
+            strings = {
+                "",
+                "@",
+                "com.shop.",
+                ".com",
+                "com...shop",
+                "com shop",
+                "com/shop/*",
+                "com.shop.Board(int)"
+            })
     void refuses(String pattern) {
         assertThrows(IllegalArgumentException.class, () -> Pattern.parse(pattern));
     }

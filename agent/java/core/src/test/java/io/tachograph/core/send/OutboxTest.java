@@ -7,6 +7,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.tachograph.bootstrap.Operations;
 import io.tachograph.core.wire.Dictionary;
+
 import org.junit.jupiter.api.Test;
 
 /** Frames wait until they are acknowledged, keep their numbers, and have a bound. */

@@ -13,6 +13,10 @@ import io.tachograph.core.wire.SegmentRecord;
 import io.tachograph.core.wire.Wire;
 import io.tachograph.testing.Call;
 import io.tachograph.testing.Decoder;
+
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashMap;
@@ -21,13 +25,11 @@ import java.util.List;
 import java.util.Map;
 import java.util.Random;
 import java.util.stream.Collectors;
-import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.CsvSource;
 
 /**
- * Several threads make random calls, recursions, exceptions and missed exits; what comes out of the encoder must be just that,
- * or, where calls were dropped, that without whole subtrees, with the right count. The seed makes a run repeatable as far as
- * the scheduler lets it.
+ * Several threads make random calls, recursions, exceptions and missed exits; what comes out of the
+ * encoder must be just that, or, where calls were dropped, that without whole subtrees, with the
+ * right count. The seed makes a run repeatable as far as the scheduler lets it.
  */
 class RingTest {
     private static final int THREADS = 4;
@@ -77,7 +79,10 @@ class RingTest {
             }
         }
 
-        /** @return whether the caller must give up too: the exit was missed, as when the stack runs out */
+        /**
+         * @return whether the caller must give up too: the exit was missed, as when the stack runs
+         *     out
+         */
         private boolean call(ThreadBuffer buffer, Node node, int depth, int depthMax) {
             int token = buffer.enter(Operations.shared().id(Operations.METHOD, node.name));
             entered++;
@@ -101,7 +106,8 @@ class RingTest {
                 return true;
             }
             if (thrown) {
-                buffer.exitFailed(token, random.nextBoolean() ? new IllegalStateException("x") : null);
+                buffer.exitFailed(
+                        token, random.nextBoolean() ? new IllegalStateException("x") : null);
             } else {
                 buffer.exit(token);
             }
@@ -119,16 +125,29 @@ class RingTest {
     private int dictionarySent;
 
     private void drain(Buffers buffers) {
-        buffers.forEach(buffer -> readers.computeIfAbsent(buffer,
-                made -> new RingReader(made, outbox, clock, totals, new SegmentRecord(dictionary))).read());
+        buffers.forEach(
+                buffer ->
+                        readers.computeIfAbsent(
+                                        buffer,
+                                        made ->
+                                                new RingReader(
+                                                        made,
+                                                        outbox,
+                                                        clock,
+                                                        totals,
+                                                        new SegmentRecord(dictionary)))
+                                .read());
         outbox.close();
         for (Outbox.Sent frame = outbox.next(); frame != null; frame = outbox.next()) {
             while (dictionarySent < frame.dictionarySize) {
                 byte[] definitions = dictionary.frame(dictionarySent, frame.dictionarySize);
-                decoder.dict(Arrays.copyOfRange(definitions, Wire.FRAME_HEADER_BYTES, definitions.length));
+                decoder.dict(
+                        Arrays.copyOfRange(
+                                definitions, Wire.FRAME_HEADER_BYTES, definitions.length));
                 dictionarySent = dictionary.end(dictionarySent, frame.dictionarySize);
             }
-            decoder.data(Arrays.copyOfRange(frame.frame, Wire.FRAME_HEADER_BYTES, frame.frame.length));
+            decoder.data(
+                    Arrays.copyOfRange(frame.frame, Wire.FRAME_HEADER_BYTES, frame.frame.length));
             outbox.sent();
             outbox.acknowledge(frame.seq);
         }
@@ -149,7 +168,9 @@ class RingTest {
         callers.forEach(caller -> assertEquals(null, caller.fault));
         long[] dropped = {buffers.callsDroppedWithoutBuffer()};
         buffers.forEach(buffer -> dropped[0] += buffer.callsDropped());
-        assertEquals(callers.stream().mapToLong(caller -> caller.entered).sum(), decoder.callsEnded + dropped[0]);
+        assertEquals(
+                callers.stream().mapToLong(caller -> caller.entered).sum(),
+                decoder.callsEnded + dropped[0]);
         decoder.roots.forEach(RingTest::assertTimes);
         return callers;
     }
@@ -157,14 +178,17 @@ class RingTest {
     private static void assertTimes(Call call) {
         assertTrue(call.end != null && call.start <= call.end);
         for (Call child : call.children) {
-            assertTrue(call.start <= child.start && child.end <= call.end, "a call is longer than its caller");
+            assertTrue(
+                    call.start <= child.start && child.end <= call.end,
+                    "a call is longer than its caller");
             assertTimes(child);
         }
     }
 
     private Map<String, List<Call>> byThread() {
         Map<String, List<Call>> roots = new HashMap<>();
-        decoder.roots.forEach(root -> roots.computeIfAbsent(root.thread, name -> new ArrayList<>()).add(root));
+        decoder.roots.forEach(
+                root -> roots.computeIfAbsent(root.thread, name -> new ArrayList<>()).add(root));
         return roots;
     }
 
@@ -177,7 +201,9 @@ class RingTest {
         List<Caller> callers = run(seed, options);
         Map<String, List<Call>> roots = byThread();
         for (Caller caller : callers) {
-            assertEquals(caller.roots.stream().map(Node::shape).toList(), roots.get(caller.getName()).stream().map(Call::shape).toList());
+            assertEquals(
+                    caller.roots.stream().map(Node::shape).toList(),
+                    roots.get(caller.getName()).stream().map(Call::shape).toList());
         }
     }
 
@@ -195,7 +221,9 @@ class RingTest {
                 while (next < caller.roots.size() && !isPruned(caller.roots.get(next), root)) {
                     next++;
                 }
-                assertTrue(next < caller.roots.size(), () -> "no call of the program is " + root.shape());
+                assertTrue(
+                        next < caller.roots.size(),
+                        () -> "no call of the program is " + root.shape());
                 next++;
             }
         }
@@ -223,7 +251,9 @@ class RingTest {
     @CsvSource({"8,2"})
     void threadsWithoutABufferAreCounted(long seed, int threadsMax) throws Exception {
         Buffers.Options options = new Buffers.Options();
-        options.threadsMax = threadsMax; // rounded up to 64, so all callers get one; the count must be right either way
+        options.threadsMax =
+                threadsMax; // rounded up to 64, so all callers get one; the count must be right
+                            // either way
         List<Caller> callers = run(seed, options);
         assertFalse(callers.isEmpty());
     }

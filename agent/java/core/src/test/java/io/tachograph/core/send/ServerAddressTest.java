@@ -9,13 +9,20 @@ import org.junit.jupiter.params.provider.ValueSource;
 
 class ServerAddressTest {
     @ParameterizedTest
-    @CsvSource({"127.0.0.1:7071,127.0.0.1:7071", "tacho.local,tacho.local:7071", "[::1]:80,[::1]:80", "[::1],[::1]:7071", "::1,::1:7071"})
+    @CsvSource({
+        "127.0.0.1:7071,127.0.0.1:7071",
+        "tacho.local,tacho.local:7071",
+        "[::1]:80,[::1]:80",
+        "[::1],[::1]:7071",
+        "::1,::1:7071"
+    })
     void parses(String text, String expected) {
         assertEquals(expected, ServerAddress.parse(text).toString());
     }
 
     @ParameterizedTest
-    @ValueSource(strings = {"", ":", "host:", "host:x", "host:0", "host:65536", ":7071", "host:123456"})
+    @ValueSource(
+            strings = {"", ":", "host:", "host:x", "host:0", "host:65536", ":7071", "host:123456"})
     void refuses(String text) {
         assertThrows(IllegalArgumentException.class, () -> ServerAddress.parse(text));
     }

@@ -6,10 +6,12 @@ import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.tachograph.bootstrap.Operations;
-import java.nio.charset.StandardCharsets;
+
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+
+import java.nio.charset.StandardCharsets;
 
 /** Ids, their bounds, and the cutting of the dictionary into frames. */
 class DictionaryTest {
@@ -68,7 +70,17 @@ class DictionaryTest {
     }
 
     @ParameterizedTest
-    @CsvSource({"abc,3,abc", "abcd,3,…", "abcdefgh,6,abc…", "ööööö,10,ööööö", "öööööö,10,ööö…", "漢漢漢漢,9,漢漢…", "😀😀😀,8,😀…", "a😀😀,8,a😀…", "'',5,''"})
+    @CsvSource({
+        "abc,3,abc",
+        "abcd,3,…",
+        "abcdefgh,6,abc…",
+        "ööööö,10,ööööö",
+        "öööööö,10,ööö…",
+        "漢漢漢漢,9,漢漢…",
+        "😀😀😀,8,😀…",
+        "a😀😀,8,a😀…",
+        "'',5,''"
+    })
     void textIsCutBetweenCharacters(String text, int bytesMax, String expected) {
         assertEquals(expected, new String(Bytes.utf8(text, bytesMax), StandardCharsets.UTF_8));
     }

@@ -8,17 +8,22 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import io.tachograph.bootstrap.Context;
 import io.tachograph.bootstrap.Operations;
 import io.tachograph.bootstrap.Session;
-import java.nio.ByteBuffer;
-import java.util.HexFormat;
-import java.util.Map;
+
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
+import java.nio.ByteBuffer;
+import java.util.HexFormat;
+import java.util.Map;
+
 /** The bytes are those of the vectors that Rust reads too. */
 class VectorTest {
     private static void assertFrame(Vectors.Case expected, byte[] frame) {
-        assertEquals(HexFormat.of().formatHex(expected.frame()), HexFormat.of().formatHex(frame), expected.name());
+        assertEquals(
+                HexFormat.of().formatHex(expected.frame()),
+                HexFormat.of().formatHex(frame),
+                expected.name());
     }
 
     private static FrameReader read(byte[] bytes) throws FrameReader.Damaged {
@@ -32,7 +37,10 @@ class VectorTest {
     void ping() throws Exception {
         Vectors.Case expected = Vectors.read("control.vec").get("ping");
         Bytes frame = Frame.begin(new Bytes(16));
-        for (String key : new String[] {"executions_dropped", "samples_dropped", "entries_dropped", "bytes_buffered"}) {
+        for (String key :
+                new String[] {
+                    "executions_dropped", "samples_dropped", "entries_dropped", "bytes_buffered"
+                }) {
             frame.varint(expected.number(key));
         }
         Frame.finish(frame, Wire.PING);
@@ -41,7 +49,16 @@ class VectorTest {
     }
 
     @ParameterizedTest
-    @ValueSource(strings = {"welcome-known-session", "ack-of-a-long-session", "reject", "wait", "pong", "error", "error-without-message"})
+    @ValueSource(
+            strings = {
+                "welcome-known-session",
+                "ack-of-a-long-session",
+                "reject",
+                "wait",
+                "pong",
+                "error",
+                "error-without-message"
+            })
     void framesOfTheServer(String name) throws Exception {
         Vectors.Case given = Vectors.read("control.vec").get(name);
         FrameReader frames = read(given.frame());
@@ -79,11 +96,14 @@ class VectorTest {
             FrameReader frames = new FrameReader();
             frames.push(ByteBuffer.wrap(damaged));
             if (at < 4) {
-                // A length that promises more than there is; the reader waits, and refuses what no server sends.
+                // A length that promises more than there is; the reader waits, and refuses what no
+                // server sends.
                 try {
                     assertFalse(frames.next());
                 } catch (FrameReader.Damaged e) {
-                    assertTrue(e.getMessage().contains("bytes") || e.getMessage().contains("checksum"));
+                    assertTrue(
+                            e.getMessage().contains("bytes")
+                                    || e.getMessage().contains("checksum"));
                 }
             } else {
                 assertThrows(FrameReader.Damaged.class, frames::next, "byte " + at);
@@ -91,13 +111,17 @@ class VectorTest {
         }
     }
 
-    /** A dictionary in the state that {@code data.vec} assumes: ids are given in the order of use. */
+    /**
+     * A dictionary in the state that {@code data.vec} assumes: ids are given in the order of use.
+     */
     private static Dictionary dictionary(Vectors.Case dict) {
         Dictionary dictionary = new Dictionary(Operations.shared());
         for (Map.Entry<String, String> key : dict.keys()) {
             String[] words = key.getValue().split(" ", 4);
             if (key.getKey().equals("define") && words[0].equals("text")) {
-                assertEquals(Integer.parseInt(words[1]), dictionary.text(key.getValue().split(" ", 3)[2]));
+                assertEquals(
+                        Integer.parseInt(words[1]),
+                        dictionary.text(key.getValue().split(" ", 3)[2]));
             } else if (key.getKey().equals("define") && words[0].equals("operation")) {
                 int id = Operations.shared().id(Integer.parseInt(words[2]), words[3]);
                 assertEquals(Integer.parseInt(words[1]), dictionary.operation(id));
@@ -110,14 +134,24 @@ class VectorTest {
     void definitions() throws Exception {
         Vectors.Case expected = Vectors.read("data.vec").get("dict");
         Dictionary dictionary = dictionary(expected);
-        // The series of the vector have ids that are not in order of use, so only what goes before them is compared.
+        // The series of the vector have ids that are not in order of use, so only what goes before
+        // them is compared.
         byte[] frame = dictionary.frame(0, dictionary.size());
         String body = HexFormat.of().formatHex(frame, Wire.FRAME_HEADER_BYTES, frame.length);
-        assertEquals(body, HexFormat.of().formatHex(expected.frame(), Wire.FRAME_HEADER_BYTES, frame.length));
+        assertEquals(
+                body,
+                HexFormat.of().formatHex(expected.frame(), Wire.FRAME_HEADER_BYTES, frame.length));
     }
 
     @ParameterizedTest
-    @ValueSource(strings = {"segment-simple", "segment-full", "segment-of-another-segments-trace", "segment-continued", "segment-continued-end"})
+    @ValueSource(
+            strings = {
+                "segment-simple",
+                "segment-full",
+                "segment-of-another-segments-trace",
+                "segment-continued",
+                "segment-continued-end"
+            })
     void segments(String name) throws Exception {
         Map<String, Vectors.Case> cases = Vectors.read("data.vec");
         Vectors.Case expected = cases.get(name);
@@ -128,7 +162,11 @@ class VectorTest {
         for (Map.Entry<String, String> key : expected.keys()) {
             String[] words = key.getValue().split(" ", 4);
             switch (key.getKey()) {
-                case "carried" -> record.carry(operation(cases.get("dict"), words[0]), Integer.parseInt(words[1]), Long.parseLong(words[2]));
+                case "carried" ->
+                        record.carry(
+                                operation(cases.get("dict"), words[0]),
+                                Integer.parseInt(words[1]),
+                                Long.parseLong(words[2]));
                 case "event" -> {
                     now += Long.parseLong(words[1]);
                     switch (words[0]) {
@@ -138,12 +176,15 @@ class VectorTest {
                     }
                 }
                 case "attribute" -> attribute(record, cases.get("dict"), words);
-                default -> { }
+                default -> {}
             }
         }
         Bytes content = new Bytes(64);
         record.write(head, expected.number("start"), content);
-        Bytes frame = Frame.begin(new Bytes(64)).varint(expected.number("seq")).u64(expected.number("base"));
+        Bytes frame =
+                Frame.begin(new Bytes(64))
+                        .varint(expected.number("seq"))
+                        .u64(expected.number("base"));
         frame.u8(Wire.TAG_SEGMENT).varint(content.size()).raw(content);
         Frame.finish(frame, Wire.DATA);
         assertFrame(expected, frame.copy());
@@ -158,9 +199,14 @@ class VectorTest {
         head.thread = text(dict, given.one("thread"));
         if (given.has("parent")) {
             String span = given.one("parent");
-            head.parent = given.has("trace")
-                    ? Context.parse("00-" + given.one("trace") + "-" + span + "-01")
-                    : Context.local(0, 0, Long.parseUnsignedLong(span, 16), given.number("trace_of"));
+            head.parent =
+                    given.has("trace")
+                            ? Context.parse("00-" + given.one("trace") + "-" + span + "-01")
+                            : Context.local(
+                                    0,
+                                    0,
+                                    Long.parseUnsignedLong(span, 16),
+                                    given.number("trace_of"));
         }
         return head;
     }
@@ -175,8 +221,12 @@ class VectorTest {
     }
 
     private static String defined(Vectors.Case dict, String prefix) {
-        return dict.keys().stream().map(Map.Entry::getValue).filter(value -> value.startsWith(prefix))
-                .findFirst().orElseThrow().substring(prefix.length());
+        return dict.keys().stream()
+                .map(Map.Entry::getValue)
+                .filter(value -> value.startsWith(prefix))
+                .findFirst()
+                .orElseThrow()
+                .substring(prefix.length());
     }
 
     private static void attribute(SegmentRecord record, Vectors.Case dict, String[] words) {
@@ -191,11 +241,16 @@ class VectorTest {
 
     private static void assertSpans(Vectors.Case given) {
         String id = given.one("session");
-        Session session = new Session(Long.parseUnsignedLong(id.substring(0, 16), 16), Long.parseUnsignedLong(id.substring(16), 16));
+        Session session =
+                new Session(
+                        Long.parseUnsignedLong(id.substring(0, 16), 16),
+                        Long.parseUnsignedLong(id.substring(16), 16));
         for (Map.Entry<String, String> key : given.keys()) {
             if (key.getKey().equals("span")) {
                 String[] words = key.getValue().split(" ");
-                long span = Session.mix64(session.base(given.number("number")) + Long.parseLong(words[0]));
+                long span =
+                        Session.mix64(
+                                session.base(given.number("number")) + Long.parseLong(words[0]));
                 assertEquals(words[1], HexFormat.of().toHexDigits(span));
             }
         }

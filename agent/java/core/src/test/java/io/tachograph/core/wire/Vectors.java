@@ -16,7 +16,11 @@ final class Vectors {
     /** One case: its keys in order, and the whole frame. */
     record Case(String name, List<Map.Entry<String, String>> keys, byte[] frame) {
         String one(String key) {
-            return keys.stream().filter(entry -> entry.getKey().equals(key)).findFirst().orElseThrow().getValue();
+            return keys.stream()
+                    .filter(entry -> entry.getKey().equals(key))
+                    .findFirst()
+                    .orElseThrow()
+                    .getValue();
         }
 
         boolean has(String key) {
@@ -24,7 +28,8 @@ final class Vectors {
         }
 
         long number(String key) {
-            return new java.math.BigInteger(one(key)).longValue(); // both signed and unsigned ones occur
+            return new java.math.BigInteger(one(key))
+                    .longValue(); // both signed and unsigned ones occur
         }
     }
 
@@ -39,10 +44,18 @@ final class Vectors {
                 name = line.substring("case ".length());
                 keys = new ArrayList<>();
             } else if (line.startsWith("hex = ")) {
-                cases.put(name, new Case(name, keys, HexFormat.of().parseHex(line.substring("hex = ".length()))));
+                cases.put(
+                        name,
+                        new Case(
+                                name,
+                                keys,
+                                HexFormat.of().parseHex(line.substring("hex = ".length()))));
             } else if (line.contains(" =") && !line.startsWith("#")) {
                 int equals = line.indexOf(" =");
-                keys.add(Map.entry(line.substring(0, equals), line.substring(Math.min(line.length(), equals + 3))));
+                keys.add(
+                        Map.entry(
+                                line.substring(0, equals),
+                                line.substring(Math.min(line.length(), equals + 3))));
             }
         }
         return cases;
