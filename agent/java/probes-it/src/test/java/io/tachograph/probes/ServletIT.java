@@ -9,6 +9,7 @@ import java.util.List;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 import shop.TomcatShop;
+import shop.UndertowShop;
 
 /** Requests to servlets and filters, in Tomcat. */
 class ServletIT {
@@ -52,6 +53,20 @@ class ServletIT {
             // The error page of /broken is a second dispatch of the same request: a method call, but no second request.
             long requests = tomcat.roots().stream().filter(root -> root.kind == 2).count();
             assertEquals(6, requests, () -> tomcat.shapes().toString());
+        }
+    }
+
+    @ParameterizedTest
+    @MethodSource("jdks")
+    void knowsTheOldPackageName(int jdk) throws Exception {
+        try (Watched undertow = new Watched(jdk, UndertowShop.class)) {
+            assertEquals(200, undertow.get("/shop/ads/7", "traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"));
+            Call read = undertow.root("GET /shop/ads/*");
+            assertEquals("GET /shop/ads/*(shop.UndertowShop.doGet(HttpServletRequest, HttpServletResponse))", read.shape());
+            assertEquals("0af7651916cd43dd8448eb211c80319c", read.traceId);
+            assertEquals("200", read.attributes.get("http.status"));
+            assertEquals(500, undertow.get("/shop/ads/broken"));
+            assertTrue(undertow.root(root -> "500".equals(root.attributes.get("http.status"))).failed);
         }
     }
 }

@@ -52,7 +52,8 @@ final class Watched implements AutoCloseable {
     /** The program brings its libraries; of ours it has the agent only. */
     private static String classPath() {
         return Arrays.stream(System.getProperty("java.class.path").split(System.getProperty("path.separator")))
-                .filter(entry -> !entry.contains("tachograph-") && !entry.matches(".*/(bootstrap|core|probes|agent|testing)/target/classes/?"))
+                .filter(entry -> !entry.matches(".*/tachograph-[a-z]+-[0-9][^/]*\\.jar"))
+                .filter(entry -> !entry.matches(".*/(bootstrap|core|probes|agent|testing)/target/classes/?"))
                 .collect(Collectors.joining(System.getProperty("path.separator")));
     }
 

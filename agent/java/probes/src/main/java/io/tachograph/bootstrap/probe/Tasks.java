@@ -77,7 +77,12 @@ public final class Tasks {
 
     /** Stands where a pool's own code said {@code task.run()}. */
     public static void run(Runnable task) {
-        Context origin = take(task);
+        Context origin = null;
+        try {
+            origin = take(task);
+        } catch (Throwable e) {
+            // The task runs all the same.
+        }
         if (origin == null) {
             task.run();
             return;
