@@ -3,7 +3,7 @@ import { useMemo, useState } from 'preact/hooks';
 import { api, type CallNode } from '../lib/api';
 import { useResource } from '../lib/resource';
 import type { TimeWindow } from '../lib/time';
-import { duration, grouped, percent, share } from '../lib/units';
+import { calls, duration, grouped, percent, share } from '../lib/units';
 import { callFrames, shortName, type View } from '../trace/icicle';
 import { Icicle, type Bar } from './icicle';
 import { Empty, Failure, Loading } from './states';
@@ -72,7 +72,7 @@ function Facts({ node, whole, name }: { node: CallNode | undefined; whole: numbe
       </div>
       <div>
         {duration(node.total_ns)} in all ({percent(share(node.total_ns, whole))}), {duration(node.self_ns)} self,{' '}
-        {node.count === 1 ? '1 call' : `${grouped(node.count)} calls`}, {duration(mean)} each
+        {calls(node.count)}, {duration(mean)} each
         {node.errors > 0 && <span class="bad">, {grouped(node.errors)} failed</span>}
       </div>
     </>

@@ -10,7 +10,7 @@ import {
   type PlacedNode,
   type Point,
 } from '../graph/layout';
-import { number, percent, share } from '../lib/units';
+import { calls, number, percent, share } from '../lib/units';
 import { shortName } from '../trace/icicle';
 
 export function Arrows() {
@@ -74,7 +74,7 @@ function EdgeLine({
   return (
     <g class={`edge${lit ? ' lit' : ''}${dim ? ' dim' : ''}${failed ? ' failed' : ''}`}>
       <path d={pathOf(points)} stroke-width={strokeOf(edge.count, most).toFixed(2)} marker-end={`url(#${arrow})`} />
-      <title>{`${number(edge.count)} calls${failed ? `, ${number(edge.errors)} failed` : ''}`}</title>
+      <title>{`${calls(edge.count)}${failed ? `, ${number(edge.errors)} failed` : ''}`}</title>
       {lit && middle !== undefined && (
         <text x={middle.x} y={middle.y - 5} text-anchor="middle">
           {number(edge.count)}
@@ -119,7 +119,7 @@ export function NodeBox({ placed: { node, x, y }, chosen, dim, whole }: NodeProp
         {cut(name)}
       </text>
       <text class="facts" x="14" y="37">
-        {`${number(node.count)} calls`}
+        {calls(node.count)}
         {failed > 0 && <tspan class="bad">{`   ${percent(failed)} failed`}</tspan>}
       </text>
       <text class="facts" x={NODE_WIDTH - 10} y="37" text-anchor="end">{`${percent(part)} self`}</text>

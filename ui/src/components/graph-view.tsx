@@ -18,7 +18,7 @@ const LABEL =
   'Dependency graph. Arrow keys go from node to node, with Shift they move the drawing; + and - zoom, 0 shows all.';
 
 /** The scale at which names can just be read; a larger graph is shown in part at first. */
-const READABLE = 0.6;
+const READABLE = 0.5;
 
 const ARROWS: Record<string, Direction> = { ArrowLeft: 'left', ArrowRight: 'right', ArrowUp: 'up', ArrowDown: 'down' };
 

@@ -2,6 +2,7 @@
 import type { ComponentChildren } from 'preact';
 import { useEffect } from 'preact/hooks';
 import type { Kind } from '../lib/api';
+import { grouped, percent, share } from '../lib/units';
 
 interface HeadProps {
   title: string;
@@ -89,4 +90,13 @@ export const kindName = (kind: Kind): string => KINDS[kind] ?? kind;
 
 export function KindBadge({ kind }: { kind: Kind }) {
   return <span class={`kind ${kind}`}>{kindName(kind)}</span>;
+}
+
+/** Failed of all, as a share. */
+export function Errors({ count, of }: { count: number; of: number }) {
+  return (
+    <span class={count > 0 ? 'bad' : 'zero'} title={`${grouped(count)} of ${grouped(of)}`}>
+      {percent(share(count, of) ?? 0)}
+    </span>
+  );
 }

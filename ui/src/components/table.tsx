@@ -20,17 +20,19 @@ export interface Column<T> {
 interface Props<T> {
   label: string;
   columns: Column<T>[];
-  rows: T[];
+  rows: readonly T[];
   rowKey: (row: T) => string;
   /** Address that a click on a row opens; the row's own link stays for the keyboard. */
   rowLink?: (row: T) => string;
   /** Column and direction when the address says nothing: `total` or `-name`; numbers go high to low without the minus. */
   sort: string;
   /** Name of the address' parameter, when a page has several tables. */
-  param?: string;
+  param?: string | undefined;
+  /** How many rows show, of those that sort first. */
+  limit?: number | undefined;
 }
 
-export function sortRows<T>(rows: T[], columns: Column<T>[], sort: string): T[] {
+export function sortRows<T>(rows: readonly T[], columns: Column<T>[], sort: string): readonly T[] {
   const { column, reverse } = sortOf(columns, sort);
   const value = column?.value;
   if (value === undefined) return rows;
@@ -52,7 +54,7 @@ function compare(a: number | string | null, b: number | string | null): number {
 }
 
 export function Table<T>(props: Props<T>) {
-  const { columns, rows, rowKey, rowLink, label, param = 'sort' } = props;
+  const { columns, rows, rowKey, rowLink, label, param = 'sort', limit } = props;
   const sort = usePlace().params.get(param) ?? props.sort;
   const open = (event: MouseEvent, row: T): void => {
     if (rowLink === undefined || (event.target as HTMLElement).closest('a, button') !== null) return;
@@ -70,19 +72,21 @@ export function Table<T>(props: Props<T>) {
           </tr>
         </thead>
         <tbody>
-          {sortRows(rows, columns, sort).map((row) => (
-            <tr
-              key={rowKey(row)}
-              class={rowLink === undefined ? undefined : 'link'}
-              onClick={(event) => open(event, row)}
-            >
-              {columns.map((column) => (
-                <td key={column.id} class={classOf(column)}>
-                  {column.cell(row)}
-                </td>
-              ))}
-            </tr>
-          ))}
+          {sortRows(rows, columns, sort)
+            .slice(0, limit)
+            .map((row) => (
+              <tr
+                key={rowKey(row)}
+                class={rowLink === undefined ? undefined : 'link'}
+                onClick={(event) => open(event, row)}
+              >
+                {columns.map((column) => (
+                  <td key={column.id} class={classOf(column)}>
+                    {column.cell(row)}
+                  </td>
+                ))}
+              </tr>
+            ))}
         </tbody>
       </table>
     </div>

@@ -1,6 +1,7 @@
 // How do the server's timelines become lines of a chart? Several services share one grid of times; a bucket in which
 // nothing happened is 0 for a count and a gap for a percentile; the bucket that the window cuts off counts for its part.
 import type { TimeWindow } from './time';
+import { share } from './units';
 
 /** Unix seconds of the bucket's start, then its values. */
 export type Row = readonly [number, ...(number | null)[]];
@@ -56,4 +57,10 @@ export function perSecond(counts: (number | null)[], grid: Grid, window: TimeWin
     // A sliver of a bucket would turn one request into a peak.
     return count === null ? null : count / Math.min(grid.step, Math.max(covered, grid.step / 2));
   });
+}
+
+/** Share of failed requests in each bucket, of a timeline of requests and errors; nothing failed where nothing happened. */
+export function errorShares(rows: readonly Row[], grid: Grid): (number | null)[] {
+  const requests = column(rows, grid, 1, 0);
+  return column(rows, grid, 2, 0).map((errors, index) => share(errors ?? 0, requests[index] ?? 0) ?? 0);
 }

@@ -81,6 +81,9 @@ export function grouped(value: number): string {
     .replace(/\B(?=(\d{3})+$)/g, '\u202f');
 }
 
+/** A number of calls with its noun. */
+export const calls = (count: number): string => (count === 1 ? '1 call' : `${number(count)} calls`);
+
 export function rate(perSecond: number | null | undefined): string {
   return perSecond === null || perSecond === undefined ? NONE : `${number(perSecond)} /s`;
 }

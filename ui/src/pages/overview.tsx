@@ -1,7 +1,8 @@
 // Overview: which services report, how busy, how fast and how healthy are they?
 import { Chart, type Line } from '../components/chart';
 import { Legend, type Hidden } from '../components/legend';
-import { PageHead, Panel, Progress } from '../components/page';
+import { OperationsTable } from '../components/operations-table';
+import { Errors, PageHead, Panel, Progress } from '../components/page';
 import { Spark } from '../components/spark';
 import { Empty, Failure, Loading, NoData } from '../components/states';
 import { Table, type Column } from '../components/table';
@@ -11,12 +12,14 @@ import { colorClass, colorToken } from '../lib/palette';
 import { useResource } from '../lib/resource';
 import { change, linkTo, usePlace } from '../lib/router';
 import type { TimeWindow } from '../lib/time';
-import { column, gridOf, percentile, perSecond, type Grid } from '../lib/timeline';
-import { duration, grouped, percent, rate, share } from '../lib/units';
+import { column, errorShares, gridOf, percentile, perSecond, type Grid } from '../lib/timeline';
+import { duration, grouped, rate, share } from '../lib/units';
 import type { WindowState } from '../lib/window';
 
 /** Lines a chart of services shows: the busiest. */
 const LINES_MAX = 8;
+/** Operations shown. */
+const HOT = 10;
 
 export function Overview({ window: state }: { window: WindowState }) {
   const services = useResource(`services|${state.start}|${state.end}`, (signal) => api.services(state, signal));
@@ -42,6 +45,7 @@ export function Overview({ window: state }: { window: WindowState }) {
       {services.data !== null && all.length === 0 && <NoData />}
       {all.length > 0 && <Charts services={shown.length > 0 ? shown : all} window={state} />}
       {all.length > 0 && <Services services={shown} window={state} needle={needle} />}
+      {all.length > 0 && <HotOperations window={state} needle={needle} />}
     </>
   );
 }
@@ -73,7 +77,7 @@ function Charts({ services, window: range }: { services: Service[]; window: Time
           <Chart
             label="Share of failed requests of each service"
             {...shared}
-            lines={lines((one) => errorShares(one, grid))}
+            lines={lines((one) => errorShares(one.timeline, grid))}
             unit="percent"
           />
         </Panel>
@@ -89,11 +93,6 @@ function Charts({ services, window: range }: { services: Service[]; window: Time
       {busiest.length > 1 && <Legend lines={rates} hidden={hidden} onChange={setHidden} />}
     </>
   );
-}
-
-export function errorShares(service: Pick<Service, 'timeline'>, grid: Grid): (number | null)[] {
-  const requests = column(service.timeline, grid, 1, 0);
-  return column(service.timeline, grid, 2, 0).map((errors, index) => share(errors ?? 0, requests[index] ?? 0) ?? 0);
 }
 
 function Services({ services, window: range, needle }: { services: Service[]; window: TimeWindow; needle: string }) {
@@ -186,10 +185,17 @@ function hostsText(hosts: string[]): string {
   return hosts.length > 2 ? `${hosts.slice(0, 2).join(', ')} and ${hosts.length - 2} more` : hosts.join(', ');
 }
 
-export function Errors({ count, of }: { count: number; of: number }) {
+/** Where the time goes, whatever the service. */
+function HotOperations({ window: state, needle }: { window: WindowState; needle: string }) {
+  const operations = useResource(`operations||${state.start}|${state.end}`, (signal) =>
+    api.operations(null, state, signal),
+  );
+  const rows = (operations.data ?? []).filter((one) => one.service.toLowerCase().includes(needle.toLowerCase()));
+  if (operations.error !== null) return <Failure error={operations.error} />;
+  if (rows.length === 0) return null;
   return (
-    <span class={count > 0 ? 'bad' : 'zero'} title={`${grouped(count)} of ${grouped(of)}`}>
-      {percent(share(count, of) ?? 0)}
-    </span>
+    <Panel title="Where the time goes" aside={<span class="faint">{HOT} operations with most self time</span>}>
+      <OperationsTable rows={rows} window={state} several sort="self" param="by" limit={HOT} />
+    </Panel>
   );
 }

@@ -1,20 +1,16 @@
 // One service: how does it do over time, and in which operations does its time go?
-import { useMemo } from 'preact/hooks';
 import { CallTree } from '../components/call-tree';
 import { Chart, type Line } from '../components/chart';
-import { KindBadge, PageHead, Panel, Progress, Tiles } from '../components/page';
-import { Spark } from '../components/spark';
+import { OperationsTable } from '../components/operations-table';
+import { PageHead, Panel, Progress, Tiles } from '../components/page';
 import { Empty, Failure, Loading, NoData } from '../components/states';
-import { Table, type Column } from '../components/table';
 import { api, type Operation, type Service } from '../lib/api';
 import { useResource } from '../lib/resource';
 import { change, linkTo, usePlace } from '../lib/router';
 import type { TimeWindow } from '../lib/time';
-import { column, gridOf, percentile, perSecond } from '../lib/timeline';
+import { column, errorShares, gridOf, percentile, perSecond } from '../lib/timeline';
 import { duration, grouped, number, percent, rate, share } from '../lib/units';
 import type { WindowState } from '../lib/window';
-import { shortName } from '../trace/icicle';
-import { Errors, errorShares } from './overview';
 
 export function ServicePage({ name, window: state }: { name: string; window: WindowState }) {
   const time = `${state.start}|${state.end}`;
@@ -120,7 +116,7 @@ function Summary({ service, window: range }: { service: Service; window: TimeWin
           <Chart
             label="Share of failed requests"
             {...shared}
-            lines={line(errorShares(service, grid), '--error', 'ce')}
+            lines={line(errorShares(service.timeline, grid), '--error', 'ce')}
             unit="percent"
           />
         </Panel>
@@ -139,103 +135,11 @@ function Summary({ service, window: range }: { service: Service; window: TimeWin
 
 function Operations({ rows, window: range }: { rows: Operation[]; window: TimeWindow }) {
   const needle = (usePlace().params.get('find') ?? '').toLowerCase();
-  const columns = useMemo(() => columnsOf(rows, range), [rows, range.start, range.end]);
   const found = rows.filter((one) => one.operation.toLowerCase().includes(needle));
-  if (found.length === 0)
-    return (
-      <Empty title="No operation">
-        <p>{needle === '' ? 'No call was recorded in this time range.' : `Nothing matches "${needle}".`}</p>
-      </Empty>
-    );
+  if (found.length > 0) return <OperationsTable rows={found} window={range} several={false} sort="total" />;
   return (
-    <Table
-      label="Operations"
-      columns={columns}
-      rows={found}
-      rowKey={(one) => `${one.kind} ${one.operation}`}
-      rowLink={(one) => linkTo(['traces'], { service: one.service, operation: one.operation })}
-      sort="total"
-    />
-  );
-}
-
-function columnsOf(rows: readonly Operation[], range: TimeWindow): Column<Operation>[] {
-  const grid = gridOf(
-    rows.map((one) => one.timeline),
-    range,
-  );
-  const whole = rows.reduce((sum, one) => sum + one.self_ns, 0);
-  const seconds = range.end - range.start;
-  return [
-    {
-      id: 'operation',
-      title: 'Operation',
-      wide: true,
-      value: (one) => shortName(one.operation),
-      cell: (one) => (
-        <a
-          class="name"
-          href={linkTo(['traces'], { service: one.service, operation: one.operation })}
-          title={one.operation}
-        >
-          {shortName(one.operation)}
-        </a>
-      ),
-    },
-    { id: 'kind', title: 'Kind', value: (one) => one.kind, cell: (one) => <KindBadge kind={one.kind} /> },
-    {
-      id: 'trend',
-      title: 'Trend',
-      cell: (one) => (
-        <Spark
-          width={90}
-          values={column(one.timeline, grid, 1, 0)}
-          errors={column(one.timeline, grid, 2, 0)}
-          label="Calls over time"
-        />
-      ),
-    },
-    { id: 'count', title: 'Calls', numeric: true, value: (one) => one.count, cell: (one) => grouped(one.count) },
-    { id: 'rate', title: 'Rate', numeric: true, value: (one) => one.count, cell: (one) => rate(one.count / seconds) },
-    {
-      id: 'errors',
-      title: 'Failed',
-      numeric: true,
-      value: (one) => share(one.errors, one.count),
-      cell: (one) => <Errors count={one.errors} of={one.count} />,
-    },
-    { id: 'p50', title: 'p50', numeric: true, value: (one) => one.p50_ns, cell: (one) => duration(one.p50_ns) },
-    { id: 'p95', title: 'p95', numeric: true, value: (one) => one.p95_ns, cell: (one) => duration(one.p95_ns) },
-    { id: 'p99', title: 'p99', numeric: true, value: (one) => one.p99_ns, cell: (one) => duration(one.p99_ns) },
-    {
-      id: 'total',
-      title: 'Total',
-      hint: 'Sum of all durations',
-      numeric: true,
-      value: (one) => one.total_ns,
-      cell: (one) => duration(one.total_ns),
-    },
-    {
-      id: 'self',
-      title: 'Self',
-      hint: 'Total without the calls it made; the bar is its share of all self time',
-      numeric: true,
-      value: (one) => one.self_ns,
-      cell: (one) => (
-        <span class="share">
-          <Meter share={share(one.self_ns, whole) ?? 0} />
-          {duration(one.self_ns)}
-        </span>
-      ),
-    },
-  ];
-}
-
-function Meter({ share: part }: { share: number }) {
-  return (
-    <svg class="meter" width="48" height="6" role="img" aria-label={percent(part)}>
-      <title>{percent(part)}</title>
-      <rect width={(48 * part).toFixed(1)} height="6" />
-    </svg>
+    <Empty title="No operation">
+      <p>{needle === '' ? 'No call was recorded in this time range.' : `Nothing matches "${needle}".`}</p>
+    </Empty>
   );
 }

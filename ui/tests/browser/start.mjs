@@ -7,7 +7,7 @@ import { spawn } from 'node:child_process';
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { startWorld } from './world.mjs';
+import { BURST, startWorld } from './world.mjs';
 
 const HERE = fileURLToPath(new URL('.', import.meta.url));
 const images = process.argv.includes('--images');
@@ -21,7 +21,15 @@ function command() {
   return ['--test', '--test-concurrency=1', ...files];
 }
 
-const world = process.env.TACHO_URL ? null : await startWorld(images ? 120 : 6);
+/** Five minutes of uneven load, for pictures that look like something. */
+function day() {
+  return Array.from({ length: 110 }, (_, index) => ({
+    requests: Math.round(220 + 130 * Math.sin(index / 12) + 60 * Math.sin(index / 3.1)),
+    pauseSeconds: 2,
+  }));
+}
+
+const world = process.env.TACHO_URL ? null : await startWorld(images ? day() : [BURST]);
 const url = process.env.TACHO_URL ?? world.url;
 let code = 1;
 try {

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
-const AGENT = join(ROOT, 'agent/java/target/tachograph-agent.jar');
+const AGENT = process.env.TACHO_AGENT_JAR ?? join(ROOT, 'agent/java/target/tachograph-agent.jar');
 const BOARD = join(ROOT, 'examples/bulletin-board/java/target/bulletin-board.jar');
 const MIX = fileURLToPath(new URL('demo.mix', import.meta.url));
 const START_MS_MAX = 60_000;
@@ -91,8 +91,11 @@ async function reported(url) {
   throw new Error(`the bulletin board has not reported; /api/services answers ${last.slice(0, 500)}`);
 }
 
-/** `seconds` of load. Returns the page's address and a way to stop everything. */
-export async function startWorld(seconds) {
+/** One burst of load over four connections, then a pause. */
+export const BURST = { requests: 4000, pauseSeconds: 0 };
+
+/** Puts `bursts` on the bulletin board. Returns the page's address and a way to stop everything. */
+export async function startWorld(bursts) {
   const tacho = demand(binary(), 'cargo build --release -p tacho-server');
   demand(AGENT, 'mvn -f agent/java package');
   demand(BOARD, 'mvn -f examples/bulletin-board/java package');
@@ -135,9 +138,11 @@ export async function startWorld(seconds) {
       },
     });
     const [address] = await board.says(/listening on http:\/\/([^\s,]+)/);
-    await start('load', tacho, ['load', address, '--mix', MIX, '--connections', '4', '--duration', `${seconds}s`], {
-      directory,
-    }).succeeds();
+    for (const { requests, pauseSeconds } of bursts) {
+      const args = ['load', address, '--mix', MIX, '--connections', '4', '--requests', String(requests)];
+      await start('load', tacho, args, { directory }).succeeds();
+      await new Promise((resolve) => setTimeout(resolve, pauseSeconds * 1000));
+    }
     await reported(`http://${http}`);
     return { url: `http://${http}`, stop };
   } catch (error) {
