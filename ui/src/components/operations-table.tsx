@@ -18,11 +18,9 @@ interface Props {
   /** Column it is sorted by at first, and the address' parameter for another. */
   sort: string;
   param?: string;
-  /** How many rows show, of those that sort first. */
-  limit?: number;
 }
 
-export function OperationsTable({ rows, window: range, several, sort, param, limit }: Props) {
+export function OperationsTable({ rows, window: range, several, sort, param }: Props) {
   const columns = useMemo(() => columnsOf(rows, range, several), [rows, range.start, range.end, several]);
   return (
     <Table
@@ -33,7 +31,6 @@ export function OperationsTable({ rows, window: range, several, sort, param, lim
       rowLink={tracesOf}
       sort={sort}
       param={param}
-      limit={limit}
     />
   );
 }
@@ -123,7 +120,7 @@ function timeColumns(rows: readonly Operation[]): Column<Operation>[] {
       cell: (one) => (
         <span class="share">
           <Meter share={share(one.self_ns, whole) ?? 0} />
-          {duration(one.self_ns)}
+          <span>{duration(one.self_ns)}</span>
         </span>
       ),
     },

@@ -28,8 +28,6 @@ interface Props<T> {
   sort: string;
   /** Name of the address' parameter, when a page has several tables. */
   param?: string | undefined;
-  /** How many rows show, of those that sort first. */
-  limit?: number | undefined;
 }
 
 export function sortRows<T>(rows: readonly T[], columns: Column<T>[], sort: string): readonly T[] {
@@ -54,7 +52,7 @@ function compare(a: number | string | null, b: number | string | null): number {
 }
 
 export function Table<T>(props: Props<T>) {
-  const { columns, rows, rowKey, rowLink, label, param = 'sort', limit } = props;
+  const { columns, rows, rowKey, rowLink, label, param = 'sort' } = props;
   const sort = usePlace().params.get(param) ?? props.sort;
   const open = (event: MouseEvent, row: T): void => {
     if (rowLink === undefined || (event.target as HTMLElement).closest('a, button') !== null) return;
@@ -72,21 +70,19 @@ export function Table<T>(props: Props<T>) {
           </tr>
         </thead>
         <tbody>
-          {sortRows(rows, columns, sort)
-            .slice(0, limit)
-            .map((row) => (
-              <tr
-                key={rowKey(row)}
-                class={rowLink === undefined ? undefined : 'link'}
-                onClick={(event) => open(event, row)}
-              >
-                {columns.map((column) => (
-                  <td key={column.id} class={classOf(column)}>
-                    {column.cell(row)}
-                  </td>
-                ))}
-              </tr>
-            ))}
+          {sortRows(rows, columns, sort).map((row) => (
+            <tr
+              key={rowKey(row)}
+              class={rowLink === undefined ? undefined : 'link'}
+              onClick={(event) => open(event, row)}
+            >
+              {columns.map((column) => (
+                <td key={column.id} class={classOf(column)}>
+                  {column.cell(row)}
+                </td>
+              ))}
+            </tr>
+          ))}
         </tbody>
       </table>
     </div>

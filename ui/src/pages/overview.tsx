@@ -190,12 +190,15 @@ function HotOperations({ window: state, needle }: { window: WindowState; needle:
   const operations = useResource(`operations||${state.start}|${state.end}`, (signal) =>
     api.operations(null, state, signal),
   );
-  const rows = (operations.data ?? []).filter((one) => one.service.toLowerCase().includes(needle.toLowerCase()));
+  const rows = (operations.data ?? [])
+    .filter((one) => one.service.toLowerCase().includes(needle.toLowerCase()))
+    .sort((a, b) => b.self_ns - a.self_ns)
+    .slice(0, HOT);
   if (operations.error !== null) return <Failure error={operations.error} />;
   if (rows.length === 0) return null;
   return (
     <Panel title="Where the time goes" aside={<span class="faint">{HOT} operations with most self time</span>}>
-      <OperationsTable rows={rows} window={state} several sort="self" param="by" limit={HOT} />
+      <OperationsTable rows={rows} window={state} several sort="self" param="by" />
     </Panel>
   );
 }
