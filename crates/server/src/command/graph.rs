@@ -44,25 +44,39 @@ impl Graph {
         if self.json {
             ask::print_json(&graph)
         } else {
-            print_text(&graph)
+            print!("{}", to_text(&graph, &Detail::All))
         }
         Ok(())
     }
 }
 
-/// Each node with what it calls; the node that took the most time first.
-pub fn print_text(graph: &Value) {
-    print!("{}", to_text(graph));
+/// How much of a graph is shown.
+pub enum Detail {
+    All,
+    /// So many nodes that call others, and of their calls those that matter.
+    Main(usize),
 }
 
-fn to_text(graph: &Value) -> String {
+/// A call is shown under [`Detail::Main`] when it takes at least one part in so many of its caller's time.
+const SHARE: u64 = 50;
+
+/// Each node with what it calls; the node that took the most time first.
+pub fn to_text(graph: &Value, detail: &Detail) -> String {
     let mut nodes: Vec<&Value> = ask::list(graph, "nodes").iter().collect();
     nodes.sort_by_key(|node| std::cmp::Reverse(ask::number(node, "total_ns")));
+    let edges = ask::list(graph, "edges");
+    if let Detail::Main(nodes_max) = detail {
+        nodes.retain(|node| edges.iter().any(|edge| edge["from"] == node["id"]));
+        nodes.truncate(*nodes_max);
+    }
     let mut out = String::new();
     for node in nodes {
         out.push_str(&format!("{}  [{}]  {}\n", name(node), ask::text(node, "kind"), figures(node)));
-        let calls = ask::list(graph, "edges").iter().filter(|edge| edge["from"] == node["id"]);
-        for edge in calls {
+        let matters = |edge: &&Value| match detail {
+            Detail::All => true,
+            Detail::Main(_) => ask::number(edge, "total_ns") * SHARE >= ask::number(node, "total_ns"),
+        };
+        for edge in edges.iter().filter(|edge| edge["from"] == node["id"]).filter(matters) {
             let to = ask::list(graph, "nodes").iter().find(|node| node["id"] == edge["to"]);
             out.push_str(&format!("  -> {}  {}\n", to.map_or(ask::text(edge, "to"), name), figures(edge)));
         }
@@ -100,7 +114,11 @@ mod tests {
             "edges": [{"from": "2", "to": "1", "count": 2, "errors": 1, "total_ns": 2_000}],
         });
         let expect = "a  [method]  2 x 2.00 µs\n  -> b  2 x 1.00 µs, 1 failed\nb  [method]  2 x 1.00 µs\n";
-        assert_eq!(to_text(&graph), expect);
-        assert_eq!(to_text(&json!({"nodes": [], "edges": []})), "no calls in this time\n");
+        assert_eq!(to_text(&graph, &Detail::All), expect);
+        assert_eq!(
+            to_text(&graph, &Detail::Main(1)),
+            "a  [method]  2 x 2.00 µs\n  -> b  2 x 1.00 µs, 1 failed\n"
+        );
+        assert_eq!(to_text(&json!({"nodes": [], "edges": []}), &Detail::All), "no calls in this time\n");
     }
 }

@@ -10,6 +10,9 @@ use crate::client::Client;
 use crate::command::{Failure, graph, load};
 use crate::terminal::units::{count, duration, percent};
 
+/// Operations of which the demo shows whom they call.
+const GRAPH_NODES: usize = 12;
+
 pub struct Findings {
     report: lab::Report,
     service: Value,
@@ -37,8 +40,8 @@ pub async fn collect(http: &str, report: lab::Report) -> Result<Findings, Failur
         graph: client.get(&format!("/api/graph?level=operation&service={SERVICE}")).await?,
         status: client.get("/api/status").await?,
         received,
-        wire_bytes: metric(&metrics, "tacho_native_bytes_received_total", ""),
-        dropped: metric(&metrics, "tacho_records_dropped_total", SERVICE),
+        wire_bytes: metric(&metrics, "tacho_received_bytes_total", &["native"]),
+        dropped: metric(&metrics, "tacho_records_dropped_total", &[SERVICE]),
     })
 }
 
@@ -47,8 +50,7 @@ async fn settle(client: &Client) -> Result<f64, Failure> {
     let mut before = -1.0;
     for _ in 0..30 {
         let metrics = client.get_text("/metrics").await?;
-        let labels = format!("kind=\"execution\",service=\"{SERVICE}\"");
-        let now = metric(&metrics, "tacho_records_received_total", &labels);
+        let now = metric(&metrics, "tacho_records_received_total", &[SERVICE, "execution"]);
         if now == before {
             return Ok(now);
         }
@@ -58,9 +60,11 @@ async fn settle(client: &Client) -> Result<f64, Failure> {
     Ok(before)
 }
 
-/// Sum of a metric's series whose labels contain `part`.
-fn metric(text: &str, name: &str, part: &str) -> f64 {
-    let lines = text.lines().filter(|line| line.starts_with(name) && line.contains(part));
+/// Sum of a metric's series that have each of these label values.
+fn metric(text: &str, name: &str, values: &[&str]) -> f64 {
+    let has_all = |line: &&str| values.iter().all(|value| line.contains(&format!("=\"{value}\"")));
+    let lines = text.lines().filter(|line| line.strip_prefix(name).is_some_and(|rest| rest.starts_with('{')));
+    let lines = lines.filter(has_all);
     lines.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum()
 }
 
@@ -123,7 +127,8 @@ impl Findings {
         println!("on the wire     {:.1} bytes a call", self.wire_bytes / self.received);
         println!("stored          {:.2} bytes a call", self.stored_bytes_per_call());
         println!("\nwho calls whom");
-        graph::print_text(&self.graph);
+        print!("{}", graph::to_text(&self.graph, &graph::Detail::Main(GRAPH_NODES)));
+        println!("(the rest: tacho graph --service {SERVICE})");
     }
 
     pub fn to_json(&self) -> Value {
