@@ -38,7 +38,13 @@ public final class ThreadBuffer {
     private static final int CALLS_MAX = Integer.MAX_VALUE - (1 << 25);
 
     private static final int DEPTH_FIRST = 256;
-    private static final int OBJECTS = 256;
+
+    /**
+     * A watched request says some eight objects (parent, keys, values): room for 500 requests while
+     * the reader sleeps. Half of that ends its sleep.
+     */
+    private static final int OBJECTS = 4_096;
+
     private static final long BLOCK_STEP_NANOS = 100_000;
     private static final Object[] NO_OBJECTS = new Object[0];
 
@@ -198,7 +204,7 @@ public final class ThreadBuffer {
         }
         skipped =
                 0; // the caller of what was left out is gone, so that is over, with or without its
-                   // exit
+        // exit
         if (room()) {
             blockedInVain = false;
             return true;
@@ -440,7 +446,11 @@ public final class ThreadBuffer {
         if (objects == NO_OBJECTS) {
             objects = new Object[Math.min(OBJECTS, Math.max(16, ring.length / 8))];
         }
-        return objectsHead + count <= (long) OBJECTS_TAIL.getAcquire(this) + objects.length;
+        long freed = (long) OBJECTS_TAIL.getAcquire(this);
+        if (objectsHead - freed > objects.length / 2) {
+            home.wake();
+        }
+        return objectsHead + count <= freed + objects.length;
     }
 
     private void putObject(Object object) {
