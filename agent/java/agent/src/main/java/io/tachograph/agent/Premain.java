@@ -34,13 +34,10 @@ public final class Premain {
             URI location =
                     Premain.class.getProtectionDomain().getCodeSource().getLocation().toURI();
             JarFile jar = new JarFile(new File(location));
-            // Made first: if the jar gets onto the bootstrap path, its classes are found there, in
-            // another package.
             ClassLoader inside = new InsideClassLoader(jar, location);
-            BootstrapClasses.install(instrumentation, jar);
             Class.forName(STARTUP, true, inside)
-                    .getMethod("start", String.class, Instrumentation.class)
-                    .invoke(null, arguments, instrumentation);
+                    .getMethod("start", String.class, Instrumentation.class, JarFile.class)
+                    .invoke(null, arguments, instrumentation, jar);
         } catch (Throwable e) {
             Throwable cause = e.getCause() != null ? e.getCause() : e;
             System.err.println(

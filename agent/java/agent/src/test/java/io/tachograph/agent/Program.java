@@ -21,6 +21,7 @@ final class Program {
     private final int jdk;
     private final List<String> arguments;
     private final Map<String, String> environment = new LinkedHashMap<>();
+    private final List<String> options = new ArrayList<>();
     private String config;
     private boolean bare;
     private Process process;
@@ -43,6 +44,12 @@ final class Program {
 
     Program with(String variable, Object value) {
         environment.put(variable, String.valueOf(value));
+        return this;
+    }
+
+    /** An option of the JVM. */
+    Program option(String option) {
+        options.add(option);
         return this;
     }
 
@@ -75,6 +82,7 @@ final class Program {
                                 "-Xshare:auto",
                                 "-XX:+UseSerialGC",
                                 "-Dfile.encoding=UTF-8"));
+        command.addAll(options);
         if (!bare) {
             command.add(
                     "-javaagent:" + JAR.toAbsolutePath() + (config == null ? "" : "=" + config));

@@ -212,6 +212,22 @@ class RecordingIT {
         }
     }
 
+    @ParameterizedTest
+    @ValueSource(ints = {17, 25})
+    void aProgramMayLeaveOutPartsOfTheJdk(int jdk) throws Exception {
+        try (WireServer server = new WireServer()) {
+            Program program =
+                    Program.on(jdk, "loop", "3", "5")
+                            .option("--limit-modules")
+                            .option("java.base,java.instrument")
+                            .with("TACHO_SERVER", server.address())
+                            .with("TACHO_SAMPLERS", "true")
+                            .run();
+            assertEquals(program.number("count") * 10, server.decoder().callsEnded);
+            assertTrue(program.errors().contains("java.management"), program.describe());
+        }
+    }
+
     @Test
     void annotationsSelect() throws Exception {
         try (WireServer server = new WireServer()) {

@@ -75,10 +75,16 @@ public final class Instrumenter {
         List<Probe> all = new ArrayList<>(probes);
         all.add(new MethodProbe()); // last, so it lies outermost where two probes meet in a method
         for (Probe probe : all) {
-            if (isWanted(probe.name(), wanted)) {
-                jdkTypes.addAll(probe.jdkTypes());
+            if (!isWanted(probe.name(), wanted)) {
+                continue;
+            }
+            try {
                 builder = probe.install(builder, setup);
+                jdkTypes.addAll(probe.jdkTypes());
                 installed++;
+            } catch (LinkageError e) {
+                // A program of modules may leave out the part of the JDK that the probe is about.
+                log.detail("the probe " + probe.name() + " is not installed: " + e);
             }
         }
         builder.installOn(instrumentation);

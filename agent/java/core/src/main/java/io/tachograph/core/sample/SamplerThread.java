@@ -27,7 +27,8 @@ public final class SamplerThread implements Runnable {
     private final AgentLog log;
 
     /**
-     * @param labels of every series; @param intervalNanos between two samples, at least 100 ms
+     * @param labels of every series
+     * @param intervalNanos between two samples, at least 100 ms
      */
     public SamplerThread(
             Sender sender, Map<String, String> labels, long intervalNanos, AgentLog log) {
@@ -59,6 +60,10 @@ public final class SamplerThread implements Runnable {
             }
         } catch (InterruptedException e) {
             log.detail("the sampler was interrupted and ends");
+        } catch (LinkageError e) {
+            log.say(
+                    "no samples of the JVM: the program leaves out the module java.management"
+                            + " (--add-modules java.management,jdk.management)");
         } catch (Throwable e) {
             log.say("the samplers end: " + e);
         }

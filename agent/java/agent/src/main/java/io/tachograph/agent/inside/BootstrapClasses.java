@@ -1,4 +1,4 @@
-package io.tachograph.agent;
+package io.tachograph.agent.inside;
 
 import java.io.IOException;
 import java.io.InputStream;
