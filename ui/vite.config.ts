@@ -10,6 +10,7 @@ export default defineConfig({
     assetsInlineLimit: 0, // the page's content security policy forbids data: addresses
     modulePreload: { polyfill: false },
     cssCodeSplit: false,
+    license: { fileName: 'licenses.txt' }, // of the libraries that are in the bundle
     rolldownOptions: {
       output: {
         entryFileNames: 'assets/app-[hash].js',

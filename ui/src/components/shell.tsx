@@ -6,6 +6,7 @@ import { goTo, linkTo } from '../lib/router';
 import { useStore } from '../lib/store';
 import { choice, theme } from '../lib/theme';
 import { refreshNow, useRefresh, type WindowState } from '../lib/window';
+import { Footer } from './footer';
 import { Help, Mark, Moon, Sun } from './icons';
 import { TimePicker } from './time-picker';
 
@@ -79,6 +80,7 @@ export function Shell({ section, window: state, children }: Props) {
       <main id="content" tabIndex={-1}>
         {children}
       </main>
+      <Footer end={state.end} />
       <KeyList reference={help} />
     </>
   );
