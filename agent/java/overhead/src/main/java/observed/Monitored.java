@@ -1,8 +1,9 @@
 package observed;
 
 /**
- * The program that is measured: recursion that does nothing but wait. The shape is that of MooBench (Waller, Ehmke,
- * Hasselbring, "Including performance benchmarks into continuous integration", 2015), so that figures can be compared.
+ * The program that is measured: recursion that does nothing but wait. The shape is that of MooBench
+ * (Waller, Ehmke, Hasselbring, "Including performance benchmarks into continuous integration",
+ * 2015), so that figures can be compared.
  */
 public final class Monitored {
 

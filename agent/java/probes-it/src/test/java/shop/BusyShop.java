@@ -12,7 +12,10 @@ import java.util.concurrent.ScheduledExecutorService;
 import java.util.concurrent.ThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
 
-/** Work that goes on in other threads. Each public method is one trace; what is done elsewhere calls {@link #work}. */
+/**
+ * Work that goes on in other threads. Each public method is one trace; what is done elsewhere calls
+ * {@link #work}.
+ */
 public final class BusyShop {
     private static final Runnable SHARED = () -> work("shared");
 
@@ -49,10 +52,11 @@ public final class BusyShop {
 
     void execute(ExecutorService pool) throws Exception {
         CountDownLatch done = new CountDownLatch(1);
-        pool.execute(() -> {
-            work("execute");
-            done.countDown();
-        });
+        pool.execute(
+                () -> {
+                    work("execute");
+                    done.countDown();
+                });
         done.await();
     }
 
@@ -76,16 +80,23 @@ public final class BusyShop {
     /** Runs three times; only the first run belongs to this call. */
     void periodic(ScheduledExecutorService timer) throws Exception {
         CountDownLatch runs = new CountDownLatch(3);
-        Future<?> task = timer.scheduleAtFixedRate(() -> {
-            work("periodic");
-            runs.countDown();
-        }, 0, 10, TimeUnit.MILLISECONDS);
+        Future<?> task =
+                timer.scheduleAtFixedRate(
+                        () -> {
+                            work("periodic");
+                            runs.countDown();
+                        },
+                        0,
+                        10,
+                        TimeUnit.MILLISECONDS);
         runs.await();
         task.cancel(false);
     }
 
     void future() throws Exception {
-        CompletableFuture.supplyAsync(() -> work("supply")).thenApplyAsync(n -> work("apply")).get();
+        CompletableFuture.supplyAsync(() -> work("supply"))
+                .thenApplyAsync(n -> work("apply"))
+                .get();
     }
 
     void futureOn(ExecutorService pool) throws Exception {
@@ -122,7 +133,8 @@ public final class BusyShop {
             }
         }
         CountDownLatch done = new CountDownLatch(3);
-        ThreadPoolExecutor pool = new ThreadPoolExecutor(1, 1, 0, TimeUnit.SECONDS, new PriorityBlockingQueue<>());
+        ThreadPoolExecutor pool =
+                new ThreadPoolExecutor(1, 1, 0, TimeUnit.SECONDS, new PriorityBlockingQueue<>());
         for (int rank : List.of(3, 1, 2)) {
             pool.execute(new Task(rank, done));
         }
@@ -134,13 +146,14 @@ public final class BusyShop {
     void removed() throws Exception {
         CountDownLatch gate = new CountDownLatch(1);
         ThreadPoolExecutor pool = (ThreadPoolExecutor) Executors.newFixedThreadPool(1);
-        pool.execute(() -> {
-            try {
-                gate.await();
-            } catch (InterruptedException e) {
-                Thread.currentThread().interrupt();
-            }
-        });
+        pool.execute(
+                () -> {
+                    try {
+                        gate.await();
+                    } catch (InterruptedException e) {
+                        Thread.currentThread().interrupt();
+                    }
+                });
         Runnable task = () -> work("never");
         pool.execute(task);
         if (!pool.remove(task) || pool.getQueue().size() != 0) {
@@ -151,18 +164,25 @@ public final class BusyShop {
     }
 
     void virtual() throws Exception {
-        Thread thread = (Thread) Thread.class.getMethod("startVirtualThread", Runnable.class)
-                .invoke(null, (Runnable) () -> work("virtual"));
+        Thread thread =
+                (Thread)
+                        Thread.class
+                                .getMethod("startVirtualThread", Runnable.class)
+                                .invoke(null, (Runnable) () -> work("virtual"));
         thread.join();
     }
 
     void virtualEach() throws Exception {
-        ExecutorService each = (ExecutorService) Executors.class.getMethod("newVirtualThreadPerTaskExecutor").invoke(null);
+        ExecutorService each =
+                (ExecutorService)
+                        Executors.class.getMethod("newVirtualThreadPerTaskExecutor").invoke(null);
         each.submit(() -> work("each")).get();
-        each.submit(() -> {
-            work("each");
-            return work("each");
-        }).get();
+        each.submit(
+                        () -> {
+                            work("each");
+                            return work("each");
+                        })
+                .get();
         each.shutdown();
     }
 }

@@ -6,7 +6,10 @@ import java.net.http.HttpClient;
 import java.net.http.HttpRequest;
 import java.net.http.HttpResponse;
 
-/** Calls another program over HTTP in every way that the JDK has. The argument is the other one's address. */
+/**
+ * Calls another program over HTTP in every way that the JDK has. The argument is the other one's
+ * address.
+ */
 public final class CallingShop {
     private final HttpClient client = HttpClient.newHttpClient();
     private final URI address;
@@ -26,32 +29,41 @@ public final class CallingShop {
     }
 
     void send() throws Exception {
-        HttpRequest request = HttpRequest.newBuilder(address.resolve("/send/1")).header("X-Request-Id", "r-9").build();
+        HttpRequest request =
+                HttpRequest.newBuilder(address.resolve("/send/1"))
+                        .header("X-Request-Id", "r-9")
+                        .build();
         client.send(request, HttpResponse.BodyHandlers.ofString());
     }
 
     void sendAsync() throws Exception {
         HttpRequest request = HttpRequest.newBuilder(address.resolve("/async/2")).build();
         client.sendAsync(request, HttpResponse.BodyHandlers.ofString()).get();
-        HttpRequest refused = HttpRequest.newBuilder(URI.create("http://127.0.0.1:1/broken-promise")).build();
-        client.sendAsync(refused, HttpResponse.BodyHandlers.ofString()).handle((answer, thrown) -> answer).get();
+        HttpRequest refused =
+                HttpRequest.newBuilder(URI.create("http://127.0.0.1:1/broken-promise")).build();
+        client.sendAsync(refused, HttpResponse.BodyHandlers.ofString())
+                .handle((answer, thrown) -> answer)
+                .get();
     }
 
     void urlConnection() throws Exception {
-        HttpURLConnection connection = (HttpURLConnection) address.resolve("/url/3").toURL().openConnection();
+        HttpURLConnection connection =
+                (HttpURLConnection) address.resolve("/url/3").toURL().openConnection();
         connection.getResponseCode();
         connection.getInputStream().close();
     }
 
     void post() throws Exception {
-        HttpURLConnection connection = (HttpURLConnection) address.resolve("/post/4").toURL().openConnection();
+        HttpURLConnection connection =
+                (HttpURLConnection) address.resolve("/post/4").toURL().openConnection();
         connection.setDoOutput(true);
         connection.getOutputStream().write("title=Lamp".getBytes());
         connection.getInputStream().close();
     }
 
     void missing() throws Exception {
-        HttpURLConnection connection = (HttpURLConnection) address.resolve("/unknown/5").toURL().openConnection();
+        HttpURLConnection connection =
+                (HttpURLConnection) address.resolve("/unknown/5").toURL().openConnection();
         if (connection.getResponseCode() != 404) {
             throw new IllegalStateException("404 was expected");
         }
@@ -59,7 +71,9 @@ public final class CallingShop {
 
     void refused() {
         try {
-            client.send(HttpRequest.newBuilder(URI.create("http://127.0.0.1:1/")).build(), HttpResponse.BodyHandlers.discarding());
+            client.send(
+                    HttpRequest.newBuilder(URI.create("http://127.0.0.1:1/")).build(),
+                    HttpResponse.BodyHandlers.discarding());
         } catch (Exception e) {
             // Expected: nobody listens there.
         }

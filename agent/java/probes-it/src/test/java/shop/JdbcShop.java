@@ -2,11 +2,13 @@ package shop;
 
 import com.zaxxer.hikari.HikariConfig;
 import com.zaxxer.hikari.HikariDataSource;
+
 import java.sql.Connection;
 import java.sql.PreparedStatement;
 import java.sql.ResultSet;
 import java.sql.SQLException;
 import java.sql.Statement;
+
 import javax.sql.DataSource;
 
 /** SQL over H2 and HikariCP: prepared and plain, in batches, failing. */
@@ -32,14 +34,16 @@ public final class JdbcShop {
     }
 
     void create() throws SQLException {
-        try (Connection connection = pool.getConnection(); Statement statement = connection.createStatement()) {
+        try (Connection connection = pool.getConnection();
+                Statement statement = connection.createStatement()) {
             statement.execute("create table ad (id int, title varchar(100))");
         }
     }
 
     void insert() throws SQLException {
         try (Connection connection = pool.getConnection();
-                PreparedStatement statement = connection.prepareStatement("insert into ad values (?, ?)")) {
+                PreparedStatement statement =
+                        connection.prepareStatement("insert into ad values (?, ?)")) {
             for (int i = 0; i < 3; i++) {
                 statement.setInt(1, i);
                 statement.setString(2, "title " + i);
@@ -51,7 +55,8 @@ public final class JdbcShop {
 
     void read() throws SQLException {
         try (Connection connection = pool.getConnection();
-                PreparedStatement statement = connection.prepareStatement("select title\n  from ad where id in (?, ?)")) {
+                PreparedStatement statement =
+                        connection.prepareStatement("select title\n  from ad where id in (?, ?)")) {
             for (int i = 0; i < 2; i++) {
                 statement.setInt(1, i);
                 statement.setInt(2, i + 1);
@@ -63,8 +68,11 @@ public final class JdbcShop {
     }
 
     void plain() throws SQLException {
-        try (Connection connection = pool.getConnection(); Statement statement = connection.createStatement()) {
-            statement.executeQuery("select * from ad where id = 1 and title = 'it''s secret'").close();
+        try (Connection connection = pool.getConnection();
+                Statement statement = connection.createStatement()) {
+            statement
+                    .executeQuery("select * from ad where id = 1 and title = 'it''s secret'")
+                    .close();
             statement.executeUpdate("update ad set title = 'x' where id in (1, 2, 3)");
             statement.addBatch("delete from ad where id = 1");
             statement.addBatch("delete from ad where id = 2");
@@ -73,7 +81,8 @@ public final class JdbcShop {
     }
 
     void broken() {
-        try (Connection connection = pool.getConnection(); Statement statement = connection.createStatement()) {
+        try (Connection connection = pool.getConnection();
+                Statement statement = connection.createStatement()) {
             statement.execute("select 1 from nothing");
         } catch (SQLException e) {
             // Expected: this is what the test is about.

@@ -1,13 +1,14 @@
 package shop;
 
-import java.nio.ByteBuffer;
-import java.nio.charset.StandardCharsets;
 import org.eclipse.jetty.server.Handler;
 import org.eclipse.jetty.server.Request;
 import org.eclipse.jetty.server.Response;
 import org.eclipse.jetty.server.Server;
 import org.eclipse.jetty.server.ServerConnector;
 import org.eclipse.jetty.util.Callback;
+
+import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
 
 /** A Jetty 12 server without servlets. */
 public final class JettyShop extends Handler.Abstract {
@@ -28,7 +29,8 @@ public final class JettyShop extends Handler.Abstract {
             throw new IllegalStateException("no stock");
         }
         response.setStatus(path.equals("/busy") ? 503 : 200);
-        response.write(true, ByteBuffer.wrap(answer(path).getBytes(StandardCharsets.UTF_8)), callback);
+        response.write(
+                true, ByteBuffer.wrap(answer(path).getBytes(StandardCharsets.UTF_8)), callback);
         return true;
     }
 

@@ -9,13 +9,15 @@ import jakarta.servlet.ServletResponse;
 import jakarta.servlet.http.HttpServlet;
 import jakarta.servlet.http.HttpServletRequest;
 import jakarta.servlet.http.HttpServletResponse;
-import java.io.IOException;
-import java.nio.file.Files;
+
 import org.apache.catalina.Context;
 import org.apache.catalina.startup.Tomcat;
 import org.apache.tomcat.util.descriptor.web.ErrorPage;
 import org.apache.tomcat.util.descriptor.web.FilterDef;
 import org.apache.tomcat.util.descriptor.web.FilterMap;
+
+import java.io.IOException;
+import java.nio.file.Files;
 
 /** Servlets in Tomcat: behind a filter, forwarding to each other, failing, answering later. */
 public final class TomcatShop extends HttpServlet {
@@ -48,7 +50,8 @@ public final class TomcatShop extends HttpServlet {
     }
 
     @Override
-    protected void doGet(HttpServletRequest request, HttpServletResponse response) throws IOException, ServletException {
+    protected void doGet(HttpServletRequest request, HttpServletResponse response)
+            throws IOException, ServletException {
         switch (request.getPathInfo() == null ? request.getServletPath() : request.getPathInfo()) {
             case "/forward" -> request.getRequestDispatcher("/ads/7").forward(request, response);
             case "/broken" -> throw new ServletException("no stock");
@@ -59,14 +62,16 @@ public final class TomcatShop extends HttpServlet {
     }
 
     private static void later(AsyncContext answer) {
-        new Thread(() -> {
-            try {
-                answer.getResponse().getWriter().println("here it is");
-            } catch (IOException e) {
-                throw new java.io.UncheckedIOException(e);
-            }
-            answer.complete();
-        }).start();
+        new Thread(
+                        () -> {
+                            try {
+                                answer.getResponse().getWriter().println("here it is");
+                            } catch (IOException e) {
+                                throw new java.io.UncheckedIOException(e);
+                            }
+                            answer.complete();
+                        })
+                .start();
     }
 
     /** A filter that lets everything pass. */

@@ -5,16 +5,18 @@ import bulletinboard.store.AdStore;
 import bulletinboard.store.Database;
 import bulletinboard.store.SeedAds;
 import bulletinboard.web.BoardHandler;
-import java.io.InputStream;
-import java.sql.SQLException;
-import java.time.Clock;
-import java.util.List;
-import java.util.logging.LogManager;
+
 import org.eclipse.jetty.server.Server;
 import org.eclipse.jetty.server.ServerConnector;
 import org.eclipse.jetty.server.handler.ErrorHandler;
 import org.eclipse.jetty.server.handler.GracefulHandler;
 import org.eclipse.jetty.util.thread.QueuedThreadPool;
+
+import java.io.InputStream;
+import java.sql.SQLException;
+import java.time.Clock;
+import java.util.List;
+import java.util.logging.LogManager;
 
 /** The whole application: options, then the database, then the HTTP server. */
 public final class BulletinBoard implements AutoCloseable {
@@ -38,8 +40,15 @@ public final class BulletinBoard implements AutoCloseable {
             }
             BulletinBoard board = start(options);
             Runtime.getRuntime().addShutdownHook(new Thread(board::close, "shutdown"));
-            System.out.println("bulletin board: listening on http://" + options.host() + ":" + board.port()
-                    + ", pool " + options.pool() + ", threads " + options.threads());
+            System.out.println(
+                    "bulletin board: listening on http://"
+                            + options.host()
+                            + ":"
+                            + board.port()
+                            + ", pool "
+                            + options.pool()
+                            + ", threads "
+                            + options.threads());
         } catch (IllegalArgumentException e) {
             System.err.println("bulletin board: " + e.getMessage() + " (see --help)");
             System.exit(2);
@@ -49,7 +58,9 @@ public final class BulletinBoard implements AutoCloseable {
         }
     }
 
-    /** @throws Exception what Jetty or the database says; nothing is left open then */
+    /**
+     * @throws Exception what Jetty or the database says; nothing is left open then
+     */
     static BulletinBoard start(Options options) throws Exception {
         Database database = Database.open(options.database(), options.pool());
         BulletinBoard started = new BulletinBoard(database, new Server(threads(options)));

@@ -6,33 +6,42 @@ import java.util.Locale;
 import java.util.Map;
 
 /** The command line and the environment, checked. A flag wins over the environment. */
-record Options(boolean help, String host, int port, int pool, int threads, int seedAds, String database) {
-    static final String HELP = """
-            A bulletin board of advertisements: plain text over HTTP, one table behind it.
+record Options(
+        boolean help, String host, int port, int pool, int threads, int seedAds, String database) {
+    static final String HELP =
+            """
+A bulletin board of advertisements: plain text over HTTP, one table behind it.
 
-            usage: java -jar bulletin-board.jar [options]
+usage: java -jar bulletin-board.jar [options]
 
-              --host HOST      address to listen on (127.0.0.1)            BOARD_HOST
-              --port PORT      0 takes any free one (8080)                 BOARD_PORT
-              --db ADDRESS     memory:, file:PATH or                       BOARD_DB
-                               postgres://user:password@host:port/name (memory:)
-              --pool N         connections in the pool (30)                BOARD_POOL
-              --threads N      most threads that answer requests (200)     BOARD_THREADS
-              --seed-ads N     advertisements put on an empty board (1000) BOARD_SEED_ADS
-              --help
+  --host HOST      address to listen on (127.0.0.1)            BOARD_HOST
+  --port PORT      0 takes any free one (8080)                 BOARD_PORT
+  --db ADDRESS     memory:, file:PATH or                       BOARD_DB
+                   postgres://user:password@host:port/name (memory:)
+  --pool N         connections in the pool (30)                BOARD_POOL
+  --threads N      most threads that answer requests (200)     BOARD_THREADS
+  --seed-ads N     advertisements put on an empty board (1000) BOARD_SEED_ADS
+  --help
 
-            example: java -jar bulletin-board.jar --port 8080 --pool 60 --db postgres://board:secret@127.0.0.1:5432/board
-            """;
+example: java -jar bulletin-board.jar --port 8080 --pool 60 --db postgres://board:secret@127.0.0.1:5432/board
+""";
 
-    private static final List<String> NAMES = List.of("host", "port", "db", "pool", "threads", "seed-ads");
-    /** Jetty needs threads of its own to accept and select; with fewer than this it does not start. */
+    private static final List<String> NAMES =
+            List.of("host", "port", "db", "pool", "threads", "seed-ads");
+
+    /**
+     * Jetty needs threads of its own to accept and select; with fewer than this it does not start.
+     */
     private static final int THREADS_MIN = 8;
 
-    /** @throws IllegalArgumentException naming the option, the value and what was expected */
+    /**
+     * @throws IllegalArgumentException naming the option, the value and what was expected
+     */
     static Options parse(List<String> arguments, Map<String, String> environment) {
         Map<String, String> given = new HashMap<>();
         for (String name : NAMES) {
-            String value = environment.get("BOARD_" + name.replace('-', '_').toUpperCase(Locale.ROOT));
+            String value =
+                    environment.get("BOARD_" + name.replace('-', '_').toUpperCase(Locale.ROOT));
             if (value != null) {
                 given.put(name, value);
             }
@@ -52,7 +61,9 @@ record Options(boolean help, String host, int port, int pool, int threads, int s
             if (equals < 0 && i + 1 == arguments.size()) {
                 throw new IllegalArgumentException(name + " needs a value");
             }
-            given.put(name.substring(2), equals < 0 ? arguments.get(++i) : argument.substring(equals + 1));
+            given.put(
+                    name.substring(2),
+                    equals < 0 ? arguments.get(++i) : argument.substring(equals + 1));
         }
         return new Options(
                 help,
@@ -64,7 +75,8 @@ record Options(boolean help, String host, int port, int pool, int threads, int s
                 given.getOrDefault("db", "memory:"));
     }
 
-    private static int number(Map<String, String> given, String name, int min, int max, int otherwise) {
+    private static int number(
+            Map<String, String> given, String name, int min, int max, int otherwise) {
         String text = given.get(name);
         if (text == null) {
             return otherwise;
@@ -78,6 +90,13 @@ record Options(boolean help, String host, int port, int pool, int threads, int s
             // Told below, together with numbers out of range.
         }
         throw new IllegalArgumentException(
-                "--" + name + " must be a whole number between " + min + " and " + max + ", got " + text);
+                "--"
+                        + name
+                        + " must be a whole number between "
+                        + min
+                        + " and "
+                        + max
+                        + ", got "
+                        + text);
     }
 }

@@ -4,6 +4,13 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
 import java.net.Socket;
 import java.net.http.HttpResponse;
 import java.nio.charset.StandardCharsets;
@@ -14,12 +21,6 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.stream.IntStream;
-import org.junit.jupiter.api.AfterAll;
-import org.junit.jupiter.api.BeforeAll;
-import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.io.TempDir;
-import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.CsvSource;
 
 /** The application over HTTP, on its embedded database. */
 class BulletinBoardTest {
@@ -41,43 +42,50 @@ class BulletinBoardTest {
     }
 
     @ParameterizedTest
-    @CsvSource(delimiter = '|', textBlock = """
-            GET    | /                      | 200 | Bulletin board
-            HEAD   | /ads                   | 200 |
-            GET    | /nowhere               | 404 | nothing here
-            GET    | /ads/                  | 404 | nothing here
-            GET    | /ads/1/more            | 404 | nothing here
-            GET    | /ads/999999            | 404 | no advertisement with id 999999
-            GET    | /ads/seven             | 400 | id must be a whole number above 0, got seven
-            GET    | /ads/-1                | 400 | id must be a whole number above 0, got -1
-            GET    | /ads/99999999999999999999 | 400 | got 99999999999999999999
-            GET    | /ads?page=0            | 400 | page must be a whole number between 1 and 1000000, got 0
-            GET    | /ads?size=201          | 400 | size must be a whole number between 1 and 200, got 201
-            GET    | /ads?pgae=1            | 400 | unknown parameter pgae
-            GET    | /ads?page=1&page=2     | 400 | parameter page is given 2 times
-            GET    | /ads?page=%FF          | 400 | not URL-encoded UTF-8
-            GET    | /search                | 400 | parameter word is missing
-            GET    | /search?word=%20       | 400 | word must have 1 to 100
-            GET    | /search?word=a%00b     | 400 | word must have 1 to 100
-            DELETE | /ads                   | 405 | DELETE is not possible here; allowed: GET, HEAD, POST
-            POST   | /ads/1                 | 405 | here; allowed: DELETE, GET, HEAD, PUT
-            POST   | /ads                   | 415 | the body must be application/x-www-form-urlencoded
-            """)
-    void answersBadRequestsClearly(String method, String path, int status, String part) throws Exception {
+    @CsvSource(
+            delimiter = '|',
+            textBlock =
+                    """
+GET    | /                      | 200 | Bulletin board
+HEAD   | /ads                   | 200 |
+GET    | /nowhere               | 404 | nothing here
+GET    | /ads/                  | 404 | nothing here
+GET    | /ads/1/more            | 404 | nothing here
+GET    | /ads/999999            | 404 | no advertisement with id 999999
+GET    | /ads/seven             | 400 | id must be a whole number above 0, got seven
+GET    | /ads/-1                | 400 | id must be a whole number above 0, got -1
+GET    | /ads/99999999999999999999 | 400 | got 99999999999999999999
+GET    | /ads?page=0            | 400 | page must be a whole number between 1 and 1000000, got 0
+GET    | /ads?size=201          | 400 | size must be a whole number between 1 and 200, got 201
+GET    | /ads?pgae=1            | 400 | unknown parameter pgae
+GET    | /ads?page=1&page=2     | 400 | parameter page is given 2 times
+GET    | /ads?page=%FF          | 400 | not URL-encoded UTF-8
+GET    | /search                | 400 | parameter word is missing
+GET    | /search?word=%20       | 400 | word must have 1 to 100
+GET    | /search?word=a%00b     | 400 | word must have 1 to 100
+DELETE | /ads                   | 405 | DELETE is not possible here; allowed: GET, HEAD, POST
+POST   | /ads/1                 | 405 | here; allowed: DELETE, GET, HEAD, PUT
+POST   | /ads                   | 415 | the body must be application/x-www-form-urlencoded
+""")
+    void answersBadRequestsClearly(String method, String path, int status, String part)
+            throws Exception {
         check(board.send(method, path, null), status, part);
     }
 
     @ParameterizedTest
-    @CsvSource(delimiter = '|', textBlock = """
-            text=b&contact=c&price=1                  | parameter title is missing
-            title=+&text=b&contact=c&price=1          | title must not be empty
-            title=a&text=b&contact=c&price=1.234      | price must be a number with at most two decimals, got 1.234
-            title=a&text=b&contact=c&price=1e999999   | got 1e999999
-            title=a&text=b&contact=c&price=-1         | price must lie between 0 and 1000000000
-            title=a&text=b&contact=c&price=cheap      | got cheap
-            title=a&text=b%00&contact=c&price=1       | text must not contain the character U+0000
-            title=a&text=b&contact=c&price=1&more=2   | unknown parameter more
-            """)
+    @CsvSource(
+            delimiter = '|',
+            textBlock =
+                    """
+text=b&contact=c&price=1                  | parameter title is missing
+title=+&text=b&contact=c&price=1          | title must not be empty
+title=a&text=b&contact=c&price=1.234      | price must be a number with at most two decimals, got 1.234
+title=a&text=b&contact=c&price=1e999999   | got 1e999999
+title=a&text=b&contact=c&price=-1         | price must lie between 0 and 1000000000
+title=a&text=b&contact=c&price=cheap      | got cheap
+title=a&text=b%00&contact=c&price=1       | text must not contain the character U+0000
+title=a&text=b&contact=c&price=1&more=2   | unknown parameter more
+""")
     void refusesBadAdvertisements(String form, String part) throws Exception {
         check(board.send("POST", "/ads", form), 400, part);
     }
@@ -85,18 +93,30 @@ class BulletinBoardTest {
     @Test
     void limitsAreWhatTheMessagesSay() throws Exception {
         String rest = "&text=b&contact=c&price=1000000000";
-        HttpResponse<String> longest = board.send("POST", "/ads", "title=" + "t".repeat(120) + rest);
+        HttpResponse<String> longest =
+                board.send("POST", "/ads", "title=" + "t".repeat(120) + rest);
         check(longest, 201, "posted");
-        check(board.send("DELETE", longest.headers().firstValue("Location").orElseThrow(), null), 200, "deleted");
-        check(board.send("POST", "/ads", "title=" + "t".repeat(121) + rest), 400, "title has 121 characters, at most 120");
-        check(board.send("POST", "/ads", "title=" + "t".repeat(64 * 1024) + rest), 413, "longer than 65536 bytes");
+        check(
+                board.send("DELETE", longest.headers().firstValue("Location").orElseThrow(), null),
+                200,
+                "deleted");
+        check(
+                board.send("POST", "/ads", "title=" + "t".repeat(121) + rest),
+                400,
+                "title has 121 characters, at most 120");
+        check(
+                board.send("POST", "/ads", "title=" + "t".repeat(64 * 1024) + rest),
+                413,
+                "longer than 65536 bytes");
     }
 
     @Test
     void garbageDoesNotHarm() throws Exception {
         try (Socket socket = new Socket("127.0.0.1", board.port())) {
-            socket.getOutputStream().write("\0\1\2 garbage\r\n\r\n".getBytes(StandardCharsets.ISO_8859_1));
-            String answer = new String(socket.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
+            socket.getOutputStream()
+                    .write("\0\1\2 garbage\r\n\r\n".getBytes(StandardCharsets.ISO_8859_1));
+            String answer =
+                    new String(socket.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
             assertTrue(answer.startsWith("HTTP/1.1 400"), answer);
         }
         check(board.get("/"), 200, "Bulletin board");
@@ -106,9 +126,13 @@ class BulletinBoardTest {
     void manyRequestsShareFewConnections() throws Exception {
         ExecutorService clients = Executors.newFixedThreadPool(16);
         try {
-            List<Future<Integer>> answers = IntStream.range(0, 400)
-                    .mapToObj(i -> clients.submit(() -> board.get("/ads?size=5").statusCode()))
-                    .toList();
+            List<Future<Integer>> answers =
+                    IntStream.range(0, 400)
+                            .mapToObj(
+                                    i ->
+                                            clients.submit(
+                                                    () -> board.get("/ads?size=5").statusCode()))
+                            .toList();
             for (Future<Integer> answer : answers) {
                 assertEquals(200, answer.get());
             }
@@ -130,17 +154,21 @@ class BulletinBoardTest {
     }
 
     @ParameterizedTest
-    @CsvSource(delimiter = '|', textBlock = """
-            --port=70000        | --port must be a whole number between 0 and 65535, got 70000
-            --pool=none         | --pool must be a whole number between 1 and 10000, got none
-            --threads=7         | --threads must be a whole number between 8 and 10000, got 7
-            --db=mysql://x/y    | database address must begin with memory:, file: or postgres://, got mysql://x/y
-            --db=postgres://x   | database address must name a host and a database
-            --prot=1            | unknown option --prot=1
-            --port              | --port needs a value
-            """)
+    @CsvSource(
+            delimiter = '|',
+            textBlock =
+                    """
+--port=70000        | --port must be a whole number between 0 and 65535, got 70000
+--pool=none         | --pool must be a whole number between 1 and 10000, got none
+--threads=7         | --threads must be a whole number between 8 and 10000, got 7
+--db=mysql://x/y    | database address must begin with memory:, file: or postgres://, got mysql://x/y
+--db=postgres://x   | database address must name a host and a database
+--prot=1            | unknown option --prot=1
+--port              | --port needs a value
+""")
     void refusesBadOptions(String option, String message) {
-        Exception refused = assertThrows(IllegalArgumentException.class, () -> new BoardClient(option));
+        Exception refused =
+                assertThrows(IllegalArgumentException.class, () -> new BoardClient(option));
         assertTrue(refused.getMessage().startsWith(message), refused::getMessage);
     }
 
@@ -155,7 +183,11 @@ class BulletinBoardTest {
 
     private static void check(HttpResponse<String> response, int status, String part) {
         assertEquals(status, response.statusCode(), response::body);
-        assertEquals("text/plain; charset=utf-8", response.headers().firstValue("Content-Type").orElse("none"));
-        assertTrue(part == null ? response.body().isEmpty() : response.body().contains(part), response::body);
+        assertEquals(
+                "text/plain; charset=utf-8",
+                response.headers().firstValue("Content-Type").orElse("none"));
+        assertTrue(
+                part == null ? response.body().isEmpty() : response.body().contains(part),
+                response::body);
     }
 }

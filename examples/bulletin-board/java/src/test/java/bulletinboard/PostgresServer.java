@@ -14,7 +14,10 @@ import java.util.List;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.Stream;
 
-/** A real PostgreSQL of its own in a fresh directory, gone when closed. It refuses to run as root, so root steps down. */
+/**
+ * A real PostgreSQL of its own in a fresh directory, gone when closed. It refuses to run as root,
+ * so root steps down.
+ */
 final class PostgresServer implements AutoCloseable {
     private static final long COMMAND_S_MAX = 60;
 
@@ -31,11 +34,38 @@ final class PostgresServer implements AutoCloseable {
             run(List.of("chown", "postgres", directory.toString()));
         }
         Path data = directory.resolve("data");
-        runAsServer("initdb", "-D", data.toString(), "-U", "board", "-A", "trust", "-E", "UTF8", "--no-locale", "--no-sync");
-        runAsServer("pg_ctl", "-D", data.toString(), "-w", "-l", directory.resolve("log").toString(),
-                "-o", "-p " + port + " -c listen_addresses=127.0.0.1 -c fsync=off -k " + directory, "start");
+        runAsServer(
+                "initdb",
+                "-D",
+                data.toString(),
+                "-U",
+                "board",
+                "-A",
+                "trust",
+                "-E",
+                "UTF8",
+                "--no-locale",
+                "--no-sync");
+        runAsServer(
+                "pg_ctl",
+                "-D",
+                data.toString(),
+                "-w",
+                "-l",
+                directory.resolve("log").toString(),
+                "-o",
+                "-p " + port + " -c listen_addresses=127.0.0.1 -c fsync=off -k " + directory,
+                "start");
         running = true;
-        runAsServer("createdb", "-h", "127.0.0.1", "-p", Integer.toString(port), "-U", "board", "board");
+        runAsServer(
+                "createdb",
+                "-h",
+                "127.0.0.1",
+                "-p",
+                Integer.toString(port),
+                "-U",
+                "board",
+                "board");
     }
 
     String url() {
@@ -46,32 +76,44 @@ final class PostgresServer implements AutoCloseable {
     void stop() throws IOException {
         if (running) {
             running = false;
-            runAsServer("pg_ctl", "-D", directory.resolve("data").toString(), "-m", "immediate", "-w", "stop");
+            runAsServer(
+                    "pg_ctl",
+                    "-D",
+                    directory.resolve("data").toString(),
+                    "-m",
+                    "immediate",
+                    "-w",
+                    "stop");
         }
     }
 
     @Override
     public void close() throws IOException {
         stop();
-        Files.walkFileTree(directory, new SimpleFileVisitor<>() {
-            @Override
-            public FileVisitResult visitFile(Path file, BasicFileAttributes attributes) throws IOException {
-                Files.delete(file);
-                return FileVisitResult.CONTINUE;
-            }
+        Files.walkFileTree(
+                directory,
+                new SimpleFileVisitor<>() {
+                    @Override
+                    public FileVisitResult visitFile(Path file, BasicFileAttributes attributes)
+                            throws IOException {
+                        Files.delete(file);
+                        return FileVisitResult.CONTINUE;
+                    }
 
-            @Override
-            public FileVisitResult postVisitDirectory(Path visited, IOException error) throws IOException {
-                Files.delete(visited);
-                return FileVisitResult.CONTINUE;
-            }
-        });
+                    @Override
+                    public FileVisitResult postVisitDirectory(Path visited, IOException error)
+                            throws IOException {
+                        Files.delete(visited);
+                        return FileVisitResult.CONTINUE;
+                    }
+                });
     }
 
     private void runAsServer(String program, String... arguments) throws IOException {
         List<String> command = new ArrayList<>();
         if (isRoot()) {
-            command.addAll(List.of("setpriv", "--reuid=postgres", "--regid=postgres", "--init-groups"));
+            command.addAll(
+                    List.of("setpriv", "--reuid=postgres", "--regid=postgres", "--init-groups"));
         }
         command.add(programs.resolve(program).toString());
         command.addAll(List.of(arguments));
@@ -81,15 +123,17 @@ final class PostgresServer implements AutoCloseable {
     private static void run(List<String> command) throws IOException {
         Path output = Files.createTempFile("postgres-command", ".log");
         try {
-            Process process = new ProcessBuilder(command)
-                    .directory(Path.of("/").toFile())
-                    .redirectErrorStream(true)
-                    .redirectOutput(output.toFile())
-                    .start();
+            Process process =
+                    new ProcessBuilder(command)
+                            .directory(Path.of("/").toFile())
+                            .redirectErrorStream(true)
+                            .redirectOutput(output.toFile())
+                            .start();
             boolean ended = process.waitFor(COMMAND_S_MAX, TimeUnit.SECONDS);
             if (!ended || process.exitValue() != 0) {
                 process.destroyForcibly();
-                throw new IllegalStateException(String.join(" ", command) + " failed: " + Files.readString(output));
+                throw new IllegalStateException(
+                        String.join(" ", command) + " failed: " + Files.readString(output));
             }
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
@@ -99,13 +143,17 @@ final class PostgresServer implements AutoCloseable {
         }
     }
 
-    /** Debian keeps the server's programs out of PATH, one folder for each version; the newest is taken. */
+    /**
+     * Debian keeps the server's programs out of PATH, one folder for each version; the newest is
+     * taken.
+     */
     private static Path programs() throws IOException {
         List<Path> folders = new ArrayList<>();
         Path debian = Path.of("/usr/lib/postgresql");
         if (Files.isDirectory(debian)) {
             try (Stream<Path> versions = Files.list(debian)) {
-                versions.sorted(Comparator.reverseOrder()).forEach(version -> folders.add(version.resolve("bin")));
+                versions.sorted(Comparator.reverseOrder())
+                        .forEach(version -> folders.add(version.resolve("bin")));
             }
         }
         for (String folder : System.getenv("PATH").split(":")) {
@@ -114,8 +162,12 @@ final class PostgresServer implements AutoCloseable {
         return folders.stream()
                 .filter(folder -> Files.isExecutable(folder.resolve("initdb")))
                 .findFirst()
-                .orElseThrow(() -> new IllegalStateException(
-                        "PostgreSQL is not installed: no initdb in " + folders + " (Debian: apt-get install postgresql)"));
+                .orElseThrow(
+                        () ->
+                                new IllegalStateException(
+                                        "PostgreSQL is not installed: no initdb in "
+                                                + folders
+                                                + " (Debian: apt-get install postgresql)"));
     }
 
     private static boolean isRoot() {

@@ -4,10 +4,11 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import org.junit.jupiter.api.Test;
+
 import java.sql.SQLException;
 import java.util.List;
 import java.util.Map;
-import org.junit.jupiter.api.Test;
 
 /** The same walk on a real PostgreSQL, and what happens when it goes away. */
 class PostgresTest {
@@ -15,7 +16,9 @@ class PostgresTest {
     @Test
     void doesEverythingAndOutlivesItsDatabase() throws Exception {
         try (PostgresServer postgres = new PostgresServer();
-                BoardClient board = new BoardClient("--db", postgres.url(), "--seed-ads", "50", "--pool", "4")) {
+                BoardClient board =
+                        new BoardClient(
+                                "--db", postgres.url(), "--seed-ads", "50", "--pool", "4")) {
             BoardScenario.walk(board);
             postgres.stop();
             int status = board.get("/ads/1").statusCode();
@@ -26,7 +29,8 @@ class PostgresTest {
 
     @Test
     void saysWhyItCannotStart() {
-        Options nowhere = Options.parse(List.of("--db", "postgres://board@127.0.0.1:1/board"), Map.of());
+        Options nowhere =
+                Options.parse(List.of("--db", "postgres://board@127.0.0.1:1/board"), Map.of());
         SQLException refused = assertThrows(SQLException.class, () -> BulletinBoard.start(nowhere));
         assertTrue(refused.getMessage().contains("refused"), refused::getMessage);
     }

@@ -5,13 +5,14 @@ import bulletinboard.model.Draft;
 import bulletinboard.model.Page;
 import bulletinboard.model.Statistics;
 import bulletinboard.store.AdStore;
+
 import java.sql.SQLException;
 import java.time.Clock;
 import java.util.List;
 
 /**
- * What can be done with the board, whoever asks.
- * Before: {@code web/AdActions}. After: {@code store/AdStore}.
+ * What can be done with the board, whoever asks. Before: {@code web/AdActions}. After: {@code
+ * store/AdStore}.
  */
 public final class Board {
     private final AdStore store;
@@ -36,7 +37,9 @@ public final class Board {
         return store.find(id).orElseThrow(() -> new NoSuchAdvertisementException(id));
     }
 
-    /** @return the id of the new advertisement */
+    /**
+     * @return the id of the new advertisement
+     */
     public long post(Draft draft) throws SQLException {
         return store.insert(DraftCheck.check(draft), clock.instant());
     }

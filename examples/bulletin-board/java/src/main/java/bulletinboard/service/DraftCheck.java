@@ -2,7 +2,10 @@ package bulletinboard.service;
 
 import bulletinboard.model.Draft;
 
-/** What may hang on the board: the limits of an advertisement's fields, each with a message that names it. */
+/**
+ * What may hang on the board: the limits of an advertisement's fields, each with a message that
+ * names it.
+ */
 final class DraftCheck {
     static final int TITLE_CHARS_MAX = 120;
     static final int TEXT_CHARS_MAX = 4_000;
@@ -11,13 +14,16 @@ final class DraftCheck {
 
     private DraftCheck() {}
 
-    /** @throws InvalidInputException when a field is empty, too long or out of range */
+    /**
+     * @throws InvalidInputException when a field is empty, too long or out of range
+     */
     static Draft check(Draft draft) {
         checkText("title", draft.title(), TITLE_CHARS_MAX);
         checkText("text", draft.text(), TEXT_CHARS_MAX);
         checkText("contact", draft.contact(), CONTACT_CHARS_MAX);
         if (draft.priceCents() < 0 || draft.priceCents() > PRICE_CENTS_MAX) {
-            throw new InvalidInputException("price must lie between 0 and " + PRICE_CENTS_MAX / 100);
+            throw new InvalidInputException(
+                    "price must lie between 0 and " + PRICE_CENTS_MAX / 100);
         }
         return draft;
     }
@@ -27,7 +33,13 @@ final class DraftCheck {
             throw new InvalidInputException(name + " must not be empty");
         }
         if (value.length() > charsMax) {
-            throw new InvalidInputException(name + " has " + value.length() + " characters, at most " + charsMax + " are allowed");
+            throw new InvalidInputException(
+                    name
+                            + " has "
+                            + value.length()
+                            + " characters, at most "
+                            + charsMax
+                            + " are allowed");
         }
         if (value.indexOf('\0') >= 0) {
             throw new InvalidInputException(name + " must not contain the character U+0000");

@@ -4,6 +4,7 @@ import bulletinboard.model.Advertisement;
 import bulletinboard.model.Draft;
 import bulletinboard.model.Page;
 import bulletinboard.model.Statistics;
+
 import java.sql.Connection;
 import java.sql.PreparedStatement;
 import java.sql.ResultSet;
@@ -15,26 +16,35 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
 import java.util.Optional;
+
 import javax.sql.DataSource;
 
 /**
- * The one table, in SQL that H2 and PostgreSQL understand alike. Each method takes one connection from the pool.
- * Before: {@code service/Board}. After: the database.
+ * The one table, in SQL that H2 and PostgreSQL understand alike. Each method takes one connection
+ * from the pool. Before: {@code service/Board}. After: the database.
  */
 public final class AdStore {
     private static final String COLUMNS = "id, title, text, contact, price_cents, created";
-    private static final String LIST = "select " + COLUMNS + " from advertisement order by id desc limit ? offset ?";
-    private static final String SEARCH = "select " + COLUMNS + " from advertisement"
-            + " where lower(title) like ? escape '!' or lower(text) like ? escape '!'"
-            + " order by id desc limit ? offset ?";
+    private static final String LIST =
+            "select " + COLUMNS + " from advertisement order by id desc limit ? offset ?";
+    private static final String SEARCH =
+            "select "
+                    + COLUMNS
+                    + " from advertisement"
+                    + " where lower(title) like ? escape '!' or lower(text) like ? escape '!'"
+                    + " order by id desc limit ? offset ?";
     private static final String FIND = "select " + COLUMNS + " from advertisement where id = ?";
     private static final String INSERT =
-            "insert into advertisement (title, text, contact, price_cents, created) values (?, ?, ?, ?, ?)";
+            "insert into advertisement (title, text, contact, price_cents, created) values (?, ?,"
+                + " ?, ?, ?)";
     private static final String UPDATE =
-            "update advertisement set title = ?, text = ?, contact = ?, price_cents = ? where id = ?";
+            "update advertisement set title = ?, text = ?, contact = ?, price_cents = ? where id ="
+                + " ?";
     private static final String DELETE = "delete from advertisement where id = ?";
-    private static final String STATISTICS = "select count(*), coalesce(min(price_cents), 0), coalesce(max(price_cents), 0),"
-            + " coalesce(avg(cast(price_cents as double precision)), 0), min(created), max(created) from advertisement";
+    private static final String STATISTICS =
+            "select count(*), coalesce(min(price_cents), 0), coalesce(max(price_cents), 0),"
+                + " coalesce(avg(cast(price_cents as double precision)), 0), min(created),"
+                + " max(created) from advertisement";
 
     private final DataSource pool;
 
@@ -71,10 +81,13 @@ public final class AdStore {
         }
     }
 
-    /** @return the id that the database gave */
+    /**
+     * @return the id that the database gave
+     */
     public long insert(Draft draft, Instant created) throws SQLException {
         try (Connection connection = pool.getConnection();
-                PreparedStatement statement = connection.prepareStatement(INSERT, new String[] {"id"})) {
+                PreparedStatement statement =
+                        connection.prepareStatement(INSERT, new String[] {"id"})) {
             bindDraft(statement, draft);
             statement.setObject(5, created.atOffset(ZoneOffset.UTC));
             statement.executeUpdate();
@@ -102,7 +115,9 @@ public final class AdStore {
         }
     }
 
-    /** @return false when there is no such id */
+    /**
+     * @return false when there is no such id
+     */
     public boolean update(long id, Draft draft) throws SQLException {
         try (Connection connection = pool.getConnection();
                 PreparedStatement statement = connection.prepareStatement(UPDATE)) {
@@ -112,7 +127,9 @@ public final class AdStore {
         }
     }
 
-    /** @return false when there is no such id */
+    /**
+     * @return false when there is no such id
+     */
     public boolean delete(long id) throws SQLException {
         try (Connection connection = pool.getConnection();
                 PreparedStatement statement = connection.prepareStatement(DELETE)) {
@@ -127,7 +144,12 @@ public final class AdStore {
                 ResultSet row = statement.executeQuery()) {
             row.next();
             return new Statistics(
-                    row.getLong(1), row.getLong(2), row.getLong(3), row.getDouble(4), instant(row, 5), instant(row, 6));
+                    row.getLong(1),
+                    row.getLong(2),
+                    row.getLong(3),
+                    row.getDouble(4),
+                    instant(row, 5),
+                    instant(row, 6));
         }
     }
 
@@ -142,9 +164,14 @@ public final class AdStore {
         List<Advertisement> found = new ArrayList<>();
         try (ResultSet row = statement.executeQuery()) {
             while (row.next()) {
-                found.add(new Advertisement(
-                        row.getLong(1), row.getString(2), row.getString(3), row.getString(4), row.getLong(5),
-                        row.getObject(6, OffsetDateTime.class).toInstant()));
+                found.add(
+                        new Advertisement(
+                                row.getLong(1),
+                                row.getString(2),
+                                row.getString(3),
+                                row.getString(4),
+                                row.getLong(5),
+                                row.getObject(6, OffsetDateTime.class).toInstant()));
             }
         }
         return found;
@@ -156,7 +183,11 @@ public final class AdStore {
     }
 
     private static String likePattern(String word) {
-        String literal = word.toLowerCase(Locale.ROOT).replace("!", "!!").replace("%", "!%").replace("_", "!_");
+        String literal =
+                word.toLowerCase(Locale.ROOT)
+                        .replace("!", "!!")
+                        .replace("%", "!%")
+                        .replace("_", "!_");
         return "%" + literal + "%";
     }
 }

@@ -2,6 +2,7 @@ package bulletinboard.store;
 
 import com.zaxxer.hikari.HikariConfig;
 import com.zaxxer.hikari.HikariDataSource;
+
 import java.net.URI;
 import java.net.URLDecoder;
 import java.nio.charset.StandardCharsets;
@@ -10,6 +11,7 @@ import java.sql.Connection;
 import java.sql.SQLException;
 import java.sql.Statement;
 import java.util.UUID;
+
 import javax.sql.DataSource;
 
 /** The pool of connections and the table behind it: an address in, a {@link DataSource} out. */
@@ -17,13 +19,14 @@ public final class Database implements AutoCloseable {
     /** How long a request waits for a free connection before it is answered with 503. */
     private static final long WAIT_MS_MAX = 5_000;
 
-    private static final String TABLE = "create table if not exists advertisement ("
-            + "id bigint generated always as identity primary key, "
-            + "title varchar(120) not null, "
-            + "text varchar(4000) not null, "
-            + "contact varchar(200) not null, "
-            + "price_cents bigint not null, "
-            + "created timestamp with time zone not null)";
+    private static final String TABLE =
+            "create table if not exists advertisement ("
+                    + "id bigint generated always as identity primary key, "
+                    + "title varchar(120) not null, "
+                    + "text varchar(4000) not null, "
+                    + "contact varchar(200) not null, "
+                    + "price_cents bigint not null, "
+                    + "created timestamp with time zone not null)";
 
     private final HikariDataSource pool;
 
@@ -32,7 +35,8 @@ public final class Database implements AutoCloseable {
     }
 
     /**
-     * @param url {@code memory:}, {@code file:PATH} or {@code postgres://user:password@host:port/name}
+     * @param url {@code memory:}, {@code file:PATH} or {@code
+     *     postgres://user:password@host:port/name}
      * @param connections size of the pool
      * @throws IllegalArgumentException when the address is not one of these
      * @throws SQLException when the database cannot be reached or the table cannot be made
@@ -73,7 +77,8 @@ public final class Database implements AutoCloseable {
         if (url.equals("memory:")) {
             config.setJdbcUrl("jdbc:h2:mem:" + UUID.randomUUID() + ";DB_CLOSE_DELAY=-1");
         } else if (url.startsWith("file:")) {
-            config.setJdbcUrl("jdbc:h2:file:" + Path.of(url.substring("file:".length())).toAbsolutePath());
+            config.setJdbcUrl(
+                    "jdbc:h2:file:" + Path.of(url.substring("file:".length())).toAbsolutePath());
         } else if (url.startsWith("postgres://") || url.startsWith("postgresql://")) {
             postgresAddress(URI.create(url), config);
         } else {
@@ -84,7 +89,8 @@ public final class Database implements AutoCloseable {
 
     private static void postgresAddress(URI uri, HikariConfig config) {
         if (uri.getHost() == null || uri.getPath() == null || uri.getPath().length() < 2) {
-            throw new IllegalArgumentException("database address must name a host and a database: postgres://host/name");
+            throw new IllegalArgumentException(
+                    "database address must name a host and a database: postgres://host/name");
         }
         String port = uri.getPort() < 0 ? "" : ":" + uri.getPort();
         String query = uri.getRawQuery() == null ? "" : "?" + uri.getRawQuery();

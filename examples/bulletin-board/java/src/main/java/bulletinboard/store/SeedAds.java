@@ -1,6 +1,7 @@
 package bulletinboard.store;
 
 import bulletinboard.model.Draft;
+
 import java.sql.SQLException;
 import java.time.Instant;
 import java.util.ArrayList;
@@ -10,12 +11,34 @@ import java.util.Random;
 /** Made-up advertisements for an empty board: the same ones at every start. */
 public final class SeedAds {
     private static final int BATCH_ROWS = 1_000;
-    private static final List<String> THINGS = List.of(
-            "bicycle", "sofa", "bookshelf", "piano", "camera", "tent", "kettle", "desk", "lamp", "violin",
-            "canoe", "typewriter", "radio", "sewing machine", "telescope", "chess board");
-    private static final List<String> STATES = List.of(
-            "hardly used", "well kept", "a little worn", "newly repaired", "for collectors", "to be picked up soon");
-    private static final List<String> PLACES = List.of("Kiel", "Köln", "東京", "Oslo", "Łódź", "Porto", "Αθήνα", "Leeds");
+    private static final List<String> THINGS =
+            List.of(
+                    "bicycle",
+                    "sofa",
+                    "bookshelf",
+                    "piano",
+                    "camera",
+                    "tent",
+                    "kettle",
+                    "desk",
+                    "lamp",
+                    "violin",
+                    "canoe",
+                    "typewriter",
+                    "radio",
+                    "sewing machine",
+                    "telescope",
+                    "chess board");
+    private static final List<String> STATES =
+            List.of(
+                    "hardly used",
+                    "well kept",
+                    "a little worn",
+                    "newly repaired",
+                    "for collectors",
+                    "to be picked up soon");
+    private static final List<String> PLACES =
+            List.of("Kiel", "Köln", "東京", "Oslo", "Łódź", "Porto", "Αθήνα", "Leeds");
 
     private SeedAds() {}
 
@@ -39,8 +62,16 @@ public final class SeedAds {
         String thing = pick(THINGS, random);
         String state = pick(STATES, random);
         String place = pick(PLACES, random);
-        String text = "I give away my " + thing + ", " + state + ". It stands in " + place
-                + " and can be seen any evening after six. Comes with a " + pick(THINGS, random) + " on request.";
+        String text =
+                "I give away my "
+                        + thing
+                        + ", "
+                        + state
+                        + ". It stands in "
+                        + place
+                        + " and can be seen any evening after six. Comes with a "
+                        + pick(THINGS, random)
+                        + " on request.";
         String contact = "seller" + random.nextInt(500) + "@example.org";
         return new Draft(thing + ", " + state, text, contact, 100L * (5 + random.nextInt(995)));
     }

@@ -2,14 +2,16 @@ package bulletinboard.web;
 
 import bulletinboard.model.Page;
 import bulletinboard.service.Board;
+
+import org.eclipse.jetty.http.HttpHeader;
+
 import java.sql.SQLException;
 import java.util.Map;
 import java.util.Set;
-import org.eclipse.jetty.http.HttpHeader;
 
 /**
- * One method for each thing a client can ask for: parameters in, {@link Answer} out.
- * Before: {@code web/Routes}. After: {@code service/Board}.
+ * One method for each thing a client can ask for: parameters in, {@link Answer} out. Before: {@code
+ * web/Routes}. After: {@code service/Board}.
  */
 final class AdActions {
     private static final Set<String> NONE = Set.of();
@@ -46,7 +48,8 @@ final class AdActions {
 
     Answer post(Call call) throws SQLException {
         long id = board.post(call.form(DRAFT).draft());
-        return new Answer(201, "posted #" + id + "\n", Map.of(HttpHeader.LOCATION.asString(), "/ads/" + id));
+        return new Answer(
+                201, "posted #" + id + "\n", Map.of(HttpHeader.LOCATION.asString(), "/ads/" + id));
     }
 
     Answer update(Call call) throws SQLException {

@@ -3,21 +3,23 @@ package bulletinboard.web;
 import bulletinboard.service.Board;
 import bulletinboard.service.InvalidInputException;
 import bulletinboard.service.NoSuchAdvertisementException;
-import java.io.UncheckedIOException;
-import java.nio.ByteBuffer;
-import java.nio.charset.StandardCharsets;
-import java.sql.SQLException;
-import java.sql.SQLTransientConnectionException;
-import java.util.Map;
+
 import org.eclipse.jetty.http.HttpHeader;
 import org.eclipse.jetty.server.Handler;
 import org.eclipse.jetty.server.Request;
 import org.eclipse.jetty.server.Response;
 import org.eclipse.jetty.util.Callback;
 
+import java.io.UncheckedIOException;
+import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
+import java.sql.SQLException;
+import java.sql.SQLTransientConnectionException;
+import java.util.Map;
+
 /**
- * The way in: one HTTP request in, one plain text answer out; every failure becomes a status here and nowhere else.
- * Before: Jetty. After: {@code web/Routes}, {@code web/AdActions}.
+ * The way in: one HTTP request in, one plain text answer out; every failure becomes a status here
+ * and nowhere else. Before: Jetty. After: {@code web/Routes}, {@code web/AdActions}.
  */
 public final class BoardHandler extends Handler.Abstract {
     private static final System.Logger LOG = System.getLogger(BoardHandler.class.getName());
@@ -47,7 +49,10 @@ public final class BoardHandler extends Handler.Abstract {
         } catch (UncheckedIOException e) {
             return Answer.error(400, "the body ended early: " + e.getCause().getMessage());
         } catch (SQLTransientConnectionException e) {
-            return new Answer(503, "no free connection to the database\n", Map.of(HttpHeader.RETRY_AFTER.asString(), "1"));
+            return new Answer(
+                    503,
+                    "no free connection to the database\n",
+                    Map.of(HttpHeader.RETRY_AFTER.asString(), "1"));
         } catch (SQLException | RuntimeException e) {
             LOG.log(System.Logger.Level.ERROR, request.getMethod() + " " + path + " failed", e);
             return Answer.error(500, "something went wrong here, the log says what");

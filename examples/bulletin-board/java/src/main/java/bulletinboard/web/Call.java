@@ -1,13 +1,7 @@
 package bulletinboard.web;
 
 import bulletinboard.service.InvalidInputException;
-import java.io.IOException;
-import java.io.InputStream;
-import java.io.UncheckedIOException;
-import java.nio.ByteBuffer;
-import java.nio.charset.CharacterCodingException;
-import java.nio.charset.StandardCharsets;
-import java.util.Set;
+
 import org.eclipse.jetty.http.HttpHeader;
 import org.eclipse.jetty.http.MimeTypes;
 import org.eclipse.jetty.io.Content;
@@ -15,9 +9,19 @@ import org.eclipse.jetty.server.Request;
 import org.eclipse.jetty.util.Fields;
 import org.eclipse.jetty.util.UrlEncoded;
 
+import java.io.IOException;
+import java.io.InputStream;
+import java.io.UncheckedIOException;
+import java.nio.ByteBuffer;
+import java.nio.charset.CharacterCodingException;
+import java.nio.charset.StandardCharsets;
+import java.util.Set;
+
 /** One request as the actions see it. */
 record Call(Request request, String path) {
-    /** Three times the largest advertisement, escaped: a form that is longer is no advertisement. */
+    /**
+     * Three times the largest advertisement, escaped: a form that is longer is no advertisement.
+     */
     static final int FORM_BYTES_MAX = 64 * 1024;
 
     /** The id at the end of {@code /ads/ID}. */
@@ -43,8 +47,12 @@ record Call(Request request, String path) {
     Parameters form(Set<String> known) {
         query(Set.of());
         String type = request.getHeaders().get(HttpHeader.CONTENT_TYPE);
-        if (type == null || !type.split(";", 2)[0].strip().equalsIgnoreCase(MimeTypes.Type.FORM_ENCODED.asString())) {
-            throw new RefusedException(415, "the body must be " + MimeTypes.Type.FORM_ENCODED.asString());
+        if (type == null
+                || !type.split(";", 2)[0]
+                        .strip()
+                        .equalsIgnoreCase(MimeTypes.Type.FORM_ENCODED.asString())) {
+            throw new RefusedException(
+                    415, "the body must be " + MimeTypes.Type.FORM_ENCODED.asString());
         }
         Fields fields = new Fields();
         decode(body(), fields);

@@ -3,11 +3,13 @@ package bulletinboard.web;
 import bulletinboard.model.Draft;
 import bulletinboard.model.Page;
 import bulletinboard.service.InvalidInputException;
+
+import org.eclipse.jetty.util.Fields;
+
 import java.math.BigDecimal;
 import java.math.RoundingMode;
 import java.util.List;
 import java.util.Set;
-import org.eclipse.jetty.util.Fields;
 
 /** Names and strings in, typed values out; whatever does not fit is refused by name and value. */
 final class Parameters {
@@ -19,7 +21,10 @@ final class Parameters {
 
     private final Fields fields;
 
-    /** @throws InvalidInputException when a name is given that is not in {@code known}, or one is given twice */
+    /**
+     * @throws InvalidInputException when a name is given that is not in {@code known}, or one is
+     *     given twice
+     */
     Parameters(Fields fields, Set<String> known) {
         for (Fields.Field field : fields) {
             if (!known.contains(field.getName())) {
@@ -27,7 +32,8 @@ final class Parameters {
             }
             List<String> values = field.getValues();
             if (values.size() > 1) {
-                throw new InvalidInputException("parameter " + field.getName() + " is given " + values.size() + " times");
+                throw new InvalidInputException(
+                        "parameter " + field.getName() + " is given " + values.size() + " times");
             }
         }
         this.fields = fields;
@@ -35,13 +41,15 @@ final class Parameters {
 
     Page page() {
         return new Page(
-                integer("page", 1, PAGE_NUMBER_MAX, 1), integer("size", 1, PAGE_SIZE_MAX, PAGE_SIZE_DEFAULT));
+                integer("page", 1, PAGE_NUMBER_MAX, 1),
+                integer("size", 1, PAGE_SIZE_MAX, PAGE_SIZE_DEFAULT));
     }
 
     String word() {
         String word = required("word").strip();
         if (word.isEmpty() || word.length() > WORD_CHARS_MAX || word.indexOf('\0') >= 0) {
-            throw new InvalidInputException("word must have 1 to " + WORD_CHARS_MAX + " printable characters");
+            throw new InvalidInputException(
+                    "word must have 1 to " + WORD_CHARS_MAX + " printable characters");
         }
         return word;
     }
@@ -53,14 +61,21 @@ final class Parameters {
     private long priceCents() {
         String text = required("price");
         try {
-            // An exponent is not let through: 1e999999999 is short, but as a whole number it fills the memory.
-            if (text.length() <= PRICE_CHARS_MAX && text.indexOf('e') < 0 && text.indexOf('E') < 0) {
-                return new BigDecimal(text).setScale(2, RoundingMode.UNNECESSARY).unscaledValue().longValueExact();
+            // An exponent is not let through: 1e999999999 is short, but as a whole number it fills
+            // the memory.
+            if (text.length() <= PRICE_CHARS_MAX
+                    && text.indexOf('e') < 0
+                    && text.indexOf('E') < 0) {
+                return new BigDecimal(text)
+                        .setScale(2, RoundingMode.UNNECESSARY)
+                        .unscaledValue()
+                        .longValueExact();
             }
         } catch (ArithmeticException | NumberFormatException e) {
             // Told below: no number, more than two decimals, or past a long.
         }
-        throw new InvalidInputException("price must be a number with at most two decimals, got " + text);
+        throw new InvalidInputException(
+                "price must be a number with at most two decimals, got " + text);
     }
 
     private int integer(String name, int min, int max, int otherwise) {

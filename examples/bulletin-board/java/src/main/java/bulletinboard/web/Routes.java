@@ -1,9 +1,10 @@
 package bulletinboard.web;
 
+import org.eclipse.jetty.http.HttpHeader;
+
 import java.sql.SQLException;
 import java.util.Map;
 import java.util.TreeMap;
-import org.eclipse.jetty.http.HttpHeader;
 
 /** A method and a path in, the action that answers them out. */
 final class Routes {
@@ -12,12 +13,25 @@ final class Routes {
     private final Map<String, Map<String, Action>> actions;
 
     Routes(AdActions ads) {
-        actions = Map.of(
-                "/", methods(Map.of("GET", ads::help)),
-                "/ads", methods(Map.of("GET", ads::list, "POST", ads::post)),
-                ADS + "ID", methods(Map.of("GET", ads::read, "PUT", ads::update, "DELETE", ads::delete)),
-                "/search", methods(Map.of("GET", ads::search)),
-                "/statistics", methods(Map.of("GET", ads::statistics)));
+        actions =
+                Map.of(
+                        "/",
+                        methods(Map.of("GET", ads::help)),
+                        "/ads",
+                        methods(Map.of("GET", ads::list, "POST", ads::post)),
+                        ADS + "ID",
+                        methods(
+                                Map.of(
+                                        "GET",
+                                        ads::read,
+                                        "PUT",
+                                        ads::update,
+                                        "DELETE",
+                                        ads::delete)),
+                        "/search",
+                        methods(Map.of("GET", ads::search)),
+                        "/statistics",
+                        methods(Map.of("GET", ads::statistics)));
     }
 
     /** What answers one kind of request. */
@@ -26,9 +40,15 @@ final class Routes {
         Answer answer(Call call) throws SQLException;
     }
 
-    /** @throws RefusedException 404 for a path that does not exist, 405 for a method that the path does not know */
+    /**
+     * @throws RefusedException 404 for a path that does not exist, 405 for a method that the path
+     *     does not know
+     */
     Action find(String method, String path) {
-        boolean isId = path.startsWith(ADS) && path.length() > ADS.length() && path.indexOf('/', ADS.length()) < 0;
+        boolean isId =
+                path.startsWith(ADS)
+                        && path.length() > ADS.length()
+                        && path.indexOf('/', ADS.length()) < 0;
         Map<String, Action> known = actions.get(isId ? ADS + "ID" : path);
         if (known == null) {
             throw new RefusedException(404, "nothing here, see / for what there is");
@@ -37,12 +57,15 @@ final class Routes {
         if (action == null) {
             String allowed = String.join(", ", known.keySet());
             String message = method + " is not possible here; allowed: " + allowed + "\n";
-            throw new RefusedException(new Answer(405, message, Map.of(HttpHeader.ALLOW.asString(), allowed)));
+            throw new RefusedException(
+                    new Answer(405, message, Map.of(HttpHeader.ALLOW.asString(), allowed)));
         }
         return action;
     }
 
-    /** HEAD comes with GET (RFC 9110, section 9.1); the answer's body is left out where it is sent. */
+    /**
+     * HEAD comes with GET (RFC 9110, section 9.1); the answer's body is left out where it is sent.
+     */
     private static Map<String, Action> methods(Map<String, Action> given) {
         Map<String, Action> known = new TreeMap<>(given);
         if (given.containsKey("GET")) {

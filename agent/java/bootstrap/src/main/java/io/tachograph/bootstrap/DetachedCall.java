@@ -1,11 +1,12 @@
 package io.tachograph.bootstrap;
 
 /**
- * A call that begins on one thread and ends on another, such as a request whose answer comes as a promise. It has a buffer of
- * its own, borrowed as by a virtual thread, and is a segment of its own, child of what was open where it began.
+ * A call that begins on one thread and ends on another, such as a request whose answer comes as a
+ * promise. It has a buffer of its own, borrowed as by a virtual thread, and is a segment of its
+ * own, child of what was open where it began.
  *
- * <p>Threads may take turns with it if each hands over properly (a future does); two at once may not. {@link #exit} or
- * {@link #exitFailed} must follow, the first one counts.
+ * <p>Threads may take turns with it if each hands over properly (a future does); two at once may
+ * not. {@link #exit} or {@link #exitFailed} must follow, the first one counts.
  */
 public final class DetachedCall {
     private final Buffers home;
@@ -51,7 +52,9 @@ public final class DetachedCall {
         }
     }
 
-    /** @param thrown may be null when only the failure is known */
+    /**
+     * @param thrown may be null when only the failure is known
+     */
     public void exitFailed(Throwable thrown) {
         if (!ended) {
             ended = true;

@@ -1,8 +1,8 @@
 package io.tachograph.bootstrap;
 
 /**
- * Who started a thread: asked once when a thread gets its buffer, so that a thread that records nothing costs nothing. A probe
- * knows the answer; without one nobody did.
+ * Who started a thread: asked once when a thread gets its buffer, so that a thread that records
+ * nothing costs nothing. A probe knows the answer; without one nobody did.
  */
 public abstract class Inheritance {
     private static volatile Inheritance source;
@@ -19,6 +19,9 @@ public abstract class Inheritance {
         return asked == null ? null : asked.originOf(thread);
     }
 
-    /** The call in which {@code thread} was started; null when it was none or should not count. Must not throw. */
+    /**
+     * The call in which {@code thread} was started; null when it was none or should not count. Must
+     * not throw.
+     */
     protected abstract Context originOf(Thread thread);
 }

@@ -1,19 +1,24 @@
 package io.tachograph.overhead;
 
 import com.sun.management.OperatingSystemMXBean;
+
+import observed.Monitored;
+
 import java.lang.management.ManagementFactory;
 import java.util.Arrays;
 import java.util.Locale;
-import observed.Monitored;
 
 /**
- * The measured process: calls {@link Monitored} and times every call from outside. The first half warms up.
- * Prints one line: {@code RESULT} and the figures as JSON. Before: {@link Overhead} starts it.
+ * The measured process: calls {@link Monitored} and times every call from outside. The first half
+ * warms up. Prints one line: {@code RESULT} and the figures as JSON. Before: {@link Overhead}
+ * starts it.
  */
 public final class Observed {
     private Observed() {}
 
-    /** @param arguments traces, depth, method time in ns, time between two traces in ns */
+    /**
+     * @param arguments traces, depth, method time in ns, time between two traces in ns
+     */
     public static void main(String[] arguments) {
         int traces = Integer.parseInt(arguments[0]);
         int depth = Integer.parseInt(arguments[1]);
@@ -28,7 +33,8 @@ public final class Observed {
         System.out.println("RESULT " + json(timesNs, before, after));
     }
 
-    private static void run(Monitored monitored, long[] timesNs, int depth, long methodTimeNs, long gapNs) {
+    private static void run(
+            Monitored monitored, long[] timesNs, int depth, long methodTimeNs, long gapNs) {
         for (int i = 0; i < timesNs.length; i++) {
             long start = System.nanoTime();
             monitored.monitoredMethod(methodTimeNs, depth);
@@ -47,12 +53,17 @@ public final class Observed {
         return String.format(
                 Locale.ROOT,
                 "\"traces\":%d,\"median_us\":%.4f,\"mean_us\":%.4f,\"p95_us\":%.4f,\"p99_us\":%.4f,\"max_us\":%.1f,"
-                        + "\"traces_per_s\":%.0f,\"cpu_us_per_trace\":%.4f,"
-                        + "\"allocated_bytes_per_trace\":%.1f,\"allocated_bytes_per_trace_all_threads\":%.1f,"
-                        + "\"jdk\":\"%s\"",
-                traces, timesNs[traces / 2] / 1e3, mean / 1e3, timesNs[traces * 95 / 100] / 1e3,
-                timesNs[traces * 99 / 100] / 1e3, timesNs[traces - 1] / 1e3,
-                traces * 1e9 / (after.wallNs - before.wallNs), (after.cpuNs - before.cpuNs) / 1e3 / traces,
+                    + "\"traces_per_s\":%.0f,\"cpu_us_per_trace\":%.4f,"
+                    + "\"allocated_bytes_per_trace\":%.1f,\"allocated_bytes_per_trace_all_threads\":%.1f,"
+                    + "\"jdk\":\"%s\"",
+                traces,
+                timesNs[traces / 2] / 1e3,
+                mean / 1e3,
+                timesNs[traces * 95 / 100] / 1e3,
+                timesNs[traces * 99 / 100] / 1e3,
+                timesNs[traces - 1] / 1e3,
+                traces * 1e9 / (after.wallNs - before.wallNs),
+                (after.cpuNs - before.cpuNs) / 1e3 / traces,
                 (double) (after.allocatedHere - before.allocatedHere) / traces,
                 (double) (after.allocated - before.allocated) / traces,
                 System.getProperty("java.version"));
@@ -75,8 +86,12 @@ public final class Observed {
         static Use now() {
             com.sun.management.ThreadMXBean threads =
                     (com.sun.management.ThreadMXBean) ManagementFactory.getThreadMXBean();
-            OperatingSystemMXBean system = (OperatingSystemMXBean) ManagementFactory.getOperatingSystemMXBean();
-            long all = Arrays.stream(threads.getThreadAllocatedBytes(threads.getAllThreadIds())).filter(n -> n > 0).sum();
+            OperatingSystemMXBean system =
+                    (OperatingSystemMXBean) ManagementFactory.getOperatingSystemMXBean();
+            long all =
+                    Arrays.stream(threads.getThreadAllocatedBytes(threads.getAllThreadIds()))
+                            .filter(n -> n > 0)
+                            .sum();
             long here = threads.getThreadAllocatedBytes(Thread.currentThread().getId());
             return new Use(System.nanoTime(), system.getProcessCpuTime(), here, all);
         }

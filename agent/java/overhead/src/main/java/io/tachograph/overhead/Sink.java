@@ -16,7 +16,10 @@ import java.nio.ByteOrder;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.zip.CRC32C;
 
-/** The cheapest possible receiver: counts bytes, throws them away and says what the sender needs to hear to go on. */
+/**
+ * The cheapest possible receiver: counts bytes, throws them away and says what the sender needs to
+ * hear to go on.
+ */
 abstract class Sink implements AutoCloseable {
     private static final int BUFFER_BYTES = 1 << 18;
     // Frame types of the native protocol.
@@ -54,7 +57,10 @@ abstract class Sink implements AutoCloseable {
         };
     }
 
-    /** For the native record protocol: acknowledges every frame at once ({@code docs/format/wire.md}). */
+    /**
+     * For the native record protocol: acknowledges every frame at once ({@code
+     * docs/format/wire.md}).
+     */
     static Sink acknowledging() throws IOException {
         return new Sink("acknowledging sink") {
             @Override
@@ -68,7 +74,10 @@ abstract class Sink implements AutoCloseable {
         return listener.getLocalPort();
     }
 
-    /** Bytes since the start; a sender's last ones are there when its process has ended and {@link #close} was called. */
+    /**
+     * Bytes since the start; a sender's last ones are there when its process has ended and {@link
+     * #close} was called.
+     */
     long bytes() {
         return bytes.get();
     }
@@ -100,7 +109,8 @@ abstract class Sink implements AutoCloseable {
                 socket.setTcpNoDelay(true);
                 serve(socket);
             } catch (EOFException | SocketException e) {
-                // The sender has gone, perhaps without reading our last answers; the next one may come.
+                // The sender has gone, perhaps without reading our last answers; the next one may
+                // come.
             } catch (IOException e) {
                 if (!listener.isClosed()) {
                     throw new UncheckedIOException(e);
@@ -110,31 +120,41 @@ abstract class Sink implements AutoCloseable {
     }
 
     private static void acknowledge(Sink sink, Socket socket) throws IOException {
-        DataInputStream in = new DataInputStream(new BufferedInputStream(socket.getInputStream(), BUFFER_BYTES));
+        DataInputStream in =
+                new DataInputStream(new BufferedInputStream(socket.getInputStream(), BUFFER_BYTES));
         OutputStream out = socket.getOutputStream();
         byte[] header = new byte[HEADER_BYTES];
         while (true) {
             in.readFully(header);
-            byte[] body = in.readNBytes(ByteBuffer.wrap(header).order(ByteOrder.LITTLE_ENDIAN).getInt());
+            byte[] body =
+                    in.readNBytes(ByteBuffer.wrap(header).order(ByteOrder.LITTLE_ENDIAN).getInt());
             sink.count(HEADER_BYTES + body.length);
             int type = header[4];
             if (type == HELLO) {
-                ByteBuffer welcome = ByteBuffer.allocate(32).order(ByteOrder.LITTLE_ENDIAN).put((byte) 1).put((byte) 0);
+                ByteBuffer welcome =
+                        ByteBuffer.allocate(32)
+                                .order(ByteOrder.LITTLE_ENDIAN)
+                                .put((byte) 1)
+                                .put((byte) 0);
                 out.write(frame(WELCOME, varint(varint(welcome, 4_194_304), 5_000)));
             } else if (type == DATA) {
                 out.write(frame(ACK, varint(ByteBuffer.allocate(10), readVarint(body))));
             } else if (type == PING) {
                 sink.dropped.set(readVarint(body));
-                out.write(frame(PONG, ByteBuffer.allocate(8)
-                        .order(ByteOrder.LITTLE_ENDIAN)
-                        .putLong(System.currentTimeMillis() * 1_000_000)));
+                out.write(
+                        frame(
+                                PONG,
+                                ByteBuffer.allocate(8)
+                                        .order(ByteOrder.LITTLE_ENDIAN)
+                                        .putLong(System.currentTimeMillis() * 1_000_000)));
             }
         }
     }
 
     private static byte[] frame(int type, ByteBuffer filled) {
         int length = filled.position();
-        ByteBuffer frame = ByteBuffer.allocate(HEADER_BYTES + length).order(ByteOrder.LITTLE_ENDIAN);
+        ByteBuffer frame =
+                ByteBuffer.allocate(HEADER_BYTES + length).order(ByteOrder.LITTLE_ENDIAN);
         frame.putInt(length).put((byte) type).put((byte) 0).putShort((short) 0);
         CRC32C sum = new CRC32C();
         sum.update(frame.array(), 0, 8);

@@ -4,13 +4,16 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 
 import io.tachograph.testing.Call;
 import io.tachograph.testing.Jdks;
+
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.MethodSource;
+
+import shop.BusyShop;
+
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.stream.Stream;
-import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.MethodSource;
-import shop.BusyShop;
 
 /** What other threads do for a call belongs to its trace, whichever way it got there. */
 class ContextIT {
@@ -47,23 +50,35 @@ class ContextIT {
             expected.keySet().forEach(method -> found.put(method, workOf(shop, method)));
             assertEquals(expected, found, () -> shop.shapes().toString());
             // The later runs of the periodic task belong to nobody.
-            long orphans = shop.roots().stream().filter(root -> root.operation.equals(WORK) && root.parent == null).count();
+            long orphans =
+                    shop.roots().stream()
+                            .filter(root -> root.operation.equals(WORK) && root.parent == null)
+                            .count();
             assertEquals(true, orphans >= 2 && orphans <= 4, () -> orphans + " " + shop.shapes());
         }
     }
 
     /**
-     * How many pieces of work belong to the call of {@code method}: segments of other threads, or calls of its own where it helped
-     * itself while it waited, as a fork-join task's {@code get} does.
+     * How many pieces of work belong to the call of {@code method}: segments of other threads, or
+     * calls of its own where it helped itself while it waited, as a fork-join task's {@code get}
+     * does.
      */
     private static int workOf(Watched shop, String method) {
         List<Call> roots = shop.roots();
-        Call origin = roots.stream()
-                .filter(root -> root.operation.startsWith("shop.BusyShop." + method + "("))
-                .findFirst()
-                .orElseThrow(() -> new AssertionError(method + " is not there: " + shop.shapes()));
-        Stream<Call> elsewhere = roots.stream()
-                .filter(root -> origin.span.equals(root.parent) && origin.traceId.equals(root.traceId));
+        Call origin =
+                roots.stream()
+                        .filter(root -> root.operation.startsWith("shop.BusyShop." + method + "("))
+                        .findFirst()
+                        .orElseThrow(
+                                () ->
+                                        new AssertionError(
+                                                method + " is not there: " + shop.shapes()));
+        Stream<Call> elsewhere =
+                roots.stream()
+                        .filter(
+                                root ->
+                                        origin.span.equals(root.parent)
+                                                && origin.traceId.equals(root.traceId));
         Stream<Call> here = origin.children.stream().filter(call -> call.operation.equals(WORK));
         return (int) (elsewhere.count() + here.count());
     }

@@ -5,11 +5,14 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.tachograph.testing.Call;
 import io.tachograph.testing.Jdks;
-import java.util.List;
+
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
+
 import shop.CallingShop;
 import shop.JettyShop;
+
+import java.util.List;
 
 /** One program calls another: what both record is one trace. */
 class HttpClientIT {
@@ -24,30 +27,48 @@ class HttpClientIT {
             String address = "127.0.0.1:" + called.port();
             try (Watched calling = new Watched(jdk, CallingShop.class, "http://" + address)) {
                 calling.end();
-                check(calling.root("shop.CallingShop.send()"), "GET " + address, called.root("GET /send/{id}"));
-                check(calling.root("shop.CallingShop.urlConnection()"), "GET " + address, called.root("GET /url/{id}"));
+                check(
+                        calling.root("shop.CallingShop.send()"),
+                        "GET " + address,
+                        called.root("GET /send/{id}"));
+                check(
+                        calling.root("shop.CallingShop.urlConnection()"),
+                        "GET " + address,
+                        called.root("GET /url/{id}"));
 
                 // A promise is a segment of its own: it ends on another thread.
-                Call async = calling.root(root -> "/async/2".equals(root.attributes.get("http.path")));
+                Call async =
+                        calling.root(root -> "/async/2".equals(root.attributes.get("http.path")));
                 assertEquals(calling.root("shop.CallingShop.sendAsync()").span, async.parent);
                 assertEquals("200", async.attributes.get("http.status"));
                 assertEquals(async.span, called.root("GET /async/{id}").parent);
                 assertEquals(async.traceId, called.root("GET /async/{id}").traceId);
-                Call broken = calling.root(root -> "/broken-promise".equals(root.attributes.get("http.path")));
-                assertTrue(broken.failed && broken.attributes.get("exception").contains("ConnectException"), broken.attributes::toString);
+                Call broken =
+                        calling.root(
+                                root -> "/broken-promise".equals(root.attributes.get("http.path")));
+                assertTrue(
+                        broken.failed
+                                && broken.attributes.get("exception").contains("ConnectException"),
+                        broken.attributes::toString);
 
                 Call post = calling.root("shop.CallingShop.post()");
                 assertEquals("shop.CallingShop.post()(POST " + address + ")", post.shape());
                 Call posted = called.root("POST /post/{id}");
                 assertEquals(post.traceId, posted.traceId);
-                assertEquals(post.span, posted.parent, "the header goes out before the call itself begins");
+                assertEquals(
+                        post.span,
+                        posted.parent,
+                        "the header goes out before the call itself begins");
 
                 Call missing = calling.root("shop.CallingShop.missing()").children.get(0);
                 assertEquals("404", missing.attributes.get("http.status"));
                 assertTrue(!missing.failed, "404 is an answer");
                 Call refused = calling.root("shop.CallingShop.refused()").children.get(0);
                 assertEquals("GET 127.0.0.1:1!", refused.shape());
-                assertEquals("r-9", called.root("GET /send/{id}").attributes.get("request.id"), "other headers go along");
+                assertEquals(
+                        "r-9",
+                        called.root("GET /send/{id}").attributes.get("request.id"),
+                        "other headers go along");
             }
         }
     }

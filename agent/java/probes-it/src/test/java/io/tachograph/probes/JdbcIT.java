@@ -5,11 +5,14 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.tachograph.testing.Call;
 import io.tachograph.testing.Jdks;
-import java.util.List;
-import java.util.stream.Collectors;
+
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
+
 import shop.JdbcShop;
+
+import java.util.List;
+import java.util.stream.Collectors;
 
 /** Statements of H2 through HikariCP: each once, without data, with the wait for the connection. */
 class JdbcIT {
@@ -24,21 +27,34 @@ class JdbcIT {
     void recordsStatementsOnce(int jdk) throws Exception {
         try (Watched shop = new Watched(jdk, JdbcShop.class)) {
             shop.end();
-            List<String> expected = List.of(
-                    "shop.JdbcShop.create()(" + WAIT + " create table ad (id int, title varchar(?)))",
-                    "shop.JdbcShop.insert()(" + WAIT + " insert into ad values (?, ?))",
-                    "shop.JdbcShop.read()(" + WAIT + " select title from ad where id in (?) select title from ad where id in (?))",
-                    "shop.JdbcShop.plain()(" + WAIT + " select * from ad where id = ? and title = ?"
-                            + " update ad set title = ? where id in (?) delete from ad where id = ?)",
-                    "shop.JdbcShop.broken()(" + WAIT + " select ? from nothing!)");
-            List<String> calls = shop.shapes().stream().filter(shape -> shape.startsWith("shop.")).collect(Collectors.toList());
+            List<String> expected =
+                    List.of(
+                            "shop.JdbcShop.create()("
+                                    + WAIT
+                                    + " create table ad (id int, title varchar(?)))",
+                            "shop.JdbcShop.insert()(" + WAIT + " insert into ad values (?, ?))",
+                            "shop.JdbcShop.read()("
+                                    + WAIT
+                                    + " select title from ad where id in (?) select title from ad"
+                                    + " where id in (?))",
+                            "shop.JdbcShop.plain()("
+                                    + WAIT
+                                    + " select * from ad where id = ? and title = ? update ad set"
+                                    + " title = ? where id in (?) delete from ad where id = ?)",
+                            "shop.JdbcShop.broken()(" + WAIT + " select ? from nothing!)");
+            List<String> calls =
+                    shop.shapes().stream()
+                            .filter(shape -> shape.startsWith("shop."))
+                            .collect(Collectors.toList());
             assertEquals(expected, calls);
             Call insert = shop.root("shop.JdbcShop.insert()").children.get(1);
             assertEquals("3", insert.attributes.get("db.batch"));
             assertEquals(4, insert.kind);
             assertEquals(5, shop.root("shop.JdbcShop.read()").children.get(0).kind);
             Call broken = shop.root("shop.JdbcShop.broken()").children.get(1);
-            assertTrue(broken.attributes.get("exception").contains("NOTHING"), broken.attributes::toString);
+            assertTrue(
+                    broken.attributes.get("exception").contains("NOTHING"),
+                    broken.attributes::toString);
         }
     }
 }

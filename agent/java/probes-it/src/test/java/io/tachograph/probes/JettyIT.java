@@ -7,10 +7,13 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.tachograph.testing.Call;
 import io.tachograph.testing.Jdks;
-import java.util.List;
+
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
+
 import shop.JettyShop;
+
+import java.util.List;
 
 /** Requests to Jetty 12 without servlets. */
 class JettyIT {
@@ -25,19 +28,36 @@ class JettyIT {
     @MethodSource("jdks")
     void recordsRequests(int jdk) throws Exception {
         try (Watched jetty = new Watched(jdk, JettyShop.class)) {
-            assertEquals(200, jetty.get("/ads/17/pictures/550e8400-e29b-41d4-a716-446655440000?size=2",
-                    "X-Request-Id", "r-1", "traceparent", "00-" + TRACE + "-" + SPAN + "-01"));
+            assertEquals(
+                    200,
+                    jetty.get(
+                            "/ads/17/pictures/550e8400-e29b-41d4-a716-446655440000?size=2",
+                            "X-Request-Id",
+                            "r-1",
+                            "traceparent",
+                            "00-" + TRACE + "-" + SPAN + "-01"));
             Call read = jetty.root("GET /ads/{id}/pictures/{id}");
-            assertEquals("GET /ads/{id}/pictures/{id}(shop.JettyShop.handle(Request, Response, Callback)"
-                    + "(shop.JettyShop.answer(String)))", read.shape());
+            assertEquals(
+                    "GET /ads/{id}/pictures/{id}(shop.JettyShop.handle(Request, Response, Callback)"
+                            + "(shop.JettyShop.answer(String)))",
+                    read.shape());
             assertEquals(2, read.kind);
             assertEquals("200", read.attributes.get("http.status"));
-            assertEquals("/ads/17/pictures/550e8400-e29b-41d4-a716-446655440000", read.attributes.get("http.path"));
+            assertEquals(
+                    "/ads/17/pictures/550e8400-e29b-41d4-a716-446655440000",
+                    read.attributes.get("http.path"));
             assertEquals("r-1", read.attributes.get("request.id"));
             assertEquals(TRACE, read.traceId);
             assertEquals(SPAN, read.parent);
 
-            assertEquals(200, jetty.get("/plain", "X-Correlation-ID", "c-2", "traceparent", "00-" + TRACE + "-0000000000000000-01"));
+            assertEquals(
+                    200,
+                    jetty.get(
+                            "/plain",
+                            "X-Correlation-ID",
+                            "c-2",
+                            "traceparent",
+                            "00-" + TRACE + "-0000000000000000-01"));
             Call plain = jetty.root("GET /plain");
             assertNotEquals(TRACE, plain.traceId, "an invalid traceparent is ignored");
             assertNull(plain.parent);
@@ -47,7 +67,9 @@ class JettyIT {
             Call broken = jetty.root("GET /broken");
             assertTrue(broken.failed);
             assertEquals("500", broken.attributes.get("http.status"));
-            assertTrue(broken.attributes.get("exception").contains("no stock"), broken.attributes::toString);
+            assertTrue(
+                    broken.attributes.get("exception").contains("no stock"),
+                    broken.attributes::toString);
 
             assertEquals(503, jetty.get("/busy"));
             assertTrue(jetty.root("GET /busy").failed);

@@ -5,16 +5,21 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.tachograph.testing.Call;
 import io.tachograph.testing.Jdks;
-import java.util.List;
+
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
+
 import shop.TomcatShop;
 import shop.UndertowShop;
 
+import java.util.List;
+
 /** Requests to servlets and filters, in Tomcat. */
 class ServletIT {
-    private static final String GET = "shop.TomcatShop.doGet(HttpServletRequest, HttpServletResponse)";
-    private static final String FILTER = "shop.TomcatShop$Pass.doFilter(ServletRequest, ServletResponse, FilterChain)";
+    private static final String GET =
+            "shop.TomcatShop.doGet(HttpServletRequest, HttpServletResponse)";
+    private static final String FILTER =
+            "shop.TomcatShop$Pass.doFilter(ServletRequest, ServletResponse, FilterChain)";
 
     static List<Integer> jdks() {
         return Jdks.VERSIONS;
@@ -24,8 +29,14 @@ class ServletIT {
     @MethodSource("jdks")
     void recordsEachRequestOnce(int jdk) throws Exception {
         try (Watched tomcat = new Watched(jdk, TomcatShop.class)) {
-            assertEquals(200, tomcat.get("/shop/ads/7;jsessionid=1?x=y", "X-Request-Id", "r-1",
-                    "traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00"));
+            assertEquals(
+                    200,
+                    tomcat.get(
+                            "/shop/ads/7;jsessionid=1?x=y",
+                            "X-Request-Id",
+                            "r-1",
+                            "traceparent",
+                            "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00"));
             Call read = tomcat.root("GET /shop/ads/*");
             assertEquals("GET /shop/ads/*(" + FILTER + "(" + GET + "))", read.shape());
             assertEquals("0af7651916cd43dd8448eb211c80319c", read.traceId);
@@ -34,10 +45,14 @@ class ServletIT {
             assertEquals("200", read.attributes.get("http.status"));
 
             assertEquals(200, tomcat.get("/shop/basket/12"));
-            assertEquals("GET /shop/basket/{id}(" + FILTER + "(" + GET + "))", tomcat.root("GET /shop/basket/{id}").shape());
+            assertEquals(
+                    "GET /shop/basket/{id}(" + FILTER + "(" + GET + "))",
+                    tomcat.root("GET /shop/basket/{id}").shape());
 
             assertEquals(200, tomcat.get("/shop/forward"));
-            assertEquals("GET /shop/forward(" + FILTER + "(" + GET + "(" + GET + ")))", tomcat.root("GET /shop/forward").shape());
+            assertEquals(
+                    "GET /shop/forward(" + FILTER + "(" + GET + "(" + GET + ")))",
+                    tomcat.root("GET /shop/forward").shape());
 
             assertEquals(500, tomcat.get("/shop/broken"));
             Call broken = tomcat.root("GET /shop/broken");
@@ -48,9 +63,16 @@ class ServletIT {
             assertEquals("404", tomcat.root("GET /shop/missing").attributes.get("http.status"));
 
             assertEquals(200, tomcat.get("/shop/later"));
-            assertEquals("GET /shop/later(" + FILTER + "(" + GET + "(shop.TomcatShop.later(AsyncContext))))", tomcat.root("GET /shop/later").shape());
+            assertEquals(
+                    "GET /shop/later("
+                            + FILTER
+                            + "("
+                            + GET
+                            + "(shop.TomcatShop.later(AsyncContext))))",
+                    tomcat.root("GET /shop/later").shape());
 
-            // The error page of /broken is a second dispatch of the same request: a method call, but no second request.
+            // The error page of /broken is a second dispatch of the same request: a method call,
+            // but no second request.
             long requests = tomcat.roots().stream().filter(root -> root.kind == 2).count();
             assertEquals(6, requests, () -> tomcat.shapes().toString());
         }
@@ -60,13 +82,22 @@ class ServletIT {
     @MethodSource("jdks")
     void knowsTheOldPackageName(int jdk) throws Exception {
         try (Watched undertow = new Watched(jdk, UndertowShop.class)) {
-            assertEquals(200, undertow.get("/shop/ads/7", "traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"));
+            assertEquals(
+                    200,
+                    undertow.get(
+                            "/shop/ads/7",
+                            "traceparent",
+                            "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"));
             Call read = undertow.root("GET /shop/ads/*");
-            assertEquals("GET /shop/ads/*(shop.UndertowShop.doGet(HttpServletRequest, HttpServletResponse))", read.shape());
+            assertEquals(
+                    "GET /shop/ads/*(shop.UndertowShop.doGet(HttpServletRequest,"
+                        + " HttpServletResponse))",
+                    read.shape());
             assertEquals("0af7651916cd43dd8448eb211c80319c", read.traceId);
             assertEquals("200", read.attributes.get("http.status"));
             assertEquals(500, undertow.get("/shop/ads/broken"));
-            assertTrue(undertow.root(root -> "500".equals(root.attributes.get("http.status"))).failed);
+            assertTrue(
+                    undertow.root(root -> "500".equals(root.attributes.get("http.status"))).failed);
         }
     }
 }

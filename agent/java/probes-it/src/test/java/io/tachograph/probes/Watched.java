@@ -4,6 +4,7 @@ import io.tachograph.testing.Call;
 import io.tachograph.testing.Decoder;
 import io.tachograph.testing.Jdks;
 import io.tachograph.testing.WireServer;
+
 import java.io.IOException;
 import java.net.URI;
 import java.net.http.HttpClient;
@@ -23,7 +24,8 @@ final class Watched implements AutoCloseable {
     private static final long START_S_MAX = 60;
     private static final long END_S_MAX = 30;
     private static final long ARRIVAL_S_MAX = 20;
-    private static final HttpClient HTTP = HttpClient.newBuilder().version(HttpClient.Version.HTTP_1_1).build();
+    private static final HttpClient HTTP =
+            HttpClient.newBuilder().version(HttpClient.Version.HTTP_1_1).build();
 
     private final WireServer server = new WireServer();
     private final Path output = Files.createTempFile("watched", ".log");
@@ -34,12 +36,20 @@ final class Watched implements AutoCloseable {
      * @param main class in package {@code shop}; its methods are recorded
      */
     Watched(int jdk, Class<?> main, String... arguments) throws IOException {
-        List<String> command = new ArrayList<>(List.of(
-                Jdks.java(jdk).toString(), "-Xmx256m", "-javaagent:" + System.getProperty("agent.jar"),
-                "-cp", classPath(), main.getName()));
+        List<String> command =
+                new ArrayList<>(
+                        List.of(
+                                Jdks.java(jdk).toString(),
+                                "-Xmx256m",
+                                "-javaagent:" + System.getProperty("agent.jar"),
+                                "-cp",
+                                classPath(),
+                                main.getName()));
         command.addAll(List.of(arguments));
         ProcessBuilder builder =
-                new ProcessBuilder(command).redirectErrorStream(true).redirectOutput(output.toFile());
+                new ProcessBuilder(command)
+                        .redirectErrorStream(true)
+                        .redirectOutput(output.toFile());
         builder.environment().put("TACHO_SERVER", server.address());
         builder.environment().put("TACHO_SERVICE", main.getSimpleName());
         builder.environment().put("TACHO_INCLUDE", "shop.*");
@@ -51,9 +61,14 @@ final class Watched implements AutoCloseable {
 
     /** The program brings its libraries; of ours it has the agent only. */
     private static String classPath() {
-        return Arrays.stream(System.getProperty("java.class.path").split(System.getProperty("path.separator")))
+        return Arrays.stream(
+                        System.getProperty("java.class.path")
+                                .split(System.getProperty("path.separator")))
                 .filter(entry -> !entry.matches(".*/tachograph-[a-z]+-[0-9][^/]*\\.jar"))
-                .filter(entry -> !entry.matches(".*/(bootstrap|core|probes|agent|testing)/target/classes/?"))
+                .filter(
+                        entry ->
+                                !entry.matches(
+                                        ".*/(bootstrap|core|probes|agent|testing)/target/classes/?"))
                 .collect(Collectors.joining(System.getProperty("path.separator")));
     }
 
@@ -71,9 +86,12 @@ final class Watched implements AutoCloseable {
         throw new IllegalStateException("the program does not listen: " + output());
     }
 
-    /** @param headers names and values in turn */
+    /**
+     * @param headers names and values in turn
+     */
     int get(String path, String... headers) throws IOException, InterruptedException {
-        HttpRequest.Builder request = HttpRequest.newBuilder(URI.create("http://127.0.0.1:" + port() + path));
+        HttpRequest.Builder request =
+                HttpRequest.newBuilder(URI.create("http://127.0.0.1:" + port() + path));
         if (headers.length > 0) {
             request.headers(headers);
         }
@@ -82,9 +100,18 @@ final class Watched implements AutoCloseable {
 
     /** Waits for a trace. @return the first root that fits */
     Call root(Predicate<Call> wanted) throws InterruptedException, IOException {
-        Predicate<Decoder> isThere = decoder -> decoder.roots.stream().anyMatch(root -> root.end != null && wanted.test(root));
+        Predicate<Decoder> isThere =
+                decoder ->
+                        decoder.roots.stream()
+                                .anyMatch(root -> root.end != null && wanted.test(root));
         if (!server.await(ARRIVAL_S_MAX, isThere)) {
-            throw new AssertionError("no such trace; there are " + shapes() + ", fault " + server.fault + ", printed: " + output());
+            throw new AssertionError(
+                    "no such trace; there are "
+                            + shapes()
+                            + ", fault "
+                            + server.fault
+                            + ", printed: "
+                            + output());
         }
         return roots().stream().filter(wanted).findFirst().orElseThrow();
     }

@@ -9,6 +9,7 @@ import io.tachograph.probes.http.JettyProbe;
 import io.tachograph.probes.http.ServletProbe;
 import io.tachograph.probes.http.UrlConnectionProbe;
 import io.tachograph.probes.jdbc.JdbcProbe;
+
 import java.util.List;
 
 /** The list of all probes. */

@@ -5,16 +5,20 @@ import io.tachograph.bootstrap.Recorder;
 
 /** The wait for a connection: {@code HikariDataSource.getConnection}, outermost only. */
 public final class Connections {
-    private static final ClassValue<Integer> OPERATIONS = new ClassValue<>() {
-        @Override
-        protected Integer computeValue(Class<?> type) {
-            return Recorder.operation(Operations.CONNECTION_WAIT, type.getSimpleName() + ".getConnection");
-        }
-    };
+    private static final ClassValue<Integer> OPERATIONS =
+            new ClassValue<>() {
+                @Override
+                protected Integer computeValue(Class<?> type) {
+                    return Recorder.operation(
+                            Operations.CONNECTION_WAIT, type.getSimpleName() + ".getConnection");
+                }
+            };
 
     private Connections() {}
 
-    /** @return the call's token */
+    /**
+     * @return the call's token
+     */
     public static int enter(Class<?> source) {
         if (!Outermost.enter(Outermost.CONNECTION)) {
             return Outermost.INSIDE;

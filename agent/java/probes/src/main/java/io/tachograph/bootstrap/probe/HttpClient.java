@@ -4,9 +4,13 @@ import io.tachograph.bootstrap.Context;
 import io.tachograph.bootstrap.DetachedCall;
 import io.tachograph.bootstrap.Operations;
 import io.tachograph.bootstrap.Recorder;
+
 import java.util.concurrent.CompletionStage;
 
-/** Requests that go out: the outermost one of a thread is a call of kind http-client, parent of what the server records. */
+/**
+ * Requests that go out: the outermost one of a thread is a call of kind http-client, parent of what
+ * the server records.
+ */
 public final class HttpClient {
     public static final String TRACEPARENT = "traceparent";
 
@@ -17,6 +21,7 @@ public final class HttpClient {
 
     /** Null for a request whose answer is waited for; it is then a call of this thread. */
     private final DetachedCall detached;
+
     private final int call;
 
     private HttpClient(DetachedCall detached, int call) {

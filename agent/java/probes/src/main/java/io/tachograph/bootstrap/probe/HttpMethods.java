@@ -2,7 +2,9 @@ package io.tachograph.bootstrap.probe;
 
 /** The methods that may be part of a name; a client can send any word. */
 final class HttpMethods {
-    private static final String[] KNOWN = {"GET", "POST", "PUT", "DELETE", "HEAD", "PATCH", "OPTIONS", "TRACE", "CONNECT"};
+    private static final String[] KNOWN = {
+        "GET", "POST", "PUT", "DELETE", "HEAD", "PATCH", "OPTIONS", "TRACE", "CONNECT"
+    };
 
     private HttpMethods() {}
 

@@ -3,17 +3,23 @@ package io.tachograph.bootstrap.probe;
 import io.tachograph.bootstrap.Context;
 import io.tachograph.bootstrap.Operations;
 import io.tachograph.bootstrap.Recorder;
+
 import java.lang.ref.WeakReference;
 
-/** Requests that come in: the outermost one of a thread is a call of kind http-server, the root of its trace here. */
+/**
+ * Requests that come in: the outermost one of a thread is a call of kind http-server, the root of
+ * its trace here.
+ */
 public final class HttpServer {
     /** Routes of one process; more than this many are an attack or a naming fault. */
     private static final int ROUTES_MAX = 1 << 10;
+
     private static final int FAILED_FROM = 500;
 
     private static final Names NAMES = new Names(Operations.HTTP_SERVER, ROUTES_MAX);
 
     private static volatile String[] requestIdHeaders = {"X-Request-Id"};
+
     /** The server that was looked at last, and whether it runs servlets. */
     private static volatile Looked looked = new Looked(null, false);
 
@@ -42,14 +48,20 @@ public final class HttpServer {
      *
      * @param method as sent
      * @param prefix what goes before {@code route}, for example a context path; null for none
-     * @param route the pattern that the server matched; null if it has none, then it is guessed from {@code path}
+     * @param route the pattern that the server matched; null if it has none, then it is guessed
+     *     from {@code path}
      * @param path as sent, without the query
      * @param traceparent the header, valid or not, or null
      * @param requestId the id that came with the request, or null
      * @return the call's token
      */
     public static int enter(
-            String method, String prefix, String route, String path, String traceparent, String requestId) {
+            String method,
+            String prefix,
+            String route,
+            String path,
+            String traceparent,
+            String requestId) {
         StringBuilder name = Outermost.here().text;
         name.setLength(0);
         name.append(HttpMethods.known(method)).append(' ');
@@ -92,13 +104,19 @@ public final class HttpServer {
         }
     }
 
-    /** @return null for the patterns that match everything and so tell nothing */
+    /**
+     * @return null for the patterns that match everything and so tell nothing
+     */
     public static String route(String pattern) {
-        boolean isAny = pattern == null || pattern.isEmpty() || pattern.equals("/") || pattern.equals("/*");
+        boolean isAny =
+                pattern == null || pattern.isEmpty() || pattern.equals("/") || pattern.equals("/*");
         return isAny ? null : pattern.charAt(0) == '/' ? pattern : '/' + pattern;
     }
 
-    /** Whether {@code server} runs servlets, which know their route: 1 yes, 0 no, -1 nobody has looked yet. */
+    /**
+     * Whether {@code server} runs servlets, which know their route: 1 yes, 0 no, -1 nobody has
+     * looked yet.
+     */
     public static int servlets(Object server) {
         Looked last = looked;
         return last.get() != server ? -1 : last.hasServlets ? 1 : 0;

@@ -4,14 +4,19 @@ import java.lang.invoke.MethodHandle;
 import java.lang.invoke.MethodHandles;
 import java.lang.invoke.MethodType;
 
-/** Asks a {@code java.net.http.HttpResponse}, a class that the bootstrap loader does not see. Loaded with the first promise. */
+/**
+ * Asks a {@code java.net.http.HttpResponse}, a class that the bootstrap loader does not see. Loaded
+ * with the first promise.
+ */
 final class HttpStatus {
     private static final Class<?> RESPONSE = response();
     private static final MethodHandle STATUS = statusCode();
 
     private HttpStatus() {}
 
-    /** @return 0 if {@code answer} is no response */
+    /**
+     * @return 0 if {@code answer} is no response
+     */
     static int of(Object answer) {
         if (STATUS == null || !RESPONSE.isInstance(answer)) {
             return 0;
@@ -25,7 +30,8 @@ final class HttpStatus {
 
     private static Class<?> response() {
         try {
-            return Class.forName("java.net.http.HttpResponse", false, ClassLoader.getPlatformClassLoader());
+            return Class.forName(
+                    "java.net.http.HttpResponse", false, ClassLoader.getPlatformClassLoader());
         } catch (ClassNotFoundException e) {
             return null;
         }
@@ -35,7 +41,8 @@ final class HttpStatus {
         try {
             return RESPONSE == null
                     ? null
-                    : MethodHandles.publicLookup().findVirtual(RESPONSE, "statusCode", MethodType.methodType(int.class));
+                    : MethodHandles.publicLookup()
+                            .findVirtual(RESPONSE, "statusCode", MethodType.methodType(int.class));
         } catch (ReflectiveOperationException e) {
             return null;
         }

@@ -3,11 +3,12 @@ package io.tachograph.bootstrap.probe;
 import io.tachograph.bootstrap.Recorder;
 
 /**
- * Operations whose names are put together from parts at run time, such as {@code GET /ads/{id}}: found again without
- * making a string. Bounded: past the bound a name counts as {@code (other)}, with its prefix kept.
+ * Operations whose names are put together from parts at run time, such as {@code GET /ads/{id}}:
+ * found again without making a string. Bounded: past the bound a name counts as {@code (other)},
+ * with its prefix kept.
  *
- * <p>A hash table with linear probing. It is never more than half full, entries are never removed, and a reader that
- * misses a new one only takes the slow path.
+ * <p>A hash table with linear probing. It is never more than half full, entries are never removed,
+ * and a reader that misses a new one only takes the slow path.
  */
 final class Names {
     private final int kind;
@@ -27,14 +28,18 @@ final class Names {
         }
     }
 
-    /** @param countMax a power of two */
+    /**
+     * @param countMax a power of two
+     */
     Names(int kind, int countMax) {
         this.kind = kind;
         this.countMax = countMax;
         this.table = new Entry[countMax * 2];
     }
 
-    /** @param prefixLength what of {@code name} is kept when there is no room for more names */
+    /**
+     * @param prefixLength what of {@code name} is kept when there is no room for more names
+     */
     int operation(StringBuilder name, int prefixLength) {
         int hash = hash(name);
         int at = hash & table.length - 1;

@@ -1,8 +1,9 @@
 package io.tachograph.bootstrap.probe;
 
 /**
- * Keeps one thing from being recorded twice: a filter calls a servlet that forwards to another, a pool's statement calls
- * the driver's. Only the first of each sort that a thread enters is recorded; what it calls of the same sort is not.
+ * Keeps one thing from being recorded twice: a filter calls a servlet that forwards to another, a
+ * pool's statement calls the driver's. Only the first of each sort that a thread enters is
+ * recorded; what it calls of the same sort is not.
  */
 public final class Outermost {
     /** The token of a call that is inside another one of its sort. */
@@ -13,20 +14,24 @@ public final class Outermost {
     public static final int STATEMENT = 2;
     public static final int PREPARE = 3;
     public static final int CONNECTION = 4;
+
     /** A pool starts a thread of its own: it outlives what happened to be going on. */
     public static final int POOL_THREAD = 5;
 
     // A subclass, not a lambda: this also runs while the JVM starts its first threads.
-    private static final ThreadLocal<Outermost> LOCAL = new ThreadLocal<>() {
-        @Override
-        protected Outermost initialValue() {
-            return new Outermost();
-        }
-    };
+    private static final ThreadLocal<Outermost> LOCAL =
+            new ThreadLocal<>() {
+                @Override
+                protected Outermost initialValue() {
+                    return new Outermost();
+                }
+            };
 
     private final boolean[] open = new boolean[POOL_THREAD + 1];
+
     /** For looking things up without making a key each time. */
     final WeakIdentityMap.Lookup lookup = new WeakIdentityMap.Lookup();
+
     /** For putting names together without making a string each time. */
     final StringBuilder text = new StringBuilder(128);
 
@@ -36,7 +41,10 @@ public final class Outermost {
         return LOCAL.get();
     }
 
-    /** @return false if this thread is inside {@code sort} already; if true, {@link #leave} must follow */
+    /**
+     * @return false if this thread is inside {@code sort} already; if true, {@link #leave} must
+     *     follow
+     */
     public static boolean enter(int sort) {
         boolean[] open = LOCAL.get().open;
         if (open[sort]) {

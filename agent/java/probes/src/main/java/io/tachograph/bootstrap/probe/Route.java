@@ -1,8 +1,8 @@
 package io.tachograph.bootstrap.probe;
 
 /**
- * A raw path in, a route with few values out: {@code /ads/17/pictures/3} is {@code /ads/{id}/pictures/{id}}. Used where
- * nobody knows the real route.
+ * A raw path in, a route with few values out: {@code /ads/17/pictures/3} is {@code
+ * /ads/{id}/pictures/{id}}. Used where nobody knows the real route.
  */
 final class Route {
     private static final String ID = "{id}";
@@ -12,7 +12,9 @@ final class Route {
 
     private Route() {}
 
-    /** Appends the route of {@code path}, which may be null; a query or a path parameter ends it. */
+    /**
+     * Appends the route of {@code path}, which may be null; a query or a path parameter ends it.
+     */
     static void append(StringBuilder to, String path) {
         int end = path == null ? 0 : end(path);
         if (end == 0) {

@@ -3,18 +3,22 @@ package io.tachograph.bootstrap.probe;
 import java.util.Locale;
 
 /**
- * A statement's text in, its shape out: literals become {@code ?}, white space one blank, comments nothing, and lists of
- * values one value, so that statements that differ only in data are one operation and no data leaves the process.
+ * A statement's text in, its shape out: literals become {@code ?}, white space one blank, comments
+ * nothing, and lists of values one value, so that statements that differ only in data are one
+ * operation and no data leaves the process.
  *
- * <p>Knows what the common dialects agree on: {@code 'it''s'}, {@code E'\''}, {@code $tag$...$tag$}, {@code "name"},
- * {@code `name`}, {@code [name]}, {@code -- ...}, {@code /* ... *}{@code /}, {@code :name}, {@code $1}. A text that ends inside a
- * literal is taken as if it were closed there.
+ * <p>Knows what the common dialects agree on: {@code 'it''s'}, {@code E'\''}, {@code
+ * $tag$...$tag$}, {@code "name"}, {@code `name`}, {@code [name]}, {@code -- ...}, {@code /* ...
+ * *}{@code /}, {@code :name}, {@code $1}. A text that ends inside a literal is taken as if it were
+ * closed there.
  */
 final class Sql {
     /** Characters of a name; what is longer is cut. */
     static final int NAME_CHARS_MAX = 1_000;
+
     /** Characters that are read; a bulk insert may have megabytes. */
     private static final int TEXT_CHARS_MAX = 20_000;
+
     /** What the second and later rows of a bulk insert become. */
     private static final String ROWS = "), ...";
 
@@ -29,7 +33,9 @@ final class Sql {
         this.shape = new StringBuilder(Math.min(end, NAME_CHARS_MAX) + 16);
     }
 
-    /** @return never null, at most {@link #NAME_CHARS_MAX} characters */
+    /**
+     * @return never null, at most {@link #NAME_CHARS_MAX} characters
+     */
     static String shape(String text) {
         return text == null ? "" : new Sql(text).run();
     }
@@ -110,7 +116,10 @@ final class Sql {
         }
     }
 
-    /** A literal or a parameter. In a list of values after {@code in (} the first one stands for all. */
+    /**
+     * A literal or a parameter. In a list of values after {@code in (} the first one stands for
+     * all.
+     */
     private void value() {
         if (endsWith("?, ") && isInList()) {
             shape.setLength(shape.length() - 2);
@@ -144,9 +153,13 @@ final class Sql {
         if (open < 0 || !isRowOfValues(open)) {
             return;
         }
-        if (open >= 5 && shape.charAt(open - 1) == ' ' && shape.substring(0, open).endsWith("..., ")) {
+        if (open >= 5
+                && shape.charAt(open - 1) == ' '
+                && shape.substring(0, open).endsWith("..., ")) {
             shape.setLength(open - 2);
-        } else if (open >= length + 2 && shape.substring(open - length - 2, open).contentEquals(shape.substring(open) + ", ")) {
+        } else if (open >= length + 2
+                && shape.substring(open - length - 2, open)
+                        .contentEquals(shape.substring(open) + ", ")) {
             shape.setLength(open);
             shape.append("...");
         }
@@ -173,7 +186,9 @@ final class Sql {
         blank();
     }
 
-    /** @param backslash whether a backslash protects the next character */
+    /**
+     * @param backslash whether a backslash protects the next character
+     */
     private void string(boolean backslash) {
         at++;
         while (at < end) {
@@ -232,7 +247,9 @@ final class Sql {
 
     private void word() {
         int from = at;
-        while (at < end && (Character.isLetterOrDigit(text.charAt(at)) || "_$#".indexOf(text.charAt(at)) >= 0)) {
+        while (at < end
+                && (Character.isLetterOrDigit(text.charAt(at))
+                        || "_$#".indexOf(text.charAt(at)) >= 0)) {
             at++;
         }
         if (at < end && text.charAt(at) == '\'' && at - from == 1) {

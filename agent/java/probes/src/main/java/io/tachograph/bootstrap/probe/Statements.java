@@ -2,17 +2,23 @@ package io.tachograph.bootstrap.probe;
 
 import io.tachograph.bootstrap.Operations;
 import io.tachograph.bootstrap.Recorder;
+
 import java.util.concurrent.ConcurrentHashMap;
 
 /**
- * SQL statements: which operation is it, how long did it take. The text of a prepared one is read when it is
- * prepared; to execute it again costs a look-up and no allocation.
+ * SQL statements: which operation is it, how long did it take. The text of a prepared one is read
+ * when it is prepared; to execute it again costs a look-up and no allocation.
  */
 public final class Statements {
-    /** Texts whose operation is remembered. A program that writes values into its texts has any number. */
+    /**
+     * Texts whose operation is remembered. A program that writes values into its texts has any
+     * number.
+     */
     private static final int TEXTS_MAX = 4_096;
+
     private static final int TEXT_CHARS_MAX = 4_096;
     private static final int PREPARED_MAX = 65_536;
+
     /** Prepared before it was watched, or made in a way that is not watched. */
     private static final String UNKNOWN = "(prepared statement)";
 
@@ -56,7 +62,9 @@ public final class Statements {
         return Recorder.enter(known != null ? known : operation(text == null ? UNKNOWN : text));
     }
 
-    /** @param call what {@link #enter} answered; @param batch rows of a batch, 0 if it was none */
+    /**
+     * @param call what {@link #enter} answered; @param batch rows of a batch, 0 if it was none
+     */
     public static void exit(int call, int batch, Throwable thrown) {
         if (call == Outermost.INSIDE) {
             return;

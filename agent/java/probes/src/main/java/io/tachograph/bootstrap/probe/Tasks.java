@@ -2,12 +2,13 @@ package io.tachograph.bootstrap.probe;
 
 import io.tachograph.bootstrap.Context;
 import io.tachograph.bootstrap.Recorder;
+
 import java.util.function.BiFunction;
 
 /**
- * Work that is handed to another thread: who handed it over is remembered beside the task, never in a wrapper around
- * it, so that a queue, a comparator or {@code remove(task)} sees the program's own object. A task that was handed over while
- * nothing was recorded costs one look at an empty map.
+ * Work that is handed to another thread: who handed it over is remembered beside the task, never in
+ * a wrapper around it, so that a queue, a comparator or {@code remove(task)} sees the program's own
+ * object. A task that was handed over while nothing was recorded costs one look at an empty map.
  */
 public final class Tasks {
     private static final int TASKS_MAX = 65_536;
@@ -16,7 +17,10 @@ public final class Tasks {
 
     private Tasks() {}
 
-    /** Who handed a task over. One object can be handed over several times before it runs: the oldest comes first. */
+    /**
+     * Who handed a task over. One object can be handed over several times before it runs: the
+     * oldest comes first.
+     */
     private static final class Origin {
         final Context context;
         Origin next;
@@ -65,7 +69,10 @@ public final class Tasks {
         }
     }
 
-    /** Who handed {@code task} over; null when nobody who is recorded did. Answers once for each time. */
+    /**
+     * Who handed {@code task} over; null when nobody who is recorded did. Answers once for each
+     * time.
+     */
     public static Context take(Object task) {
         if (ORIGINS.isEmpty() || ORIGINS.get(task) == null) {
             return null;

@@ -3,9 +3,13 @@ package io.tachograph.bootstrap.probe;
 import io.tachograph.bootstrap.Context;
 import io.tachograph.bootstrap.Inheritance;
 import io.tachograph.bootstrap.Recorder;
+
 import java.util.concurrent.ForkJoinWorkerThread;
 
-/** Threads that were started inside a recorded call: what they record belongs to it. Threads of pools do not. */
+/**
+ * Threads that were started inside a recorded call: what they record belongs to it. Threads of
+ * pools do not.
+ */
 public final class ThreadOrigins extends Inheritance {
     private static final int THREADS_MAX = 65_536;
 

@@ -7,8 +7,9 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.BiFunction;
 
 /**
- * What is known about objects of the program that have no field for it. Does not keep them alive, and does not call their
- * {@code equals} or {@code hashCode}. Bounded: past the bound nothing new is learned.
+ * What is known about objects of the program that have no field for it. Does not keep them alive,
+ * and does not call their {@code equals} or {@code hashCode}. Bounded: past the bound nothing new
+ * is learned.
  */
 final class WeakIdentityMap<V> {
     private final int countMax;
@@ -38,7 +39,9 @@ final class WeakIdentityMap<V> {
         }
     }
 
-    /** @return null for an object that was not known */
+    /**
+     * @return null for an object that was not known
+     */
     V remove(Object object) {
         Lookup lookup = Outermost.here().lookup.of(object);
         V value = entries.remove(lookup);
@@ -46,7 +49,10 @@ final class WeakIdentityMap<V> {
         return value;
     }
 
-    /** Replaces the value in one step; {@code change} gets null for an object that is not known, null forgets it. */
+    /**
+     * Replaces the value in one step; {@code change} gets null for an object that is not known,
+     * null forgets it.
+     */
     void change(Object object, BiFunction<Object, V, V> change) {
         forgetDead();
         if (entries.size() < countMax || get(object) != null) {

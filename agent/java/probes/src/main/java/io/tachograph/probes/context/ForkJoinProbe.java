@@ -6,12 +6,15 @@ import static net.bytebuddy.matcher.ElementMatchers.takesArguments;
 
 import io.tachograph.core.instrument.Probe;
 import io.tachograph.core.instrument.ProbeSetup;
-import java.util.Set;
+
 import net.bytebuddy.agent.builder.AgentBuilder;
 
+import java.util.Set;
+
 /**
- * Tasks given to a {@code ForkJoinPool} from outside, and with them {@code CompletableFuture} without an executor. What such
- * a task forks in turn is not followed: divided work has too many parts to remember each one's origin.
+ * Tasks given to a {@code ForkJoinPool} from outside, and with them {@code CompletableFuture}
+ * without an executor. What such a task forks in turn is not followed: divided work has too many
+ * parts to remember each one's origin.
  */
 public final class ForkJoinProbe implements Probe {
     private static final String POOL = "java.util.concurrent.ForkJoinPool";
@@ -30,13 +33,24 @@ public final class ForkJoinProbe implements Probe {
     @Override
     public AgentBuilder install(AgentBuilder builder, ProbeSetup setup) {
         Loaded.now(POOL, TASK);
-        // The one method that all ways in come through: until JDK 18 externalSubmit, then poolSubmit.
+        // The one method that all ways in come through: until JDK 18 externalSubmit, then
+        // poolSubmit.
         return builder.type(named(POOL))
-                .transform(setup.advice(HandOverAdvice.class,
-                        named("externalSubmit").and(isPrivate()).and(takesArguments(1))))
-                .transform(setup.advice(ForkJoinSubmitAdvice.class, named("poolSubmit").and(takesArguments(2))))
-                .transform(setup.advice(PoolThreadAdvice.class, named("createWorker").and(takesArguments(0))))
+                .transform(
+                        setup.advice(
+                                HandOverAdvice.class,
+                                named("externalSubmit").and(isPrivate()).and(takesArguments(1))))
+                .transform(
+                        setup.advice(
+                                ForkJoinSubmitAdvice.class,
+                                named("poolSubmit").and(takesArguments(2))))
+                .transform(
+                        setup.advice(
+                                PoolThreadAdvice.class,
+                                named("createWorker").and(takesArguments(0))))
                 .type(named(TASK))
-                .transform(setup.advice(ForkJoinRunAdvice.class, named("doExec").and(takesArguments(0))));
+                .transform(
+                        setup.advice(
+                                ForkJoinRunAdvice.class, named("doExec").and(takesArguments(0))));
     }
 }

@@ -3,6 +3,7 @@ package io.tachograph.probes.context;
 import io.tachograph.bootstrap.Context;
 import io.tachograph.bootstrap.Recorder;
 import io.tachograph.bootstrap.probe.Tasks;
+
 import net.bytebuddy.asm.Advice;
 
 /** Inlined into {@code ForkJoinTask.doExec}. */

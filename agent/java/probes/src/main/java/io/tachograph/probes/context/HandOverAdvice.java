@@ -1,6 +1,7 @@
 package io.tachograph.probes.context;
 
 import io.tachograph.bootstrap.probe.Tasks;
+
 import net.bytebuddy.asm.Advice;
 
 /** Inlined into the methods of pools that take a task as first argument. */

@@ -1,8 +1,8 @@
 package io.tachograph.probes.context;
 
 /**
- * Classes of the JDK that must be there before byte code is changed. One that the JVM happens to load while another is being
- * changed is never offered for change.
+ * Classes of the JDK that must be there before byte code is changed. One that the JVM happens to
+ * load while another is being changed is never offered for change.
  */
 final class Loaded {
     private Loaded() {}

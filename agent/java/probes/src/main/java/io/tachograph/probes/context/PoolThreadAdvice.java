@@ -1,9 +1,13 @@
 package io.tachograph.probes.context;
 
 import io.tachograph.bootstrap.probe.Outermost;
+
 import net.bytebuddy.asm.Advice;
 
-/** Inlined where a pool starts a thread: that thread does not belong to the task that made the pool grow. */
+/**
+ * Inlined where a pool starts a thread: that thread does not belong to the task that made the pool
+ * grow.
+ */
 final class PoolThreadAdvice {
     private PoolThreadAdvice() {}
 

@@ -6,15 +6,19 @@ import static net.bytebuddy.matcher.ElementMatchers.namedOneOf;
 import io.tachograph.bootstrap.probe.ThreadOrigins;
 import io.tachograph.core.instrument.Probe;
 import io.tachograph.core.instrument.ProbeSetup;
-import java.util.Set;
+
 import net.bytebuddy.agent.builder.AgentBuilder;
 
+import java.util.Set;
+
 /**
- * Threads that are started inside a recorded call, virtual ones too, whether by {@code Thread.start} or by an executor with a
- * thread for each task. Nothing is put into {@code run()}: the thread's first recorded call asks.
+ * Threads that are started inside a recorded call, virtual ones too, whether by {@code
+ * Thread.start} or by an executor with a thread for each task. Nothing is put into {@code run()}:
+ * the thread's first recorded call asks.
  */
 public final class ThreadProbe implements Probe {
     private static final String THREAD = "java.lang.Thread";
+
     /** There from JDK 21 on. */
     private static final String VIRTUAL_THREAD = "java.lang.VirtualThread";
 

@@ -1,6 +1,7 @@
 package io.tachograph.probes.context;
 
 import io.tachograph.bootstrap.probe.ThreadOrigins;
+
 import net.bytebuddy.asm.Advice;
 
 /** Inlined into {@code Thread.start()} and, from JDK 21 on, {@code start(ThreadContainer)}. */

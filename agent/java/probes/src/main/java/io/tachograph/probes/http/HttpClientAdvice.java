@@ -1,29 +1,41 @@
 package io.tachograph.probes.http;
 
 import io.tachograph.bootstrap.probe.HttpClient;
+
+import net.bytebuddy.asm.Advice;
+import net.bytebuddy.implementation.bytecode.assign.Assigner;
+
 import java.net.http.HttpRequest;
 import java.net.http.HttpResponse;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletionStage;
-import net.bytebuddy.asm.Advice;
-import net.bytebuddy.implementation.bytecode.assign.Assigner;
 
-/** Inlined into {@code HttpClientImpl.send} and {@code sendAsync}. A request cannot be changed, so a copy with the header goes out instead. */
+/**
+ * Inlined into {@code HttpClientImpl.send} and {@code sendAsync}. A request cannot be changed, so a
+ * copy with the header goes out instead.
+ */
 final class HttpClientAdvice {
     private HttpClientAdvice() {}
 
     @Advice.OnMethodEnter(suppress = Throwable.class)
     static HttpClient enter(
-            @Advice.Origin("#m") String method, @Advice.Argument(value = 0, readOnly = false) HttpRequest request) {
-        HttpClient call = HttpClient.begin(
-                method.equals("sendAsync"), request.method(), request.uri().getAuthority(), request.uri().getPath());
+            @Advice.Origin("#m") String method,
+            @Advice.Argument(value = 0, readOnly = false) HttpRequest request) {
+        HttpClient call =
+                HttpClient.begin(
+                        method.equals("sendAsync"),
+                        request.method(),
+                        request.uri().getAuthority(),
+                        request.uri().getPath());
         String traceparent = call == null ? null : call.traceparent();
-        if (traceparent == null || request.headers().firstValue(HttpClient.TRACEPARENT).isPresent()) {
+        if (traceparent == null
+                || request.headers().firstValue(HttpClient.TRACEPARENT).isPresent()) {
             return call;
         }
         try {
-            HttpRequest.Builder copy = HttpRequest.newBuilder(request.uri()).expectContinue(request.expectContinue());
+            HttpRequest.Builder copy =
+                    HttpRequest.newBuilder(request.uri()).expectContinue(request.expectContinue());
             copy.method(
                     request.method(),
                     request.bodyPublisher().isPresent()
@@ -58,7 +70,9 @@ final class HttpClientAdvice {
         if (answer instanceof CompletionStage) {
             call.endWith((CompletionStage<?>) answer);
         } else {
-            call.end(answer instanceof HttpResponse ? ((HttpResponse<?>) answer).statusCode() : 0, thrown);
+            call.end(
+                    answer instanceof HttpResponse ? ((HttpResponse<?>) answer).statusCode() : 0,
+                    thrown);
         }
     }
 }

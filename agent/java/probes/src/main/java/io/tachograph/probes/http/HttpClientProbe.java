@@ -6,8 +6,10 @@ import static net.bytebuddy.matcher.ElementMatchers.takesArgument;
 
 import io.tachograph.core.instrument.Probe;
 import io.tachograph.core.instrument.ProbeSetup;
-import java.util.Set;
+
 import net.bytebuddy.agent.builder.AgentBuilder;
+
+import java.util.Set;
 
 /** Requests sent by {@code java.net.http.HttpClient}. */
 public final class HttpClientProbe implements Probe {
@@ -27,6 +29,9 @@ public final class HttpClientProbe implements Probe {
     public AgentBuilder install(AgentBuilder builder, ProbeSetup setup) {
         var request = isPublic().and(takesArgument(0, named("java.net.http.HttpRequest")));
         return builder.type(named(CLIENT))
-                .transform(setup.advice(HttpClientAdvice.class, named("send").or(named("sendAsync")).and(request)));
+                .transform(
+                        setup.advice(
+                                HttpClientAdvice.class,
+                                named("send").or(named("sendAsync")).and(request)));
     }
 }

@@ -1,15 +1,17 @@
 package io.tachograph.probes.http;
 
+import io.tachograph.bootstrap.probe.HttpServer;
+import io.tachograph.bootstrap.probe.Outermost;
+
 import jakarta.servlet.DispatcherType;
 import jakarta.servlet.http.HttpServletRequest;
 import jakarta.servlet.http.HttpServletResponse;
-import io.tachograph.bootstrap.probe.HttpServer;
-import io.tachograph.bootstrap.probe.Outermost;
+
 import net.bytebuddy.asm.Advice;
 
 /**
- * Inlined into servlets and filters of the package {@code jakarta.servlet}; the other package has the same advice.
- * The container's types are cast to, so that only the container loads them.
+ * Inlined into servlets and filters of the package {@code jakarta.servlet}; the other package has
+ * the same advice. The container's types are cast to, so that only the container loads them.
  */
 final class JakartaServletAdvice {
     private JakartaServletAdvice() {}
@@ -21,7 +23,8 @@ final class JakartaServletAdvice {
         }
         HttpServletRequest request = (HttpServletRequest) argument;
         if (request.getDispatcherType() != DispatcherType.REQUEST) {
-            // The second half of a request that was counted: an error page, or an answer by another thread.
+            // The second half of a request that was counted: an error page, or an answer by another
+            // thread.
             Outermost.leave(Outermost.HTTP_SERVER);
             return Outermost.INSIDE;
         }
@@ -38,8 +41,12 @@ final class JakartaServletAdvice {
             }
         }
         return HttpServer.enter(
-                request.getMethod(), request.getContextPath(), route, request.getRequestURI(),
-                request.getHeader("traceparent"), requestId);
+                request.getMethod(),
+                request.getContextPath(),
+                route,
+                request.getRequestURI(),
+                request.getHeader("traceparent"),
+                requestId);
     }
 
     @Advice.OnMethodExit(suppress = Throwable.class, onThrowable = Throwable.class)
@@ -50,7 +57,8 @@ final class JakartaServletAdvice {
             @Advice.Thrown Throwable thrown) {
         if (call != Outermost.INSIDE) {
             boolean isOpen = thrown == null && ((HttpServletRequest) request).isAsyncStarted();
-            HttpServer.exit(call, isOpen ? 0 : ((HttpServletResponse) response).getStatus(), thrown);
+            HttpServer.exit(
+                    call, isOpen ? 0 : ((HttpServletResponse) response).getStatus(), thrown);
         }
     }
 }

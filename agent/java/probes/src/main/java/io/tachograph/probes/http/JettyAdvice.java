@@ -2,13 +2,18 @@ package io.tachograph.probes.http;
 
 import io.tachograph.bootstrap.probe.HttpServer;
 import io.tachograph.bootstrap.probe.Outermost;
+
 import net.bytebuddy.asm.Advice;
+
 import org.eclipse.jetty.server.Handler;
 import org.eclipse.jetty.server.Request;
 import org.eclipse.jetty.server.Response;
 import org.eclipse.jetty.server.Server;
 
-/** Inlined into {@code Server.handle(Request, Response, Callback)}. Jetty's types are cast to, so that only Jetty loads them. */
+/**
+ * Inlined into {@code Server.handle(Request, Response, Callback)}. Jetty's types are cast to, so
+ * that only Jetty loads them.
+ */
 final class JettyAdvice {
     private JettyAdvice() {}
 
@@ -36,8 +41,12 @@ final class JettyAdvice {
             }
         }
         return HttpServer.enter(
-                request.getMethod(), null, null, request.getHttpURI().getPath(),
-                request.getHeaders().get("traceparent"), requestId);
+                request.getMethod(),
+                null,
+                null,
+                request.getHttpURI().getPath(),
+                request.getHeaders().get("traceparent"),
+                requestId);
     }
 
     @Advice.OnMethodExit(suppress = Throwable.class, onThrowable = Throwable.class)
@@ -47,6 +56,7 @@ final class JettyAdvice {
             @Advice.Return boolean handled,
             @Advice.Thrown Throwable thrown) {
         // Nobody took it: Jetty answers 404 after this.
-        HttpServer.exit(call, handled || thrown != null ? ((Response) response).getStatus() : 404, thrown);
+        HttpServer.exit(
+                call, handled || thrown != null ? ((Response) response).getStatus() : 404, thrown);
     }
 }

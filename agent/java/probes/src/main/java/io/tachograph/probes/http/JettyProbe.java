@@ -7,11 +7,12 @@ import io.tachograph.bootstrap.probe.HttpServer;
 import io.tachograph.core.config.Setting;
 import io.tachograph.core.instrument.Probe;
 import io.tachograph.core.instrument.ProbeSetup;
+
 import net.bytebuddy.agent.builder.AgentBuilder;
 
 /**
- * Requests that reach a Jetty 12 server whose handlers are not servlets. With servlets {@link ServletProbe} sees them,
- * where the route is known; Jetty 9 to 11 know nothing but servlets.
+ * Requests that reach a Jetty 12 server whose handlers are not servlets. With servlets {@link
+ * ServletProbe} sees them, where the route is known; Jetty 9 to 11 know nothing but servlets.
  */
 public final class JettyProbe implements Probe {
     @Override
@@ -21,7 +22,8 @@ public final class JettyProbe implements Probe {
 
     @Override
     public AgentBuilder install(AgentBuilder builder, ProbeSetup setup) {
-        HttpServer.requestIdHeaders(setup.settings().list(Setting.REQUEST_ID_HEADERS).toArray(new String[0]));
+        HttpServer.requestIdHeaders(
+                setup.settings().list(Setting.REQUEST_ID_HEADERS).toArray(new String[0]));
         return builder.type(named("org.eclipse.jetty.server.Server"))
                 .transform(setup.advice(JettyAdvice.class, named("handle").and(takesArguments(3))));
     }

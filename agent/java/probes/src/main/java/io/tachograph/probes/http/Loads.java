@@ -1,17 +1,20 @@
 package io.tachograph.probes.http;
 
+import net.bytebuddy.matcher.ElementMatcher;
+
 import java.util.Collections;
 import java.util.Map;
 import java.util.WeakHashMap;
-import net.bytebuddy.matcher.ElementMatcher;
 
 /**
- * Class loaders that can load a class, asked once each. To find out what a class inherits its ancestors' files are read, for
- * every class of the program; where there are no servlets that is not begun.
+ * Class loaders that can load a class, asked once each. To find out what a class inherits its
+ * ancestors' files are read, for every class of the program; where there are no servlets that is
+ * not begun.
  */
 final class Loads extends ElementMatcher.Junction.AbstractBase<ClassLoader> {
     private final String file;
-    private final Map<ClassLoader, Boolean> known = Collections.synchronizedMap(new WeakHashMap<>());
+    private final Map<ClassLoader, Boolean> known =
+            Collections.synchronizedMap(new WeakHashMap<>());
 
     Loads(String className) {
         this.file = className.replace('.', '/') + ".class";

@@ -12,6 +12,7 @@ import io.tachograph.bootstrap.probe.HttpServer;
 import io.tachograph.core.config.Setting;
 import io.tachograph.core.instrument.Probe;
 import io.tachograph.core.instrument.ProbeSetup;
+
 import net.bytebuddy.agent.builder.AgentBuilder;
 import net.bytebuddy.description.method.MethodDescription;
 import net.bytebuddy.matcher.ElementMatcher;
@@ -25,20 +26,31 @@ public final class ServletProbe implements Probe {
 
     @Override
     public AgentBuilder install(AgentBuilder builder, ProbeSetup setup) {
-        HttpServer.requestIdHeaders(setup.settings().list(Setting.REQUEST_ID_HEADERS).toArray(new String[0]));
-        return install(install(builder, setup, "jakarta.servlet.", JakartaServletAdvice.class),
-                setup, "javax.servlet.", JavaxServletAdvice.class);
+        HttpServer.requestIdHeaders(
+                setup.settings().list(Setting.REQUEST_ID_HEADERS).toArray(new String[0]));
+        return install(
+                install(builder, setup, "jakarta.servlet.", JakartaServletAdvice.class),
+                setup,
+                "javax.servlet.",
+                JavaxServletAdvice.class);
     }
 
-    private static AgentBuilder install(AgentBuilder builder, ProbeSetup setup, String api, Class<?> advice) {
-        ElementMatcher.Junction<MethodDescription> service = named("service").and(takesArguments(2));
-        ElementMatcher.Junction<MethodDescription> doFilter = named("doFilter").and(takesArguments(3));
-        ElementMatcher.Junction<MethodDescription> entry = service.or(doFilter)
-                .and(takesArgument(0, named(api + "ServletRequest")))
-                .and(takesArgument(1, named(api + "ServletResponse")))
-                .and(not(isAbstract()));
-        return builder
-                .type(not(isInterface()).and(hasSuperType(named(api + "Servlet").or(named(api + "Filter")))),
+    private static AgentBuilder install(
+            AgentBuilder builder, ProbeSetup setup, String api, Class<?> advice) {
+        ElementMatcher.Junction<MethodDescription> service =
+                named("service").and(takesArguments(2));
+        ElementMatcher.Junction<MethodDescription> doFilter =
+                named("doFilter").and(takesArguments(3));
+        ElementMatcher.Junction<MethodDescription> entry =
+                service.or(doFilter)
+                        .and(takesArgument(0, named(api + "ServletRequest")))
+                        .and(takesArgument(1, named(api + "ServletResponse")))
+                        .and(not(isAbstract()));
+        return builder.type(
+                        not(isInterface())
+                                .and(
+                                        hasSuperType(
+                                                named(api + "Servlet").or(named(api + "Filter")))),
                         new Loads(api + "Servlet"))
                 .transform(setup.advice(advice, entry));
     }

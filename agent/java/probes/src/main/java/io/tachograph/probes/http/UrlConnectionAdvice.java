@@ -1,10 +1,12 @@
 package io.tachograph.probes.http;
 
 import io.tachograph.bootstrap.probe.HttpClient;
+
+import net.bytebuddy.asm.Advice;
+
 import java.io.FileNotFoundException;
 import java.io.InputStream;
 import java.net.HttpURLConnection;
-import net.bytebuddy.asm.Advice;
 
 /** Inlined into {@code HttpURLConnection.getInputStream}. */
 final class UrlConnectionAdvice {
@@ -19,9 +21,15 @@ final class UrlConnectionAdvice {
         if (answer != null) {
             return null;
         }
-        HttpClient call = HttpClient.begin(
-                false, connection.getRequestMethod(), connection.getURL().getAuthority(), connection.getURL().getPath());
-        if (call != null && !connected && connection.getRequestProperty(HttpClient.TRACEPARENT) == null) {
+        HttpClient call =
+                HttpClient.begin(
+                        false,
+                        connection.getRequestMethod(),
+                        connection.getURL().getAuthority(),
+                        connection.getURL().getPath());
+        if (call != null
+                && !connected
+                && connection.getRequestProperty(HttpClient.TRACEPARENT) == null) {
             String traceparent = call.traceparent();
             if (traceparent != null) {
                 connection.setRequestProperty(HttpClient.TRACEPARENT, traceparent);
@@ -32,7 +40,9 @@ final class UrlConnectionAdvice {
 
     @Advice.OnMethodExit(suppress = Throwable.class, onThrowable = Throwable.class)
     static void exit(
-            @Advice.Enter HttpClient call, @Advice.This HttpURLConnection connection, @Advice.Thrown Throwable thrown) {
+            @Advice.Enter HttpClient call,
+            @Advice.This HttpURLConnection connection,
+            @Advice.Thrown Throwable thrown) {
         if (call == null) {
             return;
         }

@@ -2,19 +2,22 @@ package io.tachograph.probes.http;
 
 import io.tachograph.bootstrap.probe.HttpClient;
 import io.tachograph.bootstrap.probe.Outermost;
-import java.net.HttpURLConnection;
+
 import net.bytebuddy.asm.Advice;
 
+import java.net.HttpURLConnection;
+
 /**
- * Inlined into {@code HttpURLConnection.connect} and {@code getOutputStream}: after them no header can be added, so the
- * server is told of the caller now.
+ * Inlined into {@code HttpURLConnection.connect} and {@code getOutputStream}: after them no header
+ * can be added, so the server is told of the caller now.
  */
 final class UrlConnectionEarlyAdvice {
     private UrlConnectionEarlyAdvice() {}
 
     @Advice.OnMethodEnter(suppress = Throwable.class)
     static void enter(
-            @Advice.This HttpURLConnection connection, @Advice.FieldValue("connected") boolean connected) {
+            @Advice.This HttpURLConnection connection,
+            @Advice.FieldValue("connected") boolean connected) {
         if (connected
                 || Outermost.isInside(Outermost.HTTP_CLIENT)
                 || connection.getRequestProperty(HttpClient.TRACEPARENT) != null) {

@@ -5,12 +5,15 @@ import static net.bytebuddy.matcher.ElementMatchers.takesNoArguments;
 
 import io.tachograph.core.instrument.Probe;
 import io.tachograph.core.instrument.ProbeSetup;
-import java.util.Set;
+
 import net.bytebuddy.agent.builder.AgentBuilder;
 
+import java.util.Set;
+
 /**
- * Requests sent by {@code java.net.HttpURLConnection}, with and without TLS: both end in the same class. The call is the first
- * {@code getInputStream}, which sends what is not sent yet and waits for the answer.
+ * Requests sent by {@code java.net.HttpURLConnection}, with and without TLS: both end in the same
+ * class. The call is the first {@code getInputStream}, which sends what is not sent yet and waits
+ * for the answer.
  */
 public final class UrlConnectionProbe implements Probe {
     private static final String CONNECTION = "sun.net.www.protocol.http.HttpURLConnection";
@@ -29,7 +32,10 @@ public final class UrlConnectionProbe implements Probe {
     public AgentBuilder install(AgentBuilder builder, ProbeSetup setup) {
         var early = named("connect").or(named("getOutputStream")).and(takesNoArguments());
         return builder.type(named(CONNECTION))
-                .transform(setup.advice(UrlConnectionAdvice.class, named("getInputStream").and(takesNoArguments())))
+                .transform(
+                        setup.advice(
+                                UrlConnectionAdvice.class,
+                                named("getInputStream").and(takesNoArguments())))
                 .transform(setup.advice(UrlConnectionEarlyAdvice.class, early));
     }
 }

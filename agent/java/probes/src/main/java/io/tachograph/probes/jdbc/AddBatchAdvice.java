@@ -1,6 +1,7 @@
 package io.tachograph.probes.jdbc;
 
 import io.tachograph.bootstrap.probe.Statements;
+
 import net.bytebuddy.asm.Advice;
 
 /** Inlined into {@code Statement.addBatch(String)}: the first text names the batch. */

@@ -1,6 +1,7 @@
 package io.tachograph.probes.jdbc;
 
 import io.tachograph.bootstrap.probe.Statements;
+
 import net.bytebuddy.asm.Advice;
 import net.bytebuddy.implementation.bytecode.assign.Assigner;
 

@@ -1,6 +1,7 @@
 package io.tachograph.probes.jdbc;
 
 import io.tachograph.bootstrap.probe.Connections;
+
 import net.bytebuddy.asm.Advice;
 
 /** Inlined into {@code DataSource.getConnection}. */

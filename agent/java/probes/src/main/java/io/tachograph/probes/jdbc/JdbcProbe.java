@@ -13,6 +13,7 @@ import static net.bytebuddy.matcher.ElementMatchers.takesArguments;
 
 import io.tachograph.core.instrument.Probe;
 import io.tachograph.core.instrument.ProbeSetup;
+
 import net.bytebuddy.agent.builder.AgentBuilder;
 import net.bytebuddy.description.method.MethodDescription;
 import net.bytebuddy.description.type.TypeDescription;
@@ -29,28 +30,51 @@ public final class JdbcProbe implements Probe {
     public AgentBuilder install(AgentBuilder builder, ProbeSetup setup) {
         ElementMatcher.Junction<MethodDescription> body = isPublic().and(not(isAbstract()));
         return builder.type(implementing("java.sql.Statement", nameContains("Statement")))
-                .transform(setup.advice(StatementAdvice.class,
-                        body.and(namedOneOf("execute", "executeQuery", "executeUpdate", "executeLargeUpdate"))))
-                .transform(setup.advice(BatchAdvice.class,
-                        body.and(namedOneOf("executeBatch", "executeLargeBatch")).and(takesArguments(0))))
-                .transform(setup.advice(AddBatchAdvice.class,
-                        body.and(named("addBatch")).and(takesArgument(0, String.class))))
-                .transform(setup.advice(CloseAdvice.class, body.and(named("close")).and(takesArguments(0))))
+                .transform(
+                        setup.advice(
+                                StatementAdvice.class,
+                                body.and(
+                                        namedOneOf(
+                                                "execute",
+                                                "executeQuery",
+                                                "executeUpdate",
+                                                "executeLargeUpdate"))))
+                .transform(
+                        setup.advice(
+                                BatchAdvice.class,
+                                body.and(namedOneOf("executeBatch", "executeLargeBatch"))
+                                        .and(takesArguments(0))))
+                .transform(
+                        setup.advice(
+                                AddBatchAdvice.class,
+                                body.and(named("addBatch")).and(takesArgument(0, String.class))))
+                .transform(
+                        setup.advice(
+                                CloseAdvice.class, body.and(named("close")).and(takesArguments(0))))
                 .type(implementing("java.sql.Connection", nameContains("Connection")))
-                .transform(setup.advice(PrepareAdvice.class,
-                        body.and(namedOneOf("prepareStatement", "prepareCall")).and(takesArgument(0, String.class))))
-                .type(implementing("javax.sql.DataSource", nameContains("DataSource").or(nameContains("Pool")))
-                        // Hikari's own way to open connections in the background, which nobody waits for.
-                        .and(not(named("com.zaxxer.hikari.util.DriverDataSource"))))
-                .transform(setup.advice(GetConnectionAdvice.class, body.and(named("getConnection"))));
+                .transform(
+                        setup.advice(
+                                PrepareAdvice.class,
+                                body.and(namedOneOf("prepareStatement", "prepareCall"))
+                                        .and(takesArgument(0, String.class))))
+                .type(
+                        implementing(
+                                        "javax.sql.DataSource",
+                                        nameContains("DataSource").or(nameContains("Pool")))
+                                // Hikari's own way to open connections in the background, which
+                                // nobody waits for.
+                                .and(not(named("com.zaxxer.hikari.util.DriverDataSource"))))
+                .transform(
+                        setup.advice(GetConnectionAdvice.class, body.and(named("getConnection"))));
     }
 
     /**
-     * Looking up what a class inherits means to read its ancestors' files, so it is only done for likely names: every driver
-     * and pool that is known names its classes after what they are.
+     * Looking up what a class inherits means to read its ancestors' files, so it is only done for
+     * likely names: every driver and pool that is known names its classes after what they are.
      */
     private static ElementMatcher.Junction<TypeDescription> implementing(
             String type, ElementMatcher.Junction<? super TypeDescription> likely) {
-        return new ElementMatcher.Junction.Conjunction<TypeDescription>(likely, not(isInterface()), hasSuperType(named(type)));
+        return new ElementMatcher.Junction.Conjunction<TypeDescription>(
+                likely, not(isInterface()), hasSuperType(named(type)));
     }
 }

@@ -2,10 +2,14 @@ package io.tachograph.probes.jdbc;
 
 import io.tachograph.bootstrap.probe.Outermost;
 import io.tachograph.bootstrap.probe.Statements;
+
 import net.bytebuddy.asm.Advice;
 import net.bytebuddy.implementation.bytecode.assign.Assigner;
 
-/** Inlined into {@code Connection.prepareStatement} and {@code prepareCall}: the pool's, if there is one, knows the statement. */
+/**
+ * Inlined into {@code Connection.prepareStatement} and {@code prepareCall}: the pool's, if there is
+ * one, knows the statement.
+ */
 final class PrepareAdvice {
     private PrepareAdvice() {}
 

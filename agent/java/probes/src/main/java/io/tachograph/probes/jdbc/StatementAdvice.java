@@ -1,17 +1,21 @@
 package io.tachograph.probes.jdbc;
 
 import io.tachograph.bootstrap.probe.Statements;
+
 import net.bytebuddy.asm.Advice;
 import net.bytebuddy.implementation.bytecode.assign.Assigner;
 
-/** Inlined into {@code Statement.execute...}, with the text as first argument or without arguments. */
+/**
+ * Inlined into {@code Statement.execute...}, with the text as first argument or without arguments.
+ */
 final class StatementAdvice {
     private StatementAdvice() {}
 
     @Advice.OnMethodEnter(suppress = Throwable.class)
     static int enter(
             @Advice.This Object statement,
-            @Advice.Argument(value = 0, optional = true, typing = Assigner.Typing.DYNAMIC) Object text) {
+            @Advice.Argument(value = 0, optional = true, typing = Assigner.Typing.DYNAMIC)
+                    Object text) {
         return Statements.enter(statement, text instanceof String ? (String) text : null);
     }
 

@@ -1,2 +1,5 @@
-/** The probes for SQL statements and the wait for a connection. Each probe says where, each advice what. */
+/**
+ * The probes for SQL statements and the wait for a connection. Each probe says where, each advice
+ * what.
+ */
 package io.tachograph.probes.jdbc;

@@ -3,9 +3,11 @@ package io.tachograph.bootstrap.probe;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 
 import io.tachograph.bootstrap.Operations;
+
+import org.junit.jupiter.api.Test;
+
 import java.util.HashSet;
 import java.util.Set;
-import org.junit.jupiter.api.Test;
 
 class NamesTest {
     @Test

@@ -5,9 +5,11 @@ import static org.junit.jupiter.api.Assertions.assertNull;
 
 import io.tachograph.bootstrap.Context;
 import io.tachograph.bootstrap.Recorder;
+
+import org.junit.jupiter.api.Test;
+
 import java.util.ArrayList;
 import java.util.List;
-import org.junit.jupiter.api.Test;
 
 class TasksTest {
     @Test
@@ -31,10 +33,11 @@ class TasksTest {
     @Test
     void theOriginHoldsWhileTheTaskRunsEvenIfItThrows() {
         List<Context> seen = new ArrayList<>();
-        Runnable task = () -> {
-            seen.add(Recorder.context());
-            throw new IllegalStateException("as planned");
-        };
+        Runnable task =
+                () -> {
+                    seen.add(Recorder.context());
+                    throw new IllegalStateException("as planned");
+                };
         Context origin = handOver(task);
         try {
             Tasks.run(task);

@@ -4,8 +4,9 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import java.lang.management.ManagementFactory;
 import org.junit.jupiter.api.Test;
+
+import java.lang.management.ManagementFactory;
 
 class WeakIdentityMapTest {
     /** Equal to everything, with one hash, and angry when asked. */
@@ -76,6 +77,8 @@ class WeakIdentityMapTest {
             sum += map.get(object);
         }
         long allocated = threads.getThreadAllocatedBytes(Thread.currentThread().getId()) - before;
-        assertTrue(sum == 20_000 && allocated < 10_000, "10,000 look-ups allocated " + allocated + " bytes");
+        assertTrue(
+                sum == 20_000 && allocated < 10_000,
+                "10,000 look-ups allocated " + allocated + " bytes");
     }
 }
