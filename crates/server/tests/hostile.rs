@@ -24,8 +24,10 @@ const DRIPPING: usize = 40;
 /// Resident memory of an attacked server, debug build: 16 large frames of 4 MiB, as many decoded, and room.
 const RESIDENT_BYTES_MAX: u64 = 400 << 20;
 
+type Attack = fn(&Target, &mut Random);
+
 /// One more attack is one more line here.
-const ATTACKS: [(&str, fn(&Target, &mut Random)); 9] = [
+const ATTACKS: [(&str, Attack); 9] = [
     ("random bytes", random_bytes),
     ("cut frames", cut_frames),
     ("long frames", long_frames),
