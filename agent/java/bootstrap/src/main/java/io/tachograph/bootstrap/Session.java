@@ -17,7 +17,8 @@ public final class Session {
     private final long low;
 
     /**
-     * @param high the first eight bytes, most significant first; @param low the last eight
+     * @param high the first eight bytes, most significant first
+     * @param low the last eight
      */
     public Session(long high, long low) {
         this.high = high;

@@ -96,7 +96,7 @@ public final class Sender implements Runnable {
     public void offer(SampleBatch batch) {
         samples.offer(
                 batch); // 64 batches are minutes; past that the sender itself is stuck and could
-                        // not count either
+        // not count either
     }
 
     /** Starts the thread. */
@@ -118,6 +118,12 @@ public final class Sender implements Runnable {
         buffers.wake();
         try {
             done.await(waitNanos, TimeUnit.NANOSECONDS);
+            if (totals.bytesQueued > 0) {
+                log.say(
+                        "the program ends before the server has everything: "
+                                + totals.bytesQueued
+                                + " bytes of records are not acknowledged");
+            }
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
         }
@@ -231,6 +237,7 @@ public final class Sender implements Runnable {
                 || link.state() == Link.State.OPEN
                         && outbox.isAcknowledged(flushSeq)
                         && !link.isBusy()) {
+            totals.bytesQueued = outbox.bytes();
             flush = null;
             flushSeq = -1;
             flushing.countDown();
