@@ -69,7 +69,7 @@ export function Table<T>(props: Props<T>) {
             ))}
           </tr>
         </thead>
-        <tbody>
+        <tbody onKeyDown={walk}>
           {sortRows(rows, columns, sort).map((row) => (
             <tr
               key={rowKey(row)}
@@ -87,6 +87,17 @@ export function Table<T>(props: Props<T>) {
       </table>
     </div>
   );
+}
+
+/** Up and down go from the link of a row to that of the next. */
+function walk(event: KeyboardEvent): void {
+  if (event.key !== 'ArrowDown' && event.key !== 'ArrowUp') return;
+  const row = (event.target as HTMLElement).closest('tr');
+  const next = event.key === 'ArrowDown' ? row?.nextElementSibling : row?.previousElementSibling;
+  const link = next?.querySelector<HTMLElement>('a.name');
+  if (!link) return;
+  event.preventDefault();
+  link.focus();
 }
 
 interface HeadProps<T> {

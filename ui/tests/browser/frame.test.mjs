@@ -30,6 +30,12 @@ test('the way from the overview to a trace by keyboard alone', async () => {
   await page.locator('table[aria-label=Traces] tbody tr').first().waitFor();
   assert.match(page.url(), /#\/traces\?range=15m/);
   await page.locator('table[aria-label=Traces] a.name').first().focus();
+  await page.keyboard.press('ArrowDown');
+  assert.ok(
+    await page
+      .locator('table[aria-label=Traces] tbody tr:nth-child(2) a.name')
+      .evaluate((link) => link === document.activeElement),
+  );
   await page.keyboard.press('Enter');
   await page.locator('.waterfall .span-row').first().waitFor();
   await page.keyboard.press('?');
