@@ -5,6 +5,7 @@
 //! durable, then `generation.rs` makes it readable.
 
 use std::collections::HashMap;
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -143,8 +144,14 @@ impl Committer {
         let shared = &self.shared;
         // What a broken file may hold of a refused batch must be gone before its sender's next batch is taken.
         if let Some((path, length)) = &self.broken {
-            let cut = shared.options.disk.cut(path, *length);
-            cut.map_err(|e| Error::io("cut journal after a failed write", path, e).with("length", length))?;
+            match shared.options.disk.cut(path, *length) {
+                // Cut, flushed and removed by the flusher meanwhile.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                cut => {
+                    let failed = |e| Error::io("cut journal after a failed write", path, e);
+                    cut.map_err(|e| failed(e).with("length", length))?;
+                }
+            }
             self.broken = None;
         }
         let generation = shared.generations.read().next;

@@ -230,6 +230,22 @@ async fn a_sync_that_fails_acknowledges_nothing_and_stores_nothing_twice() {
 }
 
 #[tokio::test]
+async fn service_resumes_after_the_journal_of_a_failed_sync_was_flushed_and_removed() {
+    let disk = FaultyDisk::default();
+    let options = Options { disk: Arc::new(disk.clone()), ..Options::default() };
+    let bench = Bench::with(Arc::new(MemoryDriver::new()), options);
+    let store = bench.open().await;
+    store.append(entries("log", &[(1, "kept")]), origin(1, 1)).await.unwrap();
+    disk.set_sync_fails(true);
+    store.append(entries("log", &[(2, "again")]), origin(1, 2)).await.unwrap_err();
+    disk.set_sync_fails(false);
+    store.flush().await.unwrap();
+    assert!(bench.journals().is_empty());
+    store.append(entries("log", &[(2, "again")]), origin(1, 2)).await.unwrap();
+    assert_eq!(common::texts(&store, "log").await.len(), 2);
+}
+
+#[tokio::test]
 async fn generations_are_sealed_by_age_whatever_the_clock_says() {
     let options = Options { seal_age: Duration::from_millis(50), ..Options::default() };
     let bench = Bench::with(Arc::new(MemoryDriver::new()), options);
