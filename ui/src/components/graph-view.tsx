@@ -10,6 +10,8 @@ interface Props {
   placed: Placed;
   chosen: string | null;
   onChoose: (id: string | null) => void;
+  /** Self time of all nodes of the graph, the ones that are not drawn included, ns. */
+  whole: number;
   /** Nodes that a search found; null when nothing is searched. */
   found: ReadonlySet<string> | null;
 }
@@ -22,7 +24,7 @@ const READABLE = 0.5;
 
 const ARROWS: Record<string, Direction> = { ArrowLeft: 'left', ArrowRight: 'right', ArrowUp: 'up', ArrowDown: 'down' };
 
-export function GraphView({ placed, chosen, onChoose, found }: Props) {
+export function GraphView({ placed, chosen, onChoose, whole, found }: Props) {
   const svg = useRef<SVGSVGElement>(null);
   const size = useSize(svg, { width: 800, height: 500 });
   const [camera, setCamera] = useState<Camera>({ k: 1, x: 0, y: 0 });
@@ -32,7 +34,6 @@ export function GraphView({ placed, chosen, onChoose, found }: Props) {
   useEffect(() => {
     if (node !== undefined && !inSight(node, camera, size)) setCamera(centred(camera, node, size.width, size.height));
   }, [node]);
-  const whole = placed.nodes.reduce((sum, one) => sum + one.node.self_ns, 0);
   const middle = { x: size.width / 2, y: size.height / 2 };
   const zoom = (factor: number): void => setCamera(zoomAt(camera, factor, middle));
   useWheel(svg, camera, setCamera);

@@ -26,6 +26,8 @@ export interface Placed {
 /** Size of a node in the units of the drawing. */
 export const NODE_WIDTH = 252;
 export const NODE_HEIGHT = 56;
+/** The scale at which everything in a node can be read. */
+const NEAR = 0.8;
 
 /** The nodes that took most time, calls within them included, with the edges between them. The chosen node is always
  *  among them, with its neighbours. */
@@ -111,8 +113,10 @@ export function zoomAt(camera: Camera, factor: number, at: Point): Camera {
   return { k, x: at.x - ((at.x - camera.x) * k) / camera.k, y: at.y - ((at.y - camera.y) * k) / camera.k };
 }
 
+/** Brings a point to the middle, near enough to read what stands there. */
 export function centred(camera: Camera, point: Point, width: number, height: number): Camera {
-  return { k: camera.k, x: width / 2 - point.x * camera.k, y: height / 2 - point.y * camera.k };
+  const k = Math.max(camera.k, NEAR);
+  return { k, x: width / 2 - point.x * k, y: height / 2 - point.y * k };
 }
 
 export type Direction = 'left' | 'right' | 'up' | 'down';
@@ -133,7 +137,7 @@ export function nodeTowards(nodes: readonly PlacedNode[], from: PlacedNode, dire
   return best;
 }
 
-/** A node is found by its operation or service, whatever the case. */
+/** A node is found by its operation, or where nodes are services by that, whatever the case. */
 export function matches(node: GraphNode, needle: string): boolean {
-  return needle !== '' && `${node.service} ${node.operation}`.toLowerCase().includes(needle.toLowerCase());
+  return needle !== '' && (node.operation || node.service).toLowerCase().includes(needle.toLowerCase());
 }

@@ -44,11 +44,12 @@ function Drawn({ graph }: { graph: Graph }) {
   // Choosing a node that is drawn already must not move anything.
   const placed = useMemo(() => place(shown), [graph, drawn]);
   const found = useMemo(() => foundIn(graph, needle), [graph, needle]);
+  const whole = graph.nodes.reduce((sum, node) => sum + node.self_ns, 0);
   const choose = (id: string | null): void => change({ node: id });
   return (
     <div class="graph-parts">
       <Panel class="graph-panel">
-        <GraphView placed={placed} chosen={chosen} onChoose={choose} found={found} />
+        <GraphView placed={placed} chosen={chosen} onChoose={choose} whole={whole} found={found} />
         {shown !== graph && (
           <p class="graph-note">
             {shown.nodes.length} of {graph.nodes.length} nodes are drawn, those that took most time. A search finds the

@@ -82,6 +82,7 @@ test('the camera', () => {
   expect(fit({ width: 4000, height: 100 }, 1000, 500, 0.5)).toEqual({ k: 0.5, x: 0, y: 225 });
   expect(zoomAt({ k: 1, x: 0, y: 0 }, 2, { x: 10, y: 20 })).toEqual({ k: 2, x: -10, y: -20 });
   expect(zoomAt({ k: 4, x: 0, y: 0 }, 9, { x: 0, y: 0 }).k).toBe(4);
+  expect(centred({ k: 0.1, x: 0, y: 0 }, { x: 0, y: 0 }, 400, 400).k).toBe(0.8);
   expect(centred({ k: 2, x: 0, y: 0 }, { x: 100, y: 50 }, 400, 400)).toEqual({ k: 2, x: 0, y: 100 });
 });
 
@@ -97,11 +98,11 @@ test('a path goes through every point', () =>
     ]),
   ).toBe('M0.0 0.0C5.0 0.0 5.0 4.0 10.0 4.0'));
 
-test('nodes are found by operation and service', () => {
-  expect([
-    matches(node('a', 1), 'SHOP'),
-    matches(node('a', 1), 'op a'),
-    matches(node('a', 1), 'x'),
-    matches(node('a', 1), ''),
-  ]).toEqual([true, true, false, false]);
+test.each([
+  ['op', 'OP', true],
+  ['op', 'shop', false],
+  ['', 'SHOP', true],
+  ['op', '', false],
+])('a node of operation %j is found by %j: %s', (operation, needle, found) => {
+  expect(matches({ ...node('a', 1), operation }, needle)).toBe(found);
 });
