@@ -37,7 +37,7 @@ public final class Instrumenter {
                     "org.jcp.xml.");
 
     /**
-     * Keeps Byte Buddy from trying sun.misc.Unsafe, at which JDK 24 and later print a warning into
+     * Keeps Byte Buddy from trying the JDK's Unsafe, at which JDK 24 and later print a warning into
      * the program's output. It is read once, when Byte Buddy's classes are initialised, and is not
      * left behind.
      */
