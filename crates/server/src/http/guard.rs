@@ -13,8 +13,8 @@ use super::{App, compress, origin};
 
 /// Nothing but our own files may be loaded, run or contacted by the page. Inline styles are for the chart library,
 /// which places its canvas with `style` attributes.
-const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; \
-     img-src 'self' data:; font-src 'self'; connect-src 'self'; manifest-src 'self'; base-uri 'none'; \
+const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
+     img-src 'self'; font-src 'self'; connect-src 'self'; manifest-src 'self'; base-uri 'none'; \
      form-action 'none'; frame-ancestors 'none'";
 
 pub async fn guard(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
