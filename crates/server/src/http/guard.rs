@@ -11,8 +11,8 @@ use axum::response::{IntoResponse, Response};
 use super::error::ApiError;
 use super::{App, compress, origin};
 
-/// Nothing but our own files may be loaded, run or contacted by the page. Inline styles are for the chart library,
-/// which places its canvas with `style` attributes.
+/// Nothing but our own files may be loaded, run or contacted by the page; there is no exception. (The chart library
+/// places its canvas through the CSSOM, which a policy does not concern.)
 const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
      img-src 'self'; font-src 'self'; connect-src 'self'; manifest-src 'self'; base-uri 'none'; \
      form-action 'none'; frame-ancestors 'none'";
