@@ -9,7 +9,8 @@
 //!   execution/ ──┘   chunk.rs   ──      "                     bytes -> records
 //! ```
 //!
-//! Path of one record: before, the store's appender collected it into an open chunk; after, `Driver::put` stores the bytes.
+//! Path of one record: before, `store/src/open.rs` collected it and `store/src/seal.rs` hands it over; after,
+//! `Driver::put` stores the bytes.
 //! Nothing here does I/O, looks at a clock, or panics on bytes it is given to decode.
 
 #![deny(clippy::unwrap_used, clippy::indexing_slicing, clippy::cast_possible_truncation)]

@@ -2,6 +2,8 @@
 //!
 //! Records stand in order of arrival; they are sorted when they are read or sealed (`seal.rs`), so late and
 //! backfilled data cost nothing here.
+//!
+//! Path of one record: before, `generation.rs` adds it; after, `seal.rs` encodes it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -3,7 +3,7 @@
 //! A generation is read from memory as long as it is there, from the driver afterwards. What is in memory is looked at
 //! first; then chunks of those generations are ignored in the driver, however far their flush has come.
 //!
-//! Path of one record: before, `flush.rs` put its chunk into the driver; after, `query` evaluates it.
+//! Path of one record: before, `flush.rs` put its chunk into the driver; after, `server/src/http/` hands it to `query`.
 
 use std::sync::Arc;
 

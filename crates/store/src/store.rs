@@ -1,4 +1,7 @@
 //! The store as others see it: append batches, find series, read records.
+//!
+//! Path of one record: before, `server/src/listen/commit.rs` or `server/src/http/write.rs` has its batch; after,
+//! `arrival.rs` checks it and `commit.rs` writes it to the journal.
 
 use std::path::Path;
 use std::sync::Arc;

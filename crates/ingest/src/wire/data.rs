@@ -1,4 +1,6 @@
 //! DATA: which records does a frame hold, which of them are refused, and was the frame here before?
+//!
+//! Step before: `frame.rs` cut the frame out of the stream. Step after: `server/src/listen/commit.rs` appends the batch.
 
 use std::sync::Arc;
 

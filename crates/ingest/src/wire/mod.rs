@@ -6,7 +6,7 @@
 //!                        └─ DATA ── data ──▶ Batch + rejects      (record, segment: one record each)
 //! ```
 //!
-//! Path of one record: `server/src/listen/native.rs` pushes bytes in; [`Session::data`] gives the batch that
+//! Path of one record: `server/src/listen/connection.rs` pushes bytes in; [`Session::data`] gives the batch that
 //! `server/src/listen/commit.rs` hands to the store. [`Dictionary`] and [`DataFrame`] are the two ends of a record.
 
 mod data;

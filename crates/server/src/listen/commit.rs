@@ -4,7 +4,7 @@
 //! a frame that the store has no room for can never be overtaken by the one behind it, which the store would take as
 //! "everything up to here is known".
 //!
-//! Step before: `connection.rs` decoded the frames. Step after: `crates/store/src/appender.rs`.
+//! Step before: `connection.rs` decoded the frames. Step after: `crates/store/src/store.rs`.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -6,7 +6,7 @@
 //!                       sessions: one connection a session            └── ACK, WAIT ──▶ outgoing
 //! ```
 //!
-//! Step before: the agent's sender (`agent/java`). Step after: `crates/store/src/appender.rs`.
+//! Step before: the agent's sender (`agent/java`). Step after: `crates/store/src/store.rs`.
 
 mod commit;
 mod connection;

@@ -13,6 +13,8 @@ package io.tachograph.bootstrap;
  *
  * A token belongs to the thread that got it. Every {@code enter} needs its exit on the same thread;
  * a missing one is made up for, as failed, when a caller of it exits.
+ *
+ * <p>Before: the advice of a probe. After: {@link ThreadBuffer}.
  */
 public final class Recorder {
     // Replaced once, before the first class is instrumented; read by inlined advice, hence not

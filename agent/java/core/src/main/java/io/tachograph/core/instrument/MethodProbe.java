@@ -69,7 +69,7 @@ public final class MethodProbe implements Probe {
 
     /**
      * Inlined into every method that is watched. The buffer stays in a local variable from enter to
-     * exit.
+     * exit. The first step of a record; after: {@link ThreadBuffer}.
      */
     static final class MethodAdvice {
         private MethodAdvice() {}

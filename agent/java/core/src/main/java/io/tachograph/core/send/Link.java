@@ -24,6 +24,8 @@ import java.nio.channels.SocketChannel;
  *      ^                                                                             |
  *      +---------------------------(any fault; backs off)----------------------------+
  * </pre>
+ *
+ * <p>Before: {@link Outbox}. After: {@code crates/server/src/listen/connection.rs}.
  */
 final class Link {
     private static final long GREETING_NANOS = 5_000_000_000L;

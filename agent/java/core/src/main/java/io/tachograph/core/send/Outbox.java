@@ -11,6 +11,8 @@ import java.util.ArrayDeque;
  * Records become numbered DATA frames here and stay until the server has acknowledged them, over
  * all reconnects. Bounded in bytes; a record that finds no room is refused, and the caller counts
  * what was in it.
+ *
+ * <p>Before: {@link RingReader}. After: {@link Link}.
  */
 final class Outbox {
     /** A frame is closed when it has reached this; a single record may be longer. */
