@@ -36,6 +36,8 @@ public final class Operations {
     private final ConcurrentHashMap<String, Integer>[] ids;
     private final int[] other = new int[KINDS + 1];
     private volatile Entry[] entries = new Entry[1_024];
+
+    /** Written under the lock. It only grows, so an old value elsewhere is no harm. */
     private int count;
 
     /** What is known of an id. */
@@ -75,7 +77,15 @@ public final class Operations {
     public int id(int kind, String name) {
         int known = kind >= 1 && kind <= KINDS ? kind : METHOD;
         Integer id = ids[known].get(name);
-        return id != null ? id : create(known, name);
+        if (id != null) {
+            return id;
+        }
+        return isFull(known) ? other[known] : create(known, name);
+    }
+
+    /** Also asked without the lock: past the bound, names do not stop coming, and none may wait. */
+    private boolean isFull(int kind) {
+        return count >= countMax || kind != METHOD && ids[kind].size() >= dynamicMax;
     }
 
     private synchronized int create(int kind, String name) {
@@ -83,7 +93,7 @@ public final class Operations {
         if (id != null) {
             return id;
         }
-        if (count >= countMax || kind != METHOD && ids[kind].size() >= dynamicMax) {
+        if (isFull(kind)) {
             return other[kind];
         }
         return add(kind, name);
