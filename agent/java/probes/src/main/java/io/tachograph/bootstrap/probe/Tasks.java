@@ -13,6 +13,12 @@ import java.util.function.BiFunction;
 public final class Tasks {
     private static final int TASKS_MAX = 65_536;
 
+    /**
+     * Times that one object is handed over before it runs: one that a pool throws away again and
+     * again must not gather them. Past this the next ones have no origin.
+     */
+    static final int TIMES_MAX = 64;
+
     private static final WeakIdentityMap<Origin> ORIGINS = new WeakIdentityMap<>(TASKS_MAX);
 
     private Tasks() {}
@@ -53,10 +59,14 @@ public final class Tasks {
                 return last;
             }
             Origin at = first;
+            int times = 1;
             while (at.next != null) {
                 at = at.next;
+                times++;
             }
-            at.next = last;
+            if (times < TIMES_MAX) {
+                at.next = last;
+            }
             return first;
         }
     }

@@ -1,6 +1,7 @@
 package io.tachograph.bootstrap.probe;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNotNull;
 import static org.junit.jupiter.api.Assertions.assertNull;
 
 import io.tachograph.bootstrap.Context;
@@ -19,6 +20,18 @@ class TasksTest {
         Context second = handOver(task);
         assertEquals(first.span(), Tasks.take(task).span());
         assertEquals(second.span(), Tasks.take(task).span());
+        assertNull(Tasks.take(task));
+    }
+
+    @Test
+    void aTaskThatNeverRunsGathersNoMoreThanTheBound() {
+        Object task = new Object();
+        for (int at = 0; at <= Tasks.TIMES_MAX; at++) {
+            handOver(task);
+        }
+        for (int at = 0; at < Tasks.TIMES_MAX; at++) {
+            assertNotNull(Tasks.take(task));
+        }
         assertNull(Tasks.take(task));
     }
 
