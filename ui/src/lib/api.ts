@@ -1,5 +1,5 @@
 // What does the server answer? One function for each question of docs/api.md, and the shapes of the answers.
-// Path of one record: before, `crates/server/src/http/executions/answer.rs` writes the JSON; after, the files of `pages/` draw it.
+// Path of one record: before, `crates/server/src/http/executions/answer.rs` writes the JSON; after, `pages/` draws it.
 import type { TimeWindow } from './time';
 
 export type Kind = 'method' | 'http-server' | 'http-client' | 'database' | 'connection-wait' | 'task';
