@@ -6,6 +6,7 @@
 //! Path of one record: before, `flush.rs` put its chunk into the driver; after, `server/src/http/` hands it to `query`.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures_util::TryStreamExt;
 use tacho_chunk::{Chunk, ExecutionBlock, Header};
@@ -55,7 +56,7 @@ pub async fn samples(shared: &Shared, id: SeriesId, range: TimeRange) -> Result<
         let columns = chunk.samples()?;
         Ok(columns.iter().filter(|sample| range.contains(sample.at)).collect::<Vec<_>>())
     };
-    let mut parts = stored(shared, Kind::Sample, id, range, memory.oldest, decode).await?;
+    let mut parts = stored(shared, Kind::Sample, id, range, memory.oldest, decode, |_| Ok(())).await?;
     parts.extend(memory.parts);
     let all = parts.concat();
     let ordered = all.is_sorted_by_key(|sample| sample.at);
@@ -69,19 +70,36 @@ pub async fn entries(shared: &Shared, id: SeriesId, range: TimeRange) -> Result<
         entries.retain(|entry| range.contains(entry.at));
         Ok(entries)
     };
-    let mut parts = stored(shared, Kind::Entry, id, range, memory.oldest, decode).await?;
+    let mut parts = stored(shared, Kind::Entry, id, range, memory.oldest, decode, |_| Ok(())).await?;
     parts.extend(memory.parts);
     let mut all: Vec<Entry> = parts.into_iter().flatten().collect();
     all.sort_by_key(|entry| entry.at);
     Ok(all)
 }
 
-pub async fn executions(shared: &Shared, id: SeriesId, range: TimeRange) -> Result<Vec<Arc<ExecutionBlock>>> {
+/// `room`: bytes that blocks may still take, over all reads that share it.
+pub async fn executions(
+    shared: &Shared,
+    id: SeriesId,
+    range: TimeRange,
+    room: &AtomicUsize,
+) -> Result<Vec<Arc<ExecutionBlock>>> {
     let memory = snapshot(shared, |generation| generation.executions.get(&id).map(|open| open.read(range)));
     let decode = |chunk: Chunk<'_>| chunk.executions().map(Arc::new);
-    let mut blocks = stored(shared, Kind::Execution, id, range, memory.oldest, decode).await?;
+    let fits = |block: &Arc<ExecutionBlock>| take_room(room, block.bytes());
+    let mut blocks = stored(shared, Kind::Execution, id, range, memory.oldest, decode, fits).await?;
+    let open = blocks.len();
     blocks.extend(memory.parts.into_iter().flatten());
+    blocks[open..].iter().try_for_each(fits)?;
     Ok(blocks)
+}
+
+fn take_room(room: &AtomicUsize, bytes: usize) -> Result<()> {
+    let taken = room.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(bytes));
+    taken.map(drop).map_err(|left| {
+        let message = format!("block of {bytes} bytes does not fit into the {left} that are left");
+        Error::new(ErrorKind::Limit, message)
+    })
 }
 
 /// Every chunk of a series in the driver; open and sealed ones are not there yet.
@@ -101,7 +119,8 @@ pub async fn chunks(shared: &Shared, kind: Kind, id: SeriesId) -> Result<Vec<Chu
     Ok(infos)
 }
 
-/// Decoded chunks of generations before `oldest` that overlap the range, in order of generation and number.
+/// Decoded chunks of generations before `oldest` that overlap the range, in order of generation and number. Ends with
+/// the first that `fits` refuses, before more is decoded.
 async fn stored<T>(
     shared: &Shared,
     kind: Kind,
@@ -109,6 +128,7 @@ async fn stored<T>(
     range: TimeRange,
     oldest: u64,
     decode: impl Fn(Chunk<'_>) -> Result<T, tacho_chunk::Error>,
+    fits: impl Fn(&T) -> Result<()>,
 ) -> Result<Vec<T>> {
     let mut found: Vec<((u64, u32), T)> = Vec::new();
     if range.is_empty() {
@@ -122,7 +142,10 @@ async fn stored<T>(
                 continue;
             }
             match read_chunk(&row, range, &decode) {
-                Ok(Some(part)) => found.push(((key.generation, key.number), part)),
+                Ok(Some(part)) => {
+                    fits(&part)?;
+                    found.push(((key.generation, key.number), part));
+                }
                 Ok(None) => {}
                 Err(error @ tacho_chunk::Error::Version { .. }) => return Err(unreadable(id, &key, error)),
                 Err(error) => {

@@ -5,7 +5,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 
@@ -181,7 +181,21 @@ impl Store {
 
     /// Blocks that overlap the range, ages of carried calls included; single rows may lie outside of it.
     pub async fn executions(&self, id: SeriesId, range: TimeRange) -> Result<Vec<Arc<ExecutionBlock>>> {
-        read::executions(&self.shared, id, range).await
+        self.executions_within(id, range, &AtomicUsize::new(usize::MAX)).await
+    }
+
+    /// As [`Store::executions`]; what the blocks take in memory, bytes, is taken off `room`, which several reads may
+    /// share.
+    ///
+    /// # Errors
+    /// `Limit` as soon as `room` is used up.
+    pub async fn executions_within(
+        &self,
+        id: SeriesId,
+        range: TimeRange,
+        room: &AtomicUsize,
+    ) -> Result<Vec<Arc<ExecutionBlock>>> {
+        read::executions(&self.shared, id, range, room).await
     }
 
     /// The chunks of a series that lie in the driver.

@@ -3,6 +3,7 @@
 mod common;
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use common::{Bench, batch, entries, executions, origin, samples, values};
@@ -243,6 +244,26 @@ async fn service_resumes_after_the_journal_of_a_failed_sync_was_flushed_and_remo
     assert!(bench.journals().is_empty());
     store.append(entries("log", &[(2, "again")]), origin(1, 2)).await.unwrap();
     assert_eq!(common::texts(&store, "log").await.len(), 2);
+}
+
+#[tokio::test]
+async fn a_read_of_executions_ends_where_its_room_does() {
+    let bench = Bench::with(Arc::new(MemoryDriver::new()), Options::default());
+    let store = bench.open().await;
+    for (seq, flush) in [(1, true), (2, true), (3, false)] {
+        store.append(executions("svc", seq.into(), 1), origin(1, seq)).await.unwrap();
+        if flush {
+            store.flush().await.unwrap();
+        }
+    }
+    let blocks = store.executions(common::id("svc"), TimeRange::ALL).await.unwrap();
+    let bytes: usize = blocks.iter().map(|block| block.bytes()).sum();
+    let room = AtomicUsize::new(bytes);
+    let read = store.executions_within(common::id("svc"), TimeRange::ALL, &room).await.unwrap();
+    assert_eq!((read.len(), room.into_inner()), (3, 0));
+    let room = AtomicUsize::new(bytes - 1);
+    let error = store.executions_within(common::id("svc"), TimeRange::ALL, &room).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Limit, "{error}");
 }
 
 #[tokio::test]

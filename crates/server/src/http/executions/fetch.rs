@@ -2,10 +2,12 @@
 //!
 //! Path of one record: before, `crates/store/src/read.rs` hands it over; after, `crates/query/src/executions/` computes with it.
 
+use std::sync::atomic::AtomicUsize;
+
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 use tacho_model::{Kind, Matcher, TimeRange, Timestamp};
 use tacho_query::executions::{SourceBlock, Trace};
-use tacho_store::Store;
+use tacho_store::{ErrorKind, Store};
 
 use crate::http::error::ApiError;
 
@@ -32,22 +34,26 @@ pub async fn blocks(
         Services::Only(Some(service)) => vec![Matcher::equal("service", service)],
         Services::Only(None) | Services::All => Vec::new(),
     };
+    let room = &AtomicUsize::new(BLOCK_BYTES_MAX);
     let reads = store.find(Kind::Execution, &matchers).into_iter().map(|(id, labels)| async move {
-        let blocks = store.executions(id, range).await?;
+        let blocks = store.executions_within(id, range, room).await.map_err(unreadable)?;
         Ok::<_, ApiError>((labels, blocks))
     });
     let mut reads = stream::iter(reads).buffered(READS_AT_ONCE);
-    let (mut all, mut bytes) = (Vec::new(), 0usize);
+    let mut all = Vec::new();
     while let Some((labels, blocks)) = reads.try_next().await? {
-        bytes = blocks.iter().fold(bytes, |sum, block| sum.saturating_add(block.bytes()));
-        if bytes > BLOCK_BYTES_MAX {
-            let message =
-                format!("executions in this range take over {BLOCK_BYTES_MAX} bytes: narrow start and end");
-            return Err(ApiError::execution(message));
-        }
         all.extend(blocks.into_iter().map(|block| SourceBlock { labels: labels.clone(), block }));
     }
     Ok(all)
+}
+
+fn unreadable(error: tacho_store::Error) -> ApiError {
+    if error.kind() == ErrorKind::Limit {
+        let message =
+            format!("executions in this range take over {BLOCK_BYTES_MAX} bytes: narrow start and end");
+        return ApiError::execution(message);
+    }
+    error.into()
 }
 
 /// Where to look for a trace of unknown time: the last hour, the last day, everywhere.
