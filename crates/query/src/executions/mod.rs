@@ -7,8 +7,8 @@
 //! What a call's **self time** is: the time during which it was the innermost open call of its thread. Calls it makes are taken
 //! off; work that it hands to other threads or services is not, because it waits for that, or goes on, in its own time.
 //!
-//! Step before: `server/src/http/executions/fetch.rs`, which reads blocks from the store; step after: `answer.rs` beside it,
-//! which writes JSON.
+//! Step before: `server/src/http/executions/fetch.rs`, which reads blocks from the store; step after:
+//! `server/src/http/executions/answer.rs`, which writes JSON.
 
 mod calls;
 mod calltree;
