@@ -5,6 +5,7 @@
 mod banned;
 mod constants;
 mod links;
+mod paths;
 mod sizes;
 mod tree;
 
@@ -20,10 +21,11 @@ pub struct Finding {
 
 type Rule = fn(&Tree) -> Vec<Finding>;
 
-const RULES: [(&str, Rule); 4] = [
+const RULES: [(&str, Rule); 5] = [
     ("sizes", sizes::check),
     ("banned", banned::check),
     ("links", links::check),
+    ("paths", paths::check),
     ("constants", constants::check),
 ];
 
