@@ -15,6 +15,10 @@ import java.util.WeakHashMap;
 final class Visibility {
     private final Map<ClassLoader, Boolean> known =
             Collections.synchronizedMap(new WeakHashMap<>());
+
+    /** Set while this thread asks a loader: what is loaded for the answer is left alone. */
+    private final ThreadLocal<Boolean> asking = new ThreadLocal<>();
+
     private final AgentLog log;
 
     Visibility(AgentLog log) {
@@ -26,12 +30,22 @@ final class Visibility {
             return true;
         }
         Boolean sees = known.get(loader);
-        if (sees == null) {
-            known.put(loader, true); // what the loader loads meanwhile comes here too
-            sees = look(loader);
+        return sees != null ? sees : asking.get() == null && ask(loader);
+    }
+
+    /**
+     * Threads that meet at a new loader ask it each: none may take it for one that sees before that
+     * is known.
+     */
+    private boolean ask(ClassLoader loader) {
+        asking.set(true);
+        try {
+            boolean sees = look(loader);
             known.put(loader, sees);
+            return sees;
+        } finally {
+            asking.remove();
         }
-        return sees;
     }
 
     private boolean look(ClassLoader loader) {
