@@ -14,6 +14,8 @@ final class Names {
     private final int kind;
     private final int countMax;
     private final Entry[] table;
+
+    /** Written under the lock. It only grows, so an old value elsewhere is no harm. */
     private int count;
 
     private static final class Entry {
@@ -49,13 +51,18 @@ final class Names {
             }
             at = at + 1 & table.length - 1;
         }
-        return add(name, hash, prefixLength);
+        // Past the bound new names do not stop coming, and none may wait for a lock.
+        return count >= countMax ? other(name, prefixLength) : add(name, hash, prefixLength);
+    }
+
+    private int other(StringBuilder name, int prefixLength) {
+        name.setLength(prefixLength);
+        return Recorder.operation(kind, name.append("(other)").toString());
     }
 
     private synchronized int add(StringBuilder name, int hash, int prefixLength) {
         if (count >= countMax) {
-            name.setLength(prefixLength);
-            return Recorder.operation(kind, name.append("(other)").toString());
+            return other(name, prefixLength);
         }
         Entry entry = new Entry(name.toString(), hash, Recorder.operation(kind, name.toString()));
         int at = hash & table.length - 1;
