@@ -1,7 +1,7 @@
 //! One process, one directory: a second one gets an error that names the first.
 
 use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{Read, Seek, Write};
+use std::io::{self, Read, Seek, Write};
 use std::path::Path;
 
 use crate::{Error, ErrorKind, Result};
@@ -15,7 +15,7 @@ pub struct DirectoryLock(#[expect(dead_code, reason = "the lock is held by the o
 impl DirectoryLock {
     /// Locks `directory`, which is made if it is not there.
     pub fn acquire(directory: &Path) -> Result<Self> {
-        std::fs::create_dir_all(directory).map_err(|e| Error::io("make directory", directory, e))?;
+        make(directory).map_err(|e| Error::io("make directory", directory, e))?;
         let path = directory.join(FILE);
         let open = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
         let mut file = open.map_err(|e| Error::io("open lock file", &path, e))?;
@@ -37,6 +37,19 @@ impl DirectoryLock {
     }
 }
 
+/// Makes a directory, and those above it. What is in it is on disk only when the way to it is.
+fn make(directory: &Path) -> io::Result<()> {
+    if directory.is_dir() {
+        return Ok(());
+    }
+    let above = directory.parent().filter(|above| !above.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    make(above)?;
+    match std::fs::create_dir(directory) {
+        Err(error) if !directory.is_dir() => Err(error),
+        _ => File::open(above)?.sync_all(),
+    }
+}
+
 fn in_use(directory: &Path, file: &mut File) -> Error {
     let mut text = String::new();
     let holder = match file.read_to_string(&mut text) {
@@ -53,13 +66,15 @@ mod tests {
 
     #[test]
     fn the_second_one_is_told_who_holds_it() {
-        let directory = tempfile::tempdir().unwrap();
-        let first = DirectoryLock::acquire(directory.path()).unwrap();
-        let error = DirectoryLock::acquire(directory.path()).unwrap_err();
+        let place = tempfile::tempdir().unwrap();
+        let directory = place.path().join("made").join("as needed");
+        let first = DirectoryLock::acquire(&directory).unwrap();
+        let error = DirectoryLock::acquire(&directory).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Locked);
         let pid = std::process::id();
         assert!(error.to_string().contains(&format!("in use by process {pid} (path ")), "{error}");
         drop(first);
-        DirectoryLock::acquire(directory.path()).unwrap();
+        DirectoryLock::acquire(&directory).unwrap();
+        DirectoryLock::acquire(&directory.join("LOCK")).unwrap_err();
     }
 }
