@@ -285,16 +285,29 @@ final class Link {
 
     // ---- to the server ----
 
-    private void send(long now) throws IOException {
+    private void send(long now) throws IOException, FrameReader.Damaged, Refused {
         for (int frame = 0; frame < STEP_FRAMES_MAX; frame++) {
             if (out == null && !prepare(now)) {
                 return;
             }
-            totals.bytesSent += channel.write(out);
+            totals.bytesSent += write(now);
             if (out.hasRemaining()) {
                 return;
             }
             out = null;
+        }
+    }
+
+    /**
+     * A server that refuses says why and closes; if that comes between reading and writing, the
+     * write fails first, and the reason still lies in the socket.
+     */
+    private int write(long now) throws IOException, FrameReader.Damaged, Refused {
+        try {
+            return channel.write(out);
+        } catch (IOException e) {
+            receive(now);
+            throw e;
         }
     }
 
