@@ -16,10 +16,6 @@ impl SeriesId {
     pub const fn to_bytes(self) -> [u8; 16] {
         self.0.to_be_bytes()
     }
-
-    pub const fn from_bytes(bytes: [u8; 16]) -> Self {
-        Self(u128::from_be_bytes(bytes))
-    }
 }
 
 impl fmt::Display for SeriesId {
