@@ -94,21 +94,31 @@ public final class Tasks {
 
     /** Stands where a pool's own code said {@code task.run()}. */
     public static void run(Runnable task) {
-        Context origin = null;
+        Context before = null;
+        boolean isAttached = false;
         try {
-            origin = take(task);
+            Context origin = take(task);
+            if (origin != null) {
+                before = Recorder.attach(origin);
+                isAttached = true;
+            }
         } catch (Throwable e) {
-            // The task runs all the same.
+            // No memory for a buffer, say. The task runs all the same.
         }
-        if (origin == null) {
-            task.run();
-            return;
-        }
-        Context before = Recorder.attach(origin);
         try {
             task.run();
         } finally {
+            if (isAttached) {
+                detach(before);
+            }
+        }
+    }
+
+    private static void detach(Context before) {
+        try {
             Recorder.detach(before);
+        } catch (Throwable e) {
+            // What the task itself threw must come through.
         }
     }
 }
