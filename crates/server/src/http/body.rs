@@ -7,8 +7,22 @@ use axum::http::{HeaderMap, header};
 
 use super::error::ApiError;
 
-/// Reads the body and takes gzip off. `bytes_max` bounds it before and after.
-pub async fn read(headers: &HeaderMap, body: Body, bytes_max: usize) -> Result<Bytes, ApiError> {
+/// A whole body as it was sent.
+pub struct Packed {
+    bytes: Bytes,
+    gzip: bool,
+    bytes_max: usize,
+}
+
+impl Packed {
+    /// Takes gzip off, which takes long: not for a thread that others wait for. The bound holds afterwards, too.
+    pub fn unpack(self) -> Result<Bytes, ApiError> {
+        if self.gzip { gunzip(&self.bytes, self.bytes_max) } else { Ok(self.bytes) }
+    }
+}
+
+/// Reads the body; `bytes_max` bounds it before and after it is unpacked.
+pub async fn read(headers: &HeaderMap, body: Body, bytes_max: usize) -> Result<Packed, ApiError> {
     let announced = headers.get(header::CONTENT_LENGTH).and_then(|v| v.to_str().ok()?.parse::<usize>().ok());
     if announced.is_some_and(|bytes| bytes > bytes_max) {
         return Err(ApiError::too_large(bytes_max));
@@ -19,7 +33,7 @@ pub async fn read(headers: &HeaderMap, body: Body, bytes_max: usize) -> Result<B
         Err(e) if e.is::<http_body_util::LengthLimitError>() => return Err(ApiError::too_large(bytes_max)),
         Err(e) => return Err(ApiError::bad(format!("request body ended early: {e}"))),
     };
-    if is_gzip(headers)? { gunzip(&bytes, bytes_max) } else { Ok(bytes) }
+    Ok(Packed { bytes, gzip: is_gzip(headers)?, bytes_max })
 }
 
 /// Whether to take gzip off. Snappy is part of remote write itself and stays on.

@@ -53,7 +53,7 @@ pub struct App {
     /// The same for PromQL.
     queries: Arc<Semaphore>,
     /// The same for writes that are being decoded and appended.
-    writes: Semaphore,
+    writes: Arc<Semaphore>,
     /// One permit for each request that is being served.
     permits: Semaphore,
 }
@@ -69,7 +69,7 @@ impl App {
             clock,
             analyses: Arc::new(Semaphore::new(ANALYSES_MAX)),
             queries: Arc::new(Semaphore::new(QUERIES_MAX)),
-            writes: Semaphore::new(WRITES_MAX),
+            writes: Arc::new(Semaphore::new(WRITES_MAX)),
             permits,
         })
     }

@@ -8,18 +8,19 @@ use std::fmt::Display;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::body::{Body, Bytes};
+use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::routing::post;
 use tacho_ingest::line_protocol::{self, Precision};
 use tacho_ingest::{Rejects, remote_write};
 use tacho_model::{Batch, Kind, Labels};
-use tokio::sync::SemaphorePermit;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use super::App;
+use super::body::{self, Packed};
 use super::error::ApiError;
 use super::params::Params;
-use super::{App, body};
 
 type Answer = Result<StatusCode, ApiError>;
 
@@ -40,10 +41,12 @@ async fn remote_write(State(app): State<Arc<App>>, headers: HeaderMap, body: Bod
         )));
     }
     let bytes_max = app.config.body_bytes_max;
-    let bytes = body::read(&headers, body, bytes_max).await?;
-    let _turn = turn(&app).await?;
-    let decoded = remote_write::decode(&bytes, bytes_max)?;
-    keep(&app, "remote-write", &bytes, decoded.batch, &decoded.rejects).await
+    let packed = body::read(&headers, body, bytes_max).await?;
+    let decode = move |bytes: &[u8]| {
+        let decoded = remote_write::decode(bytes, bytes_max)?;
+        Ok((decoded.batch, decoded.rejects))
+    };
+    keep(&app, "remote-write", in_turn(&app.writes, packed, decode).await?).await
 }
 
 async fn lines(State(app): State<Arc<App>>, uri: Uri, headers: HeaderMap, body: Body) -> Answer {
@@ -54,28 +57,47 @@ async fn lines(State(app): State<Arc<App>>, uri: Uri, headers: HeaderMap, body: 
             .map_err(|e| ApiError::bad(format!("invalid parameter \"precision\": {e}")))?,
         None => Precision::default(),
     };
-    let bytes = body::read(&headers, body, app.config.body_bytes_max).await?;
-    let _turn = turn(&app).await?;
-    let decoded = line_protocol::decode(&bytes, precision, app.clock.now());
-    keep(&app, "line", &bytes, decoded.batch, &decoded.rejects).await
+    let packed = body::read(&headers, body, app.config.body_bytes_max).await?;
+    let now = app.clock.now();
+    let decode = move |bytes: &[u8]| {
+        let decoded = line_protocol::decode(bytes, precision, now);
+        Ok((decoded.batch, decoded.rejects))
+    };
+    keep(&app, "line", in_turn(&app.writes, packed, decode).await?).await
 }
 
-async fn turn(app: &App) -> Result<SemaphorePermit<'_>, ApiError> {
-    app.writes.acquire().await.map_err(|e| ApiError::internal(e.to_string()))
+/// What a body held.
+struct Decoded<R> {
+    batch: Batch,
+    rejects: Rejects<R>,
+    /// Of the unpacked body.
+    bytes: usize,
+    counts: HashMap<(String, Kind), u64>,
+    turn: OwnedSemaphorePermit,
+}
+
+/// Unpacks and decodes away from the threads that serve others: it may take a tenth of a second. The turn is kept until
+/// the decoding has ended, even when nobody waits for it any more, and then until its outcome is gone.
+async fn in_turn<R: Send + 'static>(
+    writes: &Arc<Semaphore>,
+    packed: Packed,
+    decode: impl FnOnce(&[u8]) -> Result<(Batch, Rejects<R>), ApiError> + Send + 'static,
+) -> Result<Decoded<R>, ApiError> {
+    let turn = writes.clone().acquire_owned().await.map_err(|e| ApiError::internal(e.to_string()))?;
+    let work = move || {
+        let bytes = packed.unpack()?;
+        let (batch, rejects) = decode(&bytes)?;
+        Ok(Decoded { counts: counts_by_service(&batch), batch, rejects, bytes: bytes.len(), turn })
+    };
+    tokio::task::spawn_blocking(work).await.map_err(|e| ApiError::internal(format!("decoding ended: {e}")))?
 }
 
 /// Appends the batch; then tells what of the message was refused.
-async fn keep<R: Display>(
-    app: &App,
-    protocol: &'static str,
-    bytes: &Bytes,
-    batch: Batch,
-    rejects: &Rejects<R>,
-) -> Answer {
+async fn keep<R: Display>(app: &App, protocol: &'static str, decoded: Decoded<R>) -> Answer {
+    let Decoded { batch, rejects, bytes, counts, turn: _turn } = decoded;
     let metrics = &app.metrics;
-    metrics.received_bytes.with([protocol]).add(bytes.len() as u64);
+    metrics.received_bytes.with([protocol]).add(bytes as u64);
     metrics.records_refused.with([protocol]).add(rejects.count);
-    let counts = counts_by_service(&batch);
     if let Err(error) = app.store.append(batch, None).await {
         if error.retryable() {
             metrics.sender_waits.with([protocol]).add(1);
@@ -85,7 +107,7 @@ async fn keep<R: Display>(
     for ((service, kind), count) in counts {
         metrics.records_received.with([&service, kind.name()]).add(count);
     }
-    if rejects.is_empty() { Ok(StatusCode::NO_CONTENT) } else { Err(refused(rejects)) }
+    if rejects.is_empty() { Ok(StatusCode::NO_CONTENT) } else { Err(refused(&rejects)) }
 }
 
 fn refused<R: Display>(rejects: &Rejects<R>) -> ApiError {
@@ -105,4 +127,31 @@ fn counts_by_service(batch: &Batch) -> HashMap<(String, Kind), u64> {
     batch.samples.iter().for_each(|s| add(&s.labels, Kind::Sample, s.samples.len()));
     batch.entries.iter().for_each(|s| add(&s.labels, Kind::Entry, s.entries.len()));
     counts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc::channel;
+
+    #[tokio::test]
+    async fn a_turn_lasts_as_long_as_the_decoding_though_the_client_has_gone() {
+        let writes = Arc::new(Semaphore::new(1));
+        let packed = body::read(&HeaderMap::new(), Body::from("a value=1"), 100).await.unwrap();
+        let (begun, has_begun) = tokio::sync::oneshot::channel();
+        let (go_on, may_go_on) = channel::<()>();
+        let decode = move |_: &[u8]| {
+            begun.send(()).unwrap();
+            may_go_on.recv().unwrap();
+            Ok((Batch::default(), Rejects::<String>::default()))
+        };
+        let taken = writes.clone();
+        let request = tokio::spawn(async move { in_turn(&taken, packed, decode).await.map(|d| d.bytes) });
+        has_begun.await.unwrap();
+        request.abort();
+        assert!(request.await.unwrap_err().is_cancelled());
+        assert_eq!(writes.available_permits(), 0);
+        go_on.send(()).unwrap();
+        let _next = writes.acquire().await.unwrap();
+    }
 }
