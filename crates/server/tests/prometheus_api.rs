@@ -104,6 +104,17 @@ fn labels_and_series_are_sorted_and_limited() {
 }
 
 #[test]
+fn selectors_of_one_question_are_bounded() {
+    let (_data, server) = server();
+    let ask = |count| server.get(&format!("/api/v1/labels?{}", vec!["match[]=temperature"; count].join("&")));
+    assert_eq!(ok(&ask(64)), json!(["__name__", "room"]));
+    let answer = ask(65);
+    let body = answer.json();
+    assert_eq!((answer.status, &body["errorType"]), (422, &json!("execution")), "{body}");
+    assert_eq!(body["error"], "65 parameters \"match[]\" are over 64: ask in parts");
+}
+
+#[test]
 fn errors_have_type_status_and_place() {
     let (_data, server) = server();
     let fails = |path: &str, status: u16, kind: &str, part: &str| {

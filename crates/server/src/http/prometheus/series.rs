@@ -6,9 +6,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use axum::extract::{Path, State};
-use axum::response::IntoResponse;
+use axum::response::{IntoResponse, Response};
 use serde::Serialize;
-use tacho_model::{Kind, Labels};
+use tacho_model::{Kind, Labels, Matcher};
 use tacho_query::promql;
 
 use super::answer::LabelMap;
@@ -17,46 +17,80 @@ use crate::http::App;
 use crate::http::error::ApiError;
 use crate::http::params::Params;
 
+/// Selectors in one question: each walks the index, and Grafana sends a handful.
+const SELECTORS_MAX: usize = 64;
+
+type Found = BTreeSet<Arc<Labels>>;
+
 pub async fn series(State(app): State<Arc<App>>, params: Params) -> Answer {
     if params.all("match[]").next().is_none() {
         return Err(ApiError::bad("parameter \"match[]\" is missing: give at least one selector"));
     }
-    let found = matching(&app, &params)?;
-    answer(found.iter().map(|labels| LabelMap(labels)), &params)
+    select(&app, &params, |found, limit| answer(found.iter().map(|labels| LabelMap(labels)), limit)).await
 }
 
 pub async fn labels(State(app): State<Arc<App>>, params: Params) -> Answer {
-    let found = matching(&app, &params)?;
-    let names: BTreeSet<&str> = found.iter().flat_map(|labels| labels.iter().map(|(name, _)| name)).collect();
-    answer(names.into_iter(), &params)
+    let list = |found: &Found, limit| {
+        let names: BTreeSet<&str> =
+            found.iter().flat_map(|labels| labels.iter().map(|(name, _)| name)).collect();
+        answer(names.into_iter(), limit)
+    };
+    select(&app, &params, list).await
 }
 
 pub async fn values(State(app): State<Arc<App>>, Path(name): Path<String>, params: Params) -> Answer {
     let name = unescape(&name);
-    let found = matching(&app, &params)?;
-    let values: BTreeSet<&str> = found.iter().filter_map(|labels| labels.get(&name)).collect();
-    answer(values.into_iter(), &params)
+    let list = move |found: &Found, limit| {
+        let values: BTreeSet<&str> = found.iter().filter_map(|labels| labels.get(&name)).collect();
+        answer(values.into_iter(), limit)
+    };
+    select(&app, &params, list).await
 }
 
-/// Labels of the series that any of the `match[]` selects, sorted; of all series when there is none.
-fn matching(app: &App, params: &Params) -> Result<BTreeSet<Arc<Labels>>, ApiError> {
+/// Answers with `list` of the labels of the series that any of the `match[]` selects, sorted; of all series when there
+/// is none. Walks the index away from the threads that serve others, in turn with queries; the turn is kept until that
+/// has ended, even when nobody waits for the answer any more.
+async fn select(
+    app: &App,
+    params: &Params,
+    list: impl FnOnce(&Found, usize) -> Response + Send + 'static,
+) -> Answer {
     params.range(app.clock.now())?;
-    let mut selectors = Vec::new();
+    let limit = params.count("limit")?.filter(|n| *n > 0).unwrap_or(usize::MAX);
+    let selectors = selectors(params)?;
+    let turn = app.queries.clone().acquire_owned().await.map_err(|e| ApiError::internal(e.to_string()))?;
+    let store = app.store.clone();
+    let work = move || {
+        let found = selectors.iter().flat_map(|matchers| store.find(Kind::Sample, matchers));
+        let found: Found = found.map(|(_, labels)| labels).collect();
+        let response = list(&found, limit);
+        drop((found, turn));
+        response
+    };
+    tokio::task::spawn_blocking(work).await.map_err(|e| ApiError::internal(format!("selection ended: {e}")))
+}
+
+/// One that selects everything when none is given.
+fn selectors(params: &Params) -> Result<Vec<Vec<Matcher>>, ApiError> {
+    let count = params.all("match[]").count();
+    if count > SELECTORS_MAX {
+        let message = format!("{count} parameters \"match[]\" are over {SELECTORS_MAX}: ask in parts");
+        return Err(ApiError::execution(message));
+    }
+    let mut selectors = Vec::with_capacity(count.max(1));
     for text in params.all("match[]") {
         selectors.push(promql::parse_selector(text)?);
     }
     if selectors.is_empty() {
         selectors.push(Vec::new());
     }
-    let found = selectors.iter().flat_map(|matchers| app.store.find(Kind::Sample, matchers));
-    Ok(found.map(|(_, labels)| labels).collect())
+    Ok(selectors)
 }
 
-fn answer<T: Serialize>(list: impl ExactSizeIterator<Item = T>, params: &Params) -> Answer {
-    let limit = params.count("limit")?.filter(|n| *n > 0).unwrap_or(usize::MAX);
+fn answer<T: Serialize>(list: impl ExactSizeIterator<Item = T>, limit: usize) -> Response {
     let truncated = list.len() > limit;
     let list: Vec<T> = list.take(limit).collect();
-    Ok(success(list, truncated).into_response())
+    success(list, truncated).into_response()
 }
 
 /// Undoes Prometheus' escaping of names in paths: `U__` in front, `_HEX_` for a character, `__` for `_`.
