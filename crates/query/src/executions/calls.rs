@@ -1,7 +1,11 @@
 //! Which calls does a row hold, and how long did they take? One pass over its times, whatever the depth.
 
+use std::collections::{HashMap, HashSet};
+
 use tacho_chunk::{Call, RowRef};
-use tacho_model::{EventKind, Timestamp};
+use tacho_model::{EventKind, Timestamp, TraceId};
+
+use super::source::SourceBlock;
 
 /// A call as one row shows it.
 pub(super) struct Visit<'a> {
@@ -9,7 +13,7 @@ pub(super) struct Visit<'a> {
     /// Position among the shape's calls.
     pub(super) position: usize,
     pub(super) start: Timestamp,
-    /// Self time in this row, ns.
+    /// Self time since the last event of the part before this row, ns.
     pub(super) self_ns: u64,
     /// `None` when the call is still open at the row's end: a later part shows its exit, if there is one.
     pub(super) end: Option<Timestamp>,
@@ -27,9 +31,40 @@ impl Visit<'_> {
 pub(super) struct Walker {
     starts: Vec<Timestamp>,
     self_ns: Vec<u64>,
+    ends: PartEnds,
+}
+
+/// When the last event of a part happened that another part follows: what lies between the two belongs to the call
+/// that was innermost all the while. A call that sleeps for minutes has no event of its own in between.
+#[derive(Default)]
+struct PartEnds(HashMap<(TraceId, u64, u32), Timestamp>);
+
+impl PartEnds {
+    fn new(blocks: &[SourceBlock]) -> Self {
+        let rows = || blocks.iter().flat_map(|source| source.block.rows());
+        let before = |row: RowRef<'_>| Some((row.trace(), row.base(), row.part().checked_sub(1)?));
+        let asked: HashSet<_> = rows().filter_map(before).collect();
+        let end = |row: RowRef<'_>| {
+            let key = (row.trace(), row.base(), row.part());
+            let last = || row.deltas().iter().fold(row.start(), |at, delta| at.wrapping_add_unsigned(*delta));
+            (!asked.is_empty() && asked.contains(&key)).then(|| (key, last()))
+        };
+        Self(rows().filter_map(end).collect())
+    }
+
+    /// From the last event of the part before `row` to its first, ns; 0 when that part is not known.
+    fn gap(&self, row: RowRef<'_>) -> u64 {
+        let before = row.part().checked_sub(1).and_then(|part| self.0.get(&(row.trace(), row.base(), part)));
+        before.map_or(0, |end| u64::try_from(row.start().wrapping_sub(*end)).unwrap_or(0))
+    }
 }
 
 impl Walker {
+    /// For rows of these blocks; knows what lies between the parts of a segment.
+    pub(super) fn over(blocks: &[SourceBlock]) -> Self {
+        Self { ends: PartEnds::new(blocks), ..Self::default() }
+    }
+
     /// Shows each call of `row`: those that end in the order of their exits, then those that do not.
     /// Returns when the row's last event happened.
     pub(super) fn walk<'a>(&mut self, row: RowRef<'a>, mut visit: impl FnMut(Visit<'a>)) -> Timestamp {
@@ -42,6 +77,9 @@ impl Walker {
         self.self_ns.resize(calls.len(), 0);
 
         let mut innermost = shape.carried().len().checked_sub(1);
+        if let Some(innermost) = innermost {
+            self.self_ns[innermost] = self.ends.gap(row);
+        }
         let mut now = row.start();
         let events = shape.events().iter().zip(shape.event_calls()).zip(row.deltas());
         for ((kind, position), delta) in events {

@@ -85,7 +85,7 @@ struct Tree<'a> {
 /// The tree of calls entered in the range. With an operation, it begins at the outermost calls of that operation.
 pub fn calltree(blocks: &[SourceBlock], filter: &Filter) -> CallTree {
     let mut tree = Tree::new(blocks, filter);
-    let mut walker = Walker::default();
+    let mut walker = Walker::over(blocks);
     for (block, source) in (0u32..).zip(blocks) {
         for (row, r) in (0u32..).zip(source.block.rows()) {
             let below = tree.below(Place { block, row });

@@ -95,7 +95,7 @@ struct Builder<'a> {
 pub fn graph(blocks: &[SourceBlock], filter: &Filter, level: Level) -> Graph {
     let parents = Parents::new(blocks);
     let mut builder = Builder::new(blocks, level);
-    let mut walker = Walker::default();
+    let mut walker = Walker::over(blocks);
     for (block, source) in (0u32..).zip(blocks) {
         for r in source.block.rows() {
             let cause = r.parent().and_then(|parent| parents.find(blocks, r.trace(), parent));

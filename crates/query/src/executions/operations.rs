@@ -96,7 +96,7 @@ pub fn operations(
 ) -> Vec<OperationStats> {
     let steps = Steps::new(filter.range);
     let mut table: Table<(Arc<str>, Operation), Gathered> = Table::new();
-    let mut walker = Walker::default();
+    let mut walker = Walker::over(blocks);
     for (_, source) in filter.blocks(blocks) {
         let service: Arc<str> = source.service().into();
         let wanted =

@@ -219,7 +219,7 @@ fn a_call_belongs_to_the_moment_of_its_enter() {
         &asked(5_000_000_030, 5_000_000_030),
         "shop SELECT 1 1/0 p50 300 300..300 total 300 self 300",
     );
-    check_operations(PARTS, &asked(1_100, 1_100), "app work 1/0 p50 450 450..450 total 450 self 20");
+    check_operations(PARTS, &asked(1_100, 1_100), "app work 1/0 p50 450 450..450 total 450 self 420");
     check_operations(SHOP, &asked(7_000_000_000, i64::MAX), "");
 }
 
@@ -368,8 +368,8 @@ post 1/1 total 647 self 47
         PARTS,
         &filter("", ""),
         "
-serve 0/0 total 0 self 100
-  work 1/0 total 450 self 20
+serve 0/0 total 0 self 150
+  work 1/0 total 450 self 420
     tiny 1/0 total 30 self 30
   late 0/0 total 0 self 40
     tiny 1/0 total 10 self 10
