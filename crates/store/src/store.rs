@@ -221,6 +221,21 @@ impl Store {
         self.flush().await
     }
 
+    /// Whether a batch would be taken, memory and disk permitting.
+    ///
+    /// # Errors
+    /// `Closed`, and why.
+    pub fn ready(&self) -> Result<()> {
+        if self.closed.load(Ordering::Relaxed) {
+            return Err(closed());
+        }
+        // It ends before the store only by a panic.
+        if self.committer.as_ref().is_none_or(JoinHandle::is_finished) {
+            return Err(Error::new(ErrorKind::Closed, "journal's thread has ended: restart the server"));
+        }
+        Ok(())
+    }
+
     pub fn stats(&self) -> Stats {
         let shared = &self.shared;
         let mut stats = shared.counters.snapshot();

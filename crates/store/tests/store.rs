@@ -2,13 +2,15 @@
 
 mod common;
 
+use std::io;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use common::{Bench, batch, entries, executions, origin, samples, values};
 use tacho_model::{Batch, Kind, Matcher, TimeRange, Value};
-use tacho_store::disk::FaultyDisk;
+use tacho_store::disk::{Disk, DiskFile, FaultyDisk};
 use tacho_store::layer::faults::{Faults, Faulty};
 use tacho_store::{Appended, ErrorKind, MemoryDriver, Options};
 
@@ -244,6 +246,48 @@ async fn service_resumes_after_the_journal_of_a_failed_sync_was_flushed_and_remo
     assert!(bench.journals().is_empty());
     store.append(entries("log", &[(2, "again")]), origin(1, 2)).await.unwrap();
     assert_eq!(common::texts(&store, "log").await.len(), 2);
+}
+
+/// Ends the thread that writes the journal.
+struct PanickingDisk;
+
+impl Disk for PanickingDisk {
+    fn open(&self, _: &Path) -> io::Result<Box<dyn DiskFile>> {
+        panic!("injected: the journal's thread ends")
+    }
+    fn cut(&self, _: &Path, _: u64) -> io::Result<()> {
+        Ok(())
+    }
+    fn remove(&self, _: &Path) -> io::Result<()> {
+        Ok(())
+    }
+    fn sync_directory(&self, _: &Path) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn a_store_that_takes_nothing_any_more_is_not_ready_and_says_why() {
+    let bench = Bench::new();
+    let store = bench.open().await;
+    store.ready().unwrap();
+    store.close().await.unwrap();
+    assert_eq!(store.ready().unwrap_err().to_string(), "store is closed");
+
+    let options = Options { disk: Arc::new(PanickingDisk), ..Options::default() };
+    let bench = Bench::with(Arc::new(MemoryDriver::new()), options);
+    let store = bench.open().await;
+    store.ready().unwrap();
+    store.append(samples("m", &[(1, 1.0)]), None).await.unwrap_err();
+    // The answer comes while the thread unwinds.
+    let error = loop {
+        match store.ready() {
+            Ok(()) => tokio::task::yield_now().await,
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(error.kind(), ErrorKind::Closed);
+    assert!(error.to_string().starts_with("journal's thread has ended"), "{error}");
 }
 
 #[tokio::test]

@@ -9,6 +9,7 @@ use axum::routing::{get, post};
 use axum::{Json, Router};
 use serde_json::{Value, json};
 use tacho_model::Kind;
+use tacho_store::Store;
 
 use super::App;
 use super::error::ApiError;
@@ -22,11 +23,20 @@ const SERIES_DEFAULT: usize = 100;
 pub fn routes() -> Router<Arc<App>> {
     Router::new()
         .route("/healthz", get(|| async { "ok\n" }))
-        .route("/readyz", get(|| async { "ready\n" }))
+        .route("/readyz", get(readyz))
         .route("/metrics", get(metrics))
         .route("/api/status", get(status))
         .route("/api/inspect", get(inspect))
         .route("/api/flush", post(flush))
+}
+
+async fn readyz(State(app): State<Arc<App>>) -> Result<&'static str, ApiError> {
+    readiness(&app.store)
+}
+
+fn readiness(store: &Store) -> Result<&'static str, ApiError> {
+    store.ready()?;
+    Ok("ready\n")
 }
 
 async fn metrics(State(app): State<Arc<App>>) -> Response {
@@ -70,4 +80,22 @@ async fn flush(State(app): State<Arc<App>>) -> Result<StatusCode, ApiError> {
 async fn inspect(State(app): State<Arc<App>>, params: Params) -> Result<Json<Report>, ApiError> {
     let limit = params.count("limit")?.unwrap_or(SERIES_DEFAULT);
     Ok(Json(inspect::inspect(&app.store, limit).await?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tacho_model::ManualClock;
+    use tacho_store::{MemoryDriver, Options};
+
+    #[tokio::test]
+    async fn a_closed_store_is_not_ready() {
+        let directory = tempfile::tempdir().unwrap();
+        let (driver, clock) = (Arc::new(MemoryDriver::new()), Arc::new(ManualClock::new(0)));
+        let store = Store::open(driver, directory.path(), Options::default(), clock).await.unwrap();
+        assert_eq!(readiness(&store).unwrap(), "ready\n");
+        store.close().await.unwrap();
+        let error = readiness(&store).unwrap_err();
+        assert_eq!((error.status.as_u16(), error.message.as_str()), (503, "store is closed"));
+    }
 }
