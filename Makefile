@@ -10,11 +10,14 @@ help: ## what can be made
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: demo
-demo: build $(JAR_AGENT) $(JAR_EXAMPLE) ## watch a real program for half a minute and look at the answer; ARGS=--exit ends by itself
+demo: build $(JAR_EXAMPLE) ## watch a real program for half a minute and look at the answer; ARGS=--exit ends by itself
 	$(TACHO) demo --agent $(JAR_AGENT) --app $(JAR_EXAMPLE) $(ARGS)
 
 .PHONY: build
-build: ## the one binary, target/release/tacho
+build: tacho $(JAR_AGENT) ## the one binary, target/release/tacho, and the Java agent, agent/java/target/tachograph-agent.jar
+
+.PHONY: tacho
+tacho:
 	cargo build --release --locked -p tacho-server
 
 $(JAR_AGENT): $(shell find agent/java -name '*.java' -path '*/src/main/*' -o -name pom.xml -path 'agent/java/*')
@@ -56,7 +59,7 @@ test-java:
 	mvn -B -ntp -f examples/bulletin-board/java verify
 
 .PHONY: test-page
-test-page: build $(JAR_AGENT) $(JAR_EXAMPLE)
+test-page: build $(JAR_EXAMPLE)
 	cd ui && npm ci --no-audit --no-fund && npm test && npm run check-dist && npm run test:browser
 
 .PHONY: bench-embedded
