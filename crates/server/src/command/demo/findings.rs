@@ -128,7 +128,6 @@ impl Findings {
         println!("stored          {:.2} bytes a call", self.stored_bytes_per_call());
         println!("\nwho calls whom");
         print!("{}", graph::to_text(&self.graph, &graph::Detail::Main(GRAPH_NODES)));
-        println!("(the rest: tacho graph --service {SERVICE})");
     }
 
     pub fn to_json(&self) -> Value {

@@ -98,9 +98,10 @@ impl Demo {
             println!("{}", found.to_json());
         } else {
             found.print();
-            println!("\nthe page: http://{http}/");
         }
         if !self.exit {
+            println!("\nthe page: http://{http}/");
+            println!("more:     tacho graph --service {SERVICE} --server http://{http}");
             eprintln!("everything stays up; Ctrl-C ends it");
             // The signal handler in `run` ends this wait.
             std::future::pending::<()>().await;
