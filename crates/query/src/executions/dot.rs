@@ -37,9 +37,15 @@ fn edge_label(edge: &GraphEdge) -> String {
 
 /// Calls, mean duration, and failures where there are any.
 fn figures(count: u64, errors: u64, total_ns: u64) -> String {
-    let mean_ms = total_ns as f64 / count.max(1) as f64 / 1e6;
+    let mean_ns = total_ns as f64 / count.max(1) as f64;
+    let (unit, name) = match mean_ns {
+        ns if ns < 1e3 => (1.0, "ns"),
+        ns if ns < 1e6 => (1e3, "µs"),
+        ns if ns < 1e9 => (1e6, "ms"),
+        _ => (1e9, "s"),
+    };
     let failed = if errors > 0 { format!(", {errors} failed") } else { String::new() };
-    format!("{count} x {mean_ms:.3} ms{failed}")
+    format!("{count} x {:.3} {name}{failed}", mean_ns / unit)
 }
 
 /// A double-quoted string. A backslash would begin an escape, a control character has no picture.
