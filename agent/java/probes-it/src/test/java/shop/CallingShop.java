@@ -1,10 +1,14 @@
 package shop;
 
+import java.io.IOException;
 import java.net.HttpURLConnection;
 import java.net.URI;
 import java.net.http.HttpClient;
+import java.net.http.HttpHeaders;
 import java.net.http.HttpRequest;
 import java.net.http.HttpResponse;
+import java.time.Duration;
+import java.util.Optional;
 
 /**
  * Calls another program over HTTP in every way that the JDK has. The argument is the other one's
@@ -20,12 +24,35 @@ public final class CallingShop {
 
     public static void main(String[] arguments) throws Exception {
         CallingShop shop = new CallingShop(URI.create(arguments[0]));
+        // Not in a method: without a caller that is recorded, no header is set before the connect.
+        HttpURLConnection vain =
+                (HttpURLConnection) URI.create("http://127.0.0.1:1/vain").toURL().openConnection();
+        for (int i = 0; i < 2; i++) {
+            try {
+                if (i == 0) {
+                    vain.connect();
+                }
+                vain.getInputStream();
+            } catch (IOException e) {
+                // Expected: nobody listens there.
+            }
+        }
+        shop.foreign();
         shop.send();
         shop.sendAsync();
         shop.urlConnection();
         shop.post();
         shop.missing();
         shop.refused();
+    }
+
+    void foreign() throws Exception {
+        try {
+            client.send(new Foreign(address), HttpResponse.BodyHandlers.discarding());
+            throw new IllegalStateException("the client takes a request without headers");
+        } catch (UnsupportedOperationException e) {
+            // Expected: thrown by the request itself.
+        }
     }
 
     void send() throws Exception {
@@ -76,6 +103,50 @@ public final class CallingShop {
                     HttpResponse.BodyHandlers.discarding());
         } catch (Exception e) {
             // Expected: nobody listens there.
+        }
+    }
+
+    /** A request of the program's own making, which cannot be asked for its headers. */
+    private static final class Foreign extends HttpRequest {
+        private final URI address;
+
+        Foreign(URI address) {
+            this.address = address;
+        }
+
+        @Override
+        public Optional<BodyPublisher> bodyPublisher() {
+            return Optional.empty();
+        }
+
+        @Override
+        public String method() {
+            return "GET";
+        }
+
+        @Override
+        public Optional<Duration> timeout() {
+            return Optional.empty();
+        }
+
+        @Override
+        public boolean expectContinue() {
+            return false;
+        }
+
+        @Override
+        public URI uri() {
+            return address;
+        }
+
+        @Override
+        public Optional<HttpClient.Version> version() {
+            return Optional.empty();
+        }
+
+        @Override
+        public HttpHeaders headers() {
+            throw new UnsupportedOperationException("headers");
         }
     }
 }

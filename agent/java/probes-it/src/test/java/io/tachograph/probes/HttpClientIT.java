@@ -60,6 +60,11 @@ class HttpClientIT {
                         posted.parent,
                         "the header goes out before the call itself begins");
 
+                Call foreign = calling.root(root -> root.operation.endsWith(".foreign()"));
+                assertTrue(
+                        foreign.children.stream().anyMatch(call -> call.kind == 3 && call.failed),
+                        foreign::shape);
+
                 Call missing = calling.root("shop.CallingShop.missing()").children.get(0);
                 assertEquals("404", missing.attributes.get("http.status"));
                 assertTrue(!missing.failed, "404 is an answer");

@@ -1,6 +1,8 @@
 package io.tachograph.probes;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.tachograph.testing.Call;
@@ -11,6 +13,7 @@ import org.junit.jupiter.params.provider.MethodSource;
 
 import shop.TomcatShop;
 import shop.UndertowShop;
+import shop.WrappingShop;
 
 import java.util.List;
 
@@ -98,6 +101,26 @@ class ServletIT {
             assertEquals(500, undertow.get("/shop/ads/broken"));
             assertTrue(
                     undertow.root(root -> "500".equals(root.attributes.get("http.status"))).failed);
+        }
+    }
+
+    /** What throws when it is asked must not keep the thread's next request from being recorded. */
+    @ParameterizedTest
+    @MethodSource("jdks")
+    void aRequestThatCannotBeAskedIsTheOnlyOneLost(int jdk) throws Exception {
+        try (Watched shop = new Watched(jdk, WrappingShop.class)) {
+            shop.end();
+            for (String api : List.of("jakarta", "javax")) {
+                for (String without : List.of("without-getStatus", "without-isAsyncStarted")) {
+                    Call call = shop.root("GET /" + api + "/" + without);
+                    assertNull(call.attributes.get("http.status"));
+                    assertFalse(call.failed);
+                }
+                Call whole = shop.root("GET /" + api + "/whole");
+                assertEquals("200", whole.attributes.get("http.status"));
+            }
+            long requests = shop.roots().stream().filter(root -> root.kind == 2).count();
+            assertEquals(6, requests, () -> shop.shapes().toString());
         }
     }
 }

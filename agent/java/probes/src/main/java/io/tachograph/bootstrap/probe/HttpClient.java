@@ -35,25 +35,38 @@ public final class HttpClient {
      * @param later whether the answer comes as a promise
      * @param authority host and port as in the address
      * @param path without the query
-     * @return null inside another request; else one of the ends must follow
+     * @return null inside another request, or without memory or stack to record it; else one of the
+     *     ends must follow
      */
     public static HttpClient begin(boolean later, String method, String authority, String path) {
         if (!Outermost.enter(Outermost.HTTP_CLIENT)) {
             return null;
         }
+        int call = 0;
+        try {
+            int operation = operation(method, authority);
+            if (later) {
+                DetachedCall detached = Recorder.detached(operation);
+                detached.attribute("http.path", path);
+                return new HttpClient(detached, 0);
+            }
+            call = Recorder.enter(operation);
+            Recorder.attribute(call, "http.path", path);
+            return new HttpClient(null, call);
+        } catch (Throwable e) {
+            // Out of stack or memory: nobody gets the token, so this must be the end of the call.
+            Outermost.leave(Outermost.HTTP_CLIENT);
+            Recorder.exit(call);
+            return null;
+        }
+    }
+
+    private static int operation(String method, String authority) {
         StringBuilder name = Outermost.here().text;
         name.setLength(0);
         name.append(HttpMethods.known(method)).append(' ');
         int prefixLength = name.length();
-        int operation = NAMES.operation(name.append(authority), prefixLength);
-        if (later) {
-            DetachedCall detached = Recorder.detached(operation);
-            detached.attribute("http.path", path);
-            return new HttpClient(detached, 0);
-        }
-        int call = Recorder.enter(operation);
-        Recorder.attribute(call, "http.path", path);
-        return new HttpClient(null, call);
+        return NAMES.operation(name.append(authority), prefixLength);
     }
 
     /** The header field that tells the server who calls; null when nothing is recorded here. */

@@ -75,16 +75,21 @@ public final class HttpServer {
         // Attached even when null: a request does not belong to what happened to start this thread.
         Context before = Recorder.attach(Context.parse(traceparent));
         int call = Recorder.enter(operation);
-        Recorder.detach(before);
-        Recorder.attribute(call, "http.path", path);
-        Recorder.attribute(call, "request.id", requestId);
+        try {
+            Recorder.detach(before);
+            Recorder.attribute(call, "http.path", path);
+            Recorder.attribute(call, "request.id", requestId);
+        } catch (Throwable e) {
+            // Out of stack or memory: the call is open, so its token must get out.
+        }
         return call;
     }
 
     /**
      * The request was answered, or will be by another thread.
      *
-     * @param call what {@link #enter} answered, or {@link Outermost#INSIDE}
+     * @param call what {@link #enter} answered, or {@link Outermost#INSIDE}; 0, which inlined
+     *     advice has after an exception, leaves without a record
      * @param status 0 if it is not known yet
      */
     public static void exit(int call, int status, Throwable thrown) {

@@ -28,12 +28,12 @@ final class HttpClientAdvice {
                         request.method(),
                         request.uri().getAuthority(),
                         request.uri().getPath());
-        String traceparent = call == null ? null : call.traceparent();
-        if (traceparent == null
-                || request.headers().firstValue(HttpClient.TRACEPARENT).isPresent()) {
-            return call;
-        }
         try {
+            String traceparent = call == null ? null : call.traceparent();
+            if (traceparent == null
+                    || request.headers().firstValue(HttpClient.TRACEPARENT).isPresent()) {
+                return call;
+            }
             HttpRequest.Builder copy =
                     HttpRequest.newBuilder(request.uri()).expectContinue(request.expectContinue());
             copy.method(

@@ -55,10 +55,16 @@ final class JavaxServletAdvice {
             @Advice.Argument(0) Object request,
             @Advice.Argument(1) Object response,
             @Advice.Thrown Throwable thrown) {
-        if (call != Outermost.INSIDE) {
-            boolean isOpen = thrown == null && ((HttpServletRequest) request).isAsyncStarted();
-            HttpServer.exit(
-                    call, isOpen ? 0 : ((HttpServletResponse) response).getStatus(), thrown);
+        if (call == Outermost.INSIDE) {
+            return;
         }
+        int status = 0;
+        try {
+            boolean isOpen = thrown == null && ((HttpServletRequest) request).isAsyncStarted();
+            status = isOpen ? 0 : ((HttpServletResponse) response).getStatus();
+        } catch (Throwable e) {
+            // A wrapper of an unusual make cannot tell.
+        }
+        HttpServer.exit(call, status, thrown);
     }
 }

@@ -55,8 +55,16 @@ final class JettyAdvice {
             @Advice.Argument(1) Object response,
             @Advice.Return boolean handled,
             @Advice.Thrown Throwable thrown) {
-        // Nobody took it: Jetty answers 404 after this.
-        HttpServer.exit(
-                call, handled || thrown != null ? ((Response) response).getStatus() : 404, thrown);
+        if (call == Outermost.INSIDE) {
+            return;
+        }
+        int status = 0;
+        try {
+            // Nobody took it: Jetty answers 404 after this.
+            status = handled || thrown != null ? ((Response) response).getStatus() : 404;
+        } catch (Throwable e) {
+            // A wrapper of an unusual make cannot tell.
+        }
+        HttpServer.exit(call, status, thrown);
     }
 }

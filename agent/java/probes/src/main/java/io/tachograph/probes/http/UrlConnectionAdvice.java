@@ -27,13 +27,17 @@ final class UrlConnectionAdvice {
                         connection.getRequestMethod(),
                         connection.getURL().getAuthority(),
                         connection.getURL().getPath());
-        if (call != null
-                && !connected
-                && connection.getRequestProperty(HttpClient.TRACEPARENT) == null) {
-            String traceparent = call.traceparent();
-            if (traceparent != null) {
-                connection.setRequestProperty(HttpClient.TRACEPARENT, traceparent);
+        try {
+            if (call != null
+                    && !connected
+                    && connection.getRequestProperty(HttpClient.TRACEPARENT) == null) {
+                String traceparent = call.traceparent();
+                if (traceparent != null) {
+                    connection.setRequestProperty(HttpClient.TRACEPARENT, traceparent);
+                }
             }
+        } catch (Throwable e) {
+            // After a connect in vain no header can be set any more.
         }
         return call;
     }
