@@ -93,10 +93,13 @@ export function NoData() {
   const host = window.location.hostname || '127.0.0.1';
   return (
     <div class="panel">
-      <Empty title="No program has reported in this time range">
-        <p>Attach the agent to a Java program; its services appear here within seconds:</p>
+      <Empty title="No calls in this time range">
+        <p>
+          Attach the agent to a Java program. TACHO_INCLUDE names the methods to record; HTTP requests and SQL
+          statements are recorded without it. The service appears here with its first call:
+        </p>
         <Command
-          text={`TACHO_SERVER=${host}:7071 TACHO_SERVICE=my-service \\\n  java -javaagent:tachograph-agent.jar -jar app.jar`}
+          text={`TACHO_SERVER=${host}:7071 TACHO_SERVICE=shop TACHO_INCLUDE='com.shop..*' \\\n  java -javaagent:tachograph-agent.jar -jar app.jar`}
         />
         <p>Or see it work with the example that comes along:</p>
         <Command text="make demo" />

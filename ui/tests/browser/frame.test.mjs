@@ -144,7 +144,7 @@ for (const place of PAGES) {
 for (const place of ['#/services', '#/services/bulletin-board', '#/traces', '#/graph']) {
   test(`${place} without data says how to attach the agent`, async () => {
     const { page, faults, close } = await open(browser, `${place}?${PAST}`);
-    await page.getByText('No program has reported in this time range').waitFor();
+    await page.getByText('No calls in this time range').waitFor();
     assert.match(await page.locator('.command code').first().textContent(), /-javaagent:tachograph-agent\.jar/);
     if (place === '#/services') await picture(page, 'empty');
     assert.deepEqual(faults, []);
