@@ -56,7 +56,7 @@ pub async fn samples(shared: &Shared, id: SeriesId, range: TimeRange) -> Result<
         let columns = chunk.samples()?;
         Ok(columns.iter().filter(|sample| range.contains(sample.at)).collect::<Vec<_>>())
     };
-    let mut parts = stored(shared, Kind::Sample, id, range, memory.oldest, decode, |_| Ok(())).await?;
+    let mut parts = stored(shared, Kind::Sample, id, range, memory.oldest, decode, |_| Ok(true)).await?;
     parts.extend(memory.parts);
     let all = parts.concat();
     let ordered = all.is_sorted_by_key(|sample| sample.at);
@@ -70,27 +70,36 @@ pub async fn entries(shared: &Shared, id: SeriesId, range: TimeRange) -> Result<
         entries.retain(|entry| range.contains(entry.at));
         Ok(entries)
     };
-    let mut parts = stored(shared, Kind::Entry, id, range, memory.oldest, decode, |_| Ok(())).await?;
+    let mut parts = stored(shared, Kind::Entry, id, range, memory.oldest, decode, |_| Ok(true)).await?;
     parts.extend(memory.parts);
     let mut all: Vec<Entry> = parts.into_iter().flatten().collect();
     all.sort_by_key(|entry| entry.at);
     Ok(all)
 }
 
-/// `room`: bytes that blocks may still take, over all reads that share it.
+/// `room`: bytes that blocks may still take, over all reads that share it. A block that `keep` refuses takes none: it is
+/// let go before the next one is decoded.
 pub async fn executions(
     shared: &Shared,
     id: SeriesId,
     range: TimeRange,
     room: &AtomicUsize,
+    keep: impl Fn(&ExecutionBlock) -> bool,
 ) -> Result<Vec<Arc<ExecutionBlock>>> {
     let memory = snapshot(shared, |generation| generation.executions.get(&id).map(|open| open.read(range)));
     let decode = |chunk: Chunk<'_>| chunk.executions().map(Arc::new);
-    let fits = |block: &Arc<ExecutionBlock>| take_room(room, block.bytes());
-    let mut blocks = stored(shared, Kind::Execution, id, range, memory.oldest, decode, fits).await?;
-    let open = blocks.len();
-    blocks.extend(memory.parts.into_iter().flatten());
-    blocks[open..].iter().try_for_each(fits)?;
+    let admit = |block: &Arc<ExecutionBlock>| {
+        if !keep(block) {
+            return Ok(false);
+        }
+        take_room(room, block.bytes()).map(|()| true)
+    };
+    let mut blocks = stored(shared, Kind::Execution, id, range, memory.oldest, decode, admit).await?;
+    for block in memory.parts.into_iter().flatten() {
+        if admit(&block)? {
+            blocks.push(block);
+        }
+    }
     Ok(blocks)
 }
 
@@ -119,8 +128,8 @@ pub async fn chunks(shared: &Shared, kind: Kind, id: SeriesId) -> Result<Vec<Chu
     Ok(infos)
 }
 
-/// Decoded chunks of generations before `oldest` that overlap the range, in order of generation and number. Ends with
-/// the first that `fits` refuses, before more is decoded.
+/// Decoded chunks of generations before `oldest` that overlap the range, in order of generation and number. What
+/// `admit` does not want is let go, and its first error ends the read, before more is decoded.
 async fn stored<T>(
     shared: &Shared,
     kind: Kind,
@@ -128,7 +137,7 @@ async fn stored<T>(
     range: TimeRange,
     oldest: u64,
     decode: impl Fn(Chunk<'_>) -> Result<T, tacho_chunk::Error>,
-    fits: impl Fn(&T) -> Result<()>,
+    admit: impl Fn(&T) -> Result<bool>,
 ) -> Result<Vec<T>> {
     let mut found: Vec<((u64, u32), T)> = Vec::new();
     if range.is_empty() {
@@ -143,8 +152,9 @@ async fn stored<T>(
             }
             match read_chunk(&row, range, &decode) {
                 Ok(Some(part)) => {
-                    fits(&part)?;
-                    found.push(((key.generation, key.number), part));
+                    if admit(&part)? {
+                        found.push(((key.generation, key.number), part));
+                    }
                 }
                 Ok(None) => {}
                 Err(error @ tacho_chunk::Error::Version { .. }) => return Err(unreadable(id, &key, error)),

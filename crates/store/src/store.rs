@@ -181,11 +181,11 @@ impl Store {
 
     /// Blocks that overlap the range, ages of carried calls included; single rows may lie outside of it.
     pub async fn executions(&self, id: SeriesId, range: TimeRange) -> Result<Vec<Arc<ExecutionBlock>>> {
-        self.executions_within(id, range, &AtomicUsize::new(usize::MAX)).await
+        self.executions_within(id, range, &AtomicUsize::new(usize::MAX), |_| true).await
     }
 
-    /// As [`Store::executions`]; what the blocks take in memory, bytes, is taken off `room`, which several reads may
-    /// share.
+    /// As [`Store::executions`], of the blocks that `keep` wants; what they take in memory, bytes, is taken off `room`,
+    /// which several reads may share. The others are decoded one at a time and let go.
     ///
     /// # Errors
     /// `Limit` as soon as `room` is used up.
@@ -194,8 +194,9 @@ impl Store {
         id: SeriesId,
         range: TimeRange,
         room: &AtomicUsize,
+        keep: impl Fn(&ExecutionBlock) -> bool,
     ) -> Result<Vec<Arc<ExecutionBlock>>> {
-        read::executions(&self.shared, id, range, room).await
+        read::executions(&self.shared, id, range, room, keep).await
     }
 
     /// The chunks of a series that lie in the driver.

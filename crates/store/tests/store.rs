@@ -9,7 +9,8 @@ use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use common::{Bench, batch, entries, executions, origin, samples, values};
-use tacho_model::{Batch, Kind, Matcher, TimeRange, Value};
+use tacho_chunk::ExecutionBlock;
+use tacho_model::{Batch, Kind, Matcher, TimeRange, TraceId, Value};
 use tacho_store::disk::{Disk, DiskFile, FaultyDisk};
 use tacho_store::layer::faults::{Faults, Faulty};
 use tacho_store::{Appended, ErrorKind, MemoryDriver, Options};
@@ -303,11 +304,38 @@ async fn a_read_of_executions_ends_where_its_room_does() {
     let blocks = store.executions(common::id("svc"), TimeRange::ALL).await.unwrap();
     let bytes: usize = blocks.iter().map(|block| block.bytes()).sum();
     let room = AtomicUsize::new(bytes);
-    let read = store.executions_within(common::id("svc"), TimeRange::ALL, &room).await.unwrap();
+    let read = store.executions_within(common::id("svc"), TimeRange::ALL, &room, |_| true).await.unwrap();
     assert_eq!((read.len(), room.into_inner()), (3, 0));
     let room = AtomicUsize::new(bytes - 1);
-    let error = store.executions_within(common::id("svc"), TimeRange::ALL, &room).await.unwrap_err();
+    let error =
+        store.executions_within(common::id("svc"), TimeRange::ALL, &room, |_| true).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Limit, "{error}");
+}
+
+#[tokio::test]
+async fn blocks_that_are_not_wanted_take_no_room() {
+    let bench = Bench::new();
+    let store = bench.open().await;
+    // The second trace lies in a chunk and in an open block, each beside blocks of others.
+    for (seq, trace, flush) in [(1, 1, true), (2, 2, true), (3, 3, true), (4, 2, false)] {
+        store.append(executions("svc", trace, 1), origin(1, seq)).await.unwrap();
+        if flush {
+            store.flush().await.unwrap();
+        }
+    }
+    let wanted = |block: &ExecutionBlock| block.rows().any(|row| row.trace() == TraceId(2));
+    let read = async |bytes| {
+        let room = AtomicUsize::new(bytes);
+        let read = store.executions_within(common::id("svc"), TimeRange::ALL, &room, wanted).await;
+        read.map(|blocks| (blocks, room.into_inner()))
+    };
+    let all = store.executions(common::id("svc"), TimeRange::ALL).await.unwrap();
+    assert_eq!(all.len(), 4);
+    let bytes: usize = all.iter().filter(|block| wanted(block)).map(|block| block.bytes()).sum();
+    let (blocks, left) = read(bytes).await.unwrap();
+    assert_eq!((blocks.len(), left), (2, 0));
+    assert!(blocks.iter().all(|block| wanted(block)));
+    assert_eq!(read(bytes - 1).await.unwrap_err().kind(), ErrorKind::Limit);
 }
 
 #[tokio::test]

@@ -29,7 +29,7 @@ pub use operations::{OperationPoint, OperationStats, operations};
 pub use search::{Search, SearchResult, TraceSummary, search};
 pub use services::{ServicePoint, ServiceStats, services};
 pub use source::{Filter, Outcome, SourceBlock};
-pub use trace::{SPANS_MAX, Span, Trace, trace};
+pub use trace::{SPANS_MAX, Span, Trace, holds, trace};
 
 #[cfg(test)]
 mod tests;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
-use tacho_chunk::RowRef;
+use tacho_chunk::{ExecutionBlock, RowRef};
 use tacho_model::{AttributeValue, OperationKind, SpanId, Timestamp, TraceId};
 
 use super::calls::Walker;
@@ -63,6 +63,11 @@ struct Loose {
     end: Timestamp,
     /// Position of the caller on the same thread.
     caller: Option<usize>,
+}
+
+/// Whether a block holds a part of a trace; [`trace`] needs no others.
+pub fn holds(block: &ExecutionBlock, id: TraceId) -> bool {
+    block.rows().any(|row| row.trace() == id)
 }
 
 /// The trace with this id, or `None` when no block has a segment of it.

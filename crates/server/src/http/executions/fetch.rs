@@ -5,8 +5,8 @@
 use std::sync::atomic::AtomicUsize;
 
 use futures_util::stream::{self, StreamExt, TryStreamExt};
-use tacho_model::{Kind, Matcher, TimeRange, Timestamp};
-use tacho_query::executions::{SourceBlock, Trace};
+use tacho_model::{Kind, Matcher, TimeRange, Timestamp, TraceId};
+use tacho_query::executions::{self, SourceBlock, Trace};
 use tacho_store::{ErrorKind, Store};
 
 use crate::http::error::ApiError;
@@ -18,25 +18,41 @@ const READS_AT_ONCE: usize = 4;
 
 const HOUR_NS: i64 = 3_600_000_000_000;
 
-/// Whose blocks.
-pub enum Services<'a> {
+/// Which blocks.
+#[derive(Clone, Copy)]
+pub enum Wanted<'a> {
     /// Those of one service, or of all when it is not named.
-    Only(Option<&'a str>),
+    Service(Option<&'a str>),
+    /// Those that hold a part of one trace, of whatever service.
+    Trace(TraceId),
     All,
+}
+
+impl Wanted<'_> {
+    fn matchers(self) -> Vec<Matcher> {
+        match self {
+            Self::Service(Some(service)) => vec![Matcher::equal("service", service)],
+            Self::Service(None) | Self::Trace(_) | Self::All => Vec::new(),
+        }
+    }
+
+    const fn trace(self) -> Option<TraceId> {
+        match self {
+            Self::Trace(id) => Some(id),
+            Self::Service(_) | Self::All => None,
+        }
+    }
 }
 
 pub async fn blocks(
     store: &Store,
-    services: Services<'_>,
+    wanted: Wanted<'_>,
     range: TimeRange,
 ) -> Result<Vec<SourceBlock>, ApiError> {
-    let matchers = match services {
-        Services::Only(Some(service)) => vec![Matcher::equal("service", service)],
-        Services::Only(None) | Services::All => Vec::new(),
-    };
     let room = &AtomicUsize::new(BLOCK_BYTES_MAX);
-    let reads = store.find(Kind::Execution, &matchers).into_iter().map(|(id, labels)| async move {
-        let blocks = store.executions_within(id, range, room).await.map_err(unreadable)?;
+    let reads = store.find(Kind::Execution, &wanted.matchers()).into_iter().map(|(id, labels)| async move {
+        let keep = |block: &_| wanted.trace().is_none_or(|trace| executions::holds(block, trace));
+        let blocks = store.executions_within(id, range, room, keep).await.map_err(unreadable)?;
         Ok::<_, ApiError>((labels, blocks))
     });
     let mut reads = stream::iter(reads).buffered(READS_AT_ONCE);

@@ -19,7 +19,7 @@ use tacho_query::executions::{self, Filter, Level, Outcome, Search, SourceBlock}
 use super::App;
 use super::error::ApiError;
 use super::params::Params;
-use fetch::Services;
+use fetch::Wanted;
 
 /// Traces in one answer: when nothing is said, and at most.
 const TRACES_DEFAULT: usize = 100;
@@ -42,7 +42,7 @@ async fn services(State(app): State<Arc<App>>, params: Params) -> Answer {
     let limit = limit(&params)?;
     let compute =
         move |blocks: &[SourceBlock]| answer::services(&executions::services(blocks, &filter), limit);
-    let wanted = Services::Only(params.get("service"));
+    let wanted = Wanted::Service(params.get("service"));
     analyse(&app, wanted, params.range(app.clock.now())?, compute).await.map(Json)
 }
 
@@ -57,7 +57,7 @@ async fn operations(State(app): State<Arc<App>>, params: Params) -> Answer {
     let compute = move |blocks: &[SourceBlock]| {
         answer::operations(&executions::operations(blocks, &filter, kind), limit)
     };
-    let wanted = Services::Only(params.get("service"));
+    let wanted = Wanted::Service(params.get("service"));
     analyse(&app, wanted, params.range(app.clock.now())?, compute).await.map(Json)
 }
 
@@ -73,34 +73,34 @@ async fn traces(State(app): State<Arc<App>>, params: Params) -> Answer {
     let range = search.filter.range;
     // A trace of this service may have begun in another one, so all are read.
     let compute = move |blocks: &[SourceBlock]| answer::traces(&executions::search(blocks, &search));
-    analyse(&app, Services::All, range, compute).await.map(Json)
+    analyse(&app, Wanted::All, range, compute).await.map(Json)
 }
 
-async fn trace(State(app): State<Arc<App>>, Path(id): Path<String>, params: Params) -> Answer {
-    let wanted = u128::from_str_radix(&id, 16).ok().filter(|n| *n != 0 && id.len() == 32);
-    let Some(wanted) = wanted.map(TraceId) else {
-        return Err(ApiError::bad(format!("trace id {id:?} is not 32 hexadecimal digits")));
+async fn trace(State(app): State<Arc<App>>, Path(text): Path<String>, params: Params) -> Answer {
+    let number = u128::from_str_radix(&text, 16).ok().filter(|n| *n != 0 && text.len() == 32);
+    let Some(id) = number.map(TraceId) else {
+        return Err(ApiError::bad(format!("trace id {text:?} is not 32 hexadecimal digits")));
     };
     let ranges = match (params.time("start")?, params.time("end")?) {
         (None, None) => fetch::widening(app.clock.now()),
         (start, end) => vec![TimeRange::new(start.unwrap_or(i64::MIN), end.unwrap_or(i64::MAX))],
     };
     for range in ranges {
-        let find = move |blocks: &[SourceBlock]| executions::trace(blocks, wanted);
-        let Some(mut found) = analyse(&app, Services::All, range, find).await? else { continue };
+        let find = move |blocks: &[SourceBlock]| executions::trace(blocks, id);
+        let Some(mut found) = analyse(&app, Wanted::Trace(id), range, find).await? else { continue };
         if let Some(whole) = fetch::around(&found, range) {
-            found = analyse(&app, Services::All, whole, find).await?.unwrap_or(found);
+            found = analyse(&app, Wanted::Trace(id), whole, find).await?.unwrap_or(found);
         }
         return Ok(Json(answer::trace(&found)));
     }
-    Err(ApiError::not_found(format!("there is no trace {id}")))
+    Err(ApiError::not_found(format!("there is no trace {text}")))
 }
 
 async fn calltree(State(app): State<Arc<App>>, params: Params) -> Answer {
     let filter = filter(&app, &params)?;
     let range = filter.range;
     let compute = move |blocks: &[SourceBlock]| answer::calltree(&executions::calltree(blocks, &filter));
-    analyse(&app, Services::All, range, compute).await.map(Json)
+    analyse(&app, Wanted::All, range, compute).await.map(Json)
 }
 
 async fn graph(State(app): State<Arc<App>>, params: Params) -> Result<Response, ApiError> {
@@ -109,7 +109,7 @@ async fn graph(State(app): State<Arc<App>>, params: Params) -> Result<Response, 
     let level = params.parse("level", "operation or service", level)?.unwrap_or(Level::Operation);
     let dot = params.parse("format", "json or dot", format)?.unwrap_or(false);
     let compute = move |blocks: &[SourceBlock]| executions::graph(blocks, &filter, level);
-    let graph = analyse(&app, Services::All, range, compute).await?;
+    let graph = analyse(&app, Wanted::All, range, compute).await?;
     if dot {
         let content_type = [(header::CONTENT_TYPE, "text/vnd.graphviz; charset=utf-8")];
         return Ok((content_type, graph.to_dot()).into_response());
@@ -120,12 +120,12 @@ async fn graph(State(app): State<Arc<App>>, params: Params) -> Result<Response, 
 /// Reads the blocks and computes away from the threads that serve other requests.
 async fn analyse<T: Send + 'static>(
     app: &App,
-    services: Services<'_>,
+    wanted: Wanted<'_>,
     range: TimeRange,
     compute: impl FnOnce(&[SourceBlock]) -> T + Send + 'static,
 ) -> Result<T, ApiError> {
     let turn = app.analyses.clone().acquire_owned().await.map_err(|e| ApiError::internal(e.to_string()))?;
-    let blocks = fetch::blocks(&app.store, services, range).await?;
+    let blocks = fetch::blocks(&app.store, wanted, range).await?;
     // The turn is kept until the computation has ended, even when nobody waits for it any more.
     let compute = move || {
         let answer = compute(&blocks);
