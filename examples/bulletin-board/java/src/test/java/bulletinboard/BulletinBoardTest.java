@@ -1,6 +1,7 @@
 package bulletinboard;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
@@ -162,6 +163,11 @@ title=a&text=b&contact=c&price=1&more=2   | unknown parameter more
 --pool=none         | --pool must be a whole number between 1 and 10000, got none
 --threads=7         | --threads must be a whole number between 8 and 10000, got 7
 --db=mysql://x/y    | database address must begin with memory:, file: or postgres://, got mysql://x/y
+--db=mysql://u:se@c/ret@x/y?password=secret | database address must begin with memory:, file: or postgres://, got mysql://***@x/y?***
+--db=u:a://secret@x/y | database address must begin with memory:, file: or postgres://, got ***@x/y
+--db=u:secret@x/y   | database address must begin with memory:, file: or postgres://, got ***@x/y
+--db=mysql://u:secret?a@x/y | database address must begin with memory:, file: or postgres://, got mysql://***@x/y
+--db=postgres://u:secret %@x/y | database address is not a URI: Illegal character in authority, got postgres://***@x/y
 --db=postgres://x   | database address must name a host and a database
 --prot=1            | unknown option --prot=1
 --port              | --port needs a value
@@ -170,6 +176,7 @@ title=a&text=b&contact=c&price=1&more=2   | unknown parameter more
         Exception refused =
                 assertThrows(IllegalArgumentException.class, () -> new BoardClient(option));
         assertTrue(refused.getMessage().startsWith(message), refused::getMessage);
+        assertFalse(refused.getMessage().contains("secret"), refused::getMessage);
     }
 
     @Test

@@ -4,6 +4,7 @@ import com.zaxxer.hikari.HikariConfig;
 import com.zaxxer.hikari.HikariDataSource;
 
 import java.net.URI;
+import java.net.URISyntaxException;
 import java.net.URLDecoder;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
@@ -80,10 +81,37 @@ public final class Database implements AutoCloseable {
             config.setJdbcUrl(
                     "jdbc:h2:file:" + Path.of(url.substring("file:".length())).toAbsolutePath());
         } else if (url.startsWith("postgres://") || url.startsWith("postgresql://")) {
-            postgresAddress(URI.create(url), config);
+            postgresAddress(uri(url), config);
         } else {
             throw new IllegalArgumentException(
-                    "database address must begin with memory:, file: or postgres://, got " + url);
+                    "database address must begin with memory:, file: or postgres://, got "
+                            + masked(url));
+        }
+    }
+
+    /** Without what may be a secret: the user info, and whatever follows a question mark. */
+    private static String masked(String url) {
+        int at = url.lastIndexOf('@');
+        int query = url.indexOf('?', at + 1);
+        String place = query < 0 ? url.substring(at + 1) : url.substring(at + 1, query) + "?***";
+        if (at < 0) {
+            return place;
+        }
+        int scheme = url.indexOf(':');
+        return (url.startsWith("://", scheme) ? url.substring(0, scheme + 3) : "") + "***@" + place;
+    }
+
+    private static URI uri(String url) {
+        try {
+            return new URI(url);
+        } catch (URISyntaxException e) {
+            // Its own message repeats the whole address.
+            throw new IllegalArgumentException(
+                    "database address is not a URI: "
+                            + e.getReason()
+                            + ", got "
+                            + masked(url)
+                            + " (write special characters of a password as %XX)");
         }
     }
 
