@@ -1,5 +1,7 @@
 package bulletinboard;
 
+import bulletinboard.model.WholeNumber;
+
 import java.util.HashMap;
 import java.util.List;
 import java.util.Locale;
@@ -78,25 +80,8 @@ example: java -jar bulletin-board.jar --port 8080 --pool 60 --db postgres://boar
     private static int number(
             Map<String, String> given, String name, int min, int max, int otherwise) {
         String text = given.get(name);
-        if (text == null) {
-            return otherwise;
-        }
-        try {
-            int value = Integer.parseInt(text);
-            if (value >= min && value <= max) {
-                return value;
-            }
-        } catch (NumberFormatException e) {
-            // Told below, together with numbers out of range.
-        }
-        throw new IllegalArgumentException(
-                "--"
-                        + name
-                        + " must be a whole number between "
-                        + min
-                        + " and "
-                        + max
-                        + ", got "
-                        + text);
+        return text == null
+                ? otherwise
+                : WholeNumber.parse("--" + name, text, min, max, IllegalArgumentException::new);
     }
 }

@@ -2,6 +2,7 @@ package bulletinboard.web;
 
 import bulletinboard.model.Draft;
 import bulletinboard.model.Page;
+import bulletinboard.model.WholeNumber;
 import bulletinboard.service.InvalidInputException;
 
 import org.eclipse.jetty.util.Fields;
@@ -80,19 +81,9 @@ final class Parameters {
 
     private int integer(String name, int min, int max, int otherwise) {
         String text = fields.getValue(name);
-        if (text == null) {
-            return otherwise;
-        }
-        try {
-            int value = Integer.parseInt(text);
-            if (value >= min && value <= max) {
-                return value;
-            }
-        } catch (NumberFormatException e) {
-            // Told below, together with numbers out of range.
-        }
-        throw new InvalidInputException(
-                name + " must be a whole number between " + min + " and " + max + ", got " + text);
+        return text == null
+                ? otherwise
+                : WholeNumber.parse(name, text, min, max, InvalidInputException::new);
     }
 
     private String required(String name) {
