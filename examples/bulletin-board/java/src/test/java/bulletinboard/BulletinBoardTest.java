@@ -163,7 +163,7 @@ title=a&text=b&contact=c&price=1&more=2   | unknown parameter more
 --pool=none         | --pool must be a whole number between 1 and 10000, got none
 --threads=7         | --threads must be a whole number between 8 and 10000, got 7
 --db=mysql://x/y    | database address must begin with memory:, file: or postgres://, got mysql://x/y
---db=mysql://u:se@c/ret@x/y?password=secret | database address must begin with memory:, file: or postgres://, got mysql://***@x/y?***
+--db=mysql://u:a@secret@x?p=secret | database address must begin with memory:, file: or postgres://, got mysql://***@x?***
 --db=u:a://secret@x/y | database address must begin with memory:, file: or postgres://, got ***@x/y
 --db=u:secret@x/y   | database address must begin with memory:, file: or postgres://, got ***@x/y
 --db=mysql://u:secret?a@x/y | database address must begin with memory:, file: or postgres://, got mysql://***@x/y
