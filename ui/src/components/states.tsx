@@ -99,7 +99,10 @@ export function NoData() {
           statements are recorded without it. The service appears here with its first call:
         </p>
         <Command
-          text={`TACHO_SERVER=${host}:7071 TACHO_SERVICE=shop TACHO_INCLUDE='com.shop..*' \\\n  java -javaagent:tachograph-agent.jar -jar app.jar`}
+          text={[
+            `TACHO_SERVER=${host}:7071 TACHO_SERVICE=shop TACHO_INCLUDE='com.shop..*' \\`,
+            '  java -javaagent:tachograph-agent.jar -jar app.jar',
+          ].join('\n')}
         />
         <p>Or see it work with the example that comes along:</p>
         <Command text="make demo" />
