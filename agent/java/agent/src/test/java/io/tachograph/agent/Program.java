@@ -75,6 +75,8 @@ final class Program {
     Program start() throws IOException {
         output = Files.createTempFile("tacho-out", ".txt");
         errors = Files.createTempFile("tacho-err", ".txt");
+        output.toFile().deleteOnExit();
+        errors.toFile().deleteOnExit();
         List<String> command =
                 new ArrayList<>(
                         List.of(

@@ -243,9 +243,10 @@ final class Link {
         totals.connected = true;
         backoff.reset();
         long dropped = totals.callsDropped();
+        String connected = outage ? "connected again to " : "connected to ";
         log.sayOnce(
-                "connected",
-                "connected to "
+                connected,
+                connected
                         + resolver.address()
                         + (outage && dropped > 0
                                 ? "; " + dropped + " calls were dropped so far"
