@@ -51,8 +51,10 @@ pub struct SeriesReport {
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
     pub kinds: BTreeMap<&'static str, KindReport>,
-    /// The largest first.
+    /// The largest first; those without a chunk are only counted.
     pub series: Vec<SeriesReport>,
+    /// Bytes of the journal: records that are kept but not in chunks yet.
+    pub journal_bytes: u64,
 }
 
 impl Amount {
@@ -65,14 +67,15 @@ impl Amount {
 
 /// Reads all headers; keeps the `series_max` largest series.
 pub async fn inspect(store: &Store, series_max: usize) -> Result<Report> {
-    let mut report = Report { kinds: BTreeMap::new(), series: Vec::new() };
+    let journal_bytes = store.stats().journal_bytes;
+    let mut report = Report { kinds: BTreeMap::new(), series: Vec::new(), journal_bytes };
     for kind in Kind::ALL {
         let mut of_kind = KindReport::default();
         let mut columns = Columns::default();
         for (id, labels) in store.find(kind, &[]) {
             let series = one(store, kind, id, labels.to_string(), &mut of_kind.amount, &mut columns).await?;
             of_kind.series += 1;
-            report.series.push(series);
+            report.series.extend((series.amount.chunks > 0).then_some(series));
         }
         of_kind.columns = columns.report();
         report.kinds.insert(kind.name(), of_kind);

@@ -17,8 +17,8 @@ use crate::terminal::units;
 
 /// Show what lies in a data directory: series, chunks, codecs, bytes a record
 ///
-/// A directory is read as a starting server would read it. A server that runs on it is asked with --server instead;
-/// records that it has not yet written into chunks are not counted.
+/// A directory is read as a starting server would read it. A server that runs on it is asked with --server instead.
+/// Of what lies in the journal and not in chunks yet only the bytes are shown.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   tacho inspect ./tacho-data
@@ -73,6 +73,10 @@ async fn offline(dir: PathBuf, series: usize) -> Result<Value, Failure> {
 fn print(report: &Value) {
     let kinds = report["kinds"].as_object();
     print!("{}", totals(kinds.into_iter().flatten()));
+    println!(
+        "\n{} are in the journal: the newest records, kept and readable, not in chunks yet",
+        units::bytes(ask::number(report, "journal_bytes"))
+    );
     for (kind, figures) in kinds.into_iter().flatten().filter(|(_, f)| ask::number(f, "chunks") > 0) {
         print!("\n{}", columns(kind, figures));
     }
