@@ -1,6 +1,7 @@
 package io.tachograph.core.send;
 
 import java.time.Instant;
+import java.util.function.Supplier;
 
 /**
  * Turns {@code System.nanoTime()} into time since the Unix epoch. The difference between the two
@@ -10,9 +11,18 @@ import java.time.Instant;
 final class WallClock {
     private static final int TRIES = 3;
 
+    private final Supplier<Instant> wall;
     private long offset;
 
     WallClock() {
+        this(Instant::now);
+    }
+
+    /**
+     * @param wall what time it is; may jump in either direction
+     */
+    WallClock(Supplier<Instant> wall) {
+        this.wall = wall;
         update();
     }
 
@@ -21,13 +31,13 @@ final class WallClock {
         long narrowest = Long.MAX_VALUE;
         for (int tries = 0; tries < TRIES; tries++) {
             long before = System.nanoTime();
-            Instant wall = Instant.now();
+            Instant now = wall.get();
             long after = System.nanoTime();
             if (after - before < narrowest) {
                 narrowest = after - before;
                 offset =
-                        wall.getEpochSecond() * 1_000_000_000L
-                                + wall.getNano()
+                        now.getEpochSecond() * 1_000_000_000L
+                                + now.getNano()
                                 - (before + (after - before) / 2);
             }
         }

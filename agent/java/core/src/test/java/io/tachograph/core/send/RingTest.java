@@ -17,6 +17,8 @@ import io.tachograph.testing.Decoder;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
+import java.time.Duration;
+import java.time.Instant;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashMap;
@@ -119,7 +121,8 @@ class RingTest {
     private final Dictionary dictionary = new Dictionary(Operations.shared());
     private final Outbox outbox = new Outbox(dictionary, 1L << 30);
     private final Totals totals = new Totals();
-    private final WallClock clock = new WallClock();
+    private Duration set = Duration.ZERO;
+    private final WallClock clock = new WallClock(() -> Instant.now().plus(set));
     private final Map<ThreadBuffer, RingReader> readers = new IdentityHashMap<>();
     private final Decoder decoder = new Decoder(session);
     private int dictionarySent;
@@ -256,5 +259,28 @@ class RingTest {
                             // either way
         List<Caller> callers = run(seed, options);
         assertFalse(callers.isEmpty());
+    }
+
+    /** Somebody sets the clock while a call is open: it keeps its duration, the next one starts by the new time. */
+    @ParameterizedTest
+    @CsvSource({"3600", "-3600"})
+    void aClockThatIsSetMovesNoCallThatIsOpen(long seconds) {
+        Buffers buffers = new Buffers(session, new Buffers.Options());
+        ThreadBuffer buffer = buffers.current();
+        int operation = Operations.shared().id(Operations.METHOD, "m");
+        int open = buffer.enter(operation);
+        drain(buffers);
+        set = Duration.ofSeconds(seconds);
+        clock.update();
+        buffer.exit(open);
+        buffer.exit(buffer.enter(operation));
+        drain(buffers);
+        assertEquals(2, decoder.roots.size());
+        Call before = decoder.roots.get(0);
+        Call after = decoder.roots.get(1);
+        long minute = Duration.ofMinutes(1).toNanos();
+        assertTrue(before.end - before.start < minute, "its duration jumped");
+        long moved = after.start - before.end - Duration.ofSeconds(seconds).toNanos();
+        assertTrue(Math.abs(moved) < minute, "the next call does not follow the clock");
     }
 }
