@@ -83,6 +83,22 @@ fn a_data_directory_that_cannot_be_used_is_named() {
     let file = dir.path().join("file");
     std::fs::write(&file, "").unwrap();
     fails(&file.join("data"), &["cannot make directory", "hint: choose a directory"]);
+
+    let newer = dir.path().join("newer");
+    let server = Server::start(&newer);
+    assert_eq!(server.post("/write", &[], b"kept value=1").status, 204);
+    assert_eq!(server.stop().code(), Some(0));
+    let mut segments = std::fs::read_dir(newer.join("chunks")).unwrap().map(|entry| entry.unwrap().path());
+    let segment = segments.find(|path| path.extension().is_some_and(|e| e == "segment")).unwrap();
+    let written = std::fs::read(&segment).unwrap();
+    let mut version_9 = written.clone();
+    version_9[8] = 9;
+    std::fs::write(&segment, version_9).unwrap();
+    fails(&newer, &["segment has version 9, this program reads up to 1", "hint: use the newer version"]);
+    std::fs::write(&segment, written).unwrap();
+    let server = Server::start(&newer);
+    assert!(server.get("/api/v1/query?query=kept").text().contains("kept"), "the refusal changed nothing");
+    assert_eq!(server.stop().code(), Some(0));
 }
 
 #[test]
