@@ -15,6 +15,7 @@ pub mod limits;
 mod matcher;
 mod record;
 mod time;
+mod windows;
 
 pub use batch::{Batch, EntrySeries, ExecutionSeries, SampleSeries};
 pub use execution::{
@@ -25,6 +26,7 @@ pub use labels::{LabelError, Labels, SeriesId};
 pub use matcher::{MatchOp, Matcher, MatcherError};
 pub use record::{Body, Entry, Kind, Sample, Value, ValueType};
 pub use time::{Clock, ManualClock, TimeRange, Timestamp};
+pub use windows::Windows;
 
 /// Label that holds a series' name, as in Prometheus.
 pub const NAME: &str = "__name__";
