@@ -42,6 +42,11 @@ impl<'a> Cursor<'a> {
         self.rest.is_empty()
     }
 
+    /// What is left.
+    pub const fn rest(&self) -> &'a [u8] {
+        self.rest
+    }
+
     pub const fn malformed(&self, what: &'static str) -> Malformed {
         Malformed { what, left: self.rest.len() }
     }
@@ -95,6 +100,12 @@ impl<'a> Cursor<'a> {
 
     pub fn text(&mut self, what: &'static str) -> Result<&'a str, Malformed> {
         std::str::from_utf8(self.string(what)?).map_err(|_| self.malformed(what))
+    }
+
+    /// A number that is at most `max`.
+    pub fn count_up_to(&mut self, max: usize, what: &'static str) -> Result<usize, Malformed> {
+        let count = usize::try_from(self.varint(what)?).map_err(|_| self.malformed(what))?;
+        if count > max { Err(self.malformed(what)) } else { Ok(count) }
     }
 
     /// A number of items of which each takes at least `item_bytes`: never more than the bytes left can hold.

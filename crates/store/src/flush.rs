@@ -17,7 +17,8 @@ use tokio::sync::watch;
 use crate::commit::closed;
 use crate::driver::Row;
 use crate::generation::Generation;
-use crate::keys::{flushed_row, series_row, session_delete, session_row, stored_row};
+use crate::group::row::series_row;
+use crate::keys::{flushed_row, session_delete, session_row, stored_row};
 use crate::layer::retry::Backoff;
 use crate::shared::{Progress, Shared};
 use crate::stats::Stored;
@@ -125,7 +126,7 @@ async fn put_series(shared: &Shared, series: &[(Kind, SeriesId)]) {
         let index = shared.index.read();
         let unknown = series.iter().filter(|(kind, id)| !index.is_persisted(*kind, *id));
         let row = |(kind, id): &(Kind, SeriesId)| {
-            index.labels(*id).map(|labels| (*kind, *id, series_row(*kind, *id, labels)))
+            index.labels(*id).map(|labels| (*kind, *id, series_row(*kind, *id, &[&**labels])))
         };
         unknown.filter_map(row).collect()
     };

@@ -3,7 +3,7 @@
 use std::ops::Bound;
 
 use bytes::Bytes;
-use tacho_model::{Kind, Labels, SeriesId, TimeRange, Timestamp};
+use tacho_model::{Kind, SeriesId, TimeRange, Timestamp};
 
 use crate::driver::{Row, Scan, Table};
 use crate::sessions::Session;
@@ -12,9 +12,12 @@ use crate::{Error, ErrorKind, Result};
 
 pub const VERSION: u8 = 1;
 /// Version of the whole store: of keys, rows and their meaning.
-pub const STORE_VERSION: u16 = 1;
+pub const STORE_VERSION: u16 = 2;
+const DAY_NS: u64 = 86_400 * 1_000_000_000;
 /// The longest time a chunk of span class `Short` covers, ns: two days. A read looks back so far.
-pub const CHUNK_SPAN_MAX_NS: u64 = 2 * 86_400 * 1_000_000_000;
+pub const CHUNK_SPAN_MAX_NS: u64 = 2 * DAY_NS;
+/// The longest time a chunk of span class `Wide` covers, ns.
+pub const CHUNK_WIDE_SPAN_MAX_NS: u64 = 32 * DAY_NS;
 
 /// How far back a read must look for a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -24,6 +27,28 @@ pub enum Span {
     Short = 0,
     /// Longer; only executions, and few of them.
     Long = 1,
+    /// At most [`CHUNK_WIDE_SPAN_MAX_NS`]; only samples and entries, and only merges write it.
+    Wide = 2,
+}
+
+impl Span {
+    const fn from_byte(byte: u8) -> Option<Self> {
+        match byte {
+            0 => Some(Self::Short),
+            1 => Some(Self::Long),
+            2 => Some(Self::Wide),
+            _ => None,
+        }
+    }
+
+    /// The longest time from first to last moment, ns.
+    pub const fn span_max_ns(self) -> u64 {
+        match self {
+            Self::Short => CHUNK_SPAN_MAX_NS,
+            Self::Wide => CHUNK_WIDE_SPAN_MAX_NS,
+            Self::Long => u64::MAX,
+        }
+    }
 }
 
 /// The clustering of a chunk.
@@ -59,7 +84,7 @@ impl ChunkKey {
         let (generation, rest) = rest.split_first_chunk().ok_or_else(malformed)?;
         let (number, _) = rest.split_first_chunk().ok_or_else(malformed)?;
         Ok(Self {
-            span: if span == Span::Short as u8 { Span::Short } else { Span::Long },
+            span: Span::from_byte(span).ok_or_else(malformed)?,
             start: (u64::from_be_bytes(*start) ^ SIGN) as i64,
             generation: u64::from_be_bytes(*generation),
             number: u32::from_be_bytes(*number),
@@ -76,54 +101,31 @@ fn start_prefix(span: Span, start: Timestamp) -> Vec<u8> {
     key
 }
 
-pub fn chunk_partition(kind: Kind, series: SeriesId) -> Vec<u8> {
+/// Of samples: `group` is the id of their group; of others: of their series.
+pub fn chunk_partition(kind: Kind, group: SeriesId) -> Vec<u8> {
     let mut partition = Vec::with_capacity(17);
     partition.push(kind as u8);
-    partition.extend_from_slice(&series.to_bytes());
+    partition.extend_from_slice(&group.to_bytes());
     partition
 }
 
 /// Chunks of one span class that may overlap `range`.
-pub fn chunk_scan(kind: Kind, series: SeriesId, span: Span, range: TimeRange) -> Scan {
-    let first = match span {
-        Span::Short => range.start.saturating_sub_unsigned(CHUNK_SPAN_MAX_NS),
-        Span::Long => i64::MIN,
-    };
+pub fn chunk_scan(kind: Kind, group: SeriesId, span: Span, range: TimeRange) -> Scan {
+    let first = range.start.saturating_sub_unsigned(span.span_max_ns());
     let to = match range.end.checked_add(1) {
         Some(after) => start_prefix(span, after),
         None => vec![VERSION, span as u8 + 1],
     };
     let (from, to) = (Bound::Included(start_prefix(span, first)), Bound::Excluded(to));
-    Scan { from, to, ..Scan::all(Table::Chunks, chunk_partition(kind, series)) }
+    Scan { from, to, ..Scan::all(Table::Chunks, chunk_partition(kind, group)) }
 }
 
 /// Span classes a kind uses: only calls last long.
 pub const fn spans(kind: Kind) -> &'static [Span] {
     match kind {
-        Kind::Sample | Kind::Entry => &[Span::Short],
+        Kind::Sample | Kind::Entry => &[Span::Short, Span::Wide],
         Kind::Execution => &[Span::Short, Span::Long],
     }
-}
-
-pub fn series_row(kind: Kind, series: SeriesId, labels: &Labels) -> Row {
-    let id = series.to_bytes();
-    let mut clustering = vec![kind as u8];
-    clustering.extend_from_slice(&id);
-    let mut value = vec![VERSION];
-    value.extend_from_slice(&labels.canonical());
-    Row { table: Table::Series, partition: vec![id[0]], clustering, value: value.into() }
-}
-
-pub fn series_scan(shard: u8) -> Scan {
-    Scan::all(Table::Series, [shard])
-}
-
-pub fn decode_series(row: &Row) -> Result<(Kind, Labels)> {
-    let kind = row.clustering.first().copied().and_then(Kind::from_byte);
-    let kind = kind.ok_or_else(|| Error::corrupt("series row of an unknown kind"))?;
-    let canonical = versioned("series row", &row.value)?;
-    let labels = Labels::from_canonical(canonical).map_err(|e| Error::corrupt("series row").caused_by(e))?;
-    Ok((kind, labels))
 }
 
 const STORE: &[u8] = b"store";
@@ -184,7 +186,11 @@ pub fn session_delete(id: u128) -> crate::driver::Delete {
 /// A row of the partition `store`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StoreFact {
-    Identity(u128),
+    Identity {
+        id: u128,
+        /// Of an older version: to be written anew before anything else is.
+        old: bool,
+    },
     Flushed(u64),
     Stored([Stored; 3]),
     /// Written by a newer version, which must not mind that it is ignored.
@@ -200,7 +206,8 @@ pub fn decode_store_fact(row: &Row) -> Result<StoreFact> {
             if version > STORE_VERSION {
                 return Err(newer("store", version, STORE_VERSION));
             }
-            Ok(StoreFact::Identity(u128::from_be_bytes(id.try_into().map_err(|_| malformed())?)))
+            let id = u128::from_be_bytes(id.try_into().map_err(|_| malformed())?);
+            Ok(StoreFact::Identity { id, old: version < STORE_VERSION })
         }
         FLUSHED => {
             let generation = versioned("meta row", &row.value)?.try_into().map_err(|_| malformed())?;
@@ -232,7 +239,7 @@ fn versioned<'a>(what: &str, value: &'a [u8]) -> Result<&'a [u8]> {
     }
 }
 
-fn newer(what: &str, version: u16, known: u16) -> Error {
+pub fn newer(what: &str, version: u16, known: u16) -> Error {
     let message = format!("{what} has version {version}, this program reads up to {known}");
     Error::new(ErrorKind::Version, message)
 }
@@ -257,12 +264,16 @@ mod tests {
     #[test]
     fn a_scan_holds_the_keys_of_its_range() {
         let (day, kind, id) = (86_400_000_000_000, Kind::Sample, SeriesId(1));
-        let check = |range: TimeRange, start: i64, expect: bool| {
-            let scan = chunk_scan(kind, id, Span::Short, range);
-            let key = ChunkKey { span: Span::Short, start, generation: 3, number: 4 }.encode();
+        let check_span = |span: Span, range: TimeRange, start: i64, expect: bool| {
+            let scan = chunk_scan(kind, id, span, range);
+            let key = ChunkKey { span, start, generation: 3, number: 4 }.encode();
             use std::ops::RangeBounds;
             assert_eq!((scan.from, scan.to).contains(&key), expect, "{range} {start}");
         };
+        let check = |range, start, expect| check_span(Span::Short, range, start, expect);
+        check_span(Span::Wide, TimeRange::new(0, 10), -32 * day, true);
+        check_span(Span::Wide, TimeRange::new(0, 10), -32 * day - 1, false);
+        check_span(Span::Long, TimeRange::new(0, 10), i64::MIN, true);
         check(TimeRange::ALL, i64::MIN, true);
         check(TimeRange::ALL, i64::MAX, true);
         check(TimeRange::new(0, 10), 10, true);
@@ -273,10 +284,11 @@ mod tests {
 
     #[test]
     fn rows_come_back_and_newer_ones_are_refused() {
-        let labels = Labels::new([("__name__", "up"), ("x", "ö")]).unwrap();
-        let row = series_row(Kind::Entry, labels.id(), &labels);
-        assert_eq!(decode_series(&row).unwrap(), (Kind::Entry, labels));
-        assert_eq!(decode_store_fact(&identity_row(7)).unwrap(), StoreFact::Identity(7));
+        let identity = |old| StoreFact::Identity { id: 7, old };
+        assert_eq!(decode_store_fact(&identity_row(7)).unwrap(), identity(false));
+        let mut first = identity_row(7);
+        first.value = Bytes::from([&[0, 1][..], &7u128.to_be_bytes()].concat());
+        assert_eq!(decode_store_fact(&first).unwrap(), identity(true));
         assert_eq!(decode_store_fact(&flushed_row(8)).unwrap(), StoreFact::Flushed(8));
         let stored = [1, 4, 7].map(|n| Stored { chunks: n, bytes: n + 1, records: n + 2 });
         assert_eq!(decode_store_fact(&stored_row(&stored)).unwrap(), StoreFact::Stored(stored));
@@ -284,9 +296,9 @@ mod tests {
         assert_eq!((id, session.seq, session.generation), (1, 2, 3));
 
         let mut newer = identity_row(7);
-        newer.value = Bytes::from([&[0, 2][..], &[0; 16]].concat());
+        newer.value = Bytes::from([&[0, 3][..], &[0; 16]].concat());
         let error = decode_store_fact(&newer).unwrap_err();
-        assert_eq!(error.to_string(), "store has version 2, this program reads up to 1");
+        assert_eq!(error.to_string(), "store has version 3, this program reads up to 2");
         assert_eq!(error.kind(), ErrorKind::Version);
     }
 }

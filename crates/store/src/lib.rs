@@ -27,6 +27,7 @@ pub mod driver;
 mod error;
 mod flush;
 mod generation;
+mod group;
 mod index;
 mod journal;
 mod keys;

@@ -15,10 +15,8 @@ use crate::generation::{Generation, Generations, JournalFile};
 use crate::index::Index;
 use crate::journal::format::HEADER_BYTES;
 use crate::journal::{self, Contents, Found};
-use crate::keys::{
-    StoreFact, decode_series, decode_session, decode_store_fact, identity_row, series_scan, sessions_scan,
-    store_scan,
-};
+use crate::group::row::{SeriesRow, decode_series, series_scan};
+use crate::keys::{StoreFact, decode_session, decode_store_fact, identity_row, sessions_scan, store_scan};
 use crate::options::Options;
 use crate::sessions::Sessions;
 use crate::stats::{Counters, Stored};
@@ -63,7 +61,8 @@ pub async fn recover(driver: &dyn Driver, directory: &Path, options: &Options) -
         recovery.file(&found)?;
     }
     let id = recovery.id.unwrap_or_else(draw_id);
-    if facts.id.is_none() {
+    // A row of the version that is written now says who may read what follows.
+    if facts.id.is_none() || facts.old {
         driver.put(vec![identity_row(id)]).await?;
     }
     let Recovery { index, sessions, mut generations, flushed, counters, .. } = recovery;
@@ -76,6 +75,8 @@ pub async fn recover(driver: &dyn Driver, directory: &Path, options: &Options) -
 struct Facts {
     /// None in a new store.
     id: Option<u128>,
+    /// Written by an older version.
+    old: bool,
     flushed: u64,
     stored: [Stored; 3],
 }
@@ -85,7 +86,7 @@ async fn store_facts(driver: &dyn Driver) -> Result<Facts> {
     let location = driver.info().location;
     each_row(driver, store_scan(), |row| {
         match decode_store_fact(&row).map_err(|e| e.with("store", &location))? {
-            StoreFact::Identity(id) => facts.id = Some(id),
+            StoreFact::Identity { id, old } => (facts.id, facts.old) = (Some(id), old),
             StoreFact::Flushed(generation) => facts.flushed = generation,
             StoreFact::Stored(stored) => facts.stored = stored,
             StoreFact::Unknown => {}
@@ -100,10 +101,12 @@ async fn load_index(driver: &dyn Driver) -> Result<Index> {
     let mut index = Index::default();
     for shard in 0..=u8::MAX {
         each_row(driver, series_scan(shard), |row| {
-            let (kind, labels) = decode_series(&row)?;
-            let (id, labels) = (labels.id(), Arc::new(labels));
-            index.add(kind, id, &labels);
-            index.set_persisted(kind, id);
+            let SeriesRow { kind, members } = decode_series(&row)?;
+            for labels in members {
+                let (id, labels) = (labels.id(), Arc::new(labels));
+                index.add(kind, id, &labels);
+                index.set_persisted(kind, id);
+            }
             Ok(())
         })
         .await?;

@@ -1,0 +1,13 @@
+//! Series that are written together: who belongs together, where do their samples lie, and how are they read back?
+//! (`docs/format/keys.md`)
+//!
+//! ```text
+//!   form.rs   which of these new series share their times?          at their first seal, once
+//!   seal.rs   open samples of a group  -> chunks
+//!   plan.rs   chunks, open samples, a range -> what must be decoded, what the statistics answer
+//!   read.rs   rows of the driver       -> pieces of series
+//!   piece.rs  pieces that overlap      -> pieces that do not
+//!   row.rs    the group's row in the Series table, and the prefix of rows that replace others
+//! ```
+
+pub mod row;

@@ -1,0 +1,261 @@
+//! The bytes of a group's row in the Series table, and of the prefix of a row that replaces others.
+
+use bytes::Bytes;
+use tacho_model::{Kind, Labels, SeriesId, TimeRange};
+
+use crate::coding::{Cursor, Malformed, put_string, put_varint};
+use crate::driver::{Row, Scan, Table};
+use crate::keys::{ChunkKey, newer};
+use crate::{Error, Result};
+
+/// Series in one group.
+pub const GROUP_MEMBERS_MAX: usize = 64;
+
+/// The version of series rows that is written; 1 is read.
+const VERSION: u8 = 2;
+const PLAIN: u8 = 0;
+const ZSTD: u8 = 1;
+/// Labels shorter than this are left plain, bytes: a frame of their own would save nothing.
+const COMPRESS_BYTES_MIN: usize = 128;
+const ZSTD_LEVEL: i32 = 3;
+/// Labels of one group unfold to this at most, bytes: 64 series of 64 labels at their longest are 17 MiB.
+const LABELS_BYTES_MAX: usize = 32 << 20;
+
+/// The row of a group; of entries and executions it has one member.
+pub fn series_row(kind: Kind, group: SeriesId, members: &[&Labels]) -> Row {
+    let id = group.to_bytes();
+    let mut clustering = vec![kind as u8];
+    clustering.extend_from_slice(&id);
+    let mut labels = Vec::new();
+    let mut before: &[u8] = &[];
+    for member in members {
+        let canonical = member.canonical();
+        let shared = before.iter().zip(canonical).take_while(|(a, b)| a == b).count();
+        put_varint(&mut labels, shared as u64);
+        put_string(&mut labels, &canonical[shared..]);
+        before = canonical;
+    }
+    let mut value = vec![VERSION];
+    put_varint(&mut value, members.len() as u64);
+    match compressed(&labels) {
+        Some(frame) => {
+            value.push(ZSTD);
+            value.extend_from_slice(&frame);
+        }
+        None => {
+            value.push(PLAIN);
+            value.extend_from_slice(&labels);
+        }
+    }
+    Row { table: Table::Series, partition: vec![id[0]], clustering, value: value.into() }
+}
+
+/// `None` where it does not help.
+fn compressed(labels: &[u8]) -> Option<Vec<u8>> {
+    let frame = (labels.len() >= COMPRESS_BYTES_MIN).then(|| zstd::bulk::compress(labels, ZSTD_LEVEL))?;
+    frame.ok().filter(|frame| frame.len() < labels.len())
+}
+
+pub fn series_scan(shard: u8) -> Scan {
+    Scan::all(Table::Series, [shard])
+}
+
+/// What a row of the Series table says.
+#[derive(Debug, PartialEq)]
+pub struct SeriesRow {
+    pub kind: Kind,
+    /// In order of member; at least one.
+    pub members: Vec<Labels>,
+}
+
+/// # Errors
+/// `Version` for a row of a newer version, `Corrupt`.
+pub fn decode_series(row: &Row) -> Result<SeriesRow> {
+    let kind = row.clustering.first().copied().and_then(Kind::from_byte);
+    let kind = kind.ok_or_else(|| Error::corrupt("series row of an unknown kind"))?;
+    let corrupt = |e: Malformed| Error::corrupt("series row").caused_by(e);
+    let members = match row.value.split_first() {
+        Some((1, canonical)) => vec![member(canonical)?],
+        Some((&VERSION, rest)) => {
+            members(rest).map_err(corrupt)?.iter().map(|m| member(m)).collect::<Result<_>>()?
+        }
+        Some((&version, _)) if version > VERSION => {
+            return Err(newer("series row", version.into(), VERSION.into()));
+        }
+        _ => return Err(Error::corrupt("series row is malformed")),
+    };
+    Ok(SeriesRow { kind, members })
+}
+
+fn member(canonical: &[u8]) -> Result<Labels> {
+    Labels::from_canonical(canonical).map_err(|e| Error::corrupt("series row").caused_by(e))
+}
+
+/// Canonical labels of the members.
+fn members(bytes: &[u8]) -> Result<Vec<Vec<u8>>, Malformed> {
+    let mut cursor = Cursor::new(bytes);
+    let count = cursor.varint("number of members")?;
+    let count = usize::try_from(count).ok().filter(|count| (1..=GROUP_MEMBERS_MAX).contains(count));
+    let count = count.ok_or(cursor.malformed("number of members"))?;
+    let compression = cursor.byte("compression")?;
+    let unfolded = match compression {
+        PLAIN => None,
+        ZSTD => {
+            let frame = cursor.rest();
+            let bytes = zstd::bulk::decompress(frame, LABELS_BYTES_MAX);
+            Some(bytes.map_err(|_| cursor.malformed("frame of labels"))?)
+        }
+        _ => return Err(cursor.malformed("compression")),
+    };
+    let mut cursor = unfolded.as_deref().map_or(cursor, Cursor::new);
+    let mut all: Vec<Vec<u8>> = Vec::with_capacity(count);
+    for _ in 0..count {
+        let shared = cursor.count_up_to(all.last().map_or(0, Vec::len), "shared bytes of labels")?;
+        let mut labels = all.last().map_or(Vec::new(), |before| before[..shared].to_vec());
+        labels.extend_from_slice(cursor.string("labels")?);
+        all.push(labels);
+    }
+    if cursor.is_empty() { Ok(all) } else { Err(cursor.malformed("end of the row")) }
+}
+
+/// The beginning of the value of a row that a merge wrote: which rows of its partition it stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Replacement {
+    /// One more than the largest of its sources; what has no prefix counts as 0.
+    pub merge: u64,
+    /// Rows that begin here.
+    pub starts: TimeRange,
+    /// Rows of generations up to this one.
+    pub through: u64,
+}
+
+const MAGIC: &[u8; 4] = b"TREP";
+const REPLACEMENT_VERSION: u8 = 1;
+
+impl Replacement {
+    /// Whether it stands for a row of its partition, whose own merge number is `merge`.
+    pub fn replaces(&self, key: &ChunkKey, merge: u64) -> bool {
+        self.starts.contains(key.start) && key.generation <= self.through && merge < self.merge
+    }
+
+    /// The value of a row: this prefix, then the chunk.
+    pub fn encode(&self, chunk: &[u8]) -> Bytes {
+        let mut out = Vec::with_capacity(48 + chunk.len());
+        out.extend_from_slice(MAGIC);
+        out.push(REPLACEMENT_VERSION);
+        put_varint(&mut out, self.merge);
+        out.extend_from_slice(&self.starts.start.to_le_bytes());
+        out.extend_from_slice(&self.starts.end.to_le_bytes());
+        out.extend_from_slice(&self.through.to_le_bytes());
+        out.extend_from_slice(chunk);
+        out.into()
+    }
+}
+
+/// Takes the value of a chunk's row apart: what it replaces, and the chunk.
+///
+/// # Errors
+/// `Version` for a prefix of a newer version, `Corrupt` for a broken one.
+pub fn split_value(value: &Bytes) -> Result<(Option<Replacement>, Bytes)> {
+    let Some(rest) = value.strip_prefix(MAGIC) else { return Ok((None, value.clone())) };
+    let mut cursor = Cursor::new(rest);
+    let version = cursor.byte("version").unwrap_or(0);
+    if version > REPLACEMENT_VERSION {
+        return Err(newer("replacement", version.into(), REPLACEMENT_VERSION.into()));
+    }
+    let mut read = || -> Result<Replacement, Malformed> {
+        let merge = cursor.varint("merge")?;
+        let starts = TimeRange::new(
+            i64::from_le_bytes(cursor.array("from")?),
+            i64::from_le_bytes(cursor.array("to")?),
+        );
+        Ok(Replacement { merge, starts, through: u64::from_le_bytes(cursor.array("through")?) })
+    };
+    let replacement = read().map_err(|e| Error::corrupt("replacement").caused_by(e))?;
+    let chunk = value.slice(value.len() - cursor.rest().len()..);
+    Ok((Some(replacement), chunk))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::keys::Span;
+
+    fn labels(pairs: &[(&str, &str)]) -> Labels {
+        Labels::new(pairs.iter().copied()).unwrap()
+    }
+
+    fn hex(bytes: &[u8]) -> String {
+        bytes.iter().map(|b| format!("{b:02x}")).collect()
+    }
+
+    #[test]
+    fn the_row_of_the_format_page() {
+        let (cpu, mem) =
+            (labels(&[("__name__", "cpu"), ("host", "a")]), labels(&[("__name__", "mem"), ("host", "a")]));
+        let row = series_row(Kind::Sample, SeriesId(7), &[&cpu, &mem]);
+        let first = "0014".to_owned() + "5f5f6e616d655f5fff637075ff686f7374ff61ff";
+        assert_eq!(hex(&row.value), "020200".to_owned() + &first + "090b" + "6d656dff686f7374ff61ff");
+        assert_eq!(decode_series(&row).unwrap(), SeriesRow { kind: Kind::Sample, members: vec![cpu, mem] });
+    }
+
+    #[test]
+    fn many_members_are_compressed_and_version_one_is_read() {
+        let members: Vec<Labels> = (0..64)
+            .map(|n| labels(&[("__name__", &format!("metric_{n}")), ("host", "h-1"), ("zone", "z")]))
+            .collect();
+        let row = series_row(Kind::Sample, SeriesId(7), &members.iter().collect::<Vec<_>>());
+        let plain: usize = members.iter().map(|m| m.canonical().len()).sum();
+        assert!(row.value.len() * 3 < plain, "{} of {plain} bytes", row.value.len());
+        assert_eq!(decode_series(&row).unwrap().members, members);
+
+        let old = Row { value: [&[1][..], members[3].canonical()].concat().into(), ..row };
+        assert_eq!(
+            decode_series(&old).unwrap(),
+            SeriesRow { kind: Kind::Sample, members: vec![members[3].clone()] }
+        );
+    }
+
+    #[test]
+    fn broken_rows_are_refused() {
+        let check = |value: &[u8], says: &str| {
+            let row = series_row(Kind::Entry, SeriesId(1), &[&Labels::empty()]);
+            let error = decode_series(&Row { value: value.to_vec().into(), ..row }).unwrap_err();
+            assert!(error.to_string().contains(says), "{error}");
+        };
+        check(&[], "series row is malformed");
+        check(&[3, 1, 0, 0, 0], "series row has version 3, this program reads up to 2");
+        check(&[2, 0, 0], "malformed number of members");
+        check(&[2, 65, 0], "malformed number of members");
+        check(&[2, 1, 7, 0, 0], "malformed compression");
+        check(&[2, 1, 1, 9, 9], "malformed frame of labels");
+        check(&[2, 1, 0, 1, 0], "malformed shared bytes of labels");
+        check(&[2, 1, 0, 0, 5, b'a'], "malformed labels");
+        check(&[2, 1, 0, 0, 1, b'a'], "canonical labels are malformed");
+        check(&[2, 1, 0, 0, 0, 9], "malformed end of the row");
+    }
+
+    #[test]
+    fn a_replacement_stands_for_older_rows_that_begin_in_its_range() {
+        let replacement = Replacement { merge: 1, starts: TimeRange::new(1, 9), through: 7 };
+        let value = replacement.encode(b"chunk");
+        let drawn =
+            "5452455001".to_owned() + "01" + "0100000000000000" + "0900000000000000" + "0700000000000000";
+        assert_eq!(hex(&value), drawn + &hex(b"chunk"));
+        assert_eq!(split_value(&value).unwrap(), (Some(replacement), Bytes::from_static(b"chunk")));
+        let plain = Bytes::from_static(b"TCHK");
+        assert_eq!(split_value(&plain).unwrap(), (None, plain));
+        for cut in 4..value.len() - 5 {
+            assert!(split_value(&value.slice(..cut)).is_err(), "cut at {cut}");
+        }
+        let newer = Bytes::from_static(b"TREP\x02");
+        assert_eq!(split_value(&newer).unwrap_err().kind(), crate::ErrorKind::Version);
+
+        let dead = |start, generation, merge| {
+            let key = ChunkKey { span: Span::Short, start, generation, number: 0 };
+            replacement.replaces(&key, merge)
+        };
+        assert_eq!([dead(1, 7, 0), dead(9, 1, 0), dead(0, 7, 0), dead(10, 7, 0)], [true, true, false, false]);
+        assert_eq!([dead(1, 8, 0), dead(1, 7, 1)], [false, false]);
+    }
+}
