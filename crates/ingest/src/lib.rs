@@ -8,11 +8,17 @@
 #![deny(clippy::unwrap_used, clippy::indexing_slicing, clippy::cast_possible_truncation)]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::cast_possible_truncation))]
 
+pub mod csv;
 mod error;
+pub mod json_lines;
 pub mod line_protocol;
+pub mod line_rows;
+pub mod open_metrics;
 mod reader;
 mod reject;
 pub mod remote_write;
+pub mod rows;
+pub mod time_text;
 pub mod wire;
 
 pub use error::Error;

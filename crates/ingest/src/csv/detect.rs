@@ -1,0 +1,202 @@
+//! How is this file written? Looked for in its head, and told to the user before it is used.
+//!
+//! Every choice is the one under which the most rows of the head can be read; a broken row there changes nothing. What
+//! has two readings that fit equally well is not guessed where a wrong one would not be noticed: day and month.
+
+use super::number::{self, Numbers};
+use super::{Dialect, Shape, split};
+use crate::rows::shown;
+use crate::time_text::{TimeFormat, TimeReader, Unit};
+use jiff::tz::TimeZone;
+
+/// Rows of the head that are looked at.
+const ROWS_MAX: usize = 500;
+
+const DELIMITERS: [u8; 4] = [b';', b'\t', b'|', b','];
+
+/// In the order of preference among equals.
+const PATTERNS: [&str; 9] = [
+    "%d.%m.%Y %H:%M:%S%.f",
+    "%d.%m.%Y %H:%M:%S,%f",
+    "%d.%m.%Y %H:%M",
+    "%d.%m.%Y",
+    "%Y/%m/%d %H:%M:%S%.f",
+    "%d/%b/%Y:%H:%M:%S %z",
+    DAY_FIRST,
+    MONTH_FIRST,
+    "%m/%d/%Y %I:%M:%S %p",
+];
+const DAY_FIRST: &str = "%d/%m/%Y %H:%M:%S%.f";
+const MONTH_FIRST: &str = "%m/%d/%Y %H:%M:%S%.f";
+
+const TIME_NAMES: [&str; 9] =
+    ["time", "timestamp", "date", "datetime", "ts", "@timestamp", "_time", "zeit", "datum"];
+const VALUE_NAMES: [&str; 3] = ["value", "_value", "wert"];
+const SERIES_NAMES: [&str; 5] = ["__name__", "name", "metric", "measurement", "series"];
+
+/// What the user has said; the rest is looked for.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Given {
+    pub delimiter: Option<u8>,
+    pub time: Option<TimeFormat>,
+    pub decimal: Option<char>,
+    pub thousands: Option<char>,
+    pub time_column: Option<String>,
+    /// Makes it a long file.
+    pub value_column: Option<String>,
+    pub wide: bool,
+    pub texts: bool,
+}
+
+/// What was found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Detected {
+    pub dialect: Dialect,
+    pub header: Vec<String>,
+    /// Bytes of the header with its line feed.
+    pub header_bytes: usize,
+    /// Choices that another reading of the head would fit as well.
+    pub doubts: Vec<String>,
+}
+
+/// Looks at the head of a file: its first row is the header, at least one row has to follow.
+///
+/// # Errors
+/// What cannot be found out, and what the user has to say.
+pub fn detect(head: &[u8], given: &Given) -> Result<Detected, String> {
+    let head = head.strip_prefix(b"\xef\xbb\xbf").map_or((head, 0), |rest| (rest, 3));
+    let (head, bom) = head;
+    let delimiter = given.delimiter.unwrap_or_else(|| delimiter(head));
+    let table: Vec<(usize, Vec<String>)> = split::rows(head, delimiter)
+        .filter_map(|(range, row)| Some((range.end, std::str::from_utf8(row).ok()?)))
+        .filter(|(_, row)| !row.trim().is_empty())
+        .take(ROWS_MAX)
+        .map(|(end, row)| {
+            (end, split::cells(row, char::from(delimiter)).iter().map(|c| c.trim().to_owned()).collect())
+        })
+        .collect();
+    let Some(((header_end, header), rows)) = table.split_first() else {
+        return Err("file has no header".into());
+    };
+    if rows.is_empty() {
+        return Err("file has a header and no rows".into());
+    }
+    let time_column = match &given.time_column {
+        Some(name) => position(header, name)?,
+        None => header.iter().position(|name| is_one_of(name, &TIME_NAMES)).unwrap_or(0),
+    };
+    let cells = |column: usize| rows.iter().filter_map(move |(_, row)| row.get(column)).map(String::as_str);
+    let time = match &given.time {
+        Some(time) => time.clone(),
+        None => time_format(&cells(time_column).collect::<Vec<_>>())?,
+    };
+    let shape = shape(header, time_column, given)?;
+    let values = |column: &usize| match shape {
+        Shape::Wide => *column != time_column,
+        Shape::Long { value_column, .. } => *column == value_column,
+    };
+    let values = (0..header.len()).filter(values).flat_map(cells).filter(|cell| !cell.is_empty());
+    let values: Vec<&str> = values.collect();
+    let (numbers, doubts) = if given.texts { (Numbers::default(), vec![]) } else { numbers(&values, given) };
+    let dialect = Dialect { delimiter, time, numbers, time_column, shape, texts: given.texts };
+    Ok(Detected { dialect, header: header.clone(), header_bytes: header_end + bom, doubts })
+}
+
+fn is_one_of(name: &str, names: &[&str]) -> bool {
+    names.iter().any(|known| known.eq_ignore_ascii_case(name))
+}
+
+/// A column by its name, else by its number from 1.
+fn position(header: &[String], name: &str) -> Result<usize, String> {
+    let by_number = || name.parse::<usize>().ok()?.checked_sub(1).filter(|column| *column < header.len());
+    header.iter().position(|column| column == name).or_else(by_number).ok_or_else(|| {
+        let known: Vec<&str> = header.iter().map(String::as_str).collect();
+        format!("no column {name:?}, there are {}", shown(&known.join(", ")))
+    })
+}
+
+/// The one that cuts the most rows into as many cells as the header, and more than one.
+fn delimiter(head: &[u8]) -> u8 {
+    let even = |delimiter: &u8| {
+        let mut counts = split::rows(head, *delimiter)
+            .filter_map(|(_, row)| std::str::from_utf8(row).ok())
+            .filter(|row| !row.trim().is_empty())
+            .take(ROWS_MAX)
+            .map(|row| split::cells(row, char::from(*delimiter)).len());
+        let header = counts.next().unwrap_or(0);
+        if header < 2 { 0 } else { 1 + counts.filter(|count| *count == header).count() }
+    };
+    let best = DELIMITERS.iter().rev().max_by_key(|delimiter| even(delimiter));
+    best.copied().unwrap_or(b',')
+}
+
+fn time_format(cells: &[&str]) -> Result<TimeFormat, String> {
+    let numbers: Vec<f64> = cells.iter().filter_map(|cell| cell.parse().ok()).collect();
+    let unit = numbers.first().map_or(Unit::Seconds, |number| Unit::guess(*number));
+    let candidates = [TimeFormat::Iso, TimeFormat::Epoch(unit)];
+    let candidates: Vec<TimeFormat> =
+        candidates.into_iter().chain(PATTERNS.map(|pattern| TimeFormat::Pattern(pattern.into()))).collect();
+    let fits = |format: &TimeFormat| {
+        let mut reader = TimeReader::new(format.clone(), TimeZone::UTC);
+        cells.iter().filter(|cell| reader.read(cell).is_ok()).count()
+    };
+    let best = candidates.iter().rev().map(|format| (fits(format), format)).max_by_key(|(count, _)| *count);
+    let Some((count, best)) = best.filter(|(count, _)| *count * 2 > cells.len()) else {
+        let first = shown(cells.first().unwrap_or(&""));
+        return Err(format!("no known way of writing times fits {first}: give the time's column and format"));
+    };
+    let both = [DAY_FIRST, MONTH_FIRST].map(|pattern| fits(&TimeFormat::Pattern(pattern.into())));
+    if both == [count, count] {
+        let first = shown(cells.first().unwrap_or(&""));
+        return Err(format!(
+            "day and month cannot be told apart in {first}: give {DAY_FIRST:?} or {MONTH_FIRST:?}"
+        ));
+    }
+    Ok(best.clone())
+}
+
+fn shape(header: &[String], time_column: usize, given: &Given) -> Result<Shape, String> {
+    let named = |names: &[&str]| {
+        header.iter().enumerate().position(|(column, name)| column != time_column && is_one_of(name, names))
+    };
+    let value_column = match &given.value_column {
+        _ if given.wide => None,
+        Some(name) => Some(position(header, name)?),
+        // A time, a value and nothing else is a wide file of one series.
+        None => named(&VALUE_NAMES).filter(|_| header.len() > 2),
+    };
+    Ok(match value_column {
+        Some(value_column) => {
+            let name_column = named(&SERIES_NAMES).filter(|column| *column != value_column);
+            Shape::Long { value_column, name_column }
+        }
+        None => Shape::Wide,
+    })
+}
+
+/// The way of writing under which the most values are numbers; plain ones are preferred.
+fn numbers(values: &[&str], given: &Given) -> (Numbers, Vec<String>) {
+    let separators = [None, Some(','), Some('.'), Some('\''), Some(' '), Some('\u{a0}'), Some('\u{202f}')];
+    let all = ['.', ','].into_iter().flat_map(|decimal| {
+        let separators = separators.into_iter().filter(move |separator| *separator != Some(decimal));
+        separators.map(move |thousands| Numbers { decimal, thousands })
+    });
+    let allowed = |numbers: &Numbers| {
+        given.decimal.is_none_or(|decimal| decimal == numbers.decimal)
+            && given.thousands.is_none_or(|thousands| Some(thousands) == numbers.thousands)
+    };
+    let mut ranked: Vec<(usize, Numbers)> =
+        all.filter(allowed).map(|n| (number::fitting(n, values.iter().copied()), n)).collect();
+    // Stable: of equals the first stays first.
+    ranked.sort_by_key(|(count, _)| std::cmp::Reverse(*count));
+    let said = Numbers { decimal: given.decimal.unwrap_or('.'), thousands: given.thousands };
+    let Some((count, best)) = ranked.first().copied() else { return (said, vec![]) };
+    let value = |numbers: Numbers, cell: &str| numbers.read(cell, &mut String::new()).map(f64::to_bits);
+    let differs = |other: Numbers| values.iter().find(|cell| value(best, cell) != value(other, cell));
+    let doubt = ranked.iter().filter(|(other, _)| *other == count).find_map(|(_, other)| differs(*other));
+    let doubts = doubt.map(|cell| {
+        let read = best.read(cell, &mut String::new()).unwrap_or(f64::NAN);
+        format!("{} is read as {read}; another way of writing numbers fits as well", shown(cell))
+    });
+    (best, doubts.into_iter().collect())
+}

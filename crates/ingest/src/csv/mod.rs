@@ -1,0 +1,308 @@
+//! CSV (RFC 4180): which samples does each row hold?
+//!
+//! ```text
+//!   wide   Date;cpu;memory                      a series for each column, named by its header
+//!   long   time,host,name,value                 a record a row; other columns are labels
+//! ```
+//! `detect.rs` finds the [`Dialect`] in a file's head, so that it can be shown before it is used; `split.rs` cuts rows,
+//! `number.rs` and `../time_text.rs` read cells. A broken cell is refused with its row's number, its column and its
+//! value; the other cells of a wide row are kept. Empty cells are no samples.
+
+mod detect;
+mod file_name;
+mod number;
+mod split;
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use jiff::tz::TimeZone;
+use tacho_model::limits::ENTRY_BYTES_MAX;
+use tacho_model::{Batch, Body, Entry, EntrySeries, Labels, NAME, Sample, SampleSeries, Timestamp, Value};
+
+use crate::rows::{Block, Broken, Rows, shown};
+use crate::time_text::{TimeFormat, TimeReader};
+pub use detect::{Detected, Given, detect};
+pub use file_name::attributes;
+pub use number::Numbers;
+pub use split::ROW_BYTES_MAX;
+
+/// How a file is written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Dialect {
+    pub delimiter: u8,
+    pub time: TimeFormat,
+    pub numbers: Numbers,
+    /// Position of the times' column.
+    pub time_column: usize,
+    pub shape: Shape,
+    /// Values are texts: entries, not samples.
+    pub texts: bool,
+}
+
+/// What the other columns are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Shape {
+    Wide,
+    Long { value_column: usize, name_column: Option<usize> },
+}
+
+/// Reads the rows behind a header.
+#[derive(Clone, Debug)]
+pub struct Csv {
+    dialect: Dialect,
+    times: TimeReader,
+    header: Vec<String>,
+    /// Labels of every series.
+    base: Vec<(String, String)>,
+    /// Wide: the series of each column.
+    columns: Vec<Option<Arc<Labels>>>,
+    /// Long: the series by the cells that name it.
+    known: HashMap<String, Arc<Labels>>,
+    /// Of a number, while its thousands separators are taken out.
+    scratch: String,
+}
+
+/// Series that a long file may have before those that were seen longest ago are looked up anew.
+const KNOWN_MAX: usize = 100_000;
+
+impl Csv {
+    /// `header` as [`Detected`] has it; `base` are labels of every series, a name among them for long files without one.
+    ///
+    /// # Errors
+    /// What of the header cannot be a series.
+    pub fn new(
+        header: Vec<String>,
+        dialect: Dialect,
+        zone: TimeZone,
+        base: Vec<(String, String)>,
+    ) -> Result<Self, String> {
+        let times = TimeReader::new(dialect.time.clone(), zone);
+        let mut columns = Vec::new();
+        match &dialect.shape {
+            Shape::Wide => {
+                for (position, name) in header.iter().enumerate() {
+                    let labels = if position == dialect.time_column || name.is_empty() {
+                        None
+                    } else {
+                        let pairs = base.iter().filter(|(label, _)| label != NAME);
+                        let pairs = pairs.map(|(label, value)| (&**label, &**value)).chain([(NAME, &**name)]);
+                        let labels = Labels::new(pairs).map_err(|e| format!("column {name:?}: {e}"))?;
+                        Some(Arc::new(labels))
+                    };
+                    columns.push(labels);
+                }
+            }
+            Shape::Long { name_column, .. } => {
+                if name_column.is_none() && !base.iter().any(|(label, _)| label == NAME) {
+                    return Err("no column names the series, and no name is given".into());
+                }
+            }
+        }
+        Ok(Self { dialect, times, header, base, columns, known: HashMap::new(), scratch: String::new() })
+    }
+
+    /// Local times that came twice because a clock was set back.
+    pub const fn ambiguous(&self) -> u64 {
+        self.times.ambiguous
+    }
+
+    fn column(&self, position: usize) -> String {
+        self.header.get(position).map_or_else(|| (position + 1).to_string(), |name| format!("{name:?}"))
+    }
+
+    fn time(&mut self, row: &[Cow<'_, str>]) -> Result<Timestamp, (usize, String)> {
+        let position = self.dialect.time_column;
+        let cell = row.get(position).ok_or((position, "time is missing".to_owned()))?;
+        self.times.read(cell.trim()).map_err(|reason| (position, reason))
+    }
+
+    /// The faults of the row: position of a column and reason.
+    fn wide(&mut self, row: &[Cow<'_, str>], slots: &mut Slots, faults: &mut Vec<(usize, String)>) {
+        let at = match self.time(row) {
+            Ok(at) => at,
+            Err(fault) => return faults.push(fault),
+        };
+        if row.len() > self.columns.len() {
+            faults.push((
+                self.columns.len(),
+                format!("row has {} columns, the header {}", row.len(), self.columns.len()),
+            ));
+        }
+        for (position, (cell, labels)) in row.iter().zip(&self.columns).enumerate() {
+            let Some(labels) = labels else { continue };
+            let cell = cell.trim();
+            if cell.is_empty() {
+                continue;
+            }
+            let kept = slots.keep(position, labels, at, cell, &self.dialect, &mut self.scratch);
+            faults.extend(kept.err().map(|reason| (position, reason)));
+        }
+    }
+
+    fn long(
+        &mut self,
+        row: &[Cow<'_, str>],
+        slots: &mut Slots,
+        value_column: usize,
+    ) -> Result<(), (usize, String)> {
+        let at = self.time(row)?;
+        let cell = row.get(value_column).ok_or((value_column, "value is missing".to_owned()))?;
+        let labels = self.labels(row, value_column).map_err(|reason| (value_column, reason))?;
+        let (slot, cell) = (slots.of(&labels), if self.dialect.texts { cell } else { cell.trim() });
+        slots
+            .keep(slot, &labels, at, cell, &self.dialect, &mut self.scratch)
+            .map_err(|reason| (value_column, reason))
+    }
+
+    fn labels(&mut self, row: &[Cow<'_, str>], value_column: usize) -> Result<Arc<Labels>, String> {
+        let time_column = self.dialect.time_column;
+        let naming = |position: &usize| *position != time_column && *position != value_column;
+        let mut key = String::new();
+        for (_, cell) in row.iter().enumerate().filter(|(position, _)| naming(position)) {
+            key.push_str(cell);
+            key.push('\u{0}');
+        }
+        if let Some(labels) = self.known.get(&key) {
+            return Ok(Arc::clone(labels));
+        }
+        let name_column = match self.dialect.shape {
+            Shape::Long { name_column, .. } => name_column,
+            Shape::Wide => None,
+        };
+        let cells = row.iter().enumerate().filter(|(position, _)| naming(position));
+        let cells = cells.filter_map(|(position, cell)| {
+            let label =
+                if Some(position) == name_column { NAME } else { self.header.get(position)?.as_str() };
+            Some((label, cell.trim()))
+        });
+        let base = self.base.iter().filter(|(label, _)| name_column.is_none() || label != NAME);
+        let base = base.map(|(label, value)| (label.as_str(), value.as_str()));
+        let labels = Arc::new(Labels::new(base.chain(cells)).map_err(|error| error.to_string())?);
+        if self.known.len() >= KNOWN_MAX {
+            self.known.clear();
+        }
+        self.known.insert(key, Arc::clone(&labels));
+        Ok(labels)
+    }
+}
+
+impl Rows for Csv {
+    fn whole(&self, bytes: &[u8]) -> usize {
+        split::whole(bytes, self.dialect.delimiter)
+    }
+
+    fn decode(&mut self, block: &[u8], before: u64) -> Block {
+        let mut out = Block::default();
+        let mut slots = Slots::default();
+        let mut faults = Vec::new();
+        for (bytes, row) in split::rows(block, self.dialect.delimiter) {
+            out.rows += 1;
+            let number = before + out.rows;
+            let Ok(text) = std::str::from_utf8(row) else {
+                out.broken.push(Broken {
+                    row: number,
+                    column: None,
+                    reason: "row is not UTF-8".into(),
+                    bytes,
+                });
+                continue;
+            };
+            if text.trim().is_empty() {
+                continue;
+            }
+            let cells = split::cells(text, char::from(self.dialect.delimiter));
+            match self.dialect.shape {
+                Shape::Wide => self.wide(&cells, &mut slots, &mut faults),
+                Shape::Long { value_column, .. } => {
+                    faults.extend(self.long(&cells, &mut slots, value_column).err());
+                }
+            }
+            out.broken.extend(self.broken(number, bytes, &mut faults));
+        }
+        out.batch = slots.batch;
+        out
+    }
+}
+
+impl Csv {
+    /// One report for a row: its first fault, and how many more there are.
+    fn broken(&self, row: u64, bytes: Range<usize>, faults: &mut Vec<(usize, String)>) -> Option<Broken> {
+        let more = faults.len().saturating_sub(1);
+        let (position, reason) = faults.drain(..).next()?;
+        let reason = if more > 0 { format!("{reason} (and {more} more in this row)") } else { reason };
+        Some(Broken { row, column: Some(self.column(position)), reason, bytes })
+    }
+}
+
+/// Where in the batch the records of each series are collected.
+#[derive(Default)]
+struct Slots {
+    batch: Batch,
+    /// By position of a column, or by number of a series in a long file.
+    places: Vec<Option<usize>>,
+    numbers: HashMap<Arc<Labels>, usize>,
+}
+
+impl Slots {
+    /// The number of a series in this block.
+    fn of(&mut self, labels: &Arc<Labels>) -> usize {
+        let next = self.numbers.len();
+        *self.numbers.entry(Arc::clone(labels)).or_insert(next)
+    }
+
+    fn keep(
+        &mut self,
+        slot: usize,
+        labels: &Arc<Labels>,
+        at: Timestamp,
+        cell: &str,
+        dialect: &Dialect,
+        scratch: &mut String,
+    ) -> Result<(), String> {
+        if self.places.len() <= slot {
+            self.places.resize(slot + 1, None);
+        }
+        let Some(place) = self.places.get_mut(slot) else { return Ok(()) };
+        if dialect.texts {
+            if cell.len() > ENTRY_BYTES_MAX {
+                return Err(format!("text of {} bytes, at most {ENTRY_BYTES_MAX} are allowed", cell.len()));
+            }
+            let list = &mut self.batch.entries;
+            let place = *place.get_or_insert_with(|| {
+                list.push(EntrySeries { labels: Arc::clone(labels), entries: Vec::new() });
+                list.len() - 1
+            });
+            let entry = Entry { at, body: Body::Text(cell.into()) };
+            list.get_mut(place).into_iter().for_each(|series| series.entries.push(entry.clone()));
+            return Ok(());
+        }
+        let value =
+            dialect.numbers.read(cell, scratch).ok_or_else(|| format!("{} is not a number", shown(cell)))?;
+        let list = &mut self.batch.samples;
+        let place = *place.get_or_insert_with(|| {
+            list.push(SampleSeries { labels: Arc::clone(labels), samples: Vec::new() });
+            list.len() - 1
+        });
+        let sample = Sample { at, value: exact(value, cell) };
+        list.get_mut(place).into_iter().for_each(|series| series.samples.push(sample));
+        Ok(())
+    }
+}
+
+/// Whole numbers from here on are not all floats.
+const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
+
+/// A whole number that a float would round stays whole.
+fn exact(value: f64, cell: &str) -> Value {
+    if value.abs() < EXACT_MAX || !value.is_finite() {
+        return Value::F64(value);
+    }
+    let whole = cell.parse().map(Value::I64).or_else(|_| cell.parse().map(Value::U64));
+    whole.unwrap_or(Value::F64(value))
+}
+
+#[cfg(test)]
+mod tests;

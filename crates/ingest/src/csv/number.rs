@@ -1,0 +1,119 @@
+//! Which number does this cell hold?
+
+/// How numbers are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Numbers {
+    pub decimal: char,
+    /// Stands between groups of three digits.
+    pub thousands: Option<char>,
+}
+
+impl Default for Numbers {
+    fn default() -> Self {
+        Self { decimal: '.', thousands: None }
+    }
+}
+
+impl Numbers {
+    /// `None` for what is not a number in this way of writing; groups have to be of three digits.
+    pub(super) fn read(self, cell: &str, scratch: &mut String) -> Option<f64> {
+        let plain = |byte: u8| byte.is_ascii_digit() || matches!(byte, b'-' | b'+' | b'e' | b'E');
+        if self.decimal == '.'
+            && cell.bytes().all(|byte| plain(byte) || byte == b'.')
+            && self.thousands != Some('.')
+        {
+            return cell.parse().ok();
+        }
+        if cell.bytes().all(plain) {
+            return cell.parse().ok();
+        }
+        if let Some(number) = named(cell) {
+            return Some(number);
+        }
+        let (whole, fraction) = match cell.split_once(self.decimal) {
+            Some((whole, fraction)) => (whole, Some(fraction)),
+            None => (cell, None),
+        };
+        scratch.clear();
+        match self.thousands {
+            Some(separator) if whole.contains(separator) => ungroup(whole, separator, scratch)?,
+            _ => scratch.push_str(whole),
+        }
+        if let Some(fraction) = fraction {
+            scratch.push('.');
+            scratch.push_str(fraction);
+        }
+        scratch.bytes().all(|byte| plain(byte) || byte == b'.').then(|| scratch.parse().ok()).flatten()
+    }
+}
+
+fn named(cell: &str) -> Option<f64> {
+    match cell {
+        "NaN" | "nan" | "NAN" => Some(f64::NAN),
+        "Inf" | "inf" | "+Inf" | "Infinity" | "∞" => Some(f64::INFINITY),
+        "-Inf" | "-inf" | "-Infinity" | "-∞" => Some(f64::NEG_INFINITY),
+        _ => None,
+    }
+}
+
+/// Takes the separators out; `None` where a group is not of three digits, or the first one is nothing but a nought.
+fn ungroup(whole: &str, separator: char, out: &mut String) -> Option<()> {
+    for (nth, group) in whole.split(separator).enumerate() {
+        let digits = if nth == 0 { group.strip_prefix(['-', '+']).unwrap_or(group) } else { group };
+        let fits = if nth == 0 {
+            (1..=3).contains(&digits.len()) && !digits.starts_with('0')
+        } else {
+            digits.len() == 3
+        };
+        if !fits || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+            return None;
+        }
+        out.push_str(group);
+    }
+    Some(())
+}
+
+/// How many of the cells are numbers in this way of writing.
+pub(super) fn fitting<'a>(numbers: Numbers, cells: impl Iterator<Item = &'a str>) -> usize {
+    let mut scratch = String::new();
+    cells.filter(|cell| numbers.read(cell, &mut scratch).is_some()).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn separators_have_to_be_where_they_belong() {
+        let english = Numbers { decimal: '.', thousands: Some(',') };
+        let german = Numbers { decimal: ',', thousands: Some('.') };
+        let swiss = Numbers { decimal: '.', thousands: Some('\'') };
+        let plain = Numbers::default();
+        for (numbers, cell, expect) in [
+            (english, "2,555,904", Some(2_555_904.0)),
+            (english, "-4,096", Some(-4_096.0)),
+            (english, "3.49", Some(3.49)),
+            (english, "1,234.5", Some(1_234.5)),
+            (english, "12,5", None),
+            (english, "1,2345", None),
+            (english, "1234,567", None),
+            (english, ",123", None),
+            (english, "0,123", None),
+            (english, "-1", Some(-1.0)),
+            (german, "1.234,5", Some(1_234.5)),
+            (german, "12,5", Some(12.5)),
+            (german, "12.5", None),
+            (german, "1.234", Some(1_234.0)),
+            (swiss, "1'234.5", Some(1_234.5)),
+            (plain, "1e-3", Some(1e-3)),
+            (plain, "1,5", None),
+            (plain, "infinity", None),
+            (plain, "0x10", None),
+            (plain, "-Inf", Some(f64::NEG_INFINITY)),
+            (plain, "", None),
+        ] {
+            assert_eq!(numbers.read(cell, &mut String::new()), expect, "{numbers:?} {cell:?}");
+        }
+        assert!(plain.read("NaN", &mut String::new()).unwrap().is_nan());
+    }
+}

@@ -1,0 +1,143 @@
+//! Where do rows and cells end?
+//!
+//! A quote counts only at the beginning of a cell (RFC 4180): other programs write it elsewhere without meaning it.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+/// Bytes of one row. A quote that is never closed costs one line and not the file: past this, a row ends with its line.
+pub const ROW_BYTES_MAX: usize = 4 << 20;
+
+/// Length of the row at the front with its line feed; `None` where its end is not there.
+fn row_length(bytes: &[u8], delimiter: u8) -> Option<usize> {
+    let line = bytes.iter().position(|byte| *byte == b'\n').map(|at| at + 1);
+    let head = line.map_or(bytes, |end| bytes.get(..end).unwrap_or(bytes));
+    if !head.contains(&b'"') {
+        return line;
+    }
+    let (mut quoted, mut begins, mut at) = (false, true, 0);
+    for byte in bytes.iter().take(ROW_BYTES_MAX) {
+        at += 1;
+        match *byte {
+            b'"' if begins || quoted => quoted = !quoted,
+            b'\n' if !quoted => return Some(at),
+            _ => {}
+        }
+        // A doubled quote leaves and enters again: the second one is not at a cell's beginning, but the state is.
+        begins = !quoted && (*byte == delimiter || *byte == b'"');
+    }
+    if at == ROW_BYTES_MAX { line } else { None }
+}
+
+/// Length of whole rows at the front.
+pub(super) fn whole(bytes: &[u8], delimiter: u8) -> usize {
+    if !bytes.contains(&b'"') {
+        return crate::rows::whole_lines(bytes);
+    }
+    let mut at = 0;
+    while let Some(length) = bytes.get(at..).and_then(|rest| row_length(rest, delimiter)) {
+        at += length;
+    }
+    at
+}
+
+/// Rows with the place of each, without their line feeds. The last one may lack its line feed.
+pub(super) fn rows(block: &[u8], delimiter: u8) -> impl Iterator<Item = (Range<usize>, &[u8])> {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        let rest = block.get(at..).filter(|rest| !rest.is_empty())?;
+        let range = at..at + row_length(rest, delimiter).unwrap_or(rest.len());
+        at = range.end;
+        let row = block.get(range.clone())?;
+        let row = row.strip_suffix(b"\n").unwrap_or(row);
+        Some((range, row.strip_suffix(b"\r").unwrap_or(row)))
+    })
+}
+
+/// The cells of a row, without their quotes.
+pub(super) fn cells(row: &str, delimiter: char) -> Vec<Cow<'_, str>> {
+    if !row.contains('"') {
+        return row.split(delimiter).map(Cow::Borrowed).collect();
+    }
+    let mut out = Vec::new();
+    let mut rest = row;
+    loop {
+        let (cell, after) = match rest.strip_prefix('"') {
+            Some(inside) => quoted(inside, delimiter),
+            None => match rest.split_once(delimiter) {
+                Some((cell, after)) => (Cow::Borrowed(cell), Some(after)),
+                None => (Cow::Borrowed(rest), None),
+            },
+        };
+        out.push(cell);
+        match after {
+            Some(after) => rest = after,
+            None => return out,
+        }
+    }
+}
+
+/// A cell behind its opening quote, and what follows the delimiter after it.
+fn quoted(inside: &str, delimiter: char) -> (Cow<'_, str>, Option<&str>) {
+    let mut cell = String::new();
+    let mut rest = inside;
+    while let Some((part, after)) = rest.split_once('"') {
+        cell.push_str(part);
+        match after.strip_prefix('"') {
+            Some(after) => {
+                cell.push('"');
+                rest = after;
+            }
+            None => {
+                let (tail, after) = match after.split_once(delimiter) {
+                    Some((tail, after)) => (tail, Some(after)),
+                    None => (after, None),
+                };
+                cell.push_str(tail);
+                return (Cow::Owned(cell), after);
+            }
+        }
+    }
+    cell.push_str(rest);
+    (Cow::Owned(cell), None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(block: &str, expect: &[&[&str]]) {
+        let got: Vec<Vec<String>> = rows(block.as_bytes(), b',')
+            .map(|(_, row)| {
+                cells(std::str::from_utf8(row).unwrap(), ',').into_iter().map(Cow::into_owned).collect()
+            })
+            .collect();
+        assert_eq!(got, expect, "{block:?}");
+    }
+
+    #[test]
+    fn quotes_hold_delimiters_and_line_feeds() {
+        check("a,b\nc,d", &[&["a", "b"], &["c", "d"]]);
+        check("a,\"b,\"\"c\"\"\nd\"\r\ne,f\r\n", &[&["a", "b,\"c\"\nd"], &["e", "f"]]);
+        check("a\"b,c\"\nd,e\n", &[&["a\"b", "c\""], &["d", "e"]]);
+        check("\"\",x\n\"a\"\"\",y\n", &[&["", "x"], &["a\"", "y"]]);
+        check(",\n", &[&["", ""]]);
+    }
+
+    #[test]
+    fn only_whole_rows_are_whole() {
+        for (bytes, expect) in
+            [("a,b\nc", 4), ("a,\"b\n", 0), ("a,\"b\nc\"\nd", 8), ("", 0), ("a\"\nb", 3), ("\"a\"\"\n", 0)]
+        {
+            assert_eq!(whole(bytes.as_bytes(), b','), expect, "{bytes:?}");
+        }
+    }
+
+    #[test]
+    fn a_quote_that_is_never_closed_costs_one_line() {
+        let mut block = b"1,\"x\n2,y\n".to_vec();
+        block.resize(ROW_BYTES_MAX + 10, b'\n');
+        let first: Vec<&[u8]> = rows(&block, b',').take(2).map(|(_, row)| row).collect();
+        assert_eq!(first, [b"1,\"x", &b"2,y"[..]]);
+    }
+}

@@ -1,0 +1,152 @@
+use proptest::prelude::*;
+
+use super::*;
+
+/// Records of a file as `labels time value`, with what detection finds.
+fn read(
+    file: &str,
+    given: &Given,
+    base: &[(&str, &str)],
+) -> Result<(Dialect, Vec<String>, Vec<String>), String> {
+    let detected = detect(file.as_bytes(), given)?;
+    let base = base.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect();
+    let mut csv = Csv::new(detected.header, detected.dialect.clone(), TimeZone::UTC, base)?;
+    let block = csv.decode(&file.as_bytes()[detected.header_bytes..], 1);
+    let samples = block.batch.samples.iter().flat_map(|s| {
+        s.samples.iter().map(|sample| format!("{} {} {:?}", s.labels, sample.at, sample.value))
+    });
+    let entries =
+        block.batch.entries.iter().flat_map(|s| {
+            s.entries.iter().map(|entry| format!("{} {} {:?}", s.labels, entry.at, entry.body))
+        });
+    let broken = block.broken.iter().map(ToString::to_string).collect();
+    Ok((detected.dialect, samples.chain(entries).collect(), broken))
+}
+
+#[test]
+fn the_published_data_of_chronix() {
+    let file = "Date;java.lang:name=Code Cache,type=MemoryPool/PeakUsage/init\n\
+                12.08.2015 17:25:41.389;2,555,904\n12.08.2015 17:25:42.520;-1\n12.08.2015 17:25:43.598;3.49\n";
+    let (dialect, records, broken) = read(file, &Given::default(), &[("host", "pre-int")]).unwrap();
+    assert_eq!(
+        dialect,
+        Dialect {
+            delimiter: b';',
+            time: TimeFormat::Pattern("%d.%m.%Y %H:%M:%S%.f".into()),
+            numbers: Numbers { decimal: '.', thousands: Some(',') },
+            time_column: 0,
+            shape: Shape::Wide,
+            texts: false,
+        }
+    );
+    let series = "java.lang:name=Code Cache,type=MemoryPool/PeakUsage/init{host=\"pre-int\"}";
+    assert_eq!(
+        records,
+        [
+            format!("{series} 1439400341389000000 F64(2555904.0)"),
+            format!("{series} 1439400342520000000 F64(-1.0)"),
+            format!("{series} 1439400343598000000 F64(3.49)"),
+        ]
+    );
+    assert_eq!(broken, Vec::<String>::new());
+}
+
+#[test]
+fn wide_and_long_files() {
+    let check = |file: &str, given: Given, base: &[(&str, &str)], expect: &[&str]| {
+        let (_, records, broken) = read(file, &given, base).unwrap();
+        assert_eq!((records, broken), (expect.iter().map(|s| (*s).to_owned()).collect(), vec![]), "{file}");
+    };
+    let given = Given::default();
+    check("t,a,b\n1,2,\n2,,NaN\n", given.clone(), &[], &["a 1000000000 F64(2.0)", "b 2000000000 F64(NaN)"]);
+    check(
+        "time,host,name,value\n1700000000000,x,up,1\n1700000000001,y,up,9007199254740993\n",
+        given.clone(),
+        &[("env", "e")],
+        &[
+            "up{env=\"e\", host=\"x\"} 1700000000000000000 F64(1.0)",
+            "up{env=\"e\", host=\"y\"} 1700000000001000000 I64(9007199254740993)",
+        ],
+    );
+    check(
+        "host\tvalue\tts\n\"a\tb\"\t1,5\t2015-01-01T00:00:00Z\n",
+        given.clone(),
+        &[(NAME, "up")],
+        &["up{host=\"a\\tb\"} 1420070400000000000 F64(1.5)"],
+    );
+    let texts = Given { texts: true, value_column: Some("message".into()), ..given };
+    check(
+        "time,level,message\n1,info,\" a, b\"\n",
+        texts,
+        &[(NAME, "log")],
+        &["log{level=\"info\"} 1000000000 Text(\" a, b\")"],
+    );
+}
+
+#[test]
+fn broken_rows_leave_the_others_alone() {
+    let file = "time,a,b\n1,1,2\nsoon,1,2\n3,x,2\n4,1,y\n5,1,2,3\n\n7,1\n";
+    let (_, records, broken) = read(file, &Given::default(), &[]).unwrap();
+    assert_eq!(records.iter().filter(|r| r.starts_with('a')).count(), 4, "{records:?}");
+    assert_eq!(records.iter().filter(|r| r.starts_with('b')).count(), 3, "{records:?}");
+    assert_eq!(
+        broken,
+        [
+            "row 3, column \"time\": \"soon\" is not a number of s since 1970",
+            "row 4, column \"a\": \"x\" is not a number",
+            "row 5, column \"b\": \"y\" is not a number",
+            "row 6, column 4: row has 4 columns, the header 3",
+        ]
+    );
+    let (_, _, broken) = read("time,a,b\n1,1,2\n3,x,y\n", &Given::default(), &[]).unwrap();
+    assert_eq!(broken, ["row 3, column \"a\": \"x\" is not a number (and 1 more in this row)"]);
+}
+
+#[test]
+fn what_cannot_be_found_out_is_asked_for() {
+    let fails = |file: &str, given: &Given, expect: &str| {
+        let error = read(file, given, &[]).unwrap_err();
+        assert!(error.contains(expect), "{expect} in {error}");
+    };
+    let given = Given::default();
+    fails("", &given, "file has no header");
+    fails("a,b\n", &given, "file has a header and no rows");
+    fails("when,a\nyesterday,1\n", &given, "no known way of writing times fits \"yesterday\"");
+    fails("t,a\n01/02/2020 10:00:00,1\n", &given, "day and month cannot be told apart");
+    fails("time,host,value\n1,a,2\n", &given, "no column names the series");
+    fails(
+        "t,a\n1,2\n",
+        &Given { time_column: Some("x".into()), ..given.clone() },
+        "no column \"x\", there are \"t, a\"",
+    );
+    assert!(read("t,a\n13/02/2020 10:00:00,1\n", &given, &[]).is_ok());
+}
+
+#[test]
+fn doubts_are_told() {
+    let doubts = |file: &str| detect(file.as_bytes(), &Given::default()).unwrap().doubts;
+    assert_eq!(
+        doubts("t;a\n1;1,234\n"),
+        ["\"1,234\" is read as 1234; another way of writing numbers fits as well"]
+    );
+    assert_eq!(doubts("t;a\n1;1,234\n2;1,234,567\n"), Vec::<String>::new());
+    assert_eq!(doubts("t;a\n1;1.5\n2;100\n"), Vec::<String>::new());
+}
+
+proptest! {
+    #[test]
+    fn any_bytes_are_refused_or_read(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        if let Ok(detected) = detect(&bytes, &Given::default())
+            && let Ok(mut csv) = Csv::new(detected.header, detected.dialect, TimeZone::UTC, vec![])
+        {
+            let block = csv.decode(&bytes, 0);
+            prop_assert!(block.broken.len() as u64 <= block.rows);
+            let whole = csv.whole(&bytes);
+            prop_assert!(whole <= bytes.len());
+            // Cut where it says, the rows are the same.
+            let (front, back) = bytes.split_at(whole);
+            let parts = csv.decode(front, 0).rows + csv.decode(back, 0).rows;
+            prop_assert_eq!(parts, block.rows);
+        }
+    }
+}

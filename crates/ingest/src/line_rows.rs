@@ -1,0 +1,131 @@
+//! Files of line protocol: where does a line end, and which lines of a block are broken?
+//!
+//! Lines are read by [`crate::line_protocol`]; here blocks are cut, since a text may hold line feeds, and the lines of
+//! a block with a fault are read one by one, so that each broken one is known.
+
+use std::ops::Range;
+
+use tacho_model::Timestamp;
+
+use crate::line_protocol::{Precision, decode};
+use crate::rows::{Block, Broken, Rows};
+
+/// Bytes of a line with its texts: past this a quote that is not closed costs one line.
+const LINE_BYTES_MAX: usize = 4 << 20;
+
+/// Reads line protocol.
+#[derive(Clone, Debug)]
+pub struct LineProtocol {
+    precision: Precision,
+    /// The time of lines without one.
+    now: Timestamp,
+}
+
+impl LineProtocol {
+    pub const fn new(precision: Precision, now: Timestamp) -> Self {
+        Self { precision, now }
+    }
+}
+
+impl Rows for LineProtocol {
+    fn whole(&self, bytes: &[u8]) -> usize {
+        if !bytes.contains(&b'"') {
+            return crate::rows::whole_lines(bytes);
+        }
+        let mut at = 0;
+        while let Some(length) = bytes.get(at..).and_then(line_length) {
+            at += length;
+        }
+        at
+    }
+
+    fn decode(&mut self, block: &[u8], before: u64) -> Block {
+        let decoded = decode(block, self.precision, self.now);
+        let mut out = Block { batch: decoded.batch, ..Block::default() };
+        for (nth, bytes) in (1..).zip(lines(block)) {
+            out.rows = nth;
+            if decoded.rejects.is_empty() {
+                continue;
+            }
+            let line = block.get(bytes.clone()).unwrap_or_default();
+            let refused = decode(line, self.precision, self.now).rejects;
+            out.broken.extend(refused.named.into_iter().next().map(|refused| Broken {
+                row: before + nth,
+                column: Some(format!("byte {}", refused.column)),
+                reason: refused.reason,
+                bytes,
+            }));
+        }
+        out
+    }
+}
+
+fn lines(block: &[u8]) -> impl Iterator<Item = Range<usize>> {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        let rest = block.get(at..).filter(|rest| !rest.is_empty())?;
+        let range = at..at + line_length(rest).unwrap_or(rest.len());
+        at = range.end;
+        Some(range)
+    })
+}
+
+/// Length of the line at the front with its line feed; `None` where its end is not there. A quote opens a text only
+/// right behind the `=` of a field: in names and tags it stands for itself.
+fn line_length(bytes: &[u8]) -> Option<usize> {
+    let end = bytes.iter().position(|byte| *byte == b'\n').map(|at| at + 1);
+    let line = end.and_then(|end| bytes.get(..end)).unwrap_or(bytes);
+    if !line.contains(&b'"') || line.trim_ascii_start().starts_with(b"#") {
+        return end;
+    }
+    let (mut in_fields, mut in_text, mut escaped, mut before) = (false, false, false, b'\n');
+    for (at, byte) in bytes.iter().copied().enumerate().take(LINE_BYTES_MAX) {
+        match byte {
+            b'\n' if !in_text => return Some(at + 1),
+            _ if escaped => escaped = false,
+            b'\\' => escaped = true,
+            b'"' if in_text => in_text = false,
+            b'"' if in_fields && before == b'=' => in_text = true,
+            b' ' if before != b'\n' && before != b' ' => in_fields = true,
+            _ => {}
+        }
+        before = byte;
+    }
+    if bytes.len() >= LINE_BYTES_MAX { end } else { None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_hold_line_feeds_and_tags_hold_quotes() {
+        for (bytes, expect) in [
+            ("a v=1\nb v=2", 6),
+            ("a v=\"x\ny\" 1\nb", 12),
+            ("a v=\"x\ny", 0),
+            ("a,t=\"x v=1\nb", 11),
+            ("a v=\"x\\\"\ny\"\n", 12),
+            ("# \"\nb v=", 4),
+            ("a v=\"\" 1\n", 9),
+        ] {
+            assert_eq!(
+                LineProtocol::new(Precision::default(), 0).whole(bytes.as_bytes()),
+                expect,
+                "{bytes:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn every_broken_line_is_known() {
+        let mut text = String::from("a v=1 1\n");
+        (0..40).for_each(|_| text.push_str("a v=x 2\n"));
+        text.push_str("a v=\"x\ny\" 3\nb v\n");
+        let block = LineProtocol::new(Precision::default(), 0).decode(text.as_bytes(), 10);
+        assert_eq!((block.rows, block.batch.counts(), block.broken.len()), (43, [1, 1, 0], 41));
+        let last = block.broken.last().unwrap();
+        assert_eq!(last.to_string(), "row 53, column byte 3: field \"v\" has no value");
+        assert_eq!(&text[last.bytes.clone()], "b v\n");
+    }
+}

@@ -1,0 +1,137 @@
+//! OpenMetrics 1.0 and the Prometheus text format: which samples does an exposition hold?
+//!
+//! ```text
+//!   # TYPE http_requests counter
+//!   http_requests_total{code="200"} 1027 1700000000.5 # {trace_id="a"} 1.0 1700000000
+//!   └──────── series ─────────────┘ value  └ time, s   └ exemplar: counted and left out
+//! ```
+//! Sources: the OpenMetrics specification 1.0 (sections "Text format" and "Metric types"), and Prometheus'
+//! "Exposition formats", whose times are whole milliseconds and whose counters need no `_total`. Types become nothing
+//! here, but a sample that its declared type does not allow is refused: its meaning would be unclear. A sample without
+//! a time gets the one that is handed in.
+
+mod line;
+mod types;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use tacho_model::{Labels, Sample, SampleSeries, Timestamp, Value};
+
+use crate::rows::{Block, Broken, Rows, lines, shown, whole_lines};
+use crate::time_text::decimal;
+use line::Line;
+use types::Types;
+
+/// Which of the two formats.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exposition {
+    OpenMetrics,
+    Prometheus,
+}
+
+/// Reads an exposition.
+#[derive(Clone, Debug)]
+pub struct OpenMetrics {
+    exposition: Exposition,
+    now: Timestamp,
+    types: Types,
+    /// `# EOF` was there.
+    ended: bool,
+}
+
+impl OpenMetrics {
+    /// `now` is the time of samples without one.
+    pub fn new(exposition: Exposition, now: Timestamp) -> Self {
+        Self { exposition, now, types: Types::default(), ended: false }
+    }
+}
+
+impl Rows for OpenMetrics {
+    fn whole(&self, bytes: &[u8]) -> usize {
+        whole_lines(bytes)
+    }
+
+    fn decode(&mut self, block: &[u8], before: u64) -> Block {
+        let mut out = Block::default();
+        let mut places = HashMap::new();
+        for (bytes, line) in lines(block) {
+            out.rows += 1;
+            let line = std::str::from_utf8(line).map_err(|_| "row is not UTF-8".to_owned());
+            if let Err(reason) = line.and_then(|line| self.line(line, &mut places, &mut out)) {
+                out.broken.push(Broken { row: before + out.rows, column: None, reason, bytes });
+            }
+        }
+        out
+    }
+}
+
+impl OpenMetrics {
+    fn line<'a>(
+        &mut self,
+        text: &'a str,
+        places: &mut HashMap<&'a str, usize>,
+        out: &mut Block,
+    ) -> Result<(), String> {
+        let text = text.trim();
+        if text.is_empty() {
+            return Ok(());
+        }
+        if self.ended {
+            return Err("row after # EOF".into());
+        }
+        if let Some(comment) = text.strip_prefix('#') {
+            self.ended = self.exposition == Exposition::OpenMetrics && comment.trim() == "EOF";
+            return self.types.comment(comment);
+        }
+        let line = Line::read(text)?;
+        let value = number(line.value).ok_or_else(|| format!("{} is not a number", shown(line.value)))?;
+        let at = self.time(line.time)?;
+        out.exemplars += u64::from(line.exemplar);
+        let place = match places.get(line.series) {
+            Some(place) => *place,
+            None => {
+                let (name, pairs) = line.labels()?;
+                self.types.check(name, &pairs, self.exposition)?;
+                let labels = pairs.iter().map(|(name, value)| (*name, &**value));
+                let labels =
+                    Labels::new(labels.chain([(tacho_model::NAME, name)])).map_err(|e| e.to_string())?;
+                out.batch.samples.push(SampleSeries { labels: Arc::new(labels), samples: Vec::new() });
+                let place = out.batch.samples.len() - 1;
+                places.insert(line.series, place);
+                place
+            }
+        };
+        if let Some(series) = out.batch.samples.get_mut(place) {
+            series.samples.push(Sample { at, value });
+        }
+        Ok(())
+    }
+
+    fn time(&self, time: Option<&str>) -> Result<Timestamp, String> {
+        let Some(text) = time else { return Ok(self.now) };
+        let read = match self.exposition {
+            Exposition::OpenMetrics => decimal(text, 1_000_000_000),
+            Exposition::Prometheus => text.parse::<i64>().ok().and_then(|ms| ms.checked_mul(1_000_000)),
+        };
+        let unit = match self.exposition {
+            Exposition::OpenMetrics => "seconds",
+            Exposition::Prometheus => "milliseconds",
+        };
+        read.ok_or_else(|| format!("{} is not a time in {unit}", shown(text)))
+    }
+}
+
+/// As both formats write numbers; Rust would take words of its own.
+fn number(text: &str) -> Option<Value> {
+    let number = match text {
+        "NaN" | "nan" => f64::NAN,
+        "+Inf" | "Inf" | "+inf" | "inf" => f64::INFINITY,
+        "-Inf" | "-inf" => f64::NEG_INFINITY,
+        digits => digits.parse().ok().filter(|number: &f64| number.is_finite())?,
+    };
+    Some(Value::F64(number))
+}
+
+#[cfg(test)]
+mod tests;

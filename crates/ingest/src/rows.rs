@@ -1,0 +1,72 @@
+//! A file of rows, read block by block: which records are in this block, and which of its rows are broken?
+//!
+//! One format = one type with [`Rows`]. The step before is `server/src/command/import/`, which reads files and cuts
+//! blocks where [`Rows::whole`] says; the step after is the same command, which sends the batch to a store.
+
+use std::ops::Range;
+
+use tacho_model::Batch;
+
+/// One format of rows. A row is what is kept or refused as one: a line, most often.
+pub trait Rows: Send {
+    /// Length of the front of `bytes` that holds whole rows only; 0 where not even the first one is whole.
+    fn whole(&self, bytes: &[u8]) -> usize;
+
+    /// Takes whole rows; `before` is the number of rows in earlier blocks of this file.
+    fn decode(&mut self, block: &[u8], before: u64) -> Block;
+}
+
+/// What a block held.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Block {
+    pub batch: Batch,
+    /// Rows of the block, broken and empty ones included.
+    pub rows: u64,
+    pub broken: Vec<Broken>,
+    /// Exemplars, which have no place in a series and are left out.
+    pub exemplars: u64,
+}
+
+/// A row that was refused, or a value of it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("row {row}{}: {reason}", place(.column))]
+pub struct Broken {
+    /// In the file, from 1; a header counts.
+    pub row: u64,
+    /// Name or position of the column, where there is one.
+    pub column: Option<String>,
+    pub reason: String,
+    /// Where the whole row lies in the block.
+    pub bytes: Range<usize>,
+}
+
+fn place(column: &Option<String>) -> String {
+    column.as_ref().map_or_else(String::new, |column| format!(", column {column}"))
+}
+
+/// Length of whole lines at the front.
+pub(crate) fn whole_lines(bytes: &[u8]) -> usize {
+    bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1)
+}
+
+/// Lines of a block with the place of each, without their line feeds.
+pub(crate) fn lines(block: &[u8]) -> impl Iterator<Item = (Range<usize>, &[u8])> {
+    let mut at = 0;
+    block.split_inclusive(|byte| *byte == b'\n').map(move |line| {
+        let range = at..at + line.len();
+        at = range.end;
+        let line = line.strip_suffix(b"\n").unwrap_or(line);
+        (range, line.strip_suffix(b"\r").unwrap_or(line))
+    })
+}
+
+/// Characters of a value that a message shows.
+const SHOWN_CHARS_MAX: usize = 48;
+
+/// The beginning of a value, quoted.
+pub(crate) fn shown(text: &str) -> String {
+    match text.char_indices().nth(SHOWN_CHARS_MAX) {
+        Some((end, _)) => format!("{:?}...", text.get(..end).unwrap_or(text)),
+        None => format!("{text:?}"),
+    }
+}
