@@ -8,7 +8,9 @@ use std::time::Instant;
 
 use common::rng::Rng;
 use common::web;
+use tacho_chunk::pack::{PackedTimes, PackedValues};
 use tacho_chunk::{Chunk, Values, encode_executions, encode_samples};
+use tacho_model::ValueType;
 
 const RUNS: usize = 20;
 const SAMPLES: usize = 8_192;
@@ -21,6 +23,8 @@ fn main() {
     samples("full precision", &at, &gauge);
     samples("two decimals", &at, &cents);
 
+    open_chunks(&mut rng);
+
     let (segments, operations) = (web::requests(7_500, 7), web::operations());
     let block = common::block(&segments, &operations);
     let calls = block.calls();
@@ -29,6 +33,49 @@ fn main() {
     println!("{:.3} bytes a call", bytes.len() as f64 / calls as f64);
     best("encode calls", calls, || encode_executions(&block));
     best("decode calls", calls, || Chunk::open(&bytes).and_then(|chunk| chunk.executions()));
+}
+
+/// Samples every ten seconds into packed columns, and out again.
+fn open_chunks(rng: &mut Rng) {
+    let times = || {
+        let mut packed = PackedTimes::default();
+        (0..SAMPLES as i64).for_each(|n| packed.push(n * 10_000_000_000));
+        packed
+    };
+    best("push, times", SAMPLES, times);
+    let packed = times();
+    best("unpack, times", SAMPLES, || {
+        let mut at = vec![];
+        packed.read(0..SAMPLES, &mut at);
+        at
+    });
+    let mut level = 50.0;
+    let walk = (0..SAMPLES).map(|_| {
+        level = (level + rng.normal()).clamp(0.0, 100.0);
+        level
+    });
+    let walk: Vec<f64> = walk.collect();
+    let words = |word: fn(f64) -> u64| walk.iter().map(|value| word(*value)).collect();
+    open_values("whole", ValueType::F64, words(|value| value.round().to_bits()));
+    open_values("two decimals", ValueType::F64, words(|value| ((value * 100.0).round() / 100.0).to_bits()));
+    open_values("full precision", ValueType::F64, words(f64::to_bits));
+    open_values("integers", ValueType::U64, words(|value| value as u64));
+}
+
+fn open_values(name: &str, value_type: ValueType, words: Vec<u64>) {
+    let push = || {
+        let mut packed = PackedValues::new(value_type);
+        words.iter().for_each(|word| packed.push(*word));
+        packed
+    };
+    best(&format!("push, {name}"), SAMPLES, push);
+    let packed = push();
+    best(&format!("unpack, {name}"), SAMPLES, || {
+        let mut words = vec![];
+        packed.read(0..SAMPLES, &mut words);
+        words
+    });
+    println!("{:.3} bytes a value, {name}", packed.heap_bytes() as f64 / SAMPLES as f64);
 }
 
 fn samples(name: &str, at: &[i64], values: &[f64]) {

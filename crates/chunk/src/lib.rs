@@ -16,22 +16,26 @@
 #![deny(clippy::unwrap_used, clippy::indexing_slicing, clippy::cast_possible_truncation)]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::cast_possible_truncation))]
 
+mod bits;
 mod builder;
 mod bytes;
 mod chunk;
 mod codec;
 mod columns;
+mod encoding;
 mod entries;
 mod error;
 mod execution;
 mod header;
 pub mod limits;
+pub mod pack;
 mod role;
 mod samples;
 mod text;
 mod verify;
 
 pub use chunk::Chunk;
+pub use encoding::{CodecSet, Compression, Effort, Encoding};
 pub use entries::encode_entries;
 pub use error::Error;
 pub use execution::{AttributeData, AttributeRef, Call, ExecutionBlock, RowRef, Shape, encode_executions};

@@ -9,13 +9,13 @@ use crate::bytes::Reader;
 pub(super) struct Integer;
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_precision_loss, reason = "the way back is compared")]
-fn whole(word: u64) -> Option<u64> {
+pub(crate) fn whole(word: u64) -> Option<u64> {
     let integer = f64::from_bits(word) as i64;
     ((integer as f64).to_bits() == word).then_some(integer.cast_unsigned())
 }
 
 #[expect(clippy::cast_precision_loss, reason = "the encoder took only integers that come back exactly")]
-const fn float(integer: u64) -> u64 {
+pub(crate) const fn float(integer: u64) -> u64 {
     (integer.cast_signed() as f64).to_bits()
 }
 

@@ -5,8 +5,9 @@
 //! One more codec = its file, its line, its row in `docs/format/chunk.md`.
 
 mod constant;
+pub(crate) mod decimal;
 mod dictionary;
-mod integer;
+pub(crate) mod integer;
 mod multiple;
 mod pco;
 mod plain;
@@ -59,11 +60,12 @@ trait Codec: Sync {
 }
 
 /// All codecs, in the order in which they are tried: of two of one size the earlier, simpler one is taken.
-static LADDER: [&dyn Codec; 10] = [
+static LADDER: [&dyn Codec; 11] = [
     &constant::Constant,
     &step::Step,
     &varint::Varint,
     &integer::Integer,
+    &decimal::Decimal,
     &unmix::Unmix,
     &multiple::Multiple,
     &pco::Pco,
@@ -79,6 +81,16 @@ fn find(tag: u8) -> Option<&'static dyn Codec> {
 /// Name of a codec of numbers, for people.
 pub(crate) fn name(tag: u8) -> Option<&'static str> {
     find(tag).map(|codec| codec.name())
+}
+
+/// The tag of a codec of this name.
+pub(crate) fn tag(name: &str) -> Option<u8> {
+    LADDER.iter().find(|codec| codec.name() == name).map(|codec| codec.tag())
+}
+
+/// Names of all codecs of numbers, by tag.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    (0..=u8::MAX).map_while(name)
 }
 
 /// Writes a column in the smallest form that is found.
@@ -193,7 +205,7 @@ mod tests {
     fn tags_are_unique() {
         let mut tags: Vec<u8> = LADDER.iter().map(|codec| codec.tag()).collect();
         tags.sort_unstable();
-        assert_eq!(tags, (0..10).collect::<Vec<u8>>());
+        assert_eq!(tags, (0..11).collect::<Vec<u8>>());
     }
 
     /// Encodes and names what was chosen.
@@ -222,7 +234,7 @@ mod tests {
             (0..22).map(|n| [3, 900_000_007, 1 << 60][tacho_model::mix64(n) as usize % 3]).collect();
         assert_eq!(chosen(&states, ValueType::U64), "dictionary");
         let walk: Vec<f64> = (0..900).map(|n| f64::from(n * n % 1009) / 8.0).collect();
-        assert_eq!(chosen(&floats(walk), ValueType::F64), "pco");
+        assert_eq!(chosen(&floats(walk), ValueType::F64), "decimal");
     }
 
     #[test]

@@ -1,0 +1,113 @@
+//! How are numbers of a fixed number of bits laid down one after the other?
+//!
+//! The lowest bit first, without gaps, up to a whole byte: number `i` of `width` bits begins at bit `i * width`.
+
+/// Bytes that `count` numbers of `width` bits take.
+pub(crate) const fn bytes_of(count: usize, width: u32) -> usize {
+    (count * width as usize).div_ceil(8)
+}
+
+/// Bits that `n` needs; 0 for 0.
+pub(crate) const fn width_of(n: u64) -> u32 {
+    64 - n.leading_zeros()
+}
+
+/// Appends numbers below `2^width`. Width 0 appends nothing.
+pub(crate) fn put_bits(out: &mut Vec<u8>, numbers: &[u64], width: u32) {
+    let bytes = bytes_of(numbers.len(), width);
+    let end = out.len() + bytes;
+    out.reserve(bytes + 8);
+    let (mut word, mut filled) = (0u64, 0u32);
+    for number in numbers {
+        word |= number << filled;
+        filled += width;
+        if filled >= 64 {
+            out.extend_from_slice(&word.to_le_bytes());
+            filled -= 64;
+            word = number.checked_shr(width - filled).unwrap_or(0);
+        }
+    }
+    out.extend_from_slice(&word.to_le_bytes());
+    out.truncate(end);
+}
+
+/// Eight bytes from `at` on as a word, as if zeros followed the end.
+fn word_at(bytes: &[u8], at: usize) -> u64 {
+    if let Some(word) = bytes.get(at..).and_then(<[u8]>::first_chunk) {
+        return u64::from_le_bytes(*word);
+    }
+    let mut word = [0; 8];
+    for (to, from) in word.iter_mut().zip(bytes.get(at..).unwrap_or_default()) {
+        *to = *from;
+    }
+    u64::from_le_bytes(word)
+}
+
+/// Reads as many numbers of `width` (at most 64) bits as `numbers` has room for; what is beyond the end reads as zeros.
+pub(crate) fn take_bits(bytes: &[u8], width: u32, numbers: &mut [u64]) {
+    match width {
+        0 => numbers.fill(0),
+        1..=7 => take_groups::<8>(bytes, width, numbers),
+        8..=14 => take_groups::<4>(bytes, width, numbers),
+        15..=28 => take_groups::<2>(bytes, width, numbers),
+        29..=57 => take_groups::<1>(bytes, width, numbers),
+        _ => take_wide(bytes, width, numbers),
+    }
+}
+
+/// `N` numbers out of one word: `N * width` is at most 57, for a number may begin at any bit of the word's first byte.
+fn take_groups<const N: usize>(bytes: &[u8], width: u32, numbers: &mut [u64]) {
+    let mask = (1u64 << width) - 1;
+    let mut bit = 0;
+    let (groups, rest) = numbers.as_chunks_mut::<N>();
+    for group in groups {
+        let mut word = word_at(bytes, bit >> 3) >> (bit & 7);
+        for number in group {
+            *number = word & mask;
+            word >>= width;
+        }
+        bit += N * width as usize;
+    }
+    for number in rest {
+        *number = (word_at(bytes, bit >> 3) >> (bit & 7)) & mask;
+        bit += width as usize;
+    }
+}
+
+fn take_wide(bytes: &[u8], width: u32, numbers: &mut [u64]) {
+    let mut bit = 0;
+    for number in numbers {
+        let low = word_at(bytes, bit >> 3) >> (bit & 7);
+        let high = (word_at(bytes, (bit >> 3) + 8) << 1) << (63 - (bit & 7));
+        *number = (low | high) & (u64::MAX >> (64 - width.min(64)));
+        bit += width as usize;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn numbers_come_back(words in prop::collection::vec(any::<u64>(), 0..200), width in 0u32..=64) {
+            let mask = 1u64.checked_shl(width).unwrap_or(0).wrapping_sub(1);
+            let numbers: Vec<u64> = words.iter().map(|word| word & mask).collect();
+            let mut out = vec![7];
+            put_bits(&mut out, &numbers, width);
+            prop_assert_eq!(out.len(), 1 + bytes_of(numbers.len(), width));
+            let mut read = vec![1; numbers.len()];
+            take_bits(&out[1..], width, &mut read);
+            prop_assert_eq!(read, numbers);
+        }
+    }
+
+    #[test]
+    fn beyond_the_end_are_zeros() {
+        let mut read = [9; 6];
+        take_bits(&[0xff, 0xff], 5, &mut read);
+        assert_eq!(read, [31, 31, 31, 1, 0, 0]);
+    }
+}

@@ -1,0 +1,84 @@
+//! Floats that are decimal numbers with few places, bit for bit: percentages, seconds, money.
+//!
+//! The idea is that of ALP (Afroozeh, Kuffo, Boncz, "ALP: Adaptive Lossless floating-Point Compression", SIGMOD 2024). Here
+//! the way back is a division of two exact numbers, which IEEE 754 rounds correctly: it yields the float nearest to the decimal
+//! number, the one that a parser of the text would have made.
+
+use tacho_model::ValueType;
+
+use super::{Codec, Numbers, put_nested, take_nested};
+use crate::Error;
+use crate::bytes::Reader;
+
+pub(super) struct Decimal;
+
+/// Powers of ten that may be divided by; f64 holds each exactly.
+const POWERS: [f64; 16] =
+    [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15];
+/// Adding and subtracting it rounds a float below 2^51 to a whole number: 2^52 + 2^51.
+const ROUNDER: f64 = 6_755_399_441_055_744.0;
+/// Numbers that name the exponent before all are looked at.
+const PROBE: usize = 8;
+
+/// The integer that is `word`, as a float, times 10 to the `exponent`; `None` when the way back leads elsewhere.
+#[expect(clippy::cast_possible_truncation, reason = "the way back is compared")]
+pub(crate) fn scaled(word: u64, exponent: u8) -> Option<i64> {
+    let power = POWERS.get(usize::from(exponent))?;
+    let integer = ((f64::from_bits(word) * power + ROUNDER) - ROUNDER) as i64;
+    (float(integer, exponent) == word).then_some(integer)
+}
+
+/// The word of the float `integer` over 10 to the `exponent`.
+#[expect(clippy::cast_precision_loss, reason = "the encoder took only integers that come back exactly")]
+pub(crate) fn float(integer: i64, exponent: u8) -> u64 {
+    let power = POWERS.get(usize::from(exponent)).copied().unwrap_or(1.0);
+    (integer as f64 / power).to_bits()
+}
+
+/// The smallest exponent with which all of `words` are decimal; `None` when there is none, or only 0.
+pub(crate) fn exponent(words: impl Iterator<Item = u64> + Clone) -> Option<u8> {
+    let fits = |exponent: u8| move |word: u64| scaled(word, exponent).is_some();
+    let exponents = 1..u8::try_from(POWERS.len()).ok()?;
+    let mut probed = exponents.filter(|exponent| words.clone().take(PROBE).all(fits(*exponent)));
+    // A number beyond the probe may have a place or two more.
+    probed.find(|exponent| words.clone().all(fits(*exponent)))
+}
+
+impl Codec for Decimal {
+    fn tag(&self) -> u8 {
+        10
+    }
+
+    fn name(&self) -> &'static str {
+        "decimal"
+    }
+
+    fn encode(&self, numbers: Numbers<'_>, depth: u8) -> Option<Vec<u8>> {
+        if numbers.kind != ValueType::F64 || depth > 0 {
+            return None;
+        }
+        let exponent = exponent(numbers.words.iter().copied())?;
+        let scaled = |word: &u64| scaled(*word, exponent).map(i64::cast_unsigned);
+        let integers: Vec<u64> = numbers.words.iter().map(scaled).collect::<Option<_>>()?;
+        let mut out = vec![exponent];
+        put_nested(&mut out, Numbers { words: &integers, kind: ValueType::I64 }, depth);
+        Some(out)
+    }
+
+    fn decode(&self, bytes: &[u8], count: usize, kind: ValueType, depth: u8) -> Result<Vec<u64>, Error> {
+        if kind != ValueType::F64 {
+            return Err(Error::value("type of a decimal column", kind as u8));
+        }
+        let mut reader = Reader::new(bytes);
+        let exponent = reader.byte("decimal exponent")?;
+        let power = *POWERS.get(usize::from(exponent)).ok_or(Error::value("decimal exponent", exponent))?;
+        let integers = take_nested(&mut reader, count, ValueType::I64, depth)?;
+        reader.end("decimal column")?;
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "the encoder took only integers that come back exactly"
+        )]
+        let float = |integer: u64| (integer.cast_signed() as f64 / power).to_bits();
+        Ok(integers.into_iter().map(float).collect())
+    }
+}
