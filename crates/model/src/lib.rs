@@ -23,7 +23,7 @@ pub use execution::{
     SegmentError, SpanId, TraceId, mix64, unmix64,
 };
 pub use labels::{LabelError, Labels, SeriesId};
-pub use matcher::{MatchOp, Matcher, MatcherError};
+pub use matcher::{Candidates, MatchOp, Matcher, MatcherError};
 pub use record::{Body, Entry, Kind, Sample, Value, ValueType};
 pub use time::{Clock, ManualClock, TimeRange, Timestamp};
 pub use windows::Windows;

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use regex::Regex;
+use regex_syntax::hir::literal::Extractor;
 
 use crate::Labels;
 
@@ -23,13 +24,32 @@ pub struct MatcherError {
     pub cause: String,
 }
 
+/// Values that the text or pattern of a matcher can match: no other one does. Which of them do is still to be asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Candidates {
+    /// All, the empty one included, and all of them match: `.*`.
+    Everything,
+    /// All but the empty one, and all of them match: `.+`.
+    Something,
+    /// Those that begin so.
+    Prefix(String),
+    /// These few.
+    Values(Vec<String>),
+}
+
 /// One condition on one label. A label that is not there has the empty value. Patterns match the whole value.
 #[derive(Clone)]
 pub struct Matcher {
     label: Box<str>,
     op: MatchOp,
     value: Box<str>,
-    regex: Option<Regex>,
+    pattern: Option<Pattern>,
+}
+
+#[derive(Clone)]
+struct Pattern {
+    regex: Regex,
+    candidates: Candidates,
 }
 
 /// Memory a compiled pattern may take, bytes: a hostile query must not take the server with it.
@@ -37,24 +57,18 @@ const REGEX_BYTES_MAX: usize = 1 << 20;
 
 impl Matcher {
     pub fn new(label: &str, op: MatchOp, value: &str) -> Result<Self, MatcherError> {
-        let regex = match op {
-            MatchOp::Equal | MatchOp::NotEqual => None,
-            MatchOp::Regex | MatchOp::NotRegex => Some(
-                regex::RegexBuilder::new(&format!("^(?s:{value})$"))
-                    .size_limit(REGEX_BYTES_MAX)
-                    .build()
-                    .map_err(|e| MatcherError {
-                        label: label.into(),
-                        pattern: value.into(),
-                        cause: e.to_string(),
-                    })?,
-            ),
-        };
-        Ok(Self { label: label.into(), op, value: value.into(), regex })
+        let pattern =
+            match op {
+                MatchOp::Equal | MatchOp::NotEqual => None,
+                MatchOp::Regex | MatchOp::NotRegex => Some(Pattern::new(value).map_err(|e| {
+                    MatcherError { label: label.into(), pattern: value.into(), cause: e.to_string() }
+                })?),
+            };
+        Ok(Self { label: label.into(), op, value: value.into(), pattern })
     }
 
     pub fn equal(label: &str, value: &str) -> Self {
-        Self { label: label.into(), op: MatchOp::Equal, value: value.into(), regex: None }
+        Self { label: label.into(), op: MatchOp::Equal, value: value.into(), pattern: None }
     }
 
     pub fn label(&self) -> &str {
@@ -69,8 +83,16 @@ impl Matcher {
         &self.value
     }
 
+    /// What can be matched by what this matcher names, whether it wants that (`=`, `=~`) or not (`!=`, `!~`).
+    pub fn candidates(&self) -> Candidates {
+        match &self.pattern {
+            None => Candidates::Values(vec![self.value.to_string()]),
+            Some(pattern) => pattern.candidates.clone(),
+        }
+    }
+
     pub fn matches_value(&self, value: &str) -> bool {
-        let by_regex = || self.regex.as_ref().is_some_and(|r| r.is_match(value));
+        let by_regex = || self.pattern.as_ref().is_some_and(|p| p.regex.is_match(value));
         match self.op {
             MatchOp::Equal => *self.value == *value,
             MatchOp::NotEqual => *self.value != *value,
@@ -82,6 +104,39 @@ impl Matcher {
     pub fn matches(&self, labels: &Labels) -> bool {
         self.matches_value(labels.get(&self.label).unwrap_or(""))
     }
+}
+
+impl Pattern {
+    fn new(value: &str) -> Result<Self, regex::Error> {
+        // By itself first: `a)|(b` must not end the group that anchors it.
+        regex_syntax::parse(value).map_err(|e| regex::Error::Syntax(e.to_string()))?;
+        let regex =
+            regex::RegexBuilder::new(&format!("^(?s:{value})$")).size_limit(REGEX_BYTES_MAX).build()?;
+        Ok(Self { regex, candidates: candidates(value) })
+    }
+}
+
+/// Literals that every match begins with, or is, as regex-syntax finds them; it ignores `^`, `$` and `\b`, which only
+/// leave out more.
+fn candidates(pattern: &str) -> Candidates {
+    match pattern {
+        ".*" => return Candidates::Everything,
+        ".+" => return Candidates::Something,
+        _ => {}
+    }
+    let anything = Candidates::Prefix(String::new());
+    let Ok(tree) = regex_syntax::parse(&format!("(?s:{pattern})")) else { return anything };
+    let begins = Extractor::new().extract(&tree);
+    if begins.is_exact() {
+        let texts = begins.literals().unwrap_or_default().iter();
+        let texts: Option<Vec<String>> =
+            texts.map(|l| std::str::from_utf8(l.as_bytes()).ok().map(str::to_owned)).collect();
+        return texts.map_or(anything, Candidates::Values);
+    }
+    let prefix = begins.longest_common_prefix().unwrap_or_default();
+    // A literal that was cut to its limit may end within a character.
+    let text = prefix.utf8_chunks().next().map_or("", |chunk| chunk.valid());
+    Candidates::Prefix(text.to_owned())
 }
 
 impl fmt::Display for Matcher {
@@ -132,5 +187,42 @@ mod tests {
         check(MatchOp::Regex, ".+", "", false);
         let error = Matcher::new("l", MatchOp::Regex, "(").unwrap_err();
         assert!(error.to_string().starts_with("bad regular expression \"(\" for label \"l\""), "{error}");
+    }
+
+    #[test]
+    fn patterns_say_what_they_can_match() {
+        let check = |pattern: &str, expect: Candidates| {
+            assert_eq!(Matcher::new("l", MatchOp::Regex, pattern).unwrap().candidates(), expect, "{pattern}");
+        };
+        let values = |list: &[&str]| Candidates::Values(list.iter().map(|v| (*v).to_owned()).collect());
+        let prefix = |text: &str| Candidates::Prefix(text.to_owned());
+        check(".*", Candidates::Everything);
+        check(".+", Candidates::Something);
+        check("", values(&[""]));
+        check("a|bc|", values(&["a", "bc", ""]));
+        check("host_(1|2)", values(&["host_1", "host_2"]));
+        check("^a$", values(&["a"]));
+        check("host_1.*", prefix("host_1"));
+        check("ö(x|y.*)", prefix("ö"));
+        check(".*x", prefix(""));
+        check("(a|b).*", prefix(""));
+        check("[a-z]{3}", prefix(""));
+        assert!(Matcher::new("l", MatchOp::Regex, "a)|(b").is_err());
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn what_matches_is_a_candidate(pattern in r"(\(|\)|\||[ab.?*+^$]|\\b|\(\?i\)|ö){0,8}", value in "[abAö\n]{0,4}") {
+            if let Ok(matcher) = Matcher::new("l", MatchOp::Regex, &pattern) {
+                let matches = matcher.matches_value(&value);
+                let candidate = match matcher.candidates() {
+                    Candidates::Everything => { proptest::prop_assert!(matches); true }
+                    Candidates::Something => { proptest::prop_assert_eq!(matches, !value.is_empty()); true }
+                    Candidates::Prefix(prefix) => value.starts_with(&prefix),
+                    Candidates::Values(values) => values.contains(&value),
+                };
+                proptest::prop_assert!(candidate || !matches, "{} {:?}", pattern, value);
+            }
+        }
     }
 }

@@ -218,7 +218,9 @@ impl Committer {
         drop(index);
         if !new.is_empty() {
             let mut index = self.shared.index.write();
-            new.into_iter().for_each(|(kind, id, labels)| index.add(kind, id, labels));
+            new.into_iter().for_each(|(kind, id, labels)| {
+                index.add(kind, id, labels);
+            });
         }
     }
 

@@ -48,6 +48,7 @@ mod store;
 pub use arrival::{Appended, Origin};
 pub use driver::{Driver, Row, Table};
 pub use error::{Error, ErrorKind, Result};
+pub use index::{Cardinality, LabelCost};
 pub use keys::{CHUNK_SPAN_MAX_NS, STORE_VERSION};
 pub use memory::MemoryDriver;
 pub use open::CHUNK_CALLS_MAX;

@@ -186,7 +186,9 @@ impl Recovery<'_> {
             self.sessions.take(origin, generation.number);
         }
         self.counters.recovered_batches.add(1);
-        arrival.series().for_each(|(kind, id, labels)| self.index.add(kind, id, labels));
+        arrival.series().for_each(|(kind, id, labels)| {
+            self.index.add(kind, id, labels);
+        });
         generation.apply(&arrival);
     }
 

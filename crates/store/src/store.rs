@@ -17,6 +17,7 @@ use crate::arrival::{Appended, Arrival, Origin};
 use crate::budget::Budget;
 use crate::commit::{Append, Command, Committer, closed};
 use crate::driver::{Driver, Info};
+use crate::index::Cardinality;
 use crate::lock::DirectoryLock;
 use crate::options::Options;
 use crate::read::{self, ChunkInfo};
@@ -154,14 +155,19 @@ impl Store {
         self.shared.index.read().find(kind, matchers)
     }
 
-    /// Names of all labels, sorted.
-    pub fn label_names(&self) -> Vec<String> {
-        self.shared.index.read().label_names()
+    /// Names of the labels of the series of a kind that any of the selectors accepts, sorted; of all when there is none.
+    pub fn label_names(&self, kind: Kind, selectors: &[Vec<Matcher>]) -> Vec<String> {
+        self.shared.index.read().label_names(kind, selectors)
     }
 
-    /// Values of one label, sorted.
-    pub fn label_values(&self, name: &str) -> Vec<String> {
-        self.shared.index.read().label_values(name)
+    /// Values of one label of the series of a kind that any of the selectors accepts, sorted; of all when there is none.
+    pub fn label_values(&self, kind: Kind, name: &str, selectors: &[Vec<Matcher>]) -> Vec<String> {
+        self.shared.index.read().label_values(kind, name, selectors)
+    }
+
+    /// Which label costs what: `top` bounds the lists of names and of values.
+    pub fn cardinality(&self, top: usize) -> Cardinality {
+        self.shared.index.read().cardinality(top, self.shared.options.series_max)
     }
 
     /// Series by kind, in the order of `Kind::ALL`.

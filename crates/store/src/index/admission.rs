@@ -1,0 +1,84 @@
+//! Is there room for this series? Asked for series that are not known, before their records are kept.
+
+use std::collections::{HashMap, HashSet};
+
+use tacho_model::{Labels, SeriesId};
+
+use super::Index;
+
+/// How many there may be. Batches that are under way together may pass them by a little.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bounds {
+    pub series_max: usize,
+    pub label_names_max: usize,
+    /// Distinct values of one label.
+    pub label_values_max: usize,
+}
+
+/// Why a series is refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    #[error("limit of {max} series is reached")]
+    Series { max: usize },
+    #[error("label {name:?} is new, and the limit of {max} names of labels is reached")]
+    Names { name: String, max: usize },
+    #[error("label {name:?} has {values} values, at most {max} are allowed (new: {begins:?})")]
+    Values { name: String, values: usize, max: usize, begins: String },
+}
+
+/// Admits the series of one batch: those that are known, and new ones while there is room. What it has admitted counts.
+pub struct Admission<'a> {
+    index: &'a Index,
+    bounds: Bounds,
+    series: HashSet<SeriesId>,
+    /// Names and values that the batch brings.
+    values: HashMap<&'a str, HashSet<&'a str>>,
+}
+
+/// Characters of a refused value that a message shows.
+const SHOWN_CHARS_MAX: usize = 32;
+
+impl<'a> Admission<'a> {
+    pub fn new(index: &'a Index, bounds: Bounds) -> Self {
+        Self { index, bounds, series: HashSet::new(), values: HashMap::new() }
+    }
+
+    pub fn admit(&mut self, labels: &'a Labels) -> Result<(), Refusal> {
+        if self.index.contains(labels.id()) || self.series.contains(&labels.id()) {
+            return Ok(());
+        }
+        if self.index.len() + self.series.len() >= self.bounds.series_max {
+            return Err(Refusal::Series { max: self.bounds.series_max });
+        }
+        let new: Vec<(&str, &str)> = labels.iter().filter(|(n, v)| self.is_new(n, v)).collect();
+        new.iter().try_for_each(|(name, value)| self.room(name, value))?;
+        for (name, value) in new {
+            self.values.entry(name).or_default().insert(value);
+        }
+        self.series.insert(labels.id());
+        Ok(())
+    }
+
+    fn is_new(&self, name: &str, value: &str) -> bool {
+        let known = self.index.labels.get(name).is_some_and(|label| label.values.contains_key(value));
+        !known && self.values.get(name).is_none_or(|values| !values.contains(value))
+    }
+
+    fn room(&self, name: &str, value: &str) -> Result<(), Refusal> {
+        let known = self.index.labels.get(name).map(|label| label.values.len());
+        let coming = self.values.get(name).map(HashSet::len);
+        if known.is_none() && coming.is_none() {
+            let names = self.values.keys().filter(|name| !self.index.labels.contains_key(**name)).count();
+            let max = self.bounds.label_names_max;
+            if self.index.labels.len() + names >= max {
+                return Err(Refusal::Names { name: name.to_owned(), max });
+            }
+        }
+        let (values, max) = (known.unwrap_or(0) + coming.unwrap_or(0), self.bounds.label_values_max);
+        if values < max {
+            return Ok(());
+        }
+        let begins = value.chars().take(SHOWN_CHARS_MAX).collect();
+        Err(Refusal::Values { name: name.to_owned(), values, max, begins })
+    }
+}

@@ -1,0 +1,97 @@
+//! Which label costs what?
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use tacho_model::NAME;
+
+use super::{Index, Label, Series};
+
+/// Where the series come from, and what they take.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Cardinality {
+    /// Series by kind, in the order of `Kind::ALL`.
+    pub series: [usize; 3],
+    /// One with samples and entries counts once.
+    pub series_total: usize,
+    /// How many there may be.
+    pub series_max: usize,
+    /// Memory of all of the index, labels included, bytes.
+    pub bytes: usize,
+    /// The names with the most series, largest first.
+    pub names: Vec<(String, usize)>,
+    /// Labels by memory, largest first.
+    pub labels: Vec<LabelCost>,
+}
+
+/// What one label costs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LabelCost {
+    pub name: String,
+    /// Distinct values.
+    pub values: usize,
+    /// Series that carry the label.
+    pub series: usize,
+    /// Memory of its names and values in the series and of its postings, bytes.
+    pub bytes: usize,
+    /// The values with the most series, largest first.
+    pub top: Vec<(String, usize)>,
+}
+
+/// Memory of one value in the map beside its text: key, postings, its part of a node and of the allocator's, bytes.
+const VALUE_BYTES: usize = 96;
+/// Memory of the labels of one series beside their bytes: counts, id, length and the allocator's, bytes.
+const LABELS_BYTES: usize = 80;
+
+impl Index {
+    /// `top` bounds the lists of names and of values. Looks at every value: some 20 ms a million of them.
+    pub fn cardinality(&self, top: usize, series_max: usize) -> Cardinality {
+        let mut labels: Vec<LabelCost> =
+            self.labels.iter().map(|(name, label)| label.cost(name, top)).collect();
+        labels.sort_by(|a, b| b.bytes.cmp(&a.bytes).then_with(|| a.name.cmp(&b.name)));
+        let series = self.series.capacity() * size_of::<Series>() + self.series.len() * LABELS_BYTES;
+        Cardinality {
+            series: self.counts,
+            series_total: self.series.len(),
+            series_max,
+            bytes: labels.iter().map(|label| label.bytes).sum::<usize>()
+                + series
+                + self.numbers.bytes()
+                + self.groups.bytes(),
+            names: self.labels.get(NAME).map_or(Vec::new(), |label| label.top(top)),
+            labels,
+        }
+    }
+}
+
+impl Label {
+    fn cost(&self, name: &str, top: usize) -> LabelCost {
+        let mut cost = LabelCost {
+            name: name.to_owned(),
+            values: self.values.len(),
+            series: 0,
+            bytes: self.carriers.bytes(),
+            top: self.top(top),
+        };
+        for (value, postings) in &self.values {
+            cost.series += postings.len();
+            // In each series' labels: name, value and what ends them.
+            cost.bytes += postings.len() * (name.len() + value.len() + 2);
+            cost.bytes += VALUE_BYTES + value.len() + postings.heap_bytes();
+        }
+        cost
+    }
+
+    /// Of equal numbers the values that sort first.
+    fn top(&self, count: usize) -> Vec<(String, usize)> {
+        let mut best = BinaryHeap::with_capacity(count.saturating_add(1).min(self.values.len() + 1));
+        for (value, postings) in &self.values {
+            best.push((Reverse(postings.len()), &**value));
+            if best.len() > count {
+                best.pop();
+            }
+        }
+        let sorted = best.into_sorted_vec();
+        sorted.into_iter().map(|(Reverse(series), value)| (value.to_owned(), series)).collect()
+    }
+}

@@ -1,0 +1,106 @@
+//! Which series lie in one partition together, and at which place? (`docs/format/keys.md`)
+
+use std::collections::HashMap;
+
+use tacho_model::SeriesId;
+
+use super::SeriesNumber;
+use super::numbers::Numbers;
+
+/// Place of a group in the index; rises from 0, of this process only.
+pub type GroupNumber = u32;
+
+/// Series that share their times. The position of a series is its member number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Group<'a> {
+    /// Key of its partition.
+    pub id: SeriesId,
+    pub members: &'a [SeriesNumber],
+}
+
+/// A series' place in a group.
+pub type Place = (GroupNumber, u16);
+
+#[derive(Debug, Default)]
+pub struct Groups {
+    groups: Vec<Entry>,
+    /// Members of all groups, one group after the other.
+    members: Vec<SeriesNumber>,
+    numbers: Numbers,
+    /// The first group of each series, by number; [`NO_HOME`] for none.
+    homes: Vec<(GroupNumber, u16)>,
+    /// Groups that a series came into later: rare.
+    others: HashMap<SeriesNumber, Vec<Place>>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    id: [u8; 16],
+    /// Where its members end.
+    end: u32,
+}
+
+const NO_HOME: GroupNumber = GroupNumber::MAX;
+
+impl Groups {
+    /// A group that is known is found again; nothing is added.
+    pub fn add(&mut self, id: SeriesId, members: &[SeriesNumber]) -> GroupNumber {
+        if let Some(known) = self.number(id) {
+            return known;
+        }
+        let number = self.groups.len() as GroupNumber;
+        self.members.extend_from_slice(members);
+        self.groups.push(Entry { id: id.to_bytes(), end: self.members.len() as u32 });
+        let Self { groups, numbers, .. } = self;
+        numbers.insert(id, number, |n| SeriesId(u128::from_be_bytes(groups[n as usize].id)));
+        for (member, series) in members.iter().enumerate() {
+            self.settle(*series, (number, member as u16));
+        }
+        number
+    }
+
+    fn settle(&mut self, series: SeriesNumber, place: Place) {
+        let at = series as usize;
+        if at >= self.homes.len() {
+            self.homes.resize(at + 1, (NO_HOME, 0));
+        }
+        if self.homes[at].0 == NO_HOME {
+            self.homes[at] = place;
+        } else {
+            self.others.entry(series).or_default().push(place);
+        }
+    }
+
+    pub fn get(&self, number: GroupNumber) -> Group<'_> {
+        let at = number as usize;
+        let start = at.checked_sub(1).map_or(0, |before| self.groups[before].end as usize);
+        let Entry { id, end } = &self.groups[at];
+        Group { id: SeriesId(u128::from_be_bytes(*id)), members: &self.members[start..*end as usize] }
+    }
+
+    pub fn number(&self, id: SeriesId) -> Option<GroupNumber> {
+        self.numbers.find(id, |n| SeriesId(u128::from_be_bytes(self.groups[n as usize].id)))
+    }
+
+    pub fn home(&self, series: SeriesNumber) -> Option<Place> {
+        self.homes.get(series as usize).copied().filter(|(group, _)| *group != NO_HOME)
+    }
+
+    /// Home first.
+    pub fn of(&self, series: SeriesNumber) -> impl Iterator<Item = Place> {
+        let others = self.others.get(&series).into_iter().flatten().copied();
+        self.home(series).into_iter().chain(others)
+    }
+
+    pub fn len(&self) -> usize {
+        self.groups.len()
+    }
+
+    /// Memory, bytes.
+    pub fn bytes(&self) -> usize {
+        self.groups.capacity() * size_of::<Entry>()
+            + self.members.capacity() * size_of::<SeriesNumber>()
+            + self.homes.capacity() * size_of::<Place>()
+            + self.numbers.bytes()
+    }
+}

@@ -1,0 +1,199 @@
+//! Which series are there, which of them lie together, and which of them do these matchers mean?
+//!
+//! ```text
+//!   numbers.rs    id -> number                      groups.rs       series -> its groups -> their members
+//!   postings.rs   label, value -> numbers           select.rs       matchers -> numbers
+//!   bitmap.rs     sets of numbers in a question     cardinality.rs  which label costs what
+//!   admission.rs  is there room for this series?
+//! ```
+//! All of it in memory. Loaded from the Series table when a store is opened (`recover.rs`), extended when a batch
+//! brings a new series (`commit.rs`).
+
+mod admission;
+mod bitmap;
+mod cardinality;
+mod groups;
+mod numbers;
+mod postings;
+mod select;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use tacho_model::{Kind, Labels, SeriesId};
+
+pub use admission::{Admission, Bounds};
+pub use cardinality::{Cardinality, LabelCost};
+pub use groups::{Group, GroupNumber, Place};
+
+use bitmap::Bitmap;
+use groups::Groups;
+use numbers::Numbers;
+use postings::Postings;
+
+/// Place of a series in the index; rises from 0, of this process only.
+pub type SeriesNumber = u32;
+
+/// A set of kinds of record.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Kinds(u8);
+
+impl Kinds {
+    const fn has(self, kind: Kind) -> bool {
+        self.0 & (1 << kind as u8) != 0
+    }
+
+    fn add(&mut self, kind: Kind) {
+        self.0 |= 1 << kind as u8;
+    }
+}
+
+#[derive(Debug)]
+struct Series {
+    labels: Arc<Labels>,
+    kinds: Kinds,
+    /// Kinds whose row is in the Series table.
+    persisted: Kinds,
+}
+
+/// What is known of one label.
+#[derive(Debug, Default)]
+struct Label {
+    values: BTreeMap<Box<str>, Postings>,
+    /// Series that have the label.
+    carriers: Bitmap,
+}
+
+#[derive(Debug, Default)]
+pub struct Index {
+    series: Vec<Series>,
+    numbers: Numbers,
+    groups: Groups,
+    labels: BTreeMap<Box<str>, Label>,
+    /// Series of each kind, as [`Kind::ALL`] orders them.
+    kinds: [Bitmap; 3],
+    counts: [usize; 3],
+}
+
+const fn place(kind: Kind) -> usize {
+    kind as usize - 1
+}
+
+impl Index {
+    /// Number of series of all kinds; one with samples and entries counts once.
+    pub fn len(&self) -> usize {
+        self.series.len()
+    }
+
+    /// Series by kind, as [`Kind::ALL`] orders them.
+    pub const fn counts(&self) -> [usize; 3] {
+        self.counts
+    }
+
+    pub fn number(&self, id: SeriesId) -> Option<SeriesNumber> {
+        self.numbers.find(id, |number| self.id(number))
+    }
+
+    pub fn id(&self, number: SeriesNumber) -> SeriesId {
+        self.series[number as usize].labels.id()
+    }
+
+    pub fn labels_of(&self, number: SeriesNumber) -> &Arc<Labels> {
+        &self.series[number as usize].labels
+    }
+
+    pub fn contains(&self, id: SeriesId) -> bool {
+        self.number(id).is_some()
+    }
+
+    pub fn has(&self, kind: Kind, id: SeriesId) -> bool {
+        self.get(id).is_some_and(|s| s.kinds.has(kind))
+    }
+
+    pub fn labels(&self, id: SeriesId) -> Option<&Arc<Labels>> {
+        self.get(id).map(|s| &s.labels)
+    }
+
+    fn get(&self, id: SeriesId) -> Option<&Series> {
+        self.series.get(self.number(id)? as usize)
+    }
+
+    /// Adds a series, or a kind to one that is known. `id` is that of the labels.
+    pub fn add(&mut self, kind: Kind, id: SeriesId, labels: &Arc<Labels>) -> SeriesNumber {
+        let number = self.number(id).unwrap_or_else(|| self.add_new(id, labels));
+        let series = &mut self.series[number as usize];
+        if !series.kinds.has(kind) {
+            series.kinds.add(kind);
+            self.kinds[place(kind)].insert(number);
+            self.counts[place(kind)] += 1;
+        }
+        number
+    }
+
+    fn add_new(&mut self, id: SeriesId, labels: &Arc<Labels>) -> SeriesNumber {
+        let number = self.series.len() as SeriesNumber;
+        let (kinds, persisted) = (Kinds::default(), Kinds::default());
+        self.series.push(Series { labels: labels.clone(), kinds, persisted });
+        let Self { numbers, series, .. } = self;
+        numbers.insert(id, number, |n| series[n as usize].labels.id());
+        for (name, value) in labels.iter() {
+            // Looked up by `&str` first: nearly always the name and the value are known already.
+            let label = match self.labels.get_mut(name) {
+                Some(label) => label,
+                None => self.labels.entry(name.into()).or_default(),
+            };
+            label.carriers.insert(number);
+            match label.values.get_mut(value) {
+                Some(postings) => postings.push(number),
+                None => {
+                    label.values.insert(value.into(), Postings::One(number));
+                }
+            }
+        }
+        number
+    }
+
+    pub fn is_persisted(&self, kind: Kind, id: SeriesId) -> bool {
+        self.get(id).is_some_and(|s| s.persisted.has(kind))
+    }
+
+    pub fn set_persisted(&mut self, kind: Kind, id: SeriesId) {
+        if let Some(number) = self.number(id) {
+            self.series[number as usize].persisted.add(kind);
+        }
+    }
+
+    /// A group of samples whose row is in the Series table, or is about to be: its members count as persisted. A group
+    /// that is known is found again. The first group that a series comes into is its home.
+    pub fn add_group(&mut self, id: SeriesId, members: &[SeriesNumber]) -> GroupNumber {
+        for member in members {
+            self.series[*member as usize].persisted.add(Kind::Sample);
+        }
+        self.groups.add(id, members)
+    }
+
+    pub fn group(&self, number: GroupNumber) -> Group<'_> {
+        self.groups.get(number)
+    }
+
+    pub fn group_number(&self, id: SeriesId) -> Option<GroupNumber> {
+        self.groups.number(id)
+    }
+
+    pub fn group_count(&self) -> usize {
+        self.groups.len()
+    }
+
+    /// The group that a series' new samples go to, and its member number there.
+    pub fn home(&self, number: SeriesNumber) -> Option<Place> {
+        self.groups.home(number)
+    }
+
+    /// All groups that may hold samples of a series, its home first.
+    pub fn groups_of(&self, number: SeriesNumber) -> impl Iterator<Item = Place> {
+        self.groups.of(number)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,71 @@
+//! Which number belongs to this id? A table of numbers alone, for the ids are kept elsewhere.
+
+use std::hash::{BuildHasher, RandomState};
+
+use tacho_model::SeriesId;
+
+/// Open addressing with linear probing, at most three quarters full (Knuth, TAOCP 6.4, algorithm L): 5 to 11 bytes
+/// an id, where a `HashMap` of 128-bit keys takes 38 to 75.
+#[derive(Debug)]
+pub struct Numbers {
+    places: Vec<u32>,
+    len: usize,
+    /// Ids are hashes, but a sender could choose series whose ids share some bits.
+    seed: u64,
+}
+
+const FREE: u32 = u32::MAX;
+const PLACES_MIN: usize = 16;
+
+impl Default for Numbers {
+    fn default() -> Self {
+        Self { places: Vec::new(), len: 0, seed: RandomState::new().hash_one(0) }
+    }
+}
+
+impl Numbers {
+    /// Multiplicative hashing (TAOCP 6.4) of the id's low half: the upper bits of the product depend on all of it.
+    fn first(&self, id: SeriesId) -> usize {
+        let mixed = (id.0 as u64 ^ self.seed).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        (mixed >> 32) as usize & (self.places.len() - 1)
+    }
+
+    /// `id_of` tells the id of a number that was inserted.
+    pub fn find(&self, id: SeriesId, id_of: impl Fn(u32) -> SeriesId) -> Option<u32> {
+        if self.places.is_empty() {
+            return None;
+        }
+        let mut at = self.first(id);
+        loop {
+            match self.places[at] {
+                FREE => return None,
+                number if id_of(number) == id => return Some(number),
+                _ => at = (at + 1) & (self.places.len() - 1),
+            }
+        }
+    }
+
+    /// The id is not here yet.
+    pub fn insert(&mut self, id: SeriesId, number: u32, id_of: impl Fn(u32) -> SeriesId) {
+        if (self.len + 1) * 4 > self.places.len() * 3 {
+            let places = vec![FREE; (self.places.len() * 2).max(PLACES_MIN)];
+            let before = std::mem::replace(&mut self.places, places);
+            before.into_iter().filter(|n| *n != FREE).for_each(|n| self.put(id_of(n), n));
+        }
+        self.put(id, number);
+        self.len += 1;
+    }
+
+    fn put(&mut self, id: SeriesId, number: u32) {
+        let mut at = self.first(id);
+        while self.places[at] != FREE {
+            at = (at + 1) & (self.places.len() - 1);
+        }
+        self.places[at] = number;
+    }
+
+    /// Memory, bytes.
+    pub fn bytes(&self) -> usize {
+        self.places.capacity() * size_of::<u32>()
+    }
+}

@@ -1,0 +1,112 @@
+//! Which series carry one value of a label? Kept small: most values of a label with many belong to few series, most
+//! series share the values of the others.
+
+use super::bitmap::Bitmap;
+
+/// Numbers of series, ascending.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Postings {
+    One(u32),
+    List(Vec<u32>),
+    /// The bits, and how many are set. Smaller than a list where every 32nd series is here.
+    Bits(Bitmap, u32),
+}
+
+/// A shorter list stays one: bits would save nothing to speak of.
+const LIST_MIN: usize = 64;
+/// Numbers of 32 bits that take more than one bit for every series.
+const LIST_SHARE: usize = 32;
+/// Bits become a list again only when they are far too large, so that no value goes to and fro.
+const BITS_SHARE: usize = 4 * LIST_SHARE;
+
+impl Postings {
+    /// `number` is larger than all that are here.
+    pub fn push(&mut self, number: u32) {
+        let series = number as usize + 1;
+        match self {
+            Self::One(one) => *self = Self::List(vec![*one, number]),
+            Self::List(list) => {
+                list.push(number);
+                if list.len() >= LIST_MIN && list.len() * LIST_SHARE > series {
+                    *self = Self::Bits(list.iter().copied().collect(), list.len() as u32);
+                }
+            }
+            Self::Bits(bits, count) if *count as usize * BITS_SHARE < series => {
+                *self = Self::List(bits.iter().chain([number]).collect());
+            }
+            Self::Bits(bits, count) => {
+                bits.insert(number);
+                *count += 1;
+            }
+        }
+    }
+
+    pub fn len(&self) -> usize {
+        match self {
+            Self::One(_) => 1,
+            Self::List(list) => list.len(),
+            Self::Bits(_, count) => *count as usize,
+        }
+    }
+
+    pub fn add_to(&self, all: &mut Bitmap) {
+        match self {
+            Self::One(one) => all.insert(*one),
+            Self::List(list) => list.iter().for_each(|number| all.insert(*number)),
+            Self::Bits(bits, _) => all.unite(bits),
+        }
+    }
+
+    pub fn to_vec(&self) -> Vec<u32> {
+        match self {
+            Self::One(one) => vec![*one],
+            Self::List(list) => list.clone(),
+            Self::Bits(bits, _) => bits.iter().collect(),
+        }
+    }
+
+    pub fn meets(&self, other: &Bitmap) -> bool {
+        match self {
+            Self::One(one) => other.contains(*one),
+            Self::List(list) => list.iter().any(|number| other.contains(*number)),
+            Self::Bits(bits, _) => bits.meets(other),
+        }
+    }
+
+    /// Memory beyond its own size, bytes.
+    pub fn heap_bytes(&self) -> usize {
+        match self {
+            Self::One(_) => 0,
+            Self::List(list) => list.capacity() * size_of::<u32>(),
+            Self::Bits(bits, _) => bits.bytes(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn numbers_stay_while_the_form_changes(
+            gaps in proptest::collection::vec(prop_oneof![8 => 1u32..4, 1 => 1u32..100_000], 1..400),
+        ) {
+            let numbers: Vec<u32> =
+                gaps.iter().scan(0u32, |at, gap| { *at += gap; Some(*at) }).collect();
+            let mut postings = Postings::One(numbers[0]);
+            numbers[1..].iter().for_each(|number| postings.push(*number));
+            prop_assert_eq!(postings.len(), numbers.len());
+            prop_assert_eq!(&postings.to_vec(), &numbers);
+            let mut all = Bitmap::default();
+            postings.add_to(&mut all);
+            prop_assert_eq!(&all.iter().collect::<Vec<_>>(), &numbers);
+            prop_assert!(postings.meets(&all));
+            let series = *numbers.last().unwrap() as usize + 1;
+            // Never much more than the smaller of the two forms.
+            prop_assert!(postings.heap_bytes() <= 512.max(2 * series.div_ceil(8)).min(512 + 32 * numbers.len()));
+        }
+    }
+}

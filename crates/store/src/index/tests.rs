@@ -1,0 +1,206 @@
+//! Series, matchers, groups and limits.
+
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use tacho_model::{Kind, Labels, MatchOp, Matcher, SeriesId};
+
+use super::*;
+
+fn index() -> Index {
+    let mut index = Index::default();
+    let series: [&[(&str, &str)]; 4] = [
+        &[("__name__", "up"), ("job", "a"), ("zone", "x")],
+        &[("__name__", "up"), ("job", "b")],
+        &[("__name__", "down"), ("job", "a")],
+        &[("__name__", "up"), ("job", "ab")],
+    ];
+    for pairs in series {
+        let labels = Arc::new(Labels::new(pairs.iter().copied()).unwrap());
+        index.add(Kind::Sample, labels.id(), &labels);
+    }
+    index
+}
+
+fn check(matchers: &[(&str, MatchOp, &str)], expect: &[&str]) {
+    let matchers: Vec<Matcher> =
+        matchers.iter().map(|(label, op, value)| Matcher::new(label, *op, value).unwrap()).collect();
+    let found: Vec<String> =
+        index().find(Kind::Sample, &matchers).iter().map(|(_, labels)| labels.to_string()).collect();
+    assert_eq!(found, expect, "{matchers:?}");
+}
+
+#[test]
+fn matchers_select() {
+    use MatchOp::{Equal, NotEqual, NotRegex, Regex};
+    let [a, b, c, ab] = [r#"up{job="a", zone="x"}"#, r#"up{job="b"}"#, r#"down{job="a"}"#, r#"up{job="ab"}"#];
+    check(&[], &[a, b, c, ab]);
+    check(&[("__name__", Equal, "up")], &[a, b, ab]);
+    check(&[("__name__", Equal, "up"), ("job", Equal, "a")], &[a]);
+    check(&[("job", Regex, "a.*")], &[a, c, ab]);
+    check(&[("job", NotRegex, "a.*")], &[b]);
+    check(&[("job", NotEqual, "a")], &[b, ab]);
+    check(&[("zone", Equal, "")], &[b, c, ab]);
+    check(&[("zone", NotEqual, "")], &[a]);
+    check(&[("zone", Regex, "x|")], &[a, b, c, ab]);
+    check(&[("zone", NotEqual, "y"), ("job", Regex, "a")], &[a, c]);
+    check(&[("nowhere", Equal, "x")], &[]);
+    check(&[("job", Equal, "nobody"), ("__name__", Equal, "up")], &[]);
+}
+
+#[test]
+fn kinds_are_apart_and_counted() {
+    let mut index = index();
+    let labels = Arc::new(Labels::new([("__name__", "up"), ("job", "b")]).unwrap());
+    index.add(Kind::Entry, labels.id(), &labels);
+    index.add(Kind::Entry, labels.id(), &labels);
+    assert_eq!(index.counts(), [4, 1, 0]);
+    assert_eq!(index.len(), 4);
+    assert_eq!(index.find(Kind::Entry, &[]).len(), 1);
+    assert!(!index.is_persisted(Kind::Entry, labels.id()));
+    index.set_persisted(Kind::Entry, labels.id());
+    assert!(index.is_persisted(Kind::Entry, labels.id()));
+    assert!(!index.is_persisted(Kind::Sample, labels.id()));
+}
+
+#[test]
+fn names_and_values_are_those_of_the_selected_series() {
+    let mut index = index();
+    let labels = Arc::new(Labels::new([("__name__", "log"), ("level", "info"), ("job", "a")]).unwrap());
+    index.add(Kind::Entry, labels.id(), &labels);
+    let select =
+        |pairs: &[(&str, &str)]| pairs.iter().map(|(l, v)| vec![Matcher::equal(l, v)]).collect::<Vec<_>>();
+    let names = |kind, pairs| index.label_names(kind, &select(pairs));
+    let values = |name, pairs| index.label_values(Kind::Sample, name, &select(pairs));
+    assert_eq!(names(Kind::Sample, &[]), ["__name__", "job", "zone"]);
+    assert_eq!(names(Kind::Entry, &[]), ["__name__", "job", "level"]);
+    assert_eq!(names(Kind::Sample, &[("job", "b")]), ["__name__", "job"]);
+    assert_eq!(names(Kind::Sample, &[("job", "b"), ("zone", "x")]), ["__name__", "job", "zone"]);
+    assert_eq!(names(Kind::Sample, &[("job", "nobody")]), Vec::<String>::new());
+    assert_eq!(values("job", &[]), ["a", "ab", "b"]);
+    assert_eq!(values("job", &[("__name__", "down")]), ["a"]);
+    assert_eq!(values("job", &[("__name__", "down"), ("job", "ab")]), ["a", "ab"]);
+    assert_eq!(values("level", &[]), Vec::<String>::new());
+    assert_eq!(values("nope", &[]), Vec::<String>::new());
+}
+
+#[test]
+fn groups_keep_their_members_and_members_their_home() {
+    let mut index = index();
+    let id = |number| index.id(number);
+    let (pair, one) = (SeriesId(7), id(2));
+    let group = index.add_group(pair, &[3, 0]);
+    assert_eq!(index.add_group(one, &[2]), 1);
+    assert_eq!(index.add_group(pair, &[3, 0]), group);
+    let wide = index.add_group(SeriesId(8), &[0, 1, 2, 3]);
+    assert_eq!(index.group(group), Group { id: pair, members: &[3, 0] });
+    assert_eq!(index.group(wide).members, [0, 1, 2, 3]);
+    assert_eq!((index.group_number(pair), index.group_number(SeriesId(9))), (Some(group), None));
+    assert_eq!(index.home(0), Some((group, 1)));
+    assert_eq!(index.home(1), Some((wide, 1)));
+    assert_eq!(index.groups_of(0).collect::<Vec<_>>(), [(group, 1), (wide, 0)]);
+    assert!(index.is_persisted(Kind::Sample, one));
+    assert_eq!(index.group_count(), 3);
+}
+
+#[test]
+fn costs_are_told_by_label() {
+    let costs = index().cardinality(2, 10);
+    assert_eq!((costs.series, costs.series_total, costs.series_max), ([4, 0, 0], 4, 10));
+    assert_eq!(costs.names, [("up".to_owned(), 3), ("down".to_owned(), 1)]);
+    let of = |name: &str| costs.labels.iter().find(|label| label.name == name).unwrap();
+    assert_eq!((of("job").values, of("job").series, of("zone").series), (3, 4, 1));
+    assert_eq!(of("job").top, [("a".to_owned(), 2), ("ab".to_owned(), 1)]);
+    assert!(costs.labels.is_sorted_by_key(|label| std::cmp::Reverse(label.bytes)));
+    assert!(costs.bytes > costs.labels.iter().map(|label| label.bytes).sum());
+}
+
+#[test]
+fn only_new_series_past_a_bound_are_refused() {
+    let index = index();
+    let labels = |pairs: &[(&str, &str)]| Labels::new(pairs.iter().copied()).unwrap();
+    let check = |bounds: Bounds, series: &[&[(&str, &str)]], expect: &[&str]| {
+        let series: Vec<Labels> = series.iter().map(|pairs| labels(pairs)).collect();
+        let mut admission = Admission::new(&index, bounds);
+        let refused: Vec<String> =
+            series.iter().filter_map(|labels| admission.admit(labels).err()).map(|e| e.to_string()).collect();
+        assert_eq!(refused, expect, "{bounds:?}");
+    };
+    let known: &[(&str, &str)] = &[("__name__", "up"), ("job", "b")];
+    let bounds = Bounds { series_max: 5, label_names_max: 4, label_values_max: 4 };
+    check(bounds, &[known, &[("job", "c")], &[("job", "c")]], &[]);
+    check(bounds, &[&[("job", "c")], &[("job", "a")], known], &["limit of 5 series is reached"]);
+    let bounds = Bounds { series_max: 9, ..bounds };
+    check(
+        bounds,
+        &[&[("job", "c")], &[("job", "d")], &[("job", "a")], &[("job", "c"), ("zone", "x")]],
+        &["label \"job\" has 4 values, at most 4 are allowed (new: \"d\")"],
+    );
+    check(
+        bounds,
+        &[&[("one", "x")], &[("two", "x")], &[("one", "y")]],
+        &["label \"two\" is new, and the limit of 4 names of labels is reached"],
+    );
+}
+
+fn any_series() -> impl Strategy<Value = Vec<(&'static str, String)>> {
+    let value = || proptest::option::of("[ab]{0,2}");
+    (value(), value(), value(), "[a-d]{1,2}").prop_map(|(x, y, z, name)| {
+        let pairs = [("x", x), ("y", y), ("z", z), ("__name__", Some(name))];
+        pairs.into_iter().filter_map(|(label, value)| Some((label, value?))).collect()
+    })
+}
+
+fn any_matcher() -> impl Strategy<Value = Matcher> {
+    let label = prop_oneof![Just("x"), Just("y"), Just("z"), Just("__name__"), Just("none")];
+    let pattern = prop_oneof![
+        3 => "[ab]{0,2}",
+        1 => Just(".*".to_owned()),
+        1 => Just(".+".to_owned()),
+        2 => "[ab]\\.\\*|[ab]\\|[ab]{0,1}|\\.\\*[ab]|\\[ab\\]\\?",
+    ];
+    let op = prop_oneof![
+        Just(MatchOp::Equal),
+        Just(MatchOp::NotEqual),
+        Just(MatchOp::Regex),
+        Just(MatchOp::NotRegex)
+    ];
+    (label, op, pattern).prop_map(|(label, op, pattern)| Matcher::new(label, op, &pattern).unwrap())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn what_is_found_is_what_looking_at_every_series_finds(
+        series in proptest::collection::vec(any_series(), 0..400),
+        matchers in proptest::collection::vec(any_matcher(), 0..4),
+    ) {
+        let mut index = Index::default();
+        let mut all: Vec<Arc<Labels>> = Vec::new();
+        for (nth, pairs) in series.into_iter().enumerate() {
+            let labels = Arc::new(Labels::new(pairs).unwrap());
+            // Every third only as entries: not to be found.
+            index.add(if nth % 3 == 2 { Kind::Entry } else { Kind::Sample }, labels.id(), &labels);
+            if nth % 3 != 2 && !all.contains(&labels) {
+                all.push(labels);
+            }
+        }
+        let wanted = |labels: &&Arc<Labels>| matchers.iter().all(|matcher| matcher.matches(labels));
+        let mut expect: Vec<String> = all.iter().filter(wanted).map(|labels| labels.to_string()).collect();
+        let found = index.find(Kind::Sample, &matchers);
+        prop_assert!(found.iter().all(|(id, labels)| index.labels(*id) == Some(labels)));
+        let mut found: Vec<String> = found.iter().map(|(_, labels)| labels.to_string()).collect();
+        found.sort_unstable();
+        expect.sort_unstable();
+        prop_assert_eq!(found, expect);
+        let names = index.label_names(Kind::Sample, std::slice::from_ref(&matchers));
+        let expect: std::collections::BTreeSet<String> =
+            all.iter().filter(wanted).flat_map(|l| l.iter().map(|(name, _)| name.to_owned())).collect();
+        prop_assert_eq!(names, expect.into_iter().collect::<Vec<_>>());
+        let values = index.label_values(Kind::Sample, "x", std::slice::from_ref(&matchers));
+        let expect: std::collections::BTreeSet<String> =
+            all.iter().filter(wanted).filter_map(|l| l.get("x").map(str::to_owned)).collect();
+        prop_assert_eq!(values, expect.into_iter().collect::<Vec<_>>());
+    }
+}
