@@ -4,7 +4,7 @@ use tacho_model::{Kind, TimeRange, ValueType};
 
 use crate::chunk::{MAGIC, PREFIX_BYTES, VERSION};
 use crate::codec::{Encoded, Numbers};
-use crate::header::{ColumnInfo, Header, Stats, Tables};
+use crate::header::{ColumnInfo, Header, Tables};
 use crate::{Role, codec, text};
 
 /// Columns written so far.
@@ -47,11 +47,12 @@ impl Builder {
         kind: Kind,
         count: usize,
         range: TimeRange,
-        stats: Option<Stats>,
         tables: Option<Tables>,
     ) -> Vec<u8> {
         let (start, end) = (range.start, range.end);
-        let header = Header { kind, count, start, end, stats, tables, columns: self.columns, bytes: 0 };
+        let (time_error_max, members, times, columns) = (0, vec![], None, self.columns);
+        let header =
+            Header { kind, count, start, end, time_error_max, members, tables, bytes: 0, times, columns };
         let mut fields = vec![];
         header.put(&mut fields);
         let fields_bytes = u32::try_from(fields.len()).unwrap_or(u32::MAX);

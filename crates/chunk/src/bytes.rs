@@ -21,7 +21,7 @@ pub(crate) fn put_zigzag128(out: &mut Vec<u8>, n: i128) {
     put_varint128(out, ((n << 1) ^ (n >> 127)).cast_unsigned());
 }
 
-fn put_varint128(out: &mut Vec<u8>, mut n: u128) {
+pub(crate) fn put_varint128(out: &mut Vec<u8>, mut n: u128) {
     loop {
         let low = n.to_le_bytes()[0] & 0x7f;
         n >>= 7;
@@ -103,7 +103,7 @@ impl<'a> Reader<'a> {
         Ok((wide >> 1).cast_signed() ^ -((wide & 1).cast_signed()))
     }
 
-    fn varint128(&mut self, what: &'static str) -> Result<u128, Error> {
+    pub(crate) fn varint128(&mut self, what: &'static str) -> Result<u128, Error> {
         let mut n = 0u128;
         for shift in (0..19).map(|septet| septet * 7) {
             let byte = self.byte(what)?;

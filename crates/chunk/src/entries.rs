@@ -1,11 +1,10 @@
 //! Entries: times and texts or byte strings, in their order.
 
-use tacho_model::{Body, Entry, Kind};
+use tacho_model::{Body, Entry, Kind, TimeRange, Timestamp};
 
 use crate::builder::Builder;
 use crate::columns::Columns;
 use crate::limits::CHUNK_RECORDS_MAX;
-use crate::samples::range;
 use crate::{Error, Header, Role, verify};
 
 const TEXT: u64 = 0;
@@ -25,9 +24,16 @@ pub fn encode_entries(entries: &[Entry]) -> Vec<u8> {
     builder.i64(Role::At, &at);
     builder.u64(Role::Form, &forms);
     builder.strings(Role::Body, &bodies);
-    let bytes = builder.finish(Kind::Entry, entries.len(), range(at.iter().copied()), None, None);
+    let bytes = builder.finish(Kind::Entry, entries.len(), range(&at), None);
     verify::entries(&bytes, entries);
     bytes
+}
+
+/// First and last of some moments.
+fn range(at: &[Timestamp]) -> TimeRange {
+    let Some((first, rest)) = at.split_first() else { panic!("a chunk has at least one record") };
+    let wider = |range: TimeRange, at: &Timestamp| TimeRange::new(range.start.min(*at), range.end.max(*at));
+    rest.iter().fold(TimeRange::new(*first, *first), wider)
 }
 
 const fn form(body: &Body) -> u64 {

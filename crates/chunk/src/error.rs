@@ -12,6 +12,8 @@ pub enum Error {
     HeaderChecksum { expected: u32, got: u32 },
     #[error("chunk checksum mismatch: expected {expected:#010x}, got {got:#010x}")]
     BodyChecksum { expected: u32, got: u32 },
+    #[error("checksum mismatch: expected {expected:#010x}, got {got:#010x}")]
+    ColumnChecksum { expected: u32, got: u32 },
     #[error("chunk holds {} records, {} were asked for", got.name(), wanted.name())]
     Kind { got: Kind, wanted: Kind },
     #[error("{what}: {wanted} bytes are needed, {left} are left")]

@@ -1,59 +1,78 @@
 //! What can be said of a chunk without decoding it?
 
-use tacho_model::{Kind, Timestamp, Value, ValueType};
+use tacho_model::{Kind, Timestamp, ValueType};
 
-use crate::bytes::{Reader, put_scalar, put_varint, put_zigzag128};
+use crate::bytes::{Reader, put_varint};
 use crate::limits::{CHUNK_COLUMNS_MAX, CHUNK_EVENTS_MAX, CHUNK_RECORDS_MAX};
-use crate::{Error, Role, codec, text};
+use crate::stats::{Stats, Sum, from_word};
+use crate::{Error, Loss, Role, codec, text};
 
 /// What stands before the records, with statistics of them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Header {
     pub kind: Kind,
-    /// Records: samples, entries, or completed calls.
+    /// Records: samples of each member, entries, or completed calls.
     pub count: usize,
     /// First moment that the chunk speaks of, ns.
     pub start: Timestamp,
     /// Last moment, inclusive, ns.
     pub end: Timestamp,
-    /// Of samples only.
-    pub stats: Option<Stats>,
+    /// Largest difference in ns between a time of the samples and the one that was recorded; 0: they are the same.
+    pub time_error_max: u64,
+    /// Columns of values, by member. Of samples only.
+    pub members: Vec<MemberInfo>,
     /// Of executions only.
     pub tables: Option<Tables>,
-    pub columns: Vec<ColumnInfo>,
     /// Bytes of the whole chunk.
     pub bytes: usize,
+    /// Of samples only.
+    pub(crate) times: Option<TimesForm>,
+    /// Of entries and executions.
+    pub(crate) columns: Vec<ColumnInfo>,
 }
 
-/// Statistics of samples, in their own type. NaN takes no part in `min`, `max` and `sum`.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Stats {
-    /// Values that took part: all but NaN.
-    pub count: usize,
-    /// NaN when nothing took part.
-    pub min: Value,
-    pub max: Value,
-    pub sum: Sum,
-    /// Of the order in which the samples stand in the chunk.
-    pub first: Value,
-    pub last: Value,
+/// The values of one member as the header knows them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MemberInfo {
+    /// Position of the series in its group.
+    pub member: u16,
+    pub value_type: ValueType,
+    /// `count` is the number of values that are not NaN.
+    pub stats: Stats,
+    /// Name of the codec, as in the format's tables.
+    pub codec: &'static str,
+    /// Of the body; 0 when the header says it all.
+    pub bytes: usize,
+    /// What has been given up; `None`: nothing.
+    pub loss: Option<Loss>,
+    pub(crate) form: MemberForm,
 }
 
-/// A sum: exact for integers of either type.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Sum {
-    F64(f64),
-    Integer(i128),
+/// Where the values of a member are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum MemberForm {
+    /// All have these bits.
+    Uniform(u64),
+    Stored(Stored),
 }
 
-impl Sum {
-    #[expect(clippy::cast_precision_loss, reason = "asked for as f64")]
-    pub const fn as_f64(self) -> f64 {
-        match self {
-            Self::F64(sum) => sum,
-            Self::Integer(sum) => sum as f64,
-        }
-    }
+/// Where the times are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum TimesForm {
+    Regular { step: i64 },
+    Stored(Stored),
+}
+
+/// A column of numbers in the body of a chunk of samples.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Stored {
+    pub(crate) tag: u8,
+    pub(crate) codec: &'static str,
+    /// Place in the body.
+    pub(crate) from: usize,
+    pub(crate) bytes: usize,
+    /// `None` in version 1, which has one for the body.
+    pub(crate) checksum: Option<u32>,
 }
 
 /// How many rows and table entries a chunk of executions has.
@@ -77,48 +96,40 @@ pub struct ColumnInfo {
     pub(crate) tag: u8,
 }
 
-pub(crate) const fn to_word(value: Value) -> u64 {
-    match value {
-        Value::F64(v) => v.to_bits(),
-        Value::I64(v) => v.cast_unsigned(),
-        Value::U64(v) => v,
-    }
-}
-
-pub(crate) const fn from_word(word: u64, kind: ValueType) -> Value {
-    match kind {
-        ValueType::F64 => Value::F64(f64::from_bits(word)),
-        ValueType::I64 => Value::I64(word.cast_signed()),
-        ValueType::U64 => Value::U64(word),
-    }
-}
-
-impl Stats {
-    fn put(&self, out: &mut Vec<u8>) {
-        let kind = self.first.value_type();
-        out.push(kind as u8);
-        put_varint(out, self.count as u64);
-        for value in [self.min, self.max, self.first, self.last] {
-            put_scalar(out, to_word(value), kind);
-        }
-        match self.sum {
-            Sum::F64(sum) => put_scalar(out, sum.to_bits(), ValueType::F64),
-            Sum::Integer(sum) => put_zigzag128(out, sum),
-        }
-    }
-
-    fn take(reader: &mut Reader<'_>) -> Result<Self, Error> {
-        let byte = reader.byte("value type")?;
-        let kind = ValueType::from_byte(byte).ok_or(Error::value("value type", byte))?;
-        let count = reader.size("numbers", CHUNK_RECORDS_MAX)?;
-        let mut scalar = |what| reader.scalar(kind, what).map(|word| from_word(word, kind));
-        let (min, max, first, last) = (scalar("min")?, scalar("max")?, scalar("first")?, scalar("last")?);
-        let sum = match kind {
-            ValueType::F64 => Sum::F64(f64::from_bits(reader.scalar(kind, "sum")?)),
-            ValueType::I64 | ValueType::U64 => Sum::Integer(reader.zigzag128("sum")?),
+impl MemberInfo {
+    pub(crate) const fn new(
+        member: u16,
+        value_type: ValueType,
+        stats: Stats,
+        form: MemberForm,
+        loss: Option<Loss>,
+    ) -> Self {
+        let (codec, bytes) = match &form {
+            MemberForm::Uniform(_) => ("constant", 0),
+            MemberForm::Stored(stored) => (stored.codec, stored.bytes),
         };
-        Ok(Self { count, min, max, sum, first, last })
+        Self { member, value_type, stats, codec, bytes, loss, form }
     }
+
+    /// Largest difference, in the unit of the values, to what was recorded (or aggregated); 0 when they are the same.
+    pub fn value_error_max(&self) -> f64 {
+        let largest = self.stats.min.as_f64().abs().max(self.stats.max.as_f64().abs());
+        self.loss.map_or(0.0, |loss| loss.error_max(largest))
+    }
+}
+
+/// Statistics as version 1 has them.
+fn take_stats(reader: &mut Reader<'_>) -> Result<(ValueType, Stats), Error> {
+    let byte = reader.byte("value type")?;
+    let kind = ValueType::from_byte(byte).ok_or(Error::value("value type", byte))?;
+    let count = reader.size("numbers", CHUNK_RECORDS_MAX)?;
+    let mut scalar = |what| reader.scalar(kind, what).map(|word| from_word(word, kind));
+    let (min, max, first, last) = (scalar("min")?, scalar("max")?, scalar("first")?, scalar("last")?);
+    let sum = match kind {
+        ValueType::F64 => Sum::F64(f64::from_bits(reader.scalar(kind, "sum")?)),
+        ValueType::I64 | ValueType::U64 => Sum::Integer(reader.zigzag128("sum")?),
+    };
+    Ok((kind, Stats { count, min, max, sum, first, last }))
 }
 
 impl Tables {
@@ -155,14 +166,32 @@ impl ColumnInfo {
 }
 
 impl Header {
-    /// The header's bytes, from `count` to the last column.
+    /// What is known of one member.
+    pub fn member(&self, member: u16) -> Option<&MemberInfo> {
+        let place = self.members.binary_search_by_key(&member, |info| info.member).ok()?;
+        self.members.get(place)
+    }
+
+    /// All columns in their order, those without bytes too.
+    pub fn columns(&self) -> impl Iterator<Item = ColumnInfo> + '_ {
+        let times = self.times.iter().map(|times| match times {
+            TimesForm::Regular { .. } => ColumnInfo { role: Role::At, codec: "step", bytes: 0, tag: 0 },
+            TimesForm::Stored(s) => ColumnInfo { role: Role::At, codec: s.codec, bytes: s.bytes, tag: s.tag },
+        });
+        let value = |info: &MemberInfo| ColumnInfo {
+            role: Role::Value,
+            codec: info.codec,
+            bytes: info.bytes,
+            tag: 0,
+        };
+        times.chain(self.members.iter().map(value)).chain(self.columns.iter().copied())
+    }
+
+    /// The header's bytes, from `count` to the last column. Of entries and executions.
     pub(crate) fn put(&self, out: &mut Vec<u8>) {
         put_varint(out, self.count as u64);
         out.extend_from_slice(&self.start.to_le_bytes());
         put_varint(out, self.end.wrapping_sub(self.start).cast_unsigned());
-        if let Some(stats) = &self.stats {
-            stats.put(out);
-        }
         if let Some(tables) = &self.tables {
             tables.put(out);
         }
@@ -172,7 +201,7 @@ impl Header {
         }
     }
 
-    /// Reads what [`Self::put`] wrote. `bytes` is the length of the whole chunk.
+    /// Reads a header of version 1. `bytes` is the length of the whole chunk.
     pub(crate) fn take(kind: Kind, fields: &[u8], bytes: usize) -> Result<Self, Error> {
         let mut reader = Reader::new(fields);
         let count_max = if kind == Kind::Execution { CHUNK_EVENTS_MAX } else { CHUNK_RECORDS_MAX };
@@ -180,11 +209,41 @@ impl Header {
         let start = Timestamp::from_le_bytes(reader.array("start")?);
         let span = reader.varint("span")?;
         let end = start.checked_add_unsigned(span).ok_or(Error::value("span", span))?;
-        let stats = (kind == Kind::Sample).then(|| Stats::take(&mut reader)).transpose()?;
+        let stats = (kind == Kind::Sample).then(|| take_stats(&mut reader)).transpose()?;
         let tables = (kind == Kind::Execution).then(|| Tables::take(&mut reader)).transpose()?;
         let listed = reader.size("columns", CHUNK_COLUMNS_MAX)?;
         let columns = (0..listed).map(|_| ColumnInfo::take(&mut reader, bytes)).collect::<Result<_, _>>()?;
         reader.end("header")?;
-        Ok(Self { kind, count, start, end, stats, tables, columns, bytes })
+        let (times, members) = (None, vec![]);
+        let header =
+            Self { kind, count, start, end, time_error_max: 0, members, tables, bytes, times, columns };
+        match stats {
+            Some((value_type, stats)) => header.into_group(value_type, stats),
+            None => Ok(header),
+        }
+    }
+
+    /// Samples of version 1 are a group of one member.
+    fn into_group(mut self, value_type: ValueType, stats: Stats) -> Result<Self, Error> {
+        let columns = std::mem::take(&mut self.columns);
+        let [at, value] = columns.as_slice() else {
+            return Err(Error::limit("columns of samples", columns.len(), 2));
+        };
+        for (column, role) in [(at, Role::At), (value, Role::Value)] {
+            if column.role != role {
+                return Err(Error::value("role of the column", column.role as u8));
+            }
+        }
+        let stored = |column: &ColumnInfo, from| Stored {
+            tag: column.tag,
+            codec: column.codec,
+            from,
+            bytes: column.bytes,
+            checksum: None,
+        };
+        self.times = Some(TimesForm::Stored(stored(at, 0)));
+        let form = MemberForm::Stored(stored(value, at.bytes));
+        self.members = vec![MemberInfo::new(0, value_type, stats, form, None)];
+        Ok(self)
     }
 }

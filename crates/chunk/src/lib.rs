@@ -4,7 +4,7 @@
 //! them say which columns a kind of record has:
 //!
 //! ```text
-//!   samples.rs ──┐
+//!   group/ ──────┐
 //!   entries.rs ──┼── builder.rs ── codec/*.rs, text/*.rs      records -> bytes
 //!   execution/ ──┘   chunk.rs   ──      "                     bytes -> records
 //! ```
@@ -26,12 +26,17 @@ mod encoding;
 mod entries;
 mod error;
 mod execution;
+mod group;
 mod header;
 pub mod limits;
+mod loss;
 pub mod pack;
 mod role;
 mod samples;
+mod stats;
 mod text;
+mod times;
+mod values;
 mod verify;
 
 pub use chunk::Chunk;
@@ -39,6 +44,11 @@ pub use encoding::{CodecSet, Compression, Effort, Encoding};
 pub use entries::encode_entries;
 pub use error::Error;
 pub use execution::{AttributeData, AttributeRef, Call, ExecutionBlock, RowRef, Shape, encode_executions};
-pub use header::{ColumnInfo, Header, Stats, Sum, Tables};
+pub use group::{GroupColumn, encode_group, encode_samples};
+pub use header::{ColumnInfo, Header, MemberInfo, Tables};
+pub use loss::{Aggregate, Aggregation, Loss, Method, Tolerance};
 pub use role::Role;
-pub use samples::{SampleColumns, ValueColumn, Values, encode_samples};
+pub use samples::SampleColumns;
+pub use stats::{Stats, Sum};
+pub use times::Times;
+pub use values::{ValueColumn, Values};

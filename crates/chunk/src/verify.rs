@@ -1,18 +1,24 @@
 //! Does each chunk read back as what was written? Debug builds look; release builds trust the tests.
 
-use tacho_model::{Entry, Timestamp, ValueType};
+use tacho_model::{Entry, Timestamp};
 
-use crate::{Chunk, ExecutionBlock, samples};
+use crate::{Chunk, ExecutionBlock, GroupColumn};
 
 /// Records beyond which the second look would slow a debug build down too much.
 const RECORDS_MAX: usize = 16_384;
 
-pub(crate) fn samples(bytes: &[u8], at: &[Timestamp], words: &[u64], kind: ValueType) {
+pub(crate) fn group(bytes: &[u8], at: &[Timestamp], columns: &[GroupColumn<'_>]) {
+    let same = |chunk: &Chunk<'_>, column: &GroupColumn<'_>| {
+        let loss = chunk.header().member(column.member).map(|info| info.loss);
+        let values = chunk.values(column.member).ok().flatten();
+        loss == Some(column.loss) && values.as_ref() == Some(&column.values.to_column())
+    };
+    let reads = |chunk: Chunk<'_>| {
+        chunk.times().is_ok_and(|times| times.iter().eq(at.iter().copied()))
+            && columns.iter().all(|column| same(&chunk, column))
+    };
     debug_assert!(
-        at.len() > RECORDS_MAX
-            || Chunk::open(bytes)
-                .and_then(|chunk| chunk.samples())
-                .is_ok_and(|columns| samples::same(&columns, at, words, kind)),
+        at.len().saturating_mul(columns.len()) > RECORDS_MAX || Chunk::open(bytes).is_ok_and(reads),
         "samples do not read back as they were written"
     );
 }

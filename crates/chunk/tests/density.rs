@@ -19,7 +19,7 @@ fn check(name: &str, values: Values<'_>, jitter_ns: u64, bytes_max: f64) {
     let bytes = encode_samples(&at, values);
     let each = bytes.len() as f64 / COUNT as f64;
     let chunk = Chunk::open(&bytes).unwrap();
-    let codecs: Vec<&str> = chunk.header().columns.iter().map(|column| column.codec).collect();
+    let codecs: Vec<&str> = chunk.header().columns().map(|column| column.codec).collect();
     println!("{name:<40} {each:>8.3} bytes a sample   {}", codecs.join(", "));
     assert!(each <= bytes_max, "{name}: {each} bytes a sample, at most {bytes_max} are allowed");
 }
@@ -62,7 +62,7 @@ fn check_calls(name: &str, segments: &[Segment], bytes_max: f64) {
     println!("{name}: {} calls in {} segments, {each:.3} bytes a call", block.calls(), block.len());
     let chunk = Chunk::open(&bytes).unwrap();
     let mut shares = BTreeMap::new();
-    for column in &chunk.header().columns {
+    for column in chunk.header().columns() {
         *shares.entry(column.role).or_insert(0) += column.bytes;
     }
     for (role, bytes) in shares.into_iter().filter(|(_, bytes)| *bytes > 300) {

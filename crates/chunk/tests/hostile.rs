@@ -4,7 +4,10 @@ mod common;
 
 use common::{block, operations, segment, web};
 use proptest::prelude::*;
-use tacho_chunk::{Chunk, Error, Values, encode_entries, encode_executions, encode_samples};
+use tacho_chunk::{
+    Aggregate, Aggregation, Chunk, Encoding, Error, GroupColumn, Loss, Method, Tolerance, Values,
+    encode_entries, encode_executions, encode_group,
+};
 use tacho_model::{Body, Entry};
 
 /// Decodes as whatever it says it is.
@@ -13,7 +16,15 @@ fn decode(bytes: &[u8]) -> Result<(), Error> {
     let (samples, entries, executions) = (chunk.samples(), chunk.entries(), chunk.executions());
     assert!([samples.is_ok(), entries.is_ok(), executions.is_ok()].iter().filter(|ok| **ok).count() <= 1);
     match chunk.header().kind {
-        tacho_model::Kind::Sample => samples.map(drop),
+        tacho_model::Kind::Sample => {
+            let times = chunk.times()?;
+            assert!(times.to_vec().is_sorted_by(|a, b| a < b));
+            for info in &chunk.header().members {
+                let values = chunk.values(info.member)?.unwrap();
+                assert_eq!((values.len(), values.value_type()), (times.len(), info.value_type));
+            }
+            Ok(())
+        }
         tacho_model::Kind::Entry => entries.map(drop),
         tacho_model::Kind::Execution => {
             let block = executions?;
@@ -25,21 +36,25 @@ fn decode(bytes: &[u8]) -> Result<(), Error> {
     }
 }
 
-/// Makes both checksums right, so that damage reaches the decoders.
+/// Makes the checksums right that are not columns' own, so that damage reaches the decoders.
 fn repair(bytes: &mut [u8]) {
-    if bytes.len() < 20 {
+    let of_group = bytes.get(4) == Some(&2);
+    let prefix = if of_group { 16 } else { 20 };
+    if bytes.len() < prefix {
         return;
     }
     let header = u32::from_le_bytes([bytes[8], bytes[9], bytes[10], bytes[11]]) as usize;
-    let end = 20usize.saturating_add(header).min(bytes.len());
-    let body = crc32c::crc32c(&bytes[end..]);
-    bytes[12..16].copy_from_slice(&body.to_le_bytes());
-    let checksum = crc32c::crc32c_append(crc32c::crc32c(&bytes[..16]), &bytes[20..end]);
-    bytes[16..20].copy_from_slice(&checksum.to_le_bytes());
+    let end = prefix.saturating_add(header).min(bytes.len());
+    if !of_group {
+        let body = crc32c::crc32c(&bytes[end..]);
+        bytes[12..16].copy_from_slice(&body.to_le_bytes());
+    }
+    let checksum = crc32c::crc32c_append(crc32c::crc32c(&bytes[..prefix - 4]), &bytes[prefix..end]);
+    bytes[prefix - 4..prefix].copy_from_slice(&checksum.to_le_bytes());
 }
 
 fn some_chunks() -> Vec<Vec<u8>> {
-    let at: Vec<i64> = (0..300).map(|n| n * n).collect();
+    let at: Vec<i64> = (0..300).map(|n| n * n + n).collect();
     let floats: Vec<f64> = (0..300).map(|n| (f64::from(n) / 10.0).sin()).collect();
     let ids: Vec<u64> = (0..300).map(|n| tacho_model::mix64(n << 20)).collect();
     let states: Vec<i64> = (0..300).map(|n| [3, 900_000_007, -4][n % 3]).collect();
@@ -49,13 +64,32 @@ fn some_chunks() -> Vec<Vec<u8>> {
         _ => Body::Bytes(vec![n as u8; n].into()),
     };
     let entries: Vec<Entry> = (0..100).map(|n| Entry { at: n as i64, body: body(n) }).collect();
+    let column = |member, values| GroupColumn { member, values, loss: None };
+    let old = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/chunk/samples-pco-delta.chunk");
     vec![
-        encode_samples(&at, Values::F64(&floats)),
-        encode_samples(&at, Values::U64(&ids)),
-        encode_samples(&at, Values::I64(&states)),
+        group(&at, &[column(0, Values::F64(&floats))]),
+        group(&at, &[column(3, Values::U64(&ids)), column(9, Values::I64(&states))]),
+        group(&at, &[column(0, Values::F64(&[0.25; 300])), column(1, Values::F64(&floats)), LOSSY]),
         encode_entries(&entries),
         encode_executions(&block(&web::requests(60, 3), &web::operations())),
+        std::fs::read(old).unwrap(),
     ]
+}
+
+/// A column of which something has been given up.
+const LOSSY: GroupColumn<'_> = GroupColumn {
+    member: 63,
+    values: Values::F64(&[0.5; 300]),
+    loss: Some(Loss {
+        aggregation: Some(Aggregation { step: 60_000_000_000, how: Aggregate::Max }),
+        method: Some(Method::Rounding),
+        bound: Tolerance::Relative(0.01),
+        achieved: 0.005,
+    }),
+};
+
+fn group(at: &[i64], columns: &[GroupColumn<'_>]) -> Vec<u8> {
+    encode_group(at, 0, columns, &Encoding::default())
 }
 
 proptest! {
@@ -75,7 +109,7 @@ proptest! {
 
     #[test]
     fn damaged_chunks_never_panic(
-        which in 0usize..5,
+        which in 0usize..6,
         damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
         cut in prop::option::weighted(0.1, any::<prop::sample::Index>()),
     ) {
@@ -110,20 +144,41 @@ proptest! {
 
 #[test]
 fn every_flipped_bit_is_found() {
-    let good = encode_samples(&[1, 2, 4], Values::F64(&[1.0, 2.5, -0.0]));
+    let numbers = GroupColumn { member: 0, values: Values::F64(&[1.0, 2.5, -0.0]), loss: None };
+    let same = GroupColumn { member: 7, values: Values::I64(&[3; 3]), loss: None };
+    let lossy = GroupColumn { values: Values::U64(&[5, 9, 1 << 40]), ..LOSSY };
+    let good = group(&[1, 2, 4], &[numbers, same, lossy]);
+    assert_eq!(decode(&good), Ok(()));
     for bit in 0..good.len() * 8 {
         let mut bytes = good.clone();
         bytes[bit / 8] ^= 1 << (bit % 8);
         assert!(decode(&bytes).is_err(), "bit {bit} flipped");
+        repair(&mut bytes);
+        let _ = decode(&bytes);
     }
     for length in 0..good.len() {
         assert!(decode(&good[..length]).is_err(), "cut to {length} bytes");
     }
 }
 
-/// Damages the chunk of three samples and returns what the reader says.
+/// Reading one member touches only its bytes: damage to the others is not its own.
+#[test]
+fn a_member_is_read_though_another_is_damaged() {
+    let column = |member, values| GroupColumn { member, values, loss: None };
+    let mut bytes =
+        group(&[1, 2, 4], &[column(0, Values::U64(&[5, 9, 8])), column(1, Values::U64(&[7, 1, 3]))]);
+    *bytes.last_mut().unwrap() ^= 1;
+    let chunk = Chunk::open(&bytes).unwrap();
+    assert_eq!(chunk.times().unwrap().to_vec(), [1, 2, 4]);
+    assert_eq!(chunk.values(0).unwrap(), Some(tacho_chunk::ValueColumn::U64(vec![5, 9, 8])));
+    assert!(chunk.values(1).unwrap_err().to_string().starts_with("column 3 (value): checksum mismatch: "));
+    assert_eq!(chunk.values(2), Ok(None));
+}
+
+/// Damages a chunk of three samples and returns what the reader says.
 fn say(damage: impl FnOnce(&mut Vec<u8>)) -> String {
-    let mut bytes = encode_samples(&[1, 2, 3], Values::I64(&[7, 7, 7]));
+    let mut bytes =
+        group(&[1, 2, 4], &[GroupColumn { member: 0, values: Values::I64(&[7, 9, 8]), loss: None }]);
     damage(&mut bytes);
     decode(&bytes).unwrap_err().to_string()
 }
@@ -131,21 +186,25 @@ fn say(damage: impl FnOnce(&mut Vec<u8>)) -> String {
 #[test]
 fn errors_name_value_and_place() {
     assert_eq!(say(|b| b[0] = b'X'), "not a chunk: begins with [58, 43, 48, 4b], expected \"TCHK\"");
-    assert_eq!(say(|b| b[4] = 2), "chunk version 2 is newer than this program knows (at most 1)");
+    assert_eq!(say(|b| b[4] = 3), "chunk version 3 is newer than this program knows (at most 2)");
     assert_eq!(say(|b| b.truncate(11)), "header length: 4 bytes are needed, 3 are left");
     assert_eq!(say(|b| b.push(0)), "body: 1 bytes too many");
-    let header = say(|b| b[21] ^= 1);
+    let header = say(|b| b[17] ^= 1);
     assert!(header.starts_with("chunk header checksum mismatch: expected 0x"), "{header}");
     let body = say(|b| *b.last_mut().unwrap() ^= 1);
-    assert!(body.starts_with("chunk checksum mismatch: expected 0x"), "{body}");
+    assert!(body.starts_with("column 2 (value): checksum mismatch: expected 0x"), "{body}");
     let codec = say(|b| {
-        let columns = b.len() - 3 - 6;
-        b[columns + 4] = 5;
+        b[36] = 5;
         repair(b);
     });
     assert!(codec.starts_with("column 2 (value): zstd data is damaged: "), "{codec}");
+    let kind = say(|b| {
+        b[5] = 2;
+        repair(b);
+    });
+    assert_eq!(kind, "kind of a group is 2, which has no meaning here");
     let count = say(|b| {
-        b.splice(20..21, [0xff, 0xff, 0xff, 0x7f]);
+        b.splice(16..17, [0xff, 0xff, 0xff, 0x7f]);
         b[8] += 3;
         repair(b);
     });

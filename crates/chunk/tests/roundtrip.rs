@@ -4,20 +4,46 @@ mod common;
 
 use common::{block, column, operations, segment, word};
 use proptest::prelude::*;
-use tacho_chunk::{Chunk, Sum, ValueColumn, Values, encode_entries, encode_executions, encode_samples};
+use tacho_chunk::{
+    Chunk, Encoding, GroupColumn, Header, Stats, Sum, ValueColumn, Values, encode_entries, encode_executions,
+    encode_group,
+};
 use tacho_model::{Body, Entry, Kind, Value};
 
-/// Encodes samples and decodes them again; returns the header of the chunk.
-fn samples(at: &[i64], values: &ValueColumn) -> tacho_chunk::Header {
-    let bytes = encode_samples(at, values.as_values());
+/// Encodes samples of these members and decodes them again, each by itself; returns the header of the chunk.
+fn group(at: &[i64], members: &[(u16, ValueColumn)]) -> Header {
+    let column = |(member, values): &'_ (u16, ValueColumn)| (*member, values.clone());
+    let owned: Vec<(u16, ValueColumn)> = members.iter().map(column).collect();
+    let columns: Vec<GroupColumn<'_>> = owned
+        .iter()
+        .map(|(member, values)| GroupColumn { member: *member, values: values.as_values(), loss: None })
+        .collect();
+    let bytes = encode_group(at, 0, &columns, &Encoding::default());
     let chunk = Chunk::open(&bytes).unwrap();
-    let read = chunk.samples().unwrap();
-    assert_eq!((read.at.as_slice(), &read.values), (at, values));
+    let times = chunk.times().unwrap();
+    assert_eq!(times.to_vec(), at);
+    for (member, values) in members {
+        assert_eq!(chunk.values(*member).unwrap().as_ref(), Some(values));
+        let stats = chunk.header().member(*member).unwrap().stats;
+        assert_eq!((Some(stats.first), Some(stats.last)), (values.get(0), values.get(values.len() - 1)));
+    }
     let header = chunk.header();
     assert_eq!((header.kind, header.count, header.bytes), (Kind::Sample, at.len(), bytes.len()));
-    assert_eq!(Some(&header.start), at.iter().min());
-    assert_eq!(Some(&header.end), at.iter().max());
+    assert_eq!((Some(&header.start), Some(&header.end)), (at.first(), at.last()));
+    assert_eq!((header.time_error_max, header.members.len()), (0, members.len()));
     header.clone()
+}
+
+/// A group of one.
+fn samples(at: &[i64], values: &ValueColumn) -> Stats {
+    group(at, &[(0, values.clone())]).members[0].stats
+}
+
+/// `count` times that strictly ascend, with steps of all sizes, or one.
+fn ascending(first: i64, steps: &[u64], count: usize) -> Vec<i64> {
+    let step = |n: usize| (steps[n % steps.len()] % (1 << 52)) as i64 + 1;
+    let next = |(at, n): (i64, usize)| Some((at.checked_add(step(n))?, n + 1));
+    std::iter::successors(Some((first, 0)), |state| next(*state)).map(|(at, _)| at).take(count).collect()
 }
 
 fn typed(words: &[u64]) -> [ValueColumn; 3] {
@@ -32,17 +58,23 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
-    fn samples_of_every_type(words in column(), first in any::<i64>(), steps in column()) {
-        let times = std::iter::successors(Some((first, 0)), |(at, n)| {
-            Some((at.wrapping_add(steps[n % steps.len()].cast_signed() % 1_000_000_007), n + 1))
-        });
-        let at: Vec<i64> = times.map(|(at, _)| at).take(words.len()).collect();
-        for values in typed(&words) {
-            let header = samples(&at, &values);
-            let stats = header.stats.unwrap();
-            prop_assert_eq!(Some(stats.first), values.get(0));
-            prop_assert_eq!(Some(stats.last), values.get(values.len() - 1));
+    fn samples_of_every_type(words in column(), first in any::<i64>(), steps in column(), regular in any::<bool>()) {
+        let steps = if regular { &steps[..1] } else { &steps[..] };
+        let at = ascending(first, steps, words.len());
+        for values in typed(&words[..at.len()]) {
+            samples(&at, &values);
         }
+    }
+
+    #[test]
+    fn members_of_a_group(columns in prop::collection::btree_map(0u16..64, (column(), 0usize..3), 1..12), steps in column()) {
+        let count = columns.values().map(|(words, _)| words.len()).min().unwrap();
+        let at = ascending(-5, &steps, count);
+        let member = |(member, (words, kind)): (&u16, &(Vec<u64>, usize))| (*member, typed(&words[..count])[*kind].clone());
+        let members: Vec<(u16, ValueColumn)> = columns.iter().map(member).collect();
+        let header = group(&at, &members);
+        let read: Vec<u16> = header.members.iter().map(|info| info.member).collect();
+        prop_assert_eq!(read, columns.keys().copied().collect::<Vec<_>>());
     }
 
     #[test]
@@ -97,9 +129,7 @@ proptest! {
 #[test]
 fn awkward_floats_survive() {
     let values = vec![f64::NAN, -f64::NAN, f64::from_bits(0x7ff0_0000_0000_0001), -0.0, 0.0, f64::INFINITY];
-    let header = samples(&[5, 5, 4, i64::MIN, i64::MAX, 0], &ValueColumn::F64(values));
-    assert_eq!((header.start, header.end), (i64::MIN, i64::MAX));
-    let stats = header.stats.unwrap();
+    let stats = samples(&[i64::MIN, -7, 0, 1, 5, i64::MAX], &ValueColumn::F64(values));
     assert_eq!((stats.count, stats.min, stats.max), (3, Value::F64(-0.0), Value::F64(f64::INFINITY)));
     assert_eq!(stats.sum, Sum::F64(f64::INFINITY));
     assert_eq!((stats.first, stats.last), (Value::F64(f64::NAN), Value::F64(f64::INFINITY)));
@@ -107,24 +137,60 @@ fn awkward_floats_survive() {
 
 #[test]
 fn nothing_but_nan_has_no_extremes() {
-    let stats = samples(&[1, 2], &ValueColumn::F64(vec![f64::NAN; 2])).stats.unwrap();
-    assert_eq!((stats.count, stats.sum), (0, Sum::F64(0.0)));
-    assert_eq!((stats.min, stats.max), (Value::F64(f64::NAN), Value::F64(f64::NAN)));
+    for values in [vec![f64::NAN; 2], vec![f64::NAN, -f64::NAN]] {
+        let stats = samples(&[1, 2], &ValueColumn::F64(values));
+        assert_eq!((stats.count, stats.sum), (0, Sum::F64(0.0)));
+        assert_eq!((stats.min, stats.max), (Value::F64(f64::NAN), Value::F64(f64::NAN)));
+    }
+}
+
+#[test]
+fn a_group_is_as_large_as_it_may_be_and_no_larger() {
+    let at = [1, 2, 4];
+    let values = ValueColumn::U64(vec![1, 5, 3]);
+    let members: Vec<(u16, ValueColumn)> = (0..64).map(|member| (member, values.clone())).collect();
+    group(&at, &members);
+    let wrong = |members: &[u16], at: &[i64]| {
+        let column = |member: &u16| GroupColumn { member: *member, values: values.as_values(), loss: None };
+        let columns: Vec<GroupColumn<'_>> = members.iter().map(column).collect();
+        let at = at.to_vec();
+        let encode = || encode_group(&at, 0, &columns, &Encoding::default());
+        std::panic::catch_unwind(std::panic::AssertUnwindSafe(encode)).is_err()
+    };
+    assert!(wrong(&[64], &at) && wrong(&[], &at) && wrong(&[3, 3], &at) && wrong(&[0], &[1, 2, 2]));
+    assert!(wrong(&[0], &[1, 2]) && !wrong(&[63], &at));
+}
+
+#[test]
+fn a_column_of_the_header_takes_at_most_thirty_bytes() {
+    let at: Vec<i64> = (0..8_192).map(|n| n * 10_000_000_000).collect();
+    let noise = |n: i64| tacho_model::mix64(n as u64) % 10_000;
+    let prices: Vec<f64> = (0..8_192).map(|n| noise(n) as f64 / 100.0).collect();
+    let bytes = |members: u16| {
+        let column = |member| GroupColumn { member, values: Values::F64(&prices), loss: None };
+        let columns: Vec<GroupColumn<'_>> = (0..members).map(column).collect();
+        let bytes = encode_group(&at, 0, &columns, &Encoding::default());
+        let header = Chunk::open(&bytes).unwrap().header().clone();
+        bytes.len() - header.columns().map(|column| column.bytes).sum::<usize>()
+    };
+    let each = bytes(2) - bytes(1);
+    assert!(each <= 30, "{each} bytes");
 }
 
 #[test]
 fn integers_are_exact() {
     let odd = (1 << 53) + 1;
-    let stats = samples(&[1, 2, 3], &ValueColumn::U64(vec![u64::MAX, odd, u64::MAX])).stats.unwrap();
+    let stats = samples(&[1, 2, 3], &ValueColumn::U64(vec![u64::MAX, odd, u64::MAX]));
     assert_eq!((stats.min, stats.max), (Value::U64(odd), Value::U64(u64::MAX)));
     assert_eq!(stats.sum, Sum::Integer(i128::from(u64::MAX) * 2 + i128::from(odd)));
-    let stats = samples(&[1, 2], &ValueColumn::I64(vec![i64::MIN; 2])).stats.unwrap();
+    let stats = samples(&[1, 2], &ValueColumn::I64(vec![i64::MIN; 2]));
     assert_eq!(stats.sum, Sum::Integer(i128::from(i64::MIN) * 2));
 }
 
 #[test]
 fn a_reader_of_the_wrong_kind_is_told() {
-    let bytes = encode_samples(&[1], Values::U64(&[1]));
+    let column = GroupColumn { member: 0, values: Values::U64(&[1]), loss: None };
+    let bytes = encode_group(&[1], 0, &[column], &Encoding::default());
     let error = Chunk::open(&bytes).unwrap().entries().unwrap_err();
     assert_eq!(error.to_string(), "chunk holds sample records, entry were asked for");
 }
@@ -168,5 +234,5 @@ fn any_number_of_attribute_keys_fits() {
     let bytes = encode_executions(&block);
     let chunk = Chunk::open(&bytes).unwrap();
     assert_eq!(chunk.executions().unwrap(), block);
-    assert!(chunk.header().columns.len() < 2_000, "{} columns", chunk.header().columns.len());
+    assert!(chunk.header().columns().count() < 2_000, "{} columns", chunk.header().columns().count());
 }

@@ -113,7 +113,7 @@ struct Columns(BTreeMap<(&'static str, &'static str), (u64, u64)>);
 
 impl Columns {
     fn add(&mut self, chunk: &ChunkInfo) {
-        for column in &chunk.header.columns {
+        for column in chunk.header.columns() {
             let (count, bytes) = self.0.entry((column.role.name(), column.codec)).or_default();
             *count += 1;
             *bytes += column.bytes as u64;

@@ -33,7 +33,7 @@ pub fn encode_executions(block: &ExecutionBlock) -> Vec<u8> {
         shapes: block.shapes.items().len(),
         layouts: block.layouts.items().len(),
     };
-    let bytes = builder.finish(Kind::Execution, block.calls(), block.range(), None, Some(tables));
+    let bytes = builder.finish(Kind::Execution, block.calls(), block.range(), Some(tables));
     verify::executions(&bytes, block);
     bytes
 }

@@ -2,26 +2,24 @@
 
 use std::fmt::Write;
 
-use tacho_chunk::{Chunk, RowRef};
+use tacho_chunk::{Chunk, MemberInfo, RowRef, ValueColumn};
 use tacho_model::{Body, Entry, EventKind, Kind, Operation, Sample, Value};
 
 /// Header and records, a line for each fact.
 pub fn chunk(chunk: &Chunk<'_>) -> String {
     let header = chunk.header();
     let mut out = format!("{} {}, {} to {}\n", header.count, header.kind.name(), header.start, header.end);
-    if let Some(stats) = &header.stats {
-        let [min, max, first, last] = [stats.min, stats.max, stats.first, stats.last].map(value);
-        let sum = match stats.sum {
-            tacho_chunk::Sum::F64(sum) => value(Value::F64(sum)),
-            tacho_chunk::Sum::Integer(sum) => sum.to_string(),
-        };
-        writeln!(out, "{} numbers: min {min} max {max} first {first} last {last} sum {sum}", stats.count)
-            .unwrap();
+    if header.time_error_max > 0 {
+        writeln!(out, "times off by at most {} ns", header.time_error_max).unwrap();
     }
-    for column in &header.columns {
+    for info in &header.members {
+        member(&mut out, info, header.members.len() > 1);
+    }
+    for column in header.columns() {
         writeln!(out, "column {}: {}, {} bytes", column.role.name(), column.codec, column.bytes).unwrap();
     }
     match header.kind {
+        Kind::Sample if header.members.len() > 1 => group(&mut out, chunk),
         Kind::Sample => chunk.samples().unwrap().iter().for_each(|s| sample(&mut out, s)),
         Kind::Entry => chunk.entries().unwrap().iter().for_each(|e| entry(&mut out, e)),
         Kind::Execution => {
@@ -30,6 +28,31 @@ pub fn chunk(chunk: &Chunk<'_>) -> String {
         }
     }
     out
+}
+
+fn member(out: &mut String, info: &MemberInfo, several: bool) {
+    let stats = &info.stats;
+    let [min, max, first, last] = [stats.min, stats.max, stats.first, stats.last].map(value);
+    let sum = match stats.sum {
+        tacho_chunk::Sum::F64(sum) => value(Value::F64(sum)),
+        tacho_chunk::Sum::Integer(sum) => sum.to_string(),
+    };
+    let who = if several { format!("member {}, ", info.member) } else { String::new() };
+    let count = stats.count;
+    writeln!(out, "{who}{count} numbers: min {min} max {max} first {first} last {last} sum {sum}").unwrap();
+    if let Some(loss) = info.loss {
+        writeln!(out, "{loss:?}").unwrap();
+    }
+}
+
+/// A line for each time, with the values of all members.
+fn group(out: &mut String, chunk: &Chunk<'_>) {
+    let read = |info: &MemberInfo| chunk.values(info.member).unwrap().unwrap();
+    let columns: Vec<ValueColumn> = chunk.header().members.iter().map(read).collect();
+    for (place, at) in chunk.times().unwrap().iter().enumerate() {
+        let values: Vec<String> = columns.iter().map(|column| value(column.get(place).unwrap())).collect();
+        writeln!(out, "{at} {}", values.join(", ")).unwrap();
+    }
 }
 
 /// Floats with their bits, so that every NaN can be told from the others.

@@ -1,0 +1,147 @@
+//! Columns of a group become one chunk.
+
+use tacho_model::{Kind, Timestamp, ValueType};
+
+use super::STEP;
+use super::numbers::{decimals, put_stats, put_value};
+use crate::bytes::put_varint;
+use crate::chunk::{GROUP_PREFIX_BYTES, GROUP_VERSION, MAGIC};
+use crate::codec::{self, Numbers};
+use crate::limits::{CHUNK_RECORDS_MAX, GROUP_MEMBERS_MAX};
+use crate::stats::{Stats, from_word};
+use crate::times::regular_step;
+use crate::values::Values;
+use crate::{Encoding, Loss, verify};
+
+/// Bits of a column's flags.
+pub(super) const LOSSY: u8 = 1 << 2;
+pub(super) const UNIFORM: u8 = 1 << 3;
+pub(super) const DECIMALS_SHIFT: u8 = 4;
+
+/// One member's values, as many as there are times.
+#[derive(Clone, Copy, Debug)]
+pub struct GroupColumn<'a> {
+    /// Position of the series in its group, below [`GROUP_MEMBERS_MAX`].
+    pub member: u16,
+    pub values: Values<'a>,
+    /// What has been given up in these values already; `None`: nothing.
+    pub loss: Option<Loss>,
+}
+
+/// Writes samples that share their times. `time_error_max` is the largest difference, in ns, between a time and the one
+/// that was recorded; 0 when they are the same.
+///
+/// # Panics
+/// When times do not strictly ascend, are none or more than [`CHUNK_RECORDS_MAX`]; when members do not ascend below
+/// [`GROUP_MEMBERS_MAX`] or are none; when a column is not as long as the times.
+pub fn encode_group(
+    at: &[Timestamp],
+    time_error_max: u64,
+    columns: &[GroupColumn<'_>],
+    encoding: &Encoding,
+) -> Vec<u8> {
+    check(at, columns);
+    let mut header = Fields::default();
+    header.times(at, time_error_max, encoding);
+    put_varint(&mut header.fields, columns.len() as u64);
+    let mut next = 0;
+    for column in columns {
+        put_varint(&mut header.fields, u64::from(column.member - next));
+        next = column.member + 1;
+        header.values(column, encoding);
+    }
+    let bytes = header.finish();
+    verify::group(&bytes, at, columns);
+    bytes
+}
+
+/// Writes samples of one series: the group that it is by itself.
+///
+/// # Panics
+/// As [`encode_group`].
+pub fn encode_samples(at: &[Timestamp], values: Values<'_>) -> Vec<u8> {
+    encode_group(at, 0, &[GroupColumn { member: 0, values, loss: None }], &Encoding::default())
+}
+
+fn check(at: &[Timestamp], columns: &[GroupColumn<'_>]) {
+    assert!((1..=CHUNK_RECORDS_MAX).contains(&at.len()), "{} samples in one chunk", at.len());
+    assert!(at.is_sorted_by(|a, b| a < b), "times of a group ascend strictly");
+    assert!((1..=GROUP_MEMBERS_MAX).contains(&columns.len()), "{} columns in one chunk", columns.len());
+    assert!(columns.is_sorted_by(|a, b| a.member < b.member), "members of a group ascend");
+    for column in columns {
+        assert!(usize::from(column.member) < GROUP_MEMBERS_MAX, "member {} of a group", column.member);
+        assert_eq!(
+            column.values.len(),
+            at.len(),
+            "a sample is a time and a value (member {})",
+            column.member
+        );
+    }
+}
+
+/// What is written so far.
+#[derive(Default)]
+struct Fields {
+    fields: Vec<u8>,
+    body: Vec<u8>,
+}
+
+impl Fields {
+    fn times(&mut self, at: &[Timestamp], time_error_max: u64, encoding: &Encoding) {
+        let (start, end) = (at.first().copied().unwrap_or_default(), at.last().copied().unwrap_or_default());
+        put_varint(&mut self.fields, at.len() as u64);
+        self.fields.extend_from_slice(&start.to_le_bytes());
+        put_varint(&mut self.fields, end.abs_diff(start));
+        put_varint(&mut self.fields, time_error_max);
+        if regular_step(at).is_some() {
+            return self.fields.push(STEP);
+        }
+        let offsets: Vec<u64> = at.iter().map(|at| at.abs_diff(start)).collect();
+        self.column(&offsets, ValueType::U64, encoding);
+    }
+
+    fn values(&mut self, column: &GroupColumn<'_>, encoding: &Encoding) {
+        let (words, kind) = (column.values.words(), column.values.value_type());
+        let lossy = if column.loss.is_some() { LOSSY } else { 0 };
+        match words.split_first() {
+            Some((first, rest)) if rest.iter().all(|word| word == first) => {
+                let value = from_word(*first, kind);
+                let decimals = decimals(&[value]);
+                self.fields.push(kind as u8 | lossy | UNIFORM | decimals << DECIMALS_SHIFT);
+                put_value(&mut self.fields, value, decimals);
+            }
+            _ => {
+                let stats = Stats::of(column.values);
+                let decimals = decimals(&[stats.min, stats.max, stats.first, stats.last]);
+                self.fields.push(kind as u8 | lossy | decimals << DECIMALS_SHIFT);
+                self.column(&words, kind, encoding);
+                put_stats(&mut self.fields, &stats, words.len(), decimals);
+            }
+        }
+        if let Some(loss) = &column.loss {
+            loss.put(&mut self.fields);
+        }
+    }
+
+    /// `u8 codec`, `varint bytes`, `u32 crc`; the bytes go to the body.
+    fn column(&mut self, words: &[u64], kind: ValueType, _encoding: &Encoding) {
+        let encoded = codec::encode(Numbers { words, kind }, 0);
+        self.fields.push(encoded.codec);
+        put_varint(&mut self.fields, encoded.bytes.len() as u64);
+        self.fields.extend_from_slice(&crc32c::crc32c(&encoded.bytes).to_le_bytes());
+        self.body.extend_from_slice(&encoded.bytes);
+    }
+
+    fn finish(self) -> Vec<u8> {
+        let fields_bytes = u32::try_from(self.fields.len()).unwrap_or(u32::MAX);
+        let mut out = Vec::with_capacity(GROUP_PREFIX_BYTES + self.fields.len() + self.body.len());
+        out.extend_from_slice(MAGIC);
+        out.extend([GROUP_VERSION, Kind::Sample as u8, 0, 0]);
+        out.extend_from_slice(&fields_bytes.to_le_bytes());
+        let checksum = crc32c::crc32c_append(crc32c::crc32c(&out), &self.fields);
+        out.extend_from_slice(&checksum.to_le_bytes());
+        out.extend_from_slice(&self.fields);
+        out.extend_from_slice(&self.body);
+        out
+    }
+}

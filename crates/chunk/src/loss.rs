@@ -1,0 +1,231 @@
+//! What has been given up? Each lossy column says by which method, within which bound, and how much it really was.
+
+use crate::Error;
+use crate::bytes::{Reader, put_varint};
+
+/// How far a value may be from the one that was recorded. Finite and not negative.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Tolerance {
+    /// In the unit of the values.
+    Absolute(f64),
+    /// A share of the recorded value: 0.01 is one percent.
+    Relative(f64),
+}
+
+/// How values were made simpler. The discriminants are on disk (`docs/format/chunk.md`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Method {
+    /// Straight lines through the samples.
+    Linear = 1,
+    /// Steps: small wavelet coefficients left out.
+    Wavelet = 2,
+    /// Fewer digits.
+    Rounding = 3,
+}
+
+/// What stands for all values of one step of time. The discriminants are on disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Aggregate {
+    Avg = 1,
+    Min = 2,
+    Max = 3,
+    Sum = 4,
+    Last = 5,
+    First = 6,
+    Count = 7,
+}
+
+/// One value for each step of time, at its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Aggregation {
+    /// ns, above 0.
+    pub step: i64,
+    pub how: Aggregate,
+}
+
+/// What has been given up in one column.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Loss {
+    /// Done first.
+    pub aggregation: Option<Aggregation>,
+    pub method: Option<Method>,
+    pub bound: Tolerance,
+    /// Largest difference that there is, measured when it was written; as the bound: absolute, or a share.
+    pub achieved: f64,
+}
+
+impl Tolerance {
+    pub const fn amount(self) -> f64 {
+        match self {
+            Self::Absolute(amount) | Self::Relative(amount) => amount,
+        }
+    }
+}
+
+impl Method {
+    pub const ALL: [Self; 3] = [Self::Linear, Self::Wavelet, Self::Rounding];
+
+    /// Name in settings and answers.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Linear => "linear",
+            Self::Wavelet => "wavelet",
+            Self::Rounding => "rounding",
+        }
+    }
+
+    /// The inverse of [`Self::name`].
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|method| method.name() == name)
+    }
+}
+
+impl Aggregate {
+    pub const ALL: [Self; 7] =
+        [Self::Avg, Self::Min, Self::Max, Self::Sum, Self::Last, Self::First, Self::Count];
+
+    /// Name in settings and answers.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Avg => "avg",
+            Self::Min => "min",
+            Self::Max => "max",
+            Self::Sum => "sum",
+            Self::Last => "last",
+            Self::First => "first",
+            Self::Count => "count",
+        }
+    }
+
+    /// The inverse of [`Self::name`].
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|how| how.name() == name)
+    }
+}
+
+const METHOD_MASK: u8 = 0x0f;
+const RELATIVE: u8 = 0x10;
+const AGGREGATED: u8 = 0x20;
+
+impl Loss {
+    /// What can be said of values of both losses; `None` when a share and an amount would have to be compared, or when they
+    /// were aggregated differently.
+    #[must_use]
+    pub fn cover(self, other: Self) -> Option<Self> {
+        let larger = |a: f64, b: f64| if a < b { b } else { a };
+        let bound = match (self.bound, other.bound) {
+            (Tolerance::Absolute(a), Tolerance::Absolute(b)) => Tolerance::Absolute(larger(a, b)),
+            (Tolerance::Relative(a), Tolerance::Relative(b)) => Tolerance::Relative(larger(a, b)),
+            (_, Tolerance::Absolute(_) | Tolerance::Relative(_)) => return None,
+        };
+        let achieved = larger(self.achieved, other.achieved);
+        let method = if other.achieved > self.achieved { other.method } else { self.method };
+        let covered = Self { bound, achieved, method: method.or(self.method).or(other.method), ..self };
+        (self.aggregation == other.aggregation).then_some(covered)
+    }
+
+    /// Largest difference in the unit of the values, when none of those that remain is further from 0 than `largest`.
+    pub fn error_max(&self, largest: f64) -> f64 {
+        match self.bound {
+            Tolerance::Absolute(_) => self.achieved,
+            // |v - v'| <= r |v| and |v| <= |v'| / (1 - r).
+            Tolerance::Relative(_) if self.achieved < 1.0 => self.achieved * largest / (1.0 - self.achieved),
+            Tolerance::Relative(_) => f64::INFINITY,
+        }
+    }
+
+    pub(crate) fn put(&self, out: &mut Vec<u8>) {
+        let relative = if matches!(self.bound, Tolerance::Relative(_)) { RELATIVE } else { 0 };
+        let aggregated = if self.aggregation.is_some() { AGGREGATED } else { 0 };
+        out.push(self.method.map_or(0, |method| method as u8) | relative | aggregated);
+        out.extend_from_slice(&self.bound.amount().to_le_bytes());
+        out.extend_from_slice(&self.achieved.to_le_bytes());
+        if let Some(Aggregation { step, how }) = self.aggregation {
+            put_varint(out, step.unsigned_abs());
+            out.push(how as u8);
+        }
+    }
+
+    pub(crate) fn take(reader: &mut Reader<'_>) -> Result<Self, Error> {
+        let byte = reader.byte("method")?;
+        let method = match byte & METHOD_MASK {
+            0 => None,
+            tag => {
+                let known = Method::ALL.into_iter().find(|method| *method as u8 == tag);
+                Some(known.ok_or(Error::value("method", byte))?)
+            }
+        };
+        if byte & !(METHOD_MASK | RELATIVE | AGGREGATED) != 0 {
+            return Err(Error::value("method", byte));
+        }
+        let mut amount = |what| {
+            let amount = f64::from_le_bytes(reader.array(what)?);
+            let fits = amount.is_finite() && amount >= 0.0;
+            if fits { Ok(amount) } else { Err(Error::value(what, amount.to_bits())) }
+        };
+        let (bound, achieved) = (amount("bound")?, amount("achieved error")?);
+        let bound =
+            if byte & RELATIVE == 0 { Tolerance::Absolute(bound) } else { Tolerance::Relative(bound) };
+        let aggregation = (byte & AGGREGATED != 0).then(|| Aggregation::take(reader)).transpose()?;
+        Ok(Self { aggregation, method, bound, achieved })
+    }
+}
+
+impl Aggregation {
+    fn take(reader: &mut Reader<'_>) -> Result<Self, Error> {
+        let step = reader.varint("step")?;
+        let step = i64::try_from(step).ok().filter(|step| *step > 0).ok_or(Error::value("step", step))?;
+        let how = reader.byte("aggregate")?;
+        let known = Aggregate::ALL.into_iter().find(|known| *known as u8 == how);
+        Ok(Self { step, how: known.ok_or(Error::value("aggregate", how))? })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LINEAR: Loss = Loss {
+        aggregation: None,
+        method: Some(Method::Linear),
+        bound: Tolerance::Absolute(0.5),
+        achieved: 0.25,
+    };
+
+    #[test]
+    fn a_loss_comes_back() {
+        let aggregation = Some(Aggregation { step: 60_000_000_000, how: Aggregate::Last });
+        let relative = Loss { aggregation, method: None, bound: Tolerance::Relative(0.0), achieved: 0.0 };
+        for loss in [LINEAR, relative] {
+            let mut bytes = vec![];
+            loss.put(&mut bytes);
+            let mut reader = Reader::new(&bytes);
+            assert_eq!(Loss::take(&mut reader), Ok(loss));
+            assert_eq!(reader.end("loss"), Ok(()));
+        }
+    }
+
+    #[test]
+    fn a_loss_covers_another_of_its_sort() {
+        let worse = Loss {
+            method: Some(Method::Rounding),
+            achieved: 0.75,
+            bound: Tolerance::Absolute(1.0),
+            ..LINEAR
+        };
+        assert_eq!(LINEAR.cover(worse), Some(worse));
+        assert_eq!(worse.cover(LINEAR), Some(worse));
+        assert_eq!(LINEAR.cover(Loss { bound: Tolerance::Relative(1.0), ..worse }), None);
+        let aggregation = Some(Aggregation { step: 1, how: Aggregate::Avg });
+        assert_eq!(LINEAR.cover(Loss { aggregation, ..worse }), None);
+    }
+
+    #[test]
+    fn a_share_is_turned_into_an_amount() {
+        assert_eq!(LINEAR.error_max(1e9), 0.25);
+        let percent = Loss { bound: Tolerance::Relative(0.5), achieved: 0.2, ..LINEAR };
+        assert_eq!(percent.error_max(80.0), 20.0);
+    }
+}

@@ -1,0 +1,155 @@
+//! What was measured at each time? Columns of numbers, all of one type.
+
+use std::ops::Range;
+
+use tacho_model::{Value, ValueType};
+
+/// Values to be written, all of one type.
+#[derive(Clone, Copy, Debug)]
+pub enum Values<'a> {
+    F64(&'a [f64]),
+    I64(&'a [i64]),
+    U64(&'a [u64]),
+}
+
+/// Values as read, all of one type.
+#[derive(Clone, Debug)]
+pub enum ValueColumn {
+    F64(Vec<f64>),
+    I64(Vec<i64>),
+    U64(Vec<u64>),
+}
+
+impl Values<'_> {
+    pub const fn len(&self) -> usize {
+        match self {
+            Self::F64(v) => v.len(),
+            Self::I64(v) => v.len(),
+            Self::U64(v) => v.len(),
+        }
+    }
+
+    pub const fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    pub const fn value_type(&self) -> ValueType {
+        match self {
+            Self::F64(_) => ValueType::F64,
+            Self::I64(_) => ValueType::I64,
+            Self::U64(_) => ValueType::U64,
+        }
+    }
+
+    pub fn to_column(&self) -> ValueColumn {
+        match self {
+            Self::F64(v) => ValueColumn::F64(v.to_vec()),
+            Self::I64(v) => ValueColumn::I64(v.to_vec()),
+            Self::U64(v) => ValueColumn::U64(v.to_vec()),
+        }
+    }
+
+    /// Each value's 64 bits.
+    pub fn words(&self) -> Vec<u64> {
+        match self {
+            Self::F64(v) => v.iter().map(|v| v.to_bits()).collect(),
+            Self::I64(v) => v.iter().map(|v| v.cast_unsigned()).collect(),
+            Self::U64(v) => v.to_vec(),
+        }
+    }
+}
+
+impl ValueColumn {
+    /// The values whose 64 bits these are; the inverse of [`Values::words`].
+    pub fn from_words(words: Vec<u64>, kind: ValueType) -> Self {
+        match kind {
+            ValueType::F64 => Self::F64(words.into_iter().map(f64::from_bits).collect()),
+            ValueType::I64 => Self::I64(words.into_iter().map(u64::cast_signed).collect()),
+            ValueType::U64 => Self::U64(words),
+        }
+    }
+
+    pub const fn len(&self) -> usize {
+        self.as_values().len()
+    }
+
+    pub const fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    pub const fn value_type(&self) -> ValueType {
+        self.as_values().value_type()
+    }
+
+    pub const fn as_values(&self) -> Values<'_> {
+        match self {
+            Self::F64(v) => Values::F64(v.as_slice()),
+            Self::I64(v) => Values::I64(v.as_slice()),
+            Self::U64(v) => Values::U64(v.as_slice()),
+        }
+    }
+
+    pub fn get(&self, at: usize) -> Option<Value> {
+        match self {
+            Self::F64(v) => v.get(at).copied().map(Value::F64),
+            Self::I64(v) => v.get(at).copied().map(Value::I64),
+            Self::U64(v) => v.get(at).copied().map(Value::U64),
+        }
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = Value> {
+        (0..self.len()).map_while(|at| self.get(at))
+    }
+
+    /// Keeps those at `places`; a range that goes past the end is cut there.
+    #[must_use]
+    pub fn part(mut self, places: Range<usize>) -> Self {
+        fn keep<T>(values: &mut Vec<T>, places: Range<usize>) {
+            values.truncate(places.end);
+            values.drain(..places.start.min(values.len()));
+        }
+        match &mut self {
+            Self::F64(v) => keep(v, places),
+            Self::I64(v) => keep(v, places),
+            Self::U64(v) => keep(v, places),
+        }
+        self
+    }
+
+    /// The values as PromQL sees them; integers beyond 2^53 are rounded here.
+    pub fn as_f64(&self) -> Vec<f64> {
+        match self {
+            Self::F64(v) => v.clone(),
+            Self::I64(_) | Self::U64(_) => self.iter().map(Value::as_f64).collect(),
+        }
+    }
+}
+
+/// Bit for bit: NaN equals the same NaN.
+impl PartialEq for ValueColumn {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::F64(a), Self::F64(b)) => {
+                a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.to_bits() == b.to_bits())
+            }
+            (Self::I64(a), Self::I64(b)) => a == b,
+            (Self::U64(a), Self::U64(b)) => a == b,
+            _ => false,
+        }
+    }
+}
+
+impl Eq for ValueColumn {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_is_cut_at_the_end() {
+        let column = ValueColumn::I64(vec![1, 2, 3, 4]);
+        for (places, left) in [(1..3, vec![2, 3]), (0..9, vec![1, 2, 3, 4]), (3..3, vec![]), (7..9, vec![])] {
+            assert_eq!(column.clone().part(places), ValueColumn::I64(left));
+        }
+    }
+}
