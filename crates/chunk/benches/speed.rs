@@ -8,9 +8,8 @@ use std::time::Instant;
 
 use common::rng::Rng;
 use common::web;
-use tacho_chunk::pack::{PackedTimes, PackedValues};
+use tacho_chunk::pack::PackedSamples;
 use tacho_chunk::{Chunk, Values, encode_executions, encode_samples};
-use tacho_model::ValueType;
 
 const RUNS: usize = 20;
 const SAMPLES: usize = 8_192;
@@ -37,18 +36,6 @@ fn main() {
 
 /// Samples every ten seconds into packed columns, and out again.
 fn open_chunks(rng: &mut Rng) {
-    let times = || {
-        let mut packed = PackedTimes::default();
-        (0..SAMPLES as i64).for_each(|n| packed.push(n * 10_000_000_000));
-        packed
-    };
-    best("push, times", SAMPLES, times);
-    let packed = times();
-    best("unpack, times", SAMPLES, || {
-        let mut at = vec![];
-        packed.read(0..SAMPLES, &mut at);
-        at
-    });
     let mut level = 50.0;
     let walk = (0..SAMPLES).map(|_| {
         level = (level + rng.normal()).clamp(0.0, 100.0);
@@ -56,26 +43,26 @@ fn open_chunks(rng: &mut Rng) {
     });
     let walk: Vec<f64> = walk.collect();
     let words = |word: fn(f64) -> u64| walk.iter().map(|value| word(*value)).collect();
-    open_values("whole", ValueType::F64, words(|value| value.round().to_bits()));
-    open_values("two decimals", ValueType::F64, words(|value| ((value * 100.0).round() / 100.0).to_bits()));
-    open_values("full precision", ValueType::F64, words(f64::to_bits));
-    open_values("integers", ValueType::U64, words(|value| value as u64));
+    open_samples("whole", words(|value| value.round().to_bits()));
+    open_samples("two decimals", words(|value| ((value * 100.0).round() / 100.0).to_bits()));
+    open_samples("full precision", words(f64::to_bits));
+    open_samples("integers", words(|value| value as u64));
 }
 
-fn open_values(name: &str, value_type: ValueType, words: Vec<u64>) {
+fn open_samples(name: &str, words: Vec<u64>) {
     let push = || {
-        let mut packed = PackedValues::new(value_type);
-        words.iter().for_each(|word| packed.push(*word));
+        let mut packed = PackedSamples::default();
+        (0..).zip(&words).for_each(|(n, word)| packed.push(n * 10_000_000_000, *word));
         packed
     };
     best(&format!("push, {name}"), SAMPLES, push);
     let packed = push();
     best(&format!("unpack, {name}"), SAMPLES, || {
-        let mut words = vec![];
-        packed.read(0..SAMPLES, &mut words);
-        words
+        let (mut at, mut words) = (vec![], vec![]);
+        packed.unpack_into(&mut at, &mut words);
+        (at, words)
     });
-    println!("{:.3} bytes a value, {name}", packed.heap_bytes() as f64 / SAMPLES as f64);
+    println!("{:.3} bytes a sample, {name}", packed.bytes() as f64 / SAMPLES as f64);
 }
 
 fn samples(name: &str, at: &[i64], values: &[f64]) {

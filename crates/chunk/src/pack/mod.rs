@@ -1,13 +1,13 @@
-//! How are the columns of an open chunk kept in little memory, and still filled one record at a time?
+//! How are the samples of an open chunk kept in little memory, and still taken one at a time?
 //!
-//! A column is append-only: a raw tail of at most [`BLOCK`] numbers, and before it blocks of exactly that many, each packed at
-//! once when the tail is full and the next number comes. Numbers stay in order of arrival and come back bit for bit.
+//! [`PackedSamples`] is append-only: a raw tail of at most [`BLOCK`] samples, and before it blocks of exactly that many, each
+//! packed at once when the tail is full and the next sample comes. Samples stay in order of arrival and come back bit for bit.
 //!
 //! ```text
-//!  column:      block | block | ..      tail: number, number ..
+//!  samples:   block | block | ..       tail: (time, word), (time, word) ..
 //!
-//!  of times:    i64 first | u8 unit | u8 width | zigzag low | BLOCK - 1 numbers of width bits
-//!  of values:   u8 form | u8 parameter | u8 width | zigzag first | zigzag low | BLOCK - 1 numbers of width bits
+//!  a block:   i64 first | u8 unit | u8 width | zigzag low | BLOCK - 1 numbers of width bits                          times.rs
+//!             u8 form | u8 parameter | u8 width | zigzag first | zigzag low | BLOCK - 1 numbers of width bits        values.rs
 //! ```
 //! The numbers are differences between neighbours, less the lowest of the block (a frame of reference: Goldstein, Ramakrishnan,
 //! Shaft, ICDE 1998). This never leaves memory, so it has no version and no page of its own.
@@ -17,14 +17,13 @@
 mod times;
 mod values;
 
-pub use self::times::PackedTimes;
-pub use self::values::PackedValues;
+use tacho_model::{TimeRange, Timestamp};
 
 use crate::Error;
 use crate::bits::{bytes_of, put_bits, take_bits, width_of};
 use crate::bytes::{Reader, put_varint, unzigzag, zigzag};
 
-/// Numbers of a block. More pack a little better and make the raw tail of an active column larger (1 KiB now).
+/// Samples of a block. More pack a little better and make the raw tail of an active series larger (2 KiB now).
 pub const BLOCK: usize = 128;
 
 /// Differences between the neighbours of a block, mod 2^64.
@@ -32,11 +31,130 @@ type Steps = [i64; BLOCK - 1];
 /// What is packed of a block: steps above the lowest one, or changed bits.
 type Numbers = [u64; BLOCK - 1];
 
+/// Samples of one series: a time and 64 bits each, whatever these stand for.
+///
+/// A series with one sample takes [`size_of`] this and 16 bytes of heap.
+#[derive(Clone, Debug)]
+pub struct PackedSamples {
+    /// Never empty once there was a sample, so that the last one is at hand.
+    tail: Vec<(Timestamp, u64)>,
+    blocks: Option<Box<Blocks>>,
+    ordered: bool,
+}
+
 /// Full blocks, one after the other.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 struct Blocks {
     count: usize,
     bytes: Vec<u8>,
+}
+
+impl Default for PackedSamples {
+    fn default() -> Self {
+        Self { tail: Vec::new(), blocks: None, ordered: true }
+    }
+}
+
+impl PackedSamples {
+    /// Appends a sample.
+    pub fn push(&mut self, at: Timestamp, word: u64) {
+        if let Some((last, _)) = self.tail.last() {
+            self.ordered &= *last <= at;
+        }
+        if self.tail.len() == self.tail.capacity() {
+            self.make_room();
+        }
+        self.tail.push((at, word));
+    }
+
+    /// Makes the tail larger, or packs it when it is as large as it gets.
+    #[cold]
+    fn make_room(&mut self) {
+        let len = self.tail.len();
+        if len < BLOCK {
+            // 1, 2, 4 and so on: `Vec` itself would begin with four.
+            return self.tail.reserve_exact((len * 2).clamp(1, BLOCK) - len);
+        }
+        let (mut at, mut words) = ([0; BLOCK], [0; BLOCK]);
+        for ((at, word), sample) in at.iter_mut().zip(&mut words).zip(&self.tail) {
+            (*at, *word) = *sample;
+        }
+        let out = self.blocks.get_or_insert_default().make_room();
+        times::put(out, &at);
+        values::put(out, &words);
+        self.tail.clear();
+    }
+
+    pub fn len(&self) -> usize {
+        self.blocks.as_ref().map_or(0, |blocks| blocks.count * BLOCK) + self.tail.len()
+    }
+
+    pub const fn is_empty(&self) -> bool {
+        self.tail.is_empty()
+    }
+
+    /// Whether no time fell below the one before it.
+    pub const fn is_ordered(&self) -> bool {
+        self.ordered
+    }
+
+    /// Time of the sample that came first.
+    pub fn first_at(&self) -> Option<Timestamp> {
+        self.blocks().next().map(|block| block.times.first).or_else(|| Some(self.tail.first()?.0))
+    }
+
+    /// The sample that came last.
+    pub fn last(&self) -> Option<(Timestamp, u64)> {
+        self.tail.last().copied()
+    }
+
+    /// Memory, bytes: this struct and its share of the heap.
+    pub fn bytes(&self) -> usize {
+        let blocks = self.blocks.as_ref().map_or(0, |blocks| size_of::<Blocks>() + blocks.bytes.capacity());
+        size_of::<Self>() + self.tail.capacity() * size_of::<(Timestamp, u64)>() + blocks
+    }
+
+    /// Appends all samples, in order of arrival, to `at` and `words`.
+    pub fn unpack_into(&self, at: &mut Vec<Timestamp>, words: &mut Vec<u64>) {
+        at.reserve(self.len());
+        words.reserve(self.len());
+        self.unpack_range(TimeRange::new(Timestamp::MIN, Timestamp::MAX), at, words);
+    }
+
+    /// Appends the samples of a range, in order of arrival, to `at` and `words`. Of ordered samples only the blocks that the
+    /// range touches are unpacked.
+    pub fn unpack_range(&self, range: TimeRange, at: &mut Vec<Timestamp>, words: &mut Vec<u64>) {
+        let mut blocks = self.blocks().peekable();
+        while let Some(block) = blocks.next() {
+            let next = blocks.peek().map(|next| next.times.first).or_else(|| Some(self.tail.first()?.0));
+            if self.ordered && block.times.first > range.end {
+                return;
+            }
+            if self.ordered && next.is_some_and(|next| next < range.start) {
+                continue;
+            }
+            let len = at.len();
+            block.times.unpack(at);
+            block.values.unpack(words);
+            keep(range, len, at, words);
+        }
+        let tail = self.tail.iter().filter(|(at, _)| range.contains(*at));
+        at.extend(tail.clone().map(|(at, _)| *at));
+        words.extend(tail.map(|(_, word)| *word));
+    }
+
+    fn blocks(&self) -> impl Iterator<Item = Block<'_>> {
+        let mut reader = Reader::new(self.blocks.as_ref().map_or(&[], |blocks| blocks.bytes.as_slice()));
+        std::iter::from_fn(move || {
+            if reader.left() == 0 {
+                return None;
+            }
+            let block = Block::take(&mut reader);
+            // Written here and never out of memory: that it does not read back would be our own error.
+            debug_assert!(block.is_ok(), "a packed block does not read back: {:?}", block.err());
+            block.ok()
+        })
+    }
 }
 
 impl Blocks {
@@ -48,15 +166,36 @@ impl Blocks {
         }
         &mut self.bytes
     }
+}
 
-    fn heap_bytes(&self) -> usize {
-        size_of::<Self>() + self.bytes.capacity()
+/// A block with its parameters read.
+struct Block<'a> {
+    times: times::Block<'a>,
+    values: values::Block<'a>,
+}
+
+impl<'a> Block<'a> {
+    fn take(reader: &mut Reader<'a>) -> Result<Self, Error> {
+        Ok(Self { times: times::Block::take(reader)?, values: values::Block::take(reader)? })
     }
 }
 
-/// Doubles a tail's capacity, up to a block; `Vec` itself would begin with four.
-fn grow<T>(tail: &mut Vec<T>) {
-    tail.reserve_exact((tail.len() * 2).clamp(1, BLOCK) - tail.len());
+/// Drops samples outside the range from place `len` on.
+fn keep(range: TimeRange, len: usize, at: &mut Vec<Timestamp>, words: &mut Vec<u64>) {
+    let (Some(new_at), Some(new_words)) = (at.get_mut(len..), words.get_mut(len..)) else { return };
+    if new_at.iter().all(|at| range.contains(*at)) {
+        return;
+    }
+    let mut kept = 0;
+    for i in 0..new_at.len() {
+        if new_at.get(i).is_some_and(|at| range.contains(*at)) {
+            new_at.swap(kept, i);
+            new_words.swap(kept, i);
+            kept += 1;
+        }
+    }
+    at.truncate(len + kept);
+    words.truncate(len + kept);
 }
 
 /// Differences between the neighbours of a full block.
@@ -127,15 +266,91 @@ impl<'a> PackedSteps<'a> {
     }
 }
 
-/// The next block's parameters. Its bytes were written here and never left memory: that they do not read back is our own error.
-fn next_block<'a, T>(
-    reader: &mut Reader<'a>,
-    read: impl FnOnce(&mut Reader<'a>) -> Result<T, Error>,
-) -> Option<T> {
-    if reader.left() == 0 {
-        return None;
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn unpacked(packed: &PackedSamples, range: TimeRange) -> Vec<(Timestamp, u64)> {
+        let (mut at, mut words) = (vec![3], vec![4]);
+        packed.unpack_range(range, &mut at, &mut words);
+        assert_eq!((at.remove(0), words.remove(0)), (3, 4), "what was there stays");
+        assert_eq!(at.len(), words.len());
+        at.into_iter().zip(words).collect()
     }
-    let block = read(reader);
-    debug_assert!(block.is_ok(), "a packed block does not read back: {:?}", block.err());
-    block.ok()
+
+    /// Pushes samples and reads them back, all and those of some ranges; returns bytes a sample.
+    fn check(samples: &[(Timestamp, u64)]) -> f64 {
+        let mut packed = PackedSamples::default();
+        for (n, (at, word)) in samples.iter().enumerate() {
+            packed.push(*at, *word);
+            assert_eq!((packed.len(), packed.last()), (n + 1, Some((*at, *word))));
+        }
+        assert_eq!(
+            (packed.first_at(), packed.is_empty()),
+            (samples.first().map(|s| s.0), samples.is_empty())
+        );
+        assert_eq!(packed.is_ordered(), samples.is_sorted_by_key(|sample| sample.0));
+        let time = |at: usize| samples.get(at).map_or(0, |sample| sample.0);
+        let len = samples.len();
+        for (start, end) in [(0, len), (len / 3, len / 2), (len / 2, len / 2), (len / 4, len), (len, 0)] {
+            let range = TimeRange::new(time(start).saturating_add(1), time(end));
+            let wanted: Vec<_> = samples.iter().copied().filter(|(at, _)| range.contains(*at)).collect();
+            assert_eq!(unpacked(&packed, range), wanted, "{range:?}");
+        }
+        let (mut at, mut words) = (vec![], vec![]);
+        packed.unpack_into(&mut at, &mut words);
+        assert_eq!(at.into_iter().zip(words).collect::<Vec<_>>(), samples);
+        packed.bytes() as f64 / len.max(1) as f64
+    }
+
+    fn word() -> impl Strategy<Value = fn(u64) -> u64> {
+        prop::sample::select(vec![
+            (|n| n) as fn(u64) -> u64,
+            |n| n % 9,
+            |n| ((n % 1_000) as f64).to_bits(),
+            |n| ((n % 1_000) as f64 / 100.0).to_bits(),
+            |n| (n as f64).sqrt().to_bits(),
+            |n| f64::NAN.to_bits() | (n % 3),
+            |n| [0.0, -0.0, f64::INFINITY, f64::NAN, 1e300, 5e-324][n as usize % 6].to_bits(),
+            |n| [i64::MIN as u64, u64::MAX, 0][n as usize % 3],
+        ])
+    }
+
+    proptest! {
+        #[test]
+        fn all_samples_come_back(
+            numbers in prop::collection::vec(any::<u64>(), 0..600),
+            word in word(),
+            unit in prop::sample::select(vec![0, 1, 1_000, 1_000_000, 1_000_000_000, 1 << 40, 1 << 62]),
+            first in any::<i64>(),
+            ordered in any::<bool>(),
+        ) {
+            let mut at = first;
+            let sample = |number: &u64| {
+                let step = ((number % 1_000) as i64).saturating_mul(unit);
+                at = if ordered { at.saturating_add(step) } else { at.wrapping_add(step - unit / 4 * 3) };
+                (at, word(*number))
+            };
+            let samples: Vec<_> = numbers.iter().map(sample).collect();
+            check(&samples);
+        }
+    }
+
+    #[test]
+    fn an_idle_series_is_small_and_a_regular_one_is_packed() {
+        let bytes_max = |count: i64, word: fn(u64) -> u64, max: f64| {
+            let samples: Vec<_> = (0..count).map(|n| (n * 10_000_000_000, word(n as u64))).collect();
+            let bytes = check(&samples);
+            assert!(bytes <= max, "{bytes} bytes a sample, at most {max} are allowed");
+        };
+        let state = |n| 50 + tacho_model::mix64(n) % 5;
+        bytes_max(1, |_| 1, 56.0);
+        bytes_max(8_000, |_| 1.5f64.to_bits(), 0.5);
+        bytes_max(8_000, state, 1.1);
+        bytes_max(8_000, |n| ((50 + tacho_model::mix64(n) % 5) as f64).to_bits(), 1.1);
+        bytes_max(8_000, |n| ((50 + tacho_model::mix64(n) % 5) as f64 / 10.0).to_bits(), 1.1);
+        bytes_max(8_000, tacho_model::mix64, 10.8);
+    }
 }
