@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use http_body_util::{BodyExt, Empty};
-use hyper::body::Bytes;
+use http_body_util::{BodyExt, Full};
+use hyper::body::{Bytes, Incoming};
+use hyper::client::conn::http1::SendRequest;
 use hyper::header::HOST;
-use hyper::{Method, Request, StatusCode};
+use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use serde_json::Value;
 use tokio::net::TcpStream;
@@ -15,10 +16,24 @@ use crate::command::Failure;
 /// How long an answer may take: longer than the server's own limit on a request.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(90);
 
-/// One server; every request has a connection of its own.
+/// One server; every request has a connection of its own, but for those of a [`Connection`].
 pub struct Client {
     /// `HOST:PORT`.
     authority: String,
+}
+
+/// A connection that is kept for many requests, one after the other.
+pub struct Connection {
+    authority: String,
+    sender: SendRequest<Full<Bytes>>,
+}
+
+/// A refusal that passes: the server is busy or full.
+#[derive(Debug)]
+pub enum Refusal {
+    /// Come again after this time.
+    Later(Duration),
+    Failed(Failure),
 }
 
 impl Client {
@@ -59,26 +74,115 @@ impl Client {
     }
 
     async fn exchange(&self, method: Method, path: &str) -> Result<(StatusCode, String), Failure> {
-        let unreachable = |e: &dyn std::fmt::Display| {
-            Failure::new(format!("cannot reach a server at {}: {e}", self.authority))
-                .hint("is it running? start one with `tacho serve`, or name another with --server")
+        let mut connection = self.connect().await?;
+        let response = connection.request(method, path, Bytes::new()).await?;
+        let status = response.status();
+        Ok((status, connection.text(response).await?))
+    }
+
+    /// A connection for many requests.
+    pub async fn connect(&self) -> Result<Connection, Failure> {
+        let stream = TcpStream::connect(&self.authority).await.map_err(|e| self.unreachable(&e))?;
+        let handshake = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await;
+        let (sender, connection) = handshake.map_err(|e| self.unreachable(&e))?;
+        // Ends when the sender is dropped.
+        tokio::spawn(connection);
+        Ok(Connection { authority: self.authority.clone(), sender })
+    }
+
+    fn unreachable(&self, error: &dyn std::fmt::Display) -> Failure {
+        unreachable(&self.authority, error)
+    }
+
+    /// The answer at `path`, part by part as it comes. It may take as long as it likes.
+    pub async fn stream(&self, path: &str) -> Result<Stream, Failure> {
+        let mut connection = self.connect().await?;
+        let response = connection.request(Method::GET, path, Bytes::new()).await?;
+        let status = response.status();
+        if !status.is_success() {
+            return Err(refused(status, &connection.text(response).await?));
+        }
+        Ok(Stream { authority: self.authority.clone(), body: response.into_body(), _connection: connection })
+    }
+}
+
+/// An answer that is still coming.
+pub struct Stream {
+    authority: String,
+    body: Incoming,
+    _connection: Connection,
+}
+
+impl Stream {
+    /// The next part; `None` at the end.
+    pub async fn next(&mut self) -> Result<Option<Bytes>, Failure> {
+        while let Some(frame) = self.body.frame().await {
+            let frame = frame.map_err(|e| {
+                Failure::new(format!("{} ended its answer early: {e}", self.authority))
+                    .hint("its log says why")
+            })?;
+            if let Ok(data) = frame.into_data() {
+                return Ok(Some(data));
+            }
+        }
+        Ok(None)
+    }
+}
+
+impl Connection {
+    /// Posts a body; the text of the answer.
+    pub async fn post(&mut self, path: &str, body: Bytes) -> Result<String, Refusal> {
+        let exchange = async {
+            let response = self.request(Method::POST, path, body).await?;
+            let (status, wait) = (response.status(), retry_after(&response));
+            Ok((status, wait, self.text(response).await?))
         };
-        let stream = TcpStream::connect(&self.authority).await.map_err(|e| unreachable(&e))?;
-        let (mut sender, connection) =
-            hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(|e| unreachable(&e))?;
-        let driver = tokio::spawn(connection);
+        let answer = tokio::time::timeout(ANSWER_TIME_MAX, exchange).await;
+        let (status, wait, text) = match answer {
+            Ok(answer) => answer.map_err(Refusal::Failed)?,
+            Err(_) => {
+                let message = format!("{} does not answer within {ANSWER_TIME_MAX:?}", self.authority);
+                return Err(Refusal::Failed(Failure::new(message)));
+            }
+        };
+        match wait {
+            _ if status.is_success() => Ok(text),
+            Some(wait) if status == StatusCode::SERVICE_UNAVAILABLE => Err(Refusal::Later(wait)),
+            _ => Err(Refusal::Failed(refused(status, &text))),
+        }
+    }
+
+    async fn request(
+        &mut self,
+        method: Method,
+        path: &str,
+        body: Bytes,
+    ) -> Result<Response<Incoming>, Failure> {
         let request = Request::builder()
             .method(method)
             .uri(path)
             .header(HOST, &self.authority)
-            .body(Empty::<Bytes>::new())
+            .body(Full::new(body))
             .map_err(|e| Failure::usage(format!("{path:?} is not a path: {e}")))?;
-        let response = sender.send_request(request).await.map_err(|e| unreachable(&e))?;
-        let status = response.status();
-        let body = response.into_body().collect().await.map_err(|e| unreachable(&e))?.to_bytes();
-        driver.abort();
-        Ok((status, String::from_utf8_lossy(&body).into_owned()))
+        self.sender.ready().await.map_err(|e| unreachable(&self.authority, &e))?;
+        self.sender.send_request(request).await.map_err(|e| unreachable(&self.authority, &e))
     }
+
+    async fn text(&self, response: Response<Incoming>) -> Result<String, Failure> {
+        let body = response.into_body().collect().await;
+        let body = body.map_err(|e| unreachable(&self.authority, &e))?.to_bytes();
+        Ok(String::from_utf8_lossy(&body).into_owned())
+    }
+}
+
+fn unreachable(authority: &str, error: &dyn std::fmt::Display) -> Failure {
+    Failure::new(format!("cannot reach a server at {authority}: {error}"))
+        .hint("is it running? start one with `tacho serve`, or name another with --server")
+}
+
+fn retry_after(response: &Response<Incoming>) -> Option<Duration> {
+    let seconds = response.headers().get(hyper::header::RETRY_AFTER)?.to_str().ok()?.parse().ok()?;
+    Some(Duration::from_secs(seconds))
 }
 
 /// The server's own words, where it has said any.

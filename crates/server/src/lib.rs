@@ -14,3 +14,4 @@ pub mod selfwatch;
 pub mod serve;
 pub mod shutdown;
 mod terminal;
+pub mod transfer;

@@ -6,7 +6,9 @@ mod body;
 mod compress;
 mod error;
 mod executions;
+pub(crate) mod export;
 mod guard;
+mod import;
 pub mod json;
 mod listener;
 mod origin;
@@ -81,6 +83,8 @@ pub fn router(app: Arc<App>) -> Router {
         .merge(prometheus::routes())
         .merge(executions::routes())
         .merge(write::routes())
+        .merge(import::routes())
+        .merge(export::routes())
         .merge(page::routes())
         .fallback(page::not_found)
         .method_not_allowed_fallback(error::method_not_allowed)

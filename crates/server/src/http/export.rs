@@ -1,0 +1,133 @@
+//! `/api/v1/export`: samples and entries as JSON lines; `/api/v1/checksum`: how many there are, and their checksum.
+//!
+//! The export is read and written slice by slice while the client takes it: its size does not matter. Lines have the
+//! shape of VictoriaMetrics' export, and lose nothing (`crates/ingest/src/json_lines/`).
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::extract::State;
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use futures_util::stream;
+use serde::Deserialize;
+use serde_json::json;
+use tacho_ingest::json_lines;
+use tacho_model::{Kind, Labels, Matcher, TimeRange};
+use tacho_query::promql;
+
+use super::App;
+use super::error::ApiError;
+use super::params::Params;
+use crate::transfer::reader::{self, Reader, Records, Selected, Slice};
+
+const CONTENT_TYPE: &str = "application/stream+json";
+/// Selectors in one question: each walks the index.
+const SELECTORS_MAX: usize = 64;
+/// Series in one question for checksums.
+const CHECKSUMS_MAX: usize = 10_000;
+
+pub fn routes() -> Router<Arc<App>> {
+    Router::new().route("/api/v1/export", get(export).post(export)).route("/api/v1/checksum", post(checksums))
+}
+
+/// `match[]`, and `start` and `end` where not all of time is wanted. With `totals=1` the last line says how many
+/// records there were and their checksums, so that a cut answer is noticed.
+async fn export(State(app): State<Arc<App>>, params: Params) -> Result<Response, ApiError> {
+    let selectors = selectors(&params)?;
+    let start = params.time("start")?.unwrap_or(TimeRange::ALL.start);
+    let range = TimeRange::new(start, params.time("end")?.unwrap_or(TimeRange::ALL.end));
+    if range.is_empty() {
+        return Err(ApiError::bad("invalid parameter \"end\": it is before \"start\""));
+    }
+    let totals = params.get("totals") == Some("1");
+    let store = app.store.clone();
+    let found = tokio::task::spawn_blocking(move || reader::find(&store, &selectors))
+        .await
+        .map_err(|e| ApiError::internal(format!("selection ended: {e}")))?;
+    let reader = Reader::new(app.store.clone(), found, range);
+    let body = Body::from_stream(stream::unfold(Some(reader), move |reader| next(reader, totals)));
+    Ok(([(header::CONTENT_TYPE, CONTENT_TYPE)], body).into_response())
+}
+
+/// The next part of the body, and the reader as long as there may be more.
+async fn next(
+    reader: Option<Reader>,
+    totals: bool,
+) -> Option<(Result<Bytes, tacho_store::Error>, Option<Reader>)> {
+    let mut reader = reader?;
+    match reader.next().await {
+        Ok(Some(slice)) => Some((Ok(lines(&slice).into()), Some(reader))),
+        Ok(None) if totals => Some((Ok(format!("{}\n", json!({ "totals": reader.totals })).into()), None)),
+        Ok(None) => None,
+        Err(error) => {
+            tracing::error!(%error, "export ended early");
+            Some((Err(error), None))
+        }
+    }
+}
+
+/// The lines of a slice.
+pub fn lines(slice: &Slice) -> String {
+    let mut out = String::new();
+    match &slice.records {
+        Records::Samples(samples) => json_lines::write_samples(&mut out, &slice.labels, samples),
+        Records::Entries(entries) => json_lines::write_entries(&mut out, &slice.labels, entries),
+    }
+    out
+}
+
+pub(super) fn selectors(params: &Params) -> Result<Vec<Vec<Matcher>>, ApiError> {
+    let texts: Vec<&str> = params.all("match[]").collect();
+    if texts.is_empty() {
+        return Err(ApiError::bad("parameter \"match[]\" is missing: give at least one selector"));
+    }
+    if texts.len() > SELECTORS_MAX {
+        let message =
+            format!("{} parameters \"match[]\" are over {SELECTORS_MAX}: ask in parts", texts.len());
+        return Err(ApiError::execution(message));
+    }
+    texts.into_iter().map(|text| Ok(promql::parse_selector(text)?)).collect()
+}
+
+/// One question: a series and a range of time with both ends, ns as text.
+#[derive(Deserialize)]
+struct Question {
+    metric: serde_json::Map<String, serde_json::Value>,
+    kind: String,
+    start: String,
+    end: String,
+}
+
+/// A JSON list of questions in, a JSON list of counts and checksums out, in their order.
+async fn checksums(State(app): State<Arc<App>>, body: Bytes) -> Result<Response, ApiError> {
+    let questions: Vec<Question> = serde_json::from_slice(&body)
+        .map_err(|e| ApiError::bad(format!("body is not a list of series and ranges: {e}")))?;
+    if questions.len() > CHECKSUMS_MAX {
+        let message = format!("{} series are over {CHECKSUMS_MAX}: ask in parts", questions.len());
+        return Err(ApiError::execution(message));
+    }
+    let mut answers = Vec::with_capacity(questions.len());
+    for question in questions {
+        let (series, range) = read_question(question)?;
+        answers.push(reader::tally(&app.store, series, range).await?);
+    }
+    Ok(axum::Json(json!({ "status": "success", "data": answers })).into_response())
+}
+
+fn read_question(question: Question) -> Result<(Selected, TimeRange), ApiError> {
+    let kind = match question.kind.as_str() {
+        "sample" => Kind::Sample,
+        "entry" => Kind::Entry,
+        other => return Err(ApiError::bad(format!("kind {other:?} is not known: give sample or entry"))),
+    };
+    let pairs = question.metric.iter().map(|(name, value)| (name.as_str(), value.as_str().unwrap_or("")));
+    let labels = Labels::new(pairs).map_err(|e| ApiError::bad(e.to_string()))?;
+    let time = |text: &str| {
+        text.parse().map_err(|_| ApiError::bad(format!("{text:?} is not a time in nanoseconds")))
+    };
+    let range = TimeRange::new(time(&question.start)?, time(&question.end)?);
+    Ok((Selected { kind, id: labels.id(), labels: Arc::new(labels) }, range))
+}

@@ -1,0 +1,79 @@
+//! `POST /api/v1/import`: records with numbers, so that a file that is sent again is stored once. `tacho import` uses it.
+//!
+//! Path of one record: `transfer/frames.rs` wrote it on the other side, `tacho_ingest::wire` decodes it, the store keeps
+//! it. The answer is given when it is on disk.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::routing::post;
+use axum::{Json, Router};
+use serde_json::{Value, json};
+use tacho_ingest::wire::{ClientFrame, Data, FrameDecoder, Session};
+use tacho_store::{Appended, Origin};
+
+use super::App;
+use super::body::{self, Packed};
+use super::error::ApiError;
+
+const PROTOCOL: &str = "import";
+
+pub fn routes() -> Router<Arc<App>> {
+    Router::new().route("/api/v1/import", post(import))
+}
+
+async fn import(
+    State(app): State<Arc<App>>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Json<Value>, ApiError> {
+    let packed = body::read(&headers, body, app.config.body_bytes_max).await?;
+    let turn = app.writes.clone().acquire_owned().await.map_err(|e| ApiError::internal(e.to_string()))?;
+    let work = move || (decode(packed), turn);
+    let (decoded, _turn) = tokio::task::spawn_blocking(work)
+        .await
+        .map_err(|e| ApiError::internal(format!("decoding ended: {e}")))?;
+    let Decoded { session, frames, bytes } = decoded?;
+    app.metrics.received_bytes.with([PROTOCOL]).add(bytes as u64);
+    let (mut seq, mut repeated, mut refused) = (0, 0, Vec::new());
+    for data in frames {
+        seq = data.seq;
+        app.metrics.records_refused.with([PROTOCOL]).add(data.rejects.count);
+        refused.extend(data.rejects.named.into_iter().map(|refused| refused.reason));
+        let appended = app.store.append(data.batch, Some(Origin { session, seq })).await?;
+        repeated += u64::from(appended == Appended::Repeated);
+    }
+    Ok(Json(json!({ "status": "success", "data": { "seq": seq, "repeated": repeated, "refused": refused } })))
+}
+
+struct Decoded {
+    session: u128,
+    frames: Vec<Data>,
+    bytes: usize,
+}
+
+fn decode(packed: Packed) -> Result<Decoded, ApiError> {
+    let body = packed.unpack()?;
+    let mut decoder = FrameDecoder::new();
+    decoder.push(&body);
+    let mut session: Option<(u128, Session)> = None;
+    let mut frames = Vec::new();
+    while let Some(frame) = decoder.pull()? {
+        match (ClientFrame::decode(frame)?, &mut session) {
+            (ClientFrame::Hello(hello), None) => {
+                hello.version()?;
+                session = Some((hello.session, Session::new(&hello)?));
+            }
+            (ClientFrame::Dict(body), Some((_, session))) => session.define(body)?,
+            (ClientFrame::Data(body), Some((_, session))) => frames.push(session.data(body)?),
+            _ => return Err(ApiError::bad("frames are not HELLO, then DICT and DATA (docs/format/wire.md)")),
+        }
+    }
+    if decoder.gathered() > 0 {
+        return Err(ApiError::bad(format!("{} bytes after the last whole frame", decoder.gathered())));
+    }
+    let Some((session, _)) = session else { return Err(ApiError::bad("body holds no frame")) };
+    Ok(Decoded { session, frames, bytes: body.len() })
+}

@@ -1,0 +1,138 @@
+//! Everything of some series, slice by slice: never more than a slice in memory.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use tacho_model::{Entry, Kind, Labels, Matcher, Sample, SeriesId, TimeRange};
+use tacho_store::{Result, Store};
+
+use super::tally::Tally;
+
+/// Records of a slice, about: chunks are not cut.
+const SLICE_RECORDS: usize = 32_768;
+
+/// A series and the kind of its records.
+#[derive(Clone, Debug)]
+pub struct Selected {
+    pub kind: Kind,
+    pub id: SeriesId,
+    pub labels: Arc<Labels>,
+}
+
+/// Series of samples and entries that any of the selectors accepts, in order of their labels.
+pub fn find(store: &Store, selectors: &[Vec<Matcher>]) -> Vec<Selected> {
+    let mut found = BTreeMap::new();
+    for kind in [Kind::Sample, Kind::Entry] {
+        for (id, labels) in selectors.iter().flat_map(|matchers| store.find(kind, matchers)) {
+            found.insert((Arc::clone(&labels), kind), Selected { kind, id, labels });
+        }
+    }
+    found.into_values().collect()
+}
+
+/// Some records of one series, in order of time.
+pub struct Slice {
+    pub labels: Arc<Labels>,
+    pub records: Records,
+}
+
+pub enum Records {
+    Samples(Vec<Sample>),
+    Entries(Vec<Entry>),
+}
+
+/// What was read so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct Totals {
+    /// With at least one record.
+    pub series: u64,
+    pub samples: Tally,
+    pub entries: Tally,
+}
+
+/// Reads series after series.
+pub struct Reader {
+    store: Arc<Store>,
+    range: TimeRange,
+    todo: VecDeque<Selected>,
+    /// What is left of the first of `todo`, once it was begun.
+    slices: Option<VecDeque<TimeRange>>,
+    any: bool,
+    pub totals: Totals,
+}
+
+impl Reader {
+    pub fn new(store: Arc<Store>, todo: Vec<Selected>, range: TimeRange) -> Self {
+        Self { store, range, todo: todo.into(), slices: None, any: false, totals: Totals::default() }
+    }
+
+    /// The next slice with a record; `None` at the end.
+    pub async fn next(&mut self) -> Result<Option<Slice>> {
+        while let Some(series) = self.todo.front().cloned() {
+            let slices = match &mut self.slices {
+                Some(slices) => slices,
+                none => none.insert(slices(&self.store, series.kind, series.id, self.range).await?),
+            };
+            let Some(range) = slices.pop_front() else {
+                self.totals.series += u64::from(std::mem::take(&mut self.any));
+                self.slices = None;
+                self.todo.pop_front();
+                continue;
+            };
+            if let Some(slice) = self.read(&series, range).await? {
+                self.any = true;
+                return Ok(Some(slice));
+            }
+        }
+        Ok(None)
+    }
+
+    async fn read(&mut self, series: &Selected, range: TimeRange) -> Result<Option<Slice>> {
+        let labels = Arc::clone(&series.labels);
+        let records = if series.kind == Kind::Entry {
+            let entries = self.store.entries(series.id, range).await?;
+            entries.iter().for_each(|entry| self.totals.entries.entry(series.id, entry));
+            Records::Entries(entries)
+        } else {
+            let samples = self.store.samples(series.id, range).await?;
+            samples.iter().for_each(|sample| self.totals.samples.sample(series.id, sample));
+            Records::Samples(samples)
+        };
+        Ok((!records.is_empty()).then_some(Slice { labels, records }))
+    }
+}
+
+impl Records {
+    pub fn is_empty(&self) -> bool {
+        match self {
+            Self::Samples(samples) => samples.is_empty(),
+            Self::Entries(entries) => entries.is_empty(),
+        }
+    }
+}
+
+/// Counts and sums what the store holds of one series.
+pub async fn tally(store: &Arc<Store>, series: Selected, range: TimeRange) -> Result<Tally> {
+    let kind = series.kind;
+    let mut reader = Reader::new(Arc::clone(store), vec![series], range);
+    while reader.next().await?.is_some() {}
+    Ok(if kind == Kind::Entry { reader.totals.entries } else { reader.totals.samples })
+}
+
+/// Cuts the range where chunks begin, so that each part holds about [`SLICE_RECORDS`].
+async fn slices(store: &Store, kind: Kind, id: SeriesId, range: TimeRange) -> Result<VecDeque<TimeRange>> {
+    let mut chunks: Vec<(i64, usize)> =
+        store.chunks(kind, id).await?.into_iter().map(|chunk| (chunk.start, chunk.header.count)).collect();
+    chunks.sort_unstable();
+    let mut out = VecDeque::new();
+    let (mut start, mut records) = (range.start, 0);
+    for (at, count) in chunks.into_iter().filter(|(at, _)| range.contains(*at)) {
+        if records > 0 && records + count > SLICE_RECORDS && at > start {
+            out.push_back(TimeRange::new(start, at - 1));
+            (start, records) = (at, 0);
+        }
+        records += count;
+    }
+    out.push_back(TimeRange::new(start, range.end));
+    Ok(out)
+}
