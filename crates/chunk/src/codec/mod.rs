@@ -8,6 +8,7 @@ mod constant;
 pub(crate) mod decimal;
 mod dictionary;
 pub(crate) mod integer;
+pub(crate) mod lines;
 mod multiple;
 mod pco;
 mod plain;
@@ -60,7 +61,7 @@ trait Codec: Sync {
 }
 
 /// All codecs, in the order in which they are tried: of two of one size the earlier, simpler one is taken.
-static LADDER: [&dyn Codec; 11] = [
+static LADDER: [&dyn Codec; 12] = [
     &constant::Constant,
     &step::Step,
     &varint::Varint,
@@ -70,6 +71,7 @@ static LADDER: [&dyn Codec; 11] = [
     &multiple::Multiple,
     &pco::Pco,
     &dictionary::Dictionary,
+    &lines::Lines,
     &zstd::Zstd,
     &plain::Plain,
 ];
@@ -90,7 +92,7 @@ pub(crate) fn tag(name: &str) -> Option<u8> {
 
 /// Names of all codecs of numbers, by tag.
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
-    (0..=u8::MAX).map_while(name)
+    (0..=u8::MAX).filter_map(name)
 }
 
 /// Writes a column in the smallest form that is found.
@@ -205,7 +207,7 @@ mod tests {
     fn tags_are_unique() {
         let mut tags: Vec<u8> = LADDER.iter().map(|codec| codec.tag()).collect();
         tags.sort_unstable();
-        assert_eq!(tags, (0..11).collect::<Vec<u8>>());
+        assert_eq!(tags, (0..11).chain([24]).collect::<Vec<u8>>());
     }
 
     /// Encodes and names what was chosen.

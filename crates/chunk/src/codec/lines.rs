@@ -1,0 +1,241 @@
+//! Numbers that lie on few straight lines: each is the one before plus a slope that stays for a while.
+//!
+//! Counters that stand still and then rise steadily are of this sort, times with a jump now and then, and what semantic
+//! compression leaves of values and times. Floats are decimal numbers here ([`super::decimal`]), but for exceptions.
+
+use tacho_model::ValueType;
+
+use super::{Codec, Numbers, decimal, put_nested, take_nested};
+use crate::Error;
+use crate::bytes::{Reader, put_varint, unzigzag, zigzag};
+
+pub(super) struct Lines;
+
+/// Fewer numbers than this on a line, on average, are better written in another way.
+const RUN_MIN: usize = 3;
+/// Of so many floats one may be an exception: NaN, an infinity, -0.0.
+const EXCEPTION_EVERY: usize = 4;
+
+/// Lines in their order; all lists have one number for each.
+#[derive(Default)]
+struct Parsed {
+    first: u64,
+    /// Numbers on it, less one.
+    more: Vec<u64>,
+    slopes: Vec<u64>,
+    /// What the first number is off the line through the last number before it with the new slope: 0 when lines meet. The
+    /// first line has none.
+    jumps: Vec<u64>,
+}
+
+impl Parsed {
+    /// Takes the longest line from each number on; `None` when there are too many. All arithmetic is mod 2^64.
+    fn of(words: &[u64]) -> Option<Self> {
+        let (first, mut rest) = words.split_first()?;
+        let mut parsed = Self { first: *first, ..Self::default() };
+        let (mut before, mut slope) = (*first, rest.first()?.wrapping_sub(*first));
+        loop {
+            let mut more = 0;
+            while let Some((next, after)) = rest.split_first()
+                && *next == before.wrapping_add(slope)
+            {
+                (before, rest) = (*next, after);
+                more += 1;
+            }
+            parsed.more.push(more);
+            parsed.slopes.push(slope);
+            let Some((start, after)) = rest.split_first() else { return Some(parsed) };
+            if (parsed.more.len() + 1) * RUN_MIN > words.len() {
+                return None;
+            }
+            slope = next_slope(*start, after, slope);
+            parsed.jumps.push(start.wrapping_sub(before).wrapping_sub(slope));
+            (before, rest) = (*start, after);
+        }
+    }
+
+    fn put(&self, out: &mut Vec<u8>, depth: u8) {
+        put_varint(out, zigzag(self.first.cast_signed()));
+        put_varint(out, self.more.len() as u64);
+        put_nested(out, Numbers::u64(&self.more), depth);
+        put_nested(out, Numbers { words: &self.slopes, kind: ValueType::I64 }, depth);
+        put_nested(out, Numbers { words: &self.jumps, kind: ValueType::I64 }, depth);
+    }
+
+    fn take(reader: &mut Reader<'_>, count: usize, depth: u8) -> Result<Self, Error> {
+        let first = unzigzag(reader.varint("first of the lines")?).cast_unsigned();
+        let lines = reader.size("lines", count)?;
+        if lines == 0 {
+            return Err(Error::value("lines", 0u8));
+        }
+        Ok(Self {
+            first,
+            more: take_nested(reader, lines, ValueType::U64, depth)?,
+            slopes: take_nested(reader, lines, ValueType::I64, depth)?,
+            jumps: take_nested(reader, lines - 1, ValueType::I64, depth)?,
+        })
+    }
+
+    /// The numbers, which must be `count`.
+    fn unfold(&self, count: usize) -> Result<Vec<u64>, Error> {
+        let mut words = Vec::with_capacity(count);
+        let jumps = std::iter::once(&0).chain(&self.jumps);
+        let mut before = self.first;
+        for (line, ((more, slope), jump)) in self.more.iter().zip(&self.slopes).zip(jumps).enumerate() {
+            let left = count - words.len();
+            let more = usize::try_from(*more).ok().filter(|more| *more < left);
+            let more = more.ok_or(Error::limit("numbers on the lines", count + 1, count))?;
+            let start = if line == 0 { before } else { before.wrapping_add(*slope).wrapping_add(*jump) };
+            let at = |place: usize| start.wrapping_add(slope.wrapping_mul(place as u64));
+            words.extend((0..=more).map(at));
+            before = at(more);
+        }
+        let short = Error::Short { what: "numbers on the lines", wanted: count, left: words.len() };
+        if words.len() == count { Ok(words) } else { Err(short) }
+    }
+}
+
+/// The slope from `start` on: a new one only where two steps have it, or it would be that of a single jump.
+fn next_slope(start: u64, after: &[u64], old: u64) -> u64 {
+    match after {
+        [a, b, ..] if b.wrapping_sub(*a) == a.wrapping_sub(start) => a.wrapping_sub(start),
+        _ => old,
+    }
+}
+
+/// Floats as decimal integers, and what is none.
+struct Floats {
+    exponent: u8,
+    integers: Vec<u64>,
+    /// Places, each as its distance to the one before.
+    gaps: Vec<u64>,
+    words: Vec<u64>,
+}
+
+const fn ordinary(word: u64) -> bool {
+    f64::from_bits(word).is_finite() && word != (-0.0f64).to_bits()
+}
+
+impl Floats {
+    fn of(words: &[u64]) -> Option<Self> {
+        let numbers = words.iter().copied().filter(|word| ordinary(*word));
+        let whole = || numbers.clone().all(|word| decimal::scaled(word, 0).is_some());
+        let exponent = if whole() { 0 } else { decimal::exponent(numbers.clone())? };
+        let mut floats =
+            Self { exponent, integers: Vec::with_capacity(words.len()), gaps: vec![], words: vec![] };
+        let (mut last, mut before, mut slope) = (0, 0u64, 0u64);
+        for (place, word) in words.iter().enumerate() {
+            let integer = if ordinary(*word) {
+                decimal::scaled(*word, exponent)?.cast_unsigned()
+            } else {
+                floats.gaps.push((place - last) as u64);
+                floats.words.push(*word);
+                last = place;
+                // On the line, so that it does not end here.
+                before.wrapping_add(slope)
+            };
+            (slope, before) = (if place == 0 { 0 } else { integer.wrapping_sub(before) }, integer);
+            floats.integers.push(integer);
+        }
+        (floats.words.len() * EXCEPTION_EVERY <= words.len()).then_some(floats)
+    }
+
+    fn put(&self, out: &mut Vec<u8>, depth: u8) {
+        out.push(self.exponent);
+        put_varint(out, self.words.len() as u64);
+        if !self.words.is_empty() {
+            put_nested(out, Numbers::u64(&self.gaps), depth);
+            put_nested(out, Numbers::u64(&self.words), depth);
+        }
+    }
+}
+
+impl Codec for Lines {
+    fn tag(&self) -> u8 {
+        24
+    }
+
+    fn name(&self) -> &'static str {
+        "lines"
+    }
+
+    fn encode(&self, numbers: Numbers<'_>, depth: u8) -> Option<Vec<u8>> {
+        if numbers.words.len() < 2 * RUN_MIN || depth > 0 {
+            return None;
+        }
+        let mut out = vec![];
+        if numbers.kind == ValueType::F64 {
+            let floats = Floats::of(numbers.words)?;
+            let parsed = Parsed::of(&floats.integers)?;
+            floats.put(&mut out, depth);
+            parsed.put(&mut out, depth);
+        } else {
+            Parsed::of(numbers.words)?.put(&mut out, depth);
+        }
+        Some(out)
+    }
+
+    fn decode(&self, bytes: &[u8], count: usize, kind: ValueType, depth: u8) -> Result<Vec<u64>, Error> {
+        let mut reader = Reader::new(bytes);
+        if kind != ValueType::F64 {
+            let words = Parsed::take(&mut reader, count, depth)?.unfold(count)?;
+            return reader.end("lines").map(|()| words);
+        }
+        let exponent = reader.byte("decimal exponent")?;
+        let exceptions = reader.size("exceptions", count)?;
+        let mut nested = || take_nested(&mut reader, exceptions, ValueType::U64, depth);
+        let (gaps, exact) = if exceptions == 0 { (vec![], vec![]) } else { (nested()?, nested()?) };
+        let mut words = Parsed::take(&mut reader, count, depth)?.unfold(count)?;
+        reader.end("lines")?;
+        decimal::scaled(0, exponent).ok_or(Error::value("decimal exponent", exponent))?;
+        words.iter_mut().for_each(|word| *word = decimal::float(word.cast_signed(), exponent));
+        let mut place = 0usize;
+        for (gap, exact) in gaps.into_iter().zip(exact) {
+            place = place.saturating_add(usize::try_from(gap).unwrap_or(usize::MAX));
+            let beyond = Error::limit("place of an exception", place, count);
+            *words.get_mut(place).ok_or(beyond)? = exact;
+        }
+        Ok(words)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Writes and reads floats; returns the bytes.
+    fn check(values: &[f64]) -> Option<usize> {
+        let words: Vec<u64> = values.iter().map(|value| value.to_bits()).collect();
+        let bytes = Lines.encode(Numbers { words: &words, kind: ValueType::F64 }, 0)?;
+        assert_eq!(Lines.decode(&bytes, words.len(), ValueType::F64, 0), Ok(words));
+        Some(bytes.len())
+    }
+
+    #[test]
+    fn a_line_does_not_end_at_a_gap() {
+        let mut values: Vec<f64> = (0..400).map(|n| f64::from(n.min(250)) / 4.0).collect();
+        let whole = check(&values).unwrap();
+        assert!(whole < 30, "{whole} bytes");
+        values[100] = f64::NAN;
+        values[0] = f64::NEG_INFINITY;
+        values[399] = -0.0;
+        let holes = check(&values).unwrap();
+        assert!(holes < whole + 60, "{holes} bytes");
+    }
+
+    #[test]
+    fn a_jump_costs_one_line() {
+        let words: Vec<u64> =
+            (0..300).map(|n| n * 10 + if n >= 100 { 3 } else { 0 } + if n >= 200 { 4 } else { 0 }).collect();
+        let parsed = Parsed::of(&words).unwrap();
+        assert_eq!((parsed.more, parsed.slopes, parsed.jumps), (vec![99, 99, 99], vec![10; 3], vec![3, 4]));
+    }
+
+    #[test]
+    fn lines_that_meet_have_no_jumps() {
+        let words: Vec<u64> = (0..30u64).map(|n| n * 10 - n.saturating_sub(9) * 7).collect();
+        let parsed = Parsed::of(&words).unwrap();
+        assert_eq!((parsed.more, parsed.slopes, parsed.jumps), (vec![9, 19], vec![10, 3], vec![0]));
+        assert!(Parsed::of(&[1, 5, 2, 9, 3, 30]).is_none());
+    }
+}
