@@ -1,15 +1,18 @@
-//! Is this batch fit to be kept, whose is it, and what does it weigh?
+//! Is this batch fit to be kept, whose is it, is there room for its series, and what does it weigh?
 //!
 //! Path of one record: `ingest` made the [`Batch`]; here it is checked in the caller's task; `commit.rs` writes it
 //! to the journal and adds it to the open chunks.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use tacho_model::limits::{ATTRIBUTE_BYTES_MAX, ENTRY_BYTES_MAX, OPERATION_BYTES_MAX};
 use tacho_model::{
-    AttributeValue, Batch, EntrySeries, ExecutionSeries, Kind, Labels, SampleSeries, SegmentError, SeriesId,
+    AttributeValue, Batch, EntrySeries, ExecutionSeries, Kind, Labels, SampleSeries, Segment, SegmentError,
+    SeriesId,
 };
 
+use crate::index::{Admission, Bounds, Index, Refusal};
 use crate::{Error, Result};
 
 /// Which sender's which batch this is: a number that was taken once is not taken again.
@@ -21,23 +24,80 @@ pub struct Origin {
     pub seq: u64,
 }
 
-/// What became of a batch. Either way it is on disk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What became of a batch. What of it was kept is on disk.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Appended {
     Stored,
+    /// All but these series.
+    Partly(Refused),
     /// Its origin was taken before: nothing was added.
     Repeated,
 }
 
-/// A batch that passed all checks, with the ids of its series in their order. Shared with the sender, who may have
-/// to send it again.
+/// New series that there was no room for. Known ones beside them are kept.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Refused {
+    pub series: usize,
+    /// Their records by kind: samples, entries, completed calls.
+    pub records: [usize; 3],
+    /// The first [`REFUSED_NAMED_MAX`].
+    pub named: Vec<RefusedSeries>,
+}
+
+/// One series of a batch that was not kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RefusedSeries {
+    pub kind: Kind,
+    /// Where it stands in the batch's list of its kind.
+    pub position: usize,
+    /// Names the series, too.
+    pub reason: String,
+}
+
+/// Refused series of one batch that are named; the others are only counted.
+pub const REFUSED_NAMED_MAX: usize = 16;
+
+impl Refused {
+    fn add(&mut self, kind: Kind, position: usize, (labels, records): (&Labels, usize), why: &Refusal) {
+        self.series += 1;
+        self.records[kind as usize - 1] += records;
+        if self.named.len() < REFUSED_NAMED_MAX {
+            self.named.push(RefusedSeries { kind, position, reason: format!("series {labels}: {why}") });
+        }
+    }
+}
+
+/// Leaves out the new series that there is no room for.
+pub fn admit(batch: Arc<Batch>, index: &Index, bounds: Bounds) -> (Arc<Batch>, Refused) {
+    let mut refused = Refused::default();
+    let mut out = HashSet::new();
+    let samples = batch.samples.iter().map(|s| (&s.labels, s.samples.len())).enumerate();
+    let entries = batch.entries.iter().map(|s| (&s.labels, s.entries.len())).enumerate();
+    let calls = |s: &ExecutionSeries| s.segments.iter().map(Segment::calls_completed).sum();
+    let executions = batch.executions.iter().map(|s| (&s.labels, calls(s))).enumerate();
+    let all = samples.map(|s| (Kind::Sample, s)).chain(entries.map(|s| (Kind::Entry, s)));
+    let mut admission = Admission::new(index, bounds);
+    for (kind, (position, (labels, records))) in all.chain(executions.map(|s| (Kind::Execution, s))) {
+        if let Err(why) = admission.admit(labels) {
+            refused.add(kind, position, (labels, records), &why);
+            out.insert(labels.id());
+        }
+    }
+    if out.is_empty() {
+        return (batch, refused);
+    }
+    let mut kept = Arc::unwrap_or_clone(batch);
+    kept.samples.retain(|s| !out.contains(&s.labels.id()));
+    kept.entries.retain(|s| !out.contains(&s.labels.id()));
+    kept.executions.retain(|s| !out.contains(&s.labels.id()));
+    (Arc::new(kept), refused)
+}
+
+/// A batch that passed all checks. Shared with the sender, who may have to send it again.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Arrival {
     pub origin: Option<Origin>,
     batch: Arc<Batch>,
-    samples: Vec<SeriesId>,
-    entries: Vec<SeriesId>,
-    executions: Vec<SeriesId>,
 }
 
 impl Arrival {
@@ -50,28 +110,22 @@ impl Arrival {
 
     /// Of a batch that was checked before: by [`Arrival::check`], or by the journal's decoder.
     pub fn new(batch: Arc<Batch>, origin: Option<Origin>) -> Self {
-        Self {
-            origin,
-            samples: batch.samples.iter().map(|s| s.labels.id()).collect(),
-            entries: batch.entries.iter().map(|s| s.labels.id()).collect(),
-            executions: batch.executions.iter().map(|s| s.labels.id()).collect(),
-            batch,
-        }
+        Self { origin, batch }
     }
 
     /// Series that have samples.
     pub fn samples(&self) -> impl Iterator<Item = (SeriesId, &SampleSeries)> {
-        self.samples.iter().copied().zip(&self.batch.samples).filter(|(_, s)| !s.samples.is_empty())
+        self.batch.samples.iter().filter(|s| !s.samples.is_empty()).map(|s| (s.labels.id(), s))
     }
 
     /// Series that have entries.
     pub fn entries(&self) -> impl Iterator<Item = (SeriesId, &EntrySeries)> {
-        self.entries.iter().copied().zip(&self.batch.entries).filter(|(_, s)| !s.entries.is_empty())
+        self.batch.entries.iter().filter(|s| !s.entries.is_empty()).map(|s| (s.labels.id(), s))
     }
 
     /// Series that have segments.
     pub fn executions(&self) -> impl Iterator<Item = (SeriesId, &ExecutionSeries)> {
-        self.executions.iter().copied().zip(&self.batch.executions).filter(|(_, s)| !s.segments.is_empty())
+        self.batch.executions.iter().filter(|s| !s.segments.is_empty()).map(|s| (s.labels.id(), s))
     }
 
     /// All series that have records, by kind.

@@ -45,7 +45,7 @@ mod shared;
 mod stats;
 mod store;
 
-pub use arrival::{Appended, Origin};
+pub use arrival::{Appended, Origin, REFUSED_NAMED_MAX, Refused, RefusedSeries};
 pub use driver::{Driver, Row, Table};
 pub use error::{Error, ErrorKind, Result};
 pub use index::{Cardinality, LabelCost};

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::disk::{Disk, RealDisk};
+use crate::index::Bounds;
 
 #[derive(Clone)]
 pub struct Options {
@@ -16,8 +17,13 @@ pub struct Options {
     pub open_bytes_max: usize,
     /// How long a sender is told to wait.
     pub retry_after: Duration,
-    /// Series of all kinds, about 1 KB of memory each. Batches that are under way together may pass it by a little.
+    /// Series of all kinds, about 500 bytes of memory each. A new one past this or one of the next two is refused, the
+    /// known ones of its batch are kept. Batches that are under way together may pass them by a little.
     pub series_max: usize,
+    /// Distinct names of labels: far above any schema, far below a name made of a value.
+    pub label_names_max: usize,
+    /// Distinct values of one label: a request id in a label is found out before it takes the memory.
+    pub label_values_max: usize,
     /// A session that is silent for so long is forgotten.
     pub session_age_max: Duration,
     /// Sessions remembered at most.
@@ -29,6 +35,13 @@ pub struct Options {
     pub disk: Arc<dyn Disk>,
 }
 
+impl Options {
+    pub(crate) const fn bounds(&self) -> Bounds {
+        let Self { series_max, label_names_max, label_values_max, .. } = *self;
+        Bounds { series_max, label_names_max, label_values_max }
+    }
+}
+
 impl Default for Options {
     fn default() -> Self {
         Self {
@@ -37,6 +50,8 @@ impl Default for Options {
             open_bytes_max: 256 << 20,
             retry_after: Duration::from_secs(1),
             series_max: 10_000_000,
+            label_names_max: 10_000,
+            label_values_max: 500_000,
             session_age_max: Duration::from_secs(7 * 86_400),
             sessions_max: 100_000,
             flush_wait_first: Duration::from_millis(100),

@@ -36,6 +36,8 @@ pub struct Stats {
     pub batches_repeated: u64,
     /// Batches refused because memory was full: senders were told to wait.
     pub batches_full: u64,
+    /// New series for which there was no room; one counts as often as it comes.
+    pub series_refused: u64,
     pub journal_syncs: u64,
     pub journal_failures: u64,
     pub seals_by_size: u64,
@@ -61,6 +63,7 @@ pub struct Counters {
     pub batches: Count,
     pub batches_repeated: Count,
     pub batches_full: Count,
+    pub series_refused: Count,
     pub journal_syncs: Count,
     pub journal_failures: Count,
     pub seals_by_size: Count,
@@ -98,6 +101,7 @@ impl Counters {
             batches: self.batches.get(),
             batches_repeated: self.batches_repeated.get(),
             batches_full: self.batches_full.get(),
+            series_refused: self.series_refused.get(),
             journal_syncs: self.journal_syncs.get(),
             journal_failures: self.journal_failures.get(),
             seals_by_size: self.seals_by_size.get(),

@@ -13,7 +13,7 @@ use tacho_chunk::ExecutionBlock;
 use tacho_model::{Batch, Clock, Entry, Kind, Labels, Matcher, Sample, SeriesId, TimeRange};
 use tokio::sync::{oneshot, watch};
 
-use crate::arrival::{Appended, Arrival, Origin};
+use crate::arrival::{self, Appended, Arrival, Origin};
 use crate::budget::Budget;
 use crate::commit::{Append, Command, Committer, closed};
 use crate::driver::{Driver, Info};
@@ -88,12 +88,12 @@ impl Store {
         }))
     }
 
-    /// Keeps a batch: all of it is on disk when this returns `Ok`, none of it is kept on an error. A sender that may
-    /// have to repeat it hands over an `Arc`. An empty batch with an origin is remembered as taken.
+    /// Keeps a batch: it is on disk when this returns `Ok`, but for new series past a bound, which the answer names; none
+    /// of it is kept on an error. A sender that may have to repeat it hands over an `Arc`. An empty batch with an origin
+    /// is remembered as taken.
     ///
     /// # Errors
-    /// `Invalid` when a record breaks a limit or the batch takes a quarter of the memory bound, `Limit` when there
-    /// would be too many series, `Full` when the sender should wait, `StorageFull` when the disk is full, `Io` when
+    /// `Invalid` when a record breaks a limit or the batch takes a quarter of the memory bound, `Full` when the sender should wait, `StorageFull` when the disk is full, `Io` when
     /// the journal cannot be written, `Closed`.
     pub async fn append(&self, batch: impl Into<Arc<Batch>>, origin: Option<Origin>) -> Result<Appended> {
         let batch = batch.into();
@@ -108,8 +108,19 @@ impl Store {
             self.shared.counters.batches_repeated.add(1);
             return Ok(Appended::Repeated);
         }
+        let (batch, refused) = arrival::admit(batch, &self.shared.index.read(), self.shared.options.bounds());
+        if refused.series == 0 {
+            return self.keep(batch, origin).await;
+        }
+        self.shared.counters.series_refused.add(refused.series as u64);
+        if !batch.is_empty() || origin.is_some() {
+            self.keep(batch, origin).await?;
+        }
+        Ok(Appended::Partly(refused))
+    }
+
+    async fn keep(&self, batch: Arc<Batch>, origin: Option<Origin>) -> Result<Appended> {
         let arrival = Arrival::check(batch, origin)?;
-        self.check_series(&arrival)?;
         let bytes = arrival.bytes();
         let batch_bytes_max = self.shared.budget.max() / 4;
         if bytes > batch_bytes_max {
@@ -128,21 +139,6 @@ impl Store {
         let (used, max) = (self.shared.budget.used(), self.shared.budget.max());
         let kind = ErrorKind::Full { retry_after: self.shared.options.retry_after };
         Error::new(kind, format!("{used} of {max} bytes for open records are taken"))
-    }
-
-    fn check_series(&self, arrival: &Arrival) -> Result<()> {
-        let index = self.shared.index.read();
-        let max = self.shared.options.series_max;
-        let new = arrival.series().filter(|(_, id, _)| !index.contains(*id));
-        let mut seen = std::collections::HashSet::new();
-        for (_, id, labels) in new {
-            seen.insert(id);
-            if index.len() + seen.len() > max {
-                let message = format!("limit of {max} series is reached");
-                return Err(Error::new(ErrorKind::Limit, message).with("series", labels));
-            }
-        }
-        Ok(())
     }
 
     /// The last batch number of a session that is on disk; 0 for none.

@@ -124,10 +124,28 @@ async fn bad_batches_are_refused_and_leave_nothing() {
     check(entries("log", &[(1, &long)]), ErrorKind::Invalid, "entry of 1048577 bytes is over 1048576").await;
     store.append(entries("log", &[(1, &long[1..])]), None).await.unwrap();
     store.append(samples("two", &[(1, 1.0)]), None).await.unwrap();
-    check(samples("three", &[(1, 1.0)]), ErrorKind::Limit, "limit of 2 series is reached (series three{")
-        .await;
-    store.append(samples("two", &[(2, 1.0)]), None).await.unwrap();
+}
+
+#[tokio::test]
+async fn new_series_past_a_bound_are_refused_and_known_ones_beside_them_kept() {
+    let bench = Bench::with(Arc::new(MemoryDriver::new()), Options { series_max: 2, ..Options::default() });
+    let store = bench.open().await;
+    store.append(batch([entries("log", &[(1, "x")]), samples("two", &[(1, 1.0)])]), None).await.unwrap();
+    let mixed = batch([samples("three", &[(1, 1.0), (2, 1.0)]), samples("two", &[(2, 2.0)])]);
+    let Appended::Partly(refused) = store.append(mixed, None).await.unwrap() else { panic!("not partly") };
+    assert_eq!((refused.series, refused.records), (1, [2, 0, 0]));
+    let [named] = &refused.named[..] else { panic!("{refused:?}") };
+    assert_eq!((named.kind, named.position), (Kind::Sample, 0));
+    assert!(named.reason.starts_with("series three{"), "{}", named.reason);
+    assert!(named.reason.ends_with("limit of 2 series is reached"), "{}", named.reason);
     assert_eq!(store.series_count(), [1, 1, 0]);
+    let two = store.find(Kind::Sample, &[Matcher::equal("__name__", "two")])[0].0;
+    assert_eq!(store.samples(two, TimeRange::ALL).await.unwrap().len(), 2);
+
+    let alone = store.append(samples("four", &[(1, 1.0)]), origin(1, 1)).await.unwrap();
+    assert!(matches!(alone, Appended::Partly(_)), "{alone:?}");
+    assert_eq!(store.session_acked(1), 1, "sent again it would be refused again");
+    assert_eq!(store.stats().series_refused, 2);
 }
 
 #[tokio::test]

@@ -15,6 +15,7 @@ use axum::routing::post;
 use tacho_ingest::line_protocol::{self, Precision};
 use tacho_ingest::{Rejects, remote_write};
 use tacho_model::{Batch, Kind, Labels};
+use tacho_store::{Appended, Refused};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::App;
@@ -98,23 +99,34 @@ async fn keep<R: Display>(app: &App, protocol: &'static str, decoded: Decoded<R>
     let metrics = &app.metrics;
     metrics.received_bytes.with([protocol]).add(bytes as u64);
     metrics.records_refused.with([protocol]).add(rejects.count);
-    if let Err(error) = app.store.append(batch, None).await {
-        if error.retryable() {
-            metrics.sender_waits.with([protocol]).add(1);
+    let refused = match app.store.append(batch, None).await {
+        Ok(Appended::Partly(refused)) => refused,
+        Ok(Appended::Stored | Appended::Repeated) => Refused::default(),
+        Err(error) => {
+            if error.retryable() {
+                metrics.sender_waits.with([protocol]).add(1);
+            }
+            return Err(error.into());
         }
-        return Err(error.into());
-    }
+    };
+    metrics.records_refused.with([protocol]).add(refused.records.iter().sum::<usize>() as u64);
     for ((service, kind), count) in counts {
         metrics.records_received.with([&service, kind.name()]).add(count);
     }
-    if rejects.is_empty() { Ok(StatusCode::NO_CONTENT) } else { Err(refused(&rejects)) }
+    if rejects.is_empty() && refused.series == 0 {
+        return Ok(StatusCode::NO_CONTENT);
+    }
+    Err(told(&rejects, &refused))
 }
 
-fn refused<R: Display>(rejects: &Rejects<R>) -> ApiError {
-    let named: Vec<String> = rejects.named.iter().map(ToString::to_string).collect();
-    let more = rejects.count.saturating_sub(named.len() as u64);
+/// What was refused while the message was read, and what the store had no room for.
+fn told<R: Display>(rejects: &Rejects<R>, refused: &Refused) -> ApiError {
+    let series = refused.named.iter().map(|series| series.reason.clone());
+    let named: Vec<String> = rejects.named.iter().map(ToString::to_string).chain(series).collect();
+    let count = rejects.count + refused.series as u64;
+    let more = count.saturating_sub(named.len() as u64);
     let tail = if more > 0 { format!("; and {more} more") } else { String::new() };
-    ApiError::bad(format!("{} refused, the rest is kept: {}{tail}", rejects.count, named.join("; ")))
+    ApiError::bad(format!("{count} refused, the rest is kept: {}{tail}", named.join("; ")))
 }
 
 /// Records by service (label `service`, else `job`) and kind.

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tacho_ingest::wire::{ErrorCode, Reject, ServerFrame};
-use tacho_model::Batch;
-use tacho_store::{Error, ErrorKind, Origin, Store};
+use tacho_model::{Batch, Kind};
+use tacho_store::{Appended, Error, ErrorKind, Origin, Refused, Store};
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
 use super::counts::Counts;
@@ -61,14 +61,18 @@ impl Committer<'_> {
     /// Appends a group as one batch; where the store refuses that, frame by frame, to keep the good ones.
     async fn keep(&mut self, group: &Group) -> Result<(), Stop> {
         let seq = group.frames.iter().map(|frame| frame.seq).max().unwrap_or_default();
-        let Err(error) = self.append(Arc::clone(&group.batch), seq).await? else { return Ok(()) };
+        let error = match self.append(Arc::clone(&group.batch), seq).await? {
+            Ok(refused) => return self.tell(group, refused).await,
+            Err(error) => error,
+        };
         if let [frame] = &*group.frames {
             return self.refuse(frame.seq, &group.batch, &error).await;
         }
         for (position, frame) in group.frames.iter().enumerate() {
-            let batch = Arc::new(group.batch_of(position));
-            if let Err(error) = self.append(Arc::clone(&batch), frame.seq).await? {
-                self.refuse(frame.seq, &batch, &error).await?;
+            let alone = group.alone(position);
+            match self.append(Arc::clone(&alone.batch), frame.seq).await? {
+                Ok(refused) => self.tell(&alone, refused).await?,
+                Err(error) => self.refuse(frame.seq, &alone.batch, &error).await?,
             }
         }
         Ok(())
@@ -82,19 +86,35 @@ impl Committer<'_> {
         Ok(())
     }
 
+    /// Names the series that the store had no room for, each with its frame; what came with it is kept.
+    async fn tell(&self, group: &Group, refused: Refused) -> Result<(), Stop> {
+        self.counts.refused(refused.records.iter().sum::<usize>() as u64);
+        for series in refused.named {
+            let seq = group.seq_of(series.kind, series.position);
+            let reject = Reject { seq, record: 0, reason: series.reason };
+            self.outgoing.send(ServerFrame::Reject(reject)).await?;
+        }
+        Ok(())
+    }
+
     /// Tries until the batch is on disk or refused. Storage that fails ends the connection: the client keeps what
     /// is not acknowledged.
-    async fn append(&mut self, batch: Arc<Batch>, seq: u64) -> Result<Result<(), Error>, Stop> {
+    async fn append(&mut self, batch: Arc<Batch>, seq: u64) -> Result<Result<Refused, Error>, Stop> {
         if batch.is_empty() {
-            return Ok(Ok(()));
+            return Ok(Ok(Refused::default()));
         }
         let origin = Origin { session: self.session, seq };
         loop {
             // Never dropped half way: a batch that still may be written must not be sent again.
             let error = match self.store.append(Arc::clone(&batch), Some(origin)).await {
-                Ok(_) => {
-                    self.counts.received(batch.counts());
-                    return Ok(Ok(()));
+                Ok(appended) => {
+                    let refused = match appended {
+                        Appended::Partly(refused) => refused,
+                        Appended::Stored | Appended::Repeated => Refused::default(),
+                    };
+                    let kept = batch.counts().into_iter().zip(refused.records);
+                    self.counts.received(kept.map(|(all, refused)| all.saturating_sub(refused)));
+                    return Ok(Ok(refused));
                 }
                 Err(error) => error,
             };
@@ -149,15 +169,23 @@ impl Group {
         Self { batch: Arc::new(all), frames, _rooms: rooms }
     }
 
-    /// The records of one frame, taken out again.
-    fn batch_of(&self, position: usize) -> Batch {
+    /// One frame, taken out again.
+    fn alone(&self, position: usize) -> Self {
         let before = position.checked_sub(1).and_then(|before| self.frames.get(before));
         let [samples, entries, executions] = before.map_or([0; 3], |member| member.ends);
-        let ends = self.frames.get(position).map_or([0; 3], |member| member.ends);
-        Batch {
+        let (seq, ends) = self.frames.get(position).map_or((0, [0; 3]), |member| (member.seq, member.ends));
+        let batch = Batch {
             samples: self.batch.samples.get(samples..ends[0]).unwrap_or_default().to_vec(),
             entries: self.batch.entries.get(entries..ends[1]).unwrap_or_default().to_vec(),
             executions: self.batch.executions.get(executions..ends[2]).unwrap_or_default().to_vec(),
-        }
+        };
+        let ends = [batch.samples.len(), batch.entries.len(), batch.executions.len()];
+        Self { batch: Arc::new(batch), frames: vec![Member { seq, ends }], _rooms: Vec::new() }
+    }
+
+    /// The frame that brought a series of the batch.
+    fn seq_of(&self, kind: Kind, position: usize) -> u64 {
+        let found = self.frames.iter().find(|frame| position < frame.ends[kind as usize - 1]);
+        found.map_or(0, |frame| frame.seq)
     }
 }

@@ -30,7 +30,7 @@ impl Counts {
     }
 
     /// `counts` are records on disk, by kind.
-    pub(super) fn received(&self, counts: [usize; 3]) {
+    pub(super) fn received(&self, counts: impl IntoIterator<Item = usize>) {
         self.received.iter().zip(counts).for_each(|(counter, count)| counter.add(count as u64));
     }
 

@@ -8,6 +8,7 @@ use super::registry::{Collect, Counter, Family, Gauge};
 /// Figures of [`Stats`], taken over when they are asked for.
 pub struct StoreFigures {
     series: Family<Gauge, 1>,
+    series_refused: Family<Counter, 0>,
     records: Family<Counter, 1>,
     stored_chunks: Family<Gauge, 1>,
     stored_bytes: Family<Gauge, 1>,
@@ -29,6 +30,11 @@ impl Default for StoreFigures {
     fn default() -> Self {
         Self {
             series: Family::new("tacho_series", ["kind"], "Series known."),
+            series_refused: Family::new(
+                "tacho_series_refused_total",
+                [],
+                "New series for which there was no room; one counts as often as it comes.",
+            ),
             records: Family::new("tacho_records_stored_total", ["kind"], "Records taken by the store."),
             stored_chunks: Family::new("tacho_stored_chunks", ["kind"], "Chunks in the driver."),
             stored_bytes: Family::new("tacho_stored_bytes", ["kind"], "Bytes of chunks in the driver."),
@@ -75,6 +81,7 @@ impl StoreFigures {
             self.stored_bytes.with([kind.name()]).set(signed(stored.bytes));
             self.stored_records.with([kind.name()]).set(signed(stored.records));
         }
+        self.series_refused.with([]).raise_to(stats.series_refused);
         self.open_bytes.with([]).set(signed(stats.open_bytes));
         self.open_bytes_max.with([]).set(signed(stats.open_bytes_max));
         self.journal_bytes.with([]).set(signed(stats.journal_bytes));
@@ -91,9 +98,10 @@ impl StoreFigures {
         self.sessions.with([]).set(signed(stats.sessions));
     }
 
-    pub fn families(&self) -> [&dyn Collect; 16] {
+    pub fn families(&self) -> [&dyn Collect; 17] {
         [
             &self.series,
+            &self.series_refused,
             &self.records,
             &self.stored_chunks,
             &self.stored_bytes,

@@ -10,6 +10,7 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use tacho_model::{Kind, Labels, Matcher};
 use tacho_query::promql;
+use tacho_store::Store;
 
 use super::answer::LabelMap;
 use super::{Answer, success};
@@ -20,40 +21,41 @@ use crate::http::params::Params;
 /// Selectors in one question: each walks the index, and Grafana sends a handful.
 const SELECTORS_MAX: usize = 64;
 
-type Found = BTreeSet<Arc<Labels>>;
+type Selectors = [Vec<Matcher>];
 
 pub async fn series(State(app): State<Arc<App>>, params: Params) -> Answer {
     if params.all("match[]").next().is_none() {
         return Err(ApiError::bad("parameter \"match[]\" is missing: give at least one selector"));
     }
-    select(&app, &params, |found, limit| answer(found.iter().map(|labels| LabelMap(labels)), limit)).await
+    let list = |store: &Store, selectors: &Selectors, limit| {
+        let found = selectors.iter().flat_map(|matchers| store.find(Kind::Sample, matchers));
+        let found: BTreeSet<Arc<Labels>> = found.map(|(_, labels)| labels).collect();
+        answer(found.iter().map(|labels| LabelMap(labels)), limit)
+    };
+    select(&app, &params, list).await
 }
 
 pub async fn labels(State(app): State<Arc<App>>, params: Params) -> Answer {
-    let list = |found: &Found, limit| {
-        let names: BTreeSet<&str> =
-            found.iter().flat_map(|labels| labels.iter().map(|(name, _)| name)).collect();
-        answer(names.into_iter(), limit)
+    let list = |store: &Store, selectors: &Selectors, limit| {
+        answer(store.label_names(Kind::Sample, selectors).into_iter(), limit)
     };
     select(&app, &params, list).await
 }
 
 pub async fn values(State(app): State<Arc<App>>, Path(name): Path<String>, params: Params) -> Answer {
     let name = unescape(&name);
-    let list = move |found: &Found, limit| {
-        let values: BTreeSet<&str> = found.iter().filter_map(|labels| labels.get(&name)).collect();
-        answer(values.into_iter(), limit)
+    let list = move |store: &Store, selectors: &Selectors, limit| {
+        answer(store.label_values(Kind::Sample, &name, selectors).into_iter(), limit)
     };
     select(&app, &params, list).await
 }
 
-/// Answers with `list` of the labels of the series that any of the `match[]` selects, sorted; of all series when there
-/// is none. Walks the index away from the threads that serve others, in turn with queries; the turn is kept until that
+/// Answers with what `list` finds out about the series that any of the `match[]` selects; about all when there is none. Walks the index away from the threads that serve others, in turn with queries; the turn is kept until that
 /// has ended, even when nobody waits for the answer any more.
 async fn select(
     app: &App,
     params: &Params,
-    list: impl FnOnce(&Found, usize) -> Response + Send + 'static,
+    list: impl FnOnce(&Store, &Selectors, usize) -> Response + Send + 'static,
 ) -> Answer {
     params.range(app.clock.now())?;
     let limit = params.count("limit")?.filter(|n| *n > 0).unwrap_or(usize::MAX);
@@ -61,28 +63,23 @@ async fn select(
     let turn = app.queries.clone().acquire_owned().await.map_err(|e| ApiError::internal(e.to_string()))?;
     let store = app.store.clone();
     let work = move || {
-        let found = selectors.iter().flat_map(|matchers| store.find(Kind::Sample, matchers));
-        let found: Found = found.map(|(_, labels)| labels).collect();
-        let response = list(&found, limit);
-        drop((found, turn));
+        let response = list(&store, &selectors, limit);
+        drop(turn);
         response
     };
     tokio::task::spawn_blocking(work).await.map_err(|e| ApiError::internal(format!("selection ended: {e}")))
 }
 
-/// One that selects everything when none is given.
+/// None when none is given.
 fn selectors(params: &Params) -> Result<Vec<Vec<Matcher>>, ApiError> {
     let count = params.all("match[]").count();
     if count > SELECTORS_MAX {
         let message = format!("{count} parameters \"match[]\" are over {SELECTORS_MAX}: ask in parts");
         return Err(ApiError::execution(message));
     }
-    let mut selectors = Vec::with_capacity(count.max(1));
+    let mut selectors = Vec::with_capacity(count);
     for text in params.all("match[]") {
         selectors.push(promql::parse_selector(text)?);
-    }
-    if selectors.is_empty() {
-        selectors.push(Vec::new());
     }
     Ok(selectors)
 }
