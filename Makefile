@@ -29,7 +29,7 @@ $(JAR_EXAMPLE): $(shell find examples/bulletin-board/java -name '*.java' -path '
 	@touch $@
 
 .PHONY: test
-test: packages test-lint test-rust test-fuzz test-java test-page ## everything; needs no network but the package registries
+test: packages test-lint test-rust test-fuzz test-bench test-java test-page ## everything; needs no network but the package registries
 
 .PHONY: test-quick
 test-quick: test-lint ## the part that needs no server, no browser and no Java
@@ -53,6 +53,10 @@ test-rust:
 test-fuzz:
 	cargo xtask fuzz --seconds 10
 
+.PHONY: test-bench
+test-bench:
+	python3 -m unittest discover --quiet --start-directory bench/store/tests --top-level-directory .
+
 .PHONY: test-java
 test-java:
 	mvn -B -ntp -f agent/java verify
@@ -66,9 +70,13 @@ test-page: build $(JAR_EXAMPLE)
 bench-embedded: ## the embedded driver beside fjall: write, scan, space, open, SIGKILL (docs/adr/0001)
 	cargo run --release --locked -p tacho-drivers --features fjall --example embedded_compare
 
-.PHONY: bench-store
-bench-store: ## appending, recovering, flushing and reading back
+.PHONY: bench-rates
+bench-rates: ## appending, recovering, flushing and reading back, without a server
 	cargo run --release --locked -p tacho-drivers --example store_rates
+
+.PHONY: bench-store
+bench-store: tacho ## space, write cost and queries beside VictoriaMetrics, InfluxDB ...; ARGS='--only tacho --work a' (bench/store/README.md)
+	TACHO=$(TACHO) python3 -m bench.store $(ARGS)
 
 .PHONY: bench-probe
 bench-probe: $(JAR_AGENT) ## what watching costs, beside Kieker, in fresh processes by turns; results in bench-results/

@@ -1,0 +1,68 @@
+"""The nouns: what is written, and which parts of it can be asked for.
+
+A `Frame` is what one source reports: fields that share one column of times. A `Dataset` is frames of one measurement.
+"""
+
+from array import array
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from heapq import merge
+from itertools import islice, repeat
+
+ROWS_A_BODY = 10_000
+
+
+@dataclass(frozen=True)
+class Frame:
+    """Columns of one source. `tags` in the order in which they are written; `key` names the tags that identify the frame."""
+
+    tags: dict[str, str]
+    key: tuple[str, ...]
+    times_ms: array
+    """Ascending Unix milliseconds, array('q'), without repetitions."""
+    columns: dict[str, array]
+    """By field: array('b'), array('q') for whole numbers or array('d'); each as long as the times."""
+
+    @property
+    def identity(self) -> dict[str, str]:
+        return {name: self.tags[name] for name in self.key}
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """Frames of one measurement. `name` contains everything that decides about its content: bodies are kept under it."""
+
+    name: str
+    title: str
+    measurement: str
+    frames: list[Frame]
+    step_ms: int = field(default=0)
+    """The constant distance of times, 0 when there is none."""
+
+    @property
+    def values(self) -> int:
+        return sum(len(frame.times_ms) * len(frame.columns) for frame in self.frames)
+
+    @property
+    def series(self) -> int:
+        return sum(len(frame.columns) for frame in self.frames)
+
+    @property
+    def start_ms(self) -> int:
+        return min(frame.times_ms[0] for frame in self.frames)
+
+    @property
+    def end_ms(self) -> int:
+        return max(frame.times_ms[-1] for frame in self.frames)
+
+    def rows(self) -> Iterator[tuple[int, int, int]]:
+        """(time in ms, frame, row in the frame), in the order in which a monitor would see them."""
+        return merge(
+            *(zip(frame.times_ms, repeat(number), range(len(frame.times_ms))) for number, frame in enumerate(self.frames))
+        )
+
+    def bodies(self) -> Iterator[list[tuple[int, int, int]]]:
+        """The rows in pieces of `ROWS_A_BODY`: what one request carries in any protocol."""
+        rows = self.rows()
+        while piece := list(islice(rows, ROWS_A_BODY)):
+            yield piece

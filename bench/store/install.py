@@ -1,0 +1,62 @@
+"""Where do the peers come from? Packages of Debian, Maven and Python, fetched by their own tools into the cache.
+
+Nothing is installed into the system and no service is started: a Debian package is unpacked, a jar lies where it was put,
+Python packages get an environment of their own.
+"""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+COPY_GOAL = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy"
+
+
+def run(command: list[str], directory: Path | None = None, environment: dict[str, str] | None = None) -> str:
+    """What it wrote. Raises RuntimeError with the end of what it said when it fails."""
+    done = subprocess.run(
+        command, cwd=directory, env=os.environ | (environment or {}), capture_output=True, text=True, check=False
+    )
+    if done.returncode != 0:
+        raise RuntimeError(f"{' '.join(command)}: {(done.stderr or done.stdout).strip()[-500:]}")
+    return done.stdout
+
+
+def debian(cache: Path, package: str) -> str:
+    """Unpacks a package of this machine's Debian or Ubuntu below `cache`/<package>. Its version."""
+    target = cache / package
+    if not target.exists():
+        cache.mkdir(parents=True, exist_ok=True)
+        run(["apt-get", "-q", "-o", "APT::Sandbox::User=root", "download", package], directory=cache)
+        archive = max(cache.glob(f"{package}_*.deb"), key=lambda file: file.stat().st_mtime)
+        run(["dpkg-deb", "-x", str(archive), str(target)])
+    archive = max(cache.glob(f"{package}_*.deb"), key=lambda file: file.stat().st_mtime)
+    return run(["dpkg-deb", "-f", str(archive), "Version"]).strip()
+
+
+def maven(cache: Path, group: str, artifact: str, version: str) -> Path:
+    """The jar."""
+    jar = cache / f"{artifact}-{version}.jar"
+    if not jar.exists():
+        run(
+            [
+                "mvn",
+                "-B",
+                "-q",
+                "-ntp",
+                COPY_GOAL,
+                f"-Dartifact={group}:{artifact}:{version}:jar",
+                f"-DoutputDirectory={cache}",
+            ]
+        )
+    return jar
+
+
+def python(cache: Path, name: str, packages: list[str]) -> Path:
+    """A virtual environment with the packages."""
+    environment = cache / name
+    if not (environment / "ready").exists():
+        run([sys.executable, "-m", "venv", "--clear", str(environment)])
+        run([str(environment / "bin/pip"), "install", "-q", *packages])
+        (environment / "ready").touch()
+    return environment

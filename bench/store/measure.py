@@ -1,0 +1,211 @@
+"""What does it cost to write, to settle, and to ask? Returns plain figures.
+
+A system stays up between its load and its queries; queries go round the systems, a few to each at a time, so that whatever else
+the machine does falls on all of them alike.
+"""
+
+import shutil
+import threading
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from queue import Empty, SimpleQueue
+
+from .bodies import kept
+from .check import fault, value_error_max
+from .client import Client, HttpError
+from .machine import load_average
+from .questions import Question, QuestionClass, Range
+from .reference import Reference
+from .systems.base import NotOffered, System
+
+QUERIES_A_TURN = 10
+FAULTS_KEPT = 3
+SERVICE_UNAVAILABLE = 503
+REFUSALS_MAX = 600
+PAUSE_SECONDS = 0.1
+
+
+@dataclass
+class LoadCost:
+    """Of writing one dataset once. Bytes; seconds are wall unless they say CPU."""
+
+    values: int
+    ready_seconds: float
+    resident_idle: int
+    load_average: float
+    seconds: float
+    cpu_seconds: float
+    refused: int
+    """Writes that were answered with 503, come again later, and came again."""
+    resident_peak: int
+    disk_bytes_live: int
+    settle_seconds: float = 0.0
+    settle_cpu_seconds: float = 0.0
+    disk_bytes: int = 0
+    resident_settled: int = 0
+    anonymous_settled: int = 0
+
+
+@dataclass
+class QueryCost:
+    """Of one class of questions: latencies in the order asked, and what was wrong."""
+
+    latencies_ms: list[float] = field(default_factory=list)
+    cpu_seconds: float = 0.0
+    answer_bytes: int = 0
+    value_error_max: float = 0.0
+    """Relative, of raw values that were taken as right."""
+    wrong: int = 0
+    faults: list[str] = field(default_factory=list)
+    not_offered: str | None = None
+
+
+def load(system: System) -> LoadCost:
+    """Starts it on an empty directory, writes everything, settles. Leaves it running."""
+    files = kept(system.cache, system.bodies_name, system.bodies())
+    shutil.rmtree(system.run, ignore_errors=True)
+    system.run.mkdir(parents=True)
+    begun = time.monotonic()
+    system.start()
+    ready_seconds = time.monotonic() - begun
+    system.prepare()
+    resident_idle = system.memory().resident
+    before, begun = system.cpu_seconds(), time.monotonic()
+    refused = _write_all(system, files)
+    system.finish_writes()
+    cost = LoadCost(
+        values=system.dataset.values,
+        ready_seconds=ready_seconds,
+        resident_idle=resident_idle,
+        load_average=load_average(),
+        seconds=time.monotonic() - begun,
+        cpu_seconds=system.cpu_seconds() - before,
+        refused=refused,
+        resident_peak=system.memory().peak,
+        disk_bytes_live=system.disk_bytes_live(),
+    )
+    before, begun = system.cpu_seconds(), time.monotonic()
+    system.settle()
+    memory = system.memory()
+    cost.settle_seconds, cost.settle_cpu_seconds = time.monotonic() - begun, system.cpu_seconds() - before
+    cost.resident_peak = max(cost.resident_peak, memory.peak)
+    cost.resident_settled, cost.anonymous_settled = memory.resident, memory.anonymous
+    cost.disk_bytes = system.disk_bytes()
+    return cost
+
+
+def ask(systems: list[System], reference: Reference, classes: list[QuestionClass]) -> dict[str, dict[str, QueryCost]]:
+    """By class and system. Each system answers the first questions of a class once without being timed."""
+    costs: dict[str, dict[str, QueryCost]] = {}
+    for group in classes:
+        costs[group.name] = {system.name: QueryCost() for system in systems}
+        offering = [system for system in systems if _offers(system, group, costs[group.name][system.name])]
+        for turn in range(0, len(group.questions), QUERIES_A_TURN):
+            questions = group.questions[turn : turn + QUERIES_A_TURN]
+            for system in _rotated(offering, turn // QUERIES_A_TURN):
+                _ask_some(system, reference, questions, costs[group.name][system.name])
+    return costs
+
+
+def _write_all(system: System, files: list[Path]) -> int:
+    """Files go to `system.writers` connections, the next to whoever is free. How many were refused.
+
+    Raises the first failure.
+    """
+    waiting: SimpleQueue[Path] = SimpleQueue()
+    for file in files:
+        waiting.put(file)
+    refused: list[int] = []
+    failures: list[Exception] = []
+
+    def write() -> None:
+        try:
+            with system.client() as client:
+                while not failures:
+                    refused.append(_write(system, client, waiting.get_nowait().read_bytes()))
+        except Empty:
+            pass
+        except (OSError, HttpError) as failure:
+            failures.append(failure)
+
+    writers = [threading.Thread(target=write) for _ in range(system.writers)]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+    if failures:
+        raise failures[0]
+    return sum(refused)
+
+
+def _write(system: System, client: Client, body: bytes) -> int:
+    """Writes until it is taken. How often it was refused because the system was full."""
+    for refused in range(REFUSALS_MAX):
+        try:
+            system.write(client, body)
+            return refused
+        except HttpError as failure:
+            if failure.status != SERVICE_UNAVAILABLE:
+                raise
+            time.sleep(PAUSE_SECONDS)
+    raise TimeoutError(f"refused {REFUSALS_MAX} times")
+
+
+def _offers(system: System, group: QuestionClass, cost: QueryCost) -> bool:
+    """Whether its language has the question. Warms it up when it does."""
+    try:
+        requests = [system.request(question) for question in group.questions[:QUERIES_A_TURN]]
+    except NotOffered as reason:
+        cost.not_offered = str(reason)
+        return False
+    for request in requests:
+        try:
+            system.send(request)
+        except (OSError, HttpError):
+            break  # the timed questions say what is wrong
+    return True
+
+
+def _ask_some(system: System, reference: Reference, questions: list[Question], cost: QueryCost) -> None:
+    requests = [system.request(question) for question in questions]
+    bodies: list[bytes | None] = []
+    with system.client() as client:
+        before = system.cpu_seconds()
+        for request in requests:
+            begun = time.perf_counter_ns()
+            try:
+                bodies.append(client.send(request))
+            except (OSError, HttpError) as failure:
+                bodies.append(None)
+                _note(cost, str(failure))
+            cost.latencies_ms.append((time.perf_counter_ns() - begun) / 1e6)
+        cost.cpu_seconds += system.cpu_seconds() - before
+    for question, body in zip(questions, bodies):
+        if body is not None:
+            cost.answer_bytes += len(body)
+            _check(system, reference, question, body, cost)
+
+
+def _check(system: System, reference: Reference, question: Question, body: bytes, cost: QueryCost) -> None:
+    try:
+        answer = system.answer(question, body)
+        wrong = fault(reference, question, answer, system.quantiles_are_ranks())
+        if wrong is None and isinstance(question, Range):
+            cost.value_error_max = max(cost.value_error_max, value_error_max(reference.answer(question), answer))
+    except (ValueError, KeyError, IndexError, TypeError) as failure:
+        wrong = f"cannot be read: {failure!r}; {body[:200]!r}"
+    if wrong:
+        _note(cost, f"{question}: {wrong}")
+
+
+def _note(cost: QueryCost, text: str) -> None:
+    cost.wrong += 1
+    if len(cost.faults) < FAULTS_KEPT:
+        cost.faults.append(text)
+
+
+def _rotated(systems: list[System], turn: int) -> list[System]:
+    """So that no system is always the first after another."""
+    at = turn % len(systems) if systems else 0
+    return systems[at:] + systems[:at]

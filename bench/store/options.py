@@ -1,0 +1,79 @@
+"""What can be chosen on the command line."""
+
+import argparse
+from dataclasses import dataclass
+from pathlib import Path
+
+from .systems import SYSTEMS
+
+WORKS = ("a", "b", "c", "d")
+NAMES = tuple(system.name for system in SYSTEMS)
+
+
+@dataclass(frozen=True)
+class Options:
+    """See `--help`."""
+
+    full: bool
+    only: tuple[str, ...]
+    work: tuple[str, ...]
+    scale: float
+    queries: int
+    seed: int
+    p4: Path | None
+    sample_seconds: int
+    cache: Path
+    results: Path
+
+
+def parse(arguments: list[str]) -> Options:
+    """Ends the process with a message and 2 when the arguments are wrong."""
+    parser = argparse.ArgumentParser(prog="python3 -m bench.store", description="The store beside its peers.")
+    parser.add_argument(
+        "--full", action="store_true", help="also 1,000 hosts, and Chronix's 20 rounds of 72 range queries (hours)"
+    )
+    parser.add_argument("--only", type=_names(NAMES), default=NAMES, help=f"some of {','.join(NAMES)}")
+    parser.add_argument(
+        "--work",
+        type=_names(WORKS),
+        default=WORKS,
+        help="some of a (devops load), b (real series), c (range queries), d (analyses); all by default",
+    )
+    parser.add_argument(
+        "--scale", type=_positive(float), default=1.0, help="a part of the hosts of (a) and of the days of (c) and (d)"
+    )
+    parser.add_argument(
+        "--queries", type=_positive(int), default=None, help="questions of each class of (a); 60, with --full 1,000"
+    )
+    parser.add_argument("--seed", type=int, default=123)
+    parser.add_argument("--p4", type=Path, default=None, help="a folder with Chronix's published P4 files (*.csv.gz)")
+    parser.add_argument(
+        "--sample-seconds", type=_positive(int), default=60, help="how long to read this machine's /proc for (b)"
+    )
+    parser.add_argument(
+        "--cache", type=Path, default=Path("bench/.cache"), help="what was installed and generated is kept here"
+    )
+    parser.add_argument("--results", type=Path, default=Path("bench-results"))
+    chosen = vars(parser.parse_args(arguments))
+    chosen["queries"] = chosen["queries"] or (1_000 if chosen["full"] else 60)
+    return Options(**chosen | {name: chosen[name].resolve() for name in ("cache", "results")})
+
+
+def _names(known: tuple[str, ...]):
+    def names(text: str) -> tuple[str, ...]:
+        chosen = tuple(text.split(","))
+        if unknown := set(chosen) - set(known):
+            raise argparse.ArgumentTypeError(f"unknown: {', '.join(sorted(unknown))}; there are {', '.join(known)}")
+        return chosen
+
+    return names
+
+
+def _positive(kind: type):
+    def number(text: str):
+        value = kind(text)
+        if value <= 0:
+            raise argparse.ArgumentTypeError(f"{text} is not above 0")
+        return value
+
+    return number

@@ -1,0 +1,135 @@
+"""What does a server cost? Its processor time, memory and files, read from /proc.
+
+A `Server` is one or more processes (Graphite has several); everything counts the whole tree of each.
+"""
+
+import os
+import resource
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
+STOP_SECONDS = 60
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Resident bytes: now, at most so far, and the part that is not backed by files."""
+
+    resident: int
+    peak: int
+    anonymous: int
+
+
+class Server:
+    """Processes that were started here, and are stopped here."""
+
+    def __init__(self, log: Path):
+        self._log = log
+        self._processes: list[subprocess.Popen] = []
+        self._ended_cpu_seconds = 0.0
+
+    def start(self, command: list[str], environment: dict[str, str] | None = None, directory: Path | None = None) -> None:
+        """One more process; what it says goes to the log."""
+        self._log.parent.mkdir(parents=True, exist_ok=True)
+        with self._log.open("ab") as log:
+            self._processes.append(
+                subprocess.Popen(
+                    command,
+                    stdout=log,
+                    stderr=log,
+                    stdin=subprocess.DEVNULL,
+                    cwd=directory,
+                    env=os.environ | (environment or {}),
+                    start_new_session=True,
+                )
+            )
+
+    def stop(self) -> None:
+        """Asks each to end; kills what does not within a minute."""
+        before = _awaited_cpu_seconds()
+        for process in reversed(self._processes):
+            process.send_signal(signal.SIGTERM)
+            try:
+                process.wait(STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+        self._processes.clear()
+        self._ended_cpu_seconds += _awaited_cpu_seconds() - before
+
+    def check(self) -> None:
+        """Raises when a process has ended by itself."""
+        for process in self._processes:
+            if process.poll() is not None:
+                raise RuntimeError(f"{process.args[0]} ended with {process.returncode}; see {self._log}")
+
+    def cpu_seconds(self) -> float:
+        """User and system time since the first start, that of what has ended included."""
+        fields = (_stat(pid) for pid in self._pids())
+        return self._ended_cpu_seconds + sum(sum(map(int, stat[11:15])) for stat in fields) / TICKS_A_SECOND
+
+    def memory(self) -> Memory:
+        status = [_status(pid) for pid in self._pids()]
+        return Memory(*(sum(entry.get(name, 0) for entry in status) for name in ("VmRSS", "VmHWM", "RssAnon")))
+
+    def wait_until(self, condition: Callable[[], bool], seconds_max: float) -> None:
+        """Until the condition holds. Raises TimeoutError, or when a process ends meanwhile."""
+        deadline = time.monotonic() + seconds_max
+        while not condition():
+            self.check()
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"not within {seconds_max:g} s; see {self._log}")
+            time.sleep(0.05)
+
+    def wait_idle(self, quiet_seconds: float = 2.0, seconds_max: float = 120.0) -> None:
+        """Until the processes use less than a tenth of a core for `quiet_seconds`; or for `seconds_max`, whatever they do."""
+        deadline = time.monotonic() + seconds_max
+        while time.monotonic() < deadline:
+            before = self.cpu_seconds()
+            time.sleep(quiet_seconds)
+            if self.cpu_seconds() - before <= 0.1 * quiet_seconds:
+                return
+
+    def _pids(self) -> list[int]:
+        pids, waiting = [], [process.pid for process in self._processes]
+        while waiting:
+            pid = waiting.pop()
+            pids.append(pid)
+            for task in Path(f"/proc/{pid}/task").iterdir():
+                waiting.extend(map(int, (task / "children").read_text().split()))
+        return pids
+
+
+def disk_bytes(*directories: Path) -> int:
+    """The bytes of all files. Where length and reserved room differ, what is smaller counts."""
+    total = 0
+    for directory in directories:
+        for folder, _, names in os.walk(directory):
+            for name in names:
+                try:
+                    stat = os.lstat(os.path.join(folder, name))
+                except FileNotFoundError:  # merged away meanwhile
+                    continue
+                total += min(stat.st_size, stat.st_blocks * 512) if stat.st_blocks else stat.st_size
+    return total
+
+
+def _awaited_cpu_seconds() -> float:
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
+def _stat(pid: int) -> list[str]:
+    """Fields of /proc/<pid>/stat from the state on: [11] to [14] are utime, stime, cutime, cstime."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+
+
+def _status(pid: int) -> dict[str, int]:
+    """The sizes in /proc/<pid>/status, in bytes."""
+    rows = (line.split() for line in Path(f"/proc/{pid}/status").read_text().splitlines())
+    return {row[0].rstrip(":"): int(row[1]) * 1_024 for row in rows if len(row) == 3 and row[2] == "kB"}

@@ -1,0 +1,136 @@
+"""What is asked: questions as plain data, and seeded random sets of them.
+
+Windows of `Grouped` are [start, start + window), ... on whole minutes. The bounds of the other questions lie between two times
+of the data, so that it does not matter which end of a range a system counts in.
+"""
+
+from dataclasses import dataclass
+from random import Random
+
+from .dataset import Dataset, Frame
+
+HOUR_MS = 3_600_000
+DAY_MS = 24 * HOUR_MS
+RANGE_MIX = ((1, 30), (7, 30), (14, 10), (91, 2))
+"""Days and how often of Chronix's range queries: 72 in a round."""
+
+
+@dataclass(frozen=True)
+class Grouped:
+    """An aggregate of fields by window; over all chosen frames, or for each of them."""
+
+    aggregate: str
+    """max or mean"""
+    fields: tuple[str, ...]
+    frames: tuple[str, ...]
+    """Values of the identifying tag; empty for all."""
+    start_ms: int
+    end_ms: int
+    window_ms: int
+    by_frame: bool = False
+
+
+@dataclass(frozen=True)
+class OneSeries:
+    """Something about one series between two moments."""
+
+    identity: tuple[tuple[str, str], ...]
+    field: str
+    start_ms: int
+    end_ms: int
+
+
+class Range(OneSeries):
+    """All its values."""
+
+
+class Trend(OneSeries):
+    """The slope, in units a second, of the line of least squares."""
+
+
+class Outliers(OneSeries):
+    """First and third quartile and the largest value: what a test for outliers by interquartile range needs."""
+
+
+Question = Grouped | Range | Trend | Outliers
+
+
+@dataclass(frozen=True)
+class QuestionClass:
+    """Questions of one kind; medians are taken within it."""
+
+    name: str
+    questions: list[Question]
+
+
+def devops_classes(dataset: Dataset, count: int, seed: int) -> list[QuestionClass]:
+    """Four of TSBS's classes, `count` random questions each."""
+    random = Random(seed)
+    hosts = [frame.tags["hostname"] for frame in dataset.frames]
+    fields = list(dataset.frames[0].columns)
+
+    def grouped(aggregate: str, metrics: int, chosen: int, hours: int, window_ms: int, by_frame: bool = False) -> Grouped:
+        span = min(hours * HOUR_MS, dataset.end_ms + dataset.step_ms - dataset.start_ms)
+        latest = (dataset.end_ms + dataset.step_ms - dataset.start_ms - span) // window_ms
+        start = dataset.start_ms + random.randint(0, latest) * window_ms
+        return Grouped(
+            aggregate,
+            tuple(fields[:metrics]),
+            tuple(random.sample(hosts, min(chosen, len(hosts)))),
+            start,
+            start + span,
+            window_ms,
+            by_frame,
+        )
+
+    shapes = {
+        "single-groupby-1-1-1": ("max", 1, 1, 1, 60_000),
+        "single-groupby-5-8-1": ("max", 5, 8, 1, 60_000),
+        "double-groupby-1": ("mean", 1, 0, 12, HOUR_MS, True),
+        "cpu-max-all-8": ("max", 10, 8, 8, HOUR_MS),
+    }
+    return [QuestionClass(name, [grouped(*shape) for _ in range(count)]) for name, shape in shapes.items()]
+
+
+def range_classes(dataset: Dataset, rounds: int, seed: int) -> list[QuestionClass]:
+    """`rounds` times Chronix's mix, a class for each length."""
+    random = Random(seed)
+    return [
+        QuestionClass(f"range-{days}d", [_one_series(Range, random, dataset, days) for _ in range(times * rounds)])
+        for days, times in RANGE_MIX
+    ]
+
+
+def analysis_classes(dataset: Dataset, rounds: int, seed: int) -> list[QuestionClass]:
+    """Trends and outliers over ranges as those of `range_classes`."""
+    random = Random(seed)
+    return [
+        QuestionClass(
+            f"{kind.__name__.lower()}-{days}d", [_one_series(kind, random, dataset, days) for _ in range(times * rounds)]
+        )
+        for kind in (Trend, Outliers)
+        for days, times in RANGE_MIX
+    ]
+
+
+def whole_series(dataset: Dataset, count: int, seed: int) -> QuestionClass:
+    """`count` random series from their beginning to their end: what was written must come back."""
+    random = Random(seed)
+    pairs = [(frame, name) for frame in dataset.frames for name in frame.columns]
+    chosen = random.sample(pairs, min(count, len(pairs)))
+    return QuestionClass(
+        "whole-series",
+        [Range(_identity(frame), name, frame.times_ms[0] - 1, frame.times_ms[-1] + 1) for frame, name in chosen],
+    )
+
+
+def _one_series(kind: type[OneSeries], random: Random, dataset: Dataset, days: int) -> OneSeries:
+    frame = random.choice(dataset.frames)
+    span = min(days * DAY_MS, dataset.end_ms - dataset.start_ms)
+    latest = (dataset.end_ms - dataset.start_ms - span) // dataset.step_ms
+    start = dataset.start_ms + random.randint(0, latest) * dataset.step_ms - dataset.step_ms // 2
+    return kind(_identity(frame), random.choice(list(frame.columns)), start, start + span)
+
+
+def _identity(frame: Frame) -> tuple[tuple[str, str], ...]:
+    return tuple(frame.identity.items())

@@ -1,0 +1,167 @@
+"""The raw result as a page of tables: what was measured, and which aims were reached or missed."""
+
+from math import isnan
+from statistics import median
+
+from .machine import QUIET_LOAD_MAX
+from .systems import SYSTEMS
+from .table import table
+from .targets import Verdict, verdicts
+
+TITLES = {system.name: system.title for system in SYSTEMS}
+
+
+def report(result: dict) -> str:
+    """Markdown."""
+    parts = (
+        [_head(result)]
+        + [_experiment(experiment) for experiment in result["experiments"]]
+        + [_targets(result), _notes(result)]
+    )
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _head(result: dict) -> str:
+    host = result["machine"]
+    versions = ", ".join(f"{TITLES[name]} {version}" for name, version in result["versions"].items())
+    lines = [
+        f"# The store beside its peers, {result['begun']}",
+        "",
+        f"{host['processor']}, {host['cores']} cores, {host['memory_bytes'] / 2**30:.0f} GiB, {host['system']}; "
+        f"load average before the run {result['load_average_before']}.  ",
+        f"{versions}.",
+    ]
+    if result["load_average_before"] > QUIET_LOAD_MAX:
+        lines += [
+            "",
+            "**The machine was busy with other work: wall times are disturbed, processor seconds and bytes count.**",
+        ]
+    return "\n".join(lines)
+
+
+def _experiment(experiment: dict) -> str:
+    parts = [
+        f"## ({', '.join(experiment['work'])}) {experiment['title']}",
+        f"{experiment['values']:,} values of {experiment['series']:,} series.",
+        _loads(experiment),
+    ]
+    if experiment["chronix"]:
+        parts.append(_chronix(experiment))
+    if experiment["loads"] and experiment["queries"]:
+        parts.append(_queries(experiment))
+    left_out = [f"- {TITLES[name]}: {reason}" for name, reason in experiment["left_out"].items()]
+    wrong = [
+        f"- **wrong**: {TITLES[name]}, {group}: {cost['wrong']} of {len(cost['latencies_ms'])}; {cost['faults'][0]}"
+        for group, row in experiment["queries"].items()
+        for name, cost in row.items()
+        if cost["wrong"]
+    ]
+    return "\n\n".join(parts + ["\n".join(left_out + wrong + _rounded(experiment))]).rstrip()
+
+
+def _rounded(experiment: dict) -> list[str]:
+    """Who does not give back what was written, bit by bit."""
+    errors = {
+        name: max(row[name]["value_error_max"] for row in experiment["queries"].values()) for name in experiment["loads"]
+    }
+    return [f"- {TITLES[name]} gives values back rounded, by {error:.1e} at most" for name, error in errors.items() if error]
+
+
+def _loads(experiment: dict) -> str:
+    head = (
+        "written",
+        "by",
+        "values/s",
+        "CPU us/value",
+        "settling",
+        "bytes/value",
+        "before settling",
+        "ready s",
+        "MB idle",
+        "peak",
+        "settled",
+        "refused",
+        "load",
+    )
+    return table(head, [_load(experiment, name, cost) for name, cost in experiment["loads"].items()])
+
+
+def _load(experiment: dict, name: str, cost: dict) -> tuple[str, ...]:
+    values = experiment["values"]
+    return (
+        TITLES[name],
+        experiment["wires"][name],
+        f"{values / cost['seconds']:,.0f}",
+        f"{cost['cpu_seconds'] / values * 1e6:.3f}",
+        f"{cost['settle_cpu_seconds'] / values * 1e6:.3f}",
+        f"{cost['disk_bytes'] / values:.3f}",
+        f"{cost['disk_bytes_live'] / values:.3f}",
+        f"{cost['ready_seconds']:.2f}",
+        *(f"{cost[name] / 1e6:.0f}" for name in ("resident_idle", "resident_peak", "resident_settled")),
+        str(cost["refused"]),
+        str(cost["load_average"]),
+    )
+
+
+def _chronix(experiment: dict) -> str:
+    cost = experiment["chronix"]
+    size, gzip_us = cost["bytes"] / cost["values"], cost["gzip_cpu_seconds"] / cost["values"] * 1e6
+    return (
+        "Chronix's method (date-delta compaction, protobuf, gzip, 128 KiB chunks), the chunks alone: "
+        f"{size:.3f} bytes a value; gzip alone takes {gzip_us:.3f} us CPU a value."
+    )
+
+
+def _queries(experiment: dict) -> str:
+    """median / p95 ms, and processor ms of the server for a query."""
+    names = list(experiment["loads"])
+    rows = [
+        (group, str(max(len(cost["latencies_ms"]) for cost in row.values())), *(_query(row[name]) for name in names))
+        for group, row in experiment["queries"].items()
+    ]
+    return "median / p95 ms (server CPU ms) a query:\n\n" + table(
+        ("asked", "times", *(TITLES[name] for name in names)), rows
+    )
+
+
+def _query(cost: dict) -> str:
+    latencies = sorted(cost["latencies_ms"])
+    if not latencies:
+        return "not offered"
+    mark = " WRONG" if cost["wrong"] else ""
+    p95 = latencies[min(len(latencies) - 1, int(len(latencies) * 0.95))]
+    return f"{median(latencies):.2f} / {p95:.2f} ({cost['cpu_seconds'] / len(latencies) * 1e3:.2f}){mark}"
+
+
+def _targets(result: dict) -> str:
+    rows = [
+        _verdict(experiment["work"], verdict) for experiment in result["experiments"] for verdict in verdicts(experiment)
+    ]
+    return "## Aims\n\n" + table(("aim", "ours", "at most", "best peer", "ours / best", ""), rows) if rows else ""
+
+
+def _verdict(work: str, verdict: Verdict) -> tuple[str, ...]:
+    peer = f"{TITLES.get(verdict.peer, verdict.peer)} {_figure(verdict.best)}"
+    outcome = "reached" if verdict.reached else "MISSED"
+    aim = f"({', '.join(work)}) {verdict.aim}"
+    return aim, _figure(verdict.ours), _figure(verdict.limit), peer, _figure(verdict.ratio), outcome
+
+
+def _figure(number: float) -> str:
+    """Three digits that matter; `-` where there is none."""
+    if isnan(number):
+        return "-"
+    return f"{number:.0f}" if number >= 100 else f"{number:.3g}"
+
+
+def _notes(result: dict) -> str:
+    lines = [f"- {TITLES[name]}: {note}" for name in result["versions"] for note in result["notes"][name]]
+    return "\n".join(
+        (
+            "## What to know of the figures",
+            "",
+            *lines,
+            "",
+            "Every answer was compared with a reference computed from the generated values; tolerances are in check.py.",
+        )
+    )

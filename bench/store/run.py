@@ -1,0 +1,135 @@
+"""Who goes when: all systems take one dataset in turn, then all are asked about it in turn, then all stop."""
+
+import json
+import os
+import shutil
+import time
+from dataclasses import asdict
+from pathlib import Path
+
+from .chronix import chronix_cost
+from .client import HttpError
+from .machine import QUIET_LOAD_MAX, load_average, machine
+from .measure import ask, load
+from .options import Options
+from .plan import Experiment, plan
+from .plot import plots
+from .reference import Reference
+from .report import report
+from .systems import SYSTEMS
+from .systems.base import NotOffered, System
+
+CODEC_VALUES_MAX = 20_000_000
+"""Chronix's method runs in Python here; beyond this it would take longer than everything else."""
+
+
+def run(options: Options) -> int:
+    """The exit code: 1 when a system failed or answered wrongly, 0 otherwise. Missed aims are results, not failures."""
+    begun = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
+    result = {
+        "begun": begun,
+        "machine": machine(),
+        "load_average_before": load_average(),
+        "options": _plain(options),
+        "versions": _install(options),
+        "notes": {system.name: system.notes for system in SYSTEMS},
+        "experiments": [],
+    }
+    if result["load_average_before"] > QUIET_LOAD_MAX:
+        print(f"load average {result['load_average_before']}: wall times of this run are disturbed", flush=True)
+    folder = options.results / f"store-{begun}"
+    folder.mkdir(parents=True)
+    runs = options.cache / f"run-{os.getpid()}"
+    try:
+        for experiment in plan(options):
+            result["experiments"].append(_experiment(options, runs, list(result["versions"]), experiment))
+            (folder / "raw.json").write_text(json.dumps(result, indent=1))
+    finally:
+        shutil.rmtree(runs, ignore_errors=True)
+    text = report(result)
+    (folder / "report.md").write_text(text)
+    for name, drawing in plots(result).items():
+        (folder / f"{name}.svg").write_text(drawing)
+    print(f"{text}\n{folder}")
+    return 1 if _has_faults(result) else 0
+
+
+def _install(options: Options) -> dict[str, str]:
+    """The versions of the chosen systems; one that cannot be had is named and left out."""
+    versions = {}
+    for system in SYSTEMS:
+        if system.name not in options.only:
+            continue
+        try:
+            versions[system.name] = system.install(options.cache)
+        except (RuntimeError, OSError) as failure:
+            print(f"{system.title} is left out: {failure}", flush=True)
+    return versions
+
+
+def _experiment(options: Options, runs: Path, names: list[str], experiment: Experiment) -> dict:
+    dataset = experiment.dataset
+    print(f"({experiment.work}) {dataset.title}: {dataset.values:,} values of {dataset.series:,} series", flush=True)
+    outcome = {
+        "work": experiment.work,
+        "title": dataset.title,
+        "values": dataset.values,
+        "series": dataset.series,
+        "loads": {},
+        "left_out": {},
+        "wires": {},
+        "chronix": None,
+        "queries": {},
+    }
+    systems: list[System] = []
+    try:
+        for kind in (system for system in SYSTEMS if system.name in names):
+            try:
+                system = kind(options.cache, runs / experiment.work / kind.name, dataset)
+            except NotOffered as reason:
+                outcome["left_out"][kind.name] = str(reason)
+                continue
+            systems.append(system)
+            outcome["wires"][kind.name] = system.wire
+            if not _load(system, outcome):
+                systems.remove(system)
+        if "a" in experiment.work or "b" in experiment.work and dataset.values <= CODEC_VALUES_MAX:
+            outcome["chronix"] = asdict(chronix_cost(dataset))
+        costs = ask(systems, Reference(dataset), experiment.classes)
+        outcome["queries"] = {name: {system: asdict(cost) for system, cost in row.items()} for name, row in costs.items()}
+        outcome["load_average_after"] = load_average()
+    finally:
+        for system in systems:
+            system.stop()
+        shutil.rmtree(runs / experiment.work, ignore_errors=True)
+    return outcome
+
+
+def _load(system: System, outcome: dict) -> bool:
+    """Whether it can be asked afterwards; a failure is part of the result."""
+    try:
+        cost = load(system)
+    except (OSError, HttpError, RuntimeError) as failure:
+        outcome["left_out"][system.name] = f"failed: {failure}"
+        print(f"  {system.title}: failed: {failure}", flush=True)
+        system.stop()
+        return False
+    outcome["loads"][system.name] = asdict(cost)
+    cpu_us, size = cost.cpu_seconds / cost.values * 1e6, cost.disk_bytes / cost.values
+    print(f"  {system.title}: {cpu_us:.3f} us CPU and {size:.3f} bytes a value", flush=True)
+    return True
+
+
+def _has_faults(result: dict) -> bool:
+    return any(
+        text.startswith("failed") for experiment in result["experiments"] for text in experiment["left_out"].values()
+    ) or any(
+        cost["wrong"]
+        for experiment in result["experiments"]
+        for row in experiment["queries"].values()
+        for cost in row.values()
+    )
+
+
+def _plain(options: Options) -> dict:
+    return {name: str(value) if isinstance(value, Path) else value for name, value in asdict(options).items()}

@@ -1,0 +1,117 @@
+"""PromQL and the JSON it is answered with: what VictoriaMetrics, Prometheus and ours have in common.
+
+A window [start, start + w) is asked as [w] at half a step before its end, so that it holds the same samples whether a system
+counts a range's left end in or not.
+"""
+
+import json
+from urllib.parse import urlencode
+
+from ..client import Request
+from ..questions import Grouped, OneSeries, Outliers, Question, Range, Trend
+from ..reference import Answer, GroupedAnswer
+from .base import System
+
+FIELD = "bench_field"
+PLACE = "bench_place"
+QUARTILES_AND_MAXIMUM = ("0.25", "0.75", "1")
+
+
+class PromQL(System):
+    """A system whose `/api/v1/query` and `/api/v1/query_range` are Prometheus's."""
+
+    extra_parameters: dict[str, str] = {}
+
+    def request(self, question: Question) -> Request:
+        match question:
+            case Grouped():
+                first = question.start_ms + question.window_ms - self._before_end_ms
+                last = question.end_ms - self._before_end_ms
+                return self.get(
+                    "/api/v1/query_range",
+                    query=self.grouped(question),
+                    start=seconds(first),
+                    end=seconds(last),
+                    step=seconds(question.window_ms),
+                )
+            case Range():
+                expression = self.selector(question)
+            case Trend():
+                expression = f"deriv({self.selector(question)})"
+            case Outliers():
+                expression = self.quantiles(question)
+        return self.get("/api/v1/query", query=expression, time=seconds(question.end_ms))
+
+    def answer(self, question: Question, body: bytes) -> Answer:
+        result = json.loads(body)["data"]["result"]
+        match question:
+            case Grouped():
+                return self._grouped_answer(question, result)
+            case Range():
+                pairs = result[0]["values"] if result else []
+                return [round(time * 1_000) for time, _ in pairs], [float(value) for _, value in pairs]
+            case Trend():
+                return tuple(float(row["value"][1]) for row in result)
+            case Outliers():
+                return tuple(float(row["value"][1]) for row in sorted(result, key=lambda row: float(row["metric"][PLACE])))
+
+    def grouped(self, question: Grouped) -> str:
+        """One expression for all fields. Functions over time drop the name, so each field is named by a label."""
+        by = f" by ({self._key})" if question.by_frame else ""
+        parts = [
+            f"{_OUTER[question.aggregate]}({_INNER[question.aggregate]}({self._metric(field)}{self._frames(question)}"
+            f"[{question.window_ms}ms])){by}"
+            for field in question.fields
+        ]
+        if len(parts) == 1:
+            return parts[0]
+        return " or ".join(f'label_replace({part},"{FIELD}","{field}","","")' for part, field in zip(parts, question.fields))
+
+    def quantiles(self, question: Outliers) -> str:
+        selector = self.selector(question)
+        return " or ".join(
+            f'label_replace(quantile_over_time({place},{selector}),"{PLACE}","{place}","","")'
+            for place in QUARTILES_AND_MAXIMUM
+        )
+
+    def selector(self, question: OneSeries) -> str:
+        matchers = ",".join(f'{name}="{value}"' for name, value in question.identity)
+        return f"{self._metric(question.field)}{{{matchers}}}[{question.end_ms - question.start_ms}ms]"
+
+    def get(self, path: str, **parameters: str) -> Request:
+        return Request("GET", f"{path}?{urlencode(parameters | self.extra_parameters)}")
+
+    def _grouped_answer(self, question: Grouped, result: list) -> GroupedAnswer:
+        shift = question.window_ms - self._before_end_ms
+        return {
+            (self.field_of(question, row["metric"]), row["metric"].get(self._key, ""), round(time * 1_000) - shift): float(
+                value
+            )
+            for row in result
+            for time, value in row["values"]
+        }
+
+    def field_of(self, question: Grouped, metric: dict[str, str]) -> str:
+        return metric.get(FIELD, question.fields[0])
+
+    @property
+    def _before_end_ms(self) -> int:
+        return self.dataset.step_ms // 2
+
+    @property
+    def _key(self) -> str:
+        return self.dataset.frames[0].key[0]
+
+    def _metric(self, field: str) -> str:
+        return f"{self.dataset.measurement}_{field}"
+
+    def _frames(self, question: Grouped) -> str:
+        return f'{{{self._key}=~"{"|".join(question.frames)}"}}' if question.frames else ""
+
+
+_OUTER = {"max": "max", "mean": "avg"}
+_INNER = {"max": "max_over_time", "mean": "avg_over_time"}
+
+
+def seconds(milliseconds: int) -> str:
+    return f"{milliseconds / 1_000:.3f}"

@@ -1,0 +1,50 @@
+"""Tachograph, as it is built by `make build`: the journal is on, every write is answered when it is on disk."""
+
+import os
+from pathlib import Path
+
+from ..client import Client, Request, free_port
+from ..install import run
+from .promql import PromQL
+
+BINARY = Path(os.environ.get("TACHO", "target/release/tacho")).resolve()
+
+
+class Tacho(PromQL):
+    name = "tacho"
+    title = "Tachograph"
+    notes = ("answers a write when it is on disk (fsync)",)
+
+    @classmethod
+    def install(cls, cache: Path) -> str:
+        if not BINARY.exists():
+            raise FileNotFoundError(f"{BINARY} is missing; make tacho builds it")
+        return run([str(BINARY), "--version"]).split()[-1]
+
+    def launch(self) -> None:
+        self.server.start(
+            [
+                str(BINARY),
+                "serve",
+                "--data",
+                str(self.run / "data"),
+                "--http",
+                f"127.0.0.1:{self.port}",
+                "--records",
+                f"127.0.0.1:{free_port()}",
+                "--selfwatch-seconds",
+                "0",
+            ]
+        )
+
+    def is_ready(self, client: Client) -> bool:
+        client.send(Request("GET", "/readyz"))
+        return True
+
+    def settle(self) -> None:
+        self.send(Request("POST", "/api/flush"))
+        self.send(Request("POST", "/api/v1/admin/merge"))
+        self.server.wait_idle()
+
+    def data(self) -> list[Path]:
+        return [self.run / "data"]

@@ -1,0 +1,84 @@
+"""VictoriaMetrics from Debian, single node."""
+
+import json
+from pathlib import Path
+
+from ..client import Client, Request
+from ..install import debian
+from ..questions import Grouped, Outliers, Question, Range
+from ..reference import Answer
+from .promql import PLACE, QUARTILES_AND_MAXIMUM, PromQL, seconds
+
+PACKAGE = "victoria-metrics"
+
+
+class VictoriaMetrics(PromQL):
+    name = "victoriametrics"
+    title = "VictoriaMetrics"
+    notes = (
+        "answers a write from memory, up to a second may be lost",
+        "asked with nocache=1: answers are computed, not remembered",
+        "raw ranges by /api/v1/export",
+    )
+    extra_parameters = {"nocache": "1"}
+
+    @classmethod
+    def install(cls, cache: Path) -> str:
+        return debian(cache, PACKAGE)
+
+    def launch(self) -> None:
+        self.server.start(
+            [
+                str(self.cache / PACKAGE / "usr/bin/victoria-metrics"),
+                f"-storageDataPath={self.run / 'data'}",
+                f"-httpListenAddr=127.0.0.1:{self.port}",
+                "-retentionPeriod=100y",
+                "-search.latencyOffset=0s",
+                "-loggerLevel=WARN",
+            ]
+        )
+
+    def is_ready(self, client: Client) -> bool:
+        client.send(Request("GET", "/health"))
+        return True
+
+    def settle(self) -> None:
+        self.send(Request("GET", "/internal/force_flush"))
+        self.send(Request("GET", "/internal/force_merge"))
+        self.server.wait_idle()
+        self.send(Request("GET", "/internal/force_flush"))
+
+    def data(self) -> list[Path]:
+        return [self.run / "data" / part for part in ("data", "indexdb", "metadata")]
+
+    def request(self, question: Question) -> Request:
+        if isinstance(question, Range):
+            selector = self.selector(question).partition("[")[0]
+            return self.get(
+                "/api/v1/export", **{"match[]": selector}, start=seconds(question.start_ms), end=seconds(question.end_ms)
+            )
+        return super().request(question)
+
+    def answer(self, question: Question, body: bytes) -> Answer:
+        if not isinstance(question, Range):
+            return super().answer(question, body)
+        times, values = [], []
+        for block in map(json.loads, body.splitlines()):
+            times += block["timestamps"]
+            values += block["values"]
+        return times, values
+
+    def grouped(self, question: Grouped) -> str:
+        """MetricsQL keeps names of functions that do not change the meaning, so one selector takes all fields."""
+        if len(question.fields) == 1:
+            return super().grouped(question)
+        names = "|".join(self._metric(field) for field in question.fields)
+        frames = self._frames(question).strip("{}")
+        matchers = ",".join(filter(None, (f'__name__=~"{names}"', frames)))
+        return f"max(max_over_time({{{matchers}}}[{question.window_ms}ms])) by (__name__)"
+
+    def field_of(self, question: Grouped, metric: dict[str, str]) -> str:
+        return metric.get("__name__", self._metric(question.fields[0])).removeprefix(f"{self.dataset.measurement}_")
+
+    def quantiles(self, question: Outliers) -> str:
+        return f'quantiles_over_time("{PLACE}",{",".join(QUARTILES_AND_MAXIMUM)},{self.selector(question)})'

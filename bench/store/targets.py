@@ -1,0 +1,74 @@
+"""What is aimed at, and was it reached? Ours beside a figure, or beside the best peer of the same run."""
+
+from dataclasses import dataclass
+from math import isnan, nan
+from statistics import median
+
+OURS = "tacho"
+CPU_US_A_VALUE_MAX = 0.15
+BYTES_A_VALUE_MAX = {"a": 0.285, "b": 0.20}
+QUERY_RATIO_MAX = 0.5
+MEMORY_RATIO_MAX = 1.0
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """One aim. `best` is the best peer's figure, nan where no peer took part."""
+
+    aim: str
+    ours: float
+    limit: float
+    best: float
+    peer: str
+
+    @property
+    def reached(self) -> bool:
+        return self.ours <= self.limit
+
+    @property
+    def ratio(self) -> float:
+        """Ours as a part of the best peer's."""
+        return self.ours / self.best if self.best else nan
+
+
+def verdicts(experiment: dict) -> list[Verdict]:
+    """Every aim that this experiment can decide; none without ours."""
+    if OURS not in experiment["loads"]:
+        return []
+    queries = (_query_verdict(name, row) for name, row in experiment["queries"].items())
+    return _load_verdicts(experiment) + [verdict for verdict in queries if verdict]
+
+
+def _load_verdicts(experiment: dict) -> list[Verdict]:
+    loads, values, work = experiment["loads"], experiment["values"], experiment["work"]
+    verdicts = []
+    if work == "a":
+        figures = _figures(loads, "cpu_seconds", 1e6 / values)
+        verdicts.append(_verdict("CPU us a value, written", figures, limit=CPU_US_A_VALUE_MAX))
+    if work == "a" or "P4" in experiment["title"]:
+        figures = _figures(loads, "disk_bytes", 1 / values)
+        verdicts.append(_verdict("bytes a value, settled", figures, limit=BYTES_A_VALUE_MAX[work]))
+    for name, aim in (("resident_peak", "peak memory, MB"), ("resident_settled", "memory after settling, MB")):
+        verdicts.append(_verdict(aim, _figures(loads, name, 1e-6), ratio_max=MEMORY_RATIO_MAX))
+    return verdicts
+
+
+def _query_verdict(name: str, row: dict) -> Verdict | None:
+    """None when no peer offers the question. Peers that answered wrongly are no measure."""
+    measured = {system: cost for system, cost in row.items() if cost["latencies_ms"]}
+    figures = {
+        system: median(cost["latencies_ms"]) for system, cost in measured.items() if system == OURS or not cost["wrong"]
+    }
+    if OURS not in figures or len(figures) == 1:
+        return None
+    return _verdict(f"{name}, median ms", figures, ratio_max=QUERY_RATIO_MAX)
+
+
+def _verdict(aim: str, figures: dict[str, float], limit: float = nan, ratio_max: float = nan) -> Verdict:
+    """Against a figure, or against a part of the best peer's."""
+    best, peer = min(((figure, name) for name, figure in figures.items() if name != OURS), default=(nan, "none"))
+    return Verdict(aim, figures[OURS], best * ratio_max if isnan(limit) else limit, best, peer)
+
+
+def _figures(loads: dict, name: str, unit: float) -> dict[str, float]:
+    return {system: cost[name] * unit for system, cost in loads.items()}

@@ -1,0 +1,43 @@
+"""Does Chronix's method come back, and does it leave out what it should?"""
+
+from array import array
+from random import Random
+from unittest import TestCase
+
+from ..chronix import CHUNK_BYTES, chronix_cost, decode, encode
+from .small import small
+
+
+class Chronix(TestCase):
+    def check(self, times: list[int], values: list[float]) -> list[bytes]:
+        """Decodes every chunk to what went in; the chunks."""
+        at, chunks = 0, []
+        for count, chunk in encode(array("q", times), array("d", values)):
+            self.assertEqual((times[at : at + count], values[at : at + count]), decode(chunk, times[at]))
+            at += count
+            chunks.append(chunk)
+        self.assertEqual(len(times), at)
+        return chunks
+
+    def test_regular_times_are_said_once(self):
+        (chunk,) = self.check([0, 10, 20, 30, 40], [1.0, 2.0, 3.0, 4.0, 5.0])
+        self.assertEqual(5 * 11 + 2, len(chunk))
+
+    def test_repeated_values_are_said_by_index(self):
+        (chunk,) = self.check([0, 10, 20], [7.5, 7.5, 7.5])
+        self.assertEqual((2 + 9) + (2 + 2 + 2) + (2 + 2), len(chunk))
+
+    def test_irregular_times(self):
+        random = Random(1)
+        times = sorted(random.sample(range(10**6), 2_000))
+        self.check(times, [random.random() for _ in times])
+
+    def test_chunks_are_cut(self):
+        times = list(range(0, 200_000, 10))
+        chunks = self.check(times, [float(time) for time in times])
+        self.assertEqual(2, len(chunks))
+        self.assertTrue(CHUNK_BYTES <= len(chunks[0]) < CHUNK_BYTES + 32)
+
+    def test_cost_counts_all_values(self):
+        cost = chronix_cost(small())
+        self.assertEqual((28, 4), (cost.values, cost.chunks))
