@@ -48,7 +48,8 @@ fn counter(number: usize) -> SeriesData {
     ];
     let at = (0..SAMPLES as i64).map(|i| i * 10 * SECOND).collect();
     let values = (0..SAMPLES).map(|i| ((i % 5_000) * (number + 1)) as f64).collect();
-    SeriesData { labels: Arc::new(Labels::new(pairs).expect("labels are within limits")), at, values }
+    let labels = Arc::new(Labels::new(pairs).expect("labels are within limits"));
+    SeriesData::new(labels, at, values)
 }
 
 fn run(query: &str, params: &Params, series: &[SeriesData]) -> Duration {

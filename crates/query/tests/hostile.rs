@@ -12,7 +12,7 @@ const SECOND: i64 = 1_000_000_000;
 fn series(name: &str, value: &str, samples: i64) -> SeriesData {
     let labels = Labels::new([(NAME, name), ("a", value), ("le", value)]).unwrap();
     let at = (0..samples).map(|i| i * 10 * SECOND).collect();
-    SeriesData { labels: Arc::new(labels), at, values: (0..samples).map(|i| (i % 7) as f64).collect() }
+    SeriesData::new(Arc::new(labels), at, (0..samples).map(|i| (i % 7) as f64).collect())
 }
 
 /// Answers every selection with the same three series.
@@ -251,11 +251,11 @@ fn what_multiplies_series_is_limited() {
     let labels = Arc::new(Labels::new([(NAME, "x")]).unwrap());
     let at: Vec<i64> = (0..2_000).map(|i| i * SECOND).collect();
     let values = (0..2_000).map(f64::from).collect();
-    refused("count_values(\"v\", x + x / 7)", vec![SeriesData { labels, at, values }]);
+    refused("count_values(\"v\", x + x / 7)", vec![SeriesData::new(labels, at, values)]);
     // Series that take turns are partners of all others.
     let short = |i: i64| {
         let labels = Arc::new(Labels::new([("i", i.to_string())]).unwrap());
-        SeriesData { labels, at: vec![i * SECOND, (i + 1) * SECOND], values: vec![1.0, promql::STALE] }
+        SeriesData::new(labels, vec![i * SECOND, (i + 1) * SECOND], vec![1.0, promql::STALE])
     };
     refused("{i=~\".+\"} * on () group_left {i=~\".+\"}", (100..1_000).map(short).collect());
 }

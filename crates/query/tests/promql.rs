@@ -9,7 +9,7 @@ use libtest_mimic::{Arguments, Failed, Trial};
 use qtest::{Command, Eval, Expect, When};
 use tacho_model::Labels;
 use tacho_query::Error;
-use tacho_query::promql::{self, Output, Params, Selection, SeriesData, Type};
+use tacho_query::promql::{self, Output, Params, Piece, Selection, SeriesData, Type};
 
 const MINUTE: i64 = 60_000_000_000;
 /// Relative; leaves room for expectations that are written with a few digits.
@@ -57,11 +57,18 @@ fn select(selection: &Selection, series: &[SeriesData]) -> Vec<SeriesData> {
     let matching =
         series.iter().filter(|s| selection.matchers.iter().all(|matcher| matcher.matches(&s.labels)));
     let cut = matching.map(|series| {
-        let samples = series.at.iter().zip(&series.values).filter(|(at, _)| selection.range.contains(**at));
-        let (at, values) = samples.map(|(at, value)| (*at, *value)).unzip();
-        SeriesData { labels: series.labels.clone(), at, values }
+        let inside = samples(series).filter(|(at, _)| selection.range.contains(*at));
+        let (at, values) = inside.unzip();
+        SeriesData::new(series.labels.clone(), at, values)
     });
     cut.filter(|series| !series.is_empty()).collect()
+}
+
+fn samples(series: &SeriesData) -> impl Iterator<Item = (i64, f64)> {
+    series.pieces.iter().flat_map(|piece| match piece {
+        Piece::Samples { at, values } => at.iter().zip(values.iter().copied()).collect::<Vec<_>>(),
+        Piece::Summary(_) => Vec::new(),
+    })
 }
 
 fn check(eval: &Eval, series: &[SeriesData]) -> Result<(), String> {

@@ -63,7 +63,7 @@ fn ask(query: &str, samples: &[(i64, f64)], params: &Params) -> Vec<(i64, f64)> 
     let range = plan.selectors()[0].range;
     let (at, values) = samples.iter().copied().filter(|(at, _)| range.contains(*at)).unzip();
     let labels = Arc::new(Labels::new([(NAME, "x")]).unwrap());
-    let Output::Matrix(matrix) = plan.evaluate(&[vec![SeriesData { labels, at, values }]]).unwrap() else {
+    let Output::Matrix(matrix) = plan.evaluate(&[vec![SeriesData::new(labels, at, values)]]).unwrap() else {
         panic!()
     };
     matrix.iter().flat_map(|series| &series.points).map(|point| (point.at, point.value)).collect()

@@ -2,7 +2,9 @@
 //!
 //! Step before: `plan.rs`, and the caller with the data. Step after: `output.rs`.
 
+use std::collections::HashSet;
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 
 use tacho_model::Labels;
 
@@ -14,10 +16,10 @@ use super::labels::without_name;
 use super::node::{Node, NodeId, Yield};
 use super::output::Output;
 use super::plan::Plan;
-use super::rows::{Canvas, Ranges, Row, Twins, Value, settle};
-use super::select::{self, SeriesData};
-use super::window::{Sliding, Visits, Window};
-use super::{aggregate, binary, grid};
+use super::rows::{Canvas, Change, ChangeFn, Ranges, Row, Twins, Value, same_labels, settle};
+use super::series::{Piece, SeriesData};
+use super::window::{Frame, Sliding, Visits};
+use super::{aggregate, binary, grid, parallel, select};
 
 pub fn evaluate(plan: &Plan, data: &[Vec<SeriesData>]) -> Result<Output, Error> {
     check_data(plan, data)?;
@@ -26,7 +28,7 @@ pub fn evaluate(plan: &Plan, data: &[Vec<SeriesData>]) -> Result<Output, Error> 
         data,
         values: plan.nodes.iter().map(|_| None).collect(),
         points_alive: 0,
-        visits: Visits::new(&plan.params.limits),
+        visits: AtomicUsize::new(0),
     };
     for id in 0..plan.nodes.len() {
         let value = evaluator.compute(id)?;
@@ -36,7 +38,7 @@ pub fn evaluate(plan: &Plan, data: &[Vec<SeriesData>]) -> Result<Output, Error> 
     }
     let root = plan.nodes.len() - 1;
     let value = evaluator.take(root)?;
-    Output::new(value, &plan.grids[root], plan.params.step.is_none())
+    Output::new(value, &plan.grids[root], plan.params.step.is_none(), &mut evaluator.visits())
 }
 
 fn check_data(plan: &Plan, data: &[Vec<SeriesData>]) -> Result<(), Error> {
@@ -53,10 +55,12 @@ fn check_data(plan: &Plan, data: &[Vec<SeriesData>]) -> Result<(), Error> {
     if samples > limits.samples_max {
         return Err(Error::limit("samples", samples as u128, limits.samples_max));
     }
-    debug_assert!(
-        data.iter().flatten().all(|series| series.at.is_sorted()),
-        "samples must be sorted by time"
-    );
+    for (series, selection) in data.iter().zip(plan.selectors()) {
+        let summary = |piece: &Piece| matches!(piece, Piece::Summary(_));
+        if selection.windows.is_none() && series.iter().flat_map(|series| &series.pieces).any(summary) {
+            return Err(Error::execution("a summary was handed in where samples are needed"));
+        }
+    }
     Ok(())
 }
 
@@ -66,7 +70,8 @@ struct Evaluator<'p> {
     /// What has been computed and not yet been used.
     values: Vec<Option<Value<'p>>>,
     points_alive: usize,
-    visits: Visits<'p>,
+    /// Samples that windows have passed over.
+    visits: AtomicUsize,
 }
 
 impl<'p> Evaluator<'p> {
@@ -84,6 +89,10 @@ impl<'p> Evaluator<'p> {
 
     fn canvas(&self, grid: Grid) -> Canvas {
         Canvas { grid, points_max: self.plan.params.limits.points_max }
+    }
+
+    fn visits(&self) -> Visits<'_> {
+        Visits::new(&self.plan.params.limits, &self.visits)
     }
 
     fn compute(&mut self, id: NodeId) -> Result<Value<'p>, Error> {
@@ -120,22 +129,29 @@ impl<'p> Evaluator<'p> {
         let (series, reference) = self.source(id)?;
         let (grid, lookback) = (self.plan.grids[id], self.plan.params.lookback);
         self.check_points(series.len().saturating_mul(grid.count))?;
-        let rows = series.iter().map(|series| select::instants(series, &grid, &reference, lookback, yields));
-        Ok(Value::Vector(rows.filter(|row| !row.is_blank()).collect()))
+        let work =
+            series.iter().map(SeriesData::len).sum::<usize>().min(series.len().saturating_mul(grid.count));
+        let rows = parallel::map(
+            series,
+            work,
+            || (),
+            |(), series| select::instants(series, &grid, &reference, lookback, yields),
+        )?;
+        Ok(Value::Vector(rows.into_iter().filter(|row| !row.is_blank()).collect()))
     }
 
     fn range(&self, id: NodeId, range: i64) -> Result<Value<'p>, Error> {
         let (series, reference) = self.source(id)?;
         let series = series.iter().map(select::samples).collect();
-        Ok(Value::Ranges(Ranges { series, reference, range }))
+        Ok(Value::Ranges(Ranges { series, reference, range, changes: Vec::new() }))
     }
 
     fn subquery(&mut self, id: NodeId, inner: NodeId, range: i64) -> Result<Value<'p>, Error> {
         let grid = self.plan.grids[inner];
         let rows = self.take(inner)?.into_rows()?;
-        let series = rows.iter().map(|row| select::samples_of_row(row, &grid)).collect();
+        let series = rows.into_iter().map(|row| select::samples_of_row(row, &grid)).collect();
         let reference = self.plan.references[id].unwrap_or(Reference { fixed: None, offset: 0 });
-        Ok(Value::Ranges(Ranges { series, reference, range }))
+        Ok(Value::Ranges(Ranges { series, reference, range, changes: Vec::new() }))
     }
 
     fn call(&mut self, function: &Function, arguments: &[NodeId], grid: &Grid) -> Result<Value<'p>, Error> {
@@ -146,7 +162,7 @@ impl<'p> Evaluator<'p> {
                     Some(rows) => rows.into_rows()?,
                     None => vec![times(grid)],
                 };
-                unnamed(rows, |row| row.map(each))
+                unnamed(rows, |row| row.map(*each))
             }
             Apply::EachWith(each) => {
                 let scalars =
@@ -157,54 +173,85 @@ impl<'p> Evaluator<'p> {
                 let change = |row: &mut Row| row.filter_map(|step, value| each(value, &parameters[step]));
                 unnamed(rows.into_rows()?, change)
             }
-            Apply::Window(function) => {
-                self.slide(values, grid, Sliders { function, uses_now: false, named: false })
-            }
-            Apply::WindowNow(function) => {
-                self.slide(values, grid, Sliders { function, uses_now: true, named: false })
-            }
-            Apply::WindowNamed(function) => {
-                self.slide(values, grid, Sliders { function, uses_now: false, named: true })
-            }
+            Apply::Window(sliding) => self.slide(values, grid, sliding, Named::No),
+            Apply::WindowNamed(sliding) => self.slide(values, grid, sliding, Named::Yes),
+            Apply::Change(function) => changed(values, *function, Named::No),
+            Apply::ChangeNamed(function) => changed(values, *function, Named::Yes),
             Apply::Whole(whole) => {
                 let nodes = arguments.iter().map(|id| &self.plan.nodes[*id]).collect();
-                whole(Call { arguments: values, nodes, grid: *grid })
+                whole(Call { arguments: values, nodes, grid: *grid, visits: self.visits() })
             }
         }
     }
 
     fn slide(
-        &mut self,
+        &self,
         arguments: Vec<Value<'p>>,
         grid: &Grid,
-        sliders: Sliders,
+        sliding: &Sliding,
+        named: Named,
     ) -> Result<Value<'p>, Error> {
-        let mut parameters = Vec::new();
-        let mut ranges = None;
-        for argument in arguments {
-            match argument {
-                Value::Scalar(scalar) => parameters.push(scalar),
-                other => ranges = Some(other.into_ranges()?),
-            }
-        }
-        let ranges = ranges.ok_or_else(|| Error::execution("internal: call without a range"))?;
+        let (ranges, parameters) = ranges_and_scalars(arguments)?;
         self.check_points(ranges.series.len().saturating_mul(grid.count))?;
-        let Sliders { function, uses_now, named } = sliders;
-        let sliding = Sliding { function, uses_now, ranges: &ranges, grid: *grid, parameters };
-        let mut rows = Vec::with_capacity(ranges.series.len());
-        for series in &ranges.series {
-            let labels = if named { series.labels.clone() } else { without_name(&series.labels) };
-            rows.push(Row { labels, points: sliding.apply(series, &mut self.visits)? });
-        }
+        let frame = Frame { ranges: &ranges, grid: *grid, parameters: &parameters };
+        let work = ranges.series.iter().flat_map(|series| &*series.pieces).map(Piece::len).sum();
+        let rows = parallel::map(
+            &ranges.series,
+            work,
+            || self.visits(),
+            |visits, series| {
+                Ok(Row {
+                    labels: named.labels(&series.labels),
+                    points: sliding.apply(series, &frame, visits)?,
+                })
+            },
+        )?;
         settle(rows, Twins::Refuse).map(Value::Vector)
     }
 }
 
-/// How a function of windows is applied.
-struct Sliders {
-    function: fn(&Window<'_>, &[f64]) -> Option<f64>,
-    uses_now: bool,
-    named: bool,
+/// Whether the values of a result are still those of the metric.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Named {
+    Yes,
+    No,
+}
+
+impl Named {
+    fn labels(self, labels: &Arc<Labels>) -> Arc<Labels> {
+        match self {
+            Self::Yes => labels.clone(),
+            Self::No => without_name(labels),
+        }
+    }
+}
+
+/// The one range vector among the arguments, and the scalars in their order.
+fn ranges_and_scalars(arguments: Vec<Value<'_>>) -> Result<(Ranges<'_>, Vec<Vec<f64>>), Error> {
+    let mut parameters = Vec::new();
+    let mut ranges = None;
+    for argument in arguments {
+        match argument {
+            Value::Scalar(scalar) => parameters.push(scalar),
+            other => ranges = Some(other.into_ranges()?),
+        }
+    }
+    let ranges = ranges.ok_or_else(|| Error::execution("internal: call without a range"))?;
+    Ok((ranges, parameters))
+}
+
+/// The same ranges with one more change to the samples in each window; made when a window is looked at.
+fn changed(arguments: Vec<Value<'_>>, function: ChangeFn, named: Named) -> Result<Value<'_>, Error> {
+    let (mut ranges, parameters) = ranges_and_scalars(arguments)?;
+    ranges.changes.push(Change { function, parameters });
+    let mut seen = HashSet::with_capacity(ranges.series.len());
+    for series in &mut ranges.series {
+        series.labels = named.labels(&series.labels);
+        if !seen.insert(series.labels.clone()) {
+            return Err(same_labels(&series.labels));
+        }
+    }
+    Ok(Value::Ranges(ranges))
 }
 
 fn take_only<'d>(values: Vec<Value<'d>>) -> Result<[Value<'d>; 1], Error> {

@@ -1,4 +1,12 @@
 //! Folds over values, shared by aggregations (over series) and `*_over_time` (over samples).
+//!
+//! A fold takes values one by one or a slice at once, in lanes that a processor adds side by side, and folds of
+//! neighbours join. So a window that slides is not read again at each step (`slide.rs`).
+
+use super::series::Summary;
+
+/// Values that are folded side by side: two registers of two, or one of four.
+const LANES: usize = 4;
 
 /// Compensated summation: A. Neumaier, "Rundungsfehleranalyse einiger Verfahren zur Summation endlicher
 /// Summen", ZAMM 54 (1974). Keeps what is lost in each addition.
@@ -29,6 +37,43 @@ impl Neumaier {
         if self.sum.is_infinite() { self.sum } else { self.sum + self.lost }
     }
 
+    /// Adds what another sum holds.
+    pub fn join(&mut self, other: &Self) {
+        self.add(other.sum);
+        if self.sum.is_finite() {
+            self.lost += other.lost;
+        }
+    }
+
+    /// Sum of a slice. Lanes take the rounding error of each addition without asking which side is larger:
+    /// D. E. Knuth, "The Art of Computer Programming" 2, section 4.2.2, theorem B.
+    pub fn of(values: &[f64]) -> Self {
+        let (blocks, rest) = values.as_chunks::<LANES>();
+        let (mut sums, mut lost) = ([0.0; LANES], [0.0; LANES]);
+        for block in blocks {
+            for lane in 0..LANES {
+                let (old, value) = (sums[lane], block[lane]);
+                let sum = old + value;
+                let added = sum - old;
+                lost[lane] += (old - (sum - added)) + (value - added);
+                sums[lane] = sum;
+            }
+        }
+        let mut total = Self::default();
+        for (sum, lost) in sums.iter().zip(lost) {
+            total.join(&Self { sum: *sum, lost });
+        }
+        rest.iter().for_each(|value| total.add(*value));
+        if total.sum.is_finite() && total.lost.is_finite() { total } else { Self::one_by_one(values) }
+    }
+
+    /// As [`Neumaier::of`], with infinities and overflows seen in their order.
+    fn one_by_one(values: &[f64]) -> Self {
+        let mut total = Self::default();
+        values.iter().for_each(|value| total.add(*value));
+        total
+    }
+
     fn scale(&mut self, factor: f64) {
         self.sum *= factor;
         self.lost *= factor;
@@ -37,25 +82,35 @@ impl Neumaier {
 
 /// Takes one value after the other; there is always a first one.
 pub trait Fold: Clone {
+    /// Whether summaries will do; then [`Fold::of_summary`] always knows.
+    const FROM_SUMMARIES: bool = false;
+
     fn new(first: f64) -> Self;
     fn add(&mut self, value: f64);
     fn end(&self) -> f64;
-}
 
-/// Folds a window or any other list; none when it is empty.
-pub fn fold<F: Fold>(values: impl IntoIterator<Item = f64>) -> Option<f64> {
-    let mut values = values.into_iter();
-    let mut state = F::new(values.next()?);
-    for value in values {
-        state.add(value);
+    /// Takes in the fold of values that come later; of an aggregation over series, of others.
+    fn join(&mut self, later: &Self);
+
+    /// Of a slice with at least one value.
+    fn of(values: &[f64]) -> Self {
+        let mut state = Self::new(values[0]);
+        values[1..].iter().for_each(|value| state.add(*value));
+        state
     }
-    Some(state.end())
+
+    /// Of samples that only their summary tells of.
+    fn of_summary(_: &Summary) -> Option<Self> {
+        None
+    }
 }
 
 #[derive(Clone)]
 pub struct Sum(Neumaier);
 
 impl Fold for Sum {
+    const FROM_SUMMARIES: bool = true;
+
     fn new(first: f64) -> Self {
         Self(Neumaier::new(first))
     }
@@ -66,6 +121,18 @@ impl Fold for Sum {
 
     fn end(&self) -> f64 {
         self.0.total()
+    }
+
+    fn join(&mut self, later: &Self) {
+        self.0.join(&later.0);
+    }
+
+    fn of(values: &[f64]) -> Self {
+        Self(Neumaier::of(values))
+    }
+
+    fn of_summary(summary: &Summary) -> Option<Self> {
+        Some(Self(Neumaier::new(summary.sum)))
     }
 }
 
@@ -78,6 +145,8 @@ pub struct Mean {
 }
 
 impl Fold for Mean {
+    const FROM_SUMMARIES: bool = true;
+
     fn new(first: f64) -> Self {
         Self { carried: Neumaier::new(first), count: 1.0, carries_mean: false }
     }
@@ -103,6 +172,58 @@ impl Fold for Mean {
         let Neumaier { sum, lost } = self.carried;
         if self.carries_mean { sum + lost } else { sum / self.count + lost / self.count }
     }
+
+    fn join(&mut self, later: &Self) {
+        let count = self.count + later.count;
+        if !self.carries_mean && !later.carries_mean {
+            let mut carried = self.carried;
+            carried.join(&later.carried);
+            if carried.sum.is_finite() || !self.carried.sum.is_finite() || !later.carried.sum.is_finite() {
+                *self = Self { carried, count, carries_mean: false };
+                return;
+            }
+        }
+        let mut carried = Neumaier::new(self.end() * (self.count / count));
+        carried.add(later.end() * (later.count / count));
+        *self = Self { carried, count, carries_mean: true };
+    }
+
+    fn of(values: &[f64]) -> Self {
+        let carried = Neumaier::of(values);
+        if carried.sum.is_finite() {
+            return Self { carried, count: count_of(values), carries_mean: false };
+        }
+        let mut state = Self::new(values[0]);
+        values[1..].iter().for_each(|value| state.add(*value));
+        state
+    }
+
+    fn of_summary(summary: &Summary) -> Option<Self> {
+        let count = as_number(summary.count);
+        Some(Self { carried: Neumaier::new(summary.sum), count, carries_mean: false })
+    }
+}
+
+fn count_of(values: &[f64]) -> f64 {
+    as_number(values.len())
+}
+
+#[expect(clippy::cast_precision_loss, reason = "memory and time hold less than 2^53 samples")]
+fn as_number(count: usize) -> f64 {
+    count as f64
+}
+
+/// The best of a slice, where `worst` is worse than all, lane by lane; NaN is not looked at.
+fn best_of(values: &[f64], worst: f64, better: impl Fn(f64, f64) -> bool) -> f64 {
+    let pick = |value: f64, best: f64| if better(value, best) { value } else { best };
+    let (blocks, rest) = values.as_chunks::<LANES>();
+    let mut best = [worst; LANES];
+    for block in blocks {
+        for lane in 0..LANES {
+            best[lane] = pick(block[lane], best[lane]);
+        }
+    }
+    best.iter().chain(rest).fold(worst, |best, value| pick(*value, best))
 }
 
 /// The smallest value; NaN only when there is nothing else.
@@ -110,6 +231,8 @@ impl Fold for Mean {
 pub struct Min(f64);
 
 impl Fold for Min {
+    const FROM_SUMMARIES: bool = true;
+
     fn new(first: f64) -> Self {
         Self(first)
     }
@@ -123,6 +246,19 @@ impl Fold for Min {
     fn end(&self) -> f64 {
         self.0
     }
+
+    fn join(&mut self, later: &Self) {
+        self.add(later.0);
+    }
+
+    fn of(values: &[f64]) -> Self {
+        let best = best_of(values, f64::INFINITY, |value, best| value < best);
+        if best.is_finite() { Self(best) } else { Self(values.iter().copied().fold(values[0], f64::min)) }
+    }
+
+    fn of_summary(summary: &Summary) -> Option<Self> {
+        Some(Self(summary.min))
+    }
 }
 
 /// The largest value; NaN only when there is nothing else.
@@ -130,6 +266,8 @@ impl Fold for Min {
 pub struct Max(f64);
 
 impl Fold for Max {
+    const FROM_SUMMARIES: bool = true;
+
     fn new(first: f64) -> Self {
         Self(first)
     }
@@ -143,12 +281,27 @@ impl Fold for Max {
     fn end(&self) -> f64 {
         self.0
     }
+
+    fn join(&mut self, later: &Self) {
+        self.add(later.0);
+    }
+
+    fn of(values: &[f64]) -> Self {
+        let best = best_of(values, f64::NEG_INFINITY, |value, best| value > best);
+        if best.is_finite() { Self(best) } else { Self(values.iter().copied().fold(values[0], f64::max)) }
+    }
+
+    fn of_summary(summary: &Summary) -> Option<Self> {
+        Some(Self(summary.max))
+    }
 }
 
 #[derive(Clone)]
 pub struct Count(f64);
 
 impl Fold for Count {
+    const FROM_SUMMARIES: bool = true;
+
     fn new(_: f64) -> Self {
         Self(1.0)
     }
@@ -160,6 +313,18 @@ impl Fold for Count {
     fn end(&self) -> f64 {
         self.0
     }
+
+    fn join(&mut self, later: &Self) {
+        self.0 += later.0;
+    }
+
+    fn of(values: &[f64]) -> Self {
+        Self(count_of(values))
+    }
+
+    fn of_summary(summary: &Summary) -> Option<Self> {
+        Some(Self(as_number(summary.count)))
+    }
 }
 
 /// 1 for anything.
@@ -167,6 +332,8 @@ impl Fold for Count {
 pub struct One;
 
 impl Fold for One {
+    const FROM_SUMMARIES: bool = true;
+
     fn new(_: f64) -> Self {
         Self
     }
@@ -176,10 +343,21 @@ impl Fold for One {
     fn end(&self) -> f64 {
         1.0
     }
+
+    fn join(&mut self, _: &Self) {}
+
+    fn of(_: &[f64]) -> Self {
+        Self
+    }
+
+    fn of_summary(_: &Summary) -> Option<Self> {
+        Some(Self)
+    }
 }
 
-/// Population variance in one pass: B. P. Welford, "Note on a Method for Calculating Corrected Sums of Squares
-/// and Products", Technometrics 4 (1962), with compensated sums.
+/// Population variance: of single values in one pass (B. P. Welford, "Note on a Method for Calculating Corrected Sums
+/// of Squares and Products", Technometrics 4, 1962), of a slice in two; joined as T. F. Chan, G. H. Golub and R. J.
+/// LeVeque, "Algorithms for Computing the Sample Variance", The American Statistician 37 (1983). Sums are compensated.
 #[derive(Clone)]
 pub struct Variance {
     count: f64,
@@ -204,6 +382,46 @@ impl Fold for Variance {
     fn end(&self) -> f64 {
         self.squares.total() / self.count
     }
+
+    fn join(&mut self, later: &Self) {
+        let count = self.count + later.count;
+        let delta = later.mean.total() - self.mean.total();
+        self.mean.add(delta * (later.count / count));
+        self.squares.join(&later.squares);
+        self.squares.add(delta * delta * (self.count * (later.count / count)));
+        self.count = count;
+    }
+
+    fn of(values: &[f64]) -> Self {
+        let count = count_of(values);
+        let mean = Mean::of(values).end();
+        let (mut squares, mut off) = ([0.0; LANES], [0.0; LANES]);
+        let (blocks, rest) = values.as_chunks::<LANES>();
+        let mut take = |lane: usize, value: f64| {
+            let delta = value - mean;
+            squares[lane] += delta * delta;
+            off[lane] += delta;
+        };
+        for block in blocks {
+            (0..LANES).for_each(|lane| take(lane, block[lane]));
+        }
+        rest.iter().for_each(|value| take(0, *value));
+        // What the rounded mean is off adds up; the square of that is too much in the squares.
+        let off: f64 = off.iter().sum();
+        let squares = squares.iter().sum::<f64>() - off * off / count;
+        Self {
+            count,
+            mean: Neumaier::new(mean),
+            squares: Neumaier::new(if squares < 0.0 { 0.0 } else { squares }),
+        }
+    }
+}
+
+impl Variance {
+    /// Of a sample, by one less than the count; none for a single value.
+    pub fn of_sample(&self) -> Option<f64> {
+        (self.count > 1.0).then(|| self.squares.total() / (self.count - 1.0))
+    }
 }
 
 /// Population standard deviation.
@@ -222,11 +440,24 @@ impl Fold for Deviation {
     fn end(&self) -> f64 {
         self.0.end().sqrt()
     }
+
+    fn join(&mut self, later: &Self) {
+        self.0.join(&later.0);
+    }
+
+    fn of(values: &[f64]) -> Self {
+        Self(Variance::of(values))
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn fold<F: Fold>(values: impl IntoIterator<Item = f64>) -> Option<f64> {
+        let values: Vec<f64> = values.into_iter().collect();
+        (!values.is_empty()).then(|| F::of(&values).end())
+    }
 
     #[test]
     fn sums_keep_what_floats_lose() {

@@ -2,22 +2,30 @@
 //!
 //! Step before: `evaluate.rs`, which has the arguments. Step after: `rows.rs`, which settles the result.
 
+mod change;
+mod dtw;
 mod histogram;
 mod label;
 mod math;
+mod outliers;
 mod over_time;
 mod rate;
+mod sax;
 mod time;
+mod trend;
 mod vector;
 
 use std::sync::LazyLock;
+
+use promql_parser::parser::function::{self as parser, register_extra_functions};
+use promql_parser::parser::value::ValueType;
 
 use crate::Error;
 
 use super::grid::Grid;
 use super::node::{Node, Type};
-use super::rows::Value;
-use super::window::Window;
+use super::rows::{ChangeFn, Value};
+use super::window::{Sliding, Visits};
 
 /// A function of PromQL, as the evaluator uses it and as a page completes it.
 #[derive(Debug)]
@@ -48,18 +56,19 @@ pub enum Needed {
 }
 
 /// How a function is computed.
-#[derive(Clone, Copy)]
 pub enum Apply {
     /// Element by element; with no argument, over the time of evaluation.
     Each(fn(f64) -> f64),
     /// Element by element, with the scalar arguments at that step; none removes the element.
     EachWith(fn(f64, &[f64]) -> Option<f64>),
     /// Over the window of each series and step, with the scalar arguments at that step. The name goes.
-    Window(fn(&Window<'_>, &[f64]) -> Option<f64>),
-    /// As `Window`, for functions that look at the time of evaluation.
-    WindowNow(fn(&Window<'_>, &[f64]) -> Option<f64>),
+    Window(Sliding),
     /// As `Window`, for functions whose value is still one of the metric's: the name stays.
-    WindowNamed(fn(&Window<'_>, &[f64]) -> Option<f64>),
+    WindowNamed(Sliding),
+    /// Other samples of those in each window, with the scalar arguments at that step. The name goes.
+    Change(ChangeFn),
+    /// As `Change`, for functions that choose among the samples: the name stays.
+    ChangeNamed(ChangeFn),
     /// Over everything at once.
     Whole(for<'d> fn(Call<'_, 'd>) -> Result<Value<'d>, Error>),
 }
@@ -76,9 +85,15 @@ pub struct Call<'p, 'd> {
     /// The arguments as the query has them.
     pub nodes: Vec<&'p Node>,
     pub grid: Grid,
+    pub visits: Visits<'p>,
 }
 
-impl<'d> Call<'_, 'd> {
+impl<'p, 'd> Call<'p, 'd> {
+    /// A counter of visits, against the limit that holds for the whole query.
+    pub fn visits(&self) -> Visits<'p> {
+        self.visits.another()
+    }
+
     /// The arguments, of which there are `N`: `Function::check_count` has seen to it.
     pub fn take<const N: usize>(self) -> Result<[Value<'d>; N], Error> {
         self.arguments.try_into().map_err(|_| Error::execution("internal: wrong number of arguments"))
@@ -86,8 +101,13 @@ impl<'d> Call<'_, 'd> {
 }
 
 impl Function {
-    pub(super) fn apply(&self) -> Apply {
-        self.apply
+    pub(super) fn apply(&self) -> &Apply {
+        &self.apply
+    }
+
+    /// Whether summaries of samples are enough for it.
+    pub(super) fn does_with_summaries(&self) -> bool {
+        matches!(&self.apply, Apply::Window(sliding) | Apply::WindowNamed(sliding) if sliding.from_summaries)
     }
 
     /// `rate(v range-vector)`.
@@ -101,6 +121,23 @@ impl Function {
             }
         };
         format!("{}({})", self.name, self.parameters.iter().map(parameter).collect::<Vec<_>>().join(", "))
+    }
+
+    /// As the parser checks it. `variadic` counts how many more arguments may follow than are needed; -1 is any number.
+    fn as_parsed(&self) -> parser::Function {
+        let value_type = |ours: Type| match ours {
+            Type::Scalar => ValueType::Scalar,
+            Type::Vector => ValueType::Vector,
+            Type::Range => ValueType::Matrix,
+            Type::String => ValueType::String,
+        };
+        let variadic = match self.parameters.last().map(|parameter| parameter.needed) {
+            Some(Needed::AtMostOnce) => 1,
+            Some(Needed::AnyNumber) => -1,
+            Some(Needed::Once) | None => 0,
+        };
+        let types = self.parameters.iter().map(|parameter| value_type(parameter.wants)).collect();
+        parser::Function::new(self.name, types, variadic, value_type(self.returns), false)
     }
 
     /// Type of the `index`-th argument.
@@ -176,52 +213,110 @@ macro_rules! needed {
     };
 }
 
+/// Makes known to the parser what it does not know by itself.
+pub(super) fn register() {
+    static ONCE: LazyLock<()> = LazyLock::new(|| {
+        for function in functions() {
+            // Refused for those that it does know.
+            let _ = register_extra_functions(vec![function.as_parsed()]);
+        }
+    });
+    LazyLock::force(&ONCE);
+}
+
 /// Sorted by name.
 static TABLE: LazyLock<Vec<Function>> = LazyLock::new(|| {
+    use Sliding as S;
     let mut table = table! {
         // Rates: windows of a counter or gauge.
-        rate(v: Range) -> Vector: Window(rate::rate),
+        rate(v: Range) -> Vector: Window(S::digest(rate::rate)),
             "Increase of a counter per second, resets allowed for, extrapolated to the whole range.";
-        increase(v: Range) -> Vector: Window(rate::increase),
+        increase(v: Range) -> Vector: Window(S::digest(rate::increase)),
             "Increase of a counter over the range, resets allowed for, extrapolated.";
-        delta(v: Range) -> Vector: Window(rate::delta),
+        delta(v: Range) -> Vector: Window(S::digest(rate::delta)),
             "Difference of a gauge between the ends of the range, extrapolated.";
-        irate(v: Range) -> Vector: Window(rate::irate),
+        irate(v: Range) -> Vector: Window(S::window(rate::irate)),
             "Increase of a counter per second between the last two samples.";
-        idelta(v: Range) -> Vector: Window(rate::idelta), "Difference between the last two samples.";
-        deriv(v: Range) -> Vector: Window(rate::deriv), "Slope per second of a gauge by linear regression.";
-        predict_linear(v: Range, t: Scalar) -> Vector: WindowNow(rate::predict_linear),
+        idelta(v: Range) -> Vector: Window(S::window(rate::idelta)), "Difference between the last two samples.";
+        deriv(v: Range) -> Vector: Window(S::digest(trend::slope)), "Slope per second of a gauge by linear regression.";
+        predict_linear(v: Range, t: Scalar) -> Vector: Window(S::digest(trend::predict_linear).using_now()),
             "Value of a gauge t seconds from now by linear regression.";
-        resets(v: Range) -> Vector: Window(rate::resets), "How often a counter fell.";
-        changes(v: Range) -> Vector: Window(rate::changes), "How often the value changed.";
+        resets(v: Range) -> Vector: Window(S::digest(rate::resets)), "How often a counter fell.";
+        changes(v: Range) -> Vector: Window(S::digest(rate::changes)), "How often the value changed.";
 
         // Statistics over time.
-        avg_over_time(v: Range) -> Vector: Window(over_time::avg), "Mean of the samples in the range.";
-        min_over_time(v: Range) -> Vector: Window(over_time::min), "Smallest sample in the range.";
-        max_over_time(v: Range) -> Vector: Window(over_time::max), "Largest sample in the range.";
-        sum_over_time(v: Range) -> Vector: Window(over_time::sum), "Sum of the samples in the range.";
-        count_over_time(v: Range) -> Vector: Window(over_time::count), "Number of samples in the range.";
-        stddev_over_time(v: Range) -> Vector: Window(over_time::stddev),
+        avg_over_time(v: Range) -> Vector: Window(S::digest(over_time::avg)), "Mean of the samples in the range.";
+        min_over_time(v: Range) -> Vector: Window(S::digest(over_time::min)), "Smallest sample in the range.";
+        max_over_time(v: Range) -> Vector: Window(S::digest(over_time::max)), "Largest sample in the range.";
+        sum_over_time(v: Range) -> Vector: Window(S::digest(over_time::sum)), "Sum of the samples in the range.";
+        count_over_time(v: Range) -> Vector: Window(S::digest(over_time::count)), "Number of samples in the range.";
+        stddev_over_time(v: Range) -> Vector: Window(S::digest(over_time::stddev)),
             "Population standard deviation of the samples in the range.";
-        stdvar_over_time(v: Range) -> Vector: Window(over_time::stdvar),
+        stdvar_over_time(v: Range) -> Vector: Window(S::digest(over_time::stdvar)),
             "Population variance of the samples in the range.";
-        mad_over_time(v: Range) -> Vector: Window(over_time::mad),
+        mad_over_time(v: Range) -> Vector: Window(S::window(over_time::mad)),
             "Median absolute deviation of the samples in the range.";
-        first_over_time(v: Range) -> Vector: WindowNamed(over_time::first), "Oldest sample in the range.";
-        last_over_time(v: Range) -> Vector: WindowNamed(over_time::last), "Newest sample in the range.";
-        present_over_time(v: Range) -> Vector: Window(over_time::present), "1 where the range has a sample.";
+        first_over_time(v: Range) -> Vector: WindowNamed(S::digest(over_time::first)), "Oldest sample in the range.";
+        last_over_time(v: Range) -> Vector: WindowNamed(S::digest(over_time::last)), "Newest sample in the range.";
+        present_over_time(v: Range) -> Vector: Window(S::digest(over_time::present)), "1 where the range has a sample.";
         absent_over_time(v: Range) -> Vector: Whole(vector::absent_over_time),
             "1 where no series has a sample in the range.";
-        quantile_over_time(q: Scalar, v: Range) -> Vector: Window(over_time::quantile),
+        quantile_over_time(q: Scalar, v: Range) -> Vector: Window(S::window(over_time::quantile)),
             "Quantile q, 0 to 1, of the samples in the range.";
-        ts_of_first_over_time(v: Range) -> Vector: Window(over_time::time_of_first),
+        ts_of_first_over_time(v: Range) -> Vector: Window(S::digest(over_time::time_of_first)),
             "Time of the oldest sample in the range.";
-        ts_of_last_over_time(v: Range) -> Vector: Window(over_time::time_of_last),
+        ts_of_last_over_time(v: Range) -> Vector: Window(S::digest(over_time::time_of_last)),
             "Time of the newest sample in the range.";
-        ts_of_min_over_time(v: Range) -> Vector: Window(over_time::time_of_min),
+        ts_of_min_over_time(v: Range) -> Vector: Window(S::window(over_time::time_of_min)),
             "Time of the smallest sample in the range, the last of equals.";
-        ts_of_max_over_time(v: Range) -> Vector: Window(over_time::time_of_max),
+        ts_of_max_over_time(v: Range) -> Vector: Window(S::window(over_time::time_of_max)),
             "Time of the largest sample in the range, the last of equals.";
+
+        // Analyses over time, beyond those of Prometheus: docs/guide/functions.md.
+        range_over_time(v: Range) -> Vector: Window(S::digest(over_time::range)),
+            "Largest less smallest sample in the range.";
+        diff_over_time(v: Range) -> Vector: Window(S::digest(over_time::diff)),
+            "Distance between the oldest and the newest sample in the range.";
+        sdiff_over_time(v: Range) -> Vector: Window(S::digest(over_time::sdiff)),
+            "Newest less oldest sample in the range, nothing extrapolated.";
+        stddev_sample_over_time(v: Range) -> Vector: Window(S::digest(over_time::stddev_sample)),
+            "Sample standard deviation, by n - 1, of the samples in the range.";
+        integral_over_time(v: Range) -> Vector: Window(S::digest(over_time::integral)),
+            "Area under the lines between the samples in the range, value * seconds.";
+        trend_over_time(v: Range) -> Vector: Window(S::digest(trend::slope)),
+            "Slope per second of a line through the samples by least squares; as deriv.";
+        trend_intercept_over_time(v: Range) -> Vector: Window(S::digest(trend::intercept)),
+            "Value of the trend's line at the start of the range.";
+        trend_margin_over_time(v: Range, confidence: Scalar) -> Vector: Window(S::digest(trend::margin)),
+            "Half the width of the trend's confidence interval, for a confidence such as 0.95.";
+        trend_p_over_time(v: Range) -> Vector: Window(S::digest(trend::p_value)),
+            "Probability of so steep a slope where there is no trend: two-sided t-test.";
+        dtw_over_time(v: Range, reference: Range, radius: Scalar = AtMostOnce) -> Vector: Whole(dtw::dtw_over_time),
+            "Mean distance to the only reference series under dynamic time warping, found with a radius (1).";
+        sax_over_time(v: Range, pattern: String, segments: Scalar, letters: Scalar, flat: Scalar = AtMostOnce)
+            -> Vector: Whole(sax::sax_over_time),
+            "How often a pattern of letters occurs in the SAX word of the samples.";
+
+        // Other samples of those in the range.
+        derivative(v: Range) -> Range: Change(change::derivative),
+            "Slope per second from sample to sample, at the later one.";
+        derivative_nonnegative(v: Range) -> Range: Change(change::derivative_nonnegative),
+            "As derivative, without what is below 0.";
+        moving_avg(v: Range, seconds: Scalar) -> Range: Change(change::moving_avg),
+            "At each sample the mean of the last so many seconds.";
+        moving_avg_samples(v: Range, n: Scalar) -> Range: Change(change::moving_avg_samples),
+            "At each sample from the n-th on the mean of the last n.";
+        bursts(v: Range, seconds: Scalar, n: Scalar) -> Range: Change(change::bursts),
+            "Where a window of so many seconds has at least n more samples than the one before: how many more.";
+        keep_distinct(v: Range) -> Range: ChangeNamed(change::keep_distinct), "The first sample of each value.";
+        keep_top(v: Range, n: Scalar) -> Range: ChangeNamed(change::keep_top), "The n largest samples.";
+        keep_bottom(v: Range, n: Scalar) -> Range: ChangeNamed(change::keep_bottom), "The n smallest samples.";
+        keep_outliers_iqr(v: Range, k: Scalar = AtMostOnce) -> Range: ChangeNamed(outliers::iqr),
+            "Samples more than k (1.5) interquartile ranges outside the quartiles.";
+        keep_outliers_mad(v: Range, score: Scalar = AtMostOnce) -> Range: ChangeNamed(outliers::mad),
+            "Samples with a modified z-score, by the median absolute deviation, above score (3.5).";
+        simplify(v: Range, tolerance: Scalar) -> Range: ChangeNamed(change::simplify),
+            "The samples whose connecting lines pass by all others within the tolerance.";
 
         // Element by element.
         abs(v: Vector) -> Vector: Each(f64::abs), "Absolute value.";

@@ -61,6 +61,7 @@ pub fn parse_selector(text: &str) -> Result<Vec<Matcher>, Error> {
 
 fn parse_tree(text: &str, limits: &Limits) -> Result<Expr, Error> {
     guard::check(text, limits)?;
+    functions::register();
     parse_guarded(text).map_err(|message| diagnose::explain(text, message, has_grammar))
 }
 

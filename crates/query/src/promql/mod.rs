@@ -26,6 +26,7 @@
 mod aggregate;
 mod binary;
 mod diagnose;
+mod digest;
 mod evaluate;
 mod fold;
 mod format;
@@ -38,10 +39,14 @@ mod lower;
 mod matching;
 mod node;
 mod output;
+mod parallel;
 mod plan;
 mod quantile;
 mod rows;
 mod select;
+mod series;
+mod slide;
+mod student;
 mod window;
 
 pub use format::{format_seconds, format_value};
@@ -51,7 +56,7 @@ pub use lower::{Query, parse, parse_selector, parse_with};
 pub use node::Type;
 pub use output::{Output, Point, Series};
 pub use plan::{Params, Plan, Selection};
-pub use select::SeriesData;
+pub use series::{Piece, SeriesData, Summary};
 
 /// The value that ends a series: "not there from here on". Prometheus writes it when a target vanishes.
 /// It is a NaN that no arithmetic yields, so rows use it for "no value at this step" as well.

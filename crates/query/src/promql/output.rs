@@ -9,7 +9,7 @@ use crate::Error;
 use super::grid::Grid;
 use super::is_stale;
 use super::rows::{Ranges, Row, Value};
-use super::window::windows_at;
+use super::window::{Visits, window_at};
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Point {
@@ -39,7 +39,12 @@ pub enum Output {
 
 impl Output {
     /// An instant query answers with its own type, a range query always with a matrix.
-    pub(super) fn new(value: Value<'_>, grid: &Grid, instant: bool) -> Result<Self, Error> {
+    pub(super) fn new(
+        value: Value<'_>,
+        grid: &Grid,
+        instant: bool,
+        visits: &mut Visits<'_>,
+    ) -> Result<Self, Error> {
         let at = grid.start;
         match value {
             Value::Scalar(points) if instant => match points[..] {
@@ -55,7 +60,7 @@ impl Output {
                 Ok(Self::Vector(rows.into_iter().filter_map(element).collect()))
             }
             Value::Vector(rows) => Ok(Self::matrix(rows.into_iter().map(|row| over(row, grid)))),
-            Value::Ranges(ranges) => Ok(Self::matrix(windowed(&ranges, at))),
+            Value::Ranges(ranges) => Ok(Self::matrix(windowed(&ranges, at, visits)?)),
             Value::Text(text) => Ok(Self::String { at, text }),
         }
     }
@@ -73,10 +78,9 @@ fn over(row: Row, grid: &Grid) -> Series {
 }
 
 /// The samples themselves: what `x[5m]` answers as a whole query.
-fn windowed(ranges: &Ranges<'_>, at: Timestamp) -> Vec<Series> {
+fn windowed(ranges: &Ranges<'_>, at: Timestamp, visits: &mut Visits<'_>) -> Result<Vec<Series>, Error> {
     let series = ranges.series.iter().map(|samples| {
-        let points = windows_at(samples, ranges, at).map(|(at, value)| Point { at, value });
-        Series { labels: samples.labels.clone(), points: points.collect() }
+        Ok(Series { labels: samples.labels.clone(), points: window_at(samples, ranges, at, visits)? })
     });
     series.collect()
 }

@@ -3,7 +3,7 @@
 //! Step before: `lower.rs` with the nodes. Step after: the caller reads what [`Plan::selectors`] asks for, and
 //! `evaluate.rs` computes.
 
-use tacho_model::{Matcher, TimeRange, Timestamp};
+use tacho_model::{Matcher, TimeRange, Timestamp, Windows};
 
 use crate::Error;
 
@@ -50,6 +50,8 @@ impl Params {
 pub struct Selection {
     pub matchers: Vec<Matcher>,
     pub range: TimeRange,
+    /// Where summaries will do for what no window cuts.
+    pub windows: Option<Windows>,
 }
 
 /// A query with its times.
@@ -63,6 +65,8 @@ pub struct Plan {
     pub(super) references: Vec<Option<Reference>>,
     /// For each node that selects, the position in `selections`.
     pub(super) sources: Vec<Option<usize>>,
+    /// Whether what uses a node can do with summaries.
+    from_summaries: Vec<bool>,
     selections: Vec<Selection>,
 }
 
@@ -88,6 +92,7 @@ impl Query {
             grids: vec![root; nodes],
             references: vec![None; nodes],
             sources: vec![None; nodes],
+            from_summaries: vec![false; nodes],
             selections: Vec::new(),
         };
         // From the whole to its parts, so that each node knows its grid when its operands ask for theirs.
@@ -135,11 +140,13 @@ impl Plan {
             Node::Number(_) | Node::Text(_) => {}
             Node::Instant { selector, .. } => {
                 let selector = selector.clone();
-                self.select(id, &selector, self.params.lookback);
+                self.select(id, &selector, self.params.lookback, None);
             }
             Node::Range { selector, range } => {
                 let (selector, range) = (selector.clone(), *range);
-                self.select(id, &selector, range);
+                let windows =
+                    self.from_summaries[id].then(|| self.windows(&selector, &grid, range)).flatten();
+                self.select(id, &selector, range, windows);
             }
             Node::Subquery { inner, range, step, modifiers } => {
                 let (inner, step) = (*inner, step.unwrap_or(self.params.subquery_step));
@@ -158,27 +165,45 @@ impl Plan {
                     self.grids[parameter] = grid;
                 }
             }
-            Node::Call { arguments, .. } => {
+            Node::Call { function, arguments } => {
                 for argument in arguments {
                     self.grids[*argument] = grid;
+                    self.from_summaries[*argument] = function.does_with_summaries();
                 }
             }
         }
         Ok(())
     }
 
-    fn select(&mut self, id: usize, selector: &Selector, window: i64) {
+    fn select(&mut self, id: usize, selector: &Selector, window: i64, windows: Option<Windows>) {
         let reference = self.resolve(&selector.modifiers);
         let (first, last) = reference.bounds(&self.grids[id]);
         // Windows are open at the left.
         let range = TimeRange::new(first.saturating_sub(window).saturating_add(1), last);
-        let selection = Selection { matchers: selector.matchers.clone(), range };
-        let source = self.selections.iter().position(|other| *other == selection).unwrap_or_else(|| {
-            self.selections.push(selection);
-            self.selections.len() - 1
-        });
+        let same = |other: &&mut Selection| other.matchers == selector.matchers && other.range == range;
+        let source = match self.selections.iter_mut().enumerate().find(|(_, other)| same(other)) {
+            Some((source, other)) => {
+                // One reading for both, good enough for both.
+                other.windows = other.windows.filter(|others| Some(*others) == windows);
+                source
+            }
+            None => {
+                self.selections.push(Selection { matchers: selector.matchers.clone(), range, windows });
+                self.selections.len() - 1
+            }
+        };
         self.references[id] = Some(reference);
         self.sources[id] = Some(source);
+    }
+
+    /// The windows of `range` ns that `grid` looks at; none where one would reach past the ends of time.
+    fn windows(&self, selector: &Selector, grid: &Grid, range: i64) -> Option<Windows> {
+        let reference = self.resolve(&selector.modifiers);
+        let (first, last) = reference.bounds(grid);
+        let count = if reference.fixed.is_some() { 1 } else { grid.count };
+        let windows = Windows { first, step: grid.step, count, range };
+        let reach = i64::try_from(count.checked_sub(1)?).ok()?.checked_mul(grid.step)?;
+        (first.checked_add(reach) == Some(last) && first.checked_sub(range).is_some()).then_some(windows)
     }
 
     fn resolve(&self, modifiers: &Modifiers) -> Reference {

@@ -5,11 +5,14 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
+use tacho_chunk::Times;
 use tacho_model::{Labels, Timestamp};
 
 use crate::Error;
 
 use super::grid::{Grid, Reference};
+use super::series::Piece;
+use super::window::{Bounds, Visits, Window};
 use super::{STALE, is_stale};
 
 /// One series over all steps of a grid.
@@ -50,21 +53,96 @@ impl Row {
     }
 }
 
-/// The samples of one series that range windows slide over; no staleness markers, sorted by time.
+/// The samples of one series that range windows slide over; no staleness markers among them.
 #[derive(Clone, Debug)]
 pub struct Samples<'d> {
     pub labels: Arc<Labels>,
+    pub pieces: Cow<'d, [Piece]>,
+}
+
+/// Samples of one series, sorted by time.
+#[derive(Clone, Debug, Default)]
+pub struct Columns<'d> {
     pub at: Cow<'d, [Timestamp]>,
     pub values: Cow<'d, [f64]>,
 }
 
-/// A range vector at all steps at once: samples, and the window that each step sees.
+impl Samples<'_> {
+    /// All samples at hand in one place.
+    pub fn columns(&self) -> Columns<'_> {
+        if let [Piece::Samples { at: Times::Explicit(at), values }] = &*self.pieces {
+            return Columns { at: Cow::Borrowed(at), values: Cow::Borrowed(values) };
+        }
+        let samples = self.pieces.iter().map(Piece::len).sum();
+        let (mut all_at, mut all_values) = (Vec::with_capacity(samples), Vec::with_capacity(samples));
+        for piece in self.pieces.iter() {
+            if let Piece::Samples { at, values } = piece {
+                all_at.extend(at.iter());
+                all_values.extend_from_slice(values);
+            }
+        }
+        Columns { at: all_at.into(), values: all_values.into() }
+    }
+}
+
+impl FromIterator<(Timestamp, f64)> for Columns<'_> {
+    fn from_iter<I: IntoIterator<Item = (Timestamp, f64)>>(samples: I) -> Self {
+        let (at, values): (Vec<Timestamp>, Vec<f64>) = samples.into_iter().unzip();
+        Self { at: at.into(), values: values.into() }
+    }
+}
+
+/// A function that makes other samples of those in a window, with its scalar arguments.
+pub type ChangeFn = fn(&Window<'_>, &[f64], &mut Visits<'_>) -> Result<Columns<'static>, Error>;
+
+/// A [`ChangeFn`] in a query.
+#[derive(Clone, Debug)]
+pub struct Change {
+    pub function: ChangeFn,
+    /// `parameters[i]` is the i-th scalar argument over all steps.
+    pub parameters: Vec<Vec<f64>>,
+}
+
+/// A range vector at all steps at once: samples, the window that each step sees, and what becomes of the samples in it.
 #[derive(Clone, Debug)]
 pub struct Ranges<'d> {
     pub series: Vec<Samples<'d>>,
     pub reference: Reference,
     /// ns
     pub range: i64,
+    /// One after the other.
+    pub changes: Vec<Change>,
+}
+
+impl Ranges<'_> {
+    pub fn bounds(&self, now: Timestamp) -> Bounds {
+        let end = self.reference.time(now);
+        Bounds { start: end.saturating_sub(self.range), end, now }
+    }
+
+    /// The samples of `window` after all changes, with their parameters at `step`.
+    pub fn change(
+        &self,
+        window: &Window<'_>,
+        step: usize,
+        visits: &mut Visits<'_>,
+    ) -> Result<Columns<'static>, Error> {
+        let mut changed: Option<Columns<'static>> = None;
+        for Change { function, parameters } in &self.changes {
+            let parameters: Vec<f64> = parameters.iter().map(|over_steps| over_steps[step]).collect();
+            let window = match &changed {
+                Some(Columns { at, values }) => Window { at, values, ..*window },
+                None => *window,
+            };
+            if window.at.is_empty() {
+                return Ok(Columns::default());
+            }
+            visits.count(window.at.len())?;
+            let next = function(&window, &parameters, visits)?;
+            changed = Some(next);
+        }
+        Ok(changed.unwrap_or_else(|| window.at.iter().copied().zip(window.values.iter().copied()).collect()))
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -85,7 +163,10 @@ impl<'d> Value<'d> {
             Self::Ranges(ranges) => ranges
                 .series
                 .iter()
-                .map(|s| if matches!(s.at, Cow::Owned(_)) { 2 * s.at.len() } else { 0 })
+                .map(|s| match &s.pieces {
+                    Cow::Owned(pieces) => 2 * pieces.iter().map(Piece::len).sum::<usize>(),
+                    Cow::Borrowed(_) => 0,
+                })
                 .sum(),
             Self::Text(_) => 0,
         }
@@ -186,7 +267,8 @@ fn join(into: &mut Row, from: Row) -> Result<(), Error> {
     Ok(())
 }
 
-fn same_labels(labels: &Labels) -> Error {
+/// What is wrong with two series of these labels.
+pub fn same_labels(labels: &Labels) -> Error {
     Error::execution(format!("vector cannot contain metrics with the same labelset: {labels}"))
 }
 

@@ -1,37 +1,35 @@
 //! Which samples does a range window see, and what does a function make of them at each step?
 
 use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tacho_model::Timestamp;
 
 use crate::Error;
 
+use super::digest::Digest;
 use super::grid::Grid;
-use super::rows::{Ranges, Samples};
+use super::output::Point;
+use super::rows::{Columns, Ranges, Samples};
+use super::series::{At, Cursor, Passed, Run};
+use super::slide::{cut, slide};
 use super::{Limits, STALE};
 
-/// The samples of one series within `start < at <= end`; at least one.
+/// When a window begins, ends and is looked at: it sees `start < at <= end`.
 #[derive(Clone, Copy, Debug)]
-pub struct Window<'s> {
-    pub at: &'s [Timestamp],
-    pub values: &'s [f64],
+pub struct Bounds {
     pub start: Timestamp,
     pub end: Timestamp,
     /// The time of evaluation; differs from `end` by `offset` and `@`.
     pub now: Timestamp,
 }
 
-impl Window<'_> {
-    /// First and last sample.
-    pub fn ends(&self) -> ((Timestamp, f64), (Timestamp, f64)) {
-        let last = self.at.len() - 1;
-        ((self.at[0], self.values[0]), (self.at[last], self.values[last]))
-    }
-
-    /// Pairs of values that follow each other.
-    pub fn pairs(&self) -> impl Iterator<Item = (f64, f64)> {
-        self.values.windows(2).map(|pair| (pair[0], pair[1]))
-    }
+/// The samples of one series within bounds; at least one.
+#[derive(Clone, Copy, Debug)]
+pub struct Window<'s> {
+    pub at: &'s [Timestamp],
+    pub values: &'s [f64],
+    pub bounds: Bounds,
 }
 
 /// Two indexes that only move forward, as long as windows do.
@@ -40,113 +38,227 @@ struct Slider {
 }
 
 impl Slider {
-    fn slide(&mut self, at: &[Timestamp], start: Timestamp, end: Timestamp) -> Range<usize> {
-        while self.seen.end < at.len() && at[self.seen.end] <= end {
+    fn slide(&mut self, at: &[Timestamp], bounds: &Bounds) -> Range<usize> {
+        while self.seen.end < at.len() && at[self.seen.end] <= bounds.end {
             self.seen.end += 1;
         }
-        while self.seen.start < self.seen.end && at[self.seen.start] <= start {
+        while self.seen.start < self.seen.end && at[self.seen.start] <= bounds.start {
             self.seen.start += 1;
         }
         self.seen.clone()
     }
 }
 
-/// A function of windows, with what is the same for all series.
-pub struct Sliding<'a> {
-    pub function: fn(&Window<'_>, &[f64]) -> Option<f64>,
-    /// Whether the function looks at [`Window::now`].
-    pub uses_now: bool,
+/// The windows of a call, which are the same for all series.
+pub struct Frame<'a> {
     pub ranges: &'a Ranges<'a>,
     pub grid: Grid,
     /// `parameters[i]` is the i-th scalar argument over all steps.
-    pub parameters: Vec<Vec<f64>>,
+    pub parameters: &'a [Vec<f64>],
 }
 
-impl Sliding<'_> {
-    /// The function's value for `series` at each step.
-    pub fn apply(&self, series: &Samples<'_>, visits: &mut Visits<'_>) -> Result<Vec<f64>, Error> {
-        if self.is_constant() {
-            let once = Grid { count: self.grid.count.min(1), ..self.grid };
-            let first = self.over(once, series, visits)?;
-            return Ok(first.repeat(self.grid.count));
+impl Frame<'_> {
+    pub fn bounds(&self, step: usize) -> Bounds {
+        self.ranges.bounds(self.grid.time(step))
+    }
+
+    pub fn parameters_at(&self, step: usize, into: &mut [f64]) {
+        for (parameter, over_steps) in into.iter_mut().zip(self.parameters) {
+            *parameter = over_steps[step];
         }
-        self.over(self.grid, series, visits)
     }
 
     /// `rate(x[1d] @ end())` sees the same window at each step.
     fn is_constant(&self) -> bool {
         let steady = |values: &Vec<f64>| values.iter().all(|value| value.to_bits() == values[0].to_bits());
-        self.ranges.reference.fixed.is_some() && !self.uses_now && self.parameters.iter().all(steady)
+        let of_changes = |change: &super::rows::Change| change.parameters.iter().all(steady);
+        self.ranges.reference.fixed.is_some()
+            && self.parameters.iter().all(steady)
+            && self.ranges.changes.iter().all(of_changes)
+    }
+}
+
+/// How a function of windows is computed for one series over all steps.
+pub type Slide =
+    Box<dyn Fn(&Samples<'_>, &Frame<'_>, &mut Visits<'_>) -> Result<Vec<f64>, Error> + Send + Sync>;
+
+/// A function of windows.
+pub struct Sliding {
+    slide: Slide,
+    /// Whether the function looks at [`Bounds::now`].
+    uses_now: bool,
+    /// Whether it can do with summaries instead of samples.
+    pub from_summaries: bool,
+}
+
+impl Sliding {
+    /// A function of what a digest keeps of the samples.
+    pub fn digest<D: Digest + 'static>(read: fn(&D, &Bounds, &[f64]) -> Option<f64>) -> Self {
+        let slide = move |series: &Samples<'_>, frame: &Frame<'_>, visits: &mut Visits<'_>| {
+            if frame.ranges.changes.is_empty() {
+                return slide(&series.pieces, frame, visits, read);
+            }
+            each_window(series, frame, visits, |window, parameters| {
+                let run = Run { at: At::Explicit(window.at), values: window.values };
+                read(&D::of(&run), &window.bounds, parameters)
+            })
+        };
+        Self { slide: Box::new(slide), uses_now: false, from_summaries: D::FROM_SUMMARIES }
     }
 
-    fn over(&self, grid: Grid, series: &Samples<'_>, visits: &mut Visits<'_>) -> Result<Vec<f64>, Error> {
-        let mut slider = Slider { seen: 0..0 };
-        let mut scalars = vec![0.0; self.parameters.len()];
-        let mut points = Vec::with_capacity(grid.count);
-        for (step, now) in grid.times().enumerate() {
-            let end = self.ranges.reference.time(now);
-            let start = end.saturating_sub(self.ranges.range);
-            let seen = slider.slide(&series.at, start, end);
-            if seen.is_empty() {
-                points.push(STALE);
-                continue;
-            }
-            visits.count(seen.len())?;
-            for (scalar, over_steps) in scalars.iter_mut().zip(&self.parameters) {
-                *scalar = over_steps[step];
-            }
-            let window =
-                Window { at: &series.at[seen.clone()], values: &series.values[seen], start, end, now };
-            points.push((self.function)(&window, &scalars).unwrap_or(STALE));
-        }
-        Ok(points)
+    /// A function that wants to see all samples of each window.
+    pub fn window(read: fn(&Window<'_>, &[f64]) -> Option<f64>) -> Self {
+        let slide = move |series: &Samples<'_>, frame: &Frame<'_>, visits: &mut Visits<'_>| {
+            each_window(series, frame, visits, read)
+        };
+        Self { slide: Box::new(slide), uses_now: false, from_summaries: false }
     }
+
+    pub fn using_now(self) -> Self {
+        Self { uses_now: true, ..self }
+    }
+
+    /// The function's value for `series` at each step.
+    pub fn apply(
+        &self,
+        series: &Samples<'_>,
+        frame: &Frame<'_>,
+        visits: &mut Visits<'_>,
+    ) -> Result<Vec<f64>, Error> {
+        if !self.uses_now && frame.is_constant() {
+            let once = Grid { count: frame.grid.count.min(1), ..frame.grid };
+            let first = (self.slide)(series, &Frame { grid: once, ..*frame }, visits)?;
+            return Ok(first.repeat(frame.grid.count));
+        }
+        (self.slide)(series, frame, visits)
+    }
+}
+
+/// Goes from window to window of one series.
+pub struct Walk<'s> {
+    columns: Columns<'s>,
+    slider: Slider,
+    ranges: &'s Ranges<'s>,
+}
+
+impl<'s> Walk<'s> {
+    pub fn new(series: &'s Samples<'_>, ranges: &'s Ranges<'s>) -> Self {
+        Self { columns: series.columns(), slider: Slider { seen: 0..0 }, ranges }
+    }
+
+    /// What the window at `now` sees, as the changes leave it; the times must ascend.
+    pub fn window(
+        &mut self,
+        now: Timestamp,
+        step: usize,
+        visits: &mut Visits<'_>,
+    ) -> Result<Columns<'_>, Error> {
+        let bounds = self.ranges.bounds(now);
+        let seen = self.slider.slide(&self.columns.at, &bounds);
+        visits.count(seen.len())?;
+        let (at, values) = (&self.columns.at[seen.clone()], &self.columns.values[seen]);
+        if self.ranges.changes.is_empty() {
+            return Ok(Columns { at: at.into(), values: values.into() });
+        }
+        self.ranges.change(&Window { at, values, bounds }, step, visits)
+    }
+}
+
+/// What `read` makes of the samples of each window, after the changes that come before it.
+fn each_window(
+    series: &Samples<'_>,
+    frame: &Frame<'_>,
+    visits: &mut Visits<'_>,
+    read: impl Fn(&Window<'_>, &[f64]) -> Option<f64>,
+) -> Result<Vec<f64>, Error> {
+    let mut walk = Walk::new(series, frame.ranges);
+    let mut parameters = vec![0.0; frame.parameters.len()];
+    let mut points = Vec::with_capacity(frame.grid.count);
+    for step in 0..frame.grid.count {
+        let bounds = frame.bounds(step);
+        frame.parameters_at(step, &mut parameters);
+        let samples = walk.window(bounds.now, step, visits)?;
+        let window = Window { at: &samples.at, values: &samples.values, bounds };
+        let value = if window.at.is_empty() { None } else { read(&window, &parameters) };
+        points.push(value.unwrap_or(STALE));
+    }
+    Ok(points)
 }
 
 /// Counts the samples that windows pass over, against the limit.
 pub struct Visits<'l> {
     limits: &'l Limits,
-    visits: usize,
+    /// What all who count have counted.
+    all: &'l AtomicUsize,
+    /// Counted here and not yet there.
+    here: usize,
 }
 
 impl<'l> Visits<'l> {
-    pub fn new(limits: &'l Limits) -> Self {
-        Self { limits, visits: 0 }
+    /// Counted before the others hear of it: an addition that others see takes as long as twenty samples.
+    const HERE_MAX: usize = 1 << 16;
+
+    pub fn new(limits: &'l Limits, all: &'l AtomicUsize) -> Self {
+        Self { limits, all, here: 0 }
     }
 
-    fn count(&mut self, samples: usize) -> Result<(), Error> {
-        self.visits = self.visits.saturating_add(samples);
-        if self.visits > self.limits.visits_max {
-            return Err(Error::limit(
-                "visits of samples by windows",
-                self.visits as u128,
-                self.limits.visits_max,
-            ));
+    /// For another who counts.
+    pub fn another(&self) -> Self {
+        Self::new(self.limits, self.all)
+    }
+
+    pub fn count(&mut self, samples: usize) -> Result<(), Error> {
+        self.here = self.here.saturating_add(samples);
+        if self.here < Self::HERE_MAX.min(self.limits.visits_max) {
+            return Ok(());
+        }
+        let before = self.all.fetch_add(self.here, Ordering::Relaxed);
+        let visits = before.saturating_add(std::mem::take(&mut self.here));
+        if visits > self.limits.visits_max {
+            return Err(Error::limit("visits of samples by windows", visits as u128, self.limits.visits_max));
         }
         Ok(())
     }
 }
 
 /// At which steps any series has a sample in its window.
-pub fn presence_of_ranges(ranges: &Ranges<'_>, grid: &Grid) -> Vec<bool> {
+pub fn presence_of_ranges(
+    ranges: &Ranges<'_>,
+    grid: &Grid,
+    visits: &mut Visits<'_>,
+) -> Result<Vec<bool>, Error> {
     let mut present = vec![false; grid.count];
+    let frame = Frame { ranges, grid: *grid, parameters: &[] };
     for series in &ranges.series {
-        let mut slider = Slider { seen: 0..0 };
-        for (step, now) in grid.times().enumerate() {
-            let end = ranges.reference.time(now);
-            present[step] |= !slider.slide(&series.at, end.saturating_sub(ranges.range), end).is_empty();
+        let points = each_window(series, &frame, visits, |_, _| Some(1.0))?;
+        for (present, point) in present.iter_mut().zip(points) {
+            *present |= !super::is_stale(point);
         }
     }
-    present
+    Ok(present)
 }
 
-/// The samples of the one window that ends at `now`.
-pub fn windows_at<'s>(
-    series: &'s Samples<'_>,
+/// The samples of the one window that is seen at `now`, as the changes leave them: what a whole query answers with.
+pub fn window_at(
+    series: &Samples<'_>,
     ranges: &Ranges<'_>,
     now: Timestamp,
-) -> impl Iterator<Item = (Timestamp, f64)> + use<'s> {
-    let end = ranges.reference.time(now);
-    let seen = Slider { seen: 0..0 }.slide(&series.at, end.saturating_sub(ranges.range), end);
-    series.at[seen.clone()].iter().copied().zip(series.values[seen].iter().copied())
+    visits: &mut Visits<'_>,
+) -> Result<Vec<Point>, Error> {
+    let bounds = ranges.bounds(now);
+    let (mut cursor, mut points) = (Cursor::new(&series.pieces), Vec::new());
+    cursor.pass(bounds.start, |_| {}).map_err(|_| cut())?;
+    let mut append = |passed: Passed<'_>| {
+        if let Passed::Run(run) = passed {
+            points.extend(run.iter().map(|(at, value)| Point { at, value }));
+        }
+    };
+    cursor.pass(bounds.end, &mut append).map_err(|_| cut())?;
+    if ranges.changes.is_empty() || points.is_empty() {
+        return Ok(points);
+    }
+    let samples: Columns<'_> = points.iter().map(|point| (point.at, point.value)).collect();
+    let window = Window { at: &samples.at, values: &samples.values, bounds };
+    let changed = ranges.change(&window, 0, visits)?;
+    Ok(changed.at.iter().zip(&*changed.values).map(|(at, value)| Point { at: *at, value: *value }).collect())
 }

@@ -150,7 +150,7 @@ fn parse_series(line: &str, step: i64) -> Result<SeriesData, String> {
             kept.push(value);
         }
     }
-    Ok(SeriesData { labels: Arc::new(labels), at, values: kept })
+    Ok(SeriesData::new(Arc::new(labels), at, kept))
 }
 
 /// `name{a="b"} rest`.

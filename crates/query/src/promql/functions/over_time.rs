@@ -1,52 +1,80 @@
 //! What do the samples in a window amount to?
 
-use crate::promql::fold::{Count, Deviation, Fold, Max, Mean, Min, One, Sum, Variance, fold};
+use crate::promql::digest::{Area, Ends};
+use crate::promql::fold::{Count, Deviation, Fold, Max, Mean, Min, One, Sum, Variance};
 use crate::promql::grid::seconds;
 use crate::promql::quantile;
-use crate::promql::window::Window;
+use crate::promql::window::{Bounds, Window};
 
-pub fn avg(window: &Window<'_>, _: &[f64]) -> Option<f64> {
-    folded::<Mean>(window)
+pub fn avg(mean: &Mean, _: &Bounds, _: &[f64]) -> Option<f64> {
+    Some(mean.end())
 }
 
-pub fn min(window: &Window<'_>, _: &[f64]) -> Option<f64> {
-    folded::<Min>(window)
+pub fn min(min: &Min, _: &Bounds, _: &[f64]) -> Option<f64> {
+    Some(min.end())
 }
 
-pub fn max(window: &Window<'_>, _: &[f64]) -> Option<f64> {
-    folded::<Max>(window)
+pub fn max(max: &Max, _: &Bounds, _: &[f64]) -> Option<f64> {
+    Some(max.end())
 }
 
-pub fn sum(window: &Window<'_>, _: &[f64]) -> Option<f64> {
-    folded::<Sum>(window)
+pub fn sum(sum: &Sum, _: &Bounds, _: &[f64]) -> Option<f64> {
+    Some(sum.end())
 }
 
-pub fn count(window: &Window<'_>, _: &[f64]) -> Option<f64> {
-    folded::<Count>(window)
+pub fn count(count: &Count, _: &Bounds, _: &[f64]) -> Option<f64> {
+    Some(count.end())
 }
 
-pub fn stddev(window: &Window<'_>, _: &[f64]) -> Option<f64> {
-    folded::<Deviation>(window)
+pub fn stddev(deviation: &Deviation, _: &Bounds, _: &[f64]) -> Option<f64> {
+    Some(deviation.end())
 }
 
-pub fn stdvar(window: &Window<'_>, _: &[f64]) -> Option<f64> {
-    folded::<Variance>(window)
+pub fn stdvar(variance: &Variance, _: &Bounds, _: &[f64]) -> Option<f64> {
+    Some(variance.end())
 }
 
-pub fn present(window: &Window<'_>, _: &[f64]) -> Option<f64> {
-    folded::<One>(window)
+/// By one less than the count: none for a single sample.
+pub fn stddev_sample(variance: &Variance, _: &Bounds, _: &[f64]) -> Option<f64> {
+    variance.of_sample().map(f64::sqrt)
 }
 
-fn folded<F: Fold>(window: &Window<'_>) -> Option<f64> {
-    fold::<F>(window.values.iter().copied())
+pub fn present(one: &One, _: &Bounds, _: &[f64]) -> Option<f64> {
+    Some(one.end())
 }
 
-pub fn first(window: &Window<'_>, _: &[f64]) -> Option<f64> {
-    window.values.first().copied()
+pub fn first(ends: &Ends, _: &Bounds, _: &[f64]) -> Option<f64> {
+    Some(ends.first.1)
 }
 
-pub fn last(window: &Window<'_>, _: &[f64]) -> Option<f64> {
-    window.values.last().copied()
+pub fn last(ends: &Ends, _: &Bounds, _: &[f64]) -> Option<f64> {
+    Some(ends.last.1)
+}
+
+pub fn time_of_first(ends: &Ends, _: &Bounds, _: &[f64]) -> Option<f64> {
+    Some(seconds(ends.first.0))
+}
+
+pub fn time_of_last(ends: &Ends, _: &Bounds, _: &[f64]) -> Option<f64> {
+    Some(seconds(ends.last.0))
+}
+
+/// Largest less smallest; NaN counts as in `max` and `min`.
+pub fn range(extremes: &(Min, Max), _: &Bounds, _: &[f64]) -> Option<f64> {
+    Some(extremes.1.end() - extremes.0.end())
+}
+
+pub fn sdiff(ends: &Ends, _: &Bounds, _: &[f64]) -> Option<f64> {
+    Some(ends.last.1 - ends.first.1)
+}
+
+pub fn diff(ends: &Ends, _: &Bounds, _: &[f64]) -> Option<f64> {
+    Some((ends.last.1 - ends.first.1).abs())
+}
+
+/// None for a single sample: there is no time to integrate over.
+pub fn integral(area: &Area, _: &Bounds, _: &[f64]) -> Option<f64> {
+    (area.ends.count > 1).then_some(area.area)
 }
 
 pub fn quantile(window: &Window<'_>, parameters: &[f64]) -> Option<f64> {
@@ -58,14 +86,6 @@ pub fn mad(window: &Window<'_>, _: &[f64]) -> Option<f64> {
     let median = quantile::quantile(0.5, &mut values);
     values.iter_mut().for_each(|value| *value = (*value - median).abs());
     Some(quantile::quantile(0.5, &mut values))
-}
-
-pub fn time_of_first(window: &Window<'_>, _: &[f64]) -> Option<f64> {
-    window.at.first().map(|at| seconds(*at))
-}
-
-pub fn time_of_last(window: &Window<'_>, _: &[f64]) -> Option<f64> {
-    window.at.last().map(|at| seconds(*at))
 }
 
 pub fn time_of_min(window: &Window<'_>, _: &[f64]) -> Option<f64> {

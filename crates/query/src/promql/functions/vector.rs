@@ -46,9 +46,9 @@ pub fn absent<'d>(call: Call<'_, 'd>) -> Result<Value<'d>, Error> {
 }
 
 pub fn absent_over_time<'d>(call: Call<'_, 'd>) -> Result<Value<'d>, Error> {
-    let (grid, labels) = (call.grid, labels_of_absent(&call.nodes)?);
+    let (grid, labels, mut visits) = (call.grid, labels_of_absent(&call.nodes)?, call.visits());
     let [ranges] = call.take()?;
-    let present = presence_of_ranges(&ranges.into_ranges()?, &grid);
+    let present = presence_of_ranges(&ranges.into_ranges()?, &grid, &mut visits)?;
     let row = row_where(labels, &grid, 1.0, |step| !present[step]);
     Ok(Value::Vector(settle(vec![row], Twins::Join)?))
 }

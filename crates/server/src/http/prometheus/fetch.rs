@@ -39,7 +39,8 @@ async fn read(
 ) -> Result<Vec<SeriesData>, ApiError> {
     let reads = found.into_iter().map(|(id, labels)| async move {
         let samples = store.samples(id, range).await?;
-        Ok::<_, ApiError>(SeriesData::new(labels, &samples))
+        let (at, values) = samples.iter().map(|sample| (sample.at, sample.value.as_f64())).unzip();
+        Ok::<_, ApiError>(SeriesData::new(labels, at, values))
     });
     let mut reads = stream::iter(reads).buffered(READS_AT_ONCE);
     let mut list = Vec::new();

@@ -1,0 +1,182 @@
+//! Which other samples follow from those of a window? Some of them, or new ones at their times.
+//!
+//! These functions return range vectors: alone they are the answer of an instant query, and functions `*_over_time`
+//! take them as arguments: `max_over_time(derivative(x[1h]))`. Other changes of this kind are in `outliers.rs`.
+
+use std::collections::HashSet;
+
+use crate::Error;
+use crate::promql::fold::{Fold, Mean};
+use crate::promql::grid::seconds;
+use crate::promql::quantile::by_value;
+use crate::promql::rows::Columns;
+use crate::promql::slide::Panes;
+use crate::promql::window::{Visits, Window};
+
+type Changed = Result<Columns<'static>, Error>;
+
+/// Slope per second from each sample to the next, at the time of the later one.
+pub fn derivative(window: &Window<'_>, _: &[f64], _: &mut Visits<'_>) -> Changed {
+    Ok(slopes(window).collect())
+}
+
+pub fn derivative_nonnegative(window: &Window<'_>, _: &[f64], _: &mut Visits<'_>) -> Changed {
+    Ok(slopes(window).filter(|(_, slope)| *slope >= 0.0 || slope.is_nan()).collect())
+}
+
+fn slopes(window: &Window<'_>) -> impl Iterator<Item = (i64, f64)> {
+    let pairs = window.at.windows(2).zip(window.values.windows(2));
+    pairs.map(|(at, values)| (at[1], (values[1] - values[0]) / seconds(at[1].saturating_sub(at[0]))))
+}
+
+/// At each sample the mean of the last so many seconds of the window, open at the left.
+pub fn moving_avg(window: &Window<'_>, parameters: &[f64], visits: &mut Visits<'_>) -> Changed {
+    let Some(width) = nanoseconds(parameters[0]) else { return Ok(Columns::default()) };
+    visits.count(window.at.len())?;
+    let mut panes = Panes::new();
+    let means = window.at.iter().zip(window.values).map(|(at, value)| {
+        panes.leave(at.saturating_sub(width));
+        panes.push(*at, Mean::new(*value));
+        (*at, panes.all().map_or(f64::NAN, |mean: Mean| mean.end()))
+    });
+    Ok(means.collect())
+}
+
+/// At each sample from the n-th on the mean of the last n.
+pub fn moving_avg_samples(window: &Window<'_>, parameters: &[f64], visits: &mut Visits<'_>) -> Changed {
+    let n = i64::try_from(count(parameters[0])).unwrap_or(i64::MAX);
+    visits.count(window.at.len())?;
+    let mut panes = Panes::new();
+    let samples = (1_i64..).zip(window.at.iter().zip(window.values));
+    let means = samples.filter_map(|(number, (at, value))| {
+        panes.leave(number.saturating_sub(n));
+        panes.push(number, Mean::new(*value));
+        if number < n || n == 0 { None } else { panes.all().map(|mean: Mean| (*at, mean.end())) }
+    });
+    Ok(means.collect())
+}
+
+/// The first sample of each value. All NaN are one value.
+pub fn keep_distinct(window: &Window<'_>, _: &[f64], _: &mut Visits<'_>) -> Changed {
+    let mut seen = HashSet::new();
+    Ok(kept(window, |_, value| {
+        // Adding 0 makes -0 and 0 the same.
+        seen.insert(if value.is_nan() { f64::NAN.to_bits() } else { (value + 0.0).to_bits() })
+    }))
+}
+
+pub fn keep_top(window: &Window<'_>, parameters: &[f64], _: &mut Visits<'_>) -> Changed {
+    Ok(best(window, count(parameters[0]), |a, b| by_value(b, a)))
+}
+
+pub fn keep_bottom(window: &Window<'_>, parameters: &[f64], _: &mut Visits<'_>) -> Changed {
+    Ok(best(window, count(parameters[0]), by_value))
+}
+
+/// The first `n` by `order`, in order of time; of equals the earlier ones, NaN only after all numbers.
+fn best(window: &Window<'_>, n: usize, order: impl Fn(&f64, &f64) -> std::cmp::Ordering) -> Columns<'static> {
+    let mut places: Vec<usize> = (0..window.values.len()).collect();
+    let value = |place: usize| &window.values[place];
+    if n < places.len() {
+        places.select_nth_unstable_by(n, |a, b| {
+            let by_nan = value(*a).is_nan().cmp(&value(*b).is_nan());
+            by_nan.then_with(|| order(value(*a), value(*b))).then_with(|| a.cmp(b))
+        });
+        places.truncate(n);
+        places.sort_unstable();
+    }
+    places.into_iter().map(|place| (window.at[place], window.values[place])).collect()
+}
+
+/// As few samples as lines between them need to pass by all others within a tolerance, in the unit of the value: the
+/// sample furthest from the line between two kept ones is kept as well, until none is too far. Distances are taken at
+/// the time of the sample, not across the line, as time has another unit. U. Ramer, "An Iterative Procedure for the
+/// Polygonal Approximation of Plane Curves" (1972); D. Douglas, T. Peucker, "Algorithms for the Reduction of the Number
+/// of Points Required to Represent a Digitized Line or its Caricature" (1973).
+///
+/// What is not finite, and its neighbours, are kept: no line passes by it.
+pub fn simplify(window: &Window<'_>, parameters: &[f64], visits: &mut Visits<'_>) -> Changed {
+    let tolerance = if parameters[0] > 0.0 { parameters[0] } else { 0.0 };
+    let finite = |place: &usize| window.values.get(*place).is_some_and(|value| value.is_finite());
+    let mut keep: Vec<bool> = (0..window.values.len()).map(|place| !finite(&place)).collect();
+    let mut stretches = Vec::new();
+    let mut from = 0;
+    for to in 0..=window.values.len() {
+        if !finite(&to) {
+            if from < to {
+                stretches.push((from, to - 1));
+            }
+            from = to + 1;
+        }
+    }
+    while let Some((from, to)) = stretches.pop() {
+        (keep[from], keep[to]) = (true, true);
+        visits.count(to - from)?;
+        if let Some((furthest, distance)) = furthest(window, from, to)
+            && distance > tolerance
+        {
+            stretches.extend([(from, furthest), (furthest, to)]);
+        }
+    }
+    let mut keep = keep.into_iter();
+    Ok(kept(window, |_, _| keep.next().unwrap_or(true)))
+}
+
+/// The sample between two others that is furthest from the line between them, and how far.
+fn furthest(window: &Window<'_>, from: usize, to: usize) -> Option<(usize, f64)> {
+    let after = |place: usize| seconds(window.at[place].saturating_sub(window.at[from]));
+    // Halves, as the difference of two large values overflows.
+    let slope = (window.values[to] / 2.0 - window.values[from] / 2.0) / after(to);
+    let distance = |place: usize| {
+        let half = window.values[place] / 2.0 - window.values[from] / 2.0 - slope * after(place);
+        (place, 2.0 * half.abs())
+    };
+    (from + 1..to).map(distance).reduce(|best, next| if next.1 > best.1 { next } else { best })
+}
+
+/// Windows of so many seconds, counted back from the end of the range, with at least so many more samples than the one
+/// before; a sample at the end of each says how many more. The oldest whole window has none before it.
+#[expect(clippy::cast_precision_loss, reason = "a window holds less than 2^53 samples")]
+pub fn bursts(window: &Window<'_>, parameters: &[f64], visits: &mut Visits<'_>) -> Changed {
+    let Some(width) = nanoseconds(parameters[0]) else { return Ok(Columns::default()) };
+    visits.count(window.at.len())?;
+    let (end, width) = (i128::from(window.bounds.end), i128::from(width));
+    let windows = (end - i128::from(window.bounds.start)) / width;
+    // Newest first, those without samples left out.
+    let mut counts: Vec<(i128, usize)> = Vec::new();
+    for at in window.at.iter().rev() {
+        let number = (end - i128::from(*at)) / width;
+        match counts.last_mut() {
+            Some((last, count)) if *last == number => *count += 1,
+            _ if number < windows => counts.push((number, 1)),
+            _ => break,
+        }
+    }
+    let more = counts.iter().enumerate().filter_map(|(place, (number, count))| {
+        let before = counts.get(place + 1).filter(|(other, _)| *other == number + 1).map_or(0, |(_, n)| *n);
+        let more = count.checked_sub(before).filter(|more| *more > 0 && *more as f64 >= parameters[1])?;
+        let at = i64::try_from(end - number * width).ok()?;
+        (number + 1 < windows).then_some((at, more as f64))
+    });
+    let mut bursts: Vec<(i64, f64)> = more.collect();
+    bursts.reverse();
+    Ok(bursts.into_iter().collect())
+}
+
+/// The samples that `keep` wants, asked in order of time.
+pub fn kept(window: &Window<'_>, mut keep: impl FnMut(i64, f64) -> bool) -> Columns<'static> {
+    let samples = window.at.iter().copied().zip(window.values.iter().copied());
+    samples.filter(|(at, value)| keep(*at, *value)).collect()
+}
+
+/// Seconds above 0 as nanoseconds.
+#[expect(clippy::cast_possible_truncation, reason = "checked before; below 1 ns it is 1 ns")]
+fn nanoseconds(seconds: f64) -> Option<i64> {
+    if seconds > 0.0 { Some(((seconds * 1e9) as i64).max(1)) } else { None }
+}
+
+/// A number of samples; what is below 1 or NaN is none.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
+fn count(number: f64) -> usize {
+    number as usize
+}

@@ -1,0 +1,63 @@
+//! Which samples of a window are unlike the others? They are returned themselves: their times are the positions, their
+//! values the sizes, and `count_over_time` counts them. NaN is no outlier, and does not count among the others.
+
+use crate::Error;
+use crate::promql::quantile::quantile;
+use crate::promql::rows::Columns;
+use crate::promql::window::{Visits, Window};
+
+use super::change::kept;
+
+/// Beyond so many interquartile ranges an outlier is mild at 1.5, severe at 3: J. W. Tukey, "Exploratory Data Analysis"
+/// (1977), section 2C.
+const FENCE_DEFAULT: f64 = 1.5;
+
+/// B. Iglewicz, D. C. Hoaglin, "How to Detect and Handle Outliers" (1993), chapter 3: scores above 3.5.
+const SCORE_DEFAULT: f64 = 3.5;
+
+/// The third quartile of the standard normal distribution: what a median of deviations is of a standard deviation.
+const MEDIAN_OF_NORMAL: f64 = 0.674_489_750_196_081_7;
+
+/// The mean of the absolute value of a standard normal variable, sqrt(2 / pi).
+const MEAN_OF_NORMAL: f64 = 0.797_884_560_802_865_4;
+
+/// Samples below the first quartile or above the third by more than `k` interquartile ranges.
+pub fn iqr(
+    window: &Window<'_>,
+    parameters: &[f64],
+    visits: &mut Visits<'_>,
+) -> Result<Columns<'static>, Error> {
+    let k = parameters.first().copied().unwrap_or(FENCE_DEFAULT);
+    visits.count(window.values.len())?;
+    let mut numbers = numbers(window);
+    let (first, third) = (quantile(0.25, &mut numbers), quantile(0.75, &mut numbers));
+    let reach = k * (third - first);
+    Ok(kept(window, |_, value| value < first - reach || value > third + reach))
+}
+
+/// Samples whose modified z-score, 0.6745 |x - median| / MAD, is above a threshold. Where more than half of the samples
+/// are equal the MAD is 0: then 0.7979 |x - median| / (mean of |x - median|) takes its place.
+pub fn mad(
+    window: &Window<'_>,
+    parameters: &[f64],
+    visits: &mut Visits<'_>,
+) -> Result<Columns<'static>, Error> {
+    let threshold = parameters.first().copied().unwrap_or(SCORE_DEFAULT);
+    visits.count(window.values.len())?;
+    let mut deviations = numbers(window);
+    let median = quantile(0.5, &mut deviations);
+    deviations.iter_mut().for_each(|value| *value = (*value - median).abs());
+    let (mad, normal) = (quantile(0.5, &mut deviations), MEDIAN_OF_NORMAL);
+    let (scale, normal) = if mad == 0.0 { (mean(&deviations), MEAN_OF_NORMAL) } else { (mad, normal) };
+    // 0 / 0, where all are equal, is above nothing.
+    Ok(kept(window, |_, value| normal * (value - median).abs() / scale > threshold))
+}
+
+fn numbers(window: &Window<'_>) -> Vec<f64> {
+    window.values.iter().copied().filter(|value| !value.is_nan()).collect()
+}
+
+fn mean(values: &[f64]) -> f64 {
+    use crate::promql::fold::{Fold, Mean};
+    if values.is_empty() { f64::NAN } else { Mean::of(values).end() }
+}

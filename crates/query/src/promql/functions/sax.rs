@@ -1,0 +1,194 @@
+//! Does a shape occur in a window? Symbolic Aggregate approXimation: J. Lin, E. Keogh, S. Lonardi, B. Chiu, "A Symbolic
+//! Representation of Time Series, with Implications for Streaming Algorithms" (DMKD 2003).
+//!
+//! The values are brought to mean 0 and deviation 1, averaged over equal segments (PAA), and each mean becomes a letter:
+//! which of so many intervals, equally probable under the normal distribution, it is in; `a` is the lowest.
+
+use crate::Error;
+use crate::promql::fold::{Deviation, Fold, Mean};
+use crate::promql::functions::Call;
+use crate::promql::rows::{Row, Twins, Value, settle};
+use crate::promql::window::Walk;
+use crate::promql::{STALE, labels};
+
+/// Letters of an alphabet: with less than two all is the same, and there are no more than `z`.
+const LETTERS: std::ops::RangeInclusive<usize> = 2..=26;
+
+/// Segments of a window; the paper uses dozens.
+const SEGMENTS_MAX: usize = 65_536;
+
+/// Deviation, in the unit of the value, below which a window is flat, so that noise does not become a shape.
+const FLAT_DEFAULT: f64 = 0.01;
+
+/// How often the pattern occurs in the word of each window; occurrences may overlap.
+pub fn sax_over_time<'d>(call: Call<'_, 'd>) -> Result<Value<'d>, Error> {
+    let (grid, mut visits) = (call.grid, call.visits());
+    let mut arguments = call.arguments.into_iter();
+    let mut next = || arguments.next().ok_or_else(|| Error::execution("internal: argument is missing"));
+    let (ranges, pattern) = (next()?.into_ranges()?, next()?.into_text()?);
+    let (segments, letters) = (next()?.into_scalar()?, next()?.into_scalar()?);
+    let flat = next().ok().map(Value::into_scalar).transpose()?;
+    let mut rows = Vec::with_capacity(ranges.series.len());
+    for series in &ranges.series {
+        let mut walk = Walk::new(series, &ranges);
+        let mut points = Vec::with_capacity(grid.count);
+        for (step, now) in grid.times().enumerate() {
+            let samples = walk.window(now, step, &mut visits)?;
+            let word = Word {
+                segments: whole(segments[step], "segments", &(1..=SEGMENTS_MAX))?,
+                letters: whole(letters[step], "letters", &LETTERS)?,
+                flat: flat.as_ref().map_or(FLAT_DEFAULT, |flat| flat[step]),
+            };
+            let pattern = word.check(&pattern)?;
+            points.push(word.of(&samples.values).map_or(STALE, |word| occurrences(&word, pattern)));
+        }
+        rows.push(Row { labels: labels::without_name(&series.labels), points });
+    }
+    settle(rows, Twins::Refuse).map(Value::Vector)
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "saturates, and is checked after"
+)]
+fn whole(number: f64, what: &str, within: &std::ops::RangeInclusive<usize>) -> Result<usize, Error> {
+    if number.fract() == 0.0 && within.contains(&(number as usize)) {
+        return Ok(number as usize);
+    }
+    let (least, most) = (within.start(), within.end());
+    Err(Error::bad_data(format!("number of {what} must be whole, from {least} to {most}, got {number}")))
+}
+
+/// How a window becomes a word.
+struct Word {
+    segments: usize,
+    letters: usize,
+    flat: f64,
+}
+
+impl Word {
+    /// A pattern has letters of the alphabet, and `.` for any.
+    fn check<'p>(&self, pattern: &'p str) -> Result<&'p [u8], Error> {
+        let last = b'a' + u8::try_from(self.letters - 1).unwrap_or(25);
+        match pattern.chars().find(|letter| *letter != '.' && !('a'..=char::from(last)).contains(letter)) {
+            _ if pattern.is_empty() => Err(Error::bad_data("pattern is empty")),
+            Some(letter) => Err(Error::bad_data(format!(
+                "pattern {pattern:?} has {letter:?}, letters are a to {}, and . for any",
+                char::from(last)
+            ))),
+            None => Ok(pattern.as_bytes()),
+        }
+    }
+
+    /// None when there are fewer samples than segments. Samples that are not finite are left out.
+    fn of(&self, values: &[f64]) -> Option<Vec<u8>> {
+        let values: Vec<f64> = values.iter().copied().filter(|value| value.is_finite()).collect();
+        if values.len() < self.segments {
+            return None;
+        }
+        let (mean, deviation) = (Mean::of(&values).end(), Deviation::of(&values).end());
+        let normal = |value: f64| if deviation < self.flat { 0.0 } else { (value - mean) / deviation };
+        let breakpoints = breakpoints(self.letters);
+        let letter = |mean: f64| {
+            // A mean on a breakpoint belongs to the letter above it.
+            let above = breakpoints.partition_point(|breakpoint| *breakpoint <= mean);
+            b'a' + u8::try_from(above).unwrap_or(25)
+        };
+        Some(segment_means(&values, self.segments).map(|mean| letter(normal(mean))).collect())
+    }
+}
+
+/// Means over `segments` parts of equal length; a sample on a border belongs to both, in part.
+#[expect(clippy::cast_precision_loss, reason = "there are less than 2^53 samples")]
+fn segment_means(values: &[f64], segments: usize) -> impl Iterator<Item = f64> {
+    // In units of 1 / segments of a sample each sample has `segments` of them, and each segment `values.len()`.
+    (0..segments).map(move |segment| {
+        let (from, to) = (segment * values.len(), (segment + 1) * values.len());
+        let parts = (from / segments..to.div_ceil(segments)).map(|place| {
+            let (start, end) = ((place * segments).max(from), ((place + 1) * segments).min(to));
+            values[place] * ((end - start) as f64 / values.len() as f64)
+        });
+        parts.sum()
+    })
+}
+
+/// Where the standard normal distribution is cut into `letters` parts of the same probability.
+#[expect(clippy::cast_precision_loss, reason = "there are at most 26 letters")]
+fn breakpoints(letters: usize) -> Vec<f64> {
+    let breakpoint = |below: usize| {
+        let wanted = below as f64 / letters as f64;
+        // 1/26 lies at -1.77.
+        let (mut low, mut high) = (-3.0, 3.0);
+        if 2 * below == letters {
+            return 0.0;
+        }
+        for _ in 0..60 {
+            let middle = f64::midpoint(low, high);
+            if normal_below(middle) < wanted { low = middle } else { high = middle }
+        }
+        f64::midpoint(low, high)
+    };
+    (1..letters).map(breakpoint).collect()
+}
+
+/// Probability of a standard normal value below `z`, for |z| up to 3: the series DLMF 7.6.2 of the error function,
+/// <https://dlmf.nist.gov/7.6.E2>, whose terms are all positive.
+fn normal_below(z: f64) -> f64 {
+    let mut term = z;
+    let mut sum = z;
+    let mut odd = 1.0;
+    while term.abs() > 1e-17 * sum.abs() {
+        odd += 2.0;
+        term *= z * z / odd;
+        sum += term;
+    }
+    0.5 + sum * (-z * z / 2.0).exp() / std::f64::consts::TAU.sqrt()
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a word has at most 65,536 letters")]
+fn occurrences(word: &[u8], pattern: &[u8]) -> f64 {
+    let fits =
+        |part: &&[u8]| part.iter().zip(pattern).all(|(letter, wanted)| *wanted == b'.' || letter == wanted);
+    word.windows(pattern.len()).filter(fits).count() as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The table of the paper, figure 5, to its two decimals.
+    #[test]
+    fn breakpoints_are_those_of_the_paper() {
+        for (letters, expect) in [
+            (3, &[-0.43, 0.43][..]),
+            (4, &[-0.67, 0.0, 0.67]),
+            (5, &[-0.84, -0.25, 0.25, 0.84]),
+            (10, &[-1.28, -0.84, -0.52, -0.25, 0.0, 0.25, 0.52, 0.84, 1.28]),
+        ] {
+            let got = breakpoints(letters);
+            assert_eq!(got.len(), expect.len());
+            assert!(got.iter().zip(expect).all(|(got, expect)| (got - expect).abs() < 0.006), "{got:?}");
+        }
+        assert!((normal_below(1.0) - 0.841_344_746_068_542_9).abs() < 1e-15);
+    }
+
+    #[test]
+    fn segments_share_samples_at_their_borders() {
+        let means = |values: &[f64], segments| segment_means(values, segments).collect::<Vec<f64>>();
+        assert_eq!(means(&[1.0, 3.0, 5.0, 7.0], 2), [2.0, 6.0]);
+        // 1.5 samples each: (1 + 3/2) / 1.5 and (3/2 + 5) / 1.5.
+        let got = means(&[1.0, 3.0, 5.0], 2);
+        assert!((got[0] - 5.0 / 3.0).abs() < 1e-15 && (got[1] - 13.0 / 3.0).abs() < 1e-15, "{got:?}");
+    }
+
+    #[test]
+    fn a_step_has_a_low_and_a_high_letter() {
+        let word = Word { segments: 4, letters: 4, flat: 0.01 };
+        assert_eq!(word.of(&[0.0, 0.0, 0.0, 0.0, 10.0, 10.0, 10.0, 10.0]), Some(b"aadd".to_vec()));
+        assert_eq!(word.of(&[5.0; 8]), Some(b"cccc".to_vec()));
+        assert_eq!(word.of(&[5.0, f64::NAN, 5.0, 5.0]), None);
+        assert_eq!(occurrences(b"aadd", b"a."), 2.0);
+        assert!(word.check("ae").is_err() && word.check("").is_err() && word.check("a.d").is_ok());
+    }
+}

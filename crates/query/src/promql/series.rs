@@ -1,0 +1,216 @@
+//! What was read of a series: columns of samples, and summaries where no more is needed.
+//!
+//! Step before: `server`, which read them from the store. Step after: `select.rs` and `slide.rs`, which walk over them.
+
+use std::sync::Arc;
+
+use tacho_chunk::Times;
+use tacho_model::{Labels, Timestamp};
+
+use super::is_stale;
+
+/// One series of a [`super::Selection`]. Pieces ascend in time and do not overlap.
+#[derive(Clone, Debug)]
+pub struct SeriesData {
+    pub labels: Arc<Labels>,
+    pub pieces: Vec<Piece>,
+}
+
+#[derive(Clone, Debug)]
+pub enum Piece {
+    /// Two columns of equal length; staleness markers are among the values.
+    Samples { at: Times, values: Vec<f64> },
+    /// Only where the selection has windows, none of which cuts it.
+    Summary(Summary),
+}
+
+/// What is known of samples that need not be looked at one by one. None of them is NaN, and their sum is finite.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Summary {
+    /// Time of the first sample.
+    pub start: Timestamp,
+    /// Time of the last one.
+    pub end: Timestamp,
+    /// At least 1.
+    pub count: usize,
+    pub min: f64,
+    pub max: f64,
+    /// Compensated.
+    pub sum: f64,
+    pub first: f64,
+    pub last: f64,
+}
+
+impl SeriesData {
+    /// Of two columns of equal length, sorted by time.
+    pub fn new(labels: Arc<Labels>, at: Vec<Timestamp>, values: Vec<f64>) -> Self {
+        debug_assert_eq!(at.len(), values.len());
+        Self { labels, pieces: vec![Piece::Samples { at: Times::Explicit(at.into()), values }] }
+    }
+
+    /// Samples at hand; those of a summary are not.
+    pub fn len(&self) -> usize {
+        self.pieces.iter().map(Piece::len).sum()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.pieces.iter().all(|piece| matches!(piece, Piece::Samples { values, .. } if values.is_empty()))
+    }
+}
+
+impl Piece {
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Self::Samples { values, .. } => values.len(),
+            Self::Summary(_) => 0,
+        }
+    }
+
+    pub(super) fn has_stale(&self) -> bool {
+        match self {
+            Self::Samples { values, .. } => values.iter().any(|value| is_stale(*value)),
+            Self::Summary(_) => false,
+        }
+    }
+
+    /// The same without staleness markers.
+    pub(super) fn without_stale(&self) -> Self {
+        match self {
+            Self::Samples { at, values } => {
+                let kept = at.iter().zip(values).filter(|(_, value)| !is_stale(**value));
+                let (at, values): (Vec<Timestamp>, Vec<f64>) = kept.map(|(at, value)| (at, *value)).unzip();
+                Self::Samples { at: Times::Explicit(at.into()), values }
+            }
+            Self::Summary(summary) => Self::Summary(*summary),
+        }
+    }
+}
+
+/// Samples that follow each other, as a cursor passes them; at least one.
+#[derive(Clone, Copy, Debug)]
+pub struct Run<'s> {
+    pub at: At<'s>,
+    pub values: &'s [f64],
+}
+
+/// The times of a [`Run`].
+#[derive(Clone, Copy, Debug)]
+pub enum At<'s> {
+    Regular { start: Timestamp, step: i64 },
+    Explicit(&'s [Timestamp]),
+}
+
+impl Run<'_> {
+    pub fn time(&self, index: usize) -> Timestamp {
+        match self.at {
+            At::Regular { start, step } => regular(start, step, index),
+            At::Explicit(at) => at[index],
+        }
+    }
+
+    /// First and last sample.
+    pub fn ends(&self) -> ((Timestamp, f64), (Timestamp, f64)) {
+        let last = self.values.len() - 1;
+        ((self.time(0), self.values[0]), (self.time(last), self.values[last]))
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (Timestamp, f64)> {
+        self.values.iter().enumerate().map(|(index, value)| (self.time(index), *value))
+    }
+}
+
+/// What a cursor passes.
+pub enum Passed<'s> {
+    Run(Run<'s>),
+    Summary(&'s Summary),
+}
+
+/// Walks over the pieces of a series, forward only.
+#[derive(Clone, Debug)]
+pub struct Cursor<'s> {
+    pieces: &'s [Piece],
+    /// The piece that comes next, and how much of it has been passed.
+    piece: usize,
+    index: usize,
+}
+
+/// A summary of which a window wants a part.
+#[derive(Debug)]
+pub struct Cut;
+
+impl<'s> Cursor<'s> {
+    pub fn new(pieces: &'s [Piece]) -> Self {
+        Self { pieces, piece: 0, index: 0 }
+    }
+
+    /// Passes everything up to and with the time `until`.
+    pub fn pass(&mut self, until: Timestamp, mut visit: impl FnMut(Passed<'s>)) -> Result<(), Cut> {
+        while let Some(piece) = self.pieces.get(self.piece) {
+            match piece {
+                Piece::Samples { at, values } => {
+                    let from = self.index;
+                    self.index = first_after(at, from, until);
+                    if self.index > from {
+                        let values = &values[from..self.index];
+                        visit(Passed::Run(Run { at: part(at, from, self.index), values }));
+                    }
+                    if self.index < values.len() {
+                        return Ok(());
+                    }
+                }
+                Piece::Summary(summary) if summary.end <= until => visit(Passed::Summary(summary)),
+                Piece::Summary(summary) if summary.start <= until => return Err(Cut),
+                Piece::Summary(_) => return Ok(()),
+            }
+            self.piece += 1;
+            self.index = 0;
+        }
+        Ok(())
+    }
+
+    /// The sample that was passed last; none at the beginning, or when it was a summary.
+    pub fn behind(&self) -> Option<(Timestamp, f64)> {
+        let before = |piece: usize, index: usize| match self.pieces.get(piece)? {
+            Piece::Samples { at, values } => Some((at.get(index.checked_sub(1)?)?, *values.get(index - 1)?)),
+            Piece::Summary(_) => None,
+        };
+        if self.index > 0 {
+            return before(self.piece, self.index);
+        }
+        let earlier = self.pieces[..self.piece].iter().rposition(|piece| piece.len() > 0)?;
+        before(earlier, self.pieces[earlier].len())
+    }
+}
+
+fn part(at: &Times, from: usize, to: usize) -> At<'_> {
+    match at {
+        Times::Regular { start, step, .. } => {
+            At::Regular { start: regular(*start, *step, from), step: *step }
+        }
+        Times::Explicit(at) => At::Explicit(&at[from..to]),
+    }
+}
+
+/// Times of a chunk are within 64 bits: nothing overflows for an index that is in it.
+fn regular(start: Timestamp, step: i64, index: usize) -> Timestamp {
+    start.wrapping_add(step.wrapping_mul(index.cast_signed() as i64))
+}
+
+/// Index of the first time after `until`, at `from` or later.
+fn first_after(at: &Times, from: usize, until: Timestamp) -> usize {
+    match at {
+        Times::Regular { start, step, count } => {
+            let passed = (i128::from(until) - i128::from(*start)).div_euclid(i128::from((*step).max(1))) + 1;
+            usize::try_from(passed.max(0)).unwrap_or(usize::MAX).clamp(from, *count)
+        }
+        Times::Explicit(at) => {
+            // Windows are short beside a series: look near the cursor first, in doubling steps.
+            let (mut low, mut step) = (from, 1);
+            while low + step <= at.len() && at[low + step - 1] <= until {
+                low += step;
+                step *= 2;
+            }
+            low + at[low..at.len().min(low + step)].partition_point(|time| *time <= until)
+        }
+    }
+}
