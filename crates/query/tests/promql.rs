@@ -130,24 +130,30 @@ fn compare(output: Output, eval: &Eval) -> Result<(), String> {
             compare_series(got.collect(), series, *ordered)
         }
         (Output::Matrix(matrix), Expect::Series { series, ordered }) => {
-            let got = matrix
-                .into_iter()
-                .map(|series| (Labels::clone(&series.labels), values_over(&series.points, eval.when)));
+            if let Some([start, end, step]) = eval.samples {
+                let on_grid = |point: &promql::Point| {
+                    (start..=end).contains(&point.at) && (point.at - start) % step == 0
+                };
+                if let Some(point) = matrix.iter().flat_map(|s| &s.points).find(|point| !on_grid(point)) {
+                    return Err(format!("a sample at {} ns: {}", point.at, point.value));
+                }
+            }
+            let values = |points: &[promql::Point]| match (eval.samples, eval.when) {
+                (Some(grid), _) => values_over(points, grid),
+                (None, When::Range { start, end, step }) => values_over(points, [start, end, step]),
+                (None, When::Instant { .. }) => points.iter().map(|point| Some(point.value)).collect(),
+            };
+            let got = matrix.iter().map(|series| (Labels::clone(&series.labels), values(&series.points)));
             compare_series(got.collect(), series, *ordered)
         }
         (output, _) => Err(format!("got {output:?}")),
     }
 }
 
-/// A value for each step of a range query; all samples of an instant one.
-fn values_over(points: &[promql::Point], when: When) -> Vec<Option<f64>> {
-    match when {
-        When::Instant { .. } => points.iter().map(|point| Some(point.value)).collect(),
-        When::Range { start, end, step } => {
-            let at = |time| points.iter().find(|point| point.at == time).map(|point| point.value);
-            (0..=(end - start) / step).map(|index| at(start + index * step)).collect()
-        }
-    }
+/// A value for each step.
+fn values_over(points: &[promql::Point], [start, end, step]: [i64; 3]) -> Vec<Option<f64>> {
+    let at = |time| points.iter().find(|point| point.at == time).map(|point| point.value);
+    (0..=(end - start) / step).map(|index| at(start + index * step)).collect()
 }
 
 fn compare_series(mut got: Found, expect: &Found, ordered: bool) -> Result<(), String> {

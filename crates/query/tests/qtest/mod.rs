@@ -17,7 +17,8 @@
 //!   expected_fail_message got instant vector
 //! ```
 //!
-//! `eval_ordered` wants the order too, `clear` forgets all series, `expect string "..."` wants a string.
+//! `eval_ordered` wants the order too, `clear` forgets all series, `expect string "..."` wants a string, and `expect range
+//! vector from 10s to 1m step 10s` wants samples at just these times (`_` for none), each series in a line.
 
 use std::sync::Arc;
 
@@ -35,6 +36,8 @@ pub struct Eval {
     pub query: String,
     pub when: When,
     pub expect: Expect,
+    /// The times of the samples of a range vector: first, last, step.
+    pub samples: Option<[i64; 3]>,
 }
 
 #[derive(Clone, Copy)]
@@ -109,8 +112,16 @@ fn parse_eval(line: usize, word: &str, rest: &str, body: &[&str]) -> Result<Eval
         }
         _ => return Err("expected \"instant at\" or \"range from\"".into()),
     };
+    let samples = body.iter().find_map(|line| line.strip_prefix("expect range vector ")).map(parse_times);
     let expect = parse_expect(word, body, matches!(when, When::Instant { .. }))?;
-    Ok(Eval { line, query, when, expect })
+    Ok(Eval { line, query, when, expect, samples: samples.transpose()? })
+}
+
+fn parse_times(text: &str) -> Result<[i64; 3], String> {
+    match text.split(' ').collect::<Vec<_>>()[..] {
+        ["from", start, "to", end, "step", step] => Ok([duration(start)?, duration(end)?, duration(step)?]),
+        _ => Err(format!("expected \"from .. to .. step ..\", got {text:?}")),
+    }
 }
 
 fn parse_expect(word: &str, body: &[&str], instant: bool) -> Result<Expect, String> {
