@@ -33,6 +33,7 @@ mod loss;
 pub mod pack;
 mod role;
 mod samples;
+pub mod semantic;
 mod stats;
 mod text;
 mod times;

@@ -1,0 +1,187 @@
+//! What is given up stays within what was allowed, is written down, and saves space; what must not be touched is not.
+
+mod common;
+
+use common::rng::Rng;
+use proptest::prelude::*;
+use tacho_chunk::semantic::{Kept, Reduced, Semantic, apply};
+use tacho_chunk::{
+    Aggregate, Aggregation, Chunk, Encoding, GroupColumn, Method, Tolerance, ValueColumn, Values,
+    encode_group,
+};
+
+const COUNT: usize = 4_096;
+
+/// Reduces samples, writes and reads them, and compares with the original. Returns what was made of them, and its bytes.
+fn check(at: &[i64], values: &ValueColumn, semantic: &Semantic) -> (Reduced, usize) {
+    let reduced = apply(at, values.as_values(), semantic).unwrap();
+    let column = GroupColumn { member: 0, values: reduced.values.as_values(), loss: reduced.loss };
+    let bytes = encode_group(&reduced.at, reduced.time_error_max, &[column], &Encoding::thorough());
+    let chunk = Chunk::open(&bytes).unwrap();
+    let header = chunk.header();
+    assert_eq!((header.time_error_max, header.members[0].loss), (reduced.time_error_max, reduced.loss));
+    assert!(header.time_error_max <= semantic.time);
+    assert_eq!(chunk.times().unwrap().to_vec(), reduced.at);
+    let read = chunk.values(0).unwrap().unwrap();
+    assert_eq!(read, reduced.values);
+    if semantic.aggregation.is_none() {
+        compare(at, values, &reduced, semantic);
+    }
+    (reduced, bytes.len())
+}
+
+fn compare(at: &[i64], values: &ValueColumn, reduced: &Reduced, semantic: &Semantic) {
+    let time_error = at.iter().zip(&reduced.at).map(|(a, b)| a.abs_diff(*b)).max();
+    assert_eq!(time_error, Some(reduced.time_error_max));
+    let achieved = reduced.loss.map_or(0.0, |loss| loss.achieved);
+    let mut largest = 0.0f64;
+    for (before, after) in values.iter().zip(reduced.values.iter()) {
+        let (before, after) = (before.as_f64(), after.as_f64());
+        if !before.is_finite() {
+            assert_eq!(before.to_bits(), after.to_bits());
+            continue;
+        }
+        let difference = (before - after).abs();
+        let error = match semantic.value {
+            Some(Tolerance::Relative(_)) if difference > 0.0 => difference / before.abs(),
+            _ => difference,
+        };
+        largest = largest.max(error);
+    }
+    assert_eq!(largest, achieved);
+    let bound = semantic.value.map_or(0.0, Tolerance::amount);
+    assert!(achieved <= bound, "{achieved} > {bound}");
+}
+
+fn with(method: Method, tolerance: Tolerance) -> Semantic {
+    Semantic { value: Some(tolerance), method, ..Semantic::default() }
+}
+
+fn regular() -> Vec<i64> {
+    (0..COUNT as i64).map(|n| n * 10_000_000_000).collect()
+}
+
+/// A signal that swings slowly, with noise of that size.
+fn swinging(noise: f64) -> Vec<f64> {
+    let mut rng = Rng(3);
+    (0..COUNT).map(|n| 50.0 + (n as f64 / 200.0).sin() * 40.0 + rng.normal() * noise).collect()
+}
+
+fn float() -> impl Strategy<Value = f64> {
+    prop_oneof![
+        6 => -1e4..1e4,
+        2 => (-100i32..100).prop_map(f64::from),
+        1 => prop::sample::select(vec![f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -0.0, 1e300, 1e-300, f64::MIN_POSITIVE]),
+        1 => any::<f64>(),
+    ]
+}
+
+fn tolerance() -> impl Strategy<Value = Tolerance> {
+    let amount = prop_oneof![Just(0.0), 1e-6..100.0, 1e-300..1e300];
+    prop_oneof![amount.prop_map(Tolerance::Absolute), (0.0..0.99).prop_map(Tolerance::Relative)]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn no_bound_is_exceeded(
+        floats in prop::collection::vec(float(), 1..200),
+        integers in prop::collection::vec(any::<i64>(), 200),
+        step in 1u64..1 << 40,
+        time in prop_oneof![Just(0), 1u64..1 << 42],
+        tolerance in tolerance(),
+        method in prop::sample::select(Method::ALL.to_vec()),
+    ) {
+        let at: Vec<i64> = (0..floats.len() as u64).map(|n| (n * step + tacho_model::mix64(n) % step) as i64).collect();
+        let semantic = Semantic { time, ..with(method, tolerance) };
+        check(&at, &ValueColumn::F64(floats.clone()), &semantic);
+        let integers = integers[..at.len()].to_vec();
+        let small: Vec<i64> = integers.iter().map(|n| n % 1_000).collect();
+        check(&at, &ValueColumn::I64(small), &semantic);
+        check(&at, &ValueColumn::U64(integers.iter().map(|n| n.unsigned_abs() >> 11).collect()), &semantic);
+    }
+
+    #[test]
+    fn aggregates_are_written_and_read(floats in prop::collection::vec(float(), 1..200), step in 1i64..60) {
+        let at: Vec<i64> = (0..floats.len() as i64).map(|n| n * 7).collect();
+        for how in Aggregate::ALL {
+            let aggregation = Some(Aggregation { step, how });
+            let semantic = Semantic { aggregation, ..Semantic::default() };
+            let (reduced, _) = check(&at, &ValueColumn::F64(floats.clone()), &semantic);
+            prop_assert_eq!(reduced.loss.unwrap().aggregation, aggregation);
+        }
+    }
+}
+
+#[test]
+fn a_tolerance_saves_space() {
+    let at = regular();
+    let smooth = ValueColumn::F64(swinging(0.0));
+    let noisy = ValueColumn::F64(swinging(1.0));
+    let mut rng = Rng(4);
+    let level = |n: usize| ((n / 512 * 37) % 11) as f64 * 3.7;
+    let stepped = ValueColumn::F64((0..COUNT).map(|n| level(n) + rng.unit()).collect());
+    for (name, values, tolerance, method, bytes_max) in [
+        ("smooth", &smooth, Tolerance::Absolute(0.1), Method::Linear, 0.08),
+        ("smooth", &smooth, Tolerance::Absolute(0.1), Method::Wavelet, 0.18),
+        ("smooth", &smooth, Tolerance::Relative(0.01), Method::Linear, 0.06),
+        ("noisy", &noisy, Tolerance::Absolute(0.5), Method::Linear, 0.42),
+        ("noisy", &noisy, Tolerance::Absolute(5.0), Method::Linear, 0.07),
+        ("stepped", &stepped, Tolerance::Absolute(0.6), Method::Wavelet, 0.03),
+        ("noisy", &noisy, Tolerance::Relative(0.01), Method::Rounding, 0.65),
+    ] {
+        let (_, exact) = check(&at, values, &Semantic::default());
+        let (reduced, bytes) = check(&at, values, &with(method, tolerance));
+        let [exact, each] = [exact, bytes].map(|bytes| bytes as f64 / COUNT as f64);
+        let by = reduced.loss.and_then(|loss| loss.method).map_or("nothing", Method::name);
+        println!(
+            "{name}, {tolerance:?}, {}: {each:.3} bytes a value by {by}, {exact:.3} exact",
+            method.name()
+        );
+        assert!(each <= bytes_max, "{each} > {bytes_max}");
+    }
+}
+
+#[test]
+fn times_may_be_moved() {
+    let mut rng = Rng(5);
+    let mut at = regular();
+    at.iter_mut().for_each(|at| *at += rng.below(5_000_000) as i64);
+    let values = ValueColumn::F64(vec![1.0; COUNT]);
+    let (_, exact) = check(&at, &values, &Semantic::default());
+    let (reduced, bytes) = check(&at, &values, &Semantic { time: 5_000_000, ..Semantic::default() });
+    assert!(bytes < 100 && exact > 2 * COUNT, "{bytes} of {exact} bytes");
+    assert!((1..=5_000_000).contains(&reduced.time_error_max));
+}
+
+#[test]
+fn a_counter_is_left_alone() {
+    let at = regular();
+    let counter: Vec<u64> = (0..COUNT as u64).map(|n| n * n % 7 + n * 5).collect();
+    let (reduced, _) =
+        check(&at, &ValueColumn::U64(counter), &with(Method::Linear, Tolerance::Relative(0.05)));
+    assert_eq!((reduced.loss, reduced.kept), (None, Some(Kept::Counter)));
+    let states = ValueColumn::I64((0..COUNT as i64).map(|n| n % 2).collect());
+    let (reduced, _) = check(&at, &states, &with(Method::Linear, Tolerance::Absolute(0.4)));
+    assert_eq!((reduced.loss, reduced.kept), (None, Some(Kept::NotSmaller)));
+}
+
+#[test]
+fn settings_that_cannot_be_followed_are_refused() {
+    let refused = |semantic: Semantic| apply(&[1], Values::I64(&[1]), &semantic).unwrap_err().to_string();
+    let tolerance = |tolerance| refused(with(Method::Linear, tolerance));
+    assert_eq!(
+        tolerance(Tolerance::Absolute(-1.0)),
+        "tolerance is -1, a number that is not negative is wanted"
+    );
+    assert_eq!(
+        tolerance(Tolerance::Relative(f64::NAN)),
+        "tolerance is NaN, a number that is not negative is wanted"
+    );
+    let all = "relative tolerance is 1, less than 1 is wanted: 1 would allow everything to be 0";
+    assert_eq!(tolerance(Tolerance::Relative(1.0)), all);
+    let aggregation = Some(Aggregation { step: -5, how: Aggregate::Avg });
+    let step = "step of an aggregation is -5 ns, more than 0 is wanted";
+    assert_eq!(refused(Semantic { aggregation, ..Semantic::default() }), step);
+}
