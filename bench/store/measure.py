@@ -20,6 +20,8 @@ from .reference import Reference
 from .systems.base import NotOffered, System
 
 QUERIES_A_TURN = 10
+CLASS_SECONDS_MAX = 20
+"""A system that has been busy for so long with a class gets no more questions of it."""
 FAULTS_KEPT = 3
 SERVICE_UNAVAILABLE = 503
 REFUSALS_MAX = 600
@@ -104,7 +106,9 @@ def ask(systems: list[System], reference: Reference, classes: list[QuestionClass
         for turn in range(0, len(group.questions), QUERIES_A_TURN):
             questions = group.questions[turn : turn + QUERIES_A_TURN]
             for system in _rotated(offering, turn // QUERIES_A_TURN):
-                _ask_some(system, reference, questions, costs[group.name][system.name])
+                cost = costs[group.name][system.name]
+                if sum(cost.latencies_ms) < CLASS_SECONDS_MAX * 1_000:
+                    _ask_some(system, reference, questions, cost)
     return costs
 
 

@@ -19,6 +19,7 @@ from .report import report
 from .systems import SYSTEMS
 from .systems.base import NotOffered, System
 
+CODEC_WORKS = ("a", "b")
 CODEC_VALUES_MAX = 20_000_000
 """Chronix's method runs in Python here; beyond this it would take longer than everything else."""
 
@@ -93,7 +94,7 @@ def _experiment(options: Options, runs: Path, names: list[str], experiment: Expe
             outcome["wires"][kind.name] = system.wire
             if not _load(system, outcome):
                 systems.remove(system)
-        if "a" in experiment.work or "b" in experiment.work and dataset.values <= CODEC_VALUES_MAX:
+        if experiment.work in CODEC_WORKS and dataset.values <= CODEC_VALUES_MAX:
             outcome["chronix"] = asdict(chronix_cost(dataset))
         costs = ask(systems, Reference(dataset), experiment.classes)
         outcome["queries"] = {name: {system: asdict(cost) for system, cost in row.items()} for name, row in costs.items()}

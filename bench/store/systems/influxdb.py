@@ -20,8 +20,8 @@ bind-address = "127.0.0.1:{rpc}"
   dir = "{run}/data"
   wal-dir = "{run}/wal"
   index-version = "tsi1"
-  cache-snapshot-write-cold-duration = "5s"
-  compact-full-write-cold-duration = "10s"
+  cache-snapshot-write-cold-duration = "2s"
+  compact-full-write-cold-duration = "5s"
   query-log-enabled = false
 [monitor]
   store-enabled = false
@@ -33,8 +33,8 @@ bind-address = "127.0.0.1:{rpc}"
 [logging]
   level = "warn"
 """
-COLD_SECONDS = 12
-"""A little more than the configuration's: then what was written is compacted in full."""
+COLD_SECONDS = 15
+"""Quiet for longer than the configuration's: then what was written is compacted in full."""
 
 
 class InfluxDB(System):
