@@ -37,7 +37,7 @@ pub enum Aggregate {
     Count = 7,
 }
 
-/// One value for each step of time, at its end.
+/// One value for each step of time, at the time of the last sample in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Aggregation {
     /// ns, above 0.

@@ -131,7 +131,8 @@ const fn moment(start: Timestamp, step: i64, place: usize) -> Timestamp {
     start.wrapping_add(step.wrapping_mul(place as i64))
 }
 
-/// The one difference between neighbours; 1 for a single time. `None` when there are several, or none of them, or it is beyond `i64`.
+/// The one difference between neighbours; 1 for a single time. `None` when there are several, or none of them, or it is beyond
+/// `i64`.
 pub(crate) fn regular_step(at: &[Timestamp]) -> Option<i64> {
     let [first, rest @ ..] = at else { return None };
     let Some(second) = rest.first() else { return Some(1) };

@@ -1,4 +1,5 @@
-//! Samples of series that are written together: one column of times, one of values for each member (`docs/format/chunk.md`, version 2).
+//! Samples of series that are written together: one column of times, one of values for each member (`docs/format/chunk.md`,
+//! version 2).
 //!
 //! Path of one sample: before, `store` found out which series share their times; after, `Driver::put` stores the bytes.
 

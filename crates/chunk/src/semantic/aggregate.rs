@@ -10,8 +10,8 @@ use crate::values::{ValueColumn, Values};
 /// For each step in which there are samples, one sample at the time of the last of them, and what is given up. Steps are those of
 /// PromQL's ranges: the end belongs to them, the start does not, and ends are multiples of `step` ns since the Unix epoch.
 ///
-/// Minimum, maximum, first and last have the type of the values, as has the sum unless it is beyond it; then it is f64, as the average
-/// always is. A count is u64. NaN takes no part where there is anything else, and is not counted.
+/// Minimum, maximum, first and last have the type of the values, as has the sum unless it is beyond it; then it is f64, as the
+/// average always is. A count is u64. NaN takes no part where there is anything else, and is not counted.
 ///
 /// # Errors
 /// When the step is not above 0, or these are no samples: as many times as values, strictly ascending.

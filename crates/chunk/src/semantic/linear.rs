@@ -1,5 +1,5 @@
-//! Values that may be moved a little, on straight lines: where a signal rises, falls or stands still for a while, two numbers a line
-//! are left of it.
+//! Values that may be moved a little, on straight lines: where a signal rises, falls or stands still for a while, two numbers a
+//! line are left of it.
 
 use super::grid::{Grid, exponents};
 use super::trace::{meeting, parallel};

@@ -1,8 +1,8 @@
 //! What may be given up to take less space? Off by default, set for series by their labels, and never more than was allowed.
 //!
-//! Everything here is a pure function from samples to samples: numbers are replaced by others that the codecs of a chunk write in
-//! fewer bytes, so what was verified is what a reader decodes. One method is one file. Each result is compared with the original before
-//! it is taken, and with the lossless form: where it is not smaller, nothing is given up.
+//! Everything here is a pure function from samples to samples: numbers are replaced by others that the codecs of a chunk write
+//! in fewer bytes, so what was verified is what a reader decodes. One method is one file. Each result is compared with the
+//! original before it is taken, and with the lossless form: where it is not smaller, nothing is given up.
 //!
 //! Path of one sample: before, `store` merges small chunks into a large one and asks its policy; after, `encode_group`.
 
@@ -131,8 +131,8 @@ pub fn apply(at: &[Timestamp], values: Values<'_>, semantic: &Semantic) -> Resul
     })
 }
 
-/// Moves values within the tolerance. Rounding is always tried beside the method that is asked for, and the smallest column is taken;
-/// its loss says what was done. Of integers only rounding is possible.
+/// Moves values within the tolerance. Rounding is always tried beside the method that is asked for, and the smallest column is
+/// taken; its loss says what was done. Of integers only rounding is possible.
 pub fn simplify(
     values: Values<'_>,
     method: Method,
@@ -170,8 +170,8 @@ const fn allowed(value: f64, tolerance: Tolerance) -> f64 {
     }
 }
 
-/// Largest difference of `moved` to `values`, as `tolerance` measures it. `None` when one is beyond the tolerance, or when what is
-/// no finite number is not the same, bit for bit.
+/// Largest difference of `moved` to `values`, as `tolerance` measures it. `None` when one is beyond the tolerance, or when what
+/// is no finite number is not the same, bit for bit.
 #[expect(clippy::cast_precision_loss, reason = "a difference above 2^53 is rounded; it is then compared")]
 fn error_max(values: Values<'_>, moved: Values<'_>, tolerance: Tolerance) -> Option<f64> {
     let mut largest = 0.0f64;

@@ -1,9 +1,10 @@
 //! Times that may be moved a little: date-delta compaction, with a loop that is closed.
 //!
-//! Chronix (Lautenschlager, Philippsen, Kumlehn, Adersberger, FAST 2017) leaves out a time when its distance to the one before is almost
-//! the last distance that was stored; the reader repeats that one, and errors may add up. Here each time is chosen within the bound around the
-//! true one, so none is ever further away, however large the bound is against the period. Two forms are tried, and the smaller one
-//! as written is taken: distances that change now and then ([`meeting`]), and one period with corrections ([`parallel`]).
+//! Chronix (Lautenschlager, Philippsen, Kumlehn, Adersberger, FAST 2017) leaves out a time when its distance to the one before
+//! is almost the last distance that was stored; the reader repeats that one, and errors may add up. Here each time is chosen
+//! within the bound around the true one, so none is ever further away, however large the bound is against the period. Two forms
+//! are tried, and the smaller one as written is taken: distances that change now and then ([`meeting`]), and one period with
+//! corrections ([`parallel`]).
 
 use tacho_model::{Timestamp, ValueType};
 
@@ -12,8 +13,8 @@ use super::grid::Interval;
 use super::trace::{Traced, meeting, parallel};
 use crate::times::regular_step;
 
-/// Times of which none is further than `bound` ns from the one in `at`, and the largest such distance. They strictly ascend as those of `at`
-/// do, and the first is the same. Where nothing is saved, or with a bound of 0, they are those of `at`.
+/// Times of which none is further than `bound` ns from the one in `at`, and the largest such distance. They strictly ascend as
+/// those of `at` do, and the first is the same. Where nothing is saved, or with a bound of 0, they are those of `at`.
 pub fn compact_times(at: &[Timestamp], bound: u64) -> (Vec<Timestamp>, u64) {
     let unchanged = || (at.to_vec(), 0);
     let Some((start, offsets)) = offsets(at).filter(|_| bound > 0) else { return unchanged() };
@@ -125,7 +126,6 @@ mod tests {
         for (sort, bounds) in table {
             for (bound, percent_max) in bounds {
                 let percent = stored(bound, sort);
-                println!("{sort:?} +-{bound}: {percent:.2} %, without look-ahead {percent_max} %");
                 assert!(percent <= percent_max, "{sort:?} +-{bound}: {percent:.2} % > {percent_max} %");
             }
         }

@@ -10,9 +10,9 @@ pub(super) struct Traced {
     pub(super) lines: usize,
 }
 
-/// Lines that meet: each starts where the one before ends and turns when no integer slope hits the next interval (the swing filter of
-/// Elmeleegy, Elmagarmid, Cecchet, Aref, Zwaenepoel, "Online Piece-wise Linear Approximation of Numerical Streams with Precision
-/// Guarantees", VLDB 2009). The first integer is `first`; no slope is below `slope_min`.
+/// Lines that meet: each starts where the one before ends and turns when no integer slope hits the next interval (the swing
+/// filter of Elmeleegy, Elmagarmid, Cecchet, Aref, Zwaenepoel, "Online Piece-wise Linear Approximation of Numerical Streams
+/// with Precision Guarantees", VLDB 2009). The first integer is `first`; no slope is below `slope_min`.
 ///
 /// `None` when an interval cannot be reached, which happens only where the one before it lies wholly above it and may not.
 pub(super) fn meeting(intervals: &[Interval], first: i64, slope_min: i64) -> Option<Traced> {
@@ -70,9 +70,9 @@ impl Line {
     }
 }
 
-/// Lines of one slope that do not meet: each takes in as many intervals as there is a height for, and lies in the middle of what is
-/// left (Lazaridis and Mehrotra, "Capturing Sensor-Generated Time Series with Quality Guarantees", ICDE 2003, for slope 0).
-/// Neighbours are at least `rise_min` apart.
+/// Lines of one slope that do not meet: each takes in as many intervals as there is a height for, and lies in the middle of
+/// what is left (Lazaridis and Mehrotra, "Capturing Sensor-Generated Time Series with Quality Guarantees", ICDE 2003, for slope
+/// 0). Neighbours are at least `rise_min` apart.
 ///
 /// `None` as for [`meeting`], or when the slope leads out of `i64`.
 pub(super) fn parallel(intervals: &[Interval], slope: i64, rise_min: i64) -> Option<Traced> {

@@ -1,6 +1,7 @@
-//! Values that may be moved a little, by a Haar wavelet: what is left of a signal when its small differences between neighbouring
-//! halves are taken for none (hard thresholding: Donoho and Johnstone, "Ideal Spatial Adaptation by Wavelet Shrinkage", Biometrika 1994). The
-//! threshold is the largest that is found by halving with which no value leaves its tolerance. The result consists of steps.
+//! Values that may be moved a little, by a Haar wavelet: what is left of a signal when its small differences between
+//! neighbouring halves are taken for none (hard thresholding: Donoho and Johnstone, "Ideal Spatial Adaptation by Wavelet
+//! Shrinkage", Biometrika 1994). The threshold is the largest that is found by halving with which no value leaves its
+//! tolerance. The result consists of steps.
 
 use super::grid::{Grid, exponents};
 use crate::loss::Tolerance;
