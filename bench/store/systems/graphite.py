@@ -142,7 +142,7 @@ class Graphite(System):
             carbon.sendall(body)
 
     def finish_writes(self) -> None:
-        self.server.wait_idle(quiet_seconds=1.0)
+        self.server.wait_idle(quiet_seconds=5.0)
 
     def settle(self) -> None:
         self.server.wait_idle()
