@@ -13,6 +13,7 @@ want_file() { # glob, package
 for tool in cargo java mvn node npm; do
     command -v "$tool" >/dev/null 2>&1 || { echo "error: $tool is needed: install the $tool toolchain" >&2; exit 1; }
 done
+want python3 python3
 want chromium chromium
 want prometheus prometheus
 want_file '/usr/lib/postgresql/*/bin/postgres' postgresql
