@@ -29,22 +29,33 @@ fn golden_files_read_as_they_were_written() {
     }
 }
 
-/// The hex digits of the example in the format's page: those before a `|` in its last block.
-fn example() -> Vec<u8> {
+/// The hex digits of an example in the format's page: those before a `|` in one of its last blocks.
+fn example(number: usize) -> Vec<u8> {
     let page = std::fs::read_to_string(root().join("docs/format/chunk.md")).unwrap();
-    let block = page.split("## Example").nth(1).unwrap().split("```").nth(1).unwrap();
+    let block = page.split("## Examples").nth(1).unwrap().split("```").nth(2 * number + 1).unwrap();
     let hex = block.lines().filter_map(|line| line.split_once('|')).map(|(hex, _)| hex);
     hex.flat_map(str::split_whitespace).map(|byte| u8::from_str_radix(byte, 16).unwrap()).collect()
 }
 
 #[test]
-fn the_example_of_the_format_page_is_a_chunk() {
-    let bytes = example();
-    let chunk = Chunk::open(&bytes).unwrap();
-    let said = "3 sample, 1000000000 to 3000000000\n\
-                3 numbers: min 7u max 7u first 7u last 7u sum 21\n\
-                column at: step, 10 bytes\n\
-                column value: constant, 1 bytes\n\
-                1000000000 7u\n2000000000 7u\n3000000000 7u\n";
-    assert_eq!(describe::chunk(&chunk), said);
+fn the_examples_of_the_format_page_are_chunks() {
+    let group = "3 sample, 1000000000 to 4000000000\n\
+                 member 0, 3 numbers: min 7u max 7u first 7u last 7u sum 21\n\
+                 member 2, 3 numbers: min 1.5 (3ff8000000000000) max 2.5 (4004000000000000) \
+                 first 1.5 (3ff8000000000000) last 2.25 (4002000000000000) sum 6.25 (4019000000000000)\n\
+                 column at: varint, 11 bytes\n\
+                 column value: constant, 0 bytes\n\
+                 column value: decimal, 8 bytes\n\
+                 1000000000 7u, 1.5 (3ff8000000000000)\n\
+                 2000000000 7u, 2.5 (4004000000000000)\n\
+                 4000000000 7u, 2.25 (4002000000000000)\n";
+    let old = "3 sample, 1000000000 to 3000000000\n\
+               3 numbers: min 7u max 7u first 7u last 7u sum 21\n\
+               column at: step, 10 bytes\n\
+               column value: constant, 1 bytes\n\
+               1000000000 7u\n2000000000 7u\n3000000000 7u\n";
+    for (number, said) in [group, old].into_iter().enumerate() {
+        let bytes = example(number);
+        assert_eq!(describe::chunk(&Chunk::open(&bytes).unwrap()), said);
+    }
 }
