@@ -11,14 +11,16 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
+use tacho_model::{Kind, Labels, SeriesId};
 use tokio::sync::oneshot;
 
 use crate::arrival::{Appended, Arrival};
 use crate::budget::Reservation;
 use crate::generation::{Generation, JournalFile};
+use crate::index::Index;
 use crate::journal::format::Header;
 use crate::journal::{Encoder, Failure, Writer};
-use crate::shared::Shared;
+use crate::shared::{Guarded, Shared};
 use crate::{Error, Result};
 
 /// What callers ask of the thread.
@@ -47,6 +49,8 @@ pub enum Seal {
 
 /// Bytes of records that one sync waits for at most: bounds how long the first of them waits.
 const GROUP_BYTES_MAX: usize = 8 << 20;
+/// Samples of one series in one generation: bounds what its seal unpacks, and makes chunks no shorter.
+const SERIES_VALUES_MAX: usize = 1 << 18;
 /// How long to sleep when no generation is open: only a command ends it.
 const IDLE: Duration = Duration::from_secs(3_600);
 
@@ -185,7 +189,6 @@ impl Committer {
         let shared = &self.shared;
         let mut answers = Vec::with_capacity(group.batches.len());
         for append in group.batches {
-            self.add_series(&append.arrival);
             let counts = append.arrival.counts();
             shared.counters.records.iter().zip(counts).for_each(|(counter, n)| counter.add(n as u64));
             shared.counters.batches.add(1);
@@ -193,7 +196,8 @@ impl Committer {
             let mut generations = shared.generations.write();
             if let Some(active) = &mut generations.active {
                 let before = active.bytes;
-                active.apply(&append.arrival);
+                let numbers = number_series(&shared.index, &append.arrival);
+                active.apply(&append.arrival, &numbers);
                 active.journal.length = length;
                 shared.budget.add(active.bytes.saturating_sub(before));
                 if let Some(origin) = origin {
@@ -209,18 +213,6 @@ impl Committer {
         for echo in group.echoes {
             shared.counters.batches_repeated.add(1);
             answer(echo, Ok(Appended::Repeated));
-        }
-    }
-
-    fn add_series(&self, arrival: &Arrival) {
-        let index = self.shared.index.read();
-        let new: Vec<_> = arrival.series().filter(|(kind, id, _)| !index.has(*kind, *id)).collect();
-        drop(index);
-        if !new.is_empty() {
-            let mut index = self.shared.index.write();
-            new.into_iter().for_each(|(kind, id, labels)| {
-                index.add(kind, id, labels);
-            });
         }
     }
 
@@ -258,7 +250,8 @@ impl Committer {
         let generations = self.shared.generations.read();
         let (active, options) = (generations.active.as_ref()?, &self.shared.options);
         let journal = self.writer.as_ref().map_or(0, Writer::length);
-        if active.bytes >= options.seal_bytes || journal >= options.seal_bytes as u64 {
+        let full = active.bytes >= options.seal_bytes || active.samples.values_max() >= SERIES_VALUES_MAX;
+        if full || journal >= options.journal_bytes {
             Some(Seal::Size)
         } else if active.since.elapsed() >= options.seal_age {
             Some(Seal::Age)
@@ -290,6 +283,24 @@ impl Committer {
         self.seal(Seal::Close);
         let _ = reply.send(self.shared.generations.read().sealed_through());
     }
+}
+
+/// Adds to the index what it does not know. Returns the numbers of the series of samples, in their order.
+pub fn number_series(index: &Guarded<Index>, arrival: &Arrival) -> Vec<u32> {
+    let known = |index: &Index| -> Option<Vec<u32>> {
+        let others = arrival.series().filter(|(kind, ..)| *kind != Kind::Sample);
+        let all = others.into_iter().all(|(kind, id, _)| index.has(kind, id));
+        let samples =
+            arrival.samples().map(|(id, _)| index.number(id).filter(|_| index.has(Kind::Sample, id)));
+        samples.collect::<Option<Vec<u32>>>().filter(|_| all)
+    };
+    if let Some(numbers) = known(&index.read()) {
+        return numbers;
+    }
+    let mut index = index.write();
+    let add = |(kind, id, labels): (Kind, SeriesId, &Arc<Labels>)| (kind, index.add(kind, id, labels));
+    let numbers = arrival.series().map(add);
+    numbers.filter(|(kind, _)| *kind == Kind::Sample).map(|(_, number)| number).collect()
 }
 
 fn answer(append: Append, result: Result<Appended>) {

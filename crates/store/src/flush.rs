@@ -7,17 +7,20 @@
 //! A crash between any two steps is repaired by doing all of them again: keys follow from the records. A failing
 //! step is repeated with growing waits; nothing is given up.
 //!
-//! Path of one record: before, `seal.rs` encoded its chunk; after, `Driver::put` has it, and `read.rs` finds it there.
+//! Path of one record: before, `group/seal.rs` or `seal.rs` encoded its chunk; after, `Driver::put` has it, and `read.rs` finds it there.
 
 use std::sync::Arc;
 
 use tacho_model::{Kind, SeriesId};
 use tokio::sync::watch;
+use tokio::task::JoinHandle;
 
 use crate::commit::closed;
 use crate::driver::Row;
 use crate::generation::Generation;
+use crate::group::home;
 use crate::group::row::series_row;
+use crate::group::seal::{Share, seal};
 use crate::keys::{flushed_row, session_delete, session_row, stored_row};
 use crate::layer::retry::Backoff;
 use crate::shared::{Progress, Shared};
@@ -26,6 +29,8 @@ use crate::{Error, ErrorKind, Result};
 
 /// Bytes of chunks in one `put`: bounds memory, and makes one sync worth while.
 const PUT_BYTES: usize = 4 << 20;
+/// Rows of series in one `put`.
+const SERIES_ROWS: usize = 10_000;
 
 /// Works until the store is dropped.
 pub async fn run(shared: Arc<Shared>) {
@@ -57,71 +62,97 @@ fn oldest_sealed(shared: &Shared) -> Option<Arc<Generation>> {
 
 async fn flush(shared: &Arc<Shared>, generation: &Arc<Generation>) {
     insist(shared, || cut_journal(shared, generation)).await;
-    let series = generation.series();
-    put_series(shared, &series).await;
-    let stored = put_chunks(shared, generation, series).await;
+    put_series(shared, generation).await;
+    put_groups(shared, generation).await;
+    let added = put_chunks(shared, generation).await;
     let number = generation.number;
     let sessions = generation.sessions.iter().map(|(id, seq)| session_row(*id, *seq, number));
     put(shared, sessions.collect()).await;
+    let books = shared.books.lock().await;
+    let stored = {
+        let mut stored = shared.stored.write();
+        stored.iter_mut().zip(added).for_each(|(sum, new)| *sum += new);
+        *stored
+    };
     put(shared, vec![flushed_row(number), stored_row(&stored)]).await;
-    *shared.stored.write() = stored;
+    drop(books);
     forget(shared, generation).await;
+    shared.upkeep.wake();
 }
 
-/// Returns what lies in the driver with these.
-async fn put_chunks(
-    shared: &Shared,
-    generation: &Arc<Generation>,
-    series: Vec<(Kind, SeriesId)>,
-) -> [Stored; 3] {
-    let mut stored = *shared.stored.read();
-    let mut left = series;
-    while !left.is_empty() {
-        let some = encode_some(generation.clone(), left).await;
-        left = some.left;
-        for (sum, new) in stored.iter_mut().zip(some.stored) {
-            sum.chunks += new.chunks;
-            sum.bytes += new.bytes;
-            sum.records += new.records;
+/// Returns what has come into the driver.
+async fn put_chunks(shared: &Shared, generation: &Arc<Generation>) -> [Stored; 3] {
+    let groups = home::shares(&shared.index.read(), generation).into_iter().map(Work::Group);
+    let others = generation.series().into_iter().map(|(kind, id)| Work::Series(kind, id));
+    let mut added = [Stored::default(); 3];
+    let chunk_values = shared.options.chunk_values;
+    let mut next = Some(encode_some(generation.clone(), groups.chain(others).collect(), chunk_values));
+    while let Some(encoding) = next {
+        let some = join(encoding).await;
+        // The next are encoded while these are written.
+        next = (!some.left.is_empty()).then(|| encode_some(generation.clone(), some.left, chunk_values));
+        for (sum, new) in added.iter_mut().zip(some.stored) {
+            *sum += new;
             shared.counters.chunks_written.add(new.chunks);
             shared.counters.chunk_bytes_written.add(new.bytes);
         }
-        put(shared, some.rows).await;
+        shared.counters.samples_replaced.add(some.replaced);
+        put(shared, some.rows.clone()).await;
+        shared.upkeep.note(&some.rows);
     }
-    stored
+    added
+}
+
+/// What makes the chunks of one partition.
+enum Work {
+    Group(Share),
+    /// Entries or executions.
+    Series(Kind, SeriesId),
 }
 
 /// Chunks for one `put`.
+#[derive(Default)]
 struct Encoded {
     rows: Vec<Row>,
     stored: [Stored; 3],
-    left: Vec<(Kind, SeriesId)>,
+    replaced: u64,
+    left: Vec<Work>,
 }
 
-/// Encodes series until a `put` is full. Encoding takes long: not on the threads that serve others.
-async fn encode_some(generation: Arc<Generation>, mut left: Vec<(Kind, SeriesId)>) -> Encoded {
-    let work = tokio::task::spawn_blocking(move || {
-        let (mut rows, mut stored, mut bytes) = (Vec::new(), [Stored::default(); 3], 0);
+/// Encodes until a `put` is full. It takes long: not on the threads that serve others.
+fn encode_some(generation: Arc<Generation>, left: Vec<Work>, chunk_values: usize) -> JoinHandle<Encoded> {
+    tokio::task::spawn_blocking(move || {
+        let (mut some, mut bytes) = (Encoded { left, ..Encoded::default() }, 0);
         while bytes < PUT_BYTES
-            && let Some((kind, id)) = left.pop()
+            && let Some(work) = some.left.pop()
         {
-            let sealed = generation.seal(kind, id);
-            let stored = &mut stored[kind as usize - 1];
-            stored.chunks += sealed.rows.len() as u64;
-            stored.bytes += sealed.rows.iter().map(|row| row.value.len() as u64).sum::<u64>();
-            stored.records += sealed.records;
-            bytes += sealed.rows.iter().map(|row| row.value.len() + row.clustering.len()).sum::<usize>();
-            rows.extend(sealed.rows);
+            let (kind, sealed) = match work {
+                Work::Group(share) => (Kind::Sample, seal(&share, &generation, chunk_values)),
+                Work::Series(kind, id) => (kind, generation.seal(kind, id)),
+            };
+            let chunk_bytes: usize = sealed.rows.iter().map(|row| row.value.len()).sum();
+            let chunks = sealed.rows.len() as u64;
+            some.stored[kind as usize - 1] +=
+                Stored { chunks, bytes: chunk_bytes as u64, records: sealed.records };
+            some.replaced += sealed.replaced;
+            bytes += chunk_bytes + sealed.rows.iter().map(|row| row.clustering.len()).sum::<usize>();
+            some.rows.extend(sealed.rows);
         }
-        Encoded { rows, stored, left }
-    });
-    match work.await {
+        some
+    })
+}
+
+async fn join<T>(task: JoinHandle<T>) -> T {
+    match task.await {
         Ok(done) => done,
         Err(error) => std::panic::resume_unwind(error.into_panic()),
     }
 }
 
-async fn put_series(shared: &Shared, series: &[(Kind, SeriesId)]) {
+/// Series of entries and executions: each is a group of its own.
+async fn put_series(shared: &Shared, generation: &Generation) {
+    let _books = shared.books.lock().await;
+    let series = generation.series();
     let new: Vec<(Kind, SeriesId, Row)> = {
         let index = shared.index.read();
         let unknown = series.iter().filter(|(kind, id)| !index.is_persisted(*kind, *id));
@@ -130,11 +161,29 @@ async fn put_series(shared: &Shared, series: &[(Kind, SeriesId)]) {
         };
         unknown.filter_map(row).collect()
     };
-    for some in new.chunks(10_000) {
+    for some in new.chunks(SERIES_ROWS) {
         put(shared, some.iter().map(|(_, _, row)| row.clone()).collect()).await;
     }
     let mut index = shared.index.write();
     new.iter().for_each(|(kind, id, _)| index.set_persisted(*kind, *id));
+}
+
+/// Groups of the series of samples that are sealed for the first time.
+async fn put_groups(shared: &Shared, generation: &Arc<Generation>) {
+    let _books = shared.books.lock().await;
+    let newcomers = home::newcomers(&shared.index.read(), generation);
+    if newcomers.is_empty() {
+        return;
+    }
+    let open = generation.clone();
+    let groups = join(tokio::task::spawn_blocking(move || home::groups(&open, &newcomers))).await;
+    for some in groups.chunks(SERIES_ROWS) {
+        put(shared, some.iter().map(|group| group.row.clone()).collect()).await;
+    }
+    let mut index = shared.index.write();
+    for group in &groups {
+        index.add_group(group.id, &group.members);
+    }
 }
 
 async fn put(shared: &Shared, rows: Vec<Row>) {

@@ -11,7 +11,7 @@ use std::time::Instant;
 use tacho_model::{Kind, SeriesId};
 
 use crate::arrival::Arrival;
-use crate::open::{OpenEntries, OpenExecutions, OpenSamples};
+use crate::open::{OpenEntries, OpenExecutions, OpenSeries};
 use crate::seal::{Sealed, Sealer};
 
 /// Memory of one more open series: its place in the map and its vectors, bytes.
@@ -34,7 +34,8 @@ pub struct JournalFile {
 #[derive(Debug)]
 pub struct Generation {
     pub number: u64,
-    pub samples: HashMap<SeriesId, OpenSamples>,
+    /// By the number of the series in the index.
+    pub samples: OpenSeries,
     pub entries: HashMap<SeriesId, OpenEntries>,
     pub executions: HashMap<SeriesId, OpenExecutions>,
     /// The last number of each session that this generation took.
@@ -50,7 +51,7 @@ impl Generation {
     pub fn new(number: u64, journal: JournalFile) -> Self {
         Self {
             number,
-            samples: HashMap::new(),
+            samples: OpenSeries::default(),
             entries: HashMap::new(),
             executions: HashMap::new(),
             sessions: HashMap::new(),
@@ -60,17 +61,15 @@ impl Generation {
         }
     }
 
-    /// Adds records; they are on disk already.
-    pub fn apply(&mut self, arrival: &Arrival) {
+    /// Adds records; they are on disk already. `numbers`: of the series of samples, in their order.
+    pub fn apply(&mut self, arrival: &Arrival, numbers: &[u32]) {
         if let Some(origin) = arrival.origin
             && self.sessions.insert(origin.session, origin.seq).is_none()
         {
             self.bytes += SESSION_BYTES;
         }
-        for (id, series) in arrival.samples() {
-            grow(&mut self.samples, &mut self.bytes, id, OpenSamples::bytes, |open| {
-                series.samples.iter().for_each(|sample| open.push(*sample));
-            });
+        for ((_, series), number) in arrival.samples().zip(numbers) {
+            self.bytes += self.samples.push(*number, &series.samples);
         }
         for (id, series) in arrival.entries() {
             grow(&mut self.entries, &mut self.bytes, id, OpenEntries::bytes, |open| {
@@ -84,19 +83,27 @@ impl Generation {
         }
     }
 
-    /// Every series that has records here.
+    /// Every series that has entries or executions here.
     pub fn series(&self) -> Vec<(Kind, SeriesId)> {
-        let samples = self.samples.keys().map(|id| (Kind::Sample, *id));
         let entries = self.entries.keys().map(|id| (Kind::Entry, *id));
         let executions = self.executions.keys().map(|id| (Kind::Execution, *id));
-        samples.chain(entries).chain(executions).collect()
+        entries.chain(executions).collect()
     }
 
-    /// The encoded chunks of one series.
+    /// Has the series records of this kind here? `number` is its place in the index.
+    pub fn holds(&self, kind: Kind, id: SeriesId, number: u32) -> bool {
+        match kind {
+            Kind::Sample => self.samples.get(number).is_some(),
+            Kind::Entry => self.entries.contains_key(&id),
+            Kind::Execution => self.executions.contains_key(&id),
+        }
+    }
+
+    /// The encoded chunks of one series of entries or executions.
     pub fn seal(&self, kind: Kind, id: SeriesId) -> Sealed {
         let sealer = Sealer::new(kind, id, self.number);
         match kind {
-            Kind::Sample => self.samples.get(&id).map(|open| sealer.samples(open)),
+            Kind::Sample => None,
             Kind::Entry => self.entries.get(&id).map(|open| sealer.entries(open)),
             Kind::Execution => self.executions.get(&id).map(|open| sealer.executions(open)),
         }
@@ -136,6 +143,12 @@ impl Generations {
     pub fn oldest(&self) -> u64 {
         let active = self.active.as_ref().map(|active| active.number);
         self.sealed.front().map(|sealed| sealed.number).or(active).unwrap_or(self.next)
+    }
+
+    /// Has the series records of this kind in memory?
+    pub fn holds(&self, kind: Kind, id: SeriesId, number: u32) -> bool {
+        let sealed = self.sealed.iter().map(|sealed| &**sealed);
+        sealed.chain(&self.active).any(|generation| generation.holds(kind, id, number))
     }
 
     /// The last one that waits for its flush; 0 for none.

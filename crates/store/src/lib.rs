@@ -3,13 +3,13 @@
 //! ```text
 //!            append                                            read
 //!              |                                                 |
-//!         arrival.rs                checks                    read.rs
+//!         arrival.rs                checks            group/read.rs, read.rs
 //!              |                                              /     \
 //!         commit.rs -- journal/     durable                  /       \
 //!              |                                            /         \
-//!        generation.rs -- open.rs   readable  <------------+           |
+//!        generation.rs -- open/     readable  <------------+           |
 //!              |                                                       |
-//!          flush.rs -- seal.rs      encoded                            |
+//!   flush.rs -- group/seal.rs, seal.rs   encoded                       |
 //!              |                                                       |
 //!    layer/* -- driver.rs           Driver::put             Driver::scan
 //! ```
@@ -17,6 +17,7 @@
 //! `recover.rs` does the way down again after a crash; `index.rs` knows the series; `keys.rs` says where rows lie.
 //! Path of one record: before, `tacho_ingest` decoded its batch; after, `tacho_drivers` keeps its chunk.
 
+mod answer;
 mod arrival;
 mod budget;
 mod coding;
@@ -44,7 +45,9 @@ mod sessions;
 mod shared;
 mod stats;
 mod store;
+mod upkeep;
 
+pub use answer::{Piece, ReadReport, SampleAnswer, Summary};
 pub use arrival::{Appended, Origin, REFUSED_NAMED_MAX, Refused, RefusedSeries};
 pub use driver::{Driver, Row, Table};
 pub use error::{Error, ErrorKind, Result};

@@ -5,11 +5,16 @@ use std::time::Duration;
 
 use crate::disk::{Disk, RealDisk};
 use crate::index::Bounds;
+use crate::seal::CHUNK_VALUES_MAX;
 
 #[derive(Clone)]
 pub struct Options {
-    /// A generation is sealed when its open chunks or its journal take this many bytes.
+    /// A generation is sealed when its open chunks take this much memory, bytes.
     pub seal_bytes: usize,
+    /// A generation is sealed when its journal takes this many bytes: what a start after a crash has to read.
+    pub journal_bytes: u64,
+    /// Samples of one series in one chunk.
+    pub chunk_values: usize,
     /// A generation is sealed when its first record is this old, by a clock that does not jump.
     pub seal_age: Duration,
     /// Memory for records that are not in the driver yet, bytes; past it senders are told to wait.
@@ -46,6 +51,8 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             seal_bytes: 64 << 20,
+            journal_bytes: 256 << 20,
+            chunk_values: CHUNK_VALUES_MAX,
             seal_age: Duration::from_secs(30 * 60),
             open_bytes_max: 256 << 20,
             retry_after: Duration::from_secs(1),

@@ -1,4 +1,5 @@
-//! Here is a series and a range of time, give me records: stored, sealed and open ones, each once.
+//! Here is a series and a range of time, give me its entries or executions: stored, sealed and open ones, each once. (Samples are
+//! read by group: `group/read.rs`.)
 //!
 //! A generation is read from memory as long as it is there, from the driver afterwards. What is in memory is looked at
 //! first; then chunks of those generations are ignored in the driver, however far their flush has come.
@@ -8,15 +9,17 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use bytes::Bytes;
 use futures_util::TryStreamExt;
 use tacho_chunk::{Chunk, ExecutionBlock, Header};
-use tacho_model::{Entry, Kind, Sample, SeriesId, TimeRange};
+use tacho_model::{Entry, Kind, SeriesId, TimeRange};
 
-use crate::driver::Row;
 use crate::generation::{Generation, Generations};
+use crate::group::row::split_value;
 use crate::keys::{ChunkKey, chunk_scan, spans};
-use crate::seal::latest;
+use crate::open::{OpenEntries, OpenExecutions};
 use crate::shared::Shared;
+use crate::upkeep::{Mask, Visit, alive};
 use crate::{Error, ErrorKind, Result};
 
 /// A chunk as it lies in the driver, for `tacho inspect`.
@@ -25,21 +28,21 @@ pub struct ChunkInfo {
     pub start: i64,
     pub end: i64,
     pub generation: u64,
-    /// Bytes of key and value.
+    /// Bytes of key and value; of a chunk of several series, what this one takes of them.
     pub bytes: usize,
     pub header: Header,
 }
 
 /// What memory holds of one series at one moment.
-struct Snapshot<T> {
+pub struct Snapshot<T> {
     /// Chunks of this and later generations are in `parts`.
-    oldest: u64,
+    pub oldest: u64,
     /// In order of generation.
-    parts: Vec<T>,
+    pub parts: Vec<T>,
 }
 
 /// `read` is called under the lock for the active generation only; sealed ones do not change any more.
-fn snapshot<T>(shared: &Shared, read: impl Fn(&Generation) -> Option<T>) -> Snapshot<T> {
+pub fn snapshot<T>(shared: &Shared, read: impl Fn(&Generation) -> Option<T>) -> Snapshot<T> {
     let generations = shared.generations.read();
     let oldest = generations.oldest();
     let Generations { active, sealed, .. } = &*generations;
@@ -50,31 +53,44 @@ fn snapshot<T>(shared: &Shared, read: impl Fn(&Generation) -> Option<T>) -> Snap
     Snapshot { oldest, parts }
 }
 
-pub async fn samples(shared: &Shared, id: SeriesId, range: TimeRange) -> Result<Vec<Sample>> {
-    let memory = snapshot(shared, |generation| generation.samples.get(&id).map(|open| open.read(range)));
-    let decode = |chunk: Chunk<'_>| {
-        let columns = chunk.samples()?;
-        Ok(columns.iter().filter(|sample| range.contains(sample.at)).collect::<Vec<_>>())
-    };
-    let mut parts = stored(shared, Kind::Sample, id, range, memory.oldest, decode, |_| Ok(true)).await?;
-    parts.extend(memory.parts);
-    let all = parts.concat();
-    let ordered = all.is_sorted_by_key(|sample| sample.at);
-    Ok(latest(all, ordered))
-}
-
 pub async fn entries(shared: &Shared, id: SeriesId, range: TimeRange) -> Result<Vec<Entry>> {
-    let memory = snapshot(shared, |generation| generation.entries.get(&id).map(|open| open.read(range)));
+    let visit = shared.upkeep.enter();
+    let read = |open: &OpenEntries, generation: &Generation| (generation.number, open.read(range));
+    let memory = snapshot(shared, |generation| Some(read(generation.entries.get(&id)?, generation)));
     let decode = |chunk: Chunk<'_>| {
         let mut entries = chunk.entries()?;
         entries.retain(|entry| range.contains(entry.at));
         Ok(entries)
     };
-    let mut parts = stored(shared, Kind::Entry, id, range, memory.oldest, decode, |_| Ok(true)).await?;
+    let wanted = Wanted { kind: Kind::Entry, id, range, oldest: memory.oldest, visit };
+    let mut parts = stored(shared, &wanted, decode, |part| Ok(Some(part))).await?;
     parts.extend(memory.parts);
-    let mut all: Vec<Entry> = parts.into_iter().flatten().collect();
+    let masks = masks(shared, id);
+    for (generation, entries) in &mut parts {
+        entries.retain(|entry| !masks.iter().any(|mask| mask.hides(*generation, entry.at)));
+    }
+    let mut all: Vec<Entry> = parts.into_iter().flat_map(|(_, entries)| entries).collect();
     all.sort_by_key(|entry| entry.at);
     Ok(all)
+}
+
+/// A block without the segments that begin where something was deleted; `None` when none is left.
+fn mask_block(block: Arc<ExecutionBlock>, masks: &[Mask], generation: u64) -> Option<Arc<ExecutionBlock>> {
+    let hidden = |i: usize| masks.iter().any(|mask| mask.hides(generation, block.row(i).start()));
+    if masks.is_empty() || !(0..block.len()).any(hidden) {
+        return Some(block);
+    }
+    let mut rest = ExecutionBlock::new();
+    (0..block.len()).filter(|i| !hidden(*i)).for_each(|i| rest.push(&block.segment(i), block.operations()));
+    (!rest.is_empty()).then(|| Arc::new(rest))
+}
+
+fn masks(shared: &Shared, id: SeriesId) -> Vec<Mask> {
+    let tombstones = shared.tombstones.read();
+    if tombstones.is_empty() {
+        return Vec::new();
+    }
+    shared.index.read().labels(id).map_or(Vec::new(), |labels| tombstones.masks(labels))
 }
 
 /// `room`: bytes that blocks may still take, over all reads that share it. A block that `keep` refuses takes none: it is
@@ -86,110 +102,178 @@ pub async fn executions(
     room: &AtomicUsize,
     keep: impl Fn(&ExecutionBlock) -> bool,
 ) -> Result<Vec<Arc<ExecutionBlock>>> {
-    let memory = snapshot(shared, |generation| generation.executions.get(&id).map(|open| open.read(range)));
-    let decode = |chunk: Chunk<'_>| chunk.executions().map(Arc::new);
-    let admit = |block: &Arc<ExecutionBlock>| {
-        if !keep(block) {
-            return Ok(false);
+    let visit = shared.upkeep.enter();
+    let read = |open: &OpenExecutions, generation: &Generation| (generation.number, open.read(range));
+    let memory = snapshot(shared, |generation| Some(read(generation.executions.get(&id)?, generation)));
+    let masks = masks(shared, id);
+    let admit = |(generation, block): (u64, Arc<ExecutionBlock>)| {
+        let block = mask_block(block, &masks, generation).filter(|block| keep(block));
+        if let Some(block) = &block {
+            take_room(room, block.bytes(), "bytes of a block")?;
         }
-        take_room(room, block.bytes()).map(|()| true)
+        Ok(block)
     };
-    let mut blocks = stored(shared, Kind::Execution, id, range, memory.oldest, decode, admit).await?;
-    for block in memory.parts.into_iter().flatten() {
-        if admit(&block)? {
-            blocks.push(block);
+    let wanted = Wanted { kind: Kind::Execution, id, range, oldest: memory.oldest, visit };
+    let mut blocks = stored(shared, &wanted, |chunk| chunk.executions().map(Arc::new), admit).await?;
+    for (generation, open) in memory.parts {
+        for block in open {
+            blocks.extend(admit((generation, block))?);
         }
     }
     Ok(blocks)
 }
 
-fn take_room(room: &AtomicUsize, bytes: usize) -> Result<()> {
-    let taken = room.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(bytes));
+pub fn take_room(room: &AtomicUsize, amount: usize, unit: &str) -> Result<()> {
+    let taken = room.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(amount));
     taken.map(drop).map_err(|left| {
-        let message = format!("block of {bytes} bytes does not fit into the {left} that are left");
+        let message = format!("{amount} {unit} do not fit into the {left} that are left");
         Error::new(ErrorKind::Limit, message)
     })
 }
 
 /// Every chunk of a series in the driver; open and sealed ones are not there yet.
 pub async fn chunks(shared: &Shared, kind: Kind, id: SeriesId) -> Result<Vec<ChunkInfo>> {
+    let visit = shared.upkeep.enter();
     let mut infos = Vec::new();
-    for span in spans(kind) {
-        let mut rows = shared.driver.scan(chunk_scan(kind, id, *span, TimeRange::ALL)).await?;
-        while let Some(row) = rows.try_next().await? {
-            let key = ChunkKey::decode(&row.clustering)?;
-            let place = |e| unreadable(id, &key, e);
-            let header = Chunk::open(&row.value).map_err(place)?.header().clone();
-            let bytes = row.partition.len() + row.clustering.len() + row.value.len();
-            let (start, end) = (header.start, header.end);
-            infos.push(ChunkInfo { start, end, generation: key.generation, bytes, header });
+    for (group, member) in partitions(shared, kind, id) {
+        for Found { key, chunk, row_bytes } in live_rows(shared, kind, group, TimeRange::ALL, &visit).await? {
+            let place = |e| unreadable(e).with("series", id).with("start", key.start);
+            let header = Chunk::open(&chunk).map_err(place)?.header().clone();
+            if let Some(bytes) = share(&header, member, row_bytes) {
+                let (start, end, generation) = (header.start, header.end, key.generation);
+                infos.push(ChunkInfo { start, end, generation, bytes, header });
+            }
         }
     }
+    infos.sort_by_key(|info| (info.start, info.generation));
     Ok(infos)
 }
 
-/// Decoded chunks of generations before `oldest` that overlap the range, in order of generation and number. What
-/// `admit` does not want is let go, and its first error ends the read, before more is decoded.
-async fn stored<T>(
+/// Where a series lies: ids of partitions, and its member number in each; 0 of entries and executions.
+fn partitions(shared: &Shared, kind: Kind, id: SeriesId) -> Vec<(SeriesId, u16)> {
+    if kind != Kind::Sample {
+        return vec![(id, 0)];
+    }
+    let index = shared.index.read();
+    let Some(number) = index.number(id) else { return Vec::new() };
+    index.groups_of(number).map(|(group, member)| (index.group(group).id, member)).collect()
+}
+
+/// What a member takes of the bytes of its row: its own and an equal share of what all have in common. `None` when the
+/// chunk holds nothing of it.
+fn share(header: &Header, member: u16, row_bytes: usize) -> Option<usize> {
+    if header.kind != Kind::Sample {
+        return Some(row_bytes);
+    }
+    let own = header.members.iter().find(|info| info.member == member)?.bytes;
+    let columns: usize = header.members.iter().map(|info| info.bytes).sum();
+    Some(own + row_bytes.saturating_sub(columns) / header.members.len().max(1))
+}
+
+/// A row of a partition that counts.
+pub struct Found {
+    pub key: ChunkKey,
+    pub chunk: Bytes,
+    /// Of key and value.
+    row_bytes: usize,
+}
+
+/// Rows of a partition with chunks that may overlap the range: those that the visit sees and that no other replaces, in order
+/// of start in each span class.
+pub async fn live_rows(
     shared: &Shared,
+    kind: Kind,
+    partition: SeriesId,
+    range: TimeRange,
+    visit: &Visit,
+) -> Result<Vec<Found>> {
+    let (mut keys, mut found) = (Vec::new(), Vec::new());
+    for span in spans(kind) {
+        let mut rows = shared.driver.scan(chunk_scan(kind, partition, *span, range)).await?;
+        while let Some(row) = rows.try_next().await? {
+            if !visit.sees(&row.partition, &row.clustering) {
+                continue;
+            }
+            let key = ChunkKey::decode(&row.clustering)?;
+            let row_bytes = row.partition.len() + row.clustering.len() + row.value.len();
+            let (replacement, chunk) = split_value(&row.value).map_err(|e| e.with("partition", partition))?;
+            keys.push((key, replacement));
+            found.push(Found { key, chunk, row_bytes });
+        }
+    }
+    let alive =
+        alive(&keys).into_iter().zip(found).filter(|(alive, found)| *alive && !found.chunk.is_empty());
+    Ok(alive.map(|(_, found)| found).collect())
+}
+
+/// What is read of one series of entries or executions.
+struct Wanted {
     kind: Kind,
     id: SeriesId,
     range: TimeRange,
+    /// Generations from this one on are in memory.
     oldest: u64,
+    visit: Visit,
+}
+
+/// Decoded chunks of generations before the oldest in memory that overlap the range, in order of generation and number, with
+/// their generation. What `admit` does not want is let go, and its first error ends the read, before more is decoded.
+async fn stored<T, U>(
+    shared: &Shared,
+    wanted: &Wanted,
     decode: impl Fn(Chunk<'_>) -> Result<T, tacho_chunk::Error>,
-    admit: impl Fn(&T) -> Result<bool>,
-) -> Result<Vec<T>> {
-    let mut found: Vec<((u64, u32), T)> = Vec::new();
-    if range.is_empty() {
+    admit: impl Fn((u64, T)) -> Result<Option<U>>,
+) -> Result<Vec<U>> {
+    let mut found: Vec<((u64, u32), U)> = Vec::new();
+    if wanted.range.is_empty() {
         return Ok(Vec::new());
     }
-    for span in spans(kind) {
-        let mut rows = shared.driver.scan(chunk_scan(kind, id, *span, range)).await?;
-        while let Some(row) = rows.try_next().await? {
-            let key = ChunkKey::decode(&row.clustering)?;
-            if key.generation >= oldest {
-                continue;
-            }
-            match read_chunk(&row, range, &decode) {
-                Ok(Some(part)) => {
-                    if admit(&part)? {
-                        found.push(((key.generation, key.number), part));
-                    }
-                }
-                Ok(None) => {}
-                Err(error @ tacho_chunk::Error::Version { .. }) => return Err(unreadable(id, &key, error)),
-                Err(error) => {
-                    // One bad chunk must not hide all the good ones.
-                    shared.counters.chunks_unreadable.add(1);
-                    tracing::error!(error = %unreadable(id, &key, error), "chunk left out of an answer");
-                }
-            }
-            // A driver has many rows at hand, and a chunk takes milliseconds: others want their turn between two.
-            tokio::task::yield_now().await;
+    for Found { key, chunk, .. } in
+        live_rows(shared, wanted.kind, wanted.id, wanted.range, &wanted.visit).await?
+    {
+        if key.generation >= wanted.oldest {
+            continue;
         }
+        let place = |e| {
+            unreadable(e)
+                .with("series", wanted.id)
+                .with("start", key.start)
+                .with("generation", key.generation)
+        };
+        match read_chunk(&chunk, wanted.range, &decode) {
+            Ok(Some(part)) => {
+                let admitted = admit((key.generation, part))?;
+                found.extend(admitted.map(|part| ((key.generation, key.number), part)));
+            }
+            Ok(None) => {}
+            Err(error @ tacho_chunk::Error::Version { .. }) => return Err(place(error)),
+            Err(error) => {
+                // One bad chunk must not hide all the good ones.
+                shared.counters.chunks_unreadable.add(1);
+                tracing::error!(error = %place(error), "chunk left out of an answer");
+            }
+        }
+        // A chunk takes milliseconds: others want their turn between two.
+        tokio::task::yield_now().await;
     }
     found.sort_by_key(|(place, _)| *place);
     Ok(found.into_iter().map(|(_, part)| part).collect())
 }
 
 fn read_chunk<T>(
-    row: &Row,
+    chunk: &Bytes,
     range: TimeRange,
     decode: impl Fn(Chunk<'_>) -> Result<T, tacho_chunk::Error>,
 ) -> Result<Option<T>, tacho_chunk::Error> {
-    let chunk = Chunk::open(&row.value)?;
+    let chunk = Chunk::open(chunk)?;
     let header = chunk.header();
     if TimeRange::new(header.start, header.end).overlaps(&range) { decode(chunk).map(Some) } else { Ok(None) }
 }
 
-fn unreadable(id: SeriesId, key: &ChunkKey, error: tacho_chunk::Error) -> Error {
+pub fn unreadable(error: tacho_chunk::Error) -> Error {
     let kind = match error {
         tacho_chunk::Error::Version { .. } => ErrorKind::Version,
         _ => ErrorKind::Corrupt,
     };
-    Error::new(kind, "cannot read chunk")
-        .with("series", id)
-        .with("start", key.start)
-        .with("generation", key.generation)
-        .caused_by(error)
+    Error::new(kind, "cannot read chunk").caused_by(error)
 }

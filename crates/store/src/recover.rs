@@ -1,6 +1,6 @@
 //! What did the process before this one leave behind?
 //!
-//! Reads the store's identity, its sessions and its series from the driver, then every journal file whose
+//! Reads the store's identity, its sessions, its series and their groups from the driver, then every journal file whose
 //! generation did not get into the driver: those become sealed generations again, with the same numbers.
 
 use std::collections::VecDeque;
@@ -8,25 +8,30 @@ use std::path::Path;
 use std::sync::Arc;
 
 use futures_util::TryStreamExt;
+use tacho_model::{Kind, Labels, SeriesId};
 
 use crate::arrival::Arrival;
+use crate::commit::number_series;
 use crate::driver::{Driver, Row, Scan};
 use crate::generation::{Generation, Generations, JournalFile};
+use crate::group::row::{SeriesRow, decode_series, series_scan};
 use crate::index::Index;
 use crate::journal::format::HEADER_BYTES;
 use crate::journal::{self, Contents, Found};
-use crate::group::row::{SeriesRow, decode_series, series_scan};
 use crate::keys::{StoreFact, decode_session, decode_store_fact, identity_row, sessions_scan, store_scan};
 use crate::options::Options;
 use crate::sessions::Sessions;
+use crate::shared::Guarded;
 use crate::stats::{Counters, Stored};
+use crate::upkeep::{Tombstone, Tombstones, tombstones_scan};
 use crate::{Error, Result};
 
 /// Everything a store begins with.
 pub struct Recovered {
     pub id: u128,
-    pub index: Index,
+    pub index: Guarded<Index>,
     pub sessions: Sessions,
+    pub tombstones: Tombstones,
     pub generations: Generations,
     /// The last generation that lies in the driver.
     pub flushed: u64,
@@ -45,6 +50,12 @@ pub async fn recover(driver: &dyn Driver, directory: &Path, options: &Options) -
         Ok(())
     })
     .await?;
+    let mut tombstones = Tombstones::default();
+    each_row(driver, tombstones_scan(), |row| {
+        tombstones.add(Tombstone::decode(&row)?);
+        Ok(())
+    })
+    .await?;
     let generations = Generations { active: None, sealed: VecDeque::new(), next: 1 };
     let mut recovery = Recovery {
         directory,
@@ -52,7 +63,7 @@ pub async fn recover(driver: &dyn Driver, directory: &Path, options: &Options) -
         id: facts.id,
         // Sessions are put after chunks: a session of a generation proves that its chunks are complete.
         flushed: facts.flushed.max(last_session),
-        index: load_index(driver).await?,
+        index: Guarded::new(load_index(driver).await?),
         sessions,
         generations,
         counters: Counters::default(),
@@ -67,7 +78,8 @@ pub async fn recover(driver: &dyn Driver, directory: &Path, options: &Options) -
     }
     let Recovery { index, sessions, mut generations, flushed, counters, .. } = recovery;
     generations.next = generations.next.max(flushed + 1);
-    Ok(Recovered { id, index, sessions, generations, flushed, stored: facts.stored, counters })
+    let stored = facts.stored;
+    Ok(Recovered { id, index, sessions, tombstones, generations, flushed, stored, counters })
 }
 
 /// What the store has written about itself.
@@ -101,11 +113,14 @@ async fn load_index(driver: &dyn Driver) -> Result<Index> {
     let mut index = Index::default();
     for shard in 0..=u8::MAX {
         each_row(driver, series_scan(shard), |row| {
-            let SeriesRow { kind, members } = decode_series(&row)?;
-            for labels in members {
-                let (id, labels) = (labels.id(), Arc::new(labels));
-                index.add(kind, id, &labels);
-                index.set_persisted(kind, id);
+            let SeriesRow { kind, group, members } = decode_series(&row)?;
+            let add = |labels: Labels| index.add(kind, labels.id(), &Arc::new(labels));
+            let numbers: Vec<u32> = members.into_iter().map(add).collect();
+            if kind == Kind::Sample {
+                index.add_group(group, &numbers);
+            } else {
+                let ids: Vec<SeriesId> = numbers.iter().map(|number| index.id(*number)).collect();
+                ids.into_iter().for_each(|id| index.set_persisted(kind, id));
             }
             Ok(())
         })
@@ -134,7 +149,7 @@ struct Recovery<'a> {
     options: &'a Options,
     id: Option<u128>,
     flushed: u64,
-    index: Index,
+    index: Guarded<Index>,
     sessions: Sessions,
     generations: Generations,
     counters: Counters,
@@ -186,10 +201,8 @@ impl Recovery<'_> {
             self.sessions.take(origin, generation.number);
         }
         self.counters.recovered_batches.add(1);
-        arrival.series().for_each(|(kind, id, labels)| {
-            self.index.add(kind, id, labels);
-        });
-        generation.apply(&arrival);
+        let numbers = number_series(&self.index, &arrival);
+        generation.apply(&arrival, &numbers);
     }
 
     fn report(&self, found: &Found, contents: &Contents) {

@@ -14,6 +14,7 @@ use crate::index::Index;
 use crate::options::Options;
 use crate::sessions::Sessions;
 use crate::stats::{Counters, Stored};
+use crate::upkeep::{Tombstones, Upkeep};
 
 pub struct Shared {
     pub driver: Arc<dyn Driver>,
@@ -23,10 +24,15 @@ pub struct Shared {
     /// Identity of the store, in its Meta table and in every journal file.
     pub id: u128,
     pub generations: Guarded<Generations>,
+    /// Locked after `generations` where both are.
     pub index: Guarded<Index>,
     pub sessions: Guarded<Sessions>,
-    /// What lies in the driver by kind; written by the flusher only.
+    /// What lies in the driver by kind; changed under `books` only.
     pub stored: Guarded<[Stored; 3]>,
+    /// Held by who changes what the Series and Meta tables say of the driver: the flusher or the upkeep.
+    pub books: tokio::sync::Mutex<()>,
+    pub tombstones: Guarded<Tombstones>,
+    pub upkeep: Upkeep,
     pub budget: Arc<Budget>,
     pub counters: Counters,
     /// The last sealed generation: wakes the flusher.

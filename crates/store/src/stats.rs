@@ -12,6 +12,14 @@ pub struct Stored {
     pub records: u64,
 }
 
+impl std::ops::AddAssign for Stored {
+    fn add_assign(&mut self, other: Self) {
+        self.chunks += other.chunks;
+        self.bytes += other.bytes;
+        self.records += other.records;
+    }
+}
+
 /// Numbers at one moment. Those that are not said to be "now" count since the store was opened.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
@@ -32,6 +40,8 @@ pub struct Stats {
     pub sessions: usize,
     /// Records taken by kind: samples, entries, completed calls.
     pub records: [u64; 3],
+    /// Samples that were written again with the same time before they were sealed: the later one is kept.
+    pub samples_replaced: u64,
     pub batches: u64,
     pub batches_repeated: u64,
     /// Batches refused because memory was full: senders were told to wait.
@@ -60,6 +70,7 @@ pub struct Stats {
 #[derive(Debug, Default)]
 pub struct Counters {
     pub records: [Count; 3],
+    pub samples_replaced: Count,
     pub batches: Count,
     pub batches_repeated: Count,
     pub batches_full: Count,
@@ -98,6 +109,7 @@ impl Counters {
     pub fn snapshot(&self) -> Stats {
         Stats {
             records: std::array::from_fn(|kind| self.records[kind].get()),
+            samples_replaced: self.samples_replaced.get(),
             batches: self.batches.get(),
             batches_repeated: self.batches_repeated.get(),
             batches_full: self.batches_full.get(),

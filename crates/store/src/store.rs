@@ -10,9 +10,10 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 
 use tacho_chunk::ExecutionBlock;
-use tacho_model::{Batch, Clock, Entry, Kind, Labels, Matcher, Sample, SeriesId, TimeRange};
+use tacho_model::{Batch, Clock, Entry, Kind, Labels, Matcher, Sample, SeriesId, TimeRange, Windows};
 use tokio::sync::{oneshot, watch};
 
+use crate::answer::{Piece, SampleAnswer};
 use crate::arrival::{self, Appended, Arrival, Origin};
 use crate::budget::Budget;
 use crate::commit::{Append, Command, Committer, closed};
@@ -24,7 +25,8 @@ use crate::read::{self, ChunkInfo};
 use crate::recover::{Recovered, recover};
 use crate::shared::{Guarded, Progress, Shared};
 use crate::stats::Stats;
-use crate::{Error, ErrorKind, Result, flush};
+use crate::upkeep::Upkeep;
+use crate::{Error, ErrorKind, Result, flush, group};
 
 /// Keeps what it has acknowledged. One process, one directory; any number of callers.
 pub struct Store {
@@ -52,7 +54,7 @@ impl Store {
         clock: Arc<dyn Clock>,
     ) -> Result<Arc<Self>> {
         let lock = DirectoryLock::acquire(journal_dir)?;
-        let Recovered { id, index, sessions, generations, flushed, stored, counters } =
+        let Recovered { id, index, sessions, tombstones, generations, flushed, stored, counters } =
             recover(&*driver, journal_dir, &options).await?;
         let budget = Arc::new(Budget::new(options.open_bytes_max.max(options.seal_bytes.saturating_mul(2))));
         budget.add(generations.sealed.iter().map(|g| g.bytes).sum());
@@ -64,9 +66,12 @@ impl Store {
             clock,
             id,
             generations: Guarded::new(generations),
-            index: Guarded::new(index),
+            index,
             sessions: Guarded::new(sessions),
             stored: Guarded::new(stored),
+            books: tokio::sync::Mutex::new(()),
+            tombstones: Guarded::new(tombstones),
+            upkeep: Upkeep::default(),
             budget,
             counters,
             sealed: watch::Sender::new(0),
@@ -171,9 +176,27 @@ impl Store {
         self.shared.index.read().counts()
     }
 
-    /// Samples in order of time; of equal times the one that was written last.
+    /// Samples of several series, in columns. Rows that hold several of the series are read once, and their times decoded once.
+    /// With `windows`, chunks that no window cuts are answered by their statistics. `room`: samples that may still be read, over
+    /// all reads that share it.
+    ///
+    /// # Errors
+    /// `Limit` when there are more samples than `room`, before they are decoded; `Version` for a chunk of a newer version.
+    /// A damaged chunk is left out and counted.
+    pub async fn read_samples(
+        &self,
+        series: &[SeriesId],
+        range: TimeRange,
+        windows: Option<&Windows>,
+        room: &AtomicUsize,
+    ) -> Result<SampleAnswer> {
+        group::read::samples(&self.shared, series, range, windows, room).await
+    }
+
+    /// Samples of one series in order of time; of equal times the one that was written last.
     pub async fn samples(&self, id: SeriesId, range: TimeRange) -> Result<Vec<Sample>> {
-        read::samples(&self.shared, id, range).await
+        let answer = self.read_samples(&[id], range, None, &AtomicUsize::new(usize::MAX)).await?;
+        Ok(answer.series.iter().flatten().flat_map(Piece::samples).collect())
     }
 
     /// Entries in order of time; those of one time in the order in which they came.

@@ -2,6 +2,7 @@
 //! (`docs/format/keys.md`)
 //!
 //! ```text
+//!   home.rs   which group is each series of a generation in?
 //!   form.rs   which of these new series share their times?          at their first seal, once
 //!   seal.rs   open samples of a group  -> chunks
 //!   plan.rs   chunks, open samples, a range -> what must be decoded, what the statistics answer
@@ -10,4 +11,10 @@
 //!   row.rs    the group's row in the Series table, and the prefix of rows that replace others
 //! ```
 
+pub mod form;
+pub mod home;
+pub mod piece;
+pub mod plan;
+pub mod read;
 pub mod row;
+pub mod seal;

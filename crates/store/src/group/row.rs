@@ -21,6 +21,15 @@ const ZSTD_LEVEL: i32 = 3;
 /// Labels of one group unfold to this at most, bytes: 64 series of 64 labels at their longest are 17 MiB.
 const LABELS_BYTES_MAX: usize = 32 << 20;
 
+/// The id of a group: of one member its own.
+pub fn group_id(members: &[SeriesId]) -> SeriesId {
+    if let [one] = members {
+        return *one;
+    }
+    let bytes: Vec<u8> = members.iter().flat_map(|id| id.to_bytes()).collect();
+    SeriesId(xxhash_rust::xxh3::xxh3_128(&bytes))
+}
+
 /// The row of a group; of entries and executions it has one member.
 pub fn series_row(kind: Kind, group: SeriesId, members: &[&Labels]) -> Row {
     let id = group.to_bytes();
@@ -64,6 +73,7 @@ pub fn series_scan(shard: u8) -> Scan {
 #[derive(Debug, PartialEq)]
 pub struct SeriesRow {
     pub kind: Kind,
+    pub group: SeriesId,
     /// In order of member; at least one.
     pub members: Vec<Labels>,
 }
@@ -73,6 +83,9 @@ pub struct SeriesRow {
 pub fn decode_series(row: &Row) -> Result<SeriesRow> {
     let kind = row.clustering.first().copied().and_then(Kind::from_byte);
     let kind = kind.ok_or_else(|| Error::corrupt("series row of an unknown kind"))?;
+    let group = row.clustering.get(1..).and_then(|id| id.try_into().ok());
+    let group = group.ok_or_else(|| Error::corrupt("series row without an id of 16 bytes"))?;
+    let group = SeriesId(u128::from_be_bytes(group));
     let corrupt = |e: Malformed| Error::corrupt("series row").caused_by(e);
     let members = match row.value.split_first() {
         Some((1, canonical)) => vec![member(canonical)?],
@@ -84,7 +97,7 @@ pub fn decode_series(row: &Row) -> Result<SeriesRow> {
         }
         _ => return Err(Error::corrupt("series row is malformed")),
     };
-    Ok(SeriesRow { kind, members })
+    Ok(SeriesRow { kind, group, members })
 }
 
 fn member(canonical: &[u8]) -> Result<Labels> {
@@ -196,7 +209,10 @@ mod tests {
         let row = series_row(Kind::Sample, SeriesId(7), &[&cpu, &mem]);
         let first = "0014".to_owned() + "5f5f6e616d655f5fff637075ff686f7374ff61ff";
         assert_eq!(hex(&row.value), "020200".to_owned() + &first + "090b" + "6d656dff686f7374ff61ff");
-        assert_eq!(decode_series(&row).unwrap(), SeriesRow { kind: Kind::Sample, members: vec![cpu, mem] });
+        assert_eq!(
+            decode_series(&row).unwrap(),
+            SeriesRow { kind: Kind::Sample, group: SeriesId(7), members: vec![cpu, mem] }
+        );
     }
 
     #[test]
@@ -212,7 +228,7 @@ mod tests {
         let old = Row { value: [&[1][..], members[3].canonical()].concat().into(), ..row };
         assert_eq!(
             decode_series(&old).unwrap(),
-            SeriesRow { kind: Kind::Sample, members: vec![members[3].clone()] }
+            SeriesRow { kind: Kind::Sample, group: SeriesId(7), members: vec![members[3].clone()] }
         );
     }
 

@@ -1,0 +1,141 @@
+//! Which series that are sealed for the first time belong together?
+//!
+//! Decided once for each series, from its labels and its times alone; the series rows that follow keep it.
+
+use std::cmp::Ordering;
+use std::collections::HashMap;
+
+use tacho_model::{Labels, NAME};
+
+use super::row::GROUP_MEMBERS_MAX;
+
+/// Members from which on a group ends where the labels without the name change.
+const GROUP_MEMBERS_MIN: usize = 8;
+/// Samples from which on equal times say that series of different labels belong together.
+const GROUP_SAMPLES_MIN: usize = 16;
+
+/// What is known of the times of a series. Equal prints of different times would cost space and nothing else: chunks
+/// are made of times that were compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Print {
+    count: usize,
+    hash: u64,
+}
+
+impl Print {
+    /// Of times in order.
+    pub fn of(at: &[i64]) -> Self {
+        // Multiply and rotate, as in FxHash of rustc: 64 bits a step, and nobody gains by a collision.
+        let mix = |hash: u64, at: &i64| {
+            (hash.rotate_left(5) ^ at.cast_unsigned()).wrapping_mul(0x517c_c1b7_2722_0a95)
+        };
+        Self { count: at.len(), hash: at.iter().fold(0, mix) }
+    }
+}
+
+/// A series without a group.
+#[derive(Clone, Copy, Debug)]
+pub struct Newcomer<'a> {
+    pub number: u32,
+    pub labels: &'a Labels,
+    pub times: Print,
+}
+
+/// Members of new groups, each in order.
+pub fn form(mut newcomers: Vec<Newcomer<'_>>) -> Vec<Vec<u32>> {
+    newcomers.sort_by(|a, b| by_rest(a.labels, b.labels).then_with(|| a.labels.name().cmp(b.labels.name())));
+    let mut groups: Vec<Vec<u32>> = Vec::new();
+    // The group of these times that still grows, and its last member's labels.
+    let mut growing: HashMap<Print, (usize, &Labels)> = HashMap::new();
+    for newcomer in newcomers {
+        let place = match growing.get(&newcomer.times) {
+            Some((place, last)) if !ends(groups[*place].len(), last, &newcomer) => *place,
+            _ => {
+                groups.push(Vec::new());
+                groups.len() - 1
+            }
+        };
+        groups[place].push(newcomer.number);
+        growing.insert(newcomer.times, (place, newcomer.labels));
+    }
+    groups
+}
+
+/// Does a group of so many members end before this series of the same times?
+fn ends(members: usize, last: &Labels, next: &Newcomer<'_>) -> bool {
+    let apart = || by_rest(last, next.labels) != Ordering::Equal;
+    members >= GROUP_MEMBERS_MAX
+        || ((members >= GROUP_MEMBERS_MIN || next.times.count < GROUP_SAMPLES_MIN) && apart())
+}
+
+/// Order of labels without the name.
+fn by_rest(a: &Labels, b: &Labels) -> Ordering {
+    fn rest(labels: &Labels) -> impl Iterator<Item = (&str, &str)> {
+        labels.iter().filter(|(name, _)| *name != NAME)
+    }
+    rest(a).cmp(rest(b))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Series are given as `name host times`, groups as lists of positions.
+    fn check(series: &[(&str, &str, &[i64])], expect: &[&[u32]]) {
+        let labels: Vec<Labels> = series
+            .iter()
+            .map(|(name, host, _)| Labels::new([(NAME, *name), ("host", *host)]).unwrap())
+            .collect();
+        let newcomers = labels.iter().zip(series).zip(0..).map(|((labels, (_, _, at)), number)| Newcomer {
+            number,
+            labels,
+            times: Print::of(at),
+        });
+        assert_eq!(form(newcomers.collect()), expect);
+    }
+
+    #[test]
+    fn few_samples_keep_hosts_apart_many_bring_them_together() {
+        let (few, many): (Vec<i64>, Vec<i64>) = ((0..15).collect(), (0..16).collect());
+        check(&[("b", "1", &few), ("a", "2", &few), ("a", "1", &few)], &[&[2, 0], &[1]]);
+        check(&[("b", "1", &many), ("a", "2", &many), ("a", "1", &many)], &[&[2, 0, 1]]);
+        check(&[("a", "1", &many), ("b", "1", &few), ("c", "1", &many)], &[&[0, 2], &[1]]);
+        check(&[], &[]);
+    }
+
+    #[test]
+    fn a_group_ends_at_a_host_from_eight_on_and_at_sixty_four() {
+        let at: Vec<i64> = (0..20).collect();
+        let names: Vec<String> = (0..70).map(|n| format!("m{n:02}")).collect();
+        let sizes = |hosts: &[usize]| {
+            let series = hosts
+                .iter()
+                .enumerate()
+                .flat_map(|(host, count)| names[..*count].iter().map(move |n| (host, n)));
+            let labels: Vec<Labels> = series
+                .map(|(host, name)| {
+                    Labels::new([(NAME, name.as_str()), ("host", &host.to_string())]).unwrap()
+                })
+                .collect();
+            let newcomer = |(number, labels)| Newcomer { number, labels, times: Print::of(&at) };
+            form((0..).zip(&labels).map(newcomer).collect()).iter().map(Vec::len).collect::<Vec<_>>()
+        };
+        assert_eq!(sizes(&[8, 3]), [8, 3]);
+        assert_eq!(sizes(&[7, 3, 2]), [10, 2]);
+        assert_eq!(sizes(&[64]), [64]);
+        assert_eq!(sizes(&[65, 1]), [64, 2]);
+        assert_eq!(sizes(&[70]), [64, 6]);
+    }
+
+    #[test]
+    fn what_is_formed_does_not_depend_on_the_order_of_arrival() {
+        let at: Vec<i64> = (0..20).collect();
+        let labels: Vec<Labels> =
+            (0..30).map(|n| Labels::new([(NAME, "m"), ("host", &format!("{n:02}"))]).unwrap()).collect();
+        let newcomer =
+            |number: u32| Newcomer { number, labels: &labels[number as usize], times: Print::of(&at) };
+        let one_way = form((0..30).map(newcomer).collect());
+        assert_eq!(one_way, form((0..30).rev().map(newcomer).collect()));
+        assert_eq!(one_way.iter().map(Vec::len).collect::<Vec<_>>(), [8, 8, 8, 6]);
+    }
+}

@@ -1,0 +1,74 @@
+//! Where do the samples of a generation go? Every series has a home group before its chunks are written.
+//!
+//! ```text
+//!   newcomers -> form.rs -> series rows -> in the index -> shares of groups -> seal.rs
+//! ```
+//! The series rows decide: a flush that is repeated after a crash finds those groups that were written, and forms the others
+//! anew. No chunk was written before all of them were.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use tacho_model::{Kind, Labels, SeriesId};
+
+use super::form::{Newcomer, Print, form};
+use super::row::{group_id, series_row};
+use super::seal::Share;
+use crate::driver::Row;
+use crate::generation::Generation;
+use crate::index::Index;
+
+/// A group that is in no series row yet.
+pub struct NewGroup {
+    pub id: SeriesId,
+    pub members: Vec<u32>,
+    pub row: Row,
+}
+
+/// Series of samples without a home.
+pub fn newcomers(index: &Index, generation: &Generation) -> Vec<(u32, Arc<Labels>)> {
+    let numbers = generation.samples.iter().map(|(number, _)| number);
+    let homeless = numbers.filter(|number| index.home(*number).is_none());
+    homeless.map(|number| (number, index.labels_of(number).clone())).collect()
+}
+
+/// Takes long where there are many.
+pub fn groups(generation: &Generation, series: &[(u32, Arc<Labels>)]) -> Vec<NewGroup> {
+    let mut at = Vec::new();
+    let mut print = |number: u32| {
+        at.clear();
+        if let Some(open) = generation.samples.get(number) {
+            open.times(&mut at);
+        }
+        Print::of(&at)
+    };
+    let mut newcomers: Vec<(u32, &Labels, Print)> = Vec::with_capacity(series.len());
+    for (number, labels) in series {
+        newcomers.push((*number, labels, print(*number)));
+    }
+    let labels: HashMap<u32, &Labels> =
+        newcomers.iter().map(|(number, labels, _)| (*number, *labels)).collect();
+    let newcomers =
+        newcomers.iter().map(|(number, labels, times)| Newcomer { number: *number, labels, times: *times });
+    let group = |members: Vec<u32>| {
+        let labels: Vec<&Labels> = members.iter().filter_map(|number| labels.get(number).copied()).collect();
+        let ids: Vec<SeriesId> = labels.iter().map(|labels| labels.id()).collect();
+        let id = group_id(&ids);
+        NewGroup { id, members, row: series_row(Kind::Sample, id, &labels) }
+    };
+    form(newcomers.collect()).into_iter().map(group).collect()
+}
+
+/// What each group has in the generation.
+pub fn shares(index: &Index, generation: &Generation) -> Vec<Share> {
+    let numbers = generation.samples.iter().map(|(number, _)| number);
+    let mut places: Vec<(u32, u16, u32)> = numbers
+        .filter_map(|number| index.home(number).map(|(group, member)| (group, member, number)))
+        .collect();
+    places.sort_unstable();
+    let share = |places: &[(u32, u16, u32)]| Share {
+        group: places.first().map_or(SeriesId(0), |(group, ..)| index.group(*group).id),
+        members: places.iter().map(|(_, member, number)| (*member, *number)).collect(),
+    };
+    places.chunk_by(|a, b| a.0 == b.0).map(share).collect()
+}

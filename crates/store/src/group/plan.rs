@@ -1,0 +1,346 @@
+//! Here are chunks of groups and open samples of some series: what must be decoded, and what do headers answer already?
+//!
+//! ```text
+//!   headers + open samples -> candidates of each series -> those that overlap in time together
+//!     one alone, cut by no window     its statistics
+//!     otherwise                       decoded, then merged (`piece.rs`)
+//! ```
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use tacho_chunk::{Chunk, MemberInfo};
+use tacho_model::{TimeRange, Windows};
+
+use super::piece::{Part, Place, merge};
+use crate::answer::{Piece, ReadReport, Summary};
+use crate::upkeep::Mask;
+
+/// A chunk in the driver that may hold samples of some of the series.
+#[derive(Debug)]
+pub struct Stored {
+    pub place: Place,
+    /// The chunk, without what stands before it in its row.
+    pub chunk: Bytes,
+    /// Member numbers in the chunk's group and the series that they are; in order of member.
+    pub members: Arc<[(u16, usize)]>,
+}
+
+/// One of the series that are read together.
+#[derive(Debug, Default)]
+pub struct Asked {
+    pub masks: Vec<Mask>,
+    /// What memory holds of it, cut to the range.
+    pub open: Vec<Part>,
+}
+
+/// What is asked of all of them.
+#[derive(Clone, Copy, Debug)]
+pub struct Question {
+    pub range: TimeRange,
+    pub windows: Option<Windows>,
+}
+
+/// Samples of one series in one chunk or in memory.
+#[derive(Debug)]
+struct Candidate {
+    /// Of the whole chunk.
+    range: TimeRange,
+    source: Source,
+}
+
+#[derive(Debug)]
+enum Source {
+    Open(Part),
+    Chunk { row: usize, column: Column },
+}
+
+/// One member's column of a chunk.
+#[derive(Clone, Copy, Debug)]
+struct Column {
+    member: u16,
+    /// Samples in the range, about.
+    count: usize,
+    /// `None` where statistics do not answer for the samples.
+    summary: Option<Summary>,
+    value_error_max: f64,
+}
+
+/// What one series' answer is made of, in order of time.
+#[derive(Debug)]
+enum Step {
+    Summary(Summary),
+    /// Parts that overlap each other, or one.
+    Parts(Vec<Slot>),
+}
+
+#[derive(Debug)]
+enum Slot {
+    Open(Part),
+    /// Number of a decoded part.
+    Decoded(usize),
+}
+
+/// One chunk that must be decoded: these members' columns, each into its slot.
+#[derive(Debug)]
+pub struct Job {
+    place: Place,
+    chunk: Bytes,
+    columns: Vec<(u16, usize)>,
+}
+
+/// What there is to do for the series.
+#[derive(Debug, Default)]
+pub struct Plan {
+    pub jobs: Vec<Job>,
+    pub report: ReadReport,
+    /// Samples that the answer will hold, about.
+    pub samples: usize,
+    slots: usize,
+    series: Vec<Vec<Step>>,
+    masks: Vec<Vec<Mask>>,
+}
+
+/// What became of a job.
+#[derive(Debug, Default)]
+pub struct Done {
+    pub parts: Vec<(usize, Part)>,
+    pub values: u64,
+    /// Chunks of which something could not be read, and why.
+    pub failed: Vec<(Place, tacho_chunk::Error)>,
+}
+
+impl Plan {
+    /// Reads headers. What is wrong with one is handed to `unreadable`, which says whether to go on without it.
+    pub fn new<E>(
+        asked: Vec<Asked>,
+        stored: &[Stored],
+        question: &Question,
+        mut unreadable: impl FnMut(Place, tacho_chunk::Error) -> Result<(), E>,
+    ) -> Result<Self, E> {
+        let mut plan = Self::default();
+        let mut candidates: Vec<Vec<Candidate>> = Vec::with_capacity(asked.len());
+        for Asked { masks, open } in asked {
+            let candidate = |part: Part| Candidate {
+                range: TimeRange::new(part.first(), part.last()),
+                source: Source::Open(part),
+            };
+            candidates.push(open.into_iter().map(candidate).collect());
+            plan.masks.push(masks);
+        }
+        for (row, stored) in stored.iter().enumerate() {
+            plan.report.chunks_seen += 1;
+            plan.report.bytes_read += stored.chunk.len() as u64;
+            match Chunk::open(&stored.chunk) {
+                Ok(chunk) => {
+                    let found = columns(&chunk, &stored.members, question);
+                    let range = TimeRange::new(chunk.header().start, chunk.header().end);
+                    if found.is_empty() {
+                        plan.report.chunks_skipped += 1;
+                    } else {
+                        let error = chunk.header().time_error_max;
+                        plan.report.time_error_max = plan.report.time_error_max.max(error);
+                    }
+                    for (series, column) in found {
+                        candidates[series].push(Candidate { range, source: Source::Chunk { row, column } });
+                    }
+                }
+                Err(error) => {
+                    plan.report.chunks_skipped += 1;
+                    unreadable(stored.place, error)?;
+                }
+            }
+        }
+        plan.choose(candidates, stored, question);
+        Ok(plan)
+    }
+
+    /// Decides for each series what is decoded.
+    fn choose(&mut self, candidates: Vec<Vec<Candidate>>, stored: &[Stored], question: &Question) {
+        // By row: columns to be decoded, and whether anything was answered by statistics.
+        let mut wanted: Vec<(Vec<(u16, usize)>, bool)> = vec![Default::default(); stored.len()];
+        for (series, mut candidates) in candidates.into_iter().enumerate() {
+            candidates.sort_by_key(|candidate| candidate.range.start);
+            let mut steps = Vec::new();
+            let mut rest = candidates.into_iter().peekable();
+            while let Some(first) = rest.next() {
+                let mut end = first.range.end;
+                let mut together = vec![first];
+                while let Some(next) = rest.next_if(|next| next.range.start <= end) {
+                    end = end.max(next.range.end);
+                    together.push(next);
+                }
+                steps.push(self.step(series, together, stored, question, &mut wanted));
+            }
+            self.series.push(steps);
+        }
+        for (stored, (columns, summarised)) in stored.iter().zip(wanted) {
+            if !columns.is_empty() {
+                self.report.chunks_decoded += 1;
+                self.jobs.push(Job { place: stored.place, chunk: stored.chunk.clone(), columns });
+            } else if summarised {
+                self.report.chunks_summarised += 1;
+            }
+        }
+    }
+
+    fn step(
+        &mut self,
+        series: usize,
+        together: Vec<Candidate>,
+        stored: &[Stored],
+        question: &Question,
+        wanted: &mut [(Vec<(u16, usize)>, bool)],
+    ) -> Step {
+        let errors = together.iter().map(|candidate| match &candidate.source {
+            Source::Open(_) => 0.0,
+            Source::Chunk { column, .. } => column.value_error_max,
+        });
+        self.report.value_error_max = errors.fold(self.report.value_error_max, f64::max);
+        if let [Candidate { range, source: Source::Chunk { row, column } }] = together.as_slice()
+            && let Some(summary) = column.summary
+            && question.is_answered_by(*range)
+            && !self.masks[series].iter().any(|mask| touches(mask, stored[*row].place, *range))
+        {
+            wanted[*row].1 = true;
+            return Step::Summary(summary);
+        }
+        let slot = |candidate: Candidate| match candidate.source {
+            Source::Open(part) => {
+                self.samples += part.len();
+                Slot::Open(part)
+            }
+            Source::Chunk { row, column } => {
+                self.samples += column.count;
+                let slot = self.slots;
+                self.slots += 1;
+                wanted[row].0.push((column.member, slot));
+                Slot::Decoded(slot)
+            }
+        };
+        Step::Parts(together.into_iter().map(slot).collect())
+    }
+
+    /// Puts together what was decoded: for each series its pieces.
+    pub fn finish(self, done: Vec<Done>) -> Vec<Vec<Piece>> {
+        let mut decoded: Vec<Option<Part>> = Vec::new();
+        decoded.resize_with(self.slots, || None);
+        for (slot, part) in done.into_iter().flat_map(|done| done.parts) {
+            decoded[slot] = Some(part);
+        }
+        let mut pieces = |(steps, masks): (Vec<Step>, &Vec<Mask>)| {
+            let mut pieces = Vec::with_capacity(steps.len());
+            for step in steps {
+                match step {
+                    Step::Summary(summary) => pieces.push(Piece::Summary(summary)),
+                    Step::Parts(slots) => {
+                        let part = |slot| match slot {
+                            Slot::Open(part) => Some(part),
+                            Slot::Decoded(slot) => decoded[slot].take(),
+                        };
+                        let parts = slots.into_iter().filter_map(part).filter_map(|part| masked(part, masks));
+                        pieces.extend(merge(parts.collect()));
+                    }
+                }
+            }
+            pieces
+        };
+        self.series.into_iter().zip(&self.masks).map(&mut pieces).collect()
+    }
+}
+
+fn masked(part: Part, masks: &[Mask]) -> Option<Part> {
+    let (generation, _) = part.place;
+    if masks.is_empty() {
+        return Some(part);
+    }
+    part.without(|at| masks.iter().any(|mask| mask.hides(generation, at)))
+}
+
+fn touches(mask: &Mask, (generation, _): Place, range: TimeRange) -> bool {
+    generation <= mask.through && mask.range.overlaps(&range)
+}
+
+impl Question {
+    /// Do the statistics of a chunk of these times answer for it?
+    fn is_answered_by(&self, range: TimeRange) -> bool {
+        let inside = self.range.contains(range.start) && self.range.contains(range.end);
+        inside && self.windows.is_some_and(|windows| !windows.cut(range.start, range.end))
+    }
+}
+
+/// Columns of a chunk that are asked for and may have samples in the range, with the series that each is of.
+fn columns(chunk: &Chunk<'_>, members: &[(u16, usize)], question: &Question) -> Vec<(usize, Column)> {
+    let header = chunk.header();
+    let range = TimeRange::new(header.start, header.end);
+    if !range.overlaps(&question.range) {
+        return Vec::new();
+    }
+    let count = share(range, question.range, header.count);
+    let mut infos = header.members.iter().peekable();
+    let mut found = Vec::new();
+    for (member, series) in members {
+        while infos.next_if(|info| info.member < *member).is_some() {}
+        if let Some(info) = infos.peek().filter(|info| info.member == *member) {
+            let summary = summary(info, range, header.count);
+            let value_error_max = info.value_error_max();
+            found.push((*series, Column { member: *member, count, summary, value_error_max }));
+        }
+    }
+    found
+}
+
+/// How many of `count` samples in `whole` lie in `part`, about; rounded up.
+fn share(whole: TimeRange, part: TimeRange, count: usize) -> usize {
+    let (start, end) = (whole.start.max(part.start), whole.end.min(part.end));
+    let (common, all) =
+        (u128::from(end.abs_diff(start)) + 1, u128::from(whole.end.abs_diff(whole.start)) + 1);
+    usize::try_from((count as u128 * common).div_ceil(all)).unwrap_or(count)
+}
+
+fn summary(info: &MemberInfo, range: TimeRange, count: usize) -> Option<Summary> {
+    let stats = &info.stats;
+    let (sum, first, last) = (stats.sum.as_f64(), stats.first.as_f64(), stats.last.as_f64());
+    let (min, max) = (stats.min.as_f64(), stats.max.as_f64());
+    // A mean does not follow from a sum that overflowed, nor anything from a NaN.
+    let plain = stats.count == count && sum.is_finite();
+    plain.then_some(Summary { start: range.start, end: range.end, count, min, max, sum, first, last })
+}
+
+impl Job {
+    /// Columns to be decoded.
+    pub fn columns(&self) -> usize {
+        self.columns.len()
+    }
+
+    /// Decodes the times once and the columns that are wanted.
+    pub fn run(&self, range: TimeRange, done: &mut Done) {
+        if let Err(error) = self.decode(range, done) {
+            done.failed.push((self.place, error));
+        }
+    }
+
+    fn decode(&self, range: TimeRange, done: &mut Done) -> Result<(), tacho_chunk::Error> {
+        let chunk = Chunk::open(&self.chunk)?;
+        let times = chunk.times()?;
+        let places = times.slice(range);
+        if places.is_empty() {
+            return Ok(());
+        }
+        let times = times.part(places.clone());
+        for (member, slot) in &self.columns {
+            // One bad column does not hide the others.
+            match chunk.values(*member) {
+                Ok(Some(values)) => {
+                    done.values += values.len() as u64;
+                    let values =
+                        if places.len() == values.len() { values } else { values.part(places.clone()) };
+                    done.parts.push((*slot, Part { place: self.place, times: times.clone(), values }));
+                }
+                Ok(None) => {}
+                Err(error) => done.failed.push((self.place, error)),
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,220 @@
+//! Here are series and a range of time, give me their samples: each row is read once, each column of times decoded once.
+//!
+//! Series that lie in the same groups make a unit; units are read side by side. A generation is read from memory as long as it is
+//! there, from the driver afterwards (`read.rs`).
+//!
+//! Path of one record: before, `flush.rs` put its chunk into the driver; after, `server/src/http/` hands it to `query`.
+
+use std::collections::{BTreeMap, HashMap};
+use std::num::NonZero;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+
+use futures_util::stream::{self, StreamExt, TryStreamExt};
+use tacho_model::{Kind, SeriesId, TimeRange, Windows};
+
+use super::piece::Part;
+use super::plan::{Asked, Done, Job, Plan, Question, Stored};
+use crate::answer::{Piece, ReadReport, SampleAnswer};
+use crate::generation::Generation;
+use crate::read::{live_rows, snapshot, take_room, unreadable};
+use crate::shared::Shared;
+use crate::{Error, Result};
+
+/// Units that are read at a time: while one waits for the driver others decode.
+const UNITS_AT_ONCE: usize = 4;
+/// Values from which on decoding leaves the thread that serves others: below, the way there takes longer.
+const VALUES_INLINE_MAX: usize = 1 << 14;
+/// Values from which on a unit is decoded by several threads.
+const VALUES_A_THREAD: usize = 1 << 16;
+
+/// Series whose chunks lie in the same partitions.
+#[derive(Default)]
+struct Unit {
+    /// Number in the index, and place in the answer.
+    series: Vec<(u32, usize)>,
+    groups: Vec<Searched>,
+}
+
+/// One group and which of the unit's series are in it.
+struct Searched {
+    id: SeriesId,
+    /// Member and place in the unit, in order of member.
+    members: Arc<[(u16, usize)]>,
+}
+
+/// Samples of the series within the range. Rows that hold several of them are read once. `room` is what samples may still
+/// be read, over all reads that share it.
+pub async fn samples(
+    shared: &Shared,
+    series: &[SeriesId],
+    range: TimeRange,
+    windows: Option<&Windows>,
+    room: &AtomicUsize,
+) -> Result<SampleAnswer> {
+    let question = Question { range, windows: windows.copied() };
+    let mut answer = SampleAnswer { series: Vec::new(), report: ReadReport::default() };
+    answer.series.resize_with(series.len(), Vec::new);
+    if range.is_empty() {
+        return Ok(answer);
+    }
+    let reads = units(shared, series).into_iter().map(|unit| read(shared, unit, question, room));
+    let mut reads = stream::iter(reads).buffer_unordered(UNITS_AT_ONCE);
+    while let Some((pieces, report)) = reads.try_next().await? {
+        answer.report += report;
+        for (place, pieces) in pieces {
+            answer.series[place] = pieces;
+        }
+    }
+    Ok(answer)
+}
+
+/// Series by the groups that they are in. One that nobody knows is in no unit.
+fn units(shared: &Shared, series: &[SeriesId]) -> Vec<Unit> {
+    let index = shared.index.read();
+    let mut units: Vec<Unit> = Vec::new();
+    let mut members: Vec<BTreeMap<u32, Vec<(u16, usize)>>> = Vec::new();
+    let mut by_home: HashMap<u32, usize> = HashMap::new();
+    for (place, id) in series.iter().enumerate() {
+        let Some(number) = index.number(*id) else { continue };
+        let mut new = || {
+            units.push(Unit::default());
+            members.push(BTreeMap::new());
+            units.len() - 1
+        };
+        // Those that were never sealed have no home: each is a unit, in memory alone.
+        let unit = match index.home(number) {
+            Some((group, _)) => *by_home.entry(group).or_insert_with(new),
+            None => new(),
+        };
+        let series = &mut units[unit].series;
+        for (group, member) in index.groups_of(number) {
+            members[unit].entry(group).or_default().push((member, series.len()));
+        }
+        series.push((number, place));
+    }
+    for (unit, members) in units.iter_mut().zip(members) {
+        for (group, mut members) in members {
+            members.sort_unstable();
+            unit.groups.push(Searched { id: index.group(group).id, members: members.into() });
+        }
+    }
+    units
+}
+
+type Pieces = Vec<(usize, Vec<Piece>)>;
+
+async fn read(
+    shared: &Shared,
+    unit: Unit,
+    question: Question,
+    room: &AtomicUsize,
+) -> Result<(Pieces, ReadReport)> {
+    let visit = shared.upkeep.enter();
+    let (oldest, asked) = open_samples(shared, &unit, question.range);
+    let mut stored = Vec::new();
+    for group in &unit.groups {
+        let rows = live_rows(shared, Kind::Sample, group.id, question.range, &visit).await?;
+        let flushed = rows.into_iter().filter(|row| row.key.generation < oldest);
+        stored.extend(flushed.map(|row| Stored {
+            place: (row.key.generation, row.key.number),
+            chunk: row.chunk,
+            members: group.members.clone(),
+        }));
+    }
+    let id = unit.groups.first().map_or(SeriesId(0), |group| group.id);
+    let mut plan = Plan::new(asked, &stored, &question, |place, error| leave_out(shared, id, place, error))?;
+    drop(stored);
+    take_room(room, plan.samples, "samples")?;
+    let jobs = std::mem::take(&mut plan.jobs);
+    let mut done = decode(jobs, plan.samples, question.range).await?;
+    for (place, error) in done.iter_mut().flat_map(|done| std::mem::take(&mut done.failed)) {
+        leave_out(shared, id, place, error)?;
+    }
+    let mut report = plan.report;
+    report.values_decoded = done.iter().map(|done| done.values).sum();
+    let places = unit.series.iter().map(|(_, place)| *place);
+    let pieces = places.zip(plan.finish(done)).collect();
+    Ok((pieces, report))
+}
+
+/// One bad chunk must not hide all the good ones; one of a newer version is an error.
+fn leave_out(
+    shared: &Shared,
+    group: SeriesId,
+    (generation, number): (u64, u32),
+    error: tacho_chunk::Error,
+) -> Result<()> {
+    let newer = matches!(error, tacho_chunk::Error::Version { .. });
+    let error = unreadable(error).with("group", group).with("generation", generation).with("number", number);
+    if newer {
+        return Err(error);
+    }
+    shared.counters.chunks_unreadable.add(1);
+    tracing::error!(%error, "chunk left out of an answer");
+    Ok(())
+}
+
+/// What memory holds of the series, and the first generation that it holds.
+fn open_samples(shared: &Shared, unit: &Unit, range: TimeRange) -> (u64, Vec<Asked>) {
+    let read = |generation: &Generation| -> Vec<Vec<Part>> {
+        let parts = |(number, _): &(u32, usize)| {
+            let columns = generation.samples.get(*number).map(|open| open.columns(range).0);
+            let parts = columns.into_iter().flatten();
+            parts.filter_map(|column| Part::of_column((generation.number, 0), column)).collect()
+        };
+        unit.series.iter().map(parts).collect()
+    };
+    let memory = snapshot(shared, |generation| Some(read(generation)));
+    let mut asked: Vec<Asked> = Vec::new();
+    asked.resize_with(unit.series.len(), Asked::default);
+    for parts in memory.parts {
+        for (asked, parts) in asked.iter_mut().zip(parts) {
+            asked.open.extend(parts);
+        }
+    }
+    let tombstones = shared.tombstones.read();
+    if !tombstones.is_empty() {
+        let index = shared.index.read();
+        for (asked, (number, _)) in asked.iter_mut().zip(&unit.series) {
+            asked.masks = tombstones.masks(index.labels_of(*number));
+        }
+    }
+    (memory.oldest, asked)
+}
+
+/// Runs the jobs where it pays: here, on a thread that may be busy, or on several.
+async fn decode(jobs: Vec<Job>, samples: usize, range: TimeRange) -> Result<Vec<Done>> {
+    if samples <= VALUES_INLINE_MAX {
+        let mut done = Done::default();
+        jobs.iter().for_each(|job| job.run(range, &mut done));
+        return Ok(vec![done]);
+    }
+    let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
+    let threads = (samples / VALUES_A_THREAD).clamp(1, cores);
+    let columns: usize = jobs.iter().map(Job::columns).sum();
+    let mut tasks = Vec::with_capacity(threads);
+    let mut jobs = jobs.into_iter().peekable();
+    while jobs.peek().is_some() {
+        let (mut mine, mut taken) = (Vec::new(), 0);
+        while taken < columns.div_ceil(threads)
+            && let Some(job) = jobs.next()
+        {
+            taken += job.columns();
+            mine.push(job);
+        }
+        tasks.push(tokio::task::spawn_blocking(move || {
+            let mut done = Done::default();
+            mine.iter().for_each(|job| job.run(range, &mut done));
+            done
+        }));
+    }
+    let mut all = Vec::with_capacity(tasks.len());
+    for task in tasks {
+        all.push(
+            task.await
+                .map_err(|e| Error::new(crate::ErrorKind::Closed, "decoding did not end").caused_by(e))?,
+        );
+    }
+    Ok(all)
+}

@@ -1,0 +1,76 @@
+//! Open samples of a group become chunks: sorted, those with the same times together, cut, named.
+//!
+//! What comes out follows from the samples, the group and the generation alone: a seal that is repeated after a crash gives
+//! the same keys and values.
+//!
+//! Path of one record: before, it lay in `open/samples.rs`; after, `flush.rs` puts it into the driver.
+
+use std::ops::Range;
+
+use tacho_chunk::{Encoding, GroupColumn, ValueColumn, Values, encode_group};
+use tacho_model::{Kind, SeriesId, TimeRange, Timestamp};
+
+use crate::generation::Generation;
+use crate::keys::Span;
+use crate::open::Column;
+use crate::seal::{Sealed, Sealer, cuts};
+
+/// The members of a group that have samples in a generation.
+#[derive(Debug)]
+pub struct Share {
+    pub group: SeriesId,
+    /// Number in the group and in the index; in order of member.
+    pub members: Vec<(u16, u32)>,
+}
+
+/// Columns that have the same times.
+struct Class {
+    at: Vec<Timestamp>,
+    columns: Vec<(u16, ValueColumn)>,
+}
+
+/// The chunks of a group in one generation, `chunk_values` times in each at most.
+pub fn seal(share: &Share, generation: &Generation, chunk_values: usize) -> Sealed {
+    let mut classes: Vec<Class> = Vec::new();
+    let mut replaced = 0;
+    for (member, number) in &share.members {
+        let Some(open) = generation.samples.get(*number) else { continue };
+        let (columns, dropped) = open.columns(TimeRange::ALL);
+        replaced += dropped as u64;
+        for Column { at, values } in columns {
+            // Nearly always there is one class, and slices that differ do so in length or early.
+            match classes.iter_mut().find(|class| class.at == at) {
+                Some(class) => class.columns.push((*member, values)),
+                None => classes.push(Class { at, columns: vec![(*member, values)] }),
+            }
+        }
+    }
+    let mut sealer = Sealer::new(Kind::Sample, share.group, generation.number);
+    for class in classes {
+        for cut in cuts(&class.at, chunk_values, |_| 0) {
+            let at = &class.at[cut.clone()];
+            let columns: Vec<GroupColumn<'_>> = class
+                .columns
+                .iter()
+                .map(|(member, all)| GroupColumn {
+                    member: *member,
+                    values: part(all, cut.clone()),
+                    loss: None,
+                })
+                .collect();
+            let bytes = encode_group(at, 0, &columns, &Encoding::default());
+            sealer.put(Span::Short, at[0], at.len() * columns.len(), bytes);
+        }
+    }
+    let mut sealed = sealer.finish();
+    sealed.replaced = replaced;
+    sealed
+}
+
+fn part(values: &ValueColumn, places: Range<usize>) -> Values<'_> {
+    match values {
+        ValueColumn::F64(v) => Values::F64(&v[places]),
+        ValueColumn::I64(v) => Values::I64(&v[places]),
+        ValueColumn::U64(v) => Values::U64(&v[places]),
+    }
+}

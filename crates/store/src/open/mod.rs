@@ -1,0 +1,108 @@
+//! Open chunks: the records of one series that are not encoded yet, as they grow and as they are read.
+//!
+//! Records stand in order of arrival; they are sorted when they are read or sealed, so late and backfilled data cost nothing
+//! here. Samples, of which there are millions, are packed as they come (`samples.rs`).
+//!
+//! Path of one record: before, `generation.rs` adds it; after, `group/seal.rs` (samples) or `seal.rs` encodes it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use tacho_chunk::ExecutionBlock;
+use tacho_model::{Entry, Operation, Segment, TimeRange};
+
+use crate::keys::{CHUNK_SPAN_MAX_NS, Span};
+
+mod samples;
+
+pub use samples::{Column, OpenSeries, latest};
+
+/// Completed calls in one chunk of executions.
+pub const CHUNK_CALLS_MAX: usize = 65_536;
+/// Memory of one open chunk of executions, bytes: a hostile sender's distinct shapes cannot make a huge one.
+pub const CHUNK_OPEN_BYTES_MAX: usize = 16 << 20;
+
+/// Entries of one series.
+#[derive(Debug, Default)]
+pub struct OpenEntries {
+    entries: Vec<Entry>,
+    body_bytes: usize,
+}
+
+impl OpenEntries {
+    pub fn push(&mut self, entry: Entry) {
+        self.body_bytes += entry.body.as_bytes().len() + 16;
+        self.entries.push(entry);
+    }
+
+    /// Entries of a range in order of arrival.
+    pub fn read(&self, range: TimeRange) -> Vec<Entry> {
+        self.entries.iter().filter(|entry| range.contains(entry.at)).cloned().collect()
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.entries.capacity() * size_of::<Entry>() + self.body_bytes
+    }
+}
+
+/// Segments up to this long lie with others of their day, so that a block spans at most two days.
+pub const SEGMENT_SHORT_MAX_NS: u64 = CHUNK_SPAN_MAX_NS / 2;
+
+/// Which block a segment goes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Bucket {
+    pub span: Span,
+    /// Days since the epoch of the segment's first moment; 0 for long ones.
+    day: i64,
+}
+
+impl Bucket {
+    /// The segment has passed `Segment::check`: its times do not overflow.
+    fn of(segment: &Segment) -> Self {
+        let age = segment.carried.iter().map(|c| c.age).max().unwrap_or(0);
+        let first = segment.start.saturating_sub_unsigned(age);
+        if age.saturating_add(segment.duration()) > SEGMENT_SHORT_MAX_NS {
+            return Self { span: Span::Long, day: 0 };
+        }
+        Self { span: Span::Short, day: first.div_euclid(SEGMENT_SHORT_MAX_NS.cast_signed()) }
+    }
+}
+
+/// Segments of one series in blocks: one growing for each day, and full ones.
+#[derive(Debug, Default)]
+pub struct OpenExecutions {
+    /// Shared with readers: a push while somebody reads copies the block once.
+    growing: BTreeMap<Bucket, Arc<ExecutionBlock>>,
+    full: Vec<(Bucket, Arc<ExecutionBlock>)>,
+    full_bytes: usize,
+}
+
+/// Memory of an empty block with its tables, bytes.
+const BLOCK_BYTES: usize = 1_024;
+
+impl OpenExecutions {
+    pub fn push(&mut self, segment: &Segment, operations: &[Operation]) {
+        let bucket = Bucket::of(segment);
+        let block = self.growing.entry(bucket).or_default();
+        Arc::make_mut(block).push(segment, operations);
+        if block.calls() >= CHUNK_CALLS_MAX || block.bytes() >= CHUNK_OPEN_BYTES_MAX || block.is_full() {
+            self.full_bytes += block.bytes() + BLOCK_BYTES;
+            self.full.extend(self.growing.remove(&bucket).map(|block| (bucket, block)));
+        }
+    }
+
+    /// All blocks in the order in which a seal numbers them.
+    pub fn blocks(&self) -> impl Iterator<Item = (Bucket, &Arc<ExecutionBlock>)> {
+        let full = self.full.iter().map(|(bucket, block)| (*bucket, block));
+        full.chain(self.growing.iter().map(|(bucket, block)| (*bucket, block)))
+    }
+
+    pub fn read(&self, range: TimeRange) -> Vec<Arc<ExecutionBlock>> {
+        self.blocks().filter(|(_, block)| block.range().overlaps(&range)).map(|(_, b)| b.clone()).collect()
+    }
+
+    pub fn bytes(&self) -> usize {
+        let growing: usize = self.growing.values().map(|block| block.bytes() + BLOCK_BYTES).sum();
+        growing + self.full_bytes
+    }
+}

@@ -1,0 +1,330 @@
+//! What does a series of samples look like between its journal and its chunk, and where is it among a million others?
+//!
+//! A series has its number from the index; a generation finds its open samples by it without hashing. They are packed
+//! (`tacho_chunk::pack`) as long as all values have one type, as nearly all series do.
+
+use tacho_chunk::ValueColumn;
+use tacho_chunk::pack::PackedSamples;
+use tacho_model::{Sample, TimeRange, Timestamp, Value, ValueType};
+
+/// Samples of one series in order of arrival.
+#[derive(Debug)]
+pub struct OpenSamples {
+    /// Of the series in the index.
+    number: u32,
+    /// Of the first value.
+    value_type: ValueType,
+    form: Form,
+}
+
+/// An idle series, one with a sample since the last seal, has no heap of its own: there may be millions of them.
+#[derive(Debug)]
+enum Form {
+    One { at: Timestamp, word: u64 },
+    Many(Box<Packed>),
+}
+
+#[derive(Debug)]
+struct Packed {
+    samples: PackedSamples,
+    /// Of what is packed.
+    value_type: ValueType,
+    /// Times strictly ascend.
+    ascending: bool,
+    /// From the first value of another type on, all that came after what is packed.
+    mixed: Vec<Sample>,
+}
+
+/// Samples of one type, times strictly ascending.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Column {
+    pub at: Vec<Timestamp>,
+    pub values: ValueColumn,
+}
+
+const fn word_of(value: Value) -> u64 {
+    match value {
+        Value::F64(v) => v.to_bits(),
+        Value::I64(v) => v.cast_unsigned(),
+        Value::U64(v) => v,
+    }
+}
+
+const fn value_of(word: u64, value_type: ValueType) -> Value {
+    match value_type {
+        ValueType::F64 => Value::F64(f64::from_bits(word)),
+        ValueType::I64 => Value::I64(word.cast_signed()),
+        ValueType::U64 => Value::U64(word),
+    }
+}
+
+impl OpenSamples {
+    const fn new(number: u32, first: Sample) -> Self {
+        let form = Form::One { at: first.at, word: word_of(first.value) };
+        Self { number, value_type: first.value.value_type(), form }
+    }
+
+    fn push(&mut self, sample: Sample) {
+        match &mut self.form {
+            Form::One { at, word } => {
+                let mut packed = Box::new(Packed::new(*at, *word, self.value_type));
+                packed.push(sample);
+                self.form = Form::Many(packed);
+            }
+            Form::Many(packed) => packed.push(sample),
+        }
+    }
+
+    pub fn len(&self) -> usize {
+        match &self.form {
+            Form::One { .. } => 1,
+            Form::Many(packed) => packed.samples.len() + packed.mixed.len(),
+        }
+    }
+
+    /// Memory beside this struct, bytes.
+    fn heap_bytes(&self) -> usize {
+        match &self.form {
+            Form::One { .. } => 0,
+            Form::Many(packed) => packed.bytes(),
+        }
+    }
+
+    /// Appends the times of all samples, in order of arrival.
+    pub fn times(&self, at: &mut Vec<Timestamp>) {
+        match &self.form {
+            Form::One { at: one, .. } => at.push(*one),
+            Form::Many(packed) => {
+                packed.samples.unpack_into(at, &mut Vec::new());
+                at.extend(packed.mixed.iter().map(|sample| sample.at));
+            }
+        }
+    }
+
+    /// The samples of a range, sorted, of equal times the last that came: one column for each type of value that is
+    /// there. Says how many were replaced by later ones.
+    pub fn columns(&self, range: TimeRange) -> (Vec<Column>, usize) {
+        let (at, words, replaced) = match &self.form {
+            Form::One { at, word } if range.contains(*at) => (vec![*at], vec![*word], 0),
+            Form::One { .. } => return (Vec::new(), 0),
+            Form::Many(packed) if packed.mixed.is_empty() => packed.columns(range),
+            Form::Many(packed) => return packed.columns_by_type(range),
+        };
+        let values = ValueColumn::from_words(words, self.value_type);
+        (if at.is_empty() { Vec::new() } else { vec![Column { at, values }] }, replaced)
+    }
+}
+
+impl Packed {
+    fn new(at: Timestamp, word: u64, value_type: ValueType) -> Self {
+        let mut samples = PackedSamples::default();
+        samples.push(at, word);
+        Self { samples, value_type, ascending: true, mixed: Vec::new() }
+    }
+
+    fn push(&mut self, sample: Sample) {
+        if self.mixed.is_empty() && sample.value.value_type() == self.value_type {
+            self.ascending &= self.samples.last().is_none_or(|(last, _)| last < sample.at);
+            self.samples.push(sample.at, word_of(sample.value));
+        } else {
+            self.mixed.push(sample);
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        let rest = size_of::<Self>() - size_of::<PackedSamples>();
+        self.samples.bytes() + rest + self.mixed.capacity() * size_of::<Sample>()
+    }
+
+    /// Times and words of what is packed, and how many were replaced by later ones.
+    fn columns(&self, range: TimeRange) -> (Vec<Timestamp>, Vec<u64>, usize) {
+        let (mut at, mut words) = (Vec::new(), Vec::new());
+        self.samples.unpack_range(range, &mut at, &mut words);
+        if self.ascending {
+            return (at, words, 0);
+        }
+        let mut both: Vec<(Timestamp, u64)> = at.into_iter().zip(words).collect();
+        both.sort_by_key(|(at, _)| *at);
+        let count = both.len();
+        keep_last(&mut both, |(at, _)| *at);
+        let replaced = count - both.len();
+        let (at, words) = both.into_iter().unzip();
+        (at, words, replaced)
+    }
+
+    fn columns_by_type(&self, range: TimeRange) -> (Vec<Column>, usize) {
+        let (mut at, mut words) = (Vec::new(), Vec::new());
+        self.samples.unpack_range(range, &mut at, &mut words);
+        let packed = at.iter().zip(&words);
+        let packed = packed.map(|(at, word)| Sample { at: *at, value: value_of(*word, self.value_type) });
+        let mixed = self.mixed.iter().copied().filter(|sample| range.contains(sample.at));
+        let all: Vec<Sample> = packed.chain(mixed).collect();
+        let count = all.len();
+        let all = latest(all);
+        (by_type(&all), count - all.len())
+    }
+}
+
+/// Sorted by time; of equal times the one that came last.
+pub fn latest(mut samples: Vec<Sample>) -> Vec<Sample> {
+    if !samples.is_sorted_by(|a, b| a.at < b.at) {
+        samples.sort_by_key(|sample| sample.at);
+        keep_last(&mut samples, |sample| sample.at);
+    }
+    samples
+}
+
+/// Of each run of equal times the last.
+fn keep_last<T: Copy>(sorted: &mut Vec<T>, at: impl Fn(&T) -> Timestamp) {
+    // `dedup_by` hands over (later, earlier) and removes the later.
+    sorted.dedup_by(|later, earlier| {
+        let same = at(later) == at(earlier);
+        if same {
+            *earlier = *later;
+        }
+        same
+    });
+}
+
+/// One column for each type that occurs, f64 first.
+fn by_type(samples: &[Sample]) -> Vec<Column> {
+    let column = |value_type: ValueType| {
+        let of_type = samples.iter().filter(|s| s.value.value_type() == value_type);
+        let (at, words): (Vec<_>, Vec<_>) = of_type.map(|s| (s.at, word_of(s.value))).unzip();
+        Column { at, values: ValueColumn::from_words(words, value_type) }
+    };
+    let all = [ValueType::F64, ValueType::I64, ValueType::U64].map(column);
+    all.into_iter().filter(|column| !column.at.is_empty()).collect()
+}
+
+/// Series in one block: so they never move, and a million of them leave no half-empty vector behind.
+const BLOCK: usize = 1_024;
+
+/// The open samples of all series of a generation, by their number in the index.
+#[derive(Debug, Default)]
+pub struct OpenSeries {
+    /// By series number: 1 + place in `blocks`; 0 for none.
+    places: Vec<u32>,
+    blocks: Vec<Vec<OpenSamples>>,
+    values_max: usize,
+}
+
+impl OpenSeries {
+    /// Adds samples of a series, in their order; returns the memory that they took, bytes.
+    pub fn push(&mut self, number: u32, samples: &[Sample]) -> usize {
+        let Some((first, rest)) = samples.split_first() else { return 0 };
+        let Some(open) = self.get_mut(number) else {
+            let grown = self.make_place(number, *first);
+            return grown + self.push(number, rest);
+        };
+        let before = open.heap_bytes();
+        samples.iter().for_each(|sample| open.push(*sample));
+        let (bytes, values) = (open.heap_bytes(), open.len());
+        self.values_max = self.values_max.max(values);
+        bytes.saturating_sub(before)
+    }
+
+    /// Makes room for a series that is not there yet; returns its bytes.
+    fn make_place(&mut self, number: u32, first: Sample) -> usize {
+        let at = number as usize;
+        let capacity = self.places.capacity();
+        if self.places.len() <= at {
+            self.places.resize(at + 1, 0);
+        }
+        if self.blocks.last().is_none_or(|block| block.len() == BLOCK) {
+            self.blocks.push(Vec::with_capacity(BLOCK));
+        }
+        let before = (self.blocks.len() - 1) * BLOCK;
+        if let Some(block) = self.blocks.last_mut() {
+            block.push(OpenSamples::new(number, first));
+            // As many as there are numbers of series, which are u32.
+            self.places[at] = u32::try_from(before + block.len()).unwrap_or(u32::MAX);
+        }
+        self.values_max = self.values_max.max(1);
+        size_of::<OpenSamples>() + (self.places.capacity() - capacity) * size_of::<u32>()
+    }
+
+    fn get_mut(&mut self, number: u32) -> Option<&mut OpenSamples> {
+        let place = self.places.get(number as usize)?.checked_sub(1)? as usize;
+        self.blocks.get_mut(place / BLOCK)?.get_mut(place % BLOCK)
+    }
+
+    pub fn get(&self, number: u32) -> Option<&OpenSamples> {
+        let place = self.places.get(number as usize)?.checked_sub(1)? as usize;
+        self.blocks.get(place / BLOCK)?.get(place % BLOCK)
+    }
+
+    /// Series that have samples, in order of arrival.
+    pub fn iter(&self) -> impl Iterator<Item = (u32, &OpenSamples)> {
+        self.blocks.iter().flatten().map(|open| (open.number, open))
+    }
+
+    pub fn len(&self) -> usize {
+        self.blocks.iter().map(Vec::len).sum()
+    }
+
+    /// Samples of the longest series.
+    pub const fn values_max(&self) -> usize {
+        self.values_max
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(
+        samples: &[(Timestamp, Value)],
+        range: TimeRange,
+        expect: &[&[(Timestamp, Value)]],
+        replaced: usize,
+    ) {
+        let samples: Vec<Sample> =
+            samples.iter().map(|(at, value)| Sample { at: *at, value: *value }).collect();
+        let mut open = OpenSeries::default();
+        samples.iter().for_each(|sample| drop(open.push(7, std::slice::from_ref(sample))));
+        let (columns, dropped) = open.get(7).unwrap().columns(range);
+        let columns: Vec<Vec<(Timestamp, Value)>> =
+            columns.iter().map(|c| c.at.iter().copied().zip(c.values.iter()).collect()).collect();
+        assert_eq!(columns, expect);
+        assert_eq!(dropped, replaced);
+    }
+
+    #[test]
+    fn samples_come_back_sorted_the_last_of_equal_times_by_type() {
+        let (f, i, u) = (|v| Value::F64(v), |v| Value::I64(v), |v| Value::U64(v));
+        let all = TimeRange::ALL;
+        check(&[(1, i(1)), (2, i(2))], all, &[&[(1, i(1)), (2, i(2))]], 0);
+        check(
+            &[(2, i(1)), (1, i(2)), (2, i(3)), (1, i(4)), (3, i(5))],
+            all,
+            &[&[(1, i(4)), (2, i(3)), (3, i(5))]],
+            2,
+        );
+        check(
+            &[(5, u(u64::MAX)), (7, f(-0.0)), (6, i(-1)), (6, u(1))],
+            all,
+            &[&[(7, f(-0.0))], &[(5, u(u64::MAX)), (6, u(1))]],
+            1,
+        );
+        check(&[(5, u(1)), (7, f(1.0)), (6, u(2))], TimeRange::new(6, 6), &[&[(6, u(2))]], 0);
+        check(&[(5, u(1))], TimeRange::new(8, 2), &[], 0);
+        check(&[(7, f(f64::NAN)), (7, f(f64::NAN))], all, &[&[(7, f(f64::NAN))]], 1);
+    }
+
+    #[test]
+    fn series_are_found_by_their_number_and_their_memory_is_counted() {
+        let mut open = OpenSeries::default();
+        let sample = Sample { at: 1, value: Value::F64(1.0) };
+        let bytes: usize = (0..3_000).rev().map(|number| open.push(number * 2, &[sample])).sum();
+        let places = open.places.capacity() * size_of::<u32>();
+        assert_eq!(bytes, 3_000 * size_of::<OpenSamples>() + places);
+        assert_eq!((open.len(), open.values_max()), (3_000, 1));
+        assert!(open.get(4).is_some() && open.get(5).is_none() && open.get(9_999).is_none());
+        // An idle series: one sample since the last seal. Places double, and there are twice as many numbers here.
+        assert!(bytes / 3_000 <= 48, "{} bytes", bytes / 3_000);
+        let many: usize = (0..3_000).map(|number| open.push(number * 2, &[sample; 3])).sum();
+        let heap: usize = open.iter().map(|(_, open)| open.heap_bytes()).sum();
+        assert_eq!(many, heap);
+    }
+}

@@ -1,0 +1,57 @@
+//! Which rows of a partition count, and which stand there only because their delete has not come yet?
+//!
+//! Follows from the rows alone (`docs/format/keys.md`, Replacement), so that it holds after a crash.
+
+use crate::group::row::Replacement;
+use crate::keys::ChunkKey;
+
+/// For each row whether it is alive. To be right for a row, its partition's rows of all spans must be there that begin
+/// within the time that the row spans: what replaced one of its records begins there.
+pub fn alive(rows: &[(ChunkKey, Option<Replacement>)]) -> Vec<bool> {
+    let mut alive = vec![true; rows.len()];
+    if rows.iter().all(|(_, replacement)| replacement.is_none()) {
+        return alive;
+    }
+    let mut by_start: Vec<usize> = (0..rows.len()).collect();
+    by_start.sort_by_key(|row| rows[*row].0.start);
+    for replacement in rows.iter().filter_map(|(_, replacement)| *replacement) {
+        let starts = replacement.starts;
+        let first = by_start.partition_point(|row| rows[*row].0.start < starts.start);
+        let meant = by_start[first..].iter().take_while(|row| rows[**row].0.start <= starts.end);
+        for row in meant {
+            let (key, own) = &rows[*row];
+            if replacement.replaces(key, own.map_or(0, |own| own.merge)) {
+                alive[*row] = false;
+            }
+        }
+    }
+    alive
+}
+
+#[cfg(test)]
+mod tests {
+    use tacho_model::TimeRange;
+
+    use super::*;
+    use crate::keys::Span;
+
+    #[test]
+    fn merged_rows_stand_for_their_sources_of_any_span() {
+        let key = |span, start, generation| ChunkKey { span, start, generation, number: 0 };
+        let merged = |merge, from, to, through| {
+            Some(Replacement { merge, starts: TimeRange::new(from, to), through })
+        };
+        let rows = [
+            (key(Span::Short, 0, 1), None),
+            (key(Span::Short, 5, 2), None),
+            (key(Span::Short, 5, 3), None),
+            (key(Span::Short, 9, 1), None),
+            (key(Span::Wide, 0, 2), merged(1, 0, 8, 2)),
+            (key(Span::Wide, 7, 2), merged(1, 0, 8, 2)),
+            (key(Span::Short, 20, 4), merged(2, 20, 20, 4)),
+            (key(Span::Short, 20, 4), merged(1, 18, 20, 4)),
+        ];
+        assert_eq!(alive(&rows), [false, false, true, true, true, true, true, false]);
+        assert_eq!(alive(&rows[..4]), [true; 4]);
+    }
+}

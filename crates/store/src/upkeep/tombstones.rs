@@ -1,0 +1,208 @@
+//! What was deleted and may still lie in some row? (`docs/format/keys.md`, Tombstones)
+//!
+//! A tombstone hides, from the moment its row is durable, all records of the series it matches that lie in its range and
+//! came in a generation up to its own. Reads ask for the [`Mask`]s of a series; merges leave out what they hide
+//! (`merge/`); when no row holds any of it, the tombstone itself goes (`sweep.rs`).
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use tacho_model::{Labels, MatchOp, Matcher, TimeRange, Timestamp};
+
+use crate::coding::{Cursor, Malformed, put_string, put_varint};
+use crate::driver::{Delete, Row, Scan, Table};
+use crate::keys::newer;
+use crate::{Error, Result};
+
+const TOMBSTONES: &[u8] = b"tombstones";
+const VERSION: u8 = 1;
+
+/// One deletion.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tombstone {
+    /// Rises from 1; its place in the table.
+    pub id: u64,
+    /// A series is meant when all of them accept it.
+    pub matchers: Vec<Matcher>,
+    pub range: TimeRange,
+    /// Records of this and earlier generations are hidden, later ones are not.
+    pub through: u64,
+}
+
+/// What of one series a reader must not see.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Mask {
+    pub range: TimeRange,
+    pub through: u64,
+}
+
+impl Mask {
+    /// Is a record of this generation and time hidden?
+    pub const fn hides(&self, generation: u64, at: Timestamp) -> bool {
+        generation <= self.through && self.range.contains(at)
+    }
+}
+
+/// All deletions that are not wholly done.
+#[derive(Debug, Default)]
+pub struct Tombstones(Vec<Arc<Tombstone>>);
+
+impl Tombstones {
+    /// Nearly always empty.
+    pub fn masks(&self, labels: &Labels) -> Vec<Mask> {
+        let meant = self.0.iter().filter(|t| t.matches(labels));
+        meant.map(|t| Mask { range: t.range, through: t.through }).collect()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub fn all(&self) -> Vec<Arc<Tombstone>> {
+        self.0.clone()
+    }
+
+    /// The id of the next one: an id whose `put` failed is used again, so that its row cannot stay.
+    pub fn next_id(&self) -> u64 {
+        self.0.iter().map(|t| t.id).max().unwrap_or(0) + 1
+    }
+
+    pub fn add(&mut self, tombstone: Tombstone) {
+        self.0.push(Arc::new(tombstone));
+    }
+
+    pub fn remove(&mut self, id: u64) {
+        self.0.retain(|t| t.id != id);
+    }
+}
+
+impl Tombstone {
+    pub fn matches(&self, labels: &Labels) -> bool {
+        self.matchers.iter().all(|m| m.matches(labels))
+    }
+
+    pub fn row(&self) -> Row {
+        let mut value = vec![VERSION];
+        value.extend_from_slice(&self.through.to_be_bytes());
+        value.extend_from_slice(&self.range.start.to_be_bytes());
+        value.extend_from_slice(&self.range.end.to_be_bytes());
+        put_varint(&mut value, self.matchers.len() as u64);
+        for matcher in &self.matchers {
+            value.push(op_byte(matcher.op()));
+            put_string(&mut value, matcher.label().as_bytes());
+            put_string(&mut value, matcher.value().as_bytes());
+        }
+        Row {
+            table: Table::Meta,
+            partition: TOMBSTONES.to_vec(),
+            clustering: self.id.to_be_bytes().to_vec(),
+            value: Bytes::from(value),
+        }
+    }
+
+    pub fn delete(&self) -> Delete {
+        Delete::row(Table::Meta, TOMBSTONES, self.id.to_be_bytes())
+    }
+
+    pub fn decode(row: &Row) -> Result<Self> {
+        let id = row.clustering.as_slice().try_into().map_err(|_| Error::corrupt("tombstone without an id"))?;
+        let id = u64::from_be_bytes(id);
+        let fields = match row.value.split_first() {
+            Some((&VERSION, fields)) => fields,
+            Some((&version, _)) if version > VERSION => return Err(newer("tombstone", version.into(), VERSION.into())),
+            _ => return Err(Error::corrupt("tombstone is malformed").with("id", id)),
+        };
+        let fields = take_fields(fields).map_err(|e| Error::corrupt("tombstone").with("id", id).caused_by(e))?;
+        let matcher = |(op, label, value): &(MatchOp, &str, &str)| {
+            Matcher::new(label, *op, value).map_err(|e| Error::corrupt("tombstone").with("id", id).caused_by(e))
+        };
+        let matchers = fields.matchers.iter().map(matcher).collect::<Result<_>>()?;
+        Ok(Self { id, matchers, range: fields.range, through: fields.through })
+    }
+}
+
+pub fn tombstones_scan() -> Scan {
+    Scan::all(Table::Meta, TOMBSTONES)
+}
+
+struct Fields<'a> {
+    through: u64,
+    range: TimeRange,
+    matchers: Vec<(MatchOp, &'a str, &'a str)>,
+}
+
+fn take_fields(bytes: &[u8]) -> Result<Fields<'_>, Malformed> {
+    let mut cursor = Cursor::new(bytes);
+    let through = u64::from_be_bytes(cursor.array("through")?);
+    let start = i64::from_be_bytes(cursor.array("start")?);
+    let range = TimeRange::new(start, i64::from_be_bytes(cursor.array("end")?));
+    // The shortest matcher: its operator and two empty strings.
+    let count = cursor.count(3, "matchers")?;
+    let mut matchers = Vec::with_capacity(count);
+    for _ in 0..count {
+        let op = OPS.get(usize::from(cursor.byte("operator")?)).ok_or(cursor.malformed("operator"))?;
+        matchers.push((*op, cursor.text("label")?, cursor.text("value")?));
+    }
+    if cursor.is_empty() { Ok(Fields { through, range, matchers }) } else { Err(cursor.malformed("tombstone")) }
+}
+
+/// Their positions are on disk.
+const OPS: [MatchOp; 4] = [MatchOp::Equal, MatchOp::NotEqual, MatchOp::Regex, MatchOp::NotRegex];
+
+fn op_byte(op: MatchOp) -> u8 {
+    OPS.iter().zip(0..).find(|(known, _)| **known == op).map_or(0, |(_, byte)| byte)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tombstone(id: u64, op: MatchOp, value: &str) -> Tombstone {
+        let matchers = vec![Matcher::new("job", op, value).unwrap()];
+        Tombstone { id, matchers, range: TimeRange::new(-1, 5), through: 9 }
+    }
+
+    #[test]
+    fn rows_come_back_and_bad_ones_are_refused() {
+        for op in OPS {
+            let tombstone = tombstone(3, op, "ö|b");
+            let row = tombstone.row();
+            assert_eq!(Tombstone::decode(&row).unwrap(), tombstone);
+            for cut in 0..row.value.len() {
+                let torn = Row { value: row.value.slice(..cut), ..row.clone() };
+                assert!(Tombstone::decode(&torn).is_err(), "{cut}");
+            }
+        }
+        let mut newer = tombstone(3, MatchOp::Equal, "a").row();
+        newer.value = Bytes::from([&[9], &newer.value[1..]].concat());
+        assert_eq!(Tombstone::decode(&newer).unwrap_err().kind(), crate::ErrorKind::Version);
+    }
+
+    #[test]
+    fn the_row_is_as_drawn() {
+        let matchers = vec![Matcher::equal("job", "a")];
+        let row = Tombstone { id: 2, matchers, range: TimeRange::new(1, 9), through: 7 }.row();
+        let hex = |bytes: &[u8]| bytes.iter().map(|b| format!("{b:02x}")).collect::<String>();
+        assert_eq!(hex(&row.clustering), "0000000000000002");
+        let value = "01000000000000000700000000000000010000000000000009".to_owned() + "0100036a6f620161";
+        assert_eq!(hex(&row.value), value);
+    }
+
+    #[test]
+    fn masks_are_those_of_the_matched_series() {
+        let mut all = Tombstones::default();
+        assert_eq!(all.next_id(), 1);
+        all.add(tombstone(1, MatchOp::Equal, "a"));
+        all.add(tombstone(2, MatchOp::Regex, "a|b"));
+        let masks = |job: &str| all.masks(&Labels::new([("job", job)]).unwrap()).len();
+        assert_eq!([masks("a"), masks("b"), masks("c")], [2, 1, 0]);
+        let mask = Mask { range: TimeRange::new(-1, 5), through: 9 };
+        assert!(mask.hides(9, 5) && !mask.hides(10, 5) && !mask.hides(9, 6));
+        all.remove(1);
+        assert_eq!((all.len(), all.next_id()), (1, 3));
+    }
+}

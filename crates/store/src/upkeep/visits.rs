@@ -1,0 +1,262 @@
+//! Which rows may a reader see while merges put new rows and delete old ones?
+//!
+//! A scan is paged: its first page may be read before a merge puts its rows, its last page after the merge has deleted what
+//! they replace. So each reader opens a *visit* before it looks at anything, and sees the rows as they were then:
+//!
+//! ```text
+//!   merge    announce new rows -> put -> publish -> wait for older visits -> delete replaced rows -> forget
+//!   new      nobody sees them           visits from here on see them
+//!   replaced everybody sees them        visits from here on do not
+//! ```
+//! Nobody waits but the delete. After a crash there are no visits, and what is seen follows from the rows alone (`sift.rs`).
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::Notify;
+
+/// Partition and clustering of a row in the table of chunks.
+pub type Place = (Vec<u8>, Vec<u8>);
+
+#[derive(Debug, Default)]
+pub struct Visits {
+    state: Mutex<State>,
+    /// Rows that are marked: nearly always none, and then nobody looks further.
+    marked: AtomicUsize,
+    left: Notify,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Number of the last change that was published.
+    published: u64,
+    /// How many visits are open, by the last change that they see.
+    open: BTreeMap<u64, usize>,
+    marks: HashMap<Vec<u8>, HashMap<Vec<u8>, Mark>>,
+}
+
+/// What is special about a row for a while.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Mark {
+    born: Birth,
+    /// The change that replaced it.
+    doomed: Option<u64>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Birth {
+    /// Long ago.
+    #[default]
+    Known,
+    /// It is being put.
+    Announced,
+    /// The change that put it.
+    At(u64),
+}
+
+impl Mark {
+    const fn is_seen(self, visit: u64) -> bool {
+        let born = match self.born {
+            Birth::Known => true,
+            Birth::Announced => false,
+            Birth::At(change) => change <= visit,
+        };
+        let doomed = match self.doomed {
+            Some(change) => change <= visit,
+            None => false,
+        };
+        born && !doomed
+    }
+}
+
+/// A reader's stay; ends when it is dropped.
+#[derive(Debug)]
+pub struct Visit {
+    visits: Arc<Visits>,
+    at: u64,
+}
+
+impl Visit {
+    /// Is this row there for this reader?
+    pub fn sees(&self, partition: &[u8], clustering: &[u8]) -> bool {
+        if self.visits.marked.load(Ordering::Acquire) == 0 {
+            return true;
+        }
+        let state = self.visits.lock();
+        let mark = state.marks.get(partition).and_then(|rows| rows.get(clustering));
+        mark.is_none_or(|mark| mark.is_seen(self.at))
+    }
+}
+
+impl Drop for Visit {
+    fn drop(&mut self) {
+        let mut state = self.visits.lock();
+        if let Some(count) = state.open.get_mut(&self.at) {
+            *count -= 1;
+            if *count == 0 {
+                state.open.remove(&self.at);
+            }
+        }
+        drop(state);
+        self.visits.left.notify_waiters();
+    }
+}
+
+impl Visits {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn enter(self: &Arc<Self>) -> Visit {
+        let mut state = self.lock();
+        let at = state.published;
+        *state.open.entry(at).or_default() += 1;
+        Visit { visits: self.clone(), at }
+    }
+
+    /// Nobody sees these rows until they are published.
+    pub fn announce(&self, new: &[Place]) {
+        self.mark(new, |mark| mark.born = Birth::Announced);
+    }
+
+    /// They were not put, or are gone again.
+    pub fn withdraw(&self, new: &[Place]) {
+        self.unmark(new, |_| None);
+    }
+
+    /// From here on the new rows are seen and the replaced ones are not. Returns the number of the change.
+    pub fn publish(&self, new: &[Place], replaced: &[Place]) -> u64 {
+        // One lock for all: no visit may begin between the two.
+        let mut state = self.lock();
+        let change = state.published + 1;
+        set(&mut state, &self.marked, new, |mark| mark.born = Birth::At(change));
+        set(&mut state, &self.marked, replaced, |mark| mark.doomed = Some(change));
+        state.published = change;
+        change
+    }
+
+    /// Is a visit open that does not see this change?
+    pub fn has_older(&self, change: u64) -> bool {
+        self.lock().open.keys().next().is_some_and(|oldest| *oldest < change)
+    }
+
+    /// Waits until all visits see this change.
+    pub async fn wait_for_older(&self, change: u64) {
+        loop {
+            let left = self.left.notified();
+            if !self.has_older(change) {
+                return;
+            }
+            left.await;
+        }
+    }
+
+    /// No visit is older than this change any more, and the replaced rows are gone.
+    pub fn forget(&self, change: u64, new: &[Place], replaced: &[Place]) {
+        self.unmark(new, |mark| match mark.born {
+            // A later change may have doomed it meanwhile.
+            Birth::At(at) if at <= change => Some(Mark { born: Birth::Known, ..mark }),
+            _ => Some(mark),
+        });
+        self.unmark(replaced, |_| None);
+    }
+
+    fn mark(&self, rows: &[Place], change: impl Fn(&mut Mark)) {
+        set(&mut self.lock(), &self.marked, rows, change);
+    }
+
+    fn unmark(&self, rows: &[Place], left: impl Fn(Mark) -> Option<Mark>) {
+        let mut state = self.lock();
+        for (partition, clustering) in rows {
+            let Some(marks) = state.marks.get_mut(partition) else { continue };
+            let Some(mark) = marks.get(clustering) else { continue };
+            match left(*mark).filter(|mark| *mark != Mark::default()) {
+                Some(mark) => {
+                    marks.insert(clustering.clone(), mark);
+                }
+                None => {
+                    marks.remove(clustering);
+                    self.marked.fetch_sub(1, Ordering::Release);
+                }
+            }
+            if marks.is_empty() {
+                state.marks.remove(partition);
+            }
+        }
+    }
+}
+
+fn set(state: &mut State, marked: &AtomicUsize, rows: &[Place], change: impl Fn(&mut Mark)) {
+    for (partition, clustering) in rows {
+        let marks = state.marks.entry(partition.clone()).or_default();
+        let mark = marks.entry(clustering.clone()).or_insert_with(|| {
+            marked.fetch_add(1, Ordering::Release);
+            Mark::default()
+        });
+        change(mark);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place(clustering: u8) -> Place {
+        (vec![1], vec![clustering])
+    }
+
+    /// Which of the rows 0 to 3 a visit sees.
+    fn seen(visit: &Visit) -> Vec<u8> {
+        (0..4).filter(|row| visit.sees(&[1], &[*row])).collect()
+    }
+
+    #[tokio::test]
+    async fn a_visit_sees_what_was_there_when_it_began() {
+        let visits = Arc::new(Visits::default());
+        let before = visits.enter();
+        visits.announce(&[place(2)]);
+        let during = visits.enter();
+        assert_eq!(seen(&before), [0, 1, 3]);
+        let change = visits.publish(&[place(2)], &[place(0), place(1)]);
+        let after = visits.enter();
+        assert_eq!([seen(&before), seen(&during)], [[0, 1, 3], [0, 1, 3]]);
+        assert_eq!(seen(&after), [2, 3]);
+        assert!(visits.has_older(change));
+        drop(before);
+        let waiting = tokio::spawn({
+            let visits = visits.clone();
+            async move { visits.wait_for_older(change).await }
+        });
+        tokio::task::yield_now().await;
+        assert!(!waiting.is_finished());
+        drop(during);
+        waiting.await.unwrap();
+        visits.forget(change, &[place(2)], &[place(0), place(1)]);
+        assert_eq!(visits.marked.load(Ordering::Relaxed), 0);
+        assert_eq!(seen(&after), [0, 1, 2, 3]);
+    }
+
+    #[test]
+    fn a_new_row_may_be_replaced_before_it_is_old() {
+        let visits = Arc::new(Visits::default());
+        let first = visits.publish(&[place(0)], &[]);
+        let between = visits.enter();
+        let second = visits.publish(&[place(1)], &[place(0)]);
+        visits.forget(first, &[place(0)], &[]);
+        assert_eq!(seen(&between), [0, 2, 3]);
+        assert_eq!(seen(&visits.enter()), [1, 2, 3]);
+        drop(between);
+        visits.forget(second, &[place(1)], &[place(0)]);
+        assert_eq!(visits.marked.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn what_was_not_put_is_withdrawn() {
+        let visits = Arc::new(Visits::default());
+        visits.announce(&[place(3)]);
+        assert_eq!(seen(&visits.enter()), [0, 1, 2]);
+        visits.withdraw(&[place(3)]);
+        assert_eq!(seen(&visits.enter()), [0, 1, 2, 3]);
+    }
+}
