@@ -7,7 +7,7 @@ use std::fmt::Write;
 use std::hint::black_box;
 use std::time::Instant;
 
-use tacho_ingest::line_protocol::{self, Precision};
+use tacho_ingest::line_protocol::{self, Decoder, Precision};
 use tacho_ingest::wire::{DataFrame, DictFrame, FrameDecoder, Hello, Session};
 use tacho_model::{OperationKind, Sample, Value};
 
@@ -86,22 +86,53 @@ fn samples() {
     frames("native, f64 values", &dictionary.finish(), &frame, 6_000);
 }
 
-/// As Telegraf writes them: ten fields a line, hosts in turn.
-fn lines() {
+/// As TSBS writes its devops load: ten tags of some 200 bytes, ten fields, hosts in turn.
+fn body(hosts: usize, lines: usize, value: impl Fn(usize) -> String) -> String {
     let mut text = String::new();
-    for at in 0..100 {
-        for host in 0..10 {
-            write!(text, "cpu,host=server{host:02},region=eu-west-1,rack=r7,os=linux usage_user=12.5")
+    for line in 0..lines {
+        let (host, at) = (line % hosts, line / hosts);
+        write!(
+            text,
+            "cpu,hostname=host_{host},region=eu-central-1,datacenter=eu-central-1a,rack={},os=Ubuntu15.10,arch=x64,\
+             team=SF,service={},service_version=1,service_environment=production ",
+            host % 100,
+            host % 20,
+        )
+        .unwrap();
+        let fields =
+            ["user", "system", "idle", "nice", "iowait", "irq", "softirq", "steal", "guest", "guest_nice"];
+        for (nth, field) in fields.iter().enumerate() {
+            write!(text, "{}usage_{field}={}", if nth > 0 { "," } else { "" }, value(line * 7 + nth * 31))
                 .unwrap();
-            for field in 1..10 {
-                write!(text, ",usage_{field}={}.{at:02}", host * field).unwrap();
-            }
-            writeln!(text, " {}", BASE + at * 1_000_000_000).unwrap();
         }
+        writeln!(text, " {}", BASE + at as i64 * 10_000_000_000).unwrap();
     }
-    measure("line protocol, values", 10_000, text.len(), || {
-        let decoded = line_protocol::decode(text.as_bytes(), Precision::Nanoseconds, 0);
-        assert!(decoded.rejects.is_empty());
-        decoded.batch.counts()[0]
-    });
+    text
+}
+
+fn lines() {
+    let integers = |n: usize| format!("{}i", n % 101);
+    let decimals = |n: usize| format!("{}.{:02}", n % 101, n % 100);
+    let many = |n: usize| format!("{}.{:014}", n % 10, n * 1_234_567);
+    for (what, hosts, lines, text) in [
+        ("integers, 100 hosts, 10,000 lines", 100, 10_000, body(100, 10_000, integers)),
+        ("integers, 1,000 hosts, 10,000 lines", 1_000, 10_000, body(1_000, 10_000, integers)),
+        ("integers, 1,000 hosts, 1,000 lines", 1_000, 1_000, body(1_000, 1_000, integers)),
+        ("two decimals, 100 hosts, 10,000 lines", 100, 10_000, body(100, 10_000, decimals)),
+        ("15 digits, 100 hosts, 10,000 lines", 100, 10_000, body(100, 10_000, many)),
+    ] {
+        let values = lines * 10;
+        let check = |decoded: line_protocol::Decoded| {
+            assert!(decoded.rejects.is_empty());
+            assert_eq!(decoded.batch.samples.len(), hosts * 10);
+            decoded.batch.counts()[0]
+        };
+        measure(&format!("line protocol, first body, {what}"), values, text.len(), || {
+            check(line_protocol::decode(text.as_bytes(), Precision::Nanoseconds, 0))
+        });
+        let mut decoder = Decoder::default();
+        measure(&format!("line protocol, later body, {what}"), values, text.len(), || {
+            check(decoder.decode(text.as_bytes(), Precision::Nanoseconds, 0))
+        });
+    }
 }

@@ -1,8 +1,10 @@
 //! Where in the lines are we, and what stands there?
 
+use tacho_model::Value;
 use tacho_model::limits::ENTRY_BYTES_MAX;
 
 use super::Refused;
+use super::number::{short_number, short_time};
 use super::text::{shown, unescape};
 
 /// Why a line is refused, and at which byte of the body.
@@ -89,6 +91,48 @@ impl<'a> Cursor<'a> {
         self.skip(|byte| byte != b'\n');
     }
 
+    fn rest(&self) -> &'a [u8] {
+        self.input.get(self.at..).unwrap_or_default()
+    }
+
+    /// Takes this head, which is well known, if it is next and one blank and a field follow.
+    #[inline]
+    pub(super) fn take_head(&mut self, head: &[u8]) -> bool {
+        let Some(behind) = self.rest().strip_prefix(head) else { return false };
+        let found = matches!(behind, [b' ', field, ..] if !is_blank(*field) && *field != b'\n');
+        self.at += if found { head.len() + 1 } else { 0 };
+        found
+    }
+
+    /// Takes this key and the `=` behind it if they are next.
+    #[inline]
+    pub(super) fn take_key(&mut self, key: &[u8]) -> bool {
+        let found = matches!(self.rest().strip_prefix(key), Some([b'=', ..]));
+        self.at += if found { key.len() + 1 } else { 0 };
+        found
+    }
+
+    /// Takes a number that is read without a second look: its end is the value's end.
+    #[inline]
+    pub(super) fn short_number(&mut self) -> Option<Value> {
+        let (value, bytes) = short_number(self.rest())?;
+        let ends =
+            self.rest().get(bytes).is_none_or(|byte| matches!(byte, b',' | b' ' | b'\n' | b'\r' | b'\t'));
+        self.at += if ends { bytes } else { 0 };
+        ends.then_some(value)
+    }
+
+    /// Takes one blank, the time, and the end of the line, where nothing else stands there.
+    #[inline]
+    fn short_time(&mut self) -> Option<(i64, usize)> {
+        let digits = self.rest().strip_prefix(b" ")?;
+        let (time, bytes) = short_time(digits)?;
+        let ends = digits.get(bytes).is_none_or(|byte| *byte == b'\n');
+        let at = self.at + 1;
+        self.at += if ends { 1 + bytes } else { 0 };
+        ends.then_some((time, at))
+    }
+
     /// Measurement and tags, up to the first blank that is not escaped.
     pub(super) fn head(&mut self) -> Result<Piece<'a>, Fault> {
         let from = self.at;
@@ -164,6 +208,9 @@ impl<'a> Cursor<'a> {
 
     /// The time at the end of a line and its place; `None` where the line ends without.
     pub(super) fn time(&mut self) -> Result<Option<(i64, usize)>, Fault> {
+        if let Some(time) = self.short_time() {
+            return Ok(Some(time));
+        }
         if self.peek().is_some_and(|byte| !is_blank(byte) && byte != b'\n') {
             return Err(self.unexpected("a field"));
         }

@@ -9,10 +9,14 @@
 //! are kept as they are: labels may hold any UTF-8. Floats are f64, `3i` is i64, `3u` is u64, booleans are the u64 1
 //! and 0, strings are entries. A line without a time gets the time of its arrival.
 //!
-//! Lines that repeat a head (most do) find their series by the head's bytes; nothing is unescaped, copied or
+//! Lines that repeat a head (most do, over many bodies) find their series by the head's bytes: it is compared with the one
+//! that followed the line before the last time, the fields with those of that head, and nothing is unescaped, copied or
 //! hashed again. The step before is `server/src/http/`; the batch goes to the store.
 
+mod batch;
 mod cursor;
+mod number;
+mod places;
 mod series;
 mod text;
 
@@ -21,8 +25,9 @@ use std::str::FromStr;
 use tacho_model::{Batch, Timestamp, Value};
 
 use crate::Rejects;
+use batch::Kept;
 use cursor::{Cursor, Fault};
-use series::{SeriesIndex, SeriesTable};
+use series::SeriesTable;
 
 /// The unit of the times in a body.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -84,26 +89,77 @@ pub struct Refused {
     pub reason: String,
 }
 
-/// Decodes a body. `now` is the time of lines that have none.
+/// Decodes a body. `now` is the time of lines that have none. Who decodes many keeps a [`Decoder`].
 pub fn decode(input: &[u8], precision: Precision, now: Timestamp) -> Decoded {
-    let mut cursor = Cursor::new(input);
-    let mut table = SeriesTable::default();
-    let mut decoded = Decoded::default();
-    let mut fields = Vec::new();
-    while cursor.next_line() {
-        let line = read_line(&mut cursor, &mut table, &mut fields, precision);
-        match line {
-            Ok(time) => {
-                let at = time.unwrap_or(now);
-                fields.iter().for_each(|(index, value)| table.keep(&mut decoded.batch, *index, at, *value));
-            }
-            Err(fault) => {
-                decoded.rejects.add(|| cursor.refuse(&fault));
-                cursor.skip_line();
+    Decoder::default().decode(input, precision, now)
+}
+
+/// Memory for heads and series from one body to the next, bytes, estimated: some 30,000 series. When a body leaves more
+/// behind, all of it is forgotten.
+pub const DECODER_BYTES_MAX: usize = 16 << 20;
+
+/// Decodes bodies, and knows the heads of the last ones.
+#[derive(Debug, Default)]
+pub struct Decoder {
+    table: SeriesTable,
+    kept: Kept,
+    forgotten: u64,
+}
+
+impl Decoder {
+    /// `now` is the time of lines that have none.
+    pub fn decode(&mut self, input: &[u8], precision: Precision, now: Timestamp) -> Decoded {
+        let mut cursor = Cursor::new(input);
+        let mut rejects = Rejects::default();
+        while cursor.next_line() {
+            let begun = self.kept.len();
+            match self.read_line(&mut cursor, precision) {
+                Ok(time) => self.kept.set_time(begun, time.unwrap_or(now)),
+                Err(fault) => {
+                    self.kept.truncate(begun);
+                    rejects.add(|| cursor.refuse(&fault));
+                    cursor.skip_line();
+                }
             }
         }
+        let batch = self.kept.take_batch(&self.table);
+        if self.table.bytes() > DECODER_BYTES_MAX {
+            self.table = SeriesTable::default();
+            self.forgotten += 1;
+        }
+        Decoded { batch, rejects }
     }
-    decoded
+
+    /// How often more series came than are kept in mind.
+    pub const fn forgotten(&self) -> u64 {
+        self.forgotten
+    }
+
+    /// Keeps the values of one line; they have no time yet. Those of a line that is not good are to be taken back.
+    fn read_line(
+        &mut self,
+        cursor: &mut Cursor<'_>,
+        precision: Precision,
+    ) -> Result<Option<Timestamp>, Fault> {
+        let mut line = self.table.head(cursor)?;
+        loop {
+            let series = self.table.field(&mut line, cursor)?;
+            match cursor.short_number() {
+                Some(number) => self.kept.add_number(series, number),
+                None => match read_value(cursor)? {
+                    FieldValue::Number(number) => self.kept.add_number(series, number),
+                    FieldValue::Text(text) => self.kept.add_text(series, text),
+                },
+            }
+            if !cursor.take(b',') {
+                break;
+            }
+        }
+        self.table.end_line(line);
+        let Some((time, at)) = cursor.time()? else { return Ok(None) };
+        let late = || Fault::new(at, format!("time {time} is outside the years 1677 to 2262"));
+        time.checked_mul(precision.nanoseconds()).map(Some).ok_or_else(late)
+    }
 }
 
 /// A field's value as it stands in the line; a string is still escaped.
@@ -111,29 +167,6 @@ pub fn decode(input: &[u8], precision: Precision, now: Timestamp) -> Decoded {
 enum FieldValue<'a> {
     Number(Value),
     Text(&'a str),
-}
-
-/// Reads one line into `fields`: for each its series and value. Nothing is kept before the whole line is good.
-fn read_line<'a>(
-    cursor: &mut Cursor<'a>,
-    table: &mut SeriesTable<'a>,
-    fields: &mut Vec<(SeriesIndex, FieldValue<'a>)>,
-    precision: Precision,
-) -> Result<Option<Timestamp>, Fault> {
-    fields.clear();
-    let head = cursor.head()?;
-    let head = table.head(head)?;
-    loop {
-        let key = cursor.key()?;
-        let index = table.field(head, fields.len(), key)?;
-        fields.push((index, read_value(cursor)?));
-        if !cursor.take(b',') {
-            break;
-        }
-    }
-    let Some((time, at)) = cursor.time()? else { return Ok(None) };
-    let late = || Fault::new(at, format!("time {time} is outside the years 1677 to 2262"));
-    time.checked_mul(precision.nanoseconds()).map(Some).ok_or_else(late)
 }
 
 fn read_value<'a>(cursor: &mut Cursor<'a>) -> Result<FieldValue<'a>, Fault> {

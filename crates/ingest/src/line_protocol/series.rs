@@ -1,13 +1,16 @@
 //! Which series does a field of a line belong to? Found by the bytes of the line's head and the field's key.
+//!
+//! What a body teaches is kept for the next one, up to a bound: senders repeat their heads for ever.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
-use tacho_model::{Batch, Body, Entry, EntrySeries, Labels, NAME, Sample, SampleSeries, Timestamp};
+use tacho_model::{LabelError, Labels, NAME};
+use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use super::FieldValue;
-use super::cursor::{Fault, Piece};
+use super::cursor::{Cursor, Fault, Piece};
+use super::places::Places;
 use super::text::{shown, unescape};
 
 const IN_MEASUREMENTS: &[char] = &[',', ' '];
@@ -18,132 +21,214 @@ pub(super) const IN_STRINGS: &[char] = &['"', '\\'];
 const VALUE: &str = "value";
 
 /// Position in the table's list of heads.
-pub(super) type HeadIndex = usize;
+pub(super) type HeadIndex = u32;
 /// Position in the table's list of series.
-pub(super) type SeriesIndex = usize;
+pub(super) type SeriesIndex = u32;
 
-/// All series of one body.
-#[derive(Default)]
-pub(super) struct SeriesTable<'a> {
-    heads: Vec<Head<'a>>,
-    head_by_bytes: HashMap<&'a [u8], HeadIndex>,
-    /// The head of the line before: most lines repeat it.
-    head_before: HeadIndex,
-    series: Vec<Series<'a>>,
-    series_by_key: HashMap<(HeadIndex, &'a [u8]), SeriesIndex>,
+/// All heads and series that were seen.
+#[derive(Debug)]
+pub(super) struct SeriesTable {
+    heads: Vec<Head>,
+    head_places: Places,
+    series: Vec<Series>,
+    series_places: Places,
+    /// Keys of the fields of heads, in the order of a line; most heads share one.
+    shapes: Vec<Vec<Box<[u8]>>>,
+    /// The head of the line before.
+    before: HeadIndex,
+    /// The shape of the head that is being learnt, as far as it goes.
+    learning: Vec<Box<[u8]>>,
+    seed: u64,
+    bytes: usize,
 }
 
-struct Head<'a> {
-    bytes: &'a [u8],
-    measurement: Cow<'a, str>,
-    tags: Vec<(Cow<'a, str>, Cow<'a, str>)>,
-    /// The series of the fields, in order, of the last line with this head: a guess for the next one.
-    order: Vec<SeriesIndex>,
+type Pairs = Vec<(Box<str>, Box<str>)>;
+
+#[derive(Debug)]
+struct Head {
+    bytes: Box<[u8]>,
+    measurement: Box<str>,
+    /// `Err`: two tags of one name, or too many. Every field says so with its own series' name.
+    tags: Result<Labels, Pairs>,
+    /// The head of the line after this one the last time: a guess.
+    next: HeadIndex,
+    /// The series of its first line, in order; their keys are those of `shape`.
+    first: SeriesIndex,
+    shape: Option<usize>,
 }
 
-struct Series<'a> {
-    key: &'a [u8],
+#[derive(Debug)]
+struct Series {
+    head: HeadIndex,
+    key: Box<[u8]>,
     labels: Arc<Labels>,
-    /// Where in the batch its samples and entries are collected, once there are some.
-    samples: Option<usize>,
-    entries: Option<usize>,
 }
 
-impl<'a> SeriesTable<'a> {
-    pub(super) fn head(&mut self, piece: Piece<'a>) -> Result<HeadIndex, Fault> {
-        if self.heads.get(self.head_before).is_some_and(|head| head.bytes == piece.bytes) {
-            return Ok(self.head_before);
+/// Memory of a head or a series beside its bytes, for the bound.
+const ENTRY_BYTES: usize = 160;
+
+/// A line's head, and the series that its next field is probably of.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Line {
+    head: HeadIndex,
+    next: SeriesIndex,
+}
+
+impl Default for SeriesTable {
+    fn default() -> Self {
+        Self {
+            heads: Vec::new(),
+            head_places: Places::default(),
+            series: Vec::new(),
+            series_places: Places::default(),
+            shapes: Vec::new(),
+            before: 0,
+            learning: Vec::new(),
+            seed: RandomState::new().hash_one(0),
+            bytes: 0,
         }
-        let found = self.head_by_bytes.get(piece.bytes).copied();
-        self.head_before = match found {
-            Some(index) => index,
-            None => {
-                self.heads.push(read_head(piece)?);
-                let index = self.heads.len() - 1;
-                self.head_by_bytes.insert(piece.bytes, index);
-                index
-            }
-        };
-        Ok(self.head_before)
+    }
+}
+
+impl SeriesTable {
+    pub(super) fn labels(&self, series: SeriesIndex) -> Option<&Arc<Labels>> {
+        self.series.get(series as usize).map(|series| &series.labels)
     }
 
-    /// The series of a line's field number `position`.
-    pub(super) fn field(
-        &mut self,
-        head: HeadIndex,
-        position: usize,
-        key: Piece<'a>,
-    ) -> Result<SeriesIndex, Fault> {
-        let guess = self.heads.get(head).and_then(|head| head.order.get(position)).copied();
-        let guessed = guess.filter(|index| self.series.get(*index).is_some_and(|s| s.key == key.bytes));
-        if let Some(index) = guessed {
-            return Ok(index);
+    pub(super) fn series_count(&self) -> usize {
+        self.series.len()
+    }
+
+    /// Memory, bytes, estimated.
+    pub(super) const fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Takes the head of a line.
+    pub(super) fn head(&mut self, cursor: &mut Cursor<'_>) -> Result<Line, Fault> {
+        let guess = self.heads.get(self.before as usize).map_or(0, |before| before.next);
+        if let Some(head) = self.heads.get(guess as usize)
+            && cursor.take_head(&head.bytes)
+        {
+            self.before = guess;
+            return Ok(Line { head: guess, next: head.first });
         }
-        let index = match self.series_by_key.get(&(head, key.bytes)) {
-            Some(index) => *index,
-            None => self.add(head, key)?,
-        };
-        if let Some(head) = self.heads.get_mut(head) {
-            head.order.truncate(position);
-            head.order.push(index);
+        let piece = cursor.head()?;
+        let index = self.head_of(piece)?;
+        if let Some(before) = self.heads.get_mut(self.before as usize) {
+            before.next = index;
         }
+        self.before = index;
+        let first = self.heads.get(index as usize).map_or(0, |head| head.first);
+        Ok(Line { head: index, next: first })
+    }
+
+    fn head_of(&mut self, piece: Piece<'_>) -> Result<HeadIndex, Fault> {
+        let hash = xxh3_64_with_seed(piece.bytes, self.seed);
+        let is_it = |index: u32| self.heads.get(index as usize).is_some_and(|h| *h.bytes == *piece.bytes);
+        if let Some(found) = self.head_places.find(hash, is_it) {
+            return Ok(found);
+        }
+        let mut head = read_head(piece)?;
+        head.first = index_of(self.series.len());
+        self.bytes += 2 * head.bytes.len() + ENTRY_BYTES;
+        let index = index_of(self.heads.len());
+        self.heads.push(head);
+        self.head_places.insert(hash, index);
+        self.learning.clear();
         Ok(index)
     }
 
-    fn add(&mut self, head: HeadIndex, key: Piece<'a>) -> Result<SeriesIndex, Fault> {
-        let Some(described) = self.heads.get(head) else {
+    /// Takes a field's key and the `=` behind it.
+    #[inline]
+    pub(super) fn field(&mut self, line: &mut Line, cursor: &mut Cursor<'_>) -> Result<SeriesIndex, Fault> {
+        let guess = line.next;
+        if self.guessed_key(line).is_some_and(|key| cursor.take_key(key)) {
+            line.next += 1;
+            return Ok(guess);
+        }
+        let index = self.field_of(line.head, cursor.key()?)?;
+        line.next = index + 1;
+        Ok(index)
+    }
+
+    #[inline]
+    fn guessed_key(&self, line: &Line) -> Option<&[u8]> {
+        let head = self.heads.get(line.head as usize)?;
+        let at = line.next.checked_sub(head.first)?;
+        self.shapes.get(head.shape?)?.get(at as usize).map(|key| &**key)
+    }
+
+    fn field_of(&mut self, head: HeadIndex, key: Piece<'_>) -> Result<SeriesIndex, Fault> {
+        let hash =
+            xxh3_64_with_seed(key.bytes, self.seed ^ u64::from(head).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let is_it = |index: u32| {
+            let series = self.series.get(index as usize);
+            series.is_some_and(|series| series.head == head && *series.key == *key.bytes)
+        };
+        match self.series_places.find(hash, is_it) {
+            Some(found) => Ok(found),
+            None => self.add(head, key, hash),
+        }
+    }
+
+    fn add(&mut self, index: HeadIndex, key: Piece<'_>, hash: u64) -> Result<SeriesIndex, Fault> {
+        let Some(head) = self.heads.get(index as usize) else {
             return Err(Fault::new(key.at, "field without a measurement"));
         };
-        let labels = labels(described, &name(key, IN_NAMES)?)
-            .map_err(|error| Fault::new(key.at, error.to_string()))?;
-        let index = self.series.len();
-        self.series.push(Series { key: key.bytes, labels: Arc::new(labels), samples: None, entries: None });
-        self.series_by_key.insert((head, key.bytes), index);
-        Ok(index)
+        let labels = labels(head, &name(key, IN_NAMES)?);
+        let labels = labels.map_err(|error| Fault::new(key.at, error.to_string()))?;
+        self.bytes += labels.canonical().len() + 2 * key.bytes.len() + ENTRY_BYTES;
+        let series = index_of(self.series.len());
+        // Of the first line only: there no other head's series come between.
+        if head.shape.is_none() && series == head.first + index_of(self.learning.len()) {
+            self.learning.push(key.bytes.into());
+        }
+        self.series.push(Series { head: index, key: key.bytes.into(), labels: Arc::new(labels) });
+        self.series_places.insert(hash, series);
+        Ok(series)
     }
 
-    /// Adds one value to the batch.
-    pub(super) fn keep(
-        &mut self,
-        batch: &mut Batch,
-        index: SeriesIndex,
-        at: Timestamp,
-        value: FieldValue<'_>,
-    ) {
-        let Some(series) = self.series.get_mut(index) else { return };
-        match value {
-            FieldValue::Number(value) => {
-                let slot = *series.samples.get_or_insert_with(|| {
-                    let labels = Arc::clone(&series.labels);
-                    batch.samples.push(SampleSeries { labels, samples: Vec::new() });
-                    batch.samples.len() - 1
-                });
-                if let Some(series) = batch.samples.get_mut(slot) {
-                    series.samples.push(Sample { at, value });
-                }
+    /// The line is over: what its head has learnt is its shape from now on.
+    pub(super) fn end_line(&mut self, line: Line) {
+        if self.learning.is_empty() {
+            return;
+        }
+        let Some(head) = self.heads.get_mut(line.head as usize) else { return };
+        let shape = self.shapes.iter().rev().take(SHAPES_COMPARED).position(|known| *known == self.learning);
+        head.shape = Some(match shape {
+            Some(from_end) => self.shapes.len() - 1 - from_end,
+            None => {
+                self.shapes.push(self.learning.clone());
+                self.shapes.len() - 1
             }
-            FieldValue::Text(raw) => {
-                let slot = *series.entries.get_or_insert_with(|| {
-                    let labels = Arc::clone(&series.labels);
-                    batch.entries.push(EntrySeries { labels, entries: Vec::new() });
-                    batch.entries.len() - 1
-                });
-                if let Some(series) = batch.entries.get_mut(slot) {
-                    series.entries.push(Entry { at, body: Body::Text(unescape(raw, IN_STRINGS).into()) });
-                }
-            }
+        });
+        self.learning.clear();
+    }
+}
+
+/// The latest shapes that a new one is compared with: measurements that a sender writes in turn.
+const SHAPES_COMPARED: usize = 32;
+
+fn index_of(length: usize) -> u32 {
+    // A body of 4 GiB, far above any that is taken, has fewer heads and fields.
+    u32::try_from(length).unwrap_or(u32::MAX)
+}
+
+fn labels(head: &Head, field: &str) -> Result<Labels, LabelError> {
+    let measurement = &head.measurement;
+    let joined: Cow<'_, str> =
+        if field == VALUE { (&**measurement).into() } else { format!("{measurement}_{field}").into() };
+    match &head.tags {
+        Ok(tags) => tags.with(NAME, &joined),
+        Err(tags) => {
+            let name = [(NAME.into(), joined.as_ref().into())];
+            Labels::new(tags.iter().cloned().chain(name))
         }
     }
 }
 
-fn labels(head: &Head<'_>, field: &str) -> Result<Labels, tacho_model::LabelError> {
-    let measurement = &head.measurement;
-    let name = if field == VALUE { measurement.to_string() } else { format!("{measurement}_{field}") };
-    let tags = head.tags.iter().map(|(name, value)| (&**name, &**value));
-    Labels::new(tags.chain([(NAME, name.as_str())]))
-}
-
-fn read_head(piece: Piece<'_>) -> Result<Head<'_>, Fault> {
+fn read_head(piece: Piece<'_>) -> Result<Head, Fault> {
     let (measurement, mut rest) = cut(piece, b',');
     if measurement.bytes.is_empty() {
         return Err(Fault::new(piece.at, "measurement has no name"));
@@ -155,7 +240,16 @@ fn read_head(piece: Piece<'_>) -> Result<Head<'_>, Fault> {
         tags.push(read_tag(tag)?);
         rest = after;
     }
-    Ok(Head { bytes: piece.bytes, measurement, tags, order: Vec::new() })
+    let checked = Labels::new(tags.iter().map(|(name, value)| (&**name, &**value)));
+    let owned = |(name, value): (Cow<'_, str>, Cow<'_, str>)| (name.into(), value.into());
+    Ok(Head {
+        bytes: piece.bytes.into(),
+        measurement: measurement.into(),
+        tags: checked.map_err(|_| tags.into_iter().map(owned).collect()),
+        next: 0,
+        first: 0,
+        shape: None,
+    })
 }
 
 fn read_tag(tag: Piece<'_>) -> Result<(Cow<'_, str>, Cow<'_, str>), Fault> {

@@ -56,6 +56,7 @@ pub struct App {
     queries: Arc<Semaphore>,
     /// The same for writes that are being decoded and appended.
     writes: Arc<Semaphore>,
+    decoders: Arc<write::Decoders>,
     /// One permit for each request that is being served.
     permits: Semaphore,
 }
@@ -72,6 +73,7 @@ impl App {
             analyses: Arc::new(Semaphore::new(ANALYSES_MAX)),
             queries: Arc::new(Semaphore::new(QUERIES_MAX)),
             writes: Arc::new(Semaphore::new(WRITES_MAX)),
+            decoders: Arc::default(),
             permits,
         })
     }

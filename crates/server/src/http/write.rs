@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 use std::fmt::Display;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::Router;
 use axum::body::Body;
@@ -24,6 +24,10 @@ use super::error::ApiError;
 use super::params::Params;
 
 type Answer = Result<StatusCode, ApiError>;
+
+/// Decoders kept between writes, each with up to `line_protocol::DECODER_BYTES_MAX`: as many as senders that load tools
+/// use, far fewer than writes at the same time.
+const DECODERS_MAX: usize = 4;
 
 pub fn routes() -> Router<Arc<App>> {
     Router::new()
@@ -60,11 +64,30 @@ async fn lines(State(app): State<Arc<App>>, uri: Uri, headers: HeaderMap, body: 
     };
     let packed = body::read(&headers, body, app.config.body_bytes_max).await?;
     let now = app.clock.now();
+    let decoders = app.decoders.clone();
     let decode = move |bytes: &[u8]| {
-        let decoded = line_protocol::decode(bytes, precision, now);
+        let decoded = decoders.with(|decoder| decoder.decode(bytes, precision, now));
         Ok((decoded.batch, decoded.rejects))
     };
     keep(&app, "line", in_turn(&app.writes, packed, decode).await?).await
+}
+
+/// Decoders of the line protocol that nobody uses now; each knows the heads of the bodies that it had. At most
+/// [`DECODERS_MAX`] are kept.
+#[derive(Default)]
+pub struct Decoders(Mutex<Vec<line_protocol::Decoder>>);
+
+impl Decoders {
+    fn with<T>(&self, work: impl FnOnce(&mut line_protocol::Decoder) -> T) -> T {
+        let idle = self.0.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let mut decoder = idle.unwrap_or_default();
+        let done = work(&mut decoder);
+        let mut idle = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if idle.len() < DECODERS_MAX {
+            idle.push(decoder);
+        }
+        done
+    }
 }
 
 /// What a body held.

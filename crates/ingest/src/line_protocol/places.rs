@@ -1,0 +1,54 @@
+//! Where in a list stands what has this hash? A table of positions alone, for the list is kept elsewhere.
+
+/// Open addressing with linear probing, at most half full (Knuth, TAOCP 6.4, algorithm L).
+#[derive(Debug, Default)]
+pub(super) struct Places {
+    /// Hash and position; the number of places is a power of two.
+    places: Vec<(u64, u32)>,
+    len: usize,
+}
+
+const FREE: (u64, u32) = (0, u32::MAX);
+const PLACES_MIN: usize = 64;
+
+impl Places {
+    fn first(hash: u64, mask: usize) -> usize {
+        // The lower bits; what is lost on a machine of 32 bits is not looked at.
+        usize::try_from(hash & mask as u64).unwrap_or_default()
+    }
+
+    /// `is_it` compares what stands at a position.
+    pub(super) fn find(&self, hash: u64, is_it: impl Fn(u32) -> bool) -> Option<u32> {
+        let mask = self.places.len().checked_sub(1)?;
+        let mut at = Self::first(hash, mask);
+        while let Some((other, position)) = self.places.get(at).filter(|place| **place != FREE) {
+            if *other == hash && is_it(*position) {
+                return Some(*position);
+            }
+            at = (at + 1) & mask;
+        }
+        None
+    }
+
+    /// What is inserted is not here yet.
+    pub(super) fn insert(&mut self, hash: u64, position: u32) {
+        if (self.len + 1) * 2 > self.places.len() {
+            let places = vec![FREE; (self.places.len() * 2).max(PLACES_MIN)];
+            let before = std::mem::replace(&mut self.places, places);
+            before.into_iter().filter(|place| *place != FREE).for_each(|place| self.put(place));
+        }
+        self.put((hash, position));
+        self.len += 1;
+    }
+
+    fn put(&mut self, place: (u64, u32)) {
+        let mask = self.places.len().saturating_sub(1);
+        let mut at = Self::first(place.0, mask);
+        while self.places.get(at).is_some_and(|other| *other != FREE) {
+            at = (at + 1) & mask;
+        }
+        if let Some(free) = self.places.get_mut(at) {
+            *free = place;
+        }
+    }
+}
