@@ -3,9 +3,10 @@
 //! Lines are read by [`crate::line_protocol`]; here blocks are cut, since a text may hold line feeds, and the lines of
 //! a block with a fault are read one by one, so that each broken one is known.
 
+use std::fmt::Write;
 use std::ops::Range;
 
-use tacho_model::Timestamp;
+use tacho_model::{Body, Entry, Labels, NAME, Sample, Timestamp, Value};
 
 use crate::line_protocol::{Precision, decode};
 use crate::rows::{Block, Broken, Rows};
@@ -60,6 +61,55 @@ impl Rows for LineProtocol {
     }
 }
 
+/// Appends a line for each sample; returns how many were left out: the protocol has no infinities, no NaN, and not
+/// every text can be a tag.
+pub fn write_samples(out: &mut String, labels: &Labels, samples: &[Sample]) -> u64 {
+    let Some(head) = head(labels) else { return samples.len() as u64 };
+    let mut left_out = 0;
+    for sample in samples {
+        let field = match sample.value {
+            Value::F64(value) if value.is_finite() => format!("{value}"),
+            Value::I64(value) => format!("{value}i"),
+            Value::U64(value) => format!("{value}u"),
+            Value::F64(_) => {
+                left_out += 1;
+                continue;
+            }
+        };
+        // A string takes everything.
+        let _ = writeln!(out, "{head} value={field} {}", sample.at);
+    }
+    left_out
+}
+
+/// Appends a line for each text; returns how many entries were left out: bytes, and what cannot be a tag.
+pub fn write_entries(out: &mut String, labels: &Labels, entries: &[Entry]) -> u64 {
+    let Some(head) = head(labels) else { return entries.len() as u64 };
+    let mut left_out = 0;
+    for entry in entries {
+        match &entry.body {
+            Body::Text(text) => {
+                let text = text.replace('\\', "\\\\").replace('"', "\\\"");
+                let _ = writeln!(out, "{head} value=\"{text}\" {}", entry.at);
+            }
+            Body::Bytes(_) => left_out += 1,
+        }
+    }
+    left_out
+}
+
+/// Measurement and tags; `None` where they would not be read back as these labels.
+fn head(labels: &Labels) -> Option<String> {
+    let escape = |text: &str| text.replace(',', "\\,").replace('=', "\\=").replace(' ', "\\ ");
+    let mut out = labels.name().replace(',', "\\,").replace(' ', "\\ ");
+    for (name, value) in labels.iter().filter(|(name, _)| *name != NAME) {
+        let _ = write!(out, ",{}={}", escape(name), escape(value));
+    }
+    let back = decode(format!("{out} value=1 1\n").as_bytes(), Precision::Nanoseconds, 0).batch;
+    let same = matches!(&*back.samples, [series] if *series.labels == *labels && series.samples.len() == 1);
+    same.then_some(out)
+}
+
 fn lines(block: &[u8]) -> impl Iterator<Item = Range<usize>> {
     let mut at = 0;
     std::iter::from_fn(move || {
@@ -97,6 +147,7 @@ fn line_length(bytes: &[u8]) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn texts_hold_line_feeds_and_tags_hold_quotes() {
@@ -127,5 +178,30 @@ mod tests {
         let last = block.broken.last().unwrap();
         assert_eq!(last.to_string(), "row 53, column byte 3: field \"v\" has no value");
         assert_eq!(&text[last.bytes.clone()], "b v\n");
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_reads_back_or_is_counted(
+            labels in prop::collection::btree_map(".{1,8}", ".{1,8}", 0..4),
+            name in ".{1,8}",
+            samples in prop::collection::vec((any::<i64>(), any::<f64>()), 1..10),
+            texts in prop::collection::vec(".{0,20}", 1..5),
+        ) {
+            let pairs = labels.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+            let labels = Labels::new(pairs.filter(|(n, _)| *n != NAME).chain([(NAME, name.as_str())])).unwrap();
+            let samples: Vec<Sample> =
+                samples.into_iter().map(|(at, value)| Sample { at, value: Value::F64(value) }).collect();
+            let texts: Vec<Entry> =
+                texts.into_iter().map(|text| Entry { at: 5, body: Body::Text(text.into()) }).collect();
+            let mut out = String::new();
+            let left = write_samples(&mut out, &labels, &samples) + write_entries(&mut out, &labels, &texts);
+            let block = LineProtocol::new(Precision::default(), 0).decode(out.as_bytes(), 0);
+            prop_assert_eq!(block.broken, vec![]);
+            let read: usize = block.batch.counts().iter().sum();
+            prop_assert_eq!(read as u64 + left, (samples.len() + texts.len()) as u64);
+            prop_assert!(block.batch.samples.iter().all(|series| *series.labels == labels));
+            prop_assert!(block.batch.entries.iter().all(|series| series.entries == texts));
+        }
     }
 }

@@ -9,8 +9,10 @@ use crate::rows::shown;
 use crate::time_text::{TimeFormat, TimeReader, Unit};
 use jiff::tz::TimeZone;
 
-/// Rows of the head that are looked at.
+/// Rows of the head that are looked at to find separators, times and columns.
 const ROWS_MAX: usize = 500;
+/// Values that have more than digits and a sign, which are looked at to find how numbers are written.
+const VALUES_MAX: usize = 2_000;
 
 const DELIMITERS: [u8; 4] = [b';', b'\t', b'|', b','];
 
@@ -46,6 +48,8 @@ pub struct Given {
     pub value_column: Option<String>,
     pub wide: bool,
     pub texts: bool,
+    /// How numbers are written in other files of this kind: wins where this file's head leaves a choice.
+    pub like: Option<Numbers>,
 }
 
 /// What was found.
@@ -57,6 +61,8 @@ pub struct Detected {
     pub header_bytes: usize,
     /// Choices that another reading of the head would fit as well.
     pub doubts: Vec<String>,
+    /// The head leaves no choice how numbers are written.
+    pub numbers_certain: bool,
 }
 
 /// Looks at the head of a file: its first row is the header, at least one row has to follow.
@@ -91,15 +97,30 @@ pub fn detect(head: &[u8], given: &Given) -> Result<Detected, String> {
         None => time_format(&cells(time_column).collect::<Vec<_>>())?,
     };
     let shape = shape(header, time_column, given)?;
-    let values = |column: &usize| match shape {
-        Shape::Wide => *column != time_column,
-        Shape::Long { value_column, .. } => *column == value_column,
+    let holds_values = |column: usize| match shape {
+        Shape::Wide => column != time_column,
+        Shape::Long { value_column, .. } => column == value_column,
     };
-    let values = (0..header.len()).filter(values).flat_map(cells).filter(|cell| !cell.is_empty());
-    let values: Vec<&str> = values.collect();
-    let (numbers, doubts) = if given.texts { (Numbers::default(), vec![]) } else { numbers(&values, given) };
+    let values = if given.texts {
+        vec![]
+    } else {
+        odd_values(head.get(*header_end..).unwrap_or(head), delimiter, holds_values)
+    };
+    let Found { numbers, doubts, certain } = numbers(&values, given);
     let dialect = Dialect { delimiter, time, numbers, time_column, shape, texts: given.texts };
-    Ok(Detected { dialect, header: header.clone(), header_bytes: header_end + bom, doubts })
+    let header_bytes = header_end + bom;
+    Ok(Detected { dialect, header: header.clone(), header_bytes, doubts, numbers_certain: certain })
+}
+
+/// Values that tell something: those that have more than digits and a sign.
+fn odd_values(rows: &[u8], delimiter: u8, holds_values: impl Fn(usize) -> bool) -> Vec<String> {
+    let plain = |cell: &str| cell.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
+    let rows = split::rows(rows, delimiter).filter_map(|(_, row)| std::str::from_utf8(row).ok());
+    rows.flat_map(|row| split::cells(row, char::from(delimiter)).into_iter().enumerate())
+        .filter(|(column, cell)| holds_values(*column) && !plain(cell.trim()))
+        .map(|(_, cell)| cell.trim().to_owned())
+        .take(VALUES_MAX)
+        .collect()
 }
 
 fn is_one_of(name: &str, names: &[&str]) -> bool {
@@ -174,8 +195,14 @@ fn shape(header: &[String], time_column: usize, given: &Given) -> Result<Shape, 
     })
 }
 
-/// The way of writing under which the most values are numbers; plain ones are preferred.
-fn numbers(values: &[&str], given: &Given) -> (Numbers, Vec<String>) {
+struct Found {
+    numbers: Numbers,
+    doubts: Vec<String>,
+    certain: bool,
+}
+
+/// The way of writing under which the most values are numbers; of equals that of other files, then the plainest.
+fn numbers(values: &[String], given: &Given) -> Found {
     let separators = [None, Some(','), Some('.'), Some('\''), Some(' '), Some('\u{a0}'), Some('\u{202f}')];
     let all = ['.', ','].into_iter().flat_map(|decimal| {
         let separators = separators.into_iter().filter(move |separator| *separator != Some(decimal));
@@ -185,18 +212,24 @@ fn numbers(values: &[&str], given: &Given) -> (Numbers, Vec<String>) {
         given.decimal.is_none_or(|decimal| decimal == numbers.decimal)
             && given.thousands.is_none_or(|thousands| Some(thousands) == numbers.thousands)
     };
-    let mut ranked: Vec<(usize, Numbers)> =
-        all.filter(allowed).map(|n| (number::fitting(n, values.iter().copied()), n)).collect();
+    let mut ranked: Vec<(usize, Numbers)> = given
+        .like
+        .into_iter()
+        .chain(all)
+        .filter(allowed)
+        .map(|n| (number::fitting(n, values.iter().map(String::as_str)), n))
+        .collect();
     // Stable: of equals the first stays first.
     ranked.sort_by_key(|(count, _)| std::cmp::Reverse(*count));
     let said = Numbers { decimal: given.decimal.unwrap_or('.'), thousands: given.thousands };
-    let Some((count, best)) = ranked.first().copied() else { return (said, vec![]) };
+    let (count, numbers) = ranked.first().copied().unwrap_or((0, said));
     let value = |numbers: Numbers, cell: &str| numbers.read(cell, &mut String::new()).map(f64::to_bits);
-    let differs = |other: Numbers| values.iter().find(|cell| value(best, cell) != value(other, cell));
+    let differs = |other: Numbers| values.iter().find(|cell| value(numbers, cell) != value(other, cell));
     let doubt = ranked.iter().filter(|(other, _)| *other == count).find_map(|(_, other)| differs(*other));
-    let doubts = doubt.map(|cell| {
-        let read = best.read(cell, &mut String::new()).unwrap_or(f64::NAN);
+    let doubts = doubt.filter(|_| given.like != Some(numbers)).map(|cell| {
+        let read = numbers.read(cell, &mut String::new()).unwrap_or(f64::NAN);
         format!("{} is read as {read}; another way of writing numbers fits as well", shown(cell))
     });
-    (best, doubts.into_iter().collect())
+    let alike = ranked.iter().filter(|(other, n)| *other == count && *n != numbers).count();
+    Found { numbers, doubts: doubts.into_iter().collect(), certain: count > 0 && alike == 0 }
 }

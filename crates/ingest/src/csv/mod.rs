@@ -12,6 +12,7 @@ mod detect;
 mod file_name;
 mod number;
 mod split;
+mod write;
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -28,6 +29,7 @@ pub use detect::{Detected, Given, detect};
 pub use file_name::attributes;
 pub use number::Numbers;
 pub use split::ROW_BYTES_MAX;
+pub use write::{write_entries, write_header, write_samples};
 
 /// How a file is written.
 #[derive(Clone, Debug, PartialEq, Eq)]

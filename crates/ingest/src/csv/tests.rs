@@ -133,6 +133,26 @@ fn doubts_are_told() {
     assert_eq!(doubts("t;a\n1;1.5\n2;100\n"), Vec::<String>::new());
 }
 
+#[test]
+fn other_files_decide_where_this_one_does_not() {
+    let numbers = |file: &str, like: Option<Numbers>| {
+        let found = detect(file.as_bytes(), &Given { like, ..Given::default() }).unwrap();
+        (
+            found.dialect.numbers.thousands,
+            found.dialect.numbers.decimal,
+            found.doubts.len(),
+            found.numbers_certain,
+        )
+    };
+    let german = Some(Numbers { decimal: ',', thousands: Some('.') });
+    assert_eq!(numbers("t;a\n1;-1\n", None), (None, '.', 0, false));
+    assert_eq!(numbers("t;a\n1;-1\n", german), (Some('.'), ',', 0, false));
+    assert_eq!(numbers("t;a\n1;1,234\n", german), (Some('.'), ',', 0, false));
+    assert_eq!(numbers("t;a\n1;1,234.5\n", german), (Some(','), '.', 0, true));
+    let late = format!("t;a\n{}1;1,234,567\n", "1;-1\n".repeat(5_000));
+    assert_eq!(numbers(&late, None).0, Some(','));
+}
+
 proptest! {
     #[test]
     fn any_bytes_are_refused_or_read(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
@@ -148,5 +168,31 @@ proptest! {
             let parts = csv.decode(front, 0).rows + csv.decode(back, 0).rows;
             prop_assert_eq!(parts, block.rows);
         }
+    }
+}
+
+proptest! {
+    #[test]
+    fn what_is_written_reads_back(
+        pairs in prop::collection::btree_map("[a-z]{2,6}", "[^\\s]([^\u{0}]{0,8}[^\\s])?", 1..4),
+        name in "[^\\s]([^\u{0}]{0,12}[^\\s])?",
+        samples in prop::collection::vec((any::<i64>(), any::<f64>()), 1..20),
+    ) {
+        let names: Vec<String> = pairs.keys().cloned().collect();
+        let labels = Labels::new(pairs.iter().map(|(n, v)| (n.as_str(), v.as_str())).chain([(NAME, name.as_str())]));
+        let labels = labels.unwrap();
+        let samples: Vec<Sample> =
+            samples.into_iter().map(|(at, value)| Sample { at, value: Value::F64(value) }).collect();
+        let mut text = String::new();
+        write_header(&mut text, &names);
+        write_samples(&mut text, &names, &labels, &samples);
+        let given = Given { delimiter: Some(b','), time: Some(TimeFormat::Iso), decimal: Some('.'), ..Given::default() };
+        let detected = detect(text.as_bytes(), &given).unwrap();
+        let dialect = Dialect { numbers: Numbers::default(), ..detected.dialect };
+        let mut csv = Csv::new(detected.header, dialect, TimeZone::UTC, vec![]).unwrap();
+        let block = csv.decode(&text.as_bytes()[detected.header_bytes..], 1);
+        prop_assert_eq!(block.broken, vec![]);
+        let expect = SampleSeries { labels: Arc::new(labels), samples };
+        prop_assert_eq!(block.batch.samples, vec![expect]);
     }
 }

@@ -1,0 +1,88 @@
+//! The other end of [`super::Csv`]: rows of a long file, one record each.
+
+use std::fmt::Write;
+
+use tacho_model::{Body, Entry, Labels, NAME, Sample, Timestamp, Value};
+
+/// Columns of the file: the time, the series' name, `names`, the value.
+pub fn write_header(out: &mut String, names: &[String]) {
+    out.push_str("time,name");
+    for name in names {
+        out.push(',');
+        cell(out, name);
+    }
+    out.push_str(",value\n");
+}
+
+/// Appends a row for each sample. Values read back bit for bit, but for the bits of a NaN and the type of whole numbers
+/// up to 2^53, which become floats.
+pub fn write_samples(out: &mut String, names: &[String], labels: &Labels, samples: &[Sample]) {
+    let series = series(names, labels);
+    for sample in samples {
+        time(out, sample.at);
+        out.push_str(&series);
+        // A string takes everything.
+        let _ = match sample.value {
+            Value::F64(f64::INFINITY) => write!(out, "Inf"),
+            Value::F64(f64::NEG_INFINITY) => write!(out, "-Inf"),
+            Value::F64(value) if value == 0.0 || (1e-5..1e17).contains(&value.abs()) => {
+                write!(out, "{value}")
+            }
+            // With a point, so that it is read as a float: a whole number this large would be kept whole.
+            Value::F64(value) => write!(out, "{value:e}"),
+            Value::I64(value) => write!(out, "{value}"),
+            Value::U64(value) => write!(out, "{value}"),
+        };
+        out.push('\n');
+    }
+}
+
+/// Appends a row for each text; returns how many bodies of bytes were left out.
+pub fn write_entries(out: &mut String, names: &[String], labels: &Labels, entries: &[Entry]) -> u64 {
+    let series = series(names, labels);
+    let mut left_out = 0;
+    for entry in entries {
+        match &entry.body {
+            Body::Text(text) => {
+                time(out, entry.at);
+                out.push_str(&series);
+                cell(out, text);
+                out.push('\n');
+            }
+            Body::Bytes(_) => left_out += 1,
+        }
+    }
+    left_out
+}
+
+/// `,name,a,b,` of a series.
+fn series(names: &[String], labels: &Labels) -> String {
+    let mut out = String::from(",");
+    for name in std::iter::once(NAME).chain(names.iter().map(String::as_str)) {
+        cell(&mut out, labels.get(name).unwrap_or(""));
+        out.push(',');
+    }
+    out
+}
+
+fn time(out: &mut String, at: Timestamp) {
+    let moment = jiff::Timestamp::from_nanosecond(i128::from(at));
+    // Every time of 64 bits of nanoseconds lies within jiff's years.
+    let _ = moment.map(|moment| write!(out, "{moment}"));
+}
+
+/// In quotes where it has to be.
+fn cell(out: &mut String, text: &str) {
+    let odd = |c: char| matches!(c, ',' | '"' | '\n' | '\r' | ';' | '\t' | '|');
+    if !text.contains(odd) && text.trim() == text {
+        return out.push_str(text);
+    }
+    out.push('"');
+    for char in text.chars() {
+        if char == '"' {
+            out.push('"');
+        }
+        out.push(char);
+    }
+    out.push('"');
+}
