@@ -190,6 +190,12 @@ impl Labels {
     }
 }
 
+impl Default for Labels {
+    fn default() -> Self {
+        Self::empty()
+    }
+}
+
 fn check(name: &str, value: &str) -> Result<(), LabelError> {
     if name.is_empty() {
         return Err(LabelError::NameEmpty { value: value.to_owned() });

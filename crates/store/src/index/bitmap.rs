@@ -30,6 +30,13 @@ impl Bitmap {
         self.words[at] |= bit;
     }
 
+    pub fn take(&mut self, number: u32) {
+        let (at, bit) = place(number);
+        if let Some(word) = self.words.get_mut(at) {
+            *word &= !bit;
+        }
+    }
+
     pub fn contains(&self, number: u32) -> bool {
         let (at, bit) = place(number);
         self.words.get(at).is_some_and(|word| word & bit != 0)

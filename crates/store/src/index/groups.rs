@@ -71,6 +71,33 @@ impl Groups {
         }
     }
 
+    /// Its members' places go; its number is not used again. A member whose home it was finds one among its others.
+    pub fn remove(&mut self, number: GroupNumber) {
+        let Group { id, members } = self.get(number);
+        let members = members.to_vec();
+        let Self { groups, numbers, .. } = self;
+        if numbers.find(id, |n| SeriesId(u128::from_be_bytes(groups[n as usize].id))) != Some(number) {
+            return;
+        }
+        numbers.remove(id, |n| SeriesId(u128::from_be_bytes(groups[n as usize].id)));
+        for series in members {
+            let others = self.others.entry(series).or_default();
+            others.retain(|(group, _)| *group != number);
+            let home = &mut self.homes[series as usize];
+            if home.0 == number {
+                *home = if others.is_empty() { (NO_HOME, 0) } else { others.remove(0) };
+            }
+            if others.is_empty() {
+                self.others.remove(&series);
+            }
+        }
+    }
+
+    /// Numbers of all groups that were not removed.
+    pub fn numbers(&self) -> impl Iterator<Item = GroupNumber> {
+        (0..self.groups.len() as GroupNumber).filter(|n| self.number(self.get(*n).id) == Some(*n))
+    }
+
     pub fn get(&self, number: GroupNumber) -> Group<'_> {
         let at = number as usize;
         let start = at.checked_sub(1).map_or(0, |before| self.groups[before].end as usize);
@@ -93,7 +120,7 @@ impl Groups {
     }
 
     pub fn len(&self) -> usize {
-        self.groups.len()
+        self.numbers.len()
     }
 
     /// Memory, bytes.

@@ -46,6 +46,10 @@ impl Kinds {
     fn add(&mut self, kind: Kind) {
         self.0 |= 1 << kind as u8;
     }
+
+    fn take(&mut self, kind: Kind) {
+        self.0 &= !(1 << kind as u8);
+    }
 }
 
 #[derive(Debug)]
@@ -81,8 +85,8 @@ const fn place(kind: Kind) -> usize {
 
 impl Index {
     /// Number of series of all kinds; one with samples and entries counts once.
-    pub fn len(&self) -> usize {
-        self.series.len()
+    pub const fn len(&self) -> usize {
+        self.numbers.len()
     }
 
     /// Series by kind, as [`Kind::ALL`] orders them.
@@ -153,6 +157,49 @@ impl Index {
         number
     }
 
+    /// The series has no records of this kind any more. With its last kind it leaves the index; its number is not used again.
+    pub fn remove(&mut self, kind: Kind, number: SeriesNumber) {
+        let series = &mut self.series[number as usize];
+        series.persisted.take(kind);
+        if series.kinds.has(kind) {
+            series.kinds.take(kind);
+            self.kinds[place(kind)].take(number);
+            self.counts[place(kind)] -= 1;
+            if series.kinds == Kinds::default() {
+                self.forget(number);
+            }
+        }
+    }
+
+    fn forget(&mut self, number: SeriesNumber) {
+        let Self { numbers, series, .. } = self;
+        let labels = std::mem::take(&mut series[number as usize].labels);
+        numbers
+            .remove(labels.id(), |n| if n == number { labels.id() } else { series[n as usize].labels.id() });
+        for (name, value) in labels.iter() {
+            let Some(label) = self.labels.get_mut(name) else { continue };
+            label.carriers.take(number);
+            let left =
+                label.values.remove_entry(value).map(|(key, postings)| (key, postings.without(number)));
+            if let Some((key, Some(postings))) = left {
+                label.values.insert(key, postings);
+            }
+            if label.values.is_empty() {
+                self.labels.remove(name);
+            }
+        }
+    }
+
+    /// The row of a series was deleted.
+    pub fn unpersist(&mut self, kind: Kind, number: SeriesNumber) {
+        self.series[number as usize].persisted.take(kind);
+    }
+
+    /// Numbers of the series of a kind, ascending.
+    pub fn of_kind(&self, kind: Kind) -> impl Iterator<Item = SeriesNumber> {
+        self.kinds[place(kind)].iter()
+    }
+
     pub fn is_persisted(&self, kind: Kind, id: SeriesId) -> bool {
         self.get(id).is_some_and(|s| s.persisted.has(kind))
     }
@@ -170,6 +217,16 @@ impl Index {
             self.series[*member as usize].persisted.add(Kind::Sample);
         }
         self.groups.add(id, members)
+    }
+
+    /// The group's partition is empty and its row deleted. Its number is not used again.
+    pub fn remove_group(&mut self, number: GroupNumber) {
+        self.groups.remove(number);
+    }
+
+    /// Numbers of all groups.
+    pub fn groups(&self) -> impl Iterator<Item = GroupNumber> {
+        self.groups.numbers()
     }
 
     pub fn group(&self, number: GroupNumber) -> Group<'_> {

@@ -56,6 +56,36 @@ impl Numbers {
         self.len += 1;
     }
 
+    /// The id is here.
+    pub fn remove(&mut self, id: SeriesId, id_of: impl Fn(u32) -> SeriesId) {
+        let mask = self.places.len() - 1;
+        let mut hole = self.first(id);
+        while self.places[hole] != FREE && id_of(self.places[hole]) != id {
+            hole = (hole + 1) & mask;
+        }
+        if self.places[hole] == FREE {
+            return;
+        }
+        self.len -= 1;
+        // What stands behind and would not be found any more moves into the hole (TAOCP 6.4, algorithm R).
+        let mut at = hole;
+        loop {
+            self.places[hole] = FREE;
+            loop {
+                at = (at + 1) & mask;
+                if self.places[at] == FREE {
+                    return;
+                }
+                let first = self.first(id_of(self.places[at]));
+                if at.wrapping_sub(first) & mask >= at.wrapping_sub(hole) & mask {
+                    break;
+                }
+            }
+            self.places[hole] = self.places[at];
+            hole = at;
+        }
+    }
+
     fn put(&mut self, id: SeriesId, number: u32) {
         let mut at = self.first(id);
         while self.places[at] != FREE {
@@ -64,8 +94,38 @@ impl Numbers {
         self.places[at] = number;
     }
 
+    pub const fn len(&self) -> usize {
+        self.len
+    }
+
     /// Memory, bytes.
     pub fn bytes(&self) -> usize {
         self.places.capacity() * size_of::<u32>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn what_is_inserted_is_found_until_it_is_removed(steps in proptest::collection::vec((0u32..40, any::<bool>()), 0..300)) {
+            // Ids that differ in few bits and meet in the table.
+            let id_of = |number: u32| SeriesId(u128::from(number) << 60 | u128::from(number % 5));
+            let mut numbers = Numbers::default();
+            let mut here = std::collections::BTreeSet::new();
+            for (number, insert) in steps {
+                if insert && here.insert(number) {
+                    numbers.insert(id_of(number), number, id_of);
+                } else if !insert && here.remove(&number) {
+                    numbers.remove(id_of(number), id_of);
+                }
+                let found: Vec<u32> = (0..40).filter_map(|n| numbers.find(id_of(n), id_of)).collect();
+                prop_assert_eq!(found, here.iter().copied().collect::<Vec<_>>());
+            }
+        }
     }
 }

@@ -41,6 +41,21 @@ impl Postings {
         }
     }
 
+    /// What is left without a number that is here; `None` when nothing is.
+    pub fn without(self, number: u32) -> Option<Self> {
+        match self {
+            Self::One(_) => None,
+            Self::List(mut list) => {
+                list.retain(|other| *other != number);
+                (!list.is_empty()).then_some(Self::List(list))
+            }
+            Self::Bits(mut bits, count) => {
+                bits.take(number);
+                (count > 1).then_some(Self::Bits(bits, count - 1))
+            }
+        }
+    }
+
     pub fn len(&self) -> usize {
         match self {
             Self::One(_) => 1,
@@ -104,6 +119,12 @@ mod tests {
             postings.add_to(&mut all);
             prop_assert_eq!(&all.iter().collect::<Vec<_>>(), &numbers);
             prop_assert!(postings.meets(&all));
+            let left = numbers.iter().try_fold(postings.clone(), |postings, number| postings.without(*number));
+            prop_assert_eq!(left, None);
+            if let Some(left) = postings.clone().without(numbers[numbers.len() / 2]) {
+                prop_assert!(!left.to_vec().contains(&numbers[numbers.len() / 2]));
+                prop_assert_eq!((left.len(), left.to_vec().len()), (numbers.len() - 1, numbers.len() - 1));
+            }
             let series = *numbers.last().unwrap() as usize + 1;
             // Never much more than the smaller of the two forms.
             prop_assert!(postings.heap_bytes() <= 512.max(2 * series.div_ceil(8)).min(512 + 32 * numbers.len()));

@@ -123,6 +123,7 @@ impl Index {
         rest
     }
 
+    /// Removed series are among them; no kind holds these.
     fn everything(&self) -> Bitmap {
         Bitmap::up_to(self.series.len() as SeriesNumber)
     }

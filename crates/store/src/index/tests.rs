@@ -104,6 +104,35 @@ fn groups_keep_their_members_and_members_their_home() {
 }
 
 #[test]
+fn what_is_removed_is_not_found_and_may_come_again() {
+    let mut index = index();
+    let labels = index.labels_of(0).clone();
+    index.add(Kind::Entry, labels.id(), &labels);
+    index.add_group(labels.id(), &[0]);
+    index.add_group(SeriesId(1), &[0, 1]);
+    index.remove(Kind::Sample, 0);
+    assert_eq!((index.counts(), index.len()), ([3, 1, 0], 4));
+    assert_eq!(index.label_names(Kind::Sample, &[]), ["__name__", "job"]);
+    assert_eq!(index.of_kind(Kind::Sample).collect::<Vec<_>>(), [1, 2, 3]);
+    index.remove(Kind::Entry, 0);
+    index.remove(Kind::Entry, 0);
+    assert_eq!((index.counts(), index.len()), ([3, 0, 0], 3));
+    assert!(!index.contains(labels.id()));
+    assert_eq!(index.find(Kind::Sample, &[Matcher::equal("zone", "")]).len(), 3);
+    assert_eq!(index.cardinality(1, 9).labels.len(), 2);
+    assert_eq!(index.add(Kind::Sample, labels.id(), &labels), 4, "a number is used once");
+    assert_eq!(index.find(Kind::Sample, &[Matcher::equal("zone", "x")]).len(), 1);
+
+    assert_eq!(index.home(0), Some((0, 0)));
+    index.remove_group(0);
+    index.remove_group(0);
+    assert_eq!((index.home(0), index.home(1)), (Some((1, 0)), Some((1, 1))));
+    assert_eq!((index.groups().collect::<Vec<_>>(), index.group_count()), (vec![1], 1));
+    assert_eq!(index.group_number(labels.id()), None);
+    assert_eq!(index.add_group(labels.id(), &[4]), 2);
+}
+
+#[test]
 fn costs_are_told_by_label() {
     let costs = index().cardinality(2, 10);
     assert_eq!((costs.series, costs.series_total, costs.series_max), ([4, 0, 0], 4, 10));
