@@ -142,7 +142,7 @@ def _targets(result: dict) -> str:
 
 def _verdict(work: str, verdict: Verdict) -> tuple[str, ...]:
     peer = f"{TITLES.get(verdict.peer, verdict.peer)} {_figure(verdict.best)}"
-    outcome = "reached" if verdict.reached else "MISSED"
+    outcome = "reached" if verdict.reached else "WRONG" if verdict.wrong else "MISSED"
     aim = f"({', '.join(work)}) {verdict.aim}"
     return aim, _figure(verdict.ours), _figure(verdict.limit), peer, _figure(verdict.ratio), outcome
 

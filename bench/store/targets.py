@@ -1,6 +1,6 @@
 """What is aimed at, and was it reached? Ours beside a figure, or beside the best peer of the same run."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isnan, nan
 from statistics import median
 
@@ -20,10 +20,12 @@ class Verdict:
     limit: float
     best: float
     peer: str
+    wrong: bool = False
+    """Whether ours gave wrong answers: then nothing is reached, however quickly they came."""
 
     @property
     def reached(self) -> bool:
-        return self.ours <= self.limit
+        return not self.wrong and self.ours <= self.limit
 
     @property
     def ratio(self) -> float:
@@ -61,7 +63,8 @@ def _query_verdict(name: str, row: dict) -> Verdict | None:
     }
     if OURS not in figures or len(figures) == 1:
         return None
-    return _verdict(f"{name}, median ms", figures, ratio_max=QUERY_RATIO_MAX)
+    verdict = _verdict(f"{name}, median ms", figures, ratio_max=QUERY_RATIO_MAX)
+    return replace(verdict, wrong=row[OURS]["wrong"] > 0)
 
 
 def _verdict(aim: str, figures: dict[str, float], limit: float = nan, ratio_max: float = nan) -> Verdict:

@@ -23,11 +23,11 @@ LOAD = {
 QUERY = {"cpu_seconds": 0.01, "answer_bytes": 100, "value_error_max": 0.0, "wrong": 0, "faults": [], "not_offered": None}
 
 
-def result(ours_ms: float, peer_wrong: int) -> dict:
+def result(ours_ms: float, peer_wrong: int, ours_wrong: int = 0) -> dict:
     """Two systems and one class of questions; the peer needs 1 ms."""
     queries = {
         "one": {
-            "tacho": QUERY | {"latencies_ms": [ours_ms] * 3},
+            "tacho": QUERY | {"latencies_ms": [ours_ms] * 3, "wrong": ours_wrong, "faults": ["off by two"]},
             "victoriametrics": QUERY | {"latencies_ms": [1.0] * 3, "wrong": peer_wrong, "faults": ["off by one"]},
         }
     }
@@ -78,6 +78,11 @@ class Report(TestCase):
         self.assertIn("2 of 3; off by one", text)
         self.assertIn("Graphite: failed: gone", text)
         self.assertIn("MISSED", text)
+
+    def test_nothing_is_reached_by_wrong_answers(self):
+        wrong = result(0.01, 0, ours_wrong=1)
+        self.assertFalse(verdicts(wrong["experiments"][0])[-1].reached)
+        self.assertIn("1 of 3; off by two", report(wrong))
 
     def test_drawings(self):
         drawings = plots(result(0.4, 0))
