@@ -114,7 +114,10 @@ impl<'p> Evaluator<'p> {
                 let rows = self.take(node.inner)?.into_rows()?;
                 aggregate::compute(node, parameter, rows, &self.canvas(grid)).map(Value::Vector)
             }
-            Node::Call { function, arguments } => self.call(function, arguments, &grid),
+            Node::Call { function, arguments, keeps_name } => {
+                let named = if *keeps_name { Named::Yes } else { Named::No };
+                self.call(function, arguments, &grid, named)
+            }
         }
     }
 
@@ -154,7 +157,13 @@ impl<'p> Evaluator<'p> {
         Ok(Value::Ranges(Ranges { series, reference, range, changes: Vec::new() }))
     }
 
-    fn call(&mut self, function: &Function, arguments: &[NodeId], grid: &Grid) -> Result<Value<'p>, Error> {
+    fn call(
+        &mut self,
+        function: &Function,
+        arguments: &[NodeId],
+        grid: &Grid,
+        named: Named,
+    ) -> Result<Value<'p>, Error> {
         let mut values = arguments.iter().map(|id| self.take(*id)).collect::<Result<Vec<_>, _>>()?;
         match function.apply() {
             Apply::Each(each) => {
@@ -173,7 +182,7 @@ impl<'p> Evaluator<'p> {
                 let change = |row: &mut Row| row.filter_map(|step, value| each(value, &parameters[step]));
                 unnamed(rows.into_rows()?, change)
             }
-            Apply::Window(sliding) => self.slide(values, grid, sliding, Named::No),
+            Apply::Window(sliding) => self.slide(values, grid, sliding, named),
             Apply::WindowNamed(sliding) => self.slide(values, grid, sliding, Named::Yes),
             Apply::Change(function) => changed(values, *function, Named::No),
             Apply::ChangeNamed(function) => changed(values, *function, Named::Yes),

@@ -180,7 +180,27 @@ impl Lowering {
             None => LabelChoice::Only(Vec::new()),
             Some(modifier) => lower_choice(modifier),
         };
+        if matches!(&grouping, LabelChoice::Only(names) if names.iter().any(|name| name == NAME))
+            && self.selects_several_metrics(inner)
+            && let Node::Call { keeps_name, .. } = &mut self.nodes[inner]
+        {
+            *keeps_name = true;
+        }
         Ok(self.push(Node::Aggregate(Aggregate { op, inner, parameter, grouping }), Type::Vector))
+    }
+
+    /// Whether a call is about a range of a selector that gives no metric's name.
+    fn selects_several_metrics(&self, call: NodeId) -> bool {
+        match &self.nodes[call] {
+            Node::Call { arguments, .. } => {
+                arguments.iter().any(|argument| self.selects_several_metrics(*argument))
+            }
+            Node::Range { selector, .. } => {
+                let names = |matcher: &Matcher| matcher.label() == NAME && matcher.op() == MatchOp::Equal;
+                !selector.matchers.iter().any(names)
+            }
+            _ => false,
+        }
     }
 
     fn call(&mut self, tree: &Call) -> Result<(NodeId, Type), Error> {
@@ -194,7 +214,7 @@ impl Lowering {
             arguments.push(self.typed(argument, function.parameter_type(index), &place)?);
         }
         self.yield_times(function, &arguments);
-        Ok(self.push(Node::Call { function, arguments }, function.returns))
+        Ok(self.push(Node::Call { function, arguments, keeps_name: false }, function.returns))
     }
 
     /// `timestamp(selector)` means the samples' own times; of anything else, the times of evaluation.

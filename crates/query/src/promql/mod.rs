@@ -3,7 +3,7 @@
 //! ```text
 //! text --parse--> Query --plan(times)--> Plan --evaluate(data)--> Output
 //!      guard.rs   lower.rs      plan.rs       evaluate.rs         output.rs
-//!                 node.rs                     select.rs, window.rs, functions.rs, aggregate.rs, binary.rs
+//!                 node.rs       series.rs     select.rs, window.rs, functions.rs, aggregate.rs, binary.rs
 //! ```
 //!
 //! A query is a list of nodes, operands before operators. The plan gives each node its own grid of times and
@@ -16,12 +16,25 @@
 //! - dates of NaN and infinities are NaN (there, what the processor makes of the conversion);
 //! - parameters of aggregations are evaluated at each step, also when the vector has `@` (there, once);
 //! - equals in `topk` and `bottomk` keep the order of the series (there, any);
-//! - `absent((x))` looks through the parentheses.
+//! - `absent((x))` looks through the parentheses;
+//! - `max by (__name__) (rate({__name__=~".."}[5m]))` groups by the names that `rate` drops, where the selector gives
+//!   none (there, with the feature `promql-delayed-name-removal`): one selector for many metrics.
 //!
 //! Not there yet, and refused by name: native histograms, `fill`, `info`, `limit_ratio`,
 //! `double_exponential_smoothing`. Answers carry no warnings.
 //!
-//! A new function is one line in `functions.rs` and one small `fn` in a file of its family.
+//! # Functions of windows
+//! Most functions of ranges read a *digest* of a window (`digest.rs`): what joins with its neighbours, so that windows
+//! that overlap share work (`slide.rs`) and whole chunks are taken from their headers: a [`Selection`] says with its
+//! `windows` where a [`Summary`] will do. Some want all samples of a window (`quantile_over_time`).
+//!
+//! A few return a *range vector*: `derivative`, `moving_avg`, `keep_outliers_iqr`. They change the samples in each
+//! window, when it is looked at; the window itself stays. So they are arguments of other functions of ranges, as in
+//! `max_over_time(derivative(x[1h]))`, and alone the answer of an instant query: a matrix. A range query refuses them,
+//! as it does `x[1h]`.
+//!
+//! A new function is one line in `functions.rs` and one small `fn` in a file of its family; `docs/guide/functions.md`
+//! describes those that Prometheus does not have.
 
 mod aggregate;
 mod binary;
@@ -49,7 +62,7 @@ mod slide;
 mod student;
 mod window;
 
-pub use format::{format_seconds, format_value};
+pub use format::{ValueWriter, format_value, write_milliseconds};
 pub use functions::{Function, Parameter, aggregations, functions};
 pub use limits::Limits;
 pub use lower::{Query, parse, parse_selector, parse_with};

@@ -85,6 +85,8 @@ pub enum Node {
     Call {
         function: &'static Function,
         arguments: Vec<NodeId>,
+        /// The result is grouped by name, so it stays although the value is no longer the metric's.
+        keeps_name: bool,
     },
 }
 

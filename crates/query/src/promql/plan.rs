@@ -76,6 +76,11 @@ impl Plan {
         &self.selections
     }
 
+    /// Steps of all parts of the query together: what it computes for each series.
+    pub fn steps(&self) -> usize {
+        self.grids.iter().fold(0, |steps, grid| steps.saturating_add(grid.count))
+    }
+
     /// The answer. `data[i]` belongs to `selectors()[i]`; samples are sorted by time.
     pub fn evaluate(&self, data: &[Vec<SeriesData>]) -> Result<Output, Error> {
         evaluate::evaluate(self, data)
@@ -165,7 +170,7 @@ impl Plan {
                     self.grids[parameter] = grid;
                 }
             }
-            Node::Call { function, arguments } => {
+            Node::Call { function, arguments, .. } => {
                 for argument in arguments {
                     self.grids[*argument] = grid;
                     self.from_summaries[*argument] = function.does_with_summaries();

@@ -7,7 +7,7 @@ pub fn by_value(a: &f64, b: &f64) -> Ordering {
     a.partial_cmp(b).unwrap_or_else(|| b.is_nan().cmp(&a.is_nan()))
 }
 
-/// The `q`-quantile by linear interpolation between the two nearest ranks; sorts `values`.
+/// The `q`-quantile by linear interpolation between the two nearest ranks; changes the order of `values`.
 /// NaN without values or with `q` NaN; -Inf below 0, +Inf above 1.
 #[expect(
     clippy::cast_precision_loss,
@@ -25,13 +25,19 @@ pub fn quantile(q: f64, values: &mut [f64]) -> f64 {
     if q > 1.0 {
         return f64::INFINITY;
     }
-    values.sort_unstable_by(by_value);
     let rank = q * (values.len() - 1) as f64;
     let below = rank.floor();
     let weight = rank - below;
-    let below = below as usize;
-    let above = (below + 1).min(values.len() - 1);
-    values[below] * (1.0 - weight) + values[above] * weight
+    let (lower, upper) = neighbours(values, below as usize);
+    lower * (1.0 - weight) + upper * weight
+}
+
+/// The value of a rank, from 0, and that of the next one; of the last rank it is the same. Sorts no more than it needs.
+pub fn neighbours(values: &mut [f64], rank: usize) -> (f64, f64) {
+    let (_, lower, above) = values.select_nth_unstable_by(rank, by_value);
+    let upper =
+        above.iter().copied().reduce(|best, next| if by_value(&next, &best).is_lt() { next } else { best });
+    (*lower, upper.unwrap_or(*lower))
 }
 
 #[cfg(test)]

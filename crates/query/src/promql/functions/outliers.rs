@@ -2,7 +2,7 @@
 //! values the sizes, and `count_over_time` counts them. NaN is no outlier, and does not count among the others.
 
 use crate::Error;
-use crate::promql::quantile::by_value;
+use crate::promql::quantile::neighbours;
 use crate::promql::rows::Columns;
 use crate::promql::window::{Visits, Window};
 
@@ -29,8 +29,8 @@ pub fn iqr(
 ) -> Result<Columns<'static>, Error> {
     let k = parameters.first().copied().unwrap_or(FENCE_DEFAULT);
     visits.count(window.values.len())?;
-    let numbers = sorted(numbers(window));
-    let (first, third) = (quarter(&numbers, 1), quarter(&numbers, 3));
+    let mut numbers = numbers(window);
+    let (first, third) = (quarter(&mut numbers, 1), quarter(&mut numbers, 3));
     let reach = k * (third - first);
     Ok(kept(window, |_, value| value < first - reach || value > third + reach))
 }
@@ -44,10 +44,10 @@ pub fn mad(
 ) -> Result<Columns<'static>, Error> {
     let threshold = parameters.first().copied().unwrap_or(SCORE_DEFAULT);
     visits.count(window.values.len())?;
-    let numbers = sorted(numbers(window));
-    let median = quarter(&numbers, 2);
-    let deviations = sorted(numbers.iter().map(|value| (value - median).abs()).collect());
-    let (mad, normal) = (quarter(&deviations, 2), MEDIAN_OF_NORMAL);
+    let mut deviations = numbers(window);
+    let median = quarter(&mut deviations, 2);
+    deviations.iter_mut().for_each(|value| *value = (*value - median).abs());
+    let (mad, normal) = (quarter(&mut deviations, 2), MEDIAN_OF_NORMAL);
     let (scale, normal) = if mad == 0.0 { (mean(&deviations), MEAN_OF_NORMAL) } else { (mad, normal) };
     // 0 / 0, where all are equal, is above nothing.
     Ok(kept(window, |_, value| normal * (value - median).abs() / scale > threshold))
@@ -57,18 +57,14 @@ fn numbers(window: &Window<'_>) -> Vec<f64> {
     window.values.iter().copied().filter(|value| !value.is_nan()).collect()
 }
 
-fn sorted(mut values: Vec<f64>) -> Vec<f64> {
-    values.sort_unstable_by(by_value);
-    values
-}
-
 /// The first, second or third quartile, by linear interpolation between ranks; an infinite neighbour that has no weight
 /// does not matter. NaN of nothing.
 #[expect(clippy::cast_precision_loss, reason = "a remainder below 4")]
-fn quarter(sorted: &[f64], number: usize) -> f64 {
-    let Some(last) = sorted.len().checked_sub(1) else { return f64::NAN };
+fn quarter(values: &mut [f64], number: usize) -> f64 {
+    let Some(last) = values.len().checked_sub(1) else { return f64::NAN };
     let (below, weight) = (number * last / 4, (number * last % 4) as f64 / 4.0);
-    if weight == 0.0 { sorted[below] } else { sorted[below] * (1.0 - weight) + sorted[below + 1] * weight }
+    let (lower, upper) = neighbours(values, below);
+    if weight == 0.0 { lower } else { lower * (1.0 - weight) + upper * weight }
 }
 
 fn mean(values: &[f64]) -> f64 {

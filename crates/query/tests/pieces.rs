@@ -1,0 +1,199 @@
+//! However a series is handed in, the answer is the same: as one column, in pieces with regular times, and with
+//! summaries of what no window cuts. And windows that share work say what each says alone.
+
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use tacho_chunk::Times;
+use tacho_model::{Labels, NAME, Windows};
+use tacho_query::promql::{self, Output, Params, Piece, STALE, SeriesData, Summary};
+
+const SECOND: i64 = 1_000_000_000;
+
+type Samples = Vec<(i64, f64)>;
+
+/// Functions that summaries are enough for.
+const FROM_SUMMARIES: [&str; 13] = [
+    "avg_over_time",
+    "sum_over_time",
+    "min_over_time",
+    "max_over_time",
+    "count_over_time",
+    "first_over_time",
+    "last_over_time",
+    "present_over_time",
+    "range_over_time",
+    "diff_over_time",
+    "sdiff_over_time",
+    "delta",
+    "ts_of_first_over_time",
+];
+
+/// Functions of samples whose windows share work.
+const SHARED: [&str; 11] = [
+    "rate",
+    "increase",
+    "resets",
+    "changes",
+    "stddev_over_time",
+    "stdvar_over_time",
+    "stddev_sample_over_time",
+    "integral_over_time",
+    "deriv",
+    "trend_intercept_over_time",
+    "trend_p_over_time",
+];
+
+/// Stretches of samples, regular or not, sometimes with NaN, infinities, staleness markers and resets.
+fn stretches() -> impl Strategy<Value = Vec<Samples>> {
+    let value = prop_oneof![
+        40 => (-1_000..1_000_i32).prop_map(f64::from),
+        8 => (-1e6..1e6_f64).prop_map(|value| value),
+        1 => Just(f64::NAN),
+        1 => Just(f64::INFINITY),
+        1 => Just(STALE),
+    ];
+    let plain = (0..500_i32).prop_map(f64::from);
+    let stretch = |value: BoxedStrategy<f64>| {
+        let regular = (1..30_i64, prop::collection::vec(value.clone(), 1..40))
+            .prop_map(|(step, values)| values.into_iter().map(|value| (step, value)).collect::<Vec<_>>());
+        let uneven = prop::collection::vec((1..60_i64, value), 1..30);
+        prop_oneof![regular, uneven]
+    };
+    let of = |value: BoxedStrategy<f64>| prop::collection::vec(stretch(value), 0..6);
+    prop_oneof![of(value.boxed()), of(plain.boxed())].prop_map(|stretches| {
+        let mut at = 0;
+        let place = |stretch: Vec<(i64, f64)>| {
+            let place = |(gap, value)| {
+                at += gap * SECOND;
+                (at, value)
+            };
+            stretch.into_iter().map(place).collect()
+        };
+        stretches.into_iter().map(place).collect()
+    })
+}
+
+fn columns(samples: &[(i64, f64)]) -> Piece {
+    let (at, values): (Vec<i64>, Vec<f64>) = samples.iter().copied().unzip();
+    Piece::Samples { at: Times::new(&at).unwrap(), values }
+}
+
+/// The summary of a stretch, where one is allowed.
+fn summary(samples: &[(i64, f64)], windows: &Windows) -> Option<Piece> {
+    let (first, last) = (samples.first()?, samples.last()?);
+    let values = || samples.iter().map(|(_, value)| *value);
+    let sum: f64 = values().sum();
+    if !sum.is_finite() || windows.cut(first.0, last.0) {
+        return None;
+    }
+    Some(Piece::Summary(Summary {
+        start: first.0,
+        end: last.0,
+        count: samples.len(),
+        min: values().fold(f64::INFINITY, f64::min),
+        max: values().fold(f64::NEG_INFINITY, f64::max),
+        sum,
+        first: first.1,
+        last: last.1,
+    }))
+}
+
+struct Asked {
+    query: String,
+    params: Params,
+}
+
+impl Asked {
+    /// `handed_in` gets the samples in reach and the windows, and makes pieces of them.
+    fn answer(
+        &self,
+        stretches: &[Samples],
+        handed_in: impl Fn(&[Samples], Option<Windows>) -> Vec<Piece>,
+    ) -> Samples {
+        let plan = promql::parse(&self.query).unwrap().plan(&self.params).unwrap();
+        let selection = &plan.selectors()[0];
+        let cut = |stretch: &Samples| -> Samples {
+            stretch.iter().copied().filter(|(at, _)| selection.range.contains(*at)).collect()
+        };
+        let cut: Vec<Samples> = stretches.iter().map(cut).filter(|stretch| !stretch.is_empty()).collect();
+        let labels = Arc::new(Labels::new([(NAME, "x")]).unwrap());
+        let series = SeriesData { labels, pieces: handed_in(&cut, selection.windows) };
+        match plan.evaluate(&[vec![series]]).unwrap() {
+            Output::Matrix(matrix) => {
+                matrix.iter().flat_map(|series| &series.points).map(|point| (point.at, point.value)).collect()
+            }
+            Output::Vector(elements) => elements.iter().map(|(_, point)| (point.at, point.value)).collect(),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+fn same(query: &str, got: &Samples, expect: &Samples) -> Result<(), TestCaseError> {
+    let scale =
+        expect.iter().map(|(_, value)| value.abs()).filter(|value| value.is_finite()).fold(1.0, f64::max);
+    let close = |a: f64, b: f64| a == b || (a.is_nan() && b.is_nan()) || (a - b).abs() <= 1e-9 * scale;
+    let all = got.len() == expect.len() && got.iter().zip(expect).all(|(a, b)| a.0 == b.0 && close(a.1, b.1));
+    prop_assert!(all, "{}: {:?}\nexpected {:?}", query, got, expect);
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn pieces_and_summaries_answer_as_samples_do(
+        stretches in stretches(),
+        function in prop::sample::select([FROM_SUMMARIES.as_slice(), &SHARED].concat()),
+        (step, range, offset) in (1..300_i64, 1..600_i64, prop_oneof![-50..0_i64, 1..50_i64]),
+    ) {
+        let params = Params::range(0, 2_000 * SECOND, step * SECOND);
+        let asked = Asked { query: format!("{function}(x[{range}s] offset {offset}s)"), params };
+        let whole = asked.answer(&stretches, |cut, _| vec![columns(&cut.concat())]);
+        let pieces = asked.answer(&stretches, |cut, windows| {
+            assert_eq!(windows.is_some(), FROM_SUMMARIES.contains(&function));
+            cut.iter().map(|stretch| {
+                windows.and_then(|windows| summary(stretch, &windows)).unwrap_or_else(|| columns(stretch))
+            }).collect()
+        });
+        same(&asked.query, &pieces, &whole)?;
+    }
+
+    /// An instant query sees one window, alone.
+    #[test]
+    fn windows_that_share_work_say_what_each_says_alone(
+        stretches in stretches(),
+        function in prop::sample::select([FROM_SUMMARIES.as_slice(), &SHARED].concat()),
+        (step, range) in (7..60_i64, 1..600_i64),
+    ) {
+        let query = format!("{function}(x[{range}s])");
+        let hand_in = |cut: &[Samples], _: Option<Windows>| vec![columns(&cut.concat())];
+        let asked = Asked { query: query.clone(), params: Params::range(0, 1_000 * SECOND, step * SECOND) };
+        let sliding = asked.answer(&stretches, hand_in);
+        let times = (0..=1_000 / step).map(|i| i * step * SECOND);
+        let alone = times.flat_map(|at| {
+            Asked { query: query.clone(), params: Params::instant(at) }.answer(&stretches, hand_in)
+        });
+        same(&query, &sliding, &alone.collect())?;
+    }
+}
+
+/// The same selector twice is read once, good enough for both.
+#[test]
+fn summaries_are_asked_for_where_all_who_read_can_do_with_them() {
+    let windows = |query: &str| {
+        let plan = promql::parse(query).unwrap().plan(&Params::range(0, 600 * SECOND, 60 * SECOND)).unwrap();
+        plan.selectors().iter().map(|selection| selection.windows).collect::<Vec<_>>()
+    };
+    let minutes = Windows { first: 0, step: 60 * SECOND, count: 11, range: 60 * SECOND };
+    assert_eq!(windows("max_over_time(x[1m])"), [Some(minutes)]);
+    assert_eq!(windows("max_over_time(x[1m]) - min_over_time(x[1m])"), [Some(minutes)]);
+    assert_eq!(windows("max_over_time(x[1m]) - rate(x[1m])"), [None]);
+    assert_eq!(windows("rate(x[1m]) - max_over_time(x[1m])"), [None]);
+    assert_eq!(windows("max_over_time(derivative(x[1m]))"), [None]);
+    assert_eq!(windows("max_over_time(x[2m:1m]) + x"), [None, None]);
+    let shifted = Windows { first: -300 * SECOND, ..minutes };
+    assert_eq!(windows("sum(avg_over_time(x[1m] offset 5m))"), [Some(shifted)]);
+    let once = Windows { first: 600 * SECOND, count: 1, ..minutes };
+    assert_eq!(windows("count_over_time(x[1m] @ end())"), [Some(once)]);
+}
