@@ -98,8 +98,8 @@ impl Store {
     /// is remembered as taken.
     ///
     /// # Errors
-    /// `Invalid` when a record breaks a limit or the batch takes a quarter of the memory bound, `Full` when the sender should wait, `StorageFull` when the disk is full, `Io` when
-    /// the journal cannot be written, `Closed`.
+    /// `Invalid` when a record breaks a limit or the batch takes a quarter of the memory bound, `Full` when the sender
+    /// should wait, `StorageFull` when the disk is full, `Io` when the journal cannot be written, `Closed`.
     pub async fn append(&self, batch: impl Into<Arc<Batch>>, origin: Option<Origin>) -> Result<Appended> {
         let batch = batch.into();
         if self.closed.load(Ordering::Relaxed) {

@@ -26,9 +26,10 @@ pub use admission::{Admission, Bounds, Refusal};
 pub use cardinality::{Cardinality, LabelCost};
 pub use groups::{Group, GroupNumber, Place};
 
+pub use numbers::Numbers;
+
 use bitmap::Bitmap;
 use groups::Groups;
-use numbers::Numbers;
 use postings::Postings;
 
 /// Place of a series in the index; rises from 0, of this process only.

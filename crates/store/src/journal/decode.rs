@@ -8,10 +8,11 @@ use tacho_model::{
     Labels, Operation, OperationKind, Sample, SampleSeries, Segment, SpanId, TraceId, Value, ValueType,
 };
 
+use super::columns;
 use super::format::{
-    BLOCK_ENTRIES, BLOCK_EXECUTIONS, BLOCK_SAMPLES, BODY_BYTES, BODY_TEXT, CODE_ENTER, CODE_EXIT,
-    CODE_EXIT_FAILED, FLAG_ORIGIN, SEGMENT_ATTRIBUTES, SEGMENT_CARRIED, SEGMENT_PARENT, TEXTS_MAX,
-    VALUE_INTEGER, VALUE_TEXT,
+    BLOCK_COLUMNS, BLOCK_ENTRIES, BLOCK_EXECUTIONS, BLOCK_SAMPLES, BODY_BYTES, BODY_TEXT, CODE_ENTER,
+    CODE_EXIT, CODE_EXIT_FAILED, DEFINITIONS_BYTES_MAX, FLAG_ORIGIN, SEGMENT_ATTRIBUTES, SEGMENT_CARRIED,
+    SEGMENT_PARENT, TEXTS_MAX, VALUE_INTEGER, VALUE_TEXT, VERSION_WHOLE_LABELS,
 };
 use crate::arrival::{Arrival, Origin};
 use crate::coding::{Cursor, Malformed};
@@ -23,8 +24,9 @@ const GAP_MAX: usize = 1 << 20;
 type Table<T> = Vec<Option<T>>;
 
 /// State of one file: what its records so far have defined.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Decoder {
+    version: u16,
     series: Table<Arc<Labels>>,
     operations: Table<Operation>,
     texts: Table<Arc<str>>,
@@ -38,6 +40,11 @@ pub fn synced(payload: &[u8]) -> Result<u64, Malformed> {
 }
 
 impl Decoder {
+    /// Of a file of this version.
+    pub const fn new(version: u16) -> Self {
+        Self { version, series: Vec::new(), operations: Vec::new(), texts: Vec::new() }
+    }
+
     pub fn decode(&mut self, payload: &[u8]) -> Result<Arrival, Malformed> {
         let mut cursor = Cursor::new(payload);
         let flags = cursor.byte("flags")?;
@@ -51,6 +58,7 @@ impl Decoder {
         let mut batch = Batch::default();
         while !cursor.is_empty() {
             match cursor.byte("tag")? {
+                BLOCK_COLUMNS => self.columns(&mut cursor, &mut batch.samples)?,
                 BLOCK_SAMPLES => self.samples(&mut cursor, &mut batch.samples)?,
                 BLOCK_ENTRIES => batch.entries.push(self.entries(&mut cursor)?),
                 BLOCK_EXECUTIONS => batch.executions.push(self.executions(&mut cursor)?),
@@ -61,11 +69,9 @@ impl Decoder {
     }
 
     fn define(&mut self, cursor: &mut Cursor<'_>) -> Result<(), Malformed> {
-        define(cursor, &mut self.series, |cursor| {
-            let labels = Labels::from_canonical(cursor.string("labels")?);
-            let labels = labels.map_err(|_| cursor.malformed("labels"))?;
-            Ok(Arc::new(labels))
-        })?;
+        let mut labels =
+            LabelsReader { whole: self.version <= VERSION_WHOLE_LABELS, ..LabelsReader::default() };
+        define(cursor, &mut self.series, |cursor| labels.read(cursor))?;
         define(cursor, &mut self.operations, |cursor| {
             let kind = OperationKind::from_byte(cursor.byte("operation kind")?);
             let kind = kind.ok_or(cursor.malformed("operation kind"))?;
@@ -77,6 +83,10 @@ impl Decoder {
 
     fn known_series(&self, cursor: &mut Cursor<'_>) -> Result<Arc<Labels>, Malformed> {
         let number = cursor.varint("series number")?;
+        self.series_of(number, cursor)
+    }
+
+    fn series_of(&self, number: u64, cursor: &Cursor<'_>) -> Result<Arc<Labels>, Malformed> {
         lookup(&self.series, number).cloned().ok_or(cursor.malformed("series number (not defined)"))
     }
 
@@ -97,11 +107,15 @@ impl Decoder {
             };
             samples.push(Sample { at, value });
         }
-        match all.last_mut() {
-            Some(last) if Arc::ptr_eq(&last.labels, &labels) => last.samples.append(&mut samples),
-            _ => all.push(SampleSeries { labels, samples }),
-        }
+        add_samples(all, labels, samples);
         Ok(())
+    }
+
+    fn columns(&self, cursor: &mut Cursor<'_>, all: &mut Vec<SampleSeries>) -> Result<(), Malformed> {
+        columns::read(cursor, |number, samples, cursor| {
+            add_samples(all, self.series_of(number, cursor)?, samples);
+            Ok(())
+        })
     }
 
     fn entries(&self, cursor: &mut Cursor<'_>) -> Result<EntrySeries, Malformed> {
@@ -207,6 +221,50 @@ impl Decoder {
                 known.ok_or(cursor.malformed("text number (not defined)"))
             }
         }
+    }
+}
+
+fn add_samples(all: &mut Vec<SampleSeries>, labels: Arc<Labels>, mut samples: Vec<Sample>) {
+    match all.last_mut() {
+        Some(last) if Arc::ptr_eq(&last.labels, &labels) => last.samples.append(&mut samples),
+        _ => all.push(SampleSeries { labels, samples }),
+    }
+}
+
+/// Reads the labels that one record defines.
+#[derive(Default)]
+struct LabelsReader {
+    /// Told as one string each.
+    whole: bool,
+    /// Canonical labels of the series before.
+    last: Vec<u8>,
+    bytes: usize,
+}
+
+impl LabelsReader {
+    fn read(&mut self, cursor: &mut Cursor<'_>) -> Result<Arc<Labels>, Malformed> {
+        if self.whole {
+            self.last = cursor.string("labels")?.to_vec();
+        } else {
+            let mut shared =
+                || usize::try_from(cursor.varint("shared labels")?).map_err(|_| cursor.malformed("labels"));
+            let (begins, ends) = (shared()?, shared()?);
+            let between = cursor.string("labels")?;
+            let malformed = cursor.malformed("shared labels");
+            let rest = self
+                .last
+                .len()
+                .checked_sub(begins)
+                .and_then(|rest| rest.checked_sub(ends))
+                .ok_or(malformed.clone())?;
+            self.last.splice(begins..begins + rest, between.iter().copied());
+            self.bytes += self.last.len();
+            if self.bytes > DEFINITIONS_BYTES_MAX {
+                return Err(malformed);
+            }
+        }
+        let labels = Labels::from_canonical(&self.last).map_err(|_| cursor.malformed("labels"))?;
+        Ok(Arc::new(labels))
     }
 }
 

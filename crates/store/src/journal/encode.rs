@@ -11,11 +11,13 @@ use tacho_model::{
     SeriesId, Value,
 };
 
+use super::columns::Columns;
 use super::format::{
     BLOCK_ENTRIES, BLOCK_EXECUTIONS, BLOCK_SAMPLES, BODY_BYTES, BODY_TEXT, CODE_ENTER, CODE_EXIT,
-    CODE_EXIT_FAILED, FLAG_ORIGIN, RECORD_BYTES_MAX, SEGMENT_ATTRIBUTES, SEGMENT_CARRIED, SEGMENT_PARENT,
-    TEXT_BYTES_MAX, TEXTS_MAX, VALUE_INTEGER, VALUE_TEXT, put_record,
+    CODE_EXIT_FAILED, DEFINITIONS_BYTES_MAX, FLAG_ORIGIN, RECORD_BYTES_MAX, SEGMENT_ATTRIBUTES,
+    SEGMENT_CARRIED, SEGMENT_PARENT, TEXT_BYTES_MAX, TEXTS_MAX, VALUE_INTEGER, VALUE_TEXT, put_record,
 };
+use super::series::SeriesTable;
 use crate::arrival::Arrival;
 use crate::coding::{put_string, put_varint, put_zigzag};
 use crate::{Error, Result};
@@ -77,9 +79,10 @@ struct Mark {
 /// State of one file: begins empty with it.
 #[derive(Debug, Default)]
 pub struct Encoder {
-    series: Table<SeriesId>,
+    series: SeriesTable,
     operations: Table<Operation>,
     texts: Table<Arc<str>>,
+    columns: Columns,
     blocks: Vec<u8>,
     payload: Vec<u8>,
     /// What the file has defined on disk; the rest is in records that wait.
@@ -111,6 +114,13 @@ impl Encoder {
     pub fn encode(&mut self, arrival: &Arrival, synced: u64, out: &mut Vec<u8>) -> Result<()> {
         let mark = self.mark();
         self.put_blocks(arrival);
+        let labels_bytes = self.series.labels_bytes();
+        if labels_bytes > DEFINITIONS_BYTES_MAX {
+            let message =
+                format!("new labels of {labels_bytes} bytes in a batch are over {DEFINITIONS_BYTES_MAX}");
+            self.rollback_to(mark);
+            return Err(Error::invalid(message));
+        }
         self.payload.clear();
         self.payload.push(if arrival.origin.is_some() { FLAG_ORIGIN } else { 0 });
         put_varint(&mut self.payload, synced);
@@ -135,8 +145,12 @@ impl Encoder {
         self.blocks.clear();
         for (id, series) in arrival.samples() {
             let number = self.series_number(id, &series.labels);
-            put_samples(&mut self.blocks, number, &series.samples);
+            if !self.columns.add(&mut self.blocks, number, &series.samples) {
+                self.columns.end(&mut self.blocks);
+                put_samples(&mut self.blocks, number, &series.samples);
+            }
         }
+        self.columns.end(&mut self.blocks);
         for (id, series) in arrival.entries() {
             let number = self.series_number(id, &series.labels);
             put_entries(&mut self.blocks, number, series);
@@ -148,7 +162,7 @@ impl Encoder {
     }
 
     fn series_number(&mut self, id: SeriesId, labels: &Labels) -> u64 {
-        self.series.number(id, |new, _| put_string(new, &labels.canonical()))
+        self.series.number(id, labels)
     }
 
     fn put_executions(&mut self, series_number: u64, series: &ExecutionSeries) {
@@ -243,7 +257,7 @@ impl Encoder {
     }
 }
 
-/// One block for each run of values of one type.
+/// Of a series whose values change their type: one block for each run of one type.
 fn put_samples(out: &mut Vec<u8>, series: u64, samples: &[Sample]) {
     for run in samples.chunk_by(|a, b| a.value.value_type() == b.value.value_type()) {
         let Some(first) = run.first() else { continue };

@@ -7,13 +7,17 @@ use tacho_model::Timestamp;
 use crate::{Error, ErrorKind, Result};
 
 pub const MAGIC: [u8; 8] = *b"tachojnl";
-pub const VERSION: u16 = 1;
+pub const VERSION: u16 = 2;
+/// Files of this version tell the labels of a series as one string.
+pub const VERSION_WHOLE_LABELS: u16 = 1;
 pub const HEADER_BYTES: usize = 48;
 /// Begins every record, so that the next sound one can be found behind a damaged one.
 pub const RECORD_MAGIC: [u8; 4] = *b"\xf5rec";
 pub const RECORD_HEAD_BYTES: usize = 12;
 /// Longest payload: bounds what recovery must hold, and far above any batch (a frame of the wire has 4 MiB).
 pub const RECORD_BYTES_MAX: usize = 64 << 20;
+/// Labels that one record defines, bytes when written out: sharing must not make a small record a huge one.
+pub const DEFINITIONS_BYTES_MAX: usize = 256 << 20;
 /// Texts a file defines; more are written in place. Bounds the table of a hostile sender.
 pub const TEXTS_MAX: usize = 65_536;
 /// A text longer than this is written in place.
@@ -23,6 +27,13 @@ pub const FLAG_ORIGIN: u8 = 1;
 pub const BLOCK_SAMPLES: u8 = 1;
 pub const BLOCK_ENTRIES: u8 = 2;
 pub const BLOCK_EXECUTIONS: u8 = 3;
+pub const BLOCK_COLUMNS: u8 = 4;
+pub const TIMES_STEP: u8 = 0;
+pub const TIMES_DELTAS: u8 = 1;
+pub const FORM_TYPE_MASK: u8 = 3;
+pub const FORM_CODING_SHIFT: u8 = 2;
+/// Codings of a column: this, or differences of 1, 2 and 4 bytes.
+pub const CODING_RAW: u8 = 0;
 pub const SEGMENT_PARENT: u8 = 1;
 pub const SEGMENT_CARRIED: u8 = 2;
 pub const SEGMENT_ATTRIBUTES: u8 = 4;
@@ -87,6 +98,11 @@ impl Header {
             created: i64::from_le_bytes(field(header, 36)),
         }))
     }
+}
+
+/// The version that a sound header names.
+pub fn version(bytes: &[u8]) -> u16 {
+    bytes.get(8..10).map_or(VERSION, |version| u16::from_le_bytes([version[0], version[1]]))
 }
 
 fn field<const N: usize>(header: &[u8; HEADER_BYTES], at: usize) -> [u8; N] {

@@ -5,10 +5,12 @@
 //!   recover.rs <- decode.rs <- reader.rs <- disk         after a crash
 //! ```
 
+mod columns;
 mod decode;
 mod encode;
 pub mod format;
 mod reader;
+mod series;
 #[cfg(test)]
 mod tests;
 mod writer;

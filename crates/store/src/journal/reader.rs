@@ -5,7 +5,9 @@
 use std::path::{Path, PathBuf};
 
 use super::decode::{Decoder, synced};
-use super::format::{HEADER_BYTES, Header, RECORD_HEAD_BYTES, RECORD_MAGIC, file_generation, take_record};
+use super::format::{
+    HEADER_BYTES, Header, RECORD_HEAD_BYTES, RECORD_MAGIC, file_generation, take_record, version,
+};
 use crate::arrival::Arrival;
 use crate::{Error, Result};
 
@@ -53,7 +55,7 @@ pub fn read(path: &Path, mut each: impl FnMut(Arrival)) -> Result<Contents> {
     if header.is_none() {
         return Ok(contents);
     }
-    let mut decoder = Decoder::default();
+    let mut decoder = Decoder::new(version(&bytes));
     let mut at = HEADER_BYTES;
     while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
         match take_record(rest) {

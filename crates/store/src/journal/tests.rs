@@ -10,7 +10,7 @@ use tacho_model::{
 };
 
 use super::decode::Decoder;
-use super::format::{HEADER_BYTES, Header, take_record};
+use super::format::{HEADER_BYTES, Header, RECORD_HEAD_BYTES, VERSION, take_record};
 use super::reader::{Contents, read};
 use super::{Encoder, Writer};
 use crate::arrival::{Arrival, Origin};
@@ -71,8 +71,27 @@ fn golden() -> [Arrival; 2] {
     [Arrival::new(Arc::new(first), Some(Origin { session, seq: 3 })), Arrival::new(Arc::new(second), None)]
 }
 
-fn golden_path() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/journal/v1.journal")
+/// What `testdata/journal/v2.journal` holds: the same, and between the two series that share their times.
+fn golden_v2() -> [Arrival; 3] {
+    let [first, last] = golden();
+    let series = |host: &str, name: &str, at: &[i64], value: fn(i64) -> Value| SampleSeries {
+        labels: Arc::new(Labels::new([(NAME, name), ("host", host), ("zone", "z")]).unwrap()),
+        samples: at.iter().map(|at| Sample { at: *at, value: value(*at) }).collect(),
+    };
+    let regular: &[i64] = &[1_000, 1_010, 1_020];
+    let samples = vec![
+        series("a", "cpu", regular, |at| Value::I64(at - 1_100)),
+        series("a", "mem", regular, |at| Value::F64((at * at) as f64)),
+        series("b", "cpu", regular, |at| Value::U64(u64::MAX - 70_000 * at as u64)),
+        series("b", "mem", regular, |at| Value::F64(at as f64 / 7.0)),
+        series("b", "net", &[5, 4, 9], |at| Value::I64(i64::MIN + at)),
+        series("b", "up", &[5, 4, 9], |_| Value::F64(-0.0)),
+    ];
+    [first, Arrival::new(Arc::new(Batch { samples, ..Batch::default() }), None), last]
+}
+
+fn golden_path(version: u16) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../testdata/journal/v{version}.journal"))
 }
 
 fn read_all(path: &Path) -> (Vec<Arrival>, Contents) {
@@ -82,11 +101,15 @@ fn read_all(path: &Path) -> (Vec<Arrival>, Contents) {
 }
 
 #[test]
-fn the_golden_file_is_read() {
-    let (arrivals, contents) = read_all(&golden_path());
-    assert_eq!(contents.header, Some(HEADER));
-    assert_eq!((contents.records, contents.torn, contents.damaged.len()), (2, 0, 0));
-    assert_eq!(arrivals, golden());
+fn the_golden_files_are_read() {
+    let check = |version, expect: &[Arrival]| {
+        let (arrivals, contents) = read_all(&golden_path(version));
+        assert_eq!(contents.header, Some(HEADER));
+        assert_eq!((contents.records, contents.torn, contents.damaged.len()), (expect.len() as u64, 0, 0));
+        assert_eq!(arrivals, expect);
+    };
+    check(1, &golden());
+    check(2, &golden_v2());
 }
 
 #[test]
@@ -94,19 +117,19 @@ fn today_the_same_bytes_are_written() {
     let directory = tempfile::tempdir().unwrap();
     let mut writer = Writer::create(&RealDisk, directory.path(), &HEADER).unwrap();
     let mut encoder = Encoder::default();
-    for arrival in golden() {
+    for arrival in golden_v2() {
         let mut records = Vec::new();
         encoder.encode(&arrival, writer.length(), &mut records).unwrap();
         writer.commit(&RealDisk, &records).unwrap();
         encoder.committed();
     }
-    let expect = std::fs::read(golden_path()).unwrap();
+    let expect = std::fs::read(golden_path(2)).unwrap();
     assert_eq!(std::fs::read(writer.path()).unwrap(), expect);
 }
 
 #[test]
 fn every_cut_of_the_golden_file_gives_its_whole_records() {
-    let bytes = std::fs::read(golden_path()).unwrap();
+    let bytes = std::fs::read(golden_path(1)).unwrap();
     let first_end = HEADER_BYTES + 12 + take_record(&bytes[HEADER_BYTES..]).unwrap().len();
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("cut");
@@ -141,7 +164,7 @@ fn a_lost_write_takes_its_definitions_with_it() {
     encoder.encode(&first, 48, &mut lost).unwrap();
     encoder.rollback();
     encoder.encode(&second, 48, &mut records).unwrap();
-    assert_eq!(Decoder::default().decode(take_record(&records).unwrap()).unwrap(), second);
+    assert_eq!(Decoder::new(VERSION).decode(take_record(&records).unwrap()).unwrap(), second);
 }
 
 #[test]
@@ -155,7 +178,7 @@ fn texts_past_the_table_are_written_in_place() {
     let arrival = Arrival::new(Arc::new(Batch { executions, ..Batch::default() }), None);
     let (mut encoder, mut records) = (Encoder::default(), Vec::new());
     encoder.encode(&arrival, 48, &mut records).unwrap();
-    assert!(Decoder::default().decode(take_record(&records).unwrap()).unwrap() == arrival);
+    assert!(Decoder::new(VERSION).decode(take_record(&records).unwrap()).unwrap() == arrival);
 }
 
 fn value() -> impl Strategy<Value = Value> {
@@ -166,10 +189,30 @@ fn value() -> impl Strategy<Value = Value> {
     ]
 }
 
+/// Values of one type, near each other or not, at times that other columns have, too.
+fn column() -> impl Strategy<Value = Vec<Sample>> {
+    let at = prop_oneof![Just((0, 10)), Just((7, 10)), (any::<i64>(), any::<i64>())];
+    let spread =
+        prop_oneof![Just(0), Just(0x7f), Just(0x100), Just(0x8000), Just(0x8000_0000), Just(i64::MAX)];
+    let values = proptest::collection::vec(any::<i64>(), 1..40);
+    (at, 0..4, any::<i64>(), spread, values).prop_map(|((start, step), form, base, spread, values)| {
+        let value = |word: i64| match form {
+            0 => Value::I64(word),
+            1 => Value::U64(word.cast_unsigned()),
+            2 => Value::F64((word % (1 << 54)) as f64),
+            _ => Value::F64((word % 1_000_000) as f64 / 100.0),
+        };
+        let near = values.iter().map(|word| base.wrapping_add(word.checked_rem(spread).unwrap_or(0)));
+        let at = (0..).map(|i: i64| step.wrapping_mul(i).wrapping_add(start));
+        near.zip(at).map(|(word, at)| Sample { at, value: value(word) }).collect()
+    })
+}
+
 fn batch() -> impl Strategy<Value = Batch> {
     let name = prop_oneof!["[a-c]", "[a-zä漢]{1,8}"].prop_map(|name| labels(&name));
     let sample = (any::<i64>(), value()).prop_map(|(at, value)| Sample { at, value });
-    let samples = (name.clone(), proptest::collection::vec(sample, 1..40))
+    let mixed = proptest::collection::vec(sample, 1..40);
+    let samples = (name.clone(), prop_oneof![1 => mixed, 3 => column()])
         .prop_map(|(labels, samples)| SampleSeries { labels, samples });
     let body = prop_oneof![
         ".{0,20}".prop_map(|text| Body::Text(text.into())),
@@ -182,12 +225,41 @@ fn batch() -> impl Strategy<Value = Batch> {
         .prop_map(|(samples, entries)| Batch { samples, entries, executions: Vec::new() })
 }
 
+/// The devops load: ten whole numbers a line that go up and down a little, hosts in turn.
+#[test]
+fn a_value_that_changes_a_little_takes_a_byte_or_two() {
+    let check = |lines: i64, hosts: usize, bytes_max: f64| {
+        let series = |nth: usize| SampleSeries {
+            labels: Arc::new(
+                Labels::new([("host", (nth / 10).to_string()), ("field", (nth % 10).to_string())]).unwrap(),
+            ),
+            samples: (0..lines)
+                .map(|i| Sample {
+                    at: 1_700_000_000_000_000_000 + i * 10_000_000_000,
+                    value: Value::I64(50 + (i * 37 + nth as i64) % 13),
+                })
+                .collect(),
+        };
+        let batch = Batch { samples: (0..hosts * 10).map(series).collect(), ..Batch::default() };
+        let arrival = Arrival::new(Arc::new(batch), None);
+        let mut encoder = Encoder::default();
+        encoder.encode(&arrival, 48, &mut Vec::new()).unwrap();
+        let mut records = Vec::new();
+        encoder.encode(&arrival, 48, &mut records).unwrap();
+        let bytes = records.len() as f64 / arrival.counts()[0] as f64;
+        assert!(bytes <= bytes_max, "{lines} lines: {bytes} bytes a value");
+    };
+    check(100, 100, 1.05);
+    check(10, 1_000, 1.25);
+    check(1, 1_000, 3.25);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
     fn any_batches_come_back(batches in proptest::collection::vec(batch(), 1..6), session in any::<u128>()) {
-        let (mut encoder, mut decoder) = (Encoder::default(), Decoder::default());
+        let (mut encoder, mut decoder) = (Encoder::default(), Decoder::new(VERSION));
         for (seq, batch) in batches.into_iter().enumerate() {
             let origin = Origin { session, seq: seq as u64 };
             let arrival = Arrival::new(Arc::new(batch), Some(origin));
@@ -209,15 +281,19 @@ proptest! {
 
     #[test]
     fn any_bytes_are_refused_or_read(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-        let _ = Decoder::default().decode(&bytes);
+        let _ = Decoder::new(VERSION).decode(&bytes);
     }
 
     #[test]
-    fn a_changed_byte_is_refused_or_read(at in 0..300usize, byte in any::<u8>()) {
-        let file = std::fs::read(golden_path()).unwrap();
-        let mut payload = take_record(&file[HEADER_BYTES..]).unwrap().to_vec();
-        let at = at % payload.len();
-        payload[at] = byte;
-        let _ = Decoder::default().decode(&payload);
+    fn a_changed_byte_is_refused_or_read(at in 0..1_000usize, byte in any::<u8>()) {
+        let file = std::fs::read(golden_path(2)).unwrap();
+        let first = take_record(&file[HEADER_BYTES..]).unwrap();
+        let second = take_record(&file[HEADER_BYTES + RECORD_HEAD_BYTES + first.len()..]).unwrap();
+        for payload in [first, second] {
+            let mut payload = payload.to_vec();
+            let at = at % payload.len();
+            payload[at] = byte;
+            let _ = Decoder::new(VERSION).decode(&payload);
+        }
     }
 }

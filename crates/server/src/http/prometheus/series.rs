@@ -50,8 +50,9 @@ pub async fn values(State(app): State<Arc<App>>, Path(name): Path<String>, param
     select(&app, &params, list).await
 }
 
-/// Answers with what `list` finds out about the series that any of the `match[]` selects; about all when there is none. Walks the index away from the threads that serve others, in turn with queries; the turn is kept until that
-/// has ended, even when nobody waits for the answer any more.
+/// Answers with what `list` finds out about the series that any of the `match[]` selects; about all when there is none.
+/// Walks the index away from the threads that serve others, in turn with queries; the turn is kept until that has ended,
+/// even when nobody waits for the answer any more.
 async fn select(
     app: &App,
     params: &Params,

@@ -1,0 +1,96 @@
+//! Numbers and definitions of the series of one file, as its encoder keeps them.
+
+use tacho_model::{Labels, SeriesId};
+
+use crate::coding::{put_string, put_varint};
+use crate::index::Numbers;
+
+/// A file's series in the order of their numbers.
+#[derive(Debug, Default)]
+pub struct SeriesTable {
+    ids: Vec<SeriesId>,
+    numbers: Numbers,
+    /// Number of the series asked for before: the next one is a good guess.
+    before: usize,
+    /// Those that the record being written defines: number of the first, their bytes, the labels of the last.
+    first: usize,
+    new: Vec<u8>,
+    last: Vec<u8>,
+    /// Bytes of all their labels.
+    labels_bytes: usize,
+}
+
+impl SeriesTable {
+    pub fn len(&self) -> u64 {
+        self.ids.len() as u64
+    }
+
+    pub const fn labels_bytes(&self) -> usize {
+        self.labels_bytes
+    }
+
+    pub fn number(&mut self, id: SeriesId, labels: &Labels) -> u64 {
+        let guess = self.before + 1;
+        if self.ids.get(guess) == Some(&id) {
+            self.before = guess;
+            return guess as u64;
+        }
+        let Self { ids, numbers, .. } = self;
+        let number = match numbers.find(id, |number| ids[number as usize]) {
+            Some(known) => known as usize,
+            None => self.define(id, labels),
+        };
+        self.before = number;
+        number as u64
+    }
+
+    fn define(&mut self, id: SeriesId, labels: &Labels) -> usize {
+        let labels = labels.canonical();
+        let (begins, ends) = shared(&self.last, labels);
+        put_varint(&mut self.new, begins as u64);
+        put_varint(&mut self.new, ends as u64);
+        put_string(&mut self.new, &labels[begins..labels.len() - ends]);
+        self.last.clear();
+        self.last.extend_from_slice(labels);
+        self.labels_bytes += labels.len();
+        let number = self.ids.len();
+        self.ids.push(id);
+        let Self { ids, numbers, .. } = self;
+        numbers.insert(id, number as u32, |number| ids[number as usize]);
+        number
+    }
+
+    /// Writes the definitions since the last call.
+    pub fn write_new(&mut self, out: &mut Vec<u8>) {
+        put_varint(out, self.first as u64);
+        put_varint(out, (self.ids.len() - self.first) as u64);
+        out.append(&mut self.new);
+        self.begin_record();
+    }
+
+    /// Forgets the series from this number on.
+    pub fn rollback(&mut self, length: u64) {
+        self.ids.truncate(length as usize);
+        self.numbers = Numbers::default();
+        let Self { ids, numbers, .. } = self;
+        for (number, id) in ids.iter().enumerate() {
+            numbers.insert(*id, number as u32, |number| ids[number as usize]);
+        }
+        self.new.clear();
+        self.before = 0;
+        self.begin_record();
+    }
+
+    fn begin_record(&mut self) {
+        self.first = self.ids.len();
+        self.last.clear();
+        self.labels_bytes = 0;
+    }
+}
+
+/// How many bytes both begin and both end with; they do not overlap.
+fn shared(a: &[u8], b: &[u8]) -> (usize, usize) {
+    let begins = a.iter().zip(b).take_while(|(a, b)| a == b).count();
+    let ends = a[begins..].iter().rev().zip(b[begins..].iter().rev()).take_while(|(a, b)| a == b).count();
+    (begins, ends)
+}
