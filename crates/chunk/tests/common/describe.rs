@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use tacho_chunk::{Chunk, MemberInfo, RowRef, ValueColumn};
+use tacho_chunk::{Chunk, Loss, MemberInfo, RowRef, Tolerance, ValueColumn};
 use tacho_model::{Body, Entry, EventKind, Kind, Operation, Sample, Value};
 
 /// Header and records, a line for each fact.
@@ -41,8 +41,18 @@ fn member(out: &mut String, info: &MemberInfo, several: bool) {
     let count = stats.count;
     writeln!(out, "{who}{count} numbers: min {min} max {max} first {first} last {last} sum {sum}").unwrap();
     if let Some(loss) = info.loss {
-        writeln!(out, "{loss:?}").unwrap();
+        writeln!(out, "{}", self::loss(&loss)).unwrap();
     }
+}
+
+fn loss(loss: &Loss) -> String {
+    let method = loss.method.map_or("nothing", |method| method.name());
+    let bound = match loss.bound {
+        Tolerance::Absolute(bound) => format!("{bound:?}"),
+        Tolerance::Relative(share) => format!("{share:?} of the value"),
+    };
+    let aggregation = loss.aggregation.map(|a| format!(", {} of {} ns", a.how.name(), a.step));
+    format!("given up by {method}: {:?} of {bound}{}", loss.achieved, aggregation.unwrap_or_default())
 }
 
 /// A line for each time, with the values of all members.
