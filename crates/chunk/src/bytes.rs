@@ -94,6 +94,13 @@ impl<'a> Reader<'a> {
     }
 
     pub(crate) fn varint(&mut self, what: &'static str) -> Result<u64, Error> {
+        // Most are one byte long.
+        if let Some((byte, left)) = self.left.split_first()
+            && *byte < 0x80
+        {
+            self.left = left;
+            return Ok(u64::from(*byte));
+        }
         let wide = self.varint128(what)?;
         u64::try_from(wide).map_err(|_| Error::Limit { what, value: u64::MAX, max: u64::MAX - 1 })
     }
