@@ -2,8 +2,10 @@
 
 mod ask;
 mod demo;
+mod export;
 mod failure;
 mod graph;
+mod import;
 mod inspect;
 mod load;
 mod operations;
@@ -32,6 +34,8 @@ enum Command {
     Operations(operations::Operations),
     Graph(graph::Graph),
     Load(load::Load),
+    Import(import::Import),
+    Export(export::Export),
     Inspect(inspect::Inspect),
 }
 
@@ -45,6 +49,8 @@ pub fn run(cli: Cli) -> Result<(), Failure> {
         Command::Operations(operations) => operations.run(),
         Command::Graph(graph) => graph.run(),
         Command::Load(load) => load.run(),
+        Command::Import(import) => import.run(),
+        Command::Export(export) => export.run(),
         Command::Inspect(inspect) => inspect.run(),
     }
 }

@@ -11,7 +11,7 @@ use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
-use futures_util::stream;
+use futures_util::stream::{self, StreamExt};
 use serde::Deserialize;
 use serde_json::json;
 use tacho_ingest::json_lines;
@@ -33,8 +33,9 @@ pub fn routes() -> Router<Arc<App>> {
     Router::new().route("/api/v1/export", get(export).post(export)).route("/api/v1/checksum", post(checksums))
 }
 
-/// `match[]`, and `start` and `end` where not all of time is wanted. With `totals=1` the last line says how many
-/// records there were and their checksums, so that a cut answer is noticed.
+/// `match[]`, and `start` and `end` where not all of time is wanted, `kind` where not both are. With `totals=1` the first
+/// line has the names of all labels, and the last one says how many records there were and their checksums, so that a
+/// cut answer is noticed.
 async fn export(State(app): State<Arc<App>>, params: Params) -> Result<Response, ApiError> {
     let selectors = selectors(&params)?;
     let start = params.time("start")?.unwrap_or(TimeRange::ALL.start);
@@ -42,13 +43,17 @@ async fn export(State(app): State<Arc<App>>, params: Params) -> Result<Response,
     if range.is_empty() {
         return Err(ApiError::bad("invalid parameter \"end\": it is before \"start\""));
     }
+    let only = params.get("kind").map(kind).transpose()?;
     let totals = params.get("totals") == Some("1");
     let store = app.store.clone();
-    let found = tokio::task::spawn_blocking(move || reader::find(&store, &selectors))
+    let found = tokio::task::spawn_blocking(move || reader::find(&store, &selectors, only))
         .await
         .map_err(|e| ApiError::internal(format!("selection ended: {e}")))?;
+    let names = reader::label_names(&found);
+    let first = totals.then(|| Ok(format!("{}\n", json!({ "label_names": names })).into()));
     let reader = Reader::new(app.store.clone(), found, range);
-    let body = Body::from_stream(stream::unfold(Some(reader), move |reader| next(reader, totals)));
+    let rest = stream::unfold(Some(reader), move |reader| next(reader, totals));
+    let body = Body::from_stream(stream::iter(first).chain(rest));
     Ok(([(header::CONTENT_TYPE, CONTENT_TYPE)], body).into_response())
 }
 
@@ -92,6 +97,14 @@ pub(super) fn selectors(params: &Params) -> Result<Vec<Vec<Matcher>>, ApiError> 
     texts.into_iter().map(|text| Ok(promql::parse_selector(text)?)).collect()
 }
 
+fn kind(name: &str) -> Result<Kind, ApiError> {
+    match name {
+        "sample" => Ok(Kind::Sample),
+        "entry" => Ok(Kind::Entry),
+        other => Err(ApiError::bad(format!("kind {other:?} is not known: give sample or entry"))),
+    }
+}
+
 /// One question: a series and a range of time with both ends, ns as text.
 #[derive(Deserialize)]
 struct Question {
@@ -118,11 +131,7 @@ async fn checksums(State(app): State<Arc<App>>, body: Bytes) -> Result<Response,
 }
 
 fn read_question(question: Question) -> Result<(Selected, TimeRange), ApiError> {
-    let kind = match question.kind.as_str() {
-        "sample" => Kind::Sample,
-        "entry" => Kind::Entry,
-        other => return Err(ApiError::bad(format!("kind {other:?} is not known: give sample or entry"))),
-    };
+    let kind = kind(&question.kind)?;
     let pairs = question.metric.iter().map(|(name, value)| (name.as_str(), value.as_str().unwrap_or("")));
     let labels = Labels::new(pairs).map_err(|e| ApiError::bad(e.to_string()))?;
     let time = |text: &str| {

@@ -1,6 +1,6 @@
 //! Everything of some series, slice by slice: never more than a slice in memory.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use tacho_model::{Entry, Kind, Labels, Matcher, Sample, SeriesId, TimeRange};
@@ -19,15 +19,21 @@ pub struct Selected {
     pub labels: Arc<Labels>,
 }
 
-/// Series of samples and entries that any of the selectors accepts, in order of their labels.
-pub fn find(store: &Store, selectors: &[Vec<Matcher>]) -> Vec<Selected> {
+/// Series of samples and entries, or of one of them, that any of the selectors accepts, in order of their labels.
+pub fn find(store: &Store, selectors: &[Vec<Matcher>], only: Option<Kind>) -> Vec<Selected> {
     let mut found = BTreeMap::new();
-    for kind in [Kind::Sample, Kind::Entry] {
+    let wanted = |kind: &Kind| only.is_none_or(|only| only == *kind);
+    for kind in [Kind::Sample, Kind::Entry].into_iter().filter(wanted) {
         for (id, labels) in selectors.iter().flat_map(|matchers| store.find(kind, matchers)) {
             found.insert((Arc::clone(&labels), kind), Selected { kind, id, labels });
         }
     }
     found.into_values().collect()
+}
+
+/// Names of all labels of these series.
+pub fn label_names(found: &[Selected]) -> BTreeSet<String> {
+    found.iter().flat_map(|series| series.labels.iter().map(|(name, _)| name.to_owned())).collect()
 }
 
 /// Some records of one series, in order of time.

@@ -1,0 +1,294 @@
+//! `tacho export`: samples and entries out of a server or a data directory, counted and summed at both ends.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{self, BufWriter, IsTerminal, Write};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use indicatif::ProgressBar;
+use serde_json::Value;
+use tacho_ingest::json_lines::JsonLines;
+use tacho_ingest::rows::Rows;
+use tacho_ingest::{csv, line_rows};
+use tacho_model::{Batch, Kind, NAME, TimeRange};
+use tacho_query::promql;
+
+use super::Failure;
+use super::ask;
+use crate::client::{self, Client};
+use crate::clock::SystemClock;
+use crate::http::export;
+use crate::serve::open_store;
+use crate::terminal::{progress, units};
+use crate::transfer::reader::{self, Reader, Totals};
+
+/// Write samples and entries of a server or a data directory to a file
+///
+/// jsonl loses nothing and is what `tacho import` and VictoriaMetrics read. csv has a record a row, of samples or of
+/// entries (--only). line is InfluxDB line protocol, which has neither NaN nor infinities: what it cannot hold is counted.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  tacho export --match '{job=\"shop\"}' --output shop.jsonl
+  tacho export --match 'up' --start 2026-01-01T00:00:00Z --format csv | head
+  tacho export --match '{service=~\".+\"}' --only entries --data ./tacho-data --output entries.jsonl")]
+pub struct Export {
+    /// Which series: a PromQL selector; may be given again
+    #[arg(long = "match", value_name = "SELECTOR", required = true)]
+    selectors: Vec<String>,
+    /// Begin: Unix seconds or RFC 3339 [default: all]
+    #[arg(long, value_name = "TIME", value_parser = ask::instant)]
+    start: Option<i64>,
+    /// End: Unix seconds or RFC 3339 [default: all]
+    #[arg(long, value_name = "TIME", value_parser = ask::instant)]
+    end: Option<i64>,
+    /// How to write it
+    #[arg(long, value_enum, default_value = "jsonl", value_name = "FORMAT")]
+    format: Format,
+    /// Records of this kind only
+    #[arg(long, value_enum, value_name = "KIND")]
+    only: Option<Only>,
+    /// Write to this file [default: standard output]
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// The server to ask
+    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:7070")]
+    server: String,
+    /// Read this data directory, which no server uses now
+    #[arg(long, value_name = "DIR", conflicts_with = "server")]
+    data: Option<PathBuf>,
+    /// Print counts and checksums as JSON; needs --output
+    #[arg(long, requires = "output")]
+    json: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Format {
+    Jsonl,
+    Csv,
+    Line,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Only {
+    Samples,
+    Entries,
+}
+
+impl Export {
+    pub fn run(mut self) -> Result<(), Failure> {
+        if self.format == Format::Csv {
+            self.only.get_or_insert(Only::Samples);
+        }
+        let runtime = tokio::runtime::Runtime::new().map_err(Failure::new)?;
+        let out: Box<dyn Write> = match &self.output {
+            Some(path) => Box::new(
+                File::create(path)
+                    .map_err(|e| Failure::new(format!("cannot write {}: {e}", path.display())))?,
+            ),
+            None => Box::new(io::stdout().lock()),
+        };
+        let to_terminal = self.output.is_none() && io::stdout().is_terminal();
+        let bar = if to_terminal { ProgressBar::hidden() } else { progress::bar(0, "export") };
+        let mut sink = Sink::new(self.format, BufWriter::new(out), bar);
+        let said = match &self.data {
+            Some(data) => runtime.block_on(self.from_directory(data.clone(), &mut sink)),
+            None => runtime.block_on(self.from_server(&mut sink)),
+        };
+        sink.bar.finish_and_clear();
+        self.finish(said?, sink)
+    }
+
+    /// Compares what was sent with what arrived.
+    fn finish(&self, said: Totals, mut sink: Sink) -> Result<(), Failure> {
+        sink.out.flush().map_err(|e| sink.failed(&e))?;
+        let Totals { series, samples, entries } = said;
+        if (samples, entries) != (sink.totals.samples, sink.totals.entries) {
+            return Err(Failure::new(format!(
+                "the export is not whole: the store read {} records, {} arrived",
+                samples.count + entries.count,
+                sink.totals.samples.count + sink.totals.entries.count
+            )));
+        }
+        if self.json {
+            let mut report = serde_json::json!(said);
+            report["left_out"] = sink.left_out.into();
+            ask::print_json(&report);
+            return Ok(());
+        }
+        let sum = samples.sum.wrapping_add(entries.sum);
+        let count = units::count;
+        eprintln!(
+            "exported {} samples and {} entries of {} series, checksum {sum:016x}",
+            count(samples.count),
+            count(entries.count),
+            count(series)
+        );
+        if sink.left_out > 0 {
+            eprintln!("warning: {} records do not fit the format and are left out", count(sink.left_out));
+        }
+        Ok(())
+    }
+
+    async fn from_server(&self, sink: &mut Sink) -> Result<Totals, Failure> {
+        let kind = self.only.map(|only| match only {
+            Only::Samples => Kind::Sample.name(),
+            Only::Entries => Kind::Entry.name(),
+        });
+        let (start, end) = (self.start.map(ask::seconds), self.end.map(ask::seconds));
+        let ends =
+            [("start", start.as_deref()), ("end", end.as_deref()), ("kind", kind), ("totals", Some("1"))];
+        let selectors = self.selectors.iter().map(|selector| ("match[]", Some(selector.as_str())));
+        let path = client::path("/api/v1/export", selectors.chain(ends));
+        let mut stream = Client::new(&self.server).stream(&path).await?;
+        let mut lines = Vec::new();
+        let mut totals = None;
+        while let Some(part) = stream.next().await? {
+            lines.extend_from_slice(&part);
+            let whole = lines.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+            for line in lines[..whole].split_inclusive(|byte| *byte == b'\n') {
+                match head(line) {
+                    Some(Head::Labels(names)) => sink.begin(names)?,
+                    Some(Head::Totals(said)) => totals = Some(said),
+                    None => sink.lines(line)?,
+                }
+            }
+            lines.drain(..whole);
+        }
+        totals.ok_or_else(|| Failure::new("the server's answer ended early").hint("its log says why"))
+    }
+
+    async fn from_directory(&self, data: PathBuf, sink: &mut Sink) -> Result<Totals, Failure> {
+        let cannot = |e: tacho_store::Error| Failure::new(format!("cannot read {}: {e}", data.display()));
+        if !data.is_dir() {
+            return Err(Failure::usage(format!("{} is not a data directory", data.display())));
+        }
+        let (store, _lock) = open_store(&data, Arc::new(SystemClock)).await.map_err(cannot)?;
+        let selectors = self.selectors.iter().map(|text| promql::parse_selector(text));
+        let selectors: Vec<_> = selectors.collect::<Result<_, _>>().map_err(Failure::usage)?;
+        let kind = self.only.map(|only| match only {
+            Only::Samples => Kind::Sample,
+            Only::Entries => Kind::Entry,
+        });
+        let found = reader::find(&store, &selectors, kind);
+        sink.begin(reader::label_names(&found))?;
+        let all = TimeRange::ALL;
+        let range = TimeRange::new(self.start.unwrap_or(all.start), self.end.unwrap_or(all.end));
+        let mut reader = Reader::new(store, found, range);
+        while let Some(slice) = reader.next().await.map_err(cannot)? {
+            sink.lines(export::lines(&slice).as_bytes())?;
+        }
+        Ok(reader.totals)
+    }
+}
+
+/// Lines of the answer that are no records.
+enum Head {
+    Labels(BTreeSet<String>),
+    Totals(Totals),
+}
+
+fn head(line: &[u8]) -> Option<Head> {
+    if line.starts_with(b"{\"metric\"") {
+        return None;
+    }
+    let mut value: Value = serde_json::from_slice(line).ok()?;
+    if let Some(totals) = value.get_mut("totals") {
+        return serde_json::from_value(totals.take()).ok().map(Head::Totals);
+    }
+    serde_json::from_value(value.get_mut("label_names")?.take()).ok().map(Head::Labels)
+}
+
+/// Where lines go, and what they hold.
+struct Sink {
+    format: Format,
+    out: BufWriter<Box<dyn Write>>,
+    bar: ProgressBar,
+    rows: JsonLines,
+    /// Columns of a CSV file.
+    names: Vec<String>,
+    totals: Totals,
+    left_out: u64,
+}
+
+impl Sink {
+    fn new(format: Format, out: BufWriter<Box<dyn Write>>, bar: ProgressBar) -> Self {
+        Self {
+            format,
+            out,
+            bar,
+            rows: JsonLines::new(jiff::tz::TimeZone::UTC),
+            names: Vec::new(),
+            totals: Totals::default(),
+            left_out: 0,
+        }
+    }
+
+    fn failed(&self, error: &io::Error) -> Failure {
+        Failure::new(format!("cannot write the export: {error}"))
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+        self.out.write_all(bytes).map_err(|e| self.failed(&e))
+    }
+
+    fn begin(&mut self, names: BTreeSet<String>) -> Result<(), Failure> {
+        self.names = names.into_iter().filter(|name| name != NAME).collect();
+        let mut header = String::new();
+        if self.format == Format::Csv {
+            csv::write_header(&mut header, &self.names);
+        }
+        self.write(header.as_bytes())
+    }
+
+    /// Counts what lines hold by reading them back, and writes them in the format.
+    fn lines(&mut self, lines: &[u8]) -> Result<(), Failure> {
+        let block = self.rows.decode(lines, 0);
+        if let Some(broken) = block.broken.first() {
+            return Err(Failure::new(format!("a line of the export cannot be read back: {broken}")));
+        }
+        let batch = block.batch;
+        for series in &batch.samples {
+            let id = series.labels.id();
+            series.samples.iter().for_each(|sample| self.totals.samples.sample(id, sample));
+        }
+        for series in &batch.entries {
+            let id = series.labels.id();
+            series.entries.iter().for_each(|entry| self.totals.entries.entry(id, entry));
+        }
+        self.bar.set_message(format!(
+            "{} records",
+            units::count(self.totals.samples.count + self.totals.entries.count)
+        ));
+        match self.format {
+            Format::Jsonl => self.write(lines),
+            Format::Csv | Format::Line => {
+                let text = self.other(&batch);
+                self.write(text.as_bytes())
+            }
+        }
+    }
+
+    fn other(&mut self, batch: &Batch) -> String {
+        let mut text = String::new();
+        let names = &self.names;
+        for series in &batch.samples {
+            self.left_out += match self.format {
+                Format::Line => line_rows::write_samples(&mut text, &series.labels, &series.samples),
+                Format::Csv | Format::Jsonl => {
+                    csv::write_samples(&mut text, names, &series.labels, &series.samples);
+                    0
+                }
+            };
+        }
+        for series in &batch.entries {
+            self.left_out += match self.format {
+                Format::Line => line_rows::write_entries(&mut text, &series.labels, &series.entries),
+                Format::Csv | Format::Jsonl => {
+                    csv::write_entries(&mut text, names, &series.labels, &series.entries)
+                }
+            };
+        }
+        text
+    }
+}

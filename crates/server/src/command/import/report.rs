@@ -1,0 +1,171 @@
+//! What is said about an import: what the files are, which rows are broken, what came of it.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+use tacho_ingest::rows::Block;
+
+use super::verify::Verdict;
+use crate::terminal::units;
+use crate::transfer::tally::Tally;
+
+/// Broken rows that are named; the others are counted, and written to the rejects file.
+const BROKEN_NAMED_MAX: usize = 20;
+/// Files that are read in the same way are said once, with the first of them.
+const WAYS_NAMED_MAX: usize = 20;
+/// Lines for doubts.
+const DOUBTS_NAMED_MAX: usize = 5;
+
+/// What was found in the files.
+#[derive(Default)]
+pub struct Findings {
+    /// The first file that is read in this way, and how many are.
+    ways: BTreeMap<String, (PathBuf, u64)>,
+    said: usize,
+    /// Says nothing: the files are read once more.
+    quiet: bool,
+    doubts: u64,
+    pub rows: u64,
+    pub broken: u64,
+    named: Vec<String>,
+    exemplars: u64,
+    pub files: u64,
+}
+
+impl Findings {
+    /// For a second reading, about which nothing is said.
+    pub fn quiet() -> Self {
+        Self { quiet: true, ..Self::default() }
+    }
+
+    /// Says how a file is read, when none before it was read so.
+    pub fn file(&mut self, file: &Path, description: String, doubts: Vec<String>) {
+        self.files += 1;
+        self.doubts += doubts.len() as u64;
+        if self.quiet {
+            return;
+        }
+        let name = file.display();
+        if !self.ways.contains_key(&description) && self.said < WAYS_NAMED_MAX {
+            self.said += 1;
+            eprintln!("{name}: {description}");
+        }
+        if self.doubts <= DOUBTS_NAMED_MAX as u64 {
+            doubts.iter().for_each(|doubt| eprintln!("warning: {name}: {doubt}"));
+        }
+        self.ways.entry(description).or_insert_with(|| (file.to_owned(), 0)).1 += 1;
+    }
+
+    /// Counts a block's rows and names the first broken ones.
+    pub fn block(&mut self, file: &Path, block: &Block) {
+        self.rows += block.rows;
+        self.broken += block.broken.len() as u64;
+        self.exemplars += block.exemplars;
+        let room = BROKEN_NAMED_MAX.saturating_sub(self.named.len());
+        let named = block.broken.iter().take(room).map(|broken| format!("{}: {broken}", file.display()));
+        self.named.extend(named);
+    }
+
+    /// On stderr: what was left out.
+    pub fn print(&self, rejects: Option<&Path>) {
+        for broken in &self.named {
+            eprintln!("broken: {broken}");
+        }
+        let more = self.broken.saturating_sub(self.named.len() as u64);
+        if more > 0 {
+            eprintln!("broken: {} more rows", units::count(more));
+        }
+        match rejects {
+            Some(path) if self.broken > 0 => eprintln!("broken rows are in {}", path.display()),
+            None if self.broken > 0 => eprintln!("hint: --rejects FILE keeps broken rows as they are"),
+            _ => {}
+        }
+        let doubts = self.doubts.saturating_sub(DOUBTS_NAMED_MAX as u64);
+        if doubts > 0 {
+            eprintln!("warning: {doubts} more files could be read in another way, too");
+        }
+        if self.exemplars > 0 {
+            eprintln!("{} exemplars are left out", units::count(self.exemplars));
+        }
+    }
+
+    pub fn json(&self) -> Value {
+        let ways: Vec<Value> = self
+            .ways
+            .iter()
+            .map(|(description, (first, files))| {
+                json!({ "description": description, "first": first, "files": files })
+            })
+            .collect();
+        json!({
+            "files": self.files,
+            "formats": ways,
+            "doubts": self.doubts,
+            "rows": self.rows,
+            "broken": self.broken,
+            "broken_named": self.named,
+            "exemplars_left_out": self.exemplars,
+        })
+    }
+}
+
+/// `1,234 samples and 5 entries`.
+pub fn records(samples: u64, entries: u64) -> String {
+    match (samples, entries) {
+        (samples, 0) => format!("{} samples", units::count(samples)),
+        (0, entries) => format!("{} entries", units::count(entries)),
+        (samples, entries) => {
+            format!("{} samples and {} entries", units::count(samples), units::count(entries))
+        }
+    }
+}
+
+/// What came of an import.
+pub struct Summary<'a> {
+    pub samples: Tally,
+    pub entries: Tally,
+    pub series: usize,
+    /// Records that an earlier run had sent.
+    pub earlier: u64,
+    pub seconds: f64,
+    pub refused: &'a [String],
+    /// `None` when the store was not asked.
+    pub verdict: Option<&'a Verdict>,
+}
+
+impl Summary<'_> {
+    pub fn print(&self, findings: &Findings) {
+        let all = self.samples.count + self.entries.count;
+        let fresh = all.saturating_sub(self.earlier);
+        let rate = units::count((fresh as f64 / self.seconds.max(1e-3)) as u64);
+        println!(
+            "imported {} of {} series from {} rows in {:.1} s, {rate} a second",
+            records(self.samples.count, self.entries.count),
+            units::count(self.series as u64),
+            units::count(findings.rows),
+            self.seconds,
+        );
+        if self.earlier > 0 {
+            println!("{} of them were there from an earlier run", units::count(self.earlier));
+        }
+        for reason in self.refused {
+            println!("refused: {reason}");
+        }
+        if let Some(verdict) = self.verdict {
+            print!("{verdict}");
+        }
+    }
+
+    pub fn json(&self, findings: &Findings) -> Value {
+        let mut out = findings.json();
+        out["samples"] = json!(self.samples);
+        out["entries"] = json!(self.entries);
+        out["series"] = self.series.into();
+        out["earlier"] = self.earlier.into();
+        out["seconds"] = self.seconds.into();
+        out["refused"] = json!(self.refused);
+        out["verified"] = self.verdict.map_or(Value::Null, Verdict::json);
+        out
+    }
+}

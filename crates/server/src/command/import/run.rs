@@ -1,0 +1,221 @@
+//! Sends what the feed makes; notes how far it came; asks at the end whether it is all there.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use indicatif::ProgressBar;
+use tacho_model::{Clock, Timestamp};
+use tokio::sync::mpsc::{Receiver, channel};
+use tokio::task::JoinHandle;
+
+use super::Import;
+use super::feed::{Feed, Outcome, Piece};
+use super::formats::Formats;
+use super::ledger::Ledger;
+use super::report::{Findings, Summary, records};
+use super::source::is_stdin;
+use super::state::{self, Keeper};
+use super::target::Target;
+use super::verify;
+use crate::clock::SystemClock;
+use crate::command::{Failure, ask};
+use crate::http::export;
+use crate::shutdown;
+use crate::terminal::progress;
+use crate::terminal::units;
+use crate::transfer::reader::{Records, Slice};
+
+/// Pieces that are made ahead of the one that is being sent.
+const AHEAD: usize = 3;
+/// How often the state is written while all goes well.
+const SAVE_EVERY: Duration = Duration::from_millis(250);
+/// Records that a dry run shows.
+const SHOWN: usize = 3;
+
+pub async fn import(command: &Import) -> Result<(), Failure> {
+    let settings = format!("{:?} {:?}", command.format, command.reading);
+    let target =
+        command.data.as_ref().map_or_else(|| command.server.clone(), |data| data.display().to_string());
+    let job = state::job(&command.files, &settings, &target);
+    let now = SystemClock.now();
+    let mut keeper = Keeper::open(command.state.as_deref(), &command.files, job, command.again, now)?;
+    if keeper.state.done {
+        println!("nothing to do: {} says that this import is complete; --again repeats it", keeper.place());
+        return Ok(());
+    }
+    if keeper.state.seq > 0 {
+        let sent = records(keeper.state.samples.count, keeper.state.entries.count);
+        eprintln!("going on after {sent}, as {} says", keeper.place());
+    }
+    let mut target = Target::open(&command.server, command.data.as_deref()).await?;
+    let begun = Instant::now();
+    let feed = Arc::new(feed(command, keeper.state.now));
+    let earlier = keeper.state.samples.count + keeper.state.entries.count;
+    let bar = progress::bar(total_bytes(&command.files), "import");
+    let sent = send(&feed, &mut target, &mut keeper, &bar).await;
+    bar.finish_and_clear();
+    keeper.save()?;
+    let Sent { outcome, refused } = sent?;
+    outcome.findings.print(command.rejects.as_deref());
+    if outcome.stopped {
+        return Err(stopped(&keeper));
+    }
+    let seconds = begun.elapsed().as_secs_f64();
+    let verdict = match command.no_verify {
+        true => None,
+        false => Some(check(&mut target, &outcome.ledger, &feed).await?),
+    };
+    target.close().await?;
+    let Ledger { accounts, samples, entries } = &outcome.ledger;
+    let (series, refused) = (accounts.len(), &*refused);
+    let verdict = verdict.as_ref();
+    let summary =
+        Summary { samples: *samples, entries: *entries, series, earlier, seconds, refused, verdict };
+    match command.json {
+        true => ask::print_json(&summary.json(&outcome.findings)),
+        false => summary.print(&outcome.findings),
+    }
+    match verdict {
+        Some(verdict) if !verdict.is_good() => Err(Failure::new("the store does not hold what was sent")
+            .hint("were there records of these series and times before, or are some deleted?")),
+        _ => {
+            keeper.state.done = true;
+            keeper.save()
+        }
+    }
+}
+
+async fn check(target: &mut Target, ledger: &Ledger, feed: &Feed) -> Result<verify::Verdict, Failure> {
+    let can_read_again = !feed.files.iter().any(|file| is_stdin(file));
+    verify::verify(target, ledger, can_read_again.then_some(feed)).await
+}
+
+fn stopped(keeper: &Keeper) -> Failure {
+    let sent = records(keeper.state.samples.count, keeper.state.entries.count);
+    let failure = Failure::new(format!("broken off after {sent}"));
+    match keeper.is_kept() {
+        true => failure.hint(format!("the same command goes on from there, as {} says", keeper.place())),
+        false => failure,
+    }
+}
+
+fn feed(command: &Import, now: Timestamp) -> Feed {
+    Feed {
+        files: command.files.clone(),
+        formats: Formats { format: command.format, reading: command.reading.clone(), now },
+        rejects: command.rejects.clone(),
+        read: Arc::new(AtomicU64::new(0)),
+        stop: Arc::new(AtomicBool::new(false)),
+    }
+}
+
+/// What came of sending.
+struct Sent {
+    outcome: Outcome,
+    /// Reasons why the store refused records.
+    refused: Vec<String>,
+}
+
+async fn send(
+    feed: &Arc<Feed>,
+    target: &mut Target,
+    keeper: &mut Keeper,
+    bar: &ProgressBar,
+) -> Result<Sent, Failure> {
+    let (to, from) = channel(AHEAD);
+    let thread = {
+        let feed = Arc::clone(feed);
+        tokio::task::spawn_blocking(move || feed.run(&to))
+    };
+    let interrupted = watch_signals(Arc::clone(&feed.stop));
+    let drained = drain(feed, target, keeper, bar, from).await;
+    interrupted.abort();
+    // It ends by itself: the channel is closed.
+    let outcome = thread.await.map_err(|e| Failure::new(format!("reading ended: {e}")))?;
+    let refused = drained?;
+    Ok(Sent { outcome: outcome?, refused })
+}
+
+async fn drain(
+    feed: &Feed,
+    target: &mut Target,
+    keeper: &mut Keeper,
+    bar: &ProgressBar,
+    mut from: Receiver<Piece>,
+) -> Result<Vec<String>, Failure> {
+    let (session, resumed, mut saved) = (keeper.session(), keeper.state.clone(), Instant::now());
+    let mut refused = Vec::new();
+    while let Some(piece) = from.recv().await {
+        bar.set_position(feed.read.load(Ordering::Relaxed));
+        bar.set_message(records(piece.samples.count, piece.entries.count));
+        if piece.seq <= resumed.seq {
+            let same = (piece.samples, piece.entries) == (resumed.samples, resumed.entries);
+            if piece.seq == resumed.seq && !same {
+                return Err(Failure::new("the files are not those that this import began with")
+                    .hint("--again begins anew: samples are stored once all the same, entries twice"));
+            }
+            continue;
+        }
+        refused.extend(target.put(piece.batch, session, piece.seq).await?);
+        let state = &mut keeper.state;
+        (state.seq, state.file, state.offset) = (piece.seq, piece.file, piece.offset);
+        (state.samples, state.entries) = (piece.samples, piece.entries);
+        if saved.elapsed() >= SAVE_EVERY {
+            keeper.save()?;
+            saved = Instant::now();
+        }
+        if feed.stop.load(Ordering::Relaxed) {
+            break;
+        }
+    }
+    Ok(refused)
+}
+
+/// Ctrl-C ends the import after the piece that is under way.
+fn watch_signals(stop: Arc<AtomicBool>) -> JoinHandle<()> {
+    tokio::spawn(async move {
+        if shutdown::signal().await.is_ok() {
+            stop.store(true, Ordering::Relaxed);
+        }
+    })
+}
+
+fn total_bytes(files: &[std::path::PathBuf]) -> u64 {
+    files.iter().filter_map(|file| std::fs::metadata(file).ok()).map(|metadata| metadata.len()).sum()
+}
+
+/// Reads everything and sends nothing.
+pub fn dry(command: &Import) -> Result<(), Failure> {
+    let feed = feed(command, SystemClock.now());
+    let bar = progress::bar(total_bytes(&command.files), "reading");
+    let (mut ledger, mut findings) = (Ledger::default(), Findings::default());
+    let mut shown = Vec::new();
+    feed.each(&mut findings, |batch, _, _| {
+        bar.set_position(feed.read.load(Ordering::Relaxed));
+        ledger.take(&batch);
+        let samples = batch.samples.into_iter().map(|s| (s.labels, Records::Samples(first(s.samples))));
+        let entries = batch.entries.into_iter().map(|s| (s.labels, Records::Entries(first(s.entries))));
+        let room = SHOWN.saturating_sub(shown.len());
+        shown.extend(samples.chain(entries).take(room).map(|(labels, records)| Slice { labels, records }));
+        true
+    })?;
+    bar.finish_and_clear();
+    findings.print(command.rejects.as_deref());
+    let said = records(ledger.samples.count, ledger.entries.count);
+    if command.json {
+        let refused = &[];
+        let (samples, entries, series) = (ledger.samples, ledger.entries, ledger.accounts.len());
+        let summary = Summary { samples, entries, series, earlier: 0, seconds: 0.0, refused, verdict: None };
+        ask::print_json(&summary.json(&findings));
+    } else {
+        shown.iter().for_each(|slice| print!("{}", export::lines(slice)));
+        println!("would import {said} of {} series", units::count(ledger.accounts.len() as u64));
+    }
+    Ok(())
+}
+
+fn first<T>(mut list: Vec<T>) -> Vec<T> {
+    list.truncate(1);
+    list
+}

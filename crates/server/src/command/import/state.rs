@@ -1,0 +1,174 @@
+//! How far an import has come, in a file: what makes the same command go on where it was broken off.
+//!
+//! Pieces are numbered, and the same files are always cut into the same pieces. So it is enough to know the number of
+//! the last piece that the store has; the store itself remembers it too, and takes none twice.
+
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use tacho_model::Timestamp;
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::source::is_stdin;
+use crate::command::Failure;
+use crate::transfer::tally::Tally;
+
+const VERSION: u32 = 1;
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct State {
+    version: u32,
+    /// Checksum of files, settings and target: another import has another one.
+    job: String,
+    /// The sender's name to the store, 32 hexadecimal digits.
+    session: String,
+    /// The time of records without one, ns.
+    pub now: Timestamp,
+    /// The last piece that is stored; 0 for none.
+    pub seq: u64,
+    /// Where that piece ends: the file, and the byte of its unpacked content.
+    pub file: PathBuf,
+    pub offset: u64,
+    /// Of all pieces up to that one.
+    pub samples: Tally,
+    pub entries: Tally,
+    /// Everything is stored.
+    pub done: bool,
+}
+
+/// The state and where it is kept; nowhere for standard input, which cannot be read again.
+pub struct Keeper {
+    path: Option<PathBuf>,
+    pub state: State,
+}
+
+/// What this import is: changes with anything that changes the pieces or where they go.
+pub fn job(files: &[PathBuf], settings: &str, target: &str) -> String {
+    let mut text = format!("{settings}\n{target}\n");
+    for file in files {
+        let metadata = std::fs::metadata(file).ok();
+        let modified = metadata.as_ref().and_then(|m| m.modified().ok());
+        text.push_str(&format!("{file:?} {:?} {modified:?}\n", metadata.map(|m| m.len())));
+    }
+    format!("{:016x}", xxh3_64(text.as_bytes()))
+}
+
+impl Keeper {
+    /// Goes on with the state that is kept, or begins anew.
+    pub fn open(
+        path: Option<&Path>,
+        files: &[PathBuf],
+        job: String,
+        again: bool,
+        now: Timestamp,
+    ) -> Result<Self, Failure> {
+        let beside = || {
+            let first = files.first().filter(|_| !files.iter().any(|file| is_stdin(file)))?;
+            let mut name = first.file_name()?.to_owned();
+            name.push(".tacho-import");
+            Some(first.with_file_name(name))
+        };
+        let path = path.map(Path::to_owned).or_else(beside);
+        let kept = match &path {
+            Some(path) if !again => read(path)?,
+            _ => None,
+        };
+        let fresh = || State {
+            version: VERSION,
+            job: job.clone(),
+            session: format!("{:016x}{:016x}", random(), random()),
+            now,
+            seq: 0,
+            file: PathBuf::new(),
+            offset: 0,
+            samples: Tally::default(),
+            entries: Tally::default(),
+            done: false,
+        };
+        let state = kept.filter(|kept| kept.job == job).unwrap_or_else(fresh);
+        let keeper = Self { path, state };
+        keeper.save()?;
+        Ok(keeper)
+    }
+
+    pub fn session(&self) -> u128 {
+        u128::from_str_radix(&self.state.session, 16).unwrap_or(0)
+    }
+
+    /// Replaces the file as a whole.
+    pub fn save(&self) -> Result<(), Failure> {
+        let Some(path) = &self.path else { return Ok(()) };
+        let failed = |e: &dyn std::fmt::Display| {
+            Failure::new(format!("cannot write the state file {}: {e}", path.display()))
+                .hint("choose another with --state FILE")
+        };
+        let mut aside = path.clone().into_os_string();
+        aside.push(".new");
+        let text = serde_json::to_string_pretty(&self.state).map_err(|e| failed(&e))?;
+        std::fs::write(&aside, text).map_err(|e| failed(&e))?;
+        std::fs::rename(&aside, path).map_err(|e| failed(&e))
+    }
+
+    /// Where it is kept, for people.
+    pub fn place(&self) -> String {
+        self.path.as_ref().map_or_else(String::new, |path| path.display().to_string())
+    }
+
+    pub fn is_kept(&self) -> bool {
+        self.path.is_some()
+    }
+}
+
+fn read(path: &Path) -> Result<Option<State>, Failure> {
+    let text = match std::fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(e) => return Err(Failure::new(format!("cannot read the state file {}: {e}", path.display()))),
+    };
+    let damaged = |cause: String| {
+        Failure::new(format!("state file {} cannot be used: {cause}", path.display()))
+            .hint("--again begins anew: samples are stored once all the same, entries twice")
+    };
+    let state: State = serde_json::from_str(&text).map_err(|e| damaged(e.to_string()))?;
+    match state.version {
+        VERSION => Ok(Some(state)),
+        other => Err(damaged(format!("it has version {other}, this program knows {VERSION}"))),
+    }
+}
+
+/// Differs from process to process; nobody has to be kept from guessing it.
+fn random() -> u64 {
+    RandomState::new().build_hasher().finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_job_goes_on_and_another_begins_anew() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("a.csv");
+        std::fs::write(&file, "x").unwrap();
+        let files = vec![file.clone()];
+        let open = |job: &str, again: bool| Keeper::open(None, &files, job.into(), again, 5).unwrap();
+        let mut first = open("a", false);
+        first.state.seq = 3;
+        first.save().unwrap();
+        assert_eq!(open("a", false).state, first.state);
+        assert_eq!(open("b", false).state.seq, 0);
+        assert_ne!(open("b", true).session(), open("c", false).session());
+        assert!(dir.path().join("a.csv.tacho-import").exists());
+
+        std::fs::write(dir.path().join("a.csv.tacho-import"), "{}").unwrap();
+        let error = Keeper::open(None, &files, "a".into(), false, 5).err().unwrap();
+        assert!(error.to_string().contains("cannot be used: missing field"), "{error}");
+
+        let before = job(&files, "s", "t");
+        assert_eq!(job(&files, "s", "t"), before);
+        std::fs::write(&file, "xy").unwrap();
+        assert_ne!(job(&files, "s", "t"), before);
+    }
+}

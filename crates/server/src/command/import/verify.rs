@@ -1,0 +1,175 @@
+//! Does the store hold what was sent: as many records, with the same checksum, series by series?
+//!
+//! Samples of one series and time are one sample, the last one. Where times of a series do not rise, the files are read
+//! once more to find out what of it the store should hold.
+
+use std::collections::HashMap;
+use std::fmt;
+
+use serde_json::{Value, json};
+use tacho_model::{Kind, SeriesId, Timestamp};
+
+use super::feed::Feed;
+use super::ledger::{Account, Ledger};
+use super::report::{Findings, records};
+use super::target::{Question, Target};
+use crate::command::Failure;
+use crate::terminal::units;
+use crate::transfer::tally::{Tally, sample_hash};
+
+/// Samples that a second reading keeps in memory, 16 bytes each.
+const SECOND_SAMPLES_MAX: usize = 32_000_000;
+/// Series that are named when they differ.
+const NAMED_MAX: usize = 10;
+
+#[derive(Debug, Default)]
+pub struct Verdict {
+    pub samples: Tally,
+    pub entries: Tally,
+    /// Samples sent whose time came again later.
+    pub replaced: u64,
+    /// What differs: series, sent, stored.
+    pub differing: Vec<(String, Tally, Tally)>,
+    /// Series with times that do not rise, which could not be read a second time.
+    pub unknown: u64,
+}
+
+impl Verdict {
+    pub fn is_good(&self) -> bool {
+        self.differing.is_empty()
+    }
+
+    pub fn json(&self) -> Value {
+        let named: Vec<Value> = self
+            .differing
+            .iter()
+            .take(NAMED_MAX)
+            .map(|(series, sent, stored)| json!({ "series": series, "sent": sent, "stored": stored }))
+            .collect();
+        json!({
+            "good": self.is_good(),
+            "samples": self.samples,
+            "entries": self.entries,
+            "replaced": self.replaced,
+            "differing": self.differing.len(),
+            "differing_named": named,
+            "unknown": self.unknown,
+        })
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let said = records(self.samples.count, self.entries.count);
+        let sum = self.samples.sum.wrapping_add(self.entries.sum);
+        if self.is_good() {
+            writeln!(f, "verified: the store holds {said}, checksum {sum:016x}")?;
+        } else {
+            writeln!(
+                f,
+                "NOT VERIFIED: {} series differ in the store",
+                units::count(self.differing.len() as u64)
+            )?;
+        }
+        if self.replaced > 0 {
+            let replaced = units::count(self.replaced);
+            writeln!(f, "{replaced} samples had the time of a later one, which is the one that is kept")?;
+        }
+        if self.unknown > 0 {
+            writeln!(
+                f,
+                "{} series could not be compared: their times do not rise",
+                units::count(self.unknown)
+            )?;
+        }
+        for (series, sent, stored) in self.differing.iter().take(NAMED_MAX) {
+            let (sent_count, stored_count) = (units::count(sent.count), units::count(stored.count));
+            writeln!(
+                f,
+                "  {series}: sent {sent_count} ({:016x}), stored {stored_count} ({:016x})",
+                sent.sum, stored.sum
+            )?;
+        }
+        Ok(())
+    }
+}
+
+/// Asks for all series. `again` can read the files a second time.
+pub async fn verify(target: &mut Target, ledger: &Ledger, again: Option<&Feed>) -> Result<Verdict, Failure> {
+    let accounts: Vec<(&(Kind, SeriesId), &Account)> = ledger.accounts.iter().collect();
+    let questions: Vec<Question> = accounts
+        .iter()
+        .map(|((kind, _), account)| Question {
+            kind: *kind,
+            labels: account.labels.clone(),
+            range: account.range,
+        })
+        .collect();
+    let stored = target.tallies(&questions).await?;
+    let mut verdict = Verdict::default();
+    let mut open: HashMap<SeriesId, (Tally, String)> = HashMap::new();
+    for (((kind, id), account), stored) in accounts.into_iter().zip(stored) {
+        match kind {
+            Kind::Entry => verdict.entries.add(stored),
+            _ => verdict.samples.add(stored),
+        }
+        if account.tally == stored {
+            continue;
+        }
+        if account.late > 0 {
+            open.insert(*id, (stored, account.labels.to_string()));
+        } else {
+            verdict.differing.push((account.labels.to_string(), account.tally, stored));
+        }
+    }
+    if !open.is_empty() {
+        compare_again(&mut verdict, open, again)?;
+    }
+    verdict.differing.sort_by(|a, b| a.0.cmp(&b.0));
+    Ok(verdict)
+}
+
+/// Reads the files again for series whose times do not rise.
+fn compare_again(
+    verdict: &mut Verdict,
+    open: HashMap<SeriesId, (Tally, String)>,
+    again: Option<&Feed>,
+) -> Result<(), Failure> {
+    let mut sent: HashMap<SeriesId, Vec<(Timestamp, u64)>> =
+        open.keys().map(|id| (*id, Vec::new())).collect();
+    let mut room = SECOND_SAMPLES_MAX;
+    let whole = match again {
+        Some(feed) => feed.each(&mut Findings::quiet(), |batch, _, _| {
+            for series in &batch.samples {
+                let id = series.labels.id();
+                let Some(list) = sent.get_mut(&id) else { continue };
+                list.extend(series.samples.iter().map(|sample| (sample.at, sample_hash(id, sample))));
+                room = room.saturating_sub(series.samples.len());
+            }
+            room > 0
+        })?,
+        None => false,
+    };
+    if !whole {
+        verdict.unknown = open.len() as u64;
+        return Ok(());
+    }
+    for (id, mut list) in sent {
+        let Some((stored, series)) = open.get(&id) else { continue };
+        // Stable: of equal times the last one stays last.
+        list.sort_by_key(|(at, _)| *at);
+        let mut expect = Tally::default();
+        for (nth, (at, hash)) in list.iter().enumerate() {
+            let is_last = list.get(nth + 1).is_none_or(|(next, _)| next != at);
+            if is_last {
+                expect.take(*hash);
+            } else {
+                verdict.replaced += 1;
+            }
+        }
+        if expect != *stored {
+            verdict.differing.push((series.clone(), expect, *stored));
+        }
+    }
+    Ok(())
+}
