@@ -12,27 +12,51 @@ pub(crate) const fn width_of(n: u64) -> u32 {
     64 - n.leading_zeros()
 }
 
-/// Appends numbers below `2^width`. Width 0 appends nothing.
-pub(crate) fn put_bits(out: &mut Vec<u8>, numbers: &[u64], width: u32) {
-    let bytes = bytes_of(numbers.len(), width);
-    let end = out.len() + bytes;
-    out.reserve(bytes + 8);
-    let (mut word, mut filled) = (0u64, 0u32);
-    for number in numbers {
-        word |= number << filled;
-        filled += width;
-        if filled >= 64 {
-            out.extend_from_slice(&word.to_le_bytes());
-            filled -= 64;
-            word = number.checked_shr(width - filled).unwrap_or(0);
+/// Appends numbers of any width, the lowest bit first.
+pub(crate) struct BitWriter<'a> {
+    out: &'a mut Vec<u8>,
+    word: u64,
+    /// Bits of `word` that are taken, below 64.
+    filled: u32,
+}
+
+impl<'a> BitWriter<'a> {
+    pub(crate) const fn new(out: &'a mut Vec<u8>) -> Self {
+        Self { out, word: 0, filled: 0 }
+    }
+
+    /// Appends `number`, which is below `2^width`.
+    #[inline]
+    pub(crate) fn put(&mut self, number: u64, width: u32) {
+        self.word |= number << self.filled;
+        self.filled += width;
+        if self.filled >= 64 {
+            self.out.extend_from_slice(&self.word.to_le_bytes());
+            self.filled -= 64;
+            self.word = number.checked_shr(width - self.filled).unwrap_or(0);
         }
     }
-    out.extend_from_slice(&word.to_le_bytes());
-    out.truncate(end);
+
+    /// Fills the last byte up with zeros.
+    pub(crate) fn finish(self) {
+        let bytes = self.word.to_le_bytes();
+        self.out.extend_from_slice(bytes.get(..bytes_of(1, self.filled)).unwrap_or_default());
+    }
+}
+
+/// Appends numbers below `2^width`. Width 0 appends nothing.
+pub(crate) fn put_bits(out: &mut Vec<u8>, numbers: &[u64], width: u32) {
+    out.reserve(bytes_of(numbers.len(), width) + 8);
+    let mut writer = BitWriter::new(out);
+    for number in numbers {
+        writer.put(*number, width);
+    }
+    writer.finish();
 }
 
 /// Eight bytes from `at` on as a word, as if zeros followed the end.
-fn word_at(bytes: &[u8], at: usize) -> u64 {
+#[inline]
+pub(crate) fn word_at(bytes: &[u8], at: usize) -> u64 {
     if let Some(word) = bytes.get(at..).and_then(<[u8]>::first_chunk) {
         return u64::from_le_bytes(*word);
     }
@@ -77,11 +101,19 @@ fn take_groups<const N: usize>(bytes: &[u8], width: u32, numbers: &mut [u64]) {
 fn take_wide(bytes: &[u8], width: u32, numbers: &mut [u64]) {
     let mut bit = 0;
     for number in numbers {
-        let low = word_at(bytes, bit >> 3) >> (bit & 7);
-        let high = (word_at(bytes, (bit >> 3) + 8) << 1) << (63 - (bit & 7));
-        *number = (low | high) & (u64::MAX >> (64 - width.min(64)));
+        *number = bits_at(bytes, bit, width);
         bit += width as usize;
     }
+}
+
+/// The number of `width` (at most 64) bits that begins at `bit`.
+#[inline]
+pub(crate) fn bits_at(bytes: &[u8], bit: usize, width: u32) -> u64 {
+    let mut word = word_at(bytes, bit >> 3) >> (bit & 7);
+    if width > 57 {
+        word |= (word_at(bytes, (bit >> 3) + 8) << 1) << (63 - (bit & 7));
+    }
+    word & u64::MAX.checked_shr(64 - width).unwrap_or(0)
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use tacho_model::{Kind, TimeRange, ValueType};
 use crate::chunk::{MAGIC, PREFIX_BYTES, VERSION};
 use crate::codec::{Encoded, Numbers};
 use crate::header::{ColumnInfo, Header, Tables};
-use crate::{Role, codec, text};
+use crate::{Encoding, Role, codec, text};
 
 /// Columns written so far.
 #[derive(Default)]
@@ -16,7 +16,7 @@ pub(crate) struct Builder {
 
 impl Builder {
     pub(crate) fn numbers(&mut self, role: Role, words: &[u64], kind: ValueType) {
-        let encoded = codec::encode(Numbers { words, kind }, 0);
+        let encoded = codec::encode(Numbers { words, kind }, 0, &Encoding::default());
         self.add(role, &encoded, codec::name(encoded.codec));
     }
 
@@ -31,7 +31,7 @@ impl Builder {
     }
 
     pub(crate) fn strings(&mut self, role: Role, strings: text::Strings<'_>) {
-        let encoded = text::encode(strings, 0);
+        let encoded = text::encode(strings, 0, &Encoding::default());
         self.add(role, &encoded, text::name(encoded.codec));
     }
 

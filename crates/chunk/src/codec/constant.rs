@@ -2,7 +2,7 @@
 
 use tacho_model::ValueType;
 
-use super::{Codec, Numbers};
+use super::{Codec, Look};
 use crate::Error;
 use crate::bytes::{Reader, put_scalar};
 
@@ -17,13 +17,14 @@ impl Codec for Constant {
         "constant"
     }
 
-    fn encode(&self, numbers: Numbers<'_>, _: u8) -> Option<Vec<u8>> {
-        let (first, rest) = numbers.words.split_first()?;
-        if rest.iter().any(|word| word != first) {
-            return None;
-        }
+    fn estimate(&self, look: &Look<'_>) -> Option<f64> {
+        let (first, rest) = look.numbers.words.split_first()?;
+        rest.iter().all(|word| word == first).then_some(0.0)
+    }
+
+    fn encode(&self, look: &Look<'_>) -> Option<Vec<u8>> {
         let mut out = vec![];
-        put_scalar(&mut out, *first, numbers.kind);
+        put_scalar(&mut out, *look.numbers.words.first()?, look.numbers.kind);
         Some(out)
     }
 
@@ -32,9 +33,5 @@ impl Codec for Constant {
         let word = reader.scalar(kind, "constant")?;
         reader.end("constant")?;
         Ok(vec![word; count])
-    }
-
-    fn settles(&self) -> bool {
-        true
     }
 }

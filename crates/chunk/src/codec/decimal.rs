@@ -6,7 +6,7 @@
 
 use tacho_model::ValueType;
 
-use super::{Codec, Numbers, put_nested, take_nested};
+use super::{Codec, Look, Numbers, take_nested};
 use crate::Error;
 use crate::bytes::Reader;
 
@@ -17,6 +17,8 @@ const POWERS: [f64; 16] =
     [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15];
 /// Adding and subtracting it rounds a float below 2^51 to a whole number: 2^52 + 2^51.
 const ROUNDER: f64 = 6_755_399_441_055_744.0;
+/// Bits a number above which decimal numbers may be smaller than whole ones: when all of those end in zeros.
+const PAYS_ABOVE: f64 = 16.0;
 /// Numbers that name the exponent before all are looked at.
 const PROBE: usize = 8;
 
@@ -53,15 +55,24 @@ impl Codec for Decimal {
         "decimal"
     }
 
-    fn encode(&self, numbers: Numbers<'_>, depth: u8) -> Option<Vec<u8>> {
-        if numbers.kind != ValueType::F64 || depth > 0 {
+    fn estimate(&self, look: &Look<'_>) -> Option<f64> {
+        if look.numbers.kind != ValueType::F64 || look.depth > 1 || !look.leaves(PAYS_ABOVE) {
             return None;
         }
-        let exponent = exponent(numbers.words.iter().copied())?;
-        let scaled = |word: &u64| scaled(*word, exponent).map(i64::cast_unsigned);
-        let integers: Vec<u64> = numbers.words.iter().map(scaled).collect::<Option<_>>()?;
+        let exponent = exponent(look.sample())?;
+        look.bits_after(|word| scaled(word, exponent).map(i64::cast_unsigned))
+    }
+
+    fn encode(&self, look: &Look<'_>) -> Option<Vec<u8>> {
+        let first = exponent(look.sample())?;
+        let integers = |exponent: u8| {
+            let scaled = |word: &u64| scaled(*word, exponent).map(i64::cast_unsigned);
+            look.numbers.words.iter().map(scaled).collect::<Option<Vec<u64>>>()
+        };
+        // Numbers beyond the sample may have a place or two more.
+        let (exponent, integers) = (first..first.saturating_add(3)).find_map(|e| Some((e, integers(e)?)))?;
         let mut out = vec![exponent];
-        put_nested(&mut out, Numbers { words: &integers, kind: ValueType::I64 }, depth);
+        look.put_nested(&mut out, Numbers { words: &integers, kind: ValueType::I64 });
         Some(out)
     }
 

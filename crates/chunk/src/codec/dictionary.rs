@@ -4,13 +4,15 @@ use std::collections::HashMap;
 
 use tacho_model::ValueType;
 
-use super::{Codec, Numbers, put_nested, take_nested};
+use super::{Codec, Look, Numbers, take_nested};
 use crate::Error;
 use crate::bytes::{Reader, put_varint};
 
 pub(super) struct Dictionary;
 
 const DISTINCT_MAX: usize = 256;
+/// Bits a number below which a table is no better than what is there.
+const PAYS_ABOVE: f64 = 2.0;
 /// Fewer numbers than this never pay for a table.
 const COUNT_MIN: usize = 16;
 
@@ -41,18 +43,32 @@ impl Codec for Dictionary {
         "dictionary"
     }
 
-    fn encode(&self, numbers: Numbers<'_>, depth: u8) -> Option<Vec<u8>> {
-        if depth > 0 || numbers.words.len() < COUNT_MIN {
+    /// By the entropy of the sample's words, as if each came whatever came before it.
+    #[expect(clippy::cast_precision_loss, reason = "an estimate")]
+    fn estimate(&self, look: &Look<'_>) -> Option<f64> {
+        if look.depth > 0 || look.numbers.words.len() < COUNT_MIN || !look.leaves(PAYS_ABOVE) {
             return None;
         }
-        let (table, indices) = distinct(numbers.words)?;
-        if table.len() * 2 > numbers.words.len() {
+        let mut sample: Vec<u64> = look.sample().collect();
+        sample.sort_unstable();
+        let counts: Vec<f64> = sample.chunk_by(|a, b| a == b).map(|equal| equal.len() as f64).collect();
+        let all = sample.len() as f64;
+        if counts.len() * 2 > sample.len() {
+            return None;
+        }
+        let entropy: f64 = counts.iter().map(|count| count / all * (all / count).log2()).sum();
+        Some(entropy + look.bits_each(16 + counts.len() * 6))
+    }
+
+    fn encode(&self, look: &Look<'_>) -> Option<Vec<u8>> {
+        let (table, indices) = distinct(look.numbers.words)?;
+        if table.len() * 2 > look.numbers.words.len() {
             return None;
         }
         let mut out = vec![];
         put_varint(&mut out, table.len() as u64);
-        put_nested(&mut out, Numbers { words: &table, kind: numbers.kind }, depth);
-        put_nested(&mut out, Numbers::u64(&indices), depth);
+        look.put_nested(&mut out, Numbers { words: &table, kind: look.numbers.kind });
+        look.put_nested(&mut out, Numbers::u64(&indices));
         Some(out)
     }
 
@@ -67,5 +83,9 @@ impl Codec for Dictionary {
             at.copied().ok_or(Error::value("position in a dictionary", index))
         };
         indices.into_iter().map(word).collect()
+    }
+
+    fn slowness(&self) -> f64 {
+        1.03
     }
 }

@@ -2,7 +2,7 @@
 
 use tacho_model::ValueType;
 
-use super::{Codec, Numbers, put_nested, take_nested};
+use super::{Codec, Look, Numbers, take_nested};
 use crate::Error;
 use crate::bytes::Reader;
 
@@ -28,13 +28,17 @@ impl Codec for Integer {
         "integer"
     }
 
-    fn encode(&self, numbers: Numbers<'_>, depth: u8) -> Option<Vec<u8>> {
-        if numbers.kind != ValueType::F64 || depth > 0 {
+    fn estimate(&self, look: &Look<'_>) -> Option<f64> {
+        if look.numbers.kind != ValueType::F64 || look.depth > 1 {
             return None;
         }
-        let integers: Vec<u64> = numbers.words.iter().map(|word| whole(*word)).collect::<Option<_>>()?;
+        look.bits_after(whole)
+    }
+
+    fn encode(&self, look: &Look<'_>) -> Option<Vec<u8>> {
+        let integers: Vec<u64> = look.numbers.words.iter().map(|word| whole(*word)).collect::<Option<_>>()?;
         let mut out = vec![];
-        put_nested(&mut out, Numbers { words: &integers, kind: ValueType::I64 }, depth);
+        look.put_nested(&mut out, Numbers { words: &integers, kind: ValueType::I64 });
         Some(out)
     }
 

@@ -5,7 +5,7 @@
 
 use tacho_model::ValueType;
 
-use super::{Codec, Numbers, decimal, put_nested, take_nested};
+use super::{Codec, Look, Numbers, decimal, take_nested};
 use crate::Error;
 use crate::bytes::{Reader, put_varint, unzigzag, zigzag};
 
@@ -13,6 +13,8 @@ pub(super) struct Lines;
 
 /// Fewer numbers than this on a line, on average, are better written in another way.
 const RUN_MIN: usize = 3;
+/// Bits of a line, about.
+const LINE_BITS: f64 = 20.0;
 /// Of so many floats one may be an exception: NaN, an infinity, -0.0.
 const EXCEPTION_EVERY: usize = 4;
 
@@ -54,12 +56,12 @@ impl Parsed {
         }
     }
 
-    fn put(&self, out: &mut Vec<u8>, depth: u8) {
+    fn put(&self, out: &mut Vec<u8>, look: &Look<'_>) {
         put_varint(out, zigzag(self.first.cast_signed()));
         put_varint(out, self.more.len() as u64);
-        put_nested(out, Numbers::u64(&self.more), depth);
-        put_nested(out, Numbers { words: &self.slopes, kind: ValueType::I64 }, depth);
-        put_nested(out, Numbers { words: &self.jumps, kind: ValueType::I64 }, depth);
+        look.put_nested(out, Numbers::u64(&self.more));
+        look.put_nested(out, Numbers { words: &self.slopes, kind: ValueType::I64 });
+        look.put_nested(out, Numbers { words: &self.jumps, kind: ValueType::I64 });
     }
 
     fn take(reader: &mut Reader<'_>, count: usize, depth: u8) -> Result<Self, Error> {
@@ -140,12 +142,12 @@ impl Floats {
         (floats.words.len() * EXCEPTION_EVERY <= words.len()).then_some(floats)
     }
 
-    fn put(&self, out: &mut Vec<u8>, depth: u8) {
+    fn put(&self, out: &mut Vec<u8>, look: &Look<'_>) {
         out.push(self.exponent);
         put_varint(out, self.words.len() as u64);
         if !self.words.is_empty() {
-            put_nested(out, Numbers::u64(&self.gaps), depth);
-            put_nested(out, Numbers::u64(&self.words), depth);
+            look.put_nested(out, Numbers::u64(&self.gaps));
+            look.put_nested(out, Numbers::u64(&self.words));
         }
     }
 }
@@ -159,18 +161,41 @@ impl Codec for Lines {
         "lines"
     }
 
-    fn encode(&self, numbers: Numbers<'_>, depth: u8) -> Option<Vec<u8>> {
-        if numbers.words.len() < 2 * RUN_MIN || depth > 0 {
+    /// By the lines that begin in the sample: each costs a few bytes.
+    #[expect(clippy::cast_precision_loss, reason = "an estimate")]
+    fn estimate(&self, look: &Look<'_>) -> Option<f64> {
+        if look.numbers.words.len() < 2 * RUN_MIN || look.depth > 0 {
             return None;
         }
+        let bends = |run: &[u64]| {
+            let bend = |three: &&[u64]| match three {
+                [a, b, c] => b.wrapping_sub(*a) != c.wrapping_sub(*b),
+                _ => false,
+            };
+            run.windows(3).filter(bend).count()
+        };
+        let (mut lines, mut all) = (0, 0);
+        for run in look.runs() {
+            lines += match look.numbers.kind {
+                ValueType::F64 => bends(&Floats::of(run)?.integers),
+                ValueType::I64 | ValueType::U64 => bends(run),
+            };
+            all += run.len();
+        }
+        // A bend that does not last is counted twice.
+        let lines = lines as f64 / all as f64;
+        (lines * RUN_MIN as f64 <= 1.0).then_some(lines * LINE_BITS + look.bits_each(16))
+    }
+
+    fn encode(&self, look: &Look<'_>) -> Option<Vec<u8>> {
         let mut out = vec![];
-        if numbers.kind == ValueType::F64 {
-            let floats = Floats::of(numbers.words)?;
+        if look.numbers.kind == ValueType::F64 {
+            let floats = Floats::of(look.numbers.words)?;
             let parsed = Parsed::of(&floats.integers)?;
-            floats.put(&mut out, depth);
-            parsed.put(&mut out, depth);
+            floats.put(&mut out, look);
+            parsed.put(&mut out, look);
         } else {
-            Parsed::of(numbers.words)?.put(&mut out, depth);
+            Parsed::of(look.numbers.words)?.put(&mut out, look);
         }
         Some(out)
     }
@@ -202,11 +227,13 @@ impl Codec for Lines {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Encoding;
 
     /// Writes and reads floats; returns the bytes.
     fn check(values: &[f64]) -> Option<usize> {
         let words: Vec<u64> = values.iter().map(|value| value.to_bits()).collect();
-        let bytes = Lines.encode(Numbers { words: &words, kind: ValueType::F64 }, 0)?;
+        let numbers = Numbers { words: &words, kind: ValueType::F64 };
+        let bytes = Lines.encode(&Look::new(numbers, 0, &Encoding::thorough()))?;
         assert_eq!(Lines.decode(&bytes, words.len(), ValueType::F64, 0), Ok(words));
         Some(bytes.len())
     }

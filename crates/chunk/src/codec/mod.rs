@@ -1,27 +1,35 @@
 //! How is a column of numbers written in the fewest bytes?
 //!
-//! One codec is one file and one line in [`LADDER`]. The encoder tries those that may help, within bounded effort, and takes the
-//! smallest; where none saves a sixteenth of the plain form, the plain form stays, because it decodes fastest.
+//! One codec is one file and one line in [`LADDER`]. Each says by a look at a sample (`look.rs`) what it would make of the column;
+//! the best are written, one or a few as the effort allows, and the smallest stays. Where none saves a sixteenth of the plain
+//! form, the plain form stays, because it decodes fastest.
 //! One more codec = its file, its line, its row in `docs/format/chunk.md`.
 
+mod ans;
 mod constant;
 pub(crate) mod decimal;
 mod dictionary;
 pub(crate) mod integer;
 pub(crate) mod lines;
+mod look;
 mod multiple;
+mod ordered;
+mod packed;
 mod pco;
 mod plain;
 mod step;
 mod unmix;
 mod varint;
+mod xor;
 mod zstd;
 
 use tacho_model::ValueType;
 
-use crate::Error;
 use crate::bytes::{Reader, put_varint};
 use crate::limits::NESTING_MAX;
+use crate::{Effort, Encoding, Error};
+
+use self::look::Look;
 
 pub(crate) use self::varint::cost as disorder;
 pub(crate) use self::zstd::{pack, unpack};
@@ -45,36 +53,53 @@ pub(crate) struct Encoded {
     pub(crate) bytes: Vec<u8>,
 }
 
-/// One way to write numbers. `depth` is 0 for a column of the chunk and grows with nesting.
+/// One way to write numbers.
 trait Codec: Sync {
     /// The tag on disk.
     fn tag(&self) -> u8;
     fn name(&self) -> &'static str;
-    /// `None` when the numbers cannot be written this way or it is plain that it would not pay. Never called with no numbers.
-    fn encode(&self, numbers: Numbers<'_>, depth: u8) -> Option<Vec<u8>>;
+    /// Bits a number that the column would take, judged by its sample; 0 when the whole column is as small as it gets, `None` when the numbers
+    /// cannot be written this way or it is plain that it would not pay. Never called with no numbers.
+    fn estimate(&self, look: &Look<'_>) -> Option<f64>;
+    /// `None` when the rest of the column is not what the sample promised.
+    fn encode(&self, look: &Look<'_>) -> Option<Vec<u8>>;
     /// `count` words, or an error; allocates in proportion to `count` and the bytes only.
     fn decode(&self, bytes: &[u8], count: usize, kind: ValueType, depth: u8) -> Result<Vec<u64>, Error>;
-    /// Whether nothing can be smaller: the search ends here.
-    fn settles(&self) -> bool {
-        false
+    /// How much larger the column may be in another codec that reads faster: 1 not at all.
+    fn slowness(&self) -> f64 {
+        1.0
     }
 }
 
-/// All codecs, in the order in which they are tried: of two of one size the earlier, simpler one is taken.
-static LADDER: [&dyn Codec; 12] = [
+/// All codecs; of two that promise the same the earlier, simpler one is taken.
+static LADDER: [&dyn Codec; 16] = [
     &constant::Constant,
     &step::Step,
     &varint::Varint,
+    &packed::Packed,
     &integer::Integer,
     &decimal::Decimal,
     &unmix::Unmix,
     &multiple::Multiple,
-    &pco::Pco,
-    &dictionary::Dictionary,
     &lines::Lines,
+    &ans::Ans,
+    &xor::Xor,
+    &ordered::Ordered,
+    &dictionary::Dictionary,
+    &pco::Pco,
     &zstd::Zstd,
     &plain::Plain,
 ];
+
+/// Candidates that are written before the smallest is taken.
+const CANDIDATES_THOROUGH: usize = 3;
+/// The same for a nested column: what contains it is one of several candidates itself.
+const CANDIDATES_NESTED: usize = 2;
+/// A short column is written in this many ways at any effort: its sample says little, and it costs little.
+const CANDIDATES_SHORT: usize = 3;
+const SHORT: usize = 512;
+/// A candidate that promises so much more than the best is left alone.
+const PROMISE_MAX: f64 = 1.5;
 
 fn find(tag: u8) -> Option<&'static dyn Codec> {
     LADDER.iter().find(|codec| codec.tag() == tag).copied()
@@ -95,25 +120,58 @@ pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     (0..=u8::MAX).filter_map(name)
 }
 
-/// Writes a column in the smallest form that is found.
-pub(crate) fn encode(numbers: Numbers<'_>, depth: u8) -> Encoded {
+/// Writes a column in the smallest form that is found with the effort, the codecs and the compression that are allowed.
+pub(crate) fn encode(numbers: Numbers<'_>, depth: u8, encoding: &Encoding) -> Encoded {
     let plain_bytes = numbers.words.len() * 8;
-    let mut best = Encoded { codec: plain::TAG, bytes: vec![] };
-    let mut best_bytes = plain_bytes - plain_bytes / 16 + 1;
     if numbers.words.is_empty() {
-        return best;
+        return Encoded { codec: plain::TAG, bytes: vec![] };
     }
-    for codec in LADDER {
-        let Some(bytes) = codec.encode(numbers, depth) else { continue };
-        if bytes.len() < best_bytes {
-            best_bytes = bytes.len();
-            best = Encoded { codec: codec.tag(), bytes };
-            if codec.settles() {
-                return best;
-            }
+    let look = Look::new(numbers, depth, encoding);
+    let candidates = candidates(&look);
+    let most = candidates.first().map_or(0.0, |(bits, _)| bits * PROMISE_MAX + look.bits_each(8));
+    let mut wanted = match encoding.effort {
+        Effort::Thorough if depth == 0 => CANDIDATES_THOROUGH,
+        Effort::Thorough => CANDIDATES_NESTED,
+        Effort::Fast if numbers.words.len() <= SHORT => CANDIDATES_SHORT,
+        Effort::Fast => 1,
+    };
+    let mut best: Option<(f64, Encoded)> = None;
+    for (promised, codec) in candidates {
+        // Until something is there, whatever may help is tried: the column need not be what its sample promised.
+        if best.is_some() && (wanted == 0 || promised > most) {
+            break;
+        }
+        wanted = wanted.saturating_sub(1);
+        let Some(bytes) = codec.encode(&look) else { continue };
+        let score = score(bytes.len(), codec);
+        let smaller = best.as_ref().is_none_or(|(least, _)| score < *least);
+        if smaller && bytes.len() <= plain_bytes - plain_bytes / 16 {
+            best = Some((score, Encoded { codec: codec.tag(), bytes }));
         }
     }
-    if best.codec == plain::TAG { plain::encode(numbers) } else { best }
+    best.map_or_else(|| plain::encode(numbers), |(_, encoded)| encoded)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a measure of preference")]
+fn score(bytes: usize, codec: &dyn Codec) -> f64 {
+    bytes as f64 * codec.slowness()
+}
+
+/// What each codec promises, in bits a number, the best first. Where one cannot be beaten, it stands alone.
+fn candidates(look: &Look<'_>) -> Vec<(f64, &'static dyn Codec)> {
+    let mut candidates: Vec<(f64, &'static dyn Codec)> = vec![];
+    for codec in LADDER.iter().filter(|codec| look.encoding.codecs.has(codec.tag())) {
+        match codec.estimate(look) {
+            Some(bits) if bits <= 0.0 => return vec![(bits, *codec)],
+            Some(bits) => {
+                look.promise(bits);
+                candidates.push((bits * codec.slowness(), *codec));
+            }
+            None => {}
+        }
+    }
+    candidates.sort_by(|(a, _), (b, _)| a.total_cmp(b));
+    candidates
 }
 
 /// Reads a column of `count` words. The caller has checked `count` against a limit.
@@ -136,15 +194,15 @@ pub(crate) fn decode(
     Ok(words)
 }
 
-/// Writes a column inside another one: `u8 codec`, `varint bytes`, the bytes.
-pub(crate) fn put_nested(out: &mut Vec<u8>, numbers: Numbers<'_>, depth: u8) {
-    let encoded = encode(numbers, depth + 1);
+/// Writes a column inside another one of this depth: `u8 codec`, `varint bytes`, the bytes.
+pub(crate) fn encode_nested(out: &mut Vec<u8>, numbers: Numbers<'_>, depth: u8, encoding: &Encoding) {
+    let encoded = encode(numbers, depth + 1, encoding);
     out.push(encoded.codec);
     put_varint(out, encoded.bytes.len() as u64);
     out.extend_from_slice(&encoded.bytes);
 }
 
-/// Reads what [`put_nested`] wrote.
+/// Reads what [`encode_nested`] wrote.
 pub(crate) fn take_nested(
     reader: &mut Reader<'_>,
     count: usize,
@@ -182,8 +240,9 @@ mod tests {
         fn every_codec_gives_back_what_it_took(words in column()) {
             for kind in KINDS {
                 for codec in LADDER {
-                    for depth in 0..=NESTING_MAX {
-                        let Some(bytes) = codec.encode(Numbers { words: &words, kind }, depth) else { continue };
+                    for (depth, encoding) in (0..=NESTING_MAX).zip([Encoding::thorough(), Encoding::default(), Encoding::thorough()]) {
+                        let look = Look::new(Numbers { words: &words, kind }, depth, &encoding);
+                        let Some(bytes) = codec.estimate(&look).and_then(|_| codec.encode(&look)) else { continue };
                         let read = codec.decode(&bytes, words.len(), kind, depth);
                         prop_assert_eq!(read.as_ref(), Ok(&words), "{} {:?}", codec.name(), kind);
                     }
@@ -207,12 +266,12 @@ mod tests {
     fn tags_are_unique() {
         let mut tags: Vec<u8> = LADDER.iter().map(|codec| codec.tag()).collect();
         tags.sort_unstable();
-        assert_eq!(tags, (0..11).chain([24]).collect::<Vec<u8>>());
+        assert_eq!(tags, (0..15).chain([24]).collect::<Vec<u8>>());
     }
 
     /// Encodes and names what was chosen.
     fn chosen(words: &[u64], kind: ValueType) -> &'static str {
-        name(encode(Numbers { words, kind }, 0).codec).unwrap()
+        name(encode(Numbers { words, kind }, 0, &Encoding::thorough()).codec).unwrap()
     }
 
     #[test]
@@ -225,9 +284,10 @@ mod tests {
         assert_eq!(chosen(&[9; 50], ValueType::U64), "constant");
         assert_eq!(chosen(&floats(vec![f64::NAN; 50]), ValueType::F64), "constant");
         assert_eq!(chosen(&[9, 7, 5, 3, 1], ValueType::I64), "step");
-        assert_eq!(chosen(&[9, 7, 6, 3, 2], ValueType::I64), "varint");
+        assert_eq!(chosen(&[9, 7, 6, 3, 2], ValueType::I64), "packed");
+        assert_eq!(chosen(&[9, 1 << 40, 6], ValueType::I64), "varint");
         assert_eq!(chosen(&floats(vec![3.0, 5.0, 4.0, 9.0]), ValueType::F64), "integer");
-        assert_eq!(chosen(&floats(vec![0.0, -0.0]), ValueType::F64), "plain");
+        assert_eq!(chosen(&floats(vec![0.0, -0.0]), ValueType::F64), "ordered");
         assert_eq!(chosen(&ids, ValueType::U64), "unmix");
         assert_eq!(chosen(&noise, ValueType::U64), "plain");
         assert_eq!(chosen(&repeated, ValueType::U64), "zstd");

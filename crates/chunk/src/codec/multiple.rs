@@ -2,14 +2,23 @@
 
 use tacho_model::ValueType;
 
-use super::{Codec, Numbers, put_nested, take_nested};
+use super::{Codec, Look, Numbers, take_nested};
 use crate::Error;
 use crate::bytes::{Reader, put_scalar, put_varint};
 
 pub(super) struct Multiple;
 
+/// The smallest of some numbers; floats are not for this codec.
+fn lowest(words: impl Iterator<Item = u64>, kind: ValueType) -> Option<u64> {
+    match kind {
+        ValueType::F64 => None,
+        ValueType::I64 => words.map(u64::cast_signed).min().map(i64::cast_unsigned),
+        ValueType::U64 => words.min(),
+    }
+}
+
 /// Greatest common divisor of all differences to `low`; ends early at 1.
-fn common_divisor(words: &[u64], low: u64) -> u64 {
+pub(super) fn common_divisor(words: impl Iterator<Item = u64>, low: u64) -> u64 {
     let mut divisor = 0u64;
     for word in words {
         let (mut a, mut b) = (word.wrapping_sub(low), divisor);
@@ -33,21 +42,27 @@ impl Codec for Multiple {
         "multiple"
     }
 
-    fn encode(&self, numbers: Numbers<'_>, depth: u8) -> Option<Vec<u8>> {
-        let low = match numbers.kind {
-            ValueType::F64 => return None,
-            ValueType::I64 => numbers.words.iter().map(|w| w.cast_signed()).min()?.cast_unsigned(),
-            ValueType::U64 => *numbers.words.iter().min()?,
-        };
-        let divisor = common_divisor(numbers.words, low);
-        if divisor < 2 || depth > 1 {
+    fn estimate(&self, look: &Look<'_>) -> Option<f64> {
+        if look.depth > 1 {
+            return None;
+        }
+        let low = lowest(look.sample(), look.numbers.kind)?;
+        let divisor = Some(common_divisor(look.sample(), low)).filter(|divisor| *divisor > 1)?;
+        look.bits_after(|word| Some(word.wrapping_sub(low) / divisor))
+    }
+
+    fn encode(&self, look: &Look<'_>) -> Option<Vec<u8>> {
+        let numbers = look.numbers;
+        let low = lowest(numbers.words.iter().copied(), numbers.kind)?;
+        let divisor = common_divisor(numbers.words.iter().copied(), low);
+        if divisor < 2 {
             return None;
         }
         let quotients: Vec<u64> = numbers.words.iter().map(|word| word.wrapping_sub(low) / divisor).collect();
         let mut out = vec![];
         put_scalar(&mut out, low, numbers.kind);
         put_varint(&mut out, divisor);
-        put_nested(&mut out, Numbers::u64(&quotients), depth);
+        look.put_nested(&mut out, Numbers::u64(&quotients));
         Some(out)
     }
 

@@ -7,13 +7,15 @@ use ::pco::errors::{PcoError, PcoResult};
 use ::pco::wrapped::{FileCompressor, FileDecompressor};
 use tacho_model::ValueType;
 
-use super::{Codec, Numbers};
-use crate::Error;
+use super::{Codec, Look, ordered};
+use crate::{Effort, Error};
 
 pub(super) struct Pco;
 
 /// Below this its tables cost more than they save.
 const COUNT_MIN: usize = 24;
+/// Integers with fewer bits than this are single tokens already; bins cannot be better.
+const BITS_MIN: f64 = 4.5;
 
 fn compress<T: Number>(numbers: &[T]) -> PcoResult<Vec<u8>> {
     let file = FileCompressor::default();
@@ -51,11 +53,20 @@ impl Codec for Pco {
         "pco"
     }
 
-    fn encode(&self, numbers: Numbers<'_>, _: u8) -> Option<Vec<u8>> {
-        let words = numbers.words;
-        if words.len() < COUNT_MIN {
+    /// Its bins are about as good as tokens; it also finds what else is in floats, at the price of a search.
+    fn estimate(&self, look: &Look<'_>) -> Option<f64> {
+        if look.numbers.words.len() < COUNT_MIN || look.encoding.effort == Effort::Fast {
             return None;
         }
+        let bits = match look.numbers.kind {
+            ValueType::F64 => look.bits_after(|word| Some(ordered::rank(word)))?,
+            ValueType::I64 | ValueType::U64 => Some(look.plan().bits).filter(|bits| *bits > BITS_MIN)?,
+        };
+        Some(bits + look.bits_each(40))
+    }
+
+    fn encode(&self, look: &Look<'_>) -> Option<Vec<u8>> {
+        let (numbers, words) = (look.numbers, look.numbers.words);
         let result = match numbers.kind {
             ValueType::U64 => compress(words),
             ValueType::I64 => compress(&words.iter().map(|w| w.cast_signed()).collect::<Vec<_>>()),
@@ -71,5 +82,9 @@ impl Codec for Pco {
             ValueType::I64 => decompress::<i64>(bytes, count)?.into_iter().map(i64::cast_unsigned).collect(),
             ValueType::F64 => decompress::<f64>(bytes, count)?.into_iter().map(f64::to_bits).collect(),
         })
+    }
+
+    fn slowness(&self) -> f64 {
+        1.03
     }
 }

@@ -2,7 +2,7 @@
 
 use tacho_model::ValueType;
 
-use super::{Codec, Encoded, Numbers};
+use super::{Codec, Encoded, Look, Numbers};
 use crate::Error;
 use crate::bytes::{put_words, words};
 
@@ -26,8 +26,12 @@ impl Codec for Plain {
     }
 
     /// The ladder falls back on it when nothing helps; it never has to be tried.
-    fn encode(&self, _: Numbers<'_>, _: u8) -> Option<Vec<u8>> {
+    fn estimate(&self, _: &Look<'_>) -> Option<f64> {
         None
+    }
+
+    fn encode(&self, look: &Look<'_>) -> Option<Vec<u8>> {
+        Some(encode(look.numbers).bytes)
     }
 
     fn decode(&self, bytes: &[u8], count: usize, _: ValueType, _: u8) -> Result<Vec<u64>, Error> {

@@ -2,7 +2,7 @@
 
 use tacho_model::ValueType;
 
-use super::{Codec, Numbers};
+use super::{Codec, Look};
 use crate::Error;
 use crate::bytes::{Reader, put_scalar, put_varint, unzigzag, zigzag};
 
@@ -17,17 +17,19 @@ impl Codec for Step {
         "step"
     }
 
-    fn encode(&self, numbers: Numbers<'_>, _: u8) -> Option<Vec<u8>> {
-        let [first, second, ..] = numbers.words else { return None };
+    fn estimate(&self, look: &Look<'_>) -> Option<f64> {
+        let [first, second, ..] = look.numbers.words else { return None };
         let step = second.wrapping_sub(*first);
-        let pairs = || numbers.words.iter().zip(numbers.words.iter().skip(1));
-        let regular = || pairs().all(|(a, b)| b.wrapping_sub(*a) == step);
-        if numbers.kind == ValueType::F64 || !regular() {
-            return None;
-        }
+        let mut pairs = look.numbers.words.iter().zip(look.numbers.words.iter().skip(1));
+        let regular = look.numbers.kind != ValueType::F64 && pairs.all(|(a, b)| b.wrapping_sub(*a) == step);
+        regular.then_some(0.0)
+    }
+
+    fn encode(&self, look: &Look<'_>) -> Option<Vec<u8>> {
+        let [first, second, ..] = look.numbers.words else { return None };
         let mut out = vec![];
-        put_scalar(&mut out, *first, numbers.kind);
-        put_varint(&mut out, zigzag(step.cast_signed()));
+        put_scalar(&mut out, *first, look.numbers.kind);
+        put_varint(&mut out, zigzag(second.wrapping_sub(*first).cast_signed()));
         Some(out)
     }
 
@@ -37,9 +39,5 @@ impl Codec for Step {
         let step = unzigzag(reader.varint("step")?).cast_unsigned();
         reader.end("step")?;
         Ok(std::iter::successors(Some(first), |word| Some(word.wrapping_add(step))).take(count).collect())
-    }
-
-    fn settles(&self) -> bool {
-        true
     }
 }

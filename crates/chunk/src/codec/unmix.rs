@@ -2,7 +2,7 @@
 
 use tacho_model::{ValueType, mix64, unmix64};
 
-use super::{Codec, Numbers, put_nested, take_nested, varint};
+use super::{Codec, Look, Numbers, take_nested, varint};
 use crate::Error;
 use crate::bytes::Reader;
 
@@ -26,13 +26,17 @@ impl Codec for Unmix {
         "unmix"
     }
 
-    fn encode(&self, numbers: Numbers<'_>, depth: u8) -> Option<Vec<u8>> {
-        if numbers.kind != ValueType::U64 || depth > 0 || !helps(numbers.words) {
+    fn estimate(&self, look: &Look<'_>) -> Option<f64> {
+        if look.numbers.kind != ValueType::U64 || look.depth > 0 || !helps(look.numbers.words) {
             return None;
         }
-        let counters: Vec<u64> = numbers.words.iter().map(|word| unmix64(*word)).collect();
+        look.bits_after(|word| Some(unmix64(word)))
+    }
+
+    fn encode(&self, look: &Look<'_>) -> Option<Vec<u8>> {
+        let counters: Vec<u64> = look.numbers.words.iter().map(|word| unmix64(*word)).collect();
         let mut out = vec![];
-        put_nested(&mut out, Numbers::u64(&counters), depth);
+        look.put_nested(&mut out, Numbers::u64(&counters));
         Some(out)
     }
 

@@ -2,13 +2,13 @@
 
 use tacho_model::ValueType;
 
-use super::{Codec, Numbers};
+use super::{Codec, Look};
 use crate::Error;
 use crate::bytes::{Reader, put_varint, unzigzag, varint_bytes, zigzag};
 
 pub(super) struct Varint;
 
-/// Above this many numbers Pcodec is never worse by more than a few bytes, and faster to decode.
+/// Above this many numbers other codecs are never worse by more than a few bytes, and faster to decode.
 const COUNT_MAX: usize = 4_096;
 
 /// Differences (mod 2^64) to the number before, the first to 0, as zigzag.
@@ -34,10 +34,18 @@ impl Codec for Varint {
         "varint"
     }
 
-    fn encode(&self, numbers: Numbers<'_>, _: u8) -> Option<Vec<u8>> {
-        if numbers.kind == ValueType::F64 || numbers.words.len() > COUNT_MAX {
+    #[expect(clippy::cast_precision_loss, reason = "an estimate")]
+    fn estimate(&self, look: &Look<'_>) -> Option<f64> {
+        if look.numbers.kind == ValueType::F64 || look.numbers.words.len() > COUNT_MAX {
             return None;
         }
+        let count = look.sample().count();
+        let bytes: u64 = look.runs().map(|run| cost(run.iter().copied())).sum();
+        Some((bytes * 8) as f64 / count as f64)
+    }
+
+    fn encode(&self, look: &Look<'_>) -> Option<Vec<u8>> {
+        let numbers = look.numbers;
         let mut out = Vec::with_capacity(numbers.words.len() * 2);
         for difference in differences(numbers.words) {
             put_varint(&mut out, difference);

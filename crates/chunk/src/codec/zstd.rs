@@ -2,9 +2,9 @@
 
 use tacho_model::ValueType;
 
-use super::{Codec, Numbers};
-use crate::Error;
+use super::{Codec, Look};
 use crate::bytes::{put_words, words};
+use crate::{Compression, Error};
 
 pub(super) struct Zstd;
 
@@ -12,8 +12,8 @@ pub(super) struct Zstd;
 const LEVEL: i32 = 3;
 /// Fewer numbers than this never pay for a frame.
 const COUNT_MIN: usize = 16;
-/// Numbers tried first; the rest follows only when these become less than half as large.
-const PROBE: usize = 4_096;
+/// Bits a number below which what is there is left alone.
+const PAYS_ABOVE: f64 = 16.0;
 
 /// One frame, or `None` when the library fails (it only does so for want of memory).
 pub(crate) fn pack(plain: &[u8]) -> Option<Vec<u8>> {
@@ -36,23 +36,30 @@ impl Codec for Zstd {
         "zstd"
     }
 
-    fn encode(&self, numbers: Numbers<'_>, _: u8) -> Option<Vec<u8>> {
-        if numbers.words.len() < COUNT_MIN {
+    /// By what the sample becomes. Where numbers are small after other codecs, it is not worth the time.
+    #[expect(clippy::cast_precision_loss, reason = "an estimate")]
+    fn estimate(&self, look: &Look<'_>) -> Option<f64> {
+        let barred = !matches!(look.encoding.compression, Compression::Auto | Compression::Zstd);
+        if barred || look.numbers.words.len() < COUNT_MIN || !look.leaves(PAYS_ABOVE) {
             return None;
         }
+        let sample: Vec<u64> = look.sample().collect();
         let mut plain = vec![];
-        if let Some((probe, _)) = numbers.words.split_at_checked(PROBE) {
-            put_words(&mut plain, probe);
-            if pack(&plain)?.len() * 2 > plain.len() {
-                return None;
-            }
-            plain.clear();
-        }
-        put_words(&mut plain, numbers.words);
+        put_words(&mut plain, &sample);
+        Some((pack(&plain)?.len() * 8) as f64 / sample.len() as f64)
+    }
+
+    fn encode(&self, look: &Look<'_>) -> Option<Vec<u8>> {
+        let mut plain = vec![];
+        put_words(&mut plain, look.numbers.words);
         pack(&plain)
     }
 
     fn decode(&self, bytes: &[u8], count: usize, _: ValueType, _: u8) -> Result<Vec<u64>, Error> {
         words(&unpack(bytes, count.saturating_mul(8))?, count, "zstd numbers")
+    }
+
+    fn slowness(&self) -> f64 {
+        1.05
     }
 }

@@ -124,8 +124,8 @@ impl Fields {
     }
 
     /// `u8 codec`, `varint bytes`, `u32 crc`; the bytes go to the body.
-    fn column(&mut self, words: &[u64], kind: ValueType, _encoding: &Encoding) {
-        let encoded = codec::encode(Numbers { words, kind }, 0);
+    fn column(&mut self, words: &[u64], kind: ValueType, encoding: &Encoding) {
+        let encoded = codec::encode(Numbers { words, kind }, 0, encoding);
         self.fields.push(encoded.codec);
         put_varint(&mut self.fields, encoded.bytes.len() as u64);
         self.fields.extend_from_slice(&crc32c::crc32c(&encoded.bytes).to_le_bytes());

@@ -208,7 +208,7 @@ fn encoded_bytes(values: Values<'_>) -> usize {
 fn column_bytes(words: &[u64], kind: ValueType) -> usize {
     match words.split_first() {
         Some((first, rest)) if rest.iter().any(|word| word != first) => {
-            codec::encode(Numbers { words, kind }, 0).bytes.len()
+            codec::encode(Numbers { words, kind }, 0, &crate::Encoding::thorough()).bytes.len()
         }
         _ => 0,
     }

@@ -5,11 +5,11 @@ use std::collections::HashMap;
 use tacho_model::ValueType;
 
 use super::{Codec, Strings, Texts, put_nested, take_nested};
-use crate::Error;
 use crate::bytes::{Reader, put_varint};
 use crate::codec;
 use crate::codec::Numbers;
 use crate::limits::CHUNK_TEXT_BYTES_MAX;
+use crate::{Encoding, Error};
 
 pub(super) struct Dictionary;
 
@@ -22,7 +22,7 @@ impl Codec for Dictionary {
         "dictionary"
     }
 
-    fn encode(&self, strings: Strings<'_>, depth: u8) -> Option<Vec<u8>> {
+    fn encode(&self, strings: Strings<'_>, depth: u8, encoding: &Encoding) -> Option<Vec<u8>> {
         if depth > 0 {
             return None;
         }
@@ -40,8 +40,8 @@ impl Codec for Dictionary {
         }
         let mut out = vec![];
         put_varint(&mut out, table.len() as u64);
-        put_nested(&mut out, &table, depth);
-        codec::put_nested(&mut out, Numbers::u64(&indices), depth);
+        put_nested(&mut out, &table, depth, encoding);
+        codec::encode_nested(&mut out, Numbers::u64(&indices), depth, encoding);
         Some(out)
     }
 

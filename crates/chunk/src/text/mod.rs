@@ -6,10 +6,10 @@ mod dictionary;
 mod plain;
 mod zstd;
 
-use crate::Error;
 use crate::bytes::{Reader, put_varint};
-use crate::codec::Encoded;
+use crate::codec::{Encoded, Numbers, encode_nested};
 use crate::limits::{CHUNK_TEXT_BYTES_MAX, NESTING_MAX};
+use crate::{Encoding, Error};
 
 /// Byte strings, borrowed for writing.
 pub(crate) type Strings<'a> = &'a [&'a [u8]];
@@ -64,7 +64,7 @@ impl Texts {
 trait Codec: Sync {
     fn tag(&self) -> u8;
     fn name(&self) -> &'static str;
-    fn encode(&self, strings: Strings<'_>, depth: u8) -> Option<Vec<u8>>;
+    fn encode(&self, strings: Strings<'_>, depth: u8, encoding: &Encoding) -> Option<Vec<u8>>;
     fn decode(&self, bytes: &[u8], count: usize, depth: u8) -> Result<Texts, Error>;
 }
 
@@ -80,14 +80,14 @@ pub(crate) fn name(tag: u8) -> Option<&'static str> {
 }
 
 /// Writes byte strings in the smallest form that is found.
-pub(crate) fn encode(strings: Strings<'_>, depth: u8) -> Encoded {
-    let mut best = plain::encode(strings, depth);
+pub(crate) fn encode(strings: Strings<'_>, depth: u8, encoding: &Encoding) -> Encoded {
+    let mut best = plain::encode(strings, depth, encoding);
     let mut best_bytes = best.bytes.len() - best.bytes.len() / 16;
     if strings.iter().map(|s| s.len()).sum::<usize>() > CHUNK_TEXT_BYTES_MAX {
         return best;
     }
     for codec in LADDER {
-        if let Some(bytes) = codec.encode(strings, depth).filter(|bytes| bytes.len() < best_bytes) {
+        if let Some(bytes) = codec.encode(strings, depth, encoding).filter(|bytes| bytes.len() < best_bytes) {
             best_bytes = bytes.len();
             best = Encoded { codec: codec.tag(), bytes };
         }
@@ -104,8 +104,8 @@ pub(crate) fn decode(tag: u8, bytes: &[u8], count: usize, depth: u8) -> Result<T
     codec.decode(bytes, count, depth)
 }
 
-fn put_nested(out: &mut Vec<u8>, strings: Strings<'_>, depth: u8) {
-    let encoded = encode(strings, depth + 1);
+fn put_nested(out: &mut Vec<u8>, strings: Strings<'_>, depth: u8, encoding: &Encoding) {
+    let encoded = encode(strings, depth + 1, encoding);
     out.push(encoded.codec);
     put_varint(out, encoded.bytes.len() as u64);
     out.extend_from_slice(&encoded.bytes);
@@ -117,7 +117,8 @@ fn take_nested(reader: &mut Reader<'_>, count: usize, depth: u8) -> Result<Texts
     decode(tag, reader.take(size, "nested strings")?, count, depth + 1)
 }
 
-/// Lengths as numbers, for the codecs that keep the strings in one piece.
-fn lengths(strings: Strings<'_>) -> Vec<u64> {
-    strings.iter().map(|string| string.len() as u64).collect()
+/// Lengths as a column inside, for the codecs that keep the strings in one piece.
+fn put_lengths(out: &mut Vec<u8>, strings: Strings<'_>, depth: u8, encoding: &Encoding) {
+    let lengths: Vec<u64> = strings.iter().map(|string| string.len() as u64).collect();
+    encode_nested(out, Numbers::u64(&lengths), depth, encoding);
 }

@@ -2,18 +2,18 @@
 
 use tacho_model::ValueType;
 
-use super::{Codec, Strings, Texts, lengths};
-use crate::Error;
+use super::{Codec, Strings, Texts, put_lengths};
 use crate::bytes::Reader;
-use crate::codec::{Encoded, Numbers, put_nested, take_nested};
+use crate::codec::{Encoded, take_nested};
+use crate::{Encoding, Error};
 
 const TAG: u8 = 32;
 
 pub(super) struct Plain;
 
-pub(super) fn encode(strings: Strings<'_>, depth: u8) -> Encoded {
+pub(super) fn encode(strings: Strings<'_>, depth: u8, encoding: &Encoding) -> Encoded {
     let mut bytes = vec![];
-    put_nested(&mut bytes, Numbers::u64(&lengths(strings)), depth);
+    put_lengths(&mut bytes, strings, depth, encoding);
     for string in strings {
         bytes.extend_from_slice(string);
     }
@@ -30,7 +30,7 @@ impl Codec for Plain {
     }
 
     /// The ladder begins with it; it never has to be tried.
-    fn encode(&self, _: Strings<'_>, _: u8) -> Option<Vec<u8>> {
+    fn encode(&self, _: Strings<'_>, _: u8, _: &Encoding) -> Option<Vec<u8>> {
         None
     }
 

@@ -2,11 +2,11 @@
 
 use tacho_model::ValueType;
 
-use super::{Codec, Strings, Texts, lengths};
-use crate::Error;
+use super::{Codec, Strings, Texts, put_lengths};
 use crate::bytes::Reader;
-use crate::codec::{Numbers, pack, put_nested, take_nested, unpack};
+use crate::codec::{pack, take_nested, unpack};
 use crate::limits::CHUNK_TEXT_BYTES_MAX;
+use crate::{Compression, Encoding, Error};
 
 pub(super) struct Zstd;
 
@@ -22,13 +22,14 @@ impl Codec for Zstd {
         "zstd"
     }
 
-    fn encode(&self, strings: Strings<'_>, depth: u8) -> Option<Vec<u8>> {
+    fn encode(&self, strings: Strings<'_>, depth: u8, encoding: &Encoding) -> Option<Vec<u8>> {
         let plain = strings.concat();
-        if plain.len() < BYTES_MIN {
+        let barred = !matches!(encoding.compression, Compression::Auto | Compression::Zstd);
+        if barred || plain.len() < BYTES_MIN {
             return None;
         }
         let mut out = vec![];
-        put_nested(&mut out, Numbers::u64(&lengths(strings)), depth);
+        put_lengths(&mut out, strings, depth, encoding);
         out.extend_from_slice(&pack(&plain)?);
         Some(out)
     }

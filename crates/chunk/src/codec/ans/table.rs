@@ -1,0 +1,220 @@
+//! The machine: how often does each token come, and which state follows which?
+//!
+//! A token of frequency `f` out of `2^log` owns `f` states. The decoder, in a state, yields its token and goes on to
+//! `base + bits`, where `bits` are the next of the stream. States are dealt out to tokens as in RFC 8878, section 4.1.1.
+
+use super::tokens::TOKENS;
+use crate::Error;
+use crate::bits::{BitWriter, bits_at, bytes_of, width_of};
+use crate::bytes::Reader;
+
+/// Tables have at most `2^LOG_MAX` states: a table of entries fits the first cache, and four steps fit one read.
+pub(super) const LOG_MAX: u32 = 11;
+const LOG_MIN: u32 = 5;
+/// Entries of a decoder: one for each state of the largest table.
+const STATES_MAX: usize = 1 << LOG_MAX;
+
+/// Of `2^log` numbers, how many are of each token.
+pub(super) struct Frequencies {
+    pub(super) log: u32,
+    of: [u16; TOKENS],
+}
+
+impl Frequencies {
+    /// Scales counts so that they add up to a power of two and every token that occurs has one at least.
+    pub(super) fn new(counts: &[u32; TOKENS], total: usize) -> Option<Self> {
+        let distinct = counts.iter().filter(|count| **count > 0).count();
+        let log = width_of(total as u64).saturating_sub(2).max(width_of(distinct as u64) + 1);
+        let log = log.clamp(LOG_MIN, LOG_MAX);
+        let mut of = [0u16; TOKENS];
+        for (frequency, count) in of.iter_mut().zip(counts).filter(|(_, count)| **count > 0) {
+            let scaled = ((u64::from(*count) << (log + 1)) / total as u64).div_ceil(2);
+            *frequency = u16::try_from(scaled).ok()?.max(1);
+        }
+        while let Some(over) =
+            of.iter().map(|f| i64::from(*f)).sum::<i64>().checked_sub(1 << log).filter(|n| *n != 0)
+        {
+            let most = of.iter_mut().max()?;
+            let less = i64::from(*most) - over;
+            *most = u16::try_from(less.max(i64::from(*most) / 2)).ok()?;
+        }
+        Some(Self { log, of })
+    }
+
+    /// Token by token until all states are dealt: one bit whether it occurs, and then its frequency less one in as many bits as
+    /// the states that are left need.
+    pub(super) fn put(&self, out: &mut Vec<u8>) {
+        let mut writer = BitWriter::new(out);
+        let mut left = 1u64 << self.log;
+        for frequency in self.of.iter().map(|frequency| u64::from(*frequency)) {
+            if left == 0 {
+                break;
+            }
+            writer.put(u64::from(frequency > 0), 1);
+            if frequency > 0 {
+                writer.put(frequency - 1, width_of(left - 1));
+                left -= frequency;
+            }
+        }
+        writer.finish();
+    }
+
+    pub(super) fn take(reader: &mut Reader<'_>) -> Result<Self, Error> {
+        let log = reader.byte("size of a table")?;
+        let log = Some(u32::from(log))
+            .filter(|log| (LOG_MIN..=LOG_MAX).contains(log))
+            .ok_or(Error::value("size of a table", log))?;
+        let bytes = Reader::clone(reader).rest();
+        let (mut bit, mut left) = (0, 1u64 << log);
+        let mut of = [0u16; TOKENS];
+        for frequency in &mut of {
+            if left == 0 {
+                break;
+            }
+            let occurs = bits_at(bytes, bit, 1) == 1;
+            bit += 1;
+            if occurs {
+                let width = width_of(left - 1);
+                let number = bits_at(bytes, bit, width) + 1;
+                bit += width as usize;
+                left = left.checked_sub(number).ok_or(Error::value("frequency of a token", number))?;
+                *frequency = u16::try_from(number).unwrap_or(u16::MAX);
+            }
+        }
+        if left > 0 {
+            return Err(Error::value("states without a token", left));
+        }
+        reader.take(bytes_of(1, u32::try_from(bit).unwrap_or(u32::MAX)), "table")?;
+        Ok(Self { log, of })
+    }
+
+    /// The highest token that occurs.
+    pub(super) fn highest(&self) -> u8 {
+        let at = self.of.iter().rposition(|frequency| *frequency > 0);
+        at.and_then(|at| u8::try_from(at).ok()).unwrap_or(0)
+    }
+
+    /// Each state's token.
+    fn deal(&self) -> Vec<u8> {
+        let size = 1usize << self.log;
+        let mut states = vec![0; size];
+        let mut at = 0;
+        for (token, frequency) in (0..=u8::MAX).zip(&self.of) {
+            for _ in 0..*frequency {
+                if let Some(state) = states.get_mut(at) {
+                    *state = token;
+                }
+                at = (at + (size >> 1) + (size >> 3) + 3) & (size - 1);
+            }
+        }
+        states
+    }
+}
+
+/// What a state of the decoder says.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Entry {
+    /// Its literal as a difference to the centre; of no meaning for higher tokens.
+    pub(super) step: i32,
+    /// The next state, before as many bits of the stream are added.
+    base: u16,
+    bits: u8,
+    pub(super) token: u8,
+}
+
+pub(super) struct Decoder {
+    entries: Box<[Entry; STATES_MAX]>,
+}
+
+impl Decoder {
+    pub(super) fn new(frequencies: &Frequencies) -> Self {
+        let mut entries = Box::new([Entry::default(); STATES_MAX]);
+        let mut next = frequencies.of;
+        for (entry, token) in entries.iter_mut().zip(frequencies.deal()) {
+            let Some(place) = next.get_mut(usize::from(token)) else { continue };
+            let bits = frequencies.log + 1 - width_of(u64::from(*place));
+            let base = (u32::from(*place) << bits) - (1 << frequencies.log);
+            let half = i32::from(token >> 1);
+            *entry = Entry {
+                step: if token & 1 == 0 { half } else { -half - 1 },
+                base: u16::try_from(base).unwrap_or(0),
+                bits: u8::try_from(bits).unwrap_or(0),
+                token,
+            };
+            *place += 1;
+        }
+        Self { entries }
+    }
+
+    /// Yields what `state` says and moves it on by the next bits of `stream`; returns how many these are.
+    #[inline]
+    pub(super) fn step(&self, state: &mut usize, stream: u64) -> (Entry, u32) {
+        let entry = self.entries.get(*state & (STATES_MAX - 1)).copied().unwrap_or_default();
+        let bits = u32::from(entry.bits & 15);
+        let more = stream.to_le_bytes();
+        let more = usize::from(u16::from_le_bytes([more[0], more[1]]));
+        *state = usize::from(entry.base) + (more & ((1 << bits) - 1));
+        (entry, bits)
+    }
+}
+
+/// One token's part of the encoder.
+#[derive(Clone, Copy, Default)]
+struct Symbol {
+    /// Added to a state, the upper half says how many bits leave.
+    bits: u32,
+    /// Added to what is left of the state, the place of the next state.
+    places: i32,
+}
+
+pub(super) struct Encoder {
+    log: u32,
+    symbols: [Symbol; TOKENS],
+    /// Next states, by token and rank.
+    states: Vec<u16>,
+}
+
+impl Encoder {
+    pub(super) fn new(frequencies: &Frequencies) -> Self {
+        let size = 1u32 << frequencies.log;
+        let mut symbols = [Symbol::default(); TOKENS];
+        let mut starts = [0u16; TOKENS];
+        let mut start = 0u16;
+        for ((symbol, place), frequency) in symbols.iter_mut().zip(&mut starts).zip(&frequencies.of) {
+            let most = frequencies.log + 1 - width_of(u64::from(frequency.saturating_sub(1)));
+            let most = if *frequency <= 1 { frequencies.log } else { most };
+            *symbol = Symbol {
+                bits: (most << 16).wrapping_sub(u32::from(*frequency) << most),
+                places: i32::from(start) - i32::from(*frequency),
+            };
+            *place = start;
+            start = start.saturating_add(*frequency);
+        }
+        let mut states = vec![0u16; size as usize];
+        for (state, token) in (size..).zip(frequencies.deal()) {
+            let Some(place) = starts.get_mut(usize::from(token)) else { continue };
+            if let Some(slot) = states.get_mut(usize::from(*place)) {
+                *slot = u16::try_from(state).unwrap_or(0);
+            }
+            *place += 1;
+        }
+        Self { log: frequencies.log, symbols, states }
+    }
+
+    /// The state that all lanes begin in.
+    pub(super) const fn start(&self) -> u32 {
+        1 << self.log
+    }
+
+    /// Moves `state` to one that yields `token`; returns the bits that lead back, and how many they are.
+    #[inline]
+    pub(super) fn step(&self, state: &mut u32, token: u8) -> (u32, u32) {
+        let symbol = self.symbols.get(usize::from(token)).copied().unwrap_or_default();
+        let bits = state.wrapping_add(symbol.bits) >> 16;
+        let leaving = *state & ((1 << (bits & 15)) - 1);
+        let place = (*state >> (bits & 15)).cast_signed().wrapping_add(symbol.places);
+        let next = usize::try_from(place).ok().and_then(|place| self.states.get(place));
+        *state = next.copied().map_or(0, u32::from);
+        (leaving, bits)
+    }
+}

@@ -1,0 +1,121 @@
+//! Which differences are alike? Each becomes a token of a small alphabet, and bits that tell it from others of its token.
+//!
+//! Zigzag numbers below [`LITERALS`] are tokens themselves. Each larger power of two is cut into four tokens, and what is below
+//! the top three bits follows as it is.
+
+use crate::bytes::{unzigzag, zigzag};
+
+/// Tokens of one byte: 16 literals and four for each power of two from 2^4 to 2^63.
+pub(crate) const TOKENS: usize = 256;
+/// Numbers below this are tokens without more bits.
+pub(super) const LITERALS: u8 = 16;
+
+/// How a column's differences are made into small numbers, and what they cost then.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::codec) struct Plan {
+    /// 0 the numbers themselves, 1 differences, 2 differences of differences.
+    pub(super) order: u8,
+    /// Subtracted from each: the median.
+    pub(super) centre: i64,
+    /// Bits a number, by the entropy of the sample's tokens.
+    pub(in crate::codec) bits: f64,
+}
+
+/// The token of a number, and how many of its low bits must follow.
+#[inline]
+pub(super) const fn token(number: u64) -> (u8, u32) {
+    if number < LITERALS as u64 {
+        return (number.to_le_bytes()[0], 0);
+    }
+    let top = 63 - number.leading_zeros();
+    let quarter = (number >> (top - 2)) & 3;
+    let token = LITERALS as u64 + ((top - 4) * 4) as u64 + quarter;
+    (token.to_le_bytes()[0], top - 2)
+}
+
+/// The smallest number of a token, and how many bits are added to it.
+pub(super) const fn range_of(token: u8) -> (u64, u32) {
+    if token < LITERALS {
+        return (token as u64, 0);
+    }
+    let above = (token - LITERALS) as u32;
+    let bits = above / 4 + 2;
+    ((4 + (above % 4) as u64) << bits, bits)
+}
+
+/// The cheapest plan for a column, by a sample of runs of neighbours.
+pub(in crate::codec) fn plan<'a>(runs: impl Iterator<Item = &'a [u64]> + Clone, order_max: u8) -> Plan {
+    let mut best = Plan { order: 0, centre: 0, bits: f64::INFINITY };
+    for order in 0..=order_max {
+        let mut sample: Vec<i64> = vec![];
+        for run in runs.clone() {
+            differences(run, order, &mut sample);
+        }
+        let middle = sample.len() / 2;
+        if sample.is_empty() {
+            continue;
+        }
+        let centre = *sample.select_nth_unstable(middle).1;
+        let bits = cost(sample.iter().map(|step| zigzag(step.wrapping_sub(centre))));
+        // Each order costs time to read: it has to pay.
+        if bits < best.bits * 0.98 - 0.01 {
+            best = Plan { order, centre, bits };
+        }
+    }
+    best
+}
+
+/// Appends the differences of an order within a run.
+fn differences(run: &[u64], order: u8, out: &mut Vec<i64>) {
+    let at = |i: usize| run.get(i).copied().unwrap_or(0);
+    let step = |i: usize| match order {
+        0 => at(i),
+        1 => at(i).wrapping_sub(at(i - 1)),
+        _ => at(i).wrapping_sub(at(i - 1).wrapping_mul(2)).wrapping_add(at(i - 2)),
+    };
+    out.extend((usize::from(order)..run.len()).map(|i| step(i).cast_signed()));
+}
+
+/// Bits a number that tokens and what follows them take: their entropy (Shannon 1948) and the bits.
+#[expect(clippy::cast_precision_loss, reason = "counts of a sample")]
+fn cost(numbers: impl Iterator<Item = u64>) -> f64 {
+    let mut counts = [0u32; TOKENS];
+    let (mut more, mut total) = (0u64, 0u32);
+    for number in numbers {
+        let (token, bits) = token(number);
+        if let Some(count) = counts.get_mut(usize::from(token)) {
+            *count += 1;
+        }
+        more += u64::from(bits);
+        total += 1;
+    }
+    let all = f64::from(total);
+    let entropy = |count: &u32| f64::from(*count) * (all / f64::from(*count)).log2();
+    let tokens: f64 = counts.iter().filter(|count| **count > 0).map(entropy).sum();
+    // A sample without surprises is no promise that there are none.
+    (tokens + more as f64 + 1.0) / all
+}
+
+/// The difference that a zigzag number stands for.
+pub(super) const fn step_of(number: u64, centre: i64) -> u64 {
+    unzigzag(number).wrapping_add(centre).cast_unsigned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_cover_all_numbers_in_order() {
+        let mut next = 0u64;
+        for number in 0..=u8::MAX {
+            let (low, bits) = range_of(number);
+            assert_eq!(low, next, "token {number} begins where the one before ends");
+            for inside in [low, low + (1 << bits) / 2, low + ((1 << bits) - 1)] {
+                assert_eq!(token(inside), (number, bits));
+            }
+            next = low.wrapping_add(1 << bits);
+        }
+        assert_eq!(next, 0, "the last token ends at 2^64");
+    }
+}

@@ -1,0 +1,65 @@
+//! Floats that share most bits with the one before: what differs, shifted down past the bits that no number of the column uses.
+//!
+//! The idea is that of Gorilla (Pelkonen et al., VLDB 2015) and Chimp (Liakos, Papakonstantinopoulou, Kotidis, VLDB 2022); how the
+//! differing bits are written is left to the ladder.
+
+use tacho_model::ValueType;
+
+use super::{Codec, Look, Numbers, take_nested};
+use crate::Error;
+use crate::bytes::Reader;
+
+pub(super) struct Xor;
+
+/// Bits a number above which floats may be smaller than the integers that they are.
+const PAYS_ABOVE: f64 = 6.0;
+
+/// Bits in which neighbours differ; the first word differs from 0.
+fn changes(words: &[u64]) -> Vec<u64> {
+    let mut before = 0;
+    words.iter().map(|word| *word ^ std::mem::replace(&mut before, *word)).collect()
+}
+
+impl Codec for Xor {
+    fn tag(&self) -> u8 {
+        13
+    }
+
+    fn name(&self) -> &'static str {
+        "xor"
+    }
+
+    fn estimate(&self, look: &Look<'_>) -> Option<f64> {
+        if look.numbers.kind != ValueType::F64 || look.depth > 1 || !look.leaves(PAYS_ABOVE) {
+            return None;
+        }
+        let shift = look.sample().fold(0, |all, word| all | word).trailing_zeros() & 63;
+        let run = |run: &[u64]| changes(run).into_iter().skip(1).map(|change| change >> shift).collect();
+        look.bits_of(look.runs().map(run).collect())
+    }
+
+    fn encode(&self, look: &Look<'_>) -> Option<Vec<u8>> {
+        let mut changes = changes(look.numbers.words);
+        let shift = changes.iter().fold(0, |all, change| all | change).trailing_zeros() & 63;
+        changes.iter_mut().for_each(|change| *change >>= shift);
+        let mut out = vec![shift.to_le_bytes()[0]];
+        look.put_nested(&mut out, Numbers::u64(&changes));
+        Some(out)
+    }
+
+    fn decode(&self, bytes: &[u8], count: usize, _: ValueType, depth: u8) -> Result<Vec<u64>, Error> {
+        let mut reader = Reader::new(bytes);
+        let shift = reader.byte("shift of differing bits")?;
+        if shift > 63 {
+            return Err(Error::value("shift of differing bits", shift));
+        }
+        let mut words = take_nested(&mut reader, count, ValueType::U64, depth)?;
+        reader.end("xor column")?;
+        let mut word = 0;
+        for change in &mut words {
+            word ^= *change << shift;
+            *change = word;
+        }
+        Ok(words)
+    }
+}
