@@ -9,7 +9,7 @@ use std::time::Instant;
 use common::rng::Rng;
 use common::web;
 use tacho_chunk::pack::PackedSamples;
-use tacho_chunk::{Chunk, Values, encode_executions, encode_samples};
+use tacho_chunk::{Chunk, Values, encode_executions};
 
 const RUNS: usize = 20;
 const SAMPLES: usize = 8_192;
@@ -66,8 +66,8 @@ fn open_samples(name: &str, words: Vec<u64>) {
 }
 
 fn samples(name: &str, at: &[i64], values: &[f64]) {
-    let bytes = encode_samples(at, Values::F64(values));
-    best(&format!("encode samples, {name}"), SAMPLES, || encode_samples(at, Values::F64(values)));
+    let bytes = common::series(at, Values::F64(values));
+    best(&format!("encode samples, {name}"), SAMPLES, || common::series(at, Values::F64(values)));
     let decode = || Chunk::open(&bytes).and_then(|chunk| chunk.samples());
     best(&format!("decode samples, {name}"), SAMPLES, decode);
 }

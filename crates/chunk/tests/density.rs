@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use common::rng::Rng;
 use common::web;
-use tacho_chunk::{Chunk, Values, encode_executions, encode_samples};
+use tacho_chunk::{Chunk, Values, encode_executions};
 use tacho_model::Segment;
 
 const COUNT: usize = 8_192;
@@ -16,7 +16,7 @@ fn check(name: &str, values: Values<'_>, jitter_ns: u64, bytes_max: f64) {
     let mut rng = Rng(1);
     let time = |n: i64| 1_750_000_000_000_000_000 + n * 5_000_000_000 + rng.below(jitter_ns + 1) as i64;
     let at: Vec<i64> = (0..COUNT as i64).map(time).collect();
-    let bytes = encode_samples(&at, values);
+    let bytes = common::series(&at, values);
     let each = bytes.len() as f64 / COUNT as f64;
     let chunk = Chunk::open(&bytes).unwrap();
     let codecs: Vec<&str> = chunk.header().columns().map(|column| column.codec).collect();

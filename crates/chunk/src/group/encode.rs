@@ -55,14 +55,6 @@ pub fn encode_group(
     bytes
 }
 
-/// Writes samples of one series: the group that it is by itself.
-///
-/// # Panics
-/// As [`encode_group`].
-pub fn encode_samples(at: &[Timestamp], values: Values<'_>) -> Vec<u8> {
-    encode_group(at, 0, &[GroupColumn { member: 0, values, loss: None }], &Encoding::default())
-}
-
 fn check(at: &[Timestamp], columns: &[GroupColumn<'_>]) {
     assert!((1..=CHUNK_RECORDS_MAX).contains(&at.len()), "{} samples in one chunk", at.len());
     assert!(at.is_sorted_by(|a, b| a < b), "times of a group ascend strictly");

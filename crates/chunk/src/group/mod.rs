@@ -7,7 +7,6 @@ mod encode;
 mod numbers;
 mod read;
 
-pub use self::encode::encode_samples;
 pub use self::encode::{GroupColumn, encode_group};
 pub(crate) use self::read::{column, take_header, times, values};
 

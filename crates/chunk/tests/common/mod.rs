@@ -6,10 +6,15 @@ pub mod rng;
 pub mod web;
 
 use proptest::prelude::*;
-use tacho_chunk::ExecutionBlock;
+use tacho_chunk::{Encoding, ExecutionBlock, GroupColumn, Values, encode_group};
 use tacho_model::{
     Attribute, AttributeValue, Carried, Event, EventKind, Operation, OperationKind, Segment, SpanId, TraceId,
 };
+
+/// Writes samples of one series: the group that it is by itself.
+pub fn series(at: &[i64], values: Values<'_>) -> Vec<u8> {
+    encode_group(at, 0, &[GroupColumn { member: 0, values, loss: None }], &Encoding::default())
+}
 
 /// Words that are likely to break something, whatever type they stand for, among arbitrary ones.
 pub fn word() -> impl Strategy<Value = u64> {
