@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::disk::{Disk, RealDisk};
 use crate::index::Bounds;
+use crate::policy::Policies;
 use crate::seal::CHUNK_VALUES_MAX;
 
 #[derive(Clone)]
@@ -38,6 +39,19 @@ pub struct Options {
     pub flush_wait_max: Duration,
     /// Where the journal lies.
     pub disk: Arc<dyn Disk>,
+    /// What is to become of a series' history.
+    pub policies: Arc<Policies>,
+    /// Is there upkeep while nobody asks for it?
+    pub merge_in_background: bool,
+    /// Chunks side by side and of like size that are worth a merge: a record is written again once for each power of it that is
+    /// between a flush and a full chunk.
+    pub merge_rows: usize,
+    /// What the upkeep may read and write a second, bytes, and take of one processor, percent.
+    pub merge_bytes_per_second: u64,
+    pub merge_cpu_percent: u32,
+    /// The first look at all partitions after a start, and how often rules on age are followed.
+    pub sweep_first: Duration,
+    pub sweep_every: Duration,
 }
 
 impl Options {
@@ -64,6 +78,13 @@ impl Default for Options {
             flush_wait_first: Duration::from_millis(100),
             flush_wait_max: Duration::from_secs(30),
             disk: Arc::new(RealDisk),
+            policies: Arc::default(),
+            merge_in_background: true,
+            merge_rows: 8,
+            merge_bytes_per_second: 32 << 20,
+            merge_cpu_percent: 25,
+            sweep_first: Duration::from_secs(10 * 60),
+            sweep_every: Duration::from_secs(3_600),
         }
     }
 }

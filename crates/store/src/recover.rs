@@ -77,7 +77,8 @@ pub async fn recover(driver: &dyn Driver, directory: &Path, options: &Options) -
         driver.put(vec![identity_row(id)]).await?;
     }
     let Recovery { index, sessions, mut generations, flushed, counters, .. } = recovery;
-    generations.next = generations.next.max(flushed + 1);
+    // What is written from now on must not be hidden by what was deleted before.
+    generations.next = generations.next.max(flushed + 1).max(tombstones.through() + 1);
     let stored = facts.stored;
     Ok(Recovered { id, index, sessions, tombstones, generations, flushed, stored, counters })
 }

@@ -2,6 +2,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::upkeep::UpkeepStats;
+
 /// What lies in the driver of one kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stored {
@@ -38,6 +40,8 @@ pub struct Stats {
     pub journal_bytes: u64,
     /// Now: sessions that are remembered.
     pub sessions: usize,
+    /// Merges, deletions, what has had its time.
+    pub upkeep: UpkeepStats,
     /// Records taken by kind: samples, entries, completed calls.
     pub records: [u64; 3],
     /// Samples that were written again with the same time before they were sealed: the later one is kept.

@@ -25,7 +25,7 @@ use crate::read::{self, ChunkInfo};
 use crate::recover::{Recovered, recover};
 use crate::shared::{Guarded, Progress, Shared};
 use crate::stats::Stats;
-use crate::upkeep::Upkeep;
+use crate::upkeep::{self, Deleted, MergeReport, Order, Upkeep};
 use crate::{Error, ErrorKind, Result, flush, group};
 
 /// Keeps what it has acknowledged. One process, one directory; any number of callers.
@@ -35,6 +35,7 @@ pub struct Store {
     commands: Option<Sender<Command>>,
     committer: Option<JoinHandle<()>>,
     flusher: tokio::task::JoinHandle<()>,
+    keeper: tokio::task::JoinHandle<()>,
     closed: AtomicBool,
     /// Declared last: the directory is free when everything above has ended.
     _lock: DirectoryLock,
@@ -85,6 +86,7 @@ impl Store {
             .map_err(|e| Error::io("start the journal's thread", journal_dir, e))?;
         Ok(Arc::new(Self {
             flusher: tokio::spawn(flush::run(shared.clone())),
+            keeper: tokio::spawn(upkeep::run(shared.clone())),
             shared,
             commands: Some(commands),
             committer: Some(committer),
@@ -234,11 +236,55 @@ impl Store {
     /// # Errors
     /// The driver's, when an attempt fails meanwhile. Nothing is lost: attempts go on in the background.
     pub async fn flush(&self) -> Result<()> {
+        let through = self.seal().await?;
+        flush::wait_for(&self.shared, through).await
+    }
+
+    /// Ends the generation that grows; returns the last one that waits for its flush.
+    async fn seal(&self) -> Result<u64> {
         let (reply, answer) = oneshot::channel();
         let commands = self.commands.as_ref().ok_or_else(closed)?;
         commands.send(Command::Seal(reply)).map_err(|_| closed())?;
-        let through = answer.await.map_err(|_| closed())?;
-        flush::wait_for(&self.shared, through).await
+        answer.await.map_err(|_| closed())
+    }
+
+    /// Deletes what the series that all matchers accept have in the range, of all kinds, as far as it was taken before. It is
+    /// durable and in force when this returns; the space is freed in time. Executions go by when their segment begins.
+    ///
+    /// # Errors
+    /// `Invalid` without a matcher that selects, `Limit` when too many deletions are under way, the driver's: then it may come into
+    /// force after a restart all the same.
+    pub async fn delete(&self, matchers: &[Matcher], range: TimeRange) -> Result<Deleted> {
+        if self.closed.load(Ordering::Relaxed) {
+            return Err(closed());
+        }
+        let seal = async { self.seal().await.map(drop) };
+        upkeep::delete(&self.shared, matchers, range, seal).await
+    }
+
+    /// Merges everything that is flushed into chunks of full size, as fast as it goes, and waits for it.
+    ///
+    /// # Errors
+    /// `Invalid` when the driver cannot put rows all at once; the driver's: what was merged so far stays.
+    pub async fn merge_all(&self) -> Result<MergeReport> {
+        self.order(Order::MergeAll).await
+    }
+
+    /// Follows all rules and carries out all deletions that are flushed, and waits for it.
+    ///
+    /// # Errors
+    /// As [`Store::merge_all`].
+    pub async fn sweep(&self) -> Result<MergeReport> {
+        self.order(Order::Sweep).await
+    }
+
+    async fn order(
+        &self,
+        order: impl FnOnce(oneshot::Sender<Result<MergeReport>>) -> Order,
+    ) -> Result<MergeReport> {
+        let (reply, answer) = oneshot::channel();
+        self.shared.upkeep.order(order(reply));
+        answer.await.map_err(|_| closed())?
     }
 
     /// Takes no more batches and flushes. After an error the journal holds what the driver did not take.
@@ -274,6 +320,8 @@ impl Store {
         stats.open_bytes_max = shared.budget.max();
         stats.stored = *shared.stored.read();
         stats.sessions = shared.sessions.read().len();
+        stats.upkeep = shared.upkeep.stats(shared.options.merge_rows);
+        stats.upkeep.tombstones = shared.tombstones.read().len() as u64;
         let index = shared.index.read();
         stats.series = index.counts();
         stats.series_total = index.len();
@@ -290,6 +338,7 @@ impl Store {
 impl Drop for Store {
     fn drop(&mut self) {
         self.flusher.abort();
+        self.keeper.abort();
         self.commands = None;
         if let Some(committer) = self.committer.take() {
             // It ends when its channel does; a panic there has been reported already.

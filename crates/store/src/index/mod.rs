@@ -191,10 +191,6 @@ impl Index {
         }
     }
 
-    /// The row of a series was deleted.
-    pub fn unpersist(&mut self, kind: Kind, number: SeriesNumber) {
-        self.series[number as usize].persisted.take(kind);
-    }
 
     /// Numbers of the series of a kind, ascending.
     pub fn of_kind(&self, kind: Kind) -> impl Iterator<Item = SeriesNumber> {

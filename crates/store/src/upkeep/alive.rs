@@ -38,9 +38,8 @@ mod tests {
     #[test]
     fn merged_rows_stand_for_their_sources_of_any_span() {
         let key = |span, start, generation| ChunkKey { span, start, generation, number: 0 };
-        let merged = |merge, from, to, through| {
-            Some(Replacement { merge, starts: TimeRange::new(from, to), through })
-        };
+        let merged =
+            |merge, from, to, through| Some(Replacement { merge, starts: TimeRange::new(from, to), through });
         let rows = [
             (key(Span::Short, 0, 1), None),
             (key(Span::Short, 5, 2), None),

@@ -1,33 +1,113 @@
 //! Where have chunks come since the last merge? Counted in memory, so that the usual choice costs no read.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tacho_model::Timestamp;
 
+use super::window::Partition;
 use crate::driver::Row;
 use crate::keys::ChunkKey;
 
-/// What a flush has added to one partition.
+/// What lies at the end of a partition and may be merged with what comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Added {
+pub struct Tail {
+    /// Chunks that no merge has seen.
     pub chunks: u32,
-    /// Where the first of them begins.
+    /// Where the first of them begins, or the first before them that is not full.
     pub from: Timestamp,
+    /// Is it known that nothing before reaches in?
+    pub clean: bool,
 }
 
-/// Partitions with chunks that no merge has seen.
+type Key = [u8; 17];
+
+/// Partitions with chunks that are not full.
 #[derive(Debug, Default)]
-pub struct Fresh(Mutex<HashMap<Vec<u8>, Added>>);
+pub struct Fresh(Mutex<HashMap<Key, Tail>>);
 
 impl Fresh {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Key, Tail>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Counts rows that were put into the table of chunks.
     pub fn note(&self, rows: &[Row]) {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.lock();
         for row in rows {
+            let Ok(partition) = Key::try_from(row.partition.as_slice()) else { continue };
             let Ok(key) = ChunkKey::decode(&row.clustering) else { continue };
-            let added = all.entry(row.partition.clone()).or_insert(Added { chunks: 0, from: key.start });
-            *added = Added { chunks: added.chunks + 1, from: added.from.min(key.start) };
+            add(&mut all, partition, Tail { chunks: 1, from: key.start, clean: false });
         }
+    }
+
+    /// Takes the partitions with at least so many fresh chunks; what is not merged is to be given back.
+    pub fn take(&self, chunks: u32) -> Vec<(Partition, Tail)> {
+        let mut all = self.lock();
+        let taken: Vec<(Key, Tail)> = all.extract_if(|_, tail| tail.chunks >= chunks).collect();
+        taken.into_iter().filter_map(|(key, tail)| Some((Partition::decode(&key)?, tail))).collect()
+    }
+
+    /// What a merge has left, or what was not looked at after all.
+    pub fn give_back(&self, partition: &Partition, tail: Tail) {
+        if let Ok(key) = Key::try_from(partition.key().as_slice()) {
+            add(&mut self.lock(), key, tail);
+        }
+    }
+
+    /// Fresh chunks of all partitions, and of those where there are enough for a merge.
+    pub fn chunks(&self, enough: u32) -> (u64, u64) {
+        let all = self.lock();
+        all.values().fold((0, 0), |(sum, due), tail| {
+            let chunks = u64::from(tail.chunks);
+            (sum + chunks, due + if tail.chunks >= enough { chunks } else { 0 })
+        })
+    }
+}
+
+fn add(all: &mut HashMap<Key, Tail>, partition: Key, tail: Tail) {
+    match all.get_mut(&partition) {
+        // What begins later than a clean boundary leaves it clean.
+        Some(known) => {
+            let first = if tail.from < known.from { tail } else { *known };
+            *known = Tail { chunks: known.chunks + tail.chunks, ..first };
+        }
+        None => {
+            all.insert(partition, tail);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tacho_model::{Kind, SeriesId};
+
+    use super::*;
+    use crate::driver::Table;
+    use crate::keys::Span;
+
+    #[test]
+    fn partitions_are_taken_when_they_have_enough() {
+        let partition = |id| Partition { kind: Kind::Sample, id: SeriesId(id) };
+        let row = |id, start| Row {
+            table: Table::Chunks,
+            partition: partition(id).key(),
+            clustering: ChunkKey { span: Span::Short, start, generation: 1, number: 0 }.encode(),
+            value: bytes::Bytes::new(),
+        };
+        let tail = |chunks, from, clean| Tail { chunks, from, clean };
+        let fresh = Fresh::default();
+        fresh.note(&[row(1, 5), row(1, 3), row(2, 9), row(1, 7)]);
+        assert_eq!(fresh.chunks(2), (4, 3));
+        assert_eq!(fresh.take(2), [(partition(1), tail(3, 3, false))]);
+        fresh.give_back(&partition(1), tail(0, 3, true));
+        fresh.note(&[row(1, 4)]);
+        assert_eq!(fresh.take(1).len(), 2);
+        fresh.give_back(&partition(1), tail(0, 3, true));
+        fresh.note(&[row(1, 4), row(1, 3)]);
+        assert_eq!(fresh.take(2), [(partition(1), tail(2, 3, true))]);
+        fresh.give_back(&partition(1), tail(0, 3, true));
+        fresh.note(&[row(1, 2), row(1, 3)]);
+        assert_eq!(fresh.take(2), [(partition(1), tail(2, 2, false))]);
     }
 }

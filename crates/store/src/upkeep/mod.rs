@@ -1,24 +1,80 @@
 //! Chunks are written small and early; who makes them large, and who takes away what is not wanted any more?
+//!
+//! ```text
+//!   fresh.rs   where chunks have come          sweep.rs   where rules or deletions ask for something
+//!        \_______________________  _______________________/
+//!                                \/
+//!   keeper.rs   one task, at its own pace (pace.rs): a batch of jobs after the other
+//!   look.rs     one window of one partition (window.rs): what is there, what is to be done
+//!   choice.rs   which rows to merge: a decision, as plain data
+//!   merge/      the new chunks
+//!   exchange.rs the new rows, and which ones they replace
+//!   replace.rs  put, change over (visits.rs), delete
+//!   alive.rs    which rows count: what readers and a start after a crash rely on
+//! ```
+//! Decisions and formats: `docs/adr/0003-upkeep.md`, `docs/format/keys.md`.
+//!
+//! Path of one record: before, `flush.rs` put its chunk into the driver; it may come here several times.
+
 mod alive;
+mod choice;
+mod counts;
+mod delete;
+mod exchange;
+mod forget;
 mod fresh;
+mod keeper;
+mod look;
+mod merge;
+mod pace;
+mod replace;
+mod sweep;
 mod tombstones;
 mod visits;
+mod window;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::Notify;
+use tokio::sync::{Notify, RwLock, mpsc};
 
 use crate::driver::Row;
+
 pub use alive::alive;
+pub use counts::UpkeepStats;
+pub use delete::{Deleted, delete};
+pub use keeper::{MergeReport, Order, run};
 pub use tombstones::{Mask, Tombstone, Tombstones, tombstones_scan};
 pub use visits::Visit;
 
 /// What readers, the flusher and the upkeep share.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Upkeep {
     visits: Arc<visits::Visits>,
     fresh: fresh::Fresh,
     woken: Notify,
+    /// Held by a deletion while it comes about, and by merges from their look at the tombstones to their `put`.
+    gate: RwLock<()>,
+    notes: Mutex<window::Notes>,
+    counts: counts::Counts,
+    orders: mpsc::UnboundedSender<Order>,
+    /// Taken by the one task that serves them.
+    receiver: Mutex<Option<mpsc::UnboundedReceiver<Order>>>,
+}
+
+impl Default for Upkeep {
+    fn default() -> Self {
+        let (orders, receiver) = mpsc::unbounded_channel();
+        Self {
+            visits: Arc::default(),
+            fresh: fresh::Fresh::default(),
+            woken: Notify::new(),
+            gate: RwLock::new(()),
+            notes: Mutex::default(),
+            counts: counts::Counts::default(),
+            orders,
+            receiver: Mutex::new(Some(receiver)),
+        }
+    }
 }
 
 impl Upkeep {
@@ -32,8 +88,36 @@ impl Upkeep {
         self.fresh.note(rows);
     }
 
-    /// A generation was flushed.
+    /// A generation was flushed, or something else is to be done.
     pub fn wake(&self) {
         self.woken.notify_one();
+    }
+
+    /// Asks the task for something; it is dropped unanswered when the task has ended.
+    pub fn order(&self, order: Order) {
+        let _ = self.orders.send(order);
+    }
+
+    fn take_orders(&self) -> Option<mpsc::UnboundedReceiver<Order>> {
+        self.receiver.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    fn notes(&self) -> MutexGuard<'_, window::Notes> {
+        self.notes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn raise_wall(&self, place: visits::Place) {
+        self.notes().walls.insert(place);
+    }
+
+    /// Tombstones up to this one have been applied to these rows.
+    fn set_applied(&self, rows: &[visits::Place], tombstone: u64) {
+        self.notes().applied.extend(rows.iter().map(|row| (row.clone(), tombstone)));
+    }
+
+    /// `enough`: fresh chunks of one partition that are worth a merge.
+    pub fn stats(&self, enough: usize) -> UpkeepStats {
+        let (chunks_fresh, chunks_due) = self.fresh.chunks(u32::try_from(enough).unwrap_or(u32::MAX));
+        UpkeepStats { chunks_fresh, chunks_due, ..self.counts.snapshot() }
     }
 }

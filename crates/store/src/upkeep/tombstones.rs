@@ -32,6 +32,8 @@ pub struct Tombstone {
 /// What of one series a reader must not see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Mask {
+    /// Of its tombstone.
+    pub id: u64,
     pub range: TimeRange,
     pub through: u64,
 }
@@ -51,7 +53,7 @@ impl Tombstones {
     /// Nearly always empty.
     pub fn masks(&self, labels: &Labels) -> Vec<Mask> {
         let meant = self.0.iter().filter(|t| t.matches(labels));
-        meant.map(|t| Mask { range: t.range, through: t.through }).collect()
+        meant.map(|t| Mask { id: t.id, range: t.range, through: t.through }).collect()
     }
 
     pub fn is_empty(&self) -> bool {
@@ -68,7 +70,17 @@ impl Tombstones {
 
     /// The id of the next one: an id whose `put` failed is used again, so that its row cannot stay.
     pub fn next_id(&self) -> u64 {
-        self.0.iter().map(|t| t.id).max().unwrap_or(0) + 1
+        self.last_id() + 1
+    }
+
+    /// 0 when there is none.
+    pub fn last_id(&self) -> u64 {
+        self.0.iter().map(|t| t.id).max().unwrap_or(0)
+    }
+
+    /// The last generation that any of them hides: no later one may have its number.
+    pub fn through(&self) -> u64 {
+        self.0.iter().map(|t| t.through).max().unwrap_or(0)
     }
 
     pub fn add(&mut self, tombstone: Tombstone) {
@@ -109,16 +121,21 @@ impl Tombstone {
     }
 
     pub fn decode(row: &Row) -> Result<Self> {
-        let id = row.clustering.as_slice().try_into().map_err(|_| Error::corrupt("tombstone without an id"))?;
+        let id =
+            row.clustering.as_slice().try_into().map_err(|_| Error::corrupt("tombstone without an id"))?;
         let id = u64::from_be_bytes(id);
         let fields = match row.value.split_first() {
             Some((&VERSION, fields)) => fields,
-            Some((&version, _)) if version > VERSION => return Err(newer("tombstone", version.into(), VERSION.into())),
+            Some((&version, _)) if version > VERSION => {
+                return Err(newer("tombstone", version.into(), VERSION.into()));
+            }
             _ => return Err(Error::corrupt("tombstone is malformed").with("id", id)),
         };
-        let fields = take_fields(fields).map_err(|e| Error::corrupt("tombstone").with("id", id).caused_by(e))?;
+        let fields =
+            take_fields(fields).map_err(|e| Error::corrupt("tombstone").with("id", id).caused_by(e))?;
         let matcher = |(op, label, value): &(MatchOp, &str, &str)| {
-            Matcher::new(label, *op, value).map_err(|e| Error::corrupt("tombstone").with("id", id).caused_by(e))
+            Matcher::new(label, *op, value)
+                .map_err(|e| Error::corrupt("tombstone").with("id", id).caused_by(e))
         };
         let matchers = fields.matchers.iter().map(matcher).collect::<Result<_>>()?;
         Ok(Self { id, matchers, range: fields.range, through: fields.through })
@@ -147,7 +164,11 @@ fn take_fields(bytes: &[u8]) -> Result<Fields<'_>, Malformed> {
         let op = OPS.get(usize::from(cursor.byte("operator")?)).ok_or(cursor.malformed("operator"))?;
         matchers.push((*op, cursor.text("label")?, cursor.text("value")?));
     }
-    if cursor.is_empty() { Ok(Fields { through, range, matchers }) } else { Err(cursor.malformed("tombstone")) }
+    if cursor.is_empty() {
+        Ok(Fields { through, range, matchers })
+    } else {
+        Err(cursor.malformed("tombstone"))
+    }
 }
 
 /// Their positions are on disk.
@@ -200,7 +221,7 @@ mod tests {
         all.add(tombstone(2, MatchOp::Regex, "a|b"));
         let masks = |job: &str| all.masks(&Labels::new([("job", job)]).unwrap()).len();
         assert_eq!([masks("a"), masks("b"), masks("c")], [2, 1, 0]);
-        let mask = Mask { range: TimeRange::new(-1, 5), through: 9 };
+        let mask = Mask { id: 1, range: TimeRange::new(-1, 5), through: 9 };
         assert!(mask.hides(9, 5) && !mask.hides(10, 5) && !mask.hides(9, 6));
         all.remove(1);
         assert_eq!((all.len(), all.next_id()), (1, 3));

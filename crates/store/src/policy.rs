@@ -1,0 +1,143 @@
+//! What is to become of a series' history: how long is it kept, how fine, how exact, in what chunks?
+//!
+//! Rules are tried in their order, each sort for itself; the first whose matchers accept the series counts. A series that
+//! no rule accepts is kept for ever, as it came.
+
+use tacho_chunk::semantic::{Semantic, is_counter_name};
+use tacho_chunk::{Aggregation, Compression};
+use tacho_model::{Labels, Matcher, Timestamp};
+
+use crate::seal::CHUNK_VALUES_MAX;
+
+/// What holds for the series that all matchers accept.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rule<T> {
+    pub matchers: Vec<Matcher>,
+    pub then: T,
+}
+
+impl<T> Rule<T> {
+    pub fn accepts(&self, labels: &Labels) -> bool {
+        self.matchers.iter().all(|matcher| matcher.matches(labels))
+    }
+}
+
+/// All rules of a store.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Policies {
+    /// How long records are kept, ns.
+    pub retention: Vec<Rule<u64>>,
+    pub downsampling: Vec<Rule<Downsampling>>,
+    /// What may be given up in chunks that are full; its aggregation is not used.
+    pub semantic: Vec<Rule<Semantic>>,
+    pub chunks: Vec<Rule<ChunkSettings>>,
+}
+
+/// Old samples are thinned out to one a step, whose time is that of the last sample of the step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Downsampling {
+    /// Samples older than this, ns.
+    pub after: u64,
+    /// Steps begin at multiples of its length.
+    pub to: Aggregation,
+}
+
+/// How chunks are cut and written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ChunkSettings {
+    /// Samples of a series in one merged chunk, about.
+    pub values: usize,
+    pub compression: Compression,
+}
+
+impl Default for ChunkSettings {
+    fn default() -> Self {
+        Self { values: CHUNK_VALUES_MAX, compression: Compression::Auto }
+    }
+}
+
+/// What the rules say of one series.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Policy {
+    /// `None`: for ever.
+    pub keep: Option<u64>,
+    pub downsampling: Option<Downsampling>,
+    pub semantic: Option<Semantic>,
+}
+
+impl Policy {
+    /// Records before this moment have had their time.
+    pub fn expired_before(&self, now: Timestamp) -> Timestamp {
+        self.keep.map_or(Timestamp::MIN, |keep| now.saturating_sub_unsigned(keep))
+    }
+}
+
+impl Policies {
+    pub fn of(&self, labels: &Labels) -> Policy {
+        // An error in a counter's value is an error of every rate over it, however small it is against the value.
+        let semantic = first(&self.semantic, labels).map(|semantic| {
+            if is_counter_name(labels.name()) { Semantic { value: None, ..*semantic } } else { *semantic }
+        });
+        Policy {
+            keep: first(&self.retention, labels).copied(),
+            downsampling: first(&self.downsampling, labels).copied(),
+            semantic,
+        }
+    }
+
+    /// How the chunks of a series' group are cut; `values` where no rule says it.
+    pub fn chunks_of(&self, labels: &Labels, values: usize) -> ChunkSettings {
+        first(&self.chunks, labels).copied().unwrap_or(ChunkSettings { values, ..ChunkSettings::default() })
+    }
+
+    /// Does any rule take records away or thin them out as they grow old?
+    pub fn age(&self) -> bool {
+        !self.retention.is_empty() || !self.downsampling.is_empty()
+    }
+}
+
+fn first<'a, T>(rules: &'a [Rule<T>], labels: &Labels) -> Option<&'a T> {
+    rules.iter().find(|rule| rule.accepts(labels)).map(|rule| &rule.then)
+}
+
+#[cfg(test)]
+mod tests {
+    use tacho_chunk::Tolerance;
+    use tacho_model::{MatchOp, NAME};
+
+    use super::*;
+
+    fn rule<T>(name: &str, then: T) -> Rule<T> {
+        Rule { matchers: vec![Matcher::new(NAME, MatchOp::Regex, name).unwrap()], then }
+    }
+
+    fn labels(name: &str) -> Labels {
+        Labels::new([(NAME, name)]).unwrap()
+    }
+
+    #[test]
+    fn the_first_rule_that_accepts_counts_each_sort_for_itself() {
+        let chunks = ChunkSettings { values: 100, compression: Compression::Zstd };
+        let policies = Policies {
+            retention: vec![rule("debug.*", 1), rule(".*", 2)],
+            chunks: vec![rule("debug.x", chunks)],
+            ..Policies::default()
+        };
+        let of = |name: &str| policies.of(&labels(name));
+        let cut = |name: &str| policies.chunks_of(&labels(name), 7).values;
+        assert_eq!((of("debug.x").keep, cut("debug.x")), (Some(1), 100));
+        assert_eq!((of("up").keep, cut("up")), (Some(2), 7));
+        assert_eq!(Policies::default().of(&labels("up")), Policy::default());
+        assert_eq!(of("up").expired_before(10), 8);
+        assert_eq!(Policy::default().expired_before(10), i64::MIN);
+    }
+
+    #[test]
+    fn counters_keep_their_values() {
+        let semantic = Semantic { time: 5, value: Some(Tolerance::Relative(0.1)), ..Semantic::default() };
+        let policies = Policies { semantic: vec![rule(".*", semantic)], ..Policies::default() };
+        assert_eq!(policies.of(&labels("heap")).semantic, Some(semantic));
+        let counter = policies.of(&labels("requests_total")).semantic.unwrap();
+        assert_eq!((counter.time, counter.value), (5, None));
+    }
+}

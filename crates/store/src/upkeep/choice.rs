@@ -1,0 +1,509 @@
+//! Here are the rows of a partition as they lie in time: which of them should be merged now?
+//!
+//! Rows are sorted by size into levels: a row of level 0 is as large as it should be, one of level `n` is smaller by a
+//! factor of `fan_in` to the power of `n`. Rows of like level that lie side by side are merged when there are `fan_in` of them, or as soon
+//! as they fill a chunk. So a record is written again once for each level: with 180 samples a flush, 8,192 a chunk and 8
+//! rows at a time, twice.
+//!
+//! A merge may begin only where no earlier row of the same members reaches over, or else an old value could win over a
+//! newer one; it may end anywhere: what lies behind its end stays a row of its own generation.
+
+use std::ops::Range;
+
+use tacho_model::Timestamp;
+
+use crate::group::row::{GROUP_MEMBERS_MAX, Replacement};
+use crate::keys::ChunkKey;
+
+/// What is known of a row without decoding its records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Facts {
+    pub key: ChunkKey,
+    /// Its last moment.
+    pub end: Timestamp,
+    /// Times, entries or calls: what a chunk is measured by.
+    pub records: usize,
+    /// Numbers to decode: records by members.
+    pub values: usize,
+    /// One bit for each member of the group that has values here; 1 for entries and executions.
+    pub members: u64,
+    /// Only rows of one bucket can share a chunk.
+    pub bucket: i64,
+    /// `None` for a row that no merge wrote.
+    pub replacement: Option<Replacement>,
+    pub state: State,
+}
+
+impl Facts {
+    /// Would one of two values with the same time win?
+    const fn conflicts(&self, other: &Self) -> bool {
+        self.members & other.members != 0
+    }
+
+    /// Could the next row stand in the same chunk?
+    fn joins(&self, next: &Self, aim: &Aim) -> bool {
+        let near = next.end.abs_diff(self.key.start) <= aim.span_max || next.key.start <= self.end;
+        self.bucket == next.bucket && near
+    }
+
+    /// One merge wrote both: what was between them is settled.
+    fn is_sibling(&self, other: &Self) -> bool {
+        self.replacement.is_some() && self.replacement == other.replacement
+    }
+}
+
+/// What the rules say of a row as it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum State {
+    #[default]
+    Sound,
+    /// To be written anew: a deletion hides a part of it, some members have had their time, or it is too fine for its age.
+    Due,
+    /// All of it has had its time.
+    Expired,
+}
+
+/// How eagerly to merge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Zeal {
+    /// Only what pays by the levels.
+    Tiered,
+    /// Also small groups of rows that nothing was added to for a while, as long as they are not many times smaller than
+    /// what they would be merged with.
+    Finish,
+    /// Everything that becomes fewer or smaller by it.
+    All,
+}
+
+/// What a good chunk is, and how much may be done at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Aim {
+    pub zeal: Zeal,
+    /// Records of a full chunk.
+    pub records: usize,
+    /// Time that a chunk may cover, ns: one that covers most of it is full, however few records it has.
+    pub span_max: u64,
+    /// Rows of one level that are worth a merge.
+    pub fan_in: usize,
+    /// Numbers that one merge may decode: bounds its memory.
+    pub values_max: usize,
+    /// Do rows that overlap in time depend on each other's order? (Executions do not.)
+    pub ordered: bool,
+}
+
+/// These rows become others, up to and with the moment `until`; what they hold after it stays as it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Merge {
+    pub rows: Range<usize>,
+    pub until: Timestamp,
+}
+
+/// Merges of rows that are sorted by start, in order of time and without a row in common. Boundaries before `floor` cannot be
+/// trusted: earlier rows that reach over them may not be known. `next` is where the first row behind these begins.
+pub fn choose(rows: &[Facts], floor: Timestamp, next: Option<Timestamp>, aim: &Aim) -> Vec<Merge> {
+    let joints = Joints::new(rows, floor, next, aim.ordered);
+    let levels: Vec<u32> = (0..rows.len()).map(|at| level(rows, at, aim)).collect();
+    let mut chosen: Vec<Merge> = Vec::new();
+    for run in runs(rows, &joints, &levels, aim) {
+        let Some(wanted) = wanted(rows, run, &levels, aim) else { continue };
+        let known = chosen.last().map_or(0, |before| before.rows.end);
+        let Some(first) = joints.clean_before(wanted.start, known) else { continue };
+        let last = bounded(rows, first..wanted.end, aim.values_max);
+        let whole = joints.is_clean(last);
+        let until = if whole { Timestamp::MAX } else { cut_before(rows, last, next) };
+        if until < rows[first].key.start {
+            continue;
+        }
+        chosen.push(Merge { rows: first..last, until });
+        // What is left of a row that was cut belongs to the next merge, which must see it first.
+        if !whole {
+            break;
+        }
+    }
+    chosen
+}
+
+/// Where the rows begin that later ones may be merged with: the end of the partition that is not made of full chunks. A clean
+/// boundary. `None` when there is none, or no boundary to trust.
+pub fn unfinished(rows: &[Facts], floor: Timestamp, merges: &[Merge], aim: &Aim) -> Option<Timestamp> {
+    let joints = Joints::new(rows, floor, None, aim.ordered);
+    let merge_of = |at: usize| merges.iter().find(|merge| merge.rows.contains(&at));
+    let full = |at: usize| match merge_of(at) {
+        Some(merge) => {
+            rows[merge.rows.clone()].iter().map(|row| row.records).sum::<usize>() >= aim.records / 3 * 2
+        }
+        None => level(rows, at, aim) == 0,
+    };
+    let first = (0..rows.len()).rev().take_while(|at| !full(*at)).last()?;
+    let first = joints.clean_before(first, 0)?;
+    Some(rows[first].key.start)
+}
+
+/// Where the first row begins that reaches from before `floor` to it or behind it; what lies before that row must be known as well
+/// before anything from `floor` on can be merged. `None` when nothing does.
+pub fn reaches_over(rows: &[Facts], floor: Timestamp, ordered: bool) -> Option<Timestamp> {
+    let before = rows.iter().take_while(|row| row.key.start < floor);
+    before.filter(|row| ordered && row.end >= floor).map(|row| row.key.start).min()
+}
+
+/// The last moment before row `at` begins.
+fn cut_before(rows: &[Facts], at: usize, next: Option<Timestamp>) -> Timestamp {
+    let start = rows.get(at).map(|row| row.key.start).or(next);
+    start.map_or(Timestamp::MAX, |start| start.saturating_sub(1))
+}
+
+/// Where one row ends before the next begins. Both lists have one item more than there are rows.
+struct Joints {
+    /// `clean[i]`: nothing that could conflict reaches from before row `i` to its start or behind it.
+    clean: Vec<bool>,
+    /// The same, but for what siblings of a merge share.
+    settled: Vec<bool>,
+}
+
+impl Joints {
+    fn new(rows: &[Facts], floor: Timestamp, next: Option<Timestamp>, ordered: bool) -> Self {
+        let mut joints = Self { clean: vec![true; rows.len() + 1], settled: vec![true; rows.len() + 1] };
+        for (at, row) in rows.iter().enumerate() {
+            joints.clean[at] &= row.key.start >= floor;
+            // A row binds all boundaries up to the last row that begins before it ends and conflicts with it.
+            let reached = rows[at + 1..].iter().take_while(|later| later.key.start <= row.end);
+            for (later, behind) in reached.zip(at + 1..) {
+                let together = later.key.start == row.key.start;
+                if together || ordered && row.conflicts(later) {
+                    joints.clean[at + 1..=behind].fill(false);
+                }
+                if ordered && row.conflicts(later) && !row.is_sibling(later) {
+                    joints.settled[at + 1..=behind].fill(false);
+                }
+            }
+            if ordered && next.is_some_and(|next| next <= row.end) {
+                joints.clean[at + 1..].fill(false);
+            }
+        }
+        joints
+    }
+
+    fn is_clean(&self, at: usize) -> bool {
+        self.clean.get(at).copied().unwrap_or(true)
+    }
+
+    /// Does row `at` overlap with one that a merge has not seen it with?
+    fn is_bound(&self, at: usize) -> bool {
+        [at, at + 1].iter().any(|at| self.settled.get(*at) == Some(&false))
+    }
+
+    /// The last clean boundary up to `at`, not before `low`.
+    fn clean_before(&self, at: usize, low: usize) -> Option<usize> {
+        (low..=at).rev().find(|boundary| self.is_clean(*boundary))
+    }
+}
+
+/// Rows side by side that are not yet as they should be: too small, to be changed, or overlapping.
+fn runs(rows: &[Facts], joints: &Joints, levels: &[u32], aim: &Aim) -> Vec<Range<usize>> {
+    let mut runs: Vec<Range<usize>> = Vec::new();
+    // What lies before the first boundary that can be trusted is left alone.
+    let first = (0..rows.len()).find(|at| joints.is_clean(*at)).unwrap_or(rows.len());
+    for (at, row) in rows.iter().enumerate().skip(first) {
+        if row.state == State::Sound && levels[at] == 0 && !joints.is_bound(at) {
+            continue;
+        }
+        let joins = |run: &&mut Range<usize>| run.end == at && rows[at - 1].joins(row, aim);
+        match runs.last_mut().filter(joins) {
+            Some(run) => run.end = at + 1,
+            None => runs.push(at..at + 1),
+        }
+    }
+    runs
+}
+
+/// 0 for a row that a merge wrote and that is full; each level above holds rows `fan_in` times smaller.
+fn level(rows: &[Facts], at: usize, aim: &Aim) -> u32 {
+    let row = &rows[at];
+    // The merge that wrote it went on with another row: it was full by whatever bounds a chunk.
+    let cut = |next: &Facts| row.is_sibling(next) && row.conflicts(next);
+    let span = row.end.abs_diff(row.key.start);
+    let full = row.records.saturating_mul(3) >= aim.records.saturating_mul(2) || span >= aim.span_max / 4 * 3;
+    if row.replacement.is_some() && rows[at + 1..].iter().take(GROUP_MEMBERS_MAX).any(cut) {
+        return 0;
+    }
+    if full {
+        return u32::from(row.replacement.is_none());
+    }
+    let (mut level, mut records) = (1, row.records.max(1).saturating_mul(aim.fan_in.max(2)));
+    while records < aim.records {
+        records = records.saturating_mul(aim.fan_in.max(2));
+        level += 1;
+    }
+    level
+}
+
+/// The rows of a run that are worth a merge now.
+fn wanted(rows: &[Facts], run: Range<usize>, levels: &[u32], aim: &Aim) -> Option<Range<usize>> {
+    let part = &rows[run.clone()];
+    if let Some(due) = part.iter().position(|row| row.state != State::Sound) {
+        let length = part[due..].iter().take_while(|row| row.state != State::Sound).count();
+        return Some(run.start + due..run.start + due + length);
+    }
+    let lanes = lanes(part);
+    let small = part.iter().zip(&levels[run.clone()]).filter(|(_, level)| **level > 0);
+    let records = small.map(|(row, _)| row.records).sum::<usize>() / lanes;
+    let pays = match aim.zeal {
+        Zeal::All => part.iter().any(|row| row.replacement.is_none() || !row.is_sibling(&part[0])),
+        _ if records >= aim.records => true,
+        Zeal::Finish => finishes(part),
+        Zeal::Tiered => false,
+    };
+    if pays { Some(run) } else { crowd(rows, run, aim.fan_in.max(2) * lanes, levels, aim) }
+}
+
+/// How many sets of members have rows of their own: each flush adds a row to each.
+fn lanes(part: &[Facts]) -> usize {
+    let mut members: Vec<u64> = part.iter().map(|row| row.members).collect();
+    members.sort_unstable();
+    members.dedup();
+    members.len().max(1)
+}
+
+/// Several rows of which the largest is not more than four times all others together.
+fn finishes(part: &[Facts]) -> bool {
+    let largest = part.iter().map(|row| row.records).max().unwrap_or(0);
+    let all: usize = part.iter().map(|row| row.records).sum();
+    part.len() > 1 && (all - largest).saturating_mul(4) >= largest
+}
+
+/// Will the merged row be much larger than the largest of its sources? If not, the merge is mostly a copy of it.
+fn grows(part: &[Facts], aim: &Aim) -> bool {
+    let largest = part.iter().map(|row| row.records).max().unwrap_or(0);
+    part.iter().map(|row| row.records).sum::<usize>() >= largest.saturating_mul(aim.fan_in.max(4) / 2)
+}
+
+/// The first `count` or more rows side by side of the same level or above; the highest level first.
+fn crowd(rows: &[Facts], run: Range<usize>, count: usize, levels: &[u32], aim: &Aim) -> Option<Range<usize>> {
+    let levels = &levels[run.clone()];
+    let highest = levels.iter().copied().max().unwrap_or(0);
+    (1..=highest).rev().find_map(|wanted| {
+        let mut from = 0;
+        for (at, level) in levels.iter().chain([&0]).enumerate() {
+            if *level >= wanted {
+                continue;
+            }
+            let crowd = run.start + from..run.start + at;
+            if crowd.len() >= count && grows(&rows[crowd.clone()], aim) {
+                return Some(crowd);
+            }
+            from = at + 1;
+        }
+        None
+    })
+}
+
+/// Where a merge of these rows must end for its numbers to stay below the bound: always takes one row, and all rows of
+/// one start, for they are replaced together.
+fn bounded(rows: &[Facts], range: Range<usize>, values_max: usize) -> usize {
+    let together =
+        |at: usize| at > 0 && rows.get(at).is_some_and(|row| row.key.start == rows[at - 1].key.start);
+    let mut values = 0usize;
+    let mut at = range.start;
+    while at < rows.len() && (at < range.end || together(at)) {
+        values = values.saturating_add(rows[at].values);
+        if at > range.start && values > values_max && !together(at) {
+            break;
+        }
+        at += 1;
+    }
+    at
+}
+
+#[cfg(test)]
+mod tests {
+    use tacho_model::TimeRange;
+
+    use super::*;
+    use crate::keys::Span;
+
+    const AIM: Aim = Aim {
+        zeal: Zeal::Tiered,
+        records: 100,
+        span_max: 1_000_000,
+        fan_in: 4,
+        values_max: 1_000,
+        ordered: true,
+    };
+
+    /// Merge number 0: a row that no merge wrote.
+    fn row(start: i64, end: i64, records: usize, merge: u64) -> Facts {
+        let key = ChunkKey { span: Span::Short, start, generation: 1, number: 0 };
+        let replacement =
+            (merge > 0).then_some(Replacement { merge, starts: TimeRange::new(start, start), through: 1 });
+        Facts { key, end, records, values: records, members: 1, bucket: 0, replacement, state: State::Sound }
+    }
+
+    /// Rows of so many records side by side, each ten long.
+    fn side_by_side(records: &[usize]) -> Vec<Facts> {
+        records.iter().zip(0..).map(|(records, at)| row(at * 10, at * 10 + 9, *records, 1)).collect()
+    }
+
+    fn check(rows: &[Facts], aim: Aim, expect: &[(Range<usize>, i64)]) {
+        let chosen: Vec<_> =
+            choose(rows, i64::MIN, None, &aim).into_iter().map(|m| (m.rows, m.until)).collect();
+        assert_eq!(chosen, expect);
+    }
+
+    const END: i64 = i64::MAX;
+
+    #[test]
+    fn rows_of_one_level_are_merged_when_there_are_enough() {
+        check(&side_by_side(&[5, 5, 5]), AIM, &[]);
+        check(&side_by_side(&[5, 5, 5, 5]), AIM, &[(0..4, END)]);
+        check(&side_by_side(&[20, 5, 5, 5, 5]), AIM, &[(1..5, END)]);
+        check(&side_by_side(&[20, 5, 5, 5]), AIM, &[]);
+        check(&side_by_side(&[20, 5, 5, 18]), AIM, &[(0..4, END)]);
+        check(&side_by_side(&[100, 5, 5, 5, 5, 100, 1, 1, 1, 1]), AIM, &[(1..5, END), (6..10, END)]);
+    }
+
+    #[test]
+    fn a_full_chunk_is_merged_once() {
+        check(&side_by_side(&[30, 30, 30, 12]), AIM, &[(0..4, END)]);
+        check(&side_by_side(&[100, 67, 200]), AIM, &[]);
+        check(&[row(0, 9, 100, 0)], AIM, &[(0..1, END)]);
+        check(&[row(0, 900_000, 3, 1), row(900_001, 900_002, 3, 1)], AIM, &[]);
+    }
+
+    #[test]
+    fn zeal_finishes_small_groups_and_all() {
+        let finish = Aim { zeal: Zeal::Finish, ..AIM };
+        let all = Aim { zeal: Zeal::All, ..AIM };
+        check(&side_by_side(&[20, 5]), finish, &[(0..2, END)]);
+        check(&side_by_side(&[21, 5]), finish, &[]);
+        check(&side_by_side(&[21]), finish, &[]);
+        check(&side_by_side(&[60, 1]), all, &[(0..2, END)]);
+        check(&[row(0, 9, 5, 0)], all, &[(0..1, END)]);
+        check(&[row(0, 9, 5, 1)], all, &[]);
+    }
+
+    #[test]
+    fn a_merge_begins_where_nothing_reaches_over_and_ends_anywhere() {
+        let chain = |n: i64| -> Vec<Facts> { (0..n).map(|at| row(at * 10, at * 10 + 12, 5, 0)).collect() };
+        check(&chain(4), AIM, &[(0..4, END)]);
+        let large = Aim { values_max: 12, ..AIM };
+        check(&chain(6), large, &[(0..2, 19)]);
+        let known = choose(&chain(4), i64::MIN, Some(35), &AIM);
+        assert_eq!(known, [Merge { rows: 0..4, until: 34 }]);
+        // Late rows over a full one.
+        let mut late = vec![row(0, 99, 100, 1)];
+        late.extend((0..4).map(|at| row(20 + at, 50, 1, 0)));
+        check(&late, AIM, &[(0..5, END)]);
+        check(&late[..3], AIM, &[]);
+        check(&late[..3], Aim { zeal: Zeal::All, ..AIM }, &[(0..3, END)]);
+    }
+
+    #[test]
+    fn rows_of_one_start_go_together() {
+        let rows: Vec<Facts> = (0..6).map(|_| row(0, 5, 300, 0)).collect();
+        check(&rows, AIM, &[(0..6, END)]);
+    }
+
+    #[test]
+    fn order_does_not_matter_where_records_are_only_collected() {
+        let chain: Vec<Facts> = (0..6).map(|at| row(at * 10, at * 10 + 12, 5, 0)).collect();
+        let aim = Aim { ordered: false, values_max: 12, ..AIM };
+        check(&chain, aim, &[(0..2, END)]);
+        let mut rows = vec![row(0, 99, 100, 1)];
+        rows.extend((0..3).map(|at| row(20 + at, 50, 1, 0)));
+        check(&rows, aim, &[]);
+    }
+
+    #[test]
+    fn rows_that_cannot_share_a_chunk_are_left_apart() {
+        let days: Vec<Facts> =
+            (0..8).map(|at| Facts { bucket: at / 2, ..row(at * 10, at * 10 + 9, 5, 0) }).collect();
+        check(&days, AIM, &[]);
+        check(
+            &days,
+            Aim { fan_in: 2, ordered: false, ..AIM },
+            &[(0..2, END), (2..4, END), (4..6, END), (6..8, END)],
+        );
+        let mut twins = vec![row(0, 9, 5, 0), row(0, 9, 5, 0), row(5, 9, 5, 0)];
+        twins[1].bucket = 1;
+        check(&twins, Aim { zeal: Zeal::All, ordered: false, ..AIM }, &[(0..2, END), (2..3, END)]);
+        let far: Vec<Facts> = (0..8).map(|at| row(at * 2_000_000, at * 2_000_000 + 9, 5, 0)).collect();
+        check(&far, AIM, &[]);
+    }
+
+    #[test]
+    fn what_a_merge_has_cut_stays_cut() {
+        let replacement = Some(Replacement { merge: 1, starts: TimeRange::new(0, 90), through: 1 });
+        let rows: Vec<Facts> =
+            side_by_side(&[5; 8]).into_iter().map(|row| Facts { replacement, ..row }).collect();
+        check(&rows, AIM, &[]);
+        check(&rows, Aim { zeal: Zeal::All, ..AIM }, &[]);
+        check(&[&rows[..], &[row(80, 80, 1, 0)]].concat(), Aim { zeal: Zeal::All, ..AIM }, &[(7..9, END)]);
+    }
+
+    #[test]
+    fn what_is_not_full_yet_is_remembered() {
+        let unfinished = |rows: &[Facts]| {
+            let merges = choose(rows, i64::MIN, None, &AIM);
+            super::unfinished(rows, i64::MIN, &merges, &AIM)
+        };
+        assert_eq!(unfinished(&side_by_side(&[100, 5, 5])), Some(10));
+        assert_eq!(unfinished(&side_by_side(&[100, 5, 5, 5, 5])), Some(10));
+        assert_eq!(unfinished(&side_by_side(&[100, 50, 50])), None);
+        assert_eq!(unfinished(&[]), None);
+        let mut reaching = side_by_side(&[100, 5]);
+        reaching[0].end = 15;
+        assert_eq!(unfinished(&reaching), Some(0));
+    }
+
+    #[test]
+    fn what_is_due_is_done_alone() {
+        let mut rows = side_by_side(&[100, 100, 100, 5]);
+        rows[1].state = State::Due;
+        check(&rows, AIM, &[(1..2, END)]);
+        rows[0].state = State::Expired;
+        check(&rows, AIM, &[(0..2, END)]);
+        rows[2].end = 35;
+        rows[1].state = State::Sound;
+        rows[3].state = State::Due;
+        check(&rows, AIM, &[(0..1, END), (2..4, END)]);
+    }
+
+    #[test]
+    fn boundaries_before_the_floor_are_not_trusted() {
+        let mut rows = side_by_side(&[5, 5, 5, 5, 5, 5, 5, 5]);
+        let floor = |rows: &[Facts], floor| {
+            let chosen = choose(rows, floor, None, &AIM).into_iter().map(|m| m.rows);
+            (chosen.collect::<Vec<_>>(), reaches_over(rows, floor, true))
+        };
+        assert_eq!(floor(&rows, 0), (vec![0..8], None));
+        assert_eq!(floor(&rows, 20), (vec![2..8], None));
+        assert_eq!(floor(&rows, 50), (vec![], None));
+        rows[1].end = 25;
+        assert_eq!(floor(&rows, 20), (vec![3..8], Some(10)));
+    }
+
+    #[test]
+    fn members_with_times_of_their_own_do_not_bind_each_other() {
+        let sibling = |start, members| {
+            let replacement = Some(Replacement { merge: 1, starts: TimeRange::new(0, 50), through: 1 });
+            Facts { members, replacement, ..row(start, start + 99, 100, 1) }
+        };
+        check(&[sibling(0, 1), sibling(2, 2)], Aim { zeal: Zeal::All, ..AIM }, &[]);
+        check(&[sibling(0, 1), sibling(2, 1)], Aim { zeal: Zeal::All, ..AIM }, &[]);
+        let late = row(60, 61, 1, 0);
+        check(&[sibling(0, 1), sibling(2, 1), late], Aim { zeal: Zeal::All, ..AIM }, &[(0..3, END)]);
+        check(&[sibling(0, 1), sibling(2, 2), late], Aim { zeal: Zeal::All, ..AIM }, &[(0..3, END)]);
+        let late = Facts { members: 2, ..late };
+        check(&[sibling(0, 1), sibling(2, 2), late], Aim { zeal: Zeal::All, ..AIM }, &[(1..3, END)]);
+        let lanes = |n: i64| -> Vec<Facts> {
+            (0..n)
+                .map(|at| Facts {
+                    members: 1 << (at % 2),
+                    ..row(at / 2 * 10 + at % 2, at / 2 * 10 + 9, 5, 0)
+                })
+                .collect()
+        };
+        check(&lanes(6), AIM, &[]);
+        check(&lanes(8), AIM, &[(0..8, END)]);
+    }
+}

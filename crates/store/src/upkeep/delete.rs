@@ -1,0 +1,65 @@
+//! Deletion: durable before it is answered, in force at once, carried out in time (`sweep.rs`).
+
+use std::sync::Arc;
+
+use tacho_model::{Kind, Matcher, TimeRange};
+
+use super::tombstones::Tombstone;
+use crate::shared::Shared;
+use crate::{Error, ErrorKind, Result};
+
+/// Deletions that are not wholly done: each read looks at all of them.
+const TOMBSTONES_MAX: usize = 1_000;
+/// Matchers of one deletion.
+const MATCHERS_MAX: usize = 64;
+
+/// What a deletion was about.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Deleted {
+    /// Series that the matchers accept, by kind.
+    pub series: [usize; 3],
+}
+
+/// Hides what the series that all matchers accept have in the range, as far as it was taken before. `seal` ends the generation
+/// that grows and answers when it has ended.
+///
+/// # Errors
+/// `Invalid` without a matcher or for an empty range, `Limit` when too many deletions are under way, the driver's: then the deletion
+/// may come into force after a restart.
+pub async fn delete(
+    shared: &Arc<Shared>,
+    matchers: &[Matcher],
+    range: TimeRange,
+    seal: impl Future<Output = Result<()>>,
+) -> Result<Deleted> {
+    if matchers.is_empty() || matchers.iter().all(|matcher| matcher.matches_value("")) {
+        return Err(Error::invalid("a deletion needs a matcher that does not accept the empty value"));
+    }
+    if matchers.len() > MATCHERS_MAX || range.is_empty() {
+        let message = format!("deletion of {range} by {} matchers (at most {MATCHERS_MAX})", matchers.len());
+        return Err(Error::invalid(message));
+    }
+    // No merge may mix what is hidden with what is not while the tombstone is being made.
+    let _gate = shared.upkeep.gate.write().await;
+    let deleted = Deleted { series: Kind::ALL.map(|kind| shared.index.read().select(kind, matchers).len()) };
+    if deleted == Deleted::default() {
+        return Ok(deleted);
+    }
+    seal.await?;
+    let (id, through) = {
+        let (generations, tombstones) = (shared.generations.read(), shared.tombstones.read());
+        if tombstones.len() >= TOMBSTONES_MAX {
+            let message = format!("limit of {TOMBSTONES_MAX} deletions that are not done yet is reached");
+            return Err(Error::new(ErrorKind::Limit, message));
+        }
+        let growing = generations.active.as_ref().map_or(generations.next, |active| active.number);
+        (tombstones.next_id(), growing - 1)
+    };
+    let tombstone = Tombstone { id, matchers: matchers.to_vec(), range, through };
+    shared.driver.put(vec![tombstone.row()]).await?;
+    shared.tombstones.write().add(tombstone);
+    shared.upkeep.counts.deletions.add(1);
+    tracing::info!(tombstone = id, through, %range, ?matchers, "deletion is in force");
+    shared.upkeep.wake();
+    Ok(deleted)
+}

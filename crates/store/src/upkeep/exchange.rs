@@ -1,0 +1,125 @@
+//! Rows out, rows in: what a merge yields, as rows of the driver that say which ones they replace.
+//!
+//! The first new row begins where the first replaced row began, so that whoever reads in order of time has met it
+//! before any of those. Where records at the beginning are gone, an empty row stands there until the replaced ones are deleted.
+
+use std::collections::HashMap;
+
+use bytes::Bytes;
+use tacho_model::{Kind, TimeRange};
+
+use super::choice::State;
+use super::merge::{Made, Merged};
+use super::visits::Place;
+use super::window::{Known, Partition, Window};
+use crate::driver::{Row, Table};
+use crate::group::row::Replacement;
+use crate::keys::{ChunkKey, Span};
+use crate::stats::Stored;
+
+/// Rows that take the place of others, all at once.
+#[derive(Clone, Debug)]
+pub struct Exchange {
+    pub kind: Kind,
+    pub new: Vec<Row>,
+    pub replaced: Vec<Place>,
+    /// New rows without a chunk: to be deleted after the replaced ones.
+    pub empty: Vec<Place>,
+    /// What the replaced rows held, and what the new ones hold.
+    pub before: Stored,
+    pub after: Stored,
+    /// Samples that a later one of the same time had replaced.
+    pub samples_replaced: u64,
+    /// Rows all of which had had their time.
+    pub expired: u64,
+}
+
+/// Gives new rows their keys. One for each window: numbers rise.
+pub struct Namer {
+    partition: Partition,
+    merge: u64,
+    numbers: HashMap<u64, u32>,
+}
+
+impl Namer {
+    pub fn new(partition: Partition, window: &Window) -> Self {
+        Self { partition, merge: window.merge + 1, numbers: window.numbers.clone() }
+    }
+
+    pub const fn kind(&self) -> Kind {
+        self.partition.kind
+    }
+
+    /// The rows that stand for `sources`.
+    pub fn exchange(&mut self, sources: &[Known], merged: Merged) -> Exchange {
+        let keys = || sources.iter().map(|row| row.facts.key);
+        let first = keys().map(|key| key.start).min().unwrap_or(0);
+        let starts = TimeRange::new(first, keys().map(|key| key.start).max().unwrap_or(0));
+        let through = keys().map(|key| key.generation).max().unwrap_or(0);
+        let replacement = Replacement { merge: self.merge, starts, through };
+        let mut before = Stored::default();
+        sources.iter().for_each(|row| before += stored(row));
+        let mut exchange = Exchange {
+            kind: self.partition.kind,
+            new: Vec::new(),
+            replaced: keys().map(|key| (self.partition.key(), key.encode())).collect(),
+            empty: Vec::new(),
+            before,
+            after: Stored::default(),
+            samples_replaced: merged.replaced,
+            expired: sources.iter().filter(|row| row.facts.state == State::Expired).count() as u64,
+        };
+        if merged.rows.iter().all(|row| row.start > first) {
+            let number = self.next_number(through);
+            let key = ChunkKey { span: Span::Short, start: first, generation: through, number };
+            exchange.empty.push((self.partition.key(), key.encode()));
+            exchange.new.push(self.row(key, &replacement, &Bytes::new()));
+        }
+        for made in merged.rows {
+            exchange.after += Stored { chunks: 1, bytes: made.chunk.len() as u64, records: made.records };
+            let row = self.name(made, &replacement);
+            exchange.new.push(row);
+        }
+        exchange
+    }
+
+    fn name(&mut self, made: Made, replacement: &Replacement) -> Row {
+        let Made { span, start, generation, rest_of, chunk, .. } = made;
+        let (number, replacement) = match rest_of {
+            // It stands for its own row alone, and so it is seen that the merge did not cut here for size.
+            Some(key) => {
+                let starts = TimeRange::new(key.start, key.start);
+                (key.number, Replacement { starts, ..*replacement })
+            }
+            None => (self.next_number(generation), *replacement),
+        };
+        self.row(ChunkKey { span, start, generation, number }, &replacement, &chunk)
+    }
+
+    /// One more than any number of the generation that lies here: among entries of one time the order of numbers counts.
+    fn next_number(&mut self, generation: u64) -> u32 {
+        let number = self.numbers.entry(generation).or_default();
+        *number = number.saturating_add(1);
+        *number
+    }
+
+    fn row(&self, key: ChunkKey, replacement: &Replacement, chunk: &Bytes) -> Row {
+        Row {
+            table: Table::Chunks,
+            partition: self.partition.key(),
+            clustering: key.encode(),
+            value: replacement.encode(chunk),
+        }
+    }
+}
+
+/// What the statistics say of a row.
+fn stored(row: &Known) -> Stored {
+    Stored { chunks: 1, bytes: row.source.chunk.len() as u64, records: row.facts.values as u64 }
+}
+
+impl Exchange {
+    pub fn places(&self) -> Vec<Place> {
+        self.new.iter().map(|row| (row.partition.clone(), row.clustering.clone())).collect()
+    }
+}

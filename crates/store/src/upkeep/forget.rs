@@ -1,0 +1,88 @@
+//! Series that hold nothing any more leave the index, and their row the driver.
+
+use std::sync::Arc;
+
+use futures_util::TryStreamExt;
+use tacho_model::{Kind, SeriesId, TimeRange};
+
+use super::replace::insist_delete;
+use super::window::Partition;
+use crate::driver::{Delete, Driver, Scan, Table};
+use crate::generation::Generations;
+use crate::index::Index;
+use crate::keys::{chunk_scan, spans};
+use crate::shared::Shared;
+
+/// Of a partition that was seen empty. Does nothing when records of it are in memory, or were flushed meanwhile.
+pub async fn forget(shared: &Arc<Shared>, partition: Partition) {
+    // The flusher looks at these rows under the books: it puts the row of a series that comes back after this delete.
+    let _books = shared.books.lock().await;
+    let before = shared.progress.borrow().flushed;
+    if holds_rows(shared, partition).await || !leave(shared, partition, before) {
+        return;
+    }
+    let id = partition.id.to_bytes();
+    let mut clustering = vec![partition.kind as u8];
+    clustering.extend_from_slice(&id);
+    insist_delete(shared, vec![Delete::row(Table::Series, [id[0]], clustering)]).await;
+}
+
+/// Does any row lie there, of whatever generation? When that cannot be said, it counts as yes.
+async fn holds_rows(shared: &Shared, partition: Partition) -> bool {
+    for span in spans(partition.kind) {
+        let scan = chunk_scan(partition.kind, partition.id, *span, TimeRange::ALL);
+        let first = match shared.driver.scan(Scan { limit: Some(1), ..scan }).await {
+            Ok(mut rows) => rows.try_next().await,
+            Err(error) => Err(error),
+        };
+        if !matches!(first, Ok(None)) {
+            return true;
+        }
+    }
+    false
+}
+
+/// Takes the partition and its series out of the index, unless records have come since `flushed`.
+fn leave(shared: &Shared, partition: Partition, flushed: u64) -> bool {
+    let generations = shared.generations.write();
+    let mut index = shared.index.write();
+    // What was in memory when the rows were looked for is still there, or a flush has ended since.
+    if shared.progress.borrow().flushed != flushed {
+        return false;
+    }
+    let forgotten = match partition.kind {
+        Kind::Sample => leave_group(&generations, &mut index, partition.id),
+        kind => leave_series(&generations, &mut index, kind, partition.id),
+    };
+    shared.upkeep.counts.series_forgotten.add(forgotten.unwrap_or(0));
+    forgotten.is_some()
+}
+
+/// How many series have left; `None` when the group stays.
+fn leave_group(generations: &Generations, index: &mut Index, id: SeriesId) -> Option<u64> {
+    let group = index.group_number(id)?;
+    let members = index.group(group).members.to_vec();
+    let holds = |number: &u32| generations.holds(Kind::Sample, index.id(*number), *number);
+    if members.iter().any(holds) {
+        return None;
+    }
+    index.remove_group(group);
+    let mut forgotten = 0;
+    for number in members {
+        // One that is in another group as well has its records there.
+        if index.groups_of(number).next().is_none() {
+            index.remove(Kind::Sample, number);
+            forgotten += 1;
+        }
+    }
+    Some(forgotten)
+}
+
+fn leave_series(generations: &Generations, index: &mut Index, kind: Kind, id: SeriesId) -> Option<u64> {
+    let number = index.number(id)?;
+    if generations.holds(kind, id, number) {
+        return None;
+    }
+    index.remove(kind, number);
+    Some(1)
+}

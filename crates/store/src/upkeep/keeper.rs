@@ -1,0 +1,310 @@
+//! The one task that keeps the store in shape: fresh chunks first, then a slow sweep, orders before both.
+//!
+//! Works through jobs in batches. A batch looks at some partitions side by side and carries out what it has found in one `put`;
+//! between two batches it rests as the pace says, and hears orders.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures_util::stream::{FuturesUnordered, StreamExt};
+use tacho_model::Timestamp;
+use tokio::sync::{mpsc, oneshot};
+
+use super::choice::Zeal;
+use super::exchange::Exchange;
+use super::forget::forget;
+use super::fresh::Tail;
+use super::look::{Job, Seen, look};
+use super::pace::Pace;
+use super::replace::{backoff, replace, report};
+use super::sweep;
+use super::window::{Partition, Stretch};
+use crate::shared::Shared;
+use crate::{Error, Result};
+
+/// Bytes of new chunks, and jobs, of one batch: one `put` and one sync for many small partitions.
+const BATCH_BYTES: u64 = 8 << 20;
+const BATCH_JOBS: usize = 256;
+/// How long a batch goes on looking: a deletion waits for its end.
+const BATCH_TIME: Duration = Duration::from_millis(500);
+/// Jobs side by side where somebody waits for the end.
+const EAGER_JOBS: usize = 4;
+
+/// What the task can be asked for.
+#[derive(Debug)]
+pub enum Order {
+    /// Merge everything that is flushed, as fast as it goes.
+    MergeAll(oneshot::Sender<Result<MergeReport>>),
+    /// Apply all rules and deletions now.
+    Sweep(oneshot::Sender<Result<MergeReport>>),
+}
+
+/// What a merge of everything has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MergeReport {
+    pub partitions: u64,
+    pub merges: u64,
+    pub chunks_in: u64,
+    pub chunks_out: u64,
+    pub bytes_read: u64,
+    pub bytes_written: u64,
+    pub records_in: u64,
+    pub records_out: u64,
+    pub samples_replaced: u64,
+    /// Time that processors were busy.
+    pub busy: Duration,
+    pub elapsed: Duration,
+}
+
+impl MergeReport {
+    fn add(&mut self, exchange: &Exchange) {
+        self.merges += 1;
+        self.chunks_in += exchange.before.chunks;
+        self.chunks_out += exchange.after.chunks;
+        self.bytes_written += exchange.after.bytes;
+        self.records_in += exchange.before.records;
+        self.records_out += exchange.after.records;
+        self.samples_replaced += exchange.samples_replaced;
+    }
+}
+
+/// How a list of jobs ended.
+#[derive(Debug, Default)]
+pub struct Tended {
+    pub report: MergeReport,
+    /// The first failure; its job was not done.
+    pub failure: Option<Error>,
+    /// Jobs that met rows that cannot be read.
+    pub walled: usize,
+}
+
+/// Works until the store is dropped.
+pub async fn run(shared: Arc<Shared>) {
+    let Some(orders) = shared.upkeep.take_orders() else { return };
+    let next_sweep = tokio::time::Instant::now() + shared.options.sweep_first;
+    let (backlog, thinned) = (VecDeque::new(), HashMap::new());
+    let keeper = Keeper { shared, orders, backlog, next_sweep, swept: false, thinned };
+    keeper.run().await;
+}
+
+struct Keeper {
+    shared: Arc<Shared>,
+    orders: mpsc::UnboundedReceiver<Order>,
+    backlog: VecDeque<Job>,
+    next_sweep: tokio::time::Instant,
+    /// All partitions were looked at since the start.
+    swept: bool,
+    /// Up to where each partition was thinned out.
+    thinned: HashMap<Partition, Timestamp>,
+}
+
+impl Keeper {
+    async fn run(mut self) {
+        loop {
+            while let Ok(order) = self.orders.try_recv() {
+                self.serve(order).await;
+            }
+            if self.shared.options.merge_in_background && self.can_replace().is_ok() {
+                self.fill().await;
+                if !self.backlog.is_empty() {
+                    self.work().await;
+                    continue;
+                }
+            }
+            let shared = self.shared.clone();
+            tokio::select! {
+                order = self.orders.recv() => match order {
+                    Some(order) => self.serve(order).await,
+                    None => return,
+                },
+                () = shared.upkeep.woken.notified() => {}
+                () = tokio::time::sleep_until(self.next_sweep) => {}
+            }
+        }
+    }
+
+    /// Without an atomic `put` a crash could leave a merge half done.
+    fn can_replace(&self) -> Result<()> {
+        if self.shared.driver.capabilities().atomic_put {
+            return Ok(());
+        }
+        let name = self.shared.driver.info().name;
+        Err(Error::invalid(format!("driver {name} cannot put rows all at once, nothing is merged")))
+    }
+
+    async fn serve(&mut self, order: Order) {
+        let zeal = match &order {
+            Order::MergeAll(_) => Zeal::All,
+            Order::Sweep(_) => Zeal::Finish,
+        };
+        let (Order::MergeAll(reply) | Order::Sweep(reply)) = order;
+        let result = match self.can_replace() {
+            Ok(()) => self.tend_everything(zeal).await,
+            Err(error) => Err(error),
+        };
+        // Who asked may have gone.
+        let _ = reply.send(result);
+    }
+
+    async fn tend_everything(&self, zeal: Zeal) -> Result<MergeReport> {
+        let begun = Instant::now();
+        // What is fresh is part of all; the account begins anew.
+        drop(self.shared.upkeep.fresh.take(0));
+        let jobs = sweep::partitions(&self.shared).into_iter().map(|partition| Job::all(partition, zeal));
+        let tended = tend(&self.shared, jobs.collect(), EAGER_JOBS).await;
+        sweep::finish_deletions(&self.shared, None).await;
+        match tended.failure {
+            Some(error) => Err(error),
+            None => Ok(MergeReport { elapsed: begun.elapsed(), ..tended.report }),
+        }
+    }
+
+    /// Looks for work when there is none.
+    async fn fill(&mut self) {
+        let (shared, options) = (&self.shared, &self.shared.options);
+        if !self.backlog.is_empty() {
+            return;
+        }
+        let enough = u32::try_from(options.merge_rows).unwrap_or(u32::MAX).max(1);
+        let fresh = |zeal| move |(partition, tail)| job(partition, tail, zeal);
+        self.backlog.extend(shared.upkeep.fresh.take(enough).into_iter().map(fresh(Zeal::Tiered)));
+        sweep::finish_deletions(shared, Some(pace(shared))).await;
+        if tokio::time::Instant::now() < self.next_sweep {
+            return;
+        }
+        self.next_sweep = tokio::time::Instant::now() + options.sweep_every;
+        if self.swept {
+            self.backlog.extend(shared.upkeep.fresh.take(1).into_iter().map(fresh(Zeal::Finish)));
+            self.backlog.extend(sweep::aged(shared, &mut self.thinned));
+        } else {
+            let all = sweep::partitions(shared).into_iter();
+            self.backlog.extend(all.map(|partition| Job::all(partition, Zeal::Finish)));
+            self.swept = true;
+        }
+    }
+
+    /// One batch of the backlog, and a rest.
+    async fn work(&mut self) {
+        let begun = Instant::now();
+        let mut tended = Tended::default();
+        let before = self.backlog.len();
+        batch(&self.shared, &mut self.backlog, 1, &mut tended).await;
+        let MergeReport { bytes_read, bytes_written, busy, .. } = tended.report;
+        let mut rest = pace(&self.shared).rest(bytes_read + bytes_written, busy, begun.elapsed());
+        if tended.failure.is_some() {
+            rest = rest.max(backoff(&self.shared).next_wait());
+        }
+        tracing::debug!(
+            jobs = before,
+            merges = tended.report.merges,
+            bytes_read,
+            bytes_written,
+            "upkeep worked"
+        );
+        tokio::time::sleep(rest).await;
+    }
+}
+
+fn pace(shared: &Shared) -> Pace {
+    let options = &shared.options;
+    Pace { bytes_per_second: options.merge_bytes_per_second, cpu_percent: options.merge_cpu_percent }
+}
+
+const fn job(partition: Partition, tail: Tail, zeal: Zeal) -> Job {
+    let stretch = if tail.clean { Stretch::From(tail.from) } else { Stretch::Around(tail.from) };
+    Job { partition, stretch, end: Timestamp::MAX, zeal, tail: Some(tail) }
+}
+
+/// Does all jobs and what follows from them, `width` side by side.
+pub async fn tend(shared: &Arc<Shared>, jobs: VecDeque<Job>, width: usize) -> Tended {
+    let (mut jobs, mut tended) = (jobs, Tended::default());
+    tended.report.partitions = jobs.len() as u64;
+    while !jobs.is_empty() {
+        batch(shared, &mut jobs, width, &mut tended).await;
+    }
+    tended
+}
+
+/// Looks at some partitions and carries out what is to be done there; what follows from it goes back to `jobs`.
+pub async fn batch(shared: &Arc<Shared>, jobs: &mut VecDeque<Job>, width: usize, tended: &mut Tended) {
+    let gate = shared.upkeep.gate.read().await;
+    let tombstone = shared.tombstones.read().last_id();
+    let (begun, mut bytes, mut count) = (Instant::now(), 0, 0);
+    let mut seen: Vec<Seen> = Vec::new();
+    let mut looks = FuturesUnordered::new();
+    loop {
+        let room = bytes < BATCH_BYTES && count < BATCH_JOBS && (count == 0 || begun.elapsed() < BATCH_TIME);
+        while room
+            && looks.len() < width
+            && let Some(job) = jobs.pop_front()
+        {
+            count += 1;
+            looks.push(async move { (job, look(shared, job).await) });
+        }
+        let Some((job, result)) = looks.next().await else { break };
+        match result {
+            Ok(new) => {
+                bytes += new.exchanges.iter().map(|exchange| exchange.after.bytes).sum::<u64>();
+                seen.push(new);
+            }
+            Err(error) => {
+                report(shared, &error, "partition was not looked at");
+                fail(shared, &job, error, tended);
+            }
+        }
+    }
+    drop(looks);
+    let exchanges: Vec<Exchange> =
+        seen.iter_mut().flat_map(|seen| std::mem::take(&mut seen.exchanges)).collect();
+    let done = replace(shared, &exchanges, tombstone, gate).await;
+    if done.is_ok() {
+        exchanges.iter().for_each(|exchange| tended.report.add(exchange));
+    }
+    for seen in seen {
+        account(shared, &seen, tended);
+        match &done {
+            Ok(()) => follow(shared, seen, jobs).await,
+            Err(error) => fail(shared, &seen.job, error.clone(), tended),
+        }
+    }
+}
+
+/// The job is not repeated now; its chunks count as fresh again.
+fn fail(shared: &Shared, job: &Job, error: Error, tended: &mut Tended) {
+    if let Some(tail) = job.tail {
+        shared.upkeep.fresh.give_back(&job.partition, tail);
+    }
+    tended.failure.get_or_insert(error);
+}
+
+fn account(shared: &Shared, seen: &Seen, tended: &mut Tended) {
+    let counts = &shared.upkeep.counts;
+    counts.bytes_read.add(seen.bytes_read);
+    counts.rows_dead.add(seen.rows_dead);
+    counts.busy_ns.add(u64::try_from(seen.busy.as_nanos()).unwrap_or(u64::MAX));
+    tended.report.bytes_read += seen.bytes_read;
+    tended.report.busy += seen.busy;
+    tended.walled += usize::from(seen.walls > 0);
+}
+
+async fn follow(shared: &Arc<Shared>, seen: Seen, jobs: &mut VecDeque<Job>) {
+    let Job { partition, .. } = seen.job;
+    if let Some(rest) = seen.rest {
+        let job = Job { stretch: rest, ..seen.job };
+        return jobs.push_front(job);
+    }
+    match seen.tail {
+        Some(tail) => shared.upkeep.fresh.give_back(&partition, tail),
+        // Rows that are not wholly flushed were counted and not looked at.
+        None if seen.young => {
+            if let Some(tail) = seen.job.tail {
+                shared.upkeep.fresh.give_back(&partition, tail);
+            }
+        }
+        None => {}
+    }
+    if seen.empty && seen.job.stretch == Stretch::From(Timestamp::MIN) {
+        forget(shared, partition).await;
+    }
+}

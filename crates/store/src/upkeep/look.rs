@@ -1,0 +1,254 @@
+//! One partition, one window: what is to be done there, computed but not done yet.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tacho_chunk::Encoding;
+use tacho_model::{Kind, Timestamp};
+
+use super::choice::{self, Aim, Merge, State, Zeal};
+use super::exchange::{Exchange, Namer};
+use super::fresh::Tail;
+use super::merge::{Cutting, Merged, Source, Treatment, Unreadable, end_of_step, merge};
+use super::visits::Place;
+use super::window::{self, Known, Partition, Scope, Stretch, Window};
+use crate::driver::{Delete, Table};
+use crate::keys::{CHUNK_SPAN_MAX_NS, CHUNK_WIDE_SPAN_MAX_NS, ChunkKey};
+use crate::open::CHUNK_CALLS_MAX;
+use crate::policy::ChunkSettings;
+use crate::shared::Shared;
+use crate::{Error, ErrorKind, Result};
+
+/// Numbers that one merge decodes at most: 32 MiB, and as much again for what it writes.
+const MERGE_VALUES_MAX: usize = 4 << 20;
+
+/// A stretch of a partition to look at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Job {
+    pub partition: Partition,
+    pub stretch: Stretch,
+    /// Rows that begin after it are none of its business.
+    pub end: Timestamp,
+    pub zeal: Zeal,
+    /// What was taken out of the account of fresh chunks for it.
+    pub tail: Option<Tail>,
+}
+
+impl Job {
+    pub const fn all(partition: Partition, zeal: Zeal) -> Self {
+        Self { partition, stretch: Stretch::From(Timestamp::MIN), end: Timestamp::MAX, zeal, tail: None }
+    }
+}
+
+/// What a look has found.
+#[derive(Debug)]
+pub struct Seen {
+    pub job: Job,
+    pub exchanges: Vec<Exchange>,
+    /// Where to go on when the exchanges are done.
+    pub rest: Option<Stretch>,
+    /// What is left for later merges.
+    pub tail: Option<Tail>,
+    /// Nothing lies in the partition.
+    pub empty: bool,
+    /// A row could not be read.
+    pub walls: usize,
+    /// Rows were left out that are not wholly flushed.
+    pub young: bool,
+    pub bytes_read: u64,
+    pub rows_dead: u64,
+    /// Time that a processor was busy.
+    pub busy: Duration,
+}
+
+/// Members of a partition and what holds for them.
+struct Rules {
+    treatments: Vec<Treatment>,
+    chunks: ChunkSettings,
+}
+
+fn rules(shared: &Shared, partition: &Partition, now: Timestamp) -> Option<Rules> {
+    let index = shared.index.read();
+    let labels: Vec<_> = match partition.kind {
+        Kind::Sample => {
+            let group = index.group(index.group_number(partition.id)?);
+            group.members.iter().map(|member| index.labels_of(*member).clone()).collect()
+        }
+        Kind::Entry | Kind::Execution => vec![index.labels(partition.id)?.clone()],
+    };
+    drop(index);
+    let tombstones = shared.tombstones.read();
+    let policies = &shared.options.policies;
+    let of = labels.iter().map(|labels| (policies.of(labels), tombstones.masks(labels)));
+    let chunks = policies.chunks_of(labels.first()?, shared.options.chunk_values);
+    Some(Rules {
+        treatments: of.map(|(policy, masks)| Treatment::new(&policy, masks, now)).collect(),
+        chunks,
+    })
+}
+
+/// Reads a window, deletes what an earlier process has left dead there, and merges what should be merged.
+pub async fn look(shared: &Arc<Shared>, job: Job) -> Result<Seen> {
+    let now = shared.clock.now();
+    let flushed = shared.progress.borrow().flushed;
+    let Some(rules) = rules(shared, &job.partition, now) else {
+        return Ok(Seen { tail: None, ..nothing(job) });
+    };
+    let (driver, notes) = (&*shared.driver, &shared.upkeep.notes);
+    let scope = Scope { partition: job.partition, stretch: job.stretch, end: job.end, flushed };
+    let window = window::read(driver, scope, &rules.treatments, notes).await?;
+    delete(shared, &window.dead).await?;
+    let aim = aim(shared, &job, &rules);
+    let cutting = Cutting {
+        records: aim.records,
+        encoding: Encoding { compression: rules.chunks.compression, ..Encoding::thorough() },
+        settled_before: now.saturating_sub_unsigned(CHUNK_SPAN_MAX_NS),
+    };
+    let shared = shared.clone();
+    let work = move || work(&shared, job, window, &rules, &aim, &cutting);
+    let ended = |e| Error::new(ErrorKind::Closed, "merge did not end").caused_by(e);
+    tokio::task::spawn_blocking(work).await.map_err(ended)
+}
+
+fn nothing(job: Job) -> Seen {
+    let (exchanges, rest, tail, busy) = (Vec::new(), None, None, Duration::ZERO);
+    Seen {
+        job,
+        exchanges,
+        rest,
+        tail,
+        empty: true,
+        walls: 0,
+        young: false,
+        bytes_read: 0,
+        rows_dead: 0,
+        busy,
+    }
+}
+
+fn aim(shared: &Shared, job: &Job, rules: &Rules) -> Aim {
+    let kind = job.partition.kind;
+    Aim {
+        zeal: job.zeal,
+        records: if kind == Kind::Execution { CHUNK_CALLS_MAX } else { rules.chunks.values },
+        span_max: if kind == Kind::Execution { u64::MAX } else { CHUNK_WIDE_SPAN_MAX_NS },
+        fan_in: shared.options.merge_rows,
+        values_max: MERGE_VALUES_MAX,
+        ordered: kind != Kind::Execution,
+    }
+}
+
+async fn delete(shared: &Shared, places: &[Place]) -> Result<()> {
+    // One call for each: the order counts, and there are few.
+    for (partition, clustering) in places {
+        let delete = Delete::row(Table::Chunks, partition.clone(), clustering.clone());
+        shared.driver.delete(vec![delete]).await?;
+    }
+    Ok(())
+}
+
+/// Takes seconds of a processor at worst: not for the threads that serve others.
+fn work(shared: &Shared, job: Job, mut window: Window, rules: &Rules, aim: &Aim, cutting: &Cutting) -> Seen {
+    let begun = Instant::now();
+    let mut seen = Seen {
+        young: window.young,
+        bytes_read: window.bytes,
+        rows_dead: window.dead.len() as u64,
+        walls: window.walls.len(),
+        empty: window.rows.is_empty() && window.walls.is_empty() && window.next.is_none() && !window.young,
+        ..nothing(job)
+    };
+    let mut namer = Namer::new(job.partition, &window);
+    let next = window.next;
+    let rows = std::mem::take(&mut window.rows);
+    let all: Vec<_> = rows.iter().map(|row| row.facts).collect();
+    if let Some(from) = choice::reaches_over(&all, job.stretch.floor(), aim.ordered) {
+        seen.rest = Some(Stretch::Around(from));
+        return seen;
+    }
+    let mut floor = job.stretch.floor();
+    for part in rows.chunk_by(|a, b| !window.walls.iter().any(|wall| divides(*wall, a, b))) {
+        let facts: Vec<_> = part.iter().map(|row| row.facts).collect();
+        let last = part.last().map(|row| row.facts.key) == rows.last().map(|row| row.facts.key);
+        let next = if last { next } else { Some(floor_after(part)) };
+        let merges = choice::choose(&facts, floor, next, aim);
+        for merge in &merges {
+            let until = aligned(merge, &facts, &rules.treatments);
+            match exchange(&mut namer, &part[merge.rows.clone()], rules, until, cutting) {
+                Ok(exchange) => seen.exchanges.push(exchange),
+                Err(Unreadable { source, error }) => {
+                    let key = part[merge.rows.start + source].facts.key;
+                    raise_wall(shared, &job.partition, &key, &error);
+                    seen.walls += 1;
+                    seen.rest = Some(job.stretch);
+                }
+            }
+            if until < Timestamp::MAX {
+                seen.rest = until.checked_add(1).map(Stretch::From);
+            }
+        }
+        let done = |at: &usize| merges.iter().any(|merge| merge.rows.contains(at));
+        let due = (0..part.len()).find(|at| facts[*at].state != State::Sound && !done(at));
+        if due.is_some() && !seen.exchanges.is_empty() && seen.rest.is_none() {
+            seen.rest = Some(job.stretch);
+        }
+        if last && next.is_none() {
+            let from = choice::unfinished(&facts, floor, &merges, aim);
+            seen.tail = from.map(|from| Tail { chunks: 0, from, clean: true });
+        }
+        floor = floor.max(floor_after(part));
+    }
+    if seen.rest.is_none() {
+        seen.rest = next.filter(|next| *next <= job.end).map(Stretch::Around);
+    }
+    // Whether the partition is empty now is seen by another look.
+    let emptied = !seen.exchanges.is_empty() && seen.exchanges.iter().all(|e| e.after.chunks == 0);
+    if seen.rest.is_none() && emptied {
+        seen.rest = Some(Stretch::From(Timestamp::MIN));
+    }
+    seen.busy = begun.elapsed();
+    seen
+}
+
+/// Does a row that cannot be read begin between two, or with one of them?
+fn divides(wall: Timestamp, a: &Known, b: &Known) -> bool {
+    (a.facts.key.start..=b.facts.key.start).contains(&wall)
+}
+
+/// Behind everything that these rows hold.
+fn floor_after(part: &[Known]) -> Timestamp {
+    part.iter().map(|row| row.facts.end).max().map_or(Timestamp::MIN, |end| end.saturating_add(1))
+}
+
+/// A merge that ends early ends with a step of downsampling: what belongs together is thinned out together.
+fn aligned(merge: &Merge, facts: &[choice::Facts], treatments: &[Treatment]) -> Timestamp {
+    let steps = treatments.iter().filter_map(|treatment| treatment.thin);
+    let longest = steps.map(|(_, to)| to).max_by_key(|to| to.step).filter(|_| merge.until < Timestamp::MAX);
+    let until = longest.map_or(merge.until, |to| end_of_step(merge.until, to));
+    if facts.get(merge.rows.start).is_some_and(|row| until >= row.key.start) { until } else { merge.until }
+}
+
+fn exchange(
+    namer: &mut Namer,
+    rows: &[Known],
+    rules: &Rules,
+    until: Timestamp,
+    cutting: &Cutting,
+) -> Result<Exchange, Unreadable> {
+    let merged = if rows.iter().all(|row| row.facts.state == State::Expired) {
+        Merged::default()
+    } else {
+        let sources: Vec<Source> = rows.iter().map(|row| row.source.clone()).collect();
+        let kind = namer.kind();
+        merge(kind, &sources, &rules.treatments, until, cutting)?
+    };
+    Ok(namer.exchange(rows, merged))
+}
+
+fn raise_wall(shared: &Shared, partition: &Partition, key: &ChunkKey, error: &tacho_chunk::Error) {
+    tracing::error!(
+        %error, group = %partition.id, start = key.start, generation = key.generation,
+        "chunk that cannot be read is left alone"
+    );
+    shared.upkeep.raise_wall((partition.key(), key.encode()));
+}

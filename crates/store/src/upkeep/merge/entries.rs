@@ -1,0 +1,73 @@
+//! Rows of entries: sorted by time, those of one time in the order in which they came.
+
+use std::ops::Range;
+
+use tacho_chunk::{Chunk, encode_entries};
+use tacho_model::{Entry, Timestamp};
+
+use super::{Cutting, Made, Merged, Source, Treatment, Unreadable, failed, generation, span_of};
+use crate::keys::CHUNK_WIDE_SPAN_MAX_NS;
+use crate::seal::CHUNK_BODIES_BYTES_MAX;
+
+pub fn merge(
+    sources: &[Source],
+    treatment: &Treatment,
+    until: Timestamp,
+    cutting: &Cutting,
+) -> Result<Merged, Unreadable> {
+    let mut merged = Merged::default();
+    let mut order: Vec<usize> = (0..sources.len()).collect();
+    order.sort_by_key(|n| (sources[*n].key.generation, sources[*n].key.number, sources[*n].key.start));
+    let (mut kept, mut rests) = (Vec::new(), Vec::new());
+    for number in order {
+        let source = &sources[number];
+        let chunk = Chunk::open(&source.chunk).map_err(failed(number))?;
+        let mut entries = chunk.entries().map_err(failed(number))?;
+        merged.records += entries.len() as u64;
+        entries.retain(|entry| !treatment.drops(source.key.generation, entry.at));
+        let (now, rest): (Vec<Entry>, Vec<Entry>) = entries.into_iter().partition(|entry| entry.at <= until);
+        kept.extend(now);
+        rests.push((source.key, rest));
+    }
+    // Stable: what came first stays first.
+    kept.sort_by_key(|entry| entry.at);
+    let generation = generation(sources);
+    merged.rows.extend(encode(&kept, cutting).map(|row| Made { generation, ..row }));
+    for (key, rest) in rests {
+        let (generation, rest_of) = (key.generation, Some(key));
+        merged.rows.extend(encode(&rest, cutting).map(|row| Made { generation, rest_of, ..row }));
+    }
+    Ok(merged)
+}
+
+fn encode<'a>(entries: &'a [Entry], cutting: &Cutting) -> impl Iterator<Item = Made> + use<'a> {
+    cuts(entries, cutting.records).into_iter().filter_map(move |cut| {
+        let entries = &entries[cut];
+        let (start, end) = (entries.first()?.at, entries.last()?.at);
+        let chunk = encode_entries(entries).into();
+        let records = entries.len() as u64;
+        Some(Made { span: span_of(start, end), start, generation: 0, rest_of: None, records, chunk })
+    })
+}
+
+/// By number, bytes of bodies, and time.
+fn cuts(entries: &[Entry], records: usize) -> Vec<Range<usize>> {
+    let mut cuts: Vec<Range<usize>> = Vec::new();
+    let mut bytes = 0;
+    for (at, entry) in entries.iter().enumerate() {
+        let weight = entry.body.as_bytes().len();
+        bytes += weight;
+        let fits = |cut: &&mut Range<usize>| {
+            let long = entry.at.abs_diff(entries[cut.start].at) > CHUNK_WIDE_SPAN_MAX_NS;
+            cut.len() < records.max(1) && bytes <= CHUNK_BODIES_BYTES_MAX && !long
+        };
+        match cuts.last_mut().filter(fits) {
+            Some(cut) => cut.end = at + 1,
+            None => {
+                cuts.push(at..at + 1);
+                bytes = weight;
+            }
+        }
+    }
+    cuts
+}

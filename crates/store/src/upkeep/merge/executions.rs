@@ -1,0 +1,93 @@
+//! Rows of executions: segments go into larger blocks, those of one day together.
+//!
+//! A segment is there once and has no order, so rows that overlap need nothing. A row that finds no company keeps its bytes.
+
+use std::collections::BTreeMap;
+
+use tacho_chunk::{Chunk, ExecutionBlock, encode_executions};
+use tacho_model::Timestamp;
+
+use super::{Made, Merged, Source, Treatment, Unreadable, calls, failed};
+use crate::keys::Span;
+use crate::open::{CHUNK_CALLS_MAX, CHUNK_OPEN_BYTES_MAX, SEGMENT_SHORT_MAX_NS};
+
+/// Rows that may become one: span class and day of their first moment, as open blocks are kept.
+fn bucket(source: &Source) -> (Span, i64) {
+    let day = source.key.start.div_euclid(SEGMENT_SHORT_MAX_NS.cast_signed());
+    (source.key.span, if source.key.span == Span::Short { day } else { 0 })
+}
+
+pub fn merge(sources: &[Source], treatment: &Treatment) -> Result<Merged, Unreadable> {
+    let mut buckets: BTreeMap<(Span, i64), Vec<usize>> = BTreeMap::new();
+    for (place, source) in sources.iter().enumerate() {
+        buckets.entry(bucket(source)).or_default().push(place);
+    }
+    let mut merged = Merged::default();
+    for ((span, _), places) in buckets {
+        // The largest generation of these rows alone: what is masked in one bucket must stay masked in it.
+        let generation = places.iter().map(|place| sources[*place].key.generation).max().unwrap_or(0);
+        let mut growing = Growing::default();
+        for place in &places {
+            let source = &sources[*place];
+            let block = read(source).map_err(failed(*place))?;
+            merged.records += calls(&block);
+            let dropped = |start| treatment.drops(source.key.generation, start);
+            if places.len() == 1 && !block.rows().any(|row| dropped(row.start())) {
+                merged.rows.push(Made { generation, ..carried(source, &block) });
+                continue;
+            }
+            growing.push_all(&block, dropped);
+        }
+        merged.rows.extend(growing.finish().map(|block| made(span, generation, &block)));
+    }
+    merged.rows.sort_by_key(|row| row.start);
+    Ok(merged)
+}
+
+fn read(source: &Source) -> Result<ExecutionBlock, tacho_chunk::Error> {
+    Chunk::open(&source.chunk)?.executions()
+}
+
+fn made(span: Span, generation: u64, block: &ExecutionBlock) -> Made {
+    let start = block.range().start;
+    Made {
+        span,
+        start,
+        generation,
+        rest_of: None,
+        records: calls(block),
+        chunk: encode_executions(block).into(),
+    }
+}
+
+/// A row that only gets another key.
+fn carried(source: &Source, block: &ExecutionBlock) -> Made {
+    let (span, start) = (source.key.span, source.key.start);
+    Made { span, start, generation: 0, rest_of: None, records: calls(block), chunk: source.chunk.clone() }
+}
+
+/// Blocks that fill up.
+#[derive(Default)]
+struct Growing {
+    block: ExecutionBlock,
+    full: Vec<ExecutionBlock>,
+}
+
+impl Growing {
+    fn push_all(&mut self, block: &ExecutionBlock, dropped: impl Fn(Timestamp) -> bool) {
+        for row in block.rows().filter(|row| !dropped(row.start())) {
+            self.block.push(&row.to_segment(), block.operations());
+            let grown = &self.block;
+            if grown.calls() >= CHUNK_CALLS_MAX || grown.bytes() >= CHUNK_OPEN_BYTES_MAX || grown.is_full() {
+                self.full.push(std::mem::take(&mut self.block));
+            }
+        }
+    }
+
+    fn finish(mut self) -> impl Iterator<Item = ExecutionBlock> {
+        if !self.block.is_empty() {
+            self.full.push(self.block);
+        }
+        self.full.into_iter()
+    }
+}

@@ -1,0 +1,155 @@
+//! Several columns of times, some of them equal: which places count, in order of time?
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use tacho_chunk::Times;
+use tacho_model::{TimeRange, Timestamp};
+
+use super::Treatment;
+
+/// Times of one source, and how it stands to the others: of equal times the one of the highest rank counts.
+#[derive(Clone, Debug)]
+pub struct Ranked {
+    /// Generation and number.
+    pub rank: (u64, u32),
+    pub times: Times,
+}
+
+/// Places of one source side by side.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Run {
+    pub source: usize,
+    pub places: Range<usize>,
+}
+
+/// What is left, and where it comes from: the runs one after the other have the times `at`, strictly ascending.
+#[derive(Clone, Debug)]
+pub struct Picks {
+    pub at: Arc<[Timestamp]>,
+    pub runs: Vec<Run>,
+    /// Places that a later one of the same time has replaced.
+    pub replaced: u64,
+}
+
+/// Of the sources numbered in `chosen` what lies in `part` and is not left out.
+pub fn pick(sources: &[Ranked], chosen: &[usize], part: TimeRange, treatment: &Treatment) -> Picks {
+    let mut runs: Vec<Run> = Vec::new();
+    for source in chosen {
+        let Some(ranked) = sources.get(*source) else { continue };
+        let kept = kept(ranked, part, treatment);
+        runs.extend(kept.into_iter().map(|places| Run { source: *source, places }));
+    }
+    let time = |run: &Run, place: usize| sources.get(run.source).and_then(|s| s.times.get(place));
+    let first = |run: &Run| time(run, run.places.start);
+    let last = |run: &Run| time(run, run.places.end.saturating_sub(1));
+    runs.sort_by_key(first);
+    let apart = runs.is_sorted_by(|a, b| last(a) < first(b));
+    let (runs, replaced) = if apart { (runs, 0) } else { interleave(sources, &runs) };
+    let times = |run: &Run| sources.get(run.source).map(|s| s.times.part(run.places.clone()).to_vec());
+    let at: Vec<Timestamp> = runs.iter().filter_map(times).flatten().collect();
+    Picks { at: at.into(), runs, replaced }
+}
+
+/// Places of one source that lie in `part` and are not left out.
+fn kept(ranked: &Ranked, part: TimeRange, treatment: &Treatment) -> Vec<Range<usize>> {
+    let part = TimeRange::new(part.start.max(treatment.expired_before), part.end);
+    let whole = ranked.times.slice(part);
+    let mut kept = if whole.is_empty() { vec![] } else { vec![whole] };
+    for mask in treatment.masks.iter().filter(|mask| ranked.rank.0 <= mask.through) {
+        let hidden = ranked.times.slice(mask.range);
+        let without = |places: Range<usize>| {
+            let before = places.start..places.end.min(hidden.start);
+            [before, places.start.max(hidden.end)..places.end]
+        };
+        if !hidden.is_empty() {
+            kept = kept.into_iter().flat_map(without).filter(|places| !places.is_empty()).collect();
+        }
+    }
+    kept
+}
+
+/// Runs that overlap, as runs that do not. Also says how many places were replaced.
+fn interleave(sources: &[Ranked], runs: &[Run]) -> (Vec<Run>, u64) {
+    let mut all: Vec<(Timestamp, (u64, u32), usize, usize)> = Vec::new();
+    for run in runs {
+        let Some(ranked) = sources.get(run.source) else { continue };
+        let times = ranked.times.part(run.places.clone());
+        all.extend(
+            times.iter().zip(run.places.clone()).map(|(at, place)| (at, ranked.rank, run.source, place)),
+        );
+    }
+    all.sort_unstable();
+    let before = all.len();
+    // The later of two equal times stays: `dedup_by` hands over (later, earlier) and removes the later.
+    all.dedup_by(|later, earlier| {
+        let same = later.0 == earlier.0;
+        if same {
+            *earlier = *later;
+        }
+        same
+    });
+    let replaced = (before - all.len()) as u64;
+    let mut runs: Vec<Run> = Vec::new();
+    for (_, _, source, place) in all {
+        match runs.last_mut().filter(|run| run.source == source && run.places.end == place) {
+            Some(run) => run.places.end += 1,
+            None => runs.push(Run { source, places: place..place + 1 }),
+        }
+    }
+    (runs, replaced)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::upkeep::Mask;
+
+    fn ranked(generation: u64, at: &[i64]) -> Ranked {
+        Ranked { rank: (generation, 0), times: Times::new(at).unwrap() }
+    }
+
+    #[test]
+    fn sources_side_by_side_stay_whole() {
+        let sources = [ranked(1, &[1, 2, 3]), ranked(2, &[4, 5]), ranked(1, &[9])];
+        let picks = pick(&sources, &[1, 0], TimeRange::ALL, &Treatment::default());
+        assert_eq!(&*picks.at, [1, 2, 3, 4, 5]);
+        assert_eq!(picks.runs, [Run { source: 0, places: 0..3 }, Run { source: 1, places: 0..2 }]);
+    }
+
+    proptest! {
+        /// Against the plain way: every record in a map, later generations over earlier ones.
+        #[test]
+        fn of_equal_times_the_last_written_counts(
+            sources in prop::collection::vec(prop::collection::btree_set(0i64..40, 0..20), 1..5),
+            (start, end) in (0i64..40, 0i64..40),
+            masks in prop::collection::vec((0i64..40, 0i64..10, 0u64..5), 0..3),
+            expired_before in -5i64..10,
+        ) {
+            let masks = masks.iter()
+                .map(|(at, length, through)| Mask { id: 1, range: TimeRange::new(*at, at + length), through: *through });
+            let treatment = Treatment { masks: masks.collect(), expired_before, ..Treatment::default() };
+            let sources: Vec<Vec<i64>> = sources.into_iter().map(|at| at.into_iter().collect()).collect();
+            let part = TimeRange::new(start, end);
+            let mut expect = std::collections::BTreeMap::new();
+            let mut kept = 0;
+            for (source, at) in sources.iter().enumerate() {
+                for (place, at) in at.iter().enumerate() {
+                    if part.contains(*at) && !treatment.drops(source as u64, *at) {
+                        expect.insert(*at, (source, place));
+                        kept += 1;
+                    }
+                }
+            }
+            let ranked: Vec<Ranked> = sources.iter().zip(0..).map(|(at, n)| ranked(n, at)).collect();
+            let chosen: Vec<usize> = (0..ranked.len()).collect();
+            let picks = pick(&ranked, &chosen, part, &treatment);
+            let places = picks.runs.iter().flat_map(|run| run.places.clone().map(|place| (run.source, place)));
+            let got: Vec<_> = picks.at.iter().copied().zip(places).collect();
+            prop_assert_eq!(picks.replaced as usize, kept - expect.len());
+            prop_assert_eq!(got, expect.into_iter().collect::<Vec<_>>());
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! How fast may the upkeep work, so that reads and writes do not wait for it?
+
+use std::time::Duration;
+
+/// Bounds on what it takes of the machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pace {
+    /// Bytes read and written a second.
+    pub bytes_per_second: u64,
+    /// Of one processor, percent.
+    pub cpu_percent: u32,
+}
+
+impl Pace {
+    /// How long to rest after so much work that took `elapsed`.
+    pub fn rest(&self, bytes: u64, busy: Duration, elapsed: Duration) -> Duration {
+        let by_bytes = Duration::from_secs_f64(bytes as f64 / self.bytes_per_second.max(1) as f64);
+        let by_cpu = busy.mul_f64(100.0 / f64::from(self.cpu_percent.clamp(1, 100)));
+        by_bytes.max(by_cpu).saturating_sub(elapsed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tighter_bound_counts() {
+        let pace = Pace { bytes_per_second: 1_000, cpu_percent: 25 };
+        let rest = |bytes, busy, elapsed| {
+            let [busy, elapsed] = [busy, elapsed].map(Duration::from_millis);
+            pace.rest(bytes, busy, elapsed).as_millis()
+        };
+        assert_eq!(rest(500, 0, 100), 400);
+        assert_eq!(rest(0, 100, 100), 300);
+        assert_eq!(rest(500, 200, 300), 500);
+        assert_eq!(rest(100, 0, 300), 0);
+    }
+}

@@ -1,0 +1,131 @@
+//! Which partitions do rules and deletions ask for?
+
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::Instant;
+
+use tacho_model::{Kind, SeriesId, Timestamp};
+
+use super::choice::Zeal;
+use super::keeper::{Tended, batch};
+use super::look::Job;
+use super::merge::Treatment;
+use super::pace::Pace;
+use super::replace::insist_delete;
+use super::tombstones::Tombstone;
+use super::window::{Partition, Stretch};
+use crate::policy::Policy;
+use crate::shared::Shared;
+
+/// Every place where chunks may lie.
+pub fn partitions(shared: &Shared) -> Vec<Partition> {
+    let index = shared.index.read();
+    let samples = index.groups().map(|group| Partition { kind: Kind::Sample, id: index.group(group).id });
+    let others = [Kind::Entry, Kind::Execution]
+        .into_iter()
+        .flat_map(|kind| index.of_kind(kind).map(move |number| (kind, number)));
+    let others = others.map(|(kind, number)| Partition { kind, id: index.id(number) });
+    samples.chain(others).collect()
+}
+
+/// Jobs where something may have grown too old. `thinned`: up to where each partition has been thinned out.
+pub fn aged(shared: &Shared, thinned: &mut HashMap<Partition, Timestamp>) -> Vec<Job> {
+    if !shared.options.policies.age() {
+        return Vec::new();
+    }
+    let now = shared.clock.now();
+    let mut jobs = Vec::new();
+    for partition in partitions(shared) {
+        let (mut expired, mut thin) = (Timestamp::MIN, Timestamp::MIN);
+        for policy in policies(shared, &partition) {
+            let treatment = Treatment::new(&policy, Vec::new(), now);
+            expired = expired.max(treatment.expired_before);
+            thin = thin.max(treatment.thin.map_or(Timestamp::MIN, |(through, _)| through));
+        }
+        if expired > Timestamp::MIN {
+            jobs.push(Job { end: expired, ..Job::all(partition, Zeal::Tiered) });
+        }
+        if thin > Timestamp::MIN {
+            let from = thinned.insert(partition, thin).map_or(Stretch::From(Timestamp::MIN), Stretch::Around);
+            jobs.push(Job { end: thin, stretch: from, ..Job::all(partition, Zeal::Tiered) });
+        }
+    }
+    jobs
+}
+
+/// What the rules say of each series of a partition.
+fn policies(shared: &Shared, partition: &Partition) -> Vec<Policy> {
+    let index = shared.index.read();
+    let policies = &shared.options.policies;
+    match partition.kind {
+        Kind::Sample => index.group_number(partition.id).map_or(Vec::new(), |number| {
+            let members = index.group(number).members.iter();
+            members.map(|member| policies.of(index.labels_of(*member))).collect()
+        }),
+        Kind::Entry | Kind::Execution => {
+            index.labels(partition.id).map(|l| policies.of(l)).into_iter().collect()
+        }
+    }
+}
+
+/// Kind and id of a partition, in order.
+type Place = (Kind, SeriesId);
+
+/// Where a deletion's records may lie.
+fn places(shared: &Shared, tombstone: &Tombstone) -> BTreeSet<Place> {
+    let index = shared.index.read();
+    let mut places = BTreeSet::new();
+    for kind in Kind::ALL {
+        for number in index.select(kind, &tombstone.matchers) {
+            if kind == Kind::Sample {
+                places.extend(index.groups_of(number).map(|(group, _)| (kind, index.group(group).id)));
+            } else {
+                places.insert((kind, index.id(number)));
+            }
+        }
+    }
+    places
+}
+
+/// Applies deletions whose records are all flushed, and removes those of which no row holds anything any more.
+pub async fn finish_deletions(shared: &Arc<Shared>, pace: Option<Pace>) {
+    let flushed = shared.progress.borrow().flushed;
+    let ready = |tombstone: &Arc<Tombstone>| tombstone.through <= flushed;
+    let tombstones: Vec<_> = shared.tombstones.read().all().into_iter().filter(ready).collect();
+    if tombstones.is_empty() || !shared.driver.capabilities().atomic_put {
+        return;
+    }
+    let places: BTreeSet<Place> = tombstones.iter().flat_map(|t| places(shared, t)).collect();
+    let from = |(kind, id): Place| Job::all(Partition { kind, id }, Zeal::Tiered);
+    let mut jobs: VecDeque<Job> = places.into_iter().map(from).collect();
+    let mut tended = Tended::default();
+    while !jobs.is_empty() {
+        let (begun, before) = (Instant::now(), tended.report);
+        batch(shared, &mut jobs, 1, &mut tended).await;
+        if let Some(pace) = pace {
+            let after = tended.report;
+            let bytes = after.bytes_read + after.bytes_written - before.bytes_read - before.bytes_written;
+            tokio::time::sleep(pace.rest(bytes, after.busy - before.busy, begun.elapsed())).await;
+        }
+    }
+    if tended.failure.is_some() || tended.walled > 0 {
+        return;
+    }
+    for tombstone in tombstones {
+        remove(shared, &tombstone).await;
+    }
+}
+
+/// No row holds anything that it hides. Readers that began before may still have seen one.
+async fn remove(shared: &Arc<Shared>, tombstone: &Tombstone) {
+    let visits = &shared.upkeep.visits;
+    visits.wait_for_older(visits.publish(&[], &[])).await;
+    insist_delete(shared, vec![tombstone.delete()]).await;
+    let mut tombstones = shared.tombstones.write();
+    tombstones.remove(tombstone.id);
+    if tombstones.is_empty() {
+        shared.upkeep.notes().applied.clear();
+    }
+    shared.upkeep.counts.deletions_done.add(1);
+    tracing::info!(tombstone = tombstone.id, "deletion is done");
+}

@@ -1,0 +1,314 @@
+//! What lies in a stretch of a partition, without its records decoded?
+//!
+//! A window holds all rows that begin in its stretch: those that are alive, with what is known of them, and those that a
+//! merge of an earlier process has replaced and not deleted. It ends where no row is torn from another that begins with it,
+//! nor from those that it replaced.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Mutex, PoisonError};
+
+use futures_util::TryStreamExt;
+use tacho_chunk::{Chunk, Header};
+use tacho_model::{Kind, SeriesId, TimeRange, Timestamp};
+
+use super::alive::alive;
+use super::choice::{Facts, State};
+use super::merge::{Source, Treatment};
+use super::tombstones::Mask;
+use super::visits::Place;
+use crate::Result;
+use crate::driver::{Driver, Row, RowStream};
+use crate::group::row::{Replacement, split_value};
+use crate::keys::{ChunkKey, Span, chunk_partition, chunk_scan, spans};
+use crate::open::SEGMENT_SHORT_MAX_NS;
+
+/// Encoded bytes and numbers of a window, about: bounds memory.
+const WINDOW_BYTES: usize = 16 << 20;
+const WINDOW_VALUES: usize = 8 << 20;
+
+/// Where chunks of one group or series lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Partition {
+    pub kind: Kind,
+    /// Of samples their group's, of others their series'.
+    pub id: SeriesId,
+}
+
+impl Partition {
+    pub fn key(&self) -> Vec<u8> {
+        chunk_partition(self.kind, self.id)
+    }
+
+    pub fn decode(key: &[u8]) -> Option<Self> {
+        let (kind, id) = key.split_first()?;
+        let id = SeriesId(u128::from_be_bytes(id.try_into().ok()?));
+        Some(Self { kind: Kind::from_byte(*kind)?, id })
+    }
+}
+
+/// Which rows to read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stretch {
+    /// Those that begin here or later: nothing before reaches in.
+    From(Timestamp),
+    /// Those that may hold something from here on.
+    Around(Timestamp),
+}
+
+impl Stretch {
+    /// From where on a boundary between rows can be trusted.
+    pub const fn floor(self) -> Timestamp {
+        match self {
+            Self::From(_) => Timestamp::MIN,
+            Self::Around(from) => from,
+        }
+    }
+
+    /// The range to ask [`chunk_scan`] for, which looks back.
+    const fn range(self, span: Span) -> TimeRange {
+        let start = match self {
+            Self::From(Timestamp::MIN) => Timestamp::MIN,
+            Self::From(from) => from.saturating_add_unsigned(span.span_max_ns()),
+            Self::Around(from) => from,
+        };
+        TimeRange::new(start, Timestamp::MAX)
+    }
+
+    const fn holds(self, key: &ChunkKey) -> bool {
+        match self {
+            Self::From(from) => key.start >= from,
+            Self::Around(_) => true,
+        }
+    }
+}
+
+/// A row that is alive.
+#[derive(Clone, Debug)]
+pub struct Known {
+    pub facts: Facts,
+    pub source: Source,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct Window {
+    /// In order of start.
+    pub rows: Vec<Known>,
+    /// Replaced rows that are still there, then rows that only replaced and have nothing left to replace.
+    pub dead: Vec<Place>,
+    /// Starts of rows that cannot be read. They stay where they are, and nothing is merged across them.
+    pub walls: Vec<Timestamp>,
+    /// Where the next row begins that is not in the window; `None` at the end of the partition.
+    pub next: Option<Timestamp>,
+    /// Bytes of rows that were read.
+    pub bytes: u64,
+    /// The highest number of each generation's rows.
+    pub numbers: HashMap<u64, u32>,
+    /// The highest merge number of all rows.
+    pub merge: u64,
+    /// Rows were left out that are not wholly flushed.
+    pub young: bool,
+}
+
+/// What is remembered of rows as long as the process lives.
+#[derive(Debug, Default)]
+pub struct Notes {
+    /// Rows whose records could not be decoded.
+    pub walls: HashSet<Place>,
+    /// The last deletion that was applied to rows that were written since.
+    pub applied: HashMap<Place, u64>,
+}
+
+impl Notes {
+    fn of(&self, place: &Place) -> (u64, bool) {
+        (self.applied.get(place).copied().unwrap_or(0), self.walls.contains(place))
+    }
+}
+
+/// What a window is to be about.
+#[derive(Clone, Copy, Debug)]
+pub struct Scope {
+    pub partition: Partition,
+    pub stretch: Stretch,
+    /// Rows that begin after it are left out.
+    pub end: Timestamp,
+    /// Rows of later generations may still be written again: they are not looked at.
+    pub flushed: u64,
+}
+
+/// Reads a window.
+pub async fn read(
+    driver: &dyn Driver,
+    scope: Scope,
+    members: &[Treatment],
+    notes: &Mutex<Notes>,
+) -> Result<Window> {
+    let Scope { partition, stretch, end, flushed } = scope;
+    let mut heads = Heads::open(driver, partition, stretch).await?;
+    let mut window = Window::default();
+    let mut found: Vec<Found> = Vec::new();
+    let (mut values, mut torn_before) = (0usize, Timestamp::MIN);
+    while let Some((key, row)) = heads.next().await? {
+        if key.generation > flushed {
+            window.young = true;
+            continue;
+        }
+        let full = window.bytes as usize >= WINDOW_BYTES || values >= WINDOW_VALUES;
+        if (full || key.start > end) && key.start > torn_before {
+            window.next = Some(key.start);
+            break;
+        }
+        window.bytes += (row.value.len() + row.clustering.len()) as u64;
+        let place = (row.partition, row.clustering);
+        let (replacement, chunk) = match split_value(&row.value) {
+            Ok(split) => split,
+            Err(error) => {
+                tracing::error!(%error, group = %partition.id, start = key.start, "row that cannot be read is left alone");
+                window.walls.push(key.start);
+                continue;
+            }
+        };
+        torn_before = torn_before.max(key.start).max(replacement.map_or(Timestamp::MIN, |r| r.starts.end));
+        let number = window.numbers.entry(key.generation).or_default();
+        *number = key.number.max(*number);
+        window.merge = window.merge.max(replacement.map_or(0, |r| r.merge));
+        let (applied, is_wall) = notes.lock().unwrap_or_else(PoisonError::into_inner).of(&place);
+        let readable = !chunk.is_empty() && !is_wall;
+        let facts = if readable { facts(key, replacement, &chunk, members, applied) } else { None };
+        values += facts.map_or(0, |facts| facts.values);
+        let empty = chunk.is_empty();
+        let known = facts.map(|facts| Known { facts, source: Source { key, chunk } });
+        found.push(Found { place, key, replacement, known, empty });
+    }
+    sort_out(found, &mut window);
+    Ok(window)
+}
+
+/// A row as it was found.
+struct Found {
+    place: Place,
+    key: ChunkKey,
+    replacement: Option<Replacement>,
+    /// `None` when there is no chunk, or none that can be read.
+    known: Option<Known>,
+    empty: bool,
+}
+
+fn sort_out(found: Vec<Found>, window: &mut Window) {
+    let keys: Vec<(ChunkKey, Option<Replacement>)> = found.iter().map(|f| (f.key, f.replacement)).collect();
+    let mut emptied = Vec::new();
+    for (found, alive) in found.into_iter().zip(alive(&keys)) {
+        match found.known {
+            _ if !alive => window.dead.push(found.place),
+            Some(known) => window.rows.push(known),
+            None if found.empty => emptied.push(found.place),
+            None => window.walls.push(found.key.start),
+        }
+    }
+    // These go last: without them the rows before would be alive again.
+    window.dead.extend(emptied);
+}
+
+/// What the header and the rules say; `None` when it cannot be read.
+fn facts(
+    key: ChunkKey,
+    replacement: Option<Replacement>,
+    chunk: &[u8],
+    members: &[Treatment],
+    applied: u64,
+) -> Option<Facts> {
+    let chunk = Chunk::open(chunk)
+        .inspect_err(
+            |error| tracing::error!(%error, start = key.start, "chunk that cannot be read is left alone"),
+        )
+        .ok()?;
+    let header = chunk.header();
+    let (mut mask, mut columns) = (1u64, 1);
+    if header.kind == Kind::Sample {
+        mask = header
+            .members
+            .iter()
+            .fold(0, |mask, info| mask | 1u64.checked_shl(info.member.into()).unwrap_or(0));
+        columns = header.members.len();
+    }
+    let bucket = match (header.kind, key.span) {
+        (Kind::Execution, Span::Short) => key.start.div_euclid(SEGMENT_SHORT_MAX_NS.cast_signed()),
+        (Kind::Execution, _) => i64::MAX,
+        _ => 0,
+    };
+    Some(Facts {
+        key,
+        end: header.end,
+        records: header.count,
+        values: header.count.saturating_mul(columns),
+        members: mask,
+        bucket,
+        replacement,
+        state: state(key, chunk.header(), members, applied),
+    })
+}
+
+/// `applied`: the last deletion that has been applied to the row.
+fn state(key: ChunkKey, header: &Header, members: &[Treatment], applied: u64) -> State {
+    let untreated = Treatment::default();
+    let one = [(0, None)];
+    let here: Vec<_> = header.members.iter().map(|info| (info.member, Some(info))).collect();
+    let here = if header.kind == Kind::Sample { &here[..] } else { &one[..] };
+    let (mut expired, mut due) = (0, false);
+    for (member, info) in here {
+        let treatment = members.get(usize::from(*member)).unwrap_or(&untreated);
+        let range = TimeRange::new(header.start, header.end);
+        let hidden =
+            |mask: &Mask| mask.id > applied && key.generation <= mask.through && mask.range.overlaps(&range);
+        expired += usize::from(header.end < treatment.expired_before);
+        due |= treatment.masks.iter().any(hidden);
+        due |= info.zip(treatment.thin).is_some_and(|(info, (through, to))| {
+            header.end <= through && info.loss.and_then(|loss| loss.aggregation) != Some(to)
+        });
+    }
+    match expired {
+        all if all == here.len() => State::Expired,
+        0 if !due => State::Sound,
+        _ => State::Due,
+    }
+}
+
+/// Rows of all span classes of a partition, in order of start.
+struct Heads {
+    stretch: Stretch,
+    streams: Vec<(RowStream, Option<(ChunkKey, Row)>)>,
+}
+
+impl Heads {
+    async fn open(driver: &dyn Driver, partition: Partition, stretch: Stretch) -> Result<Self> {
+        let mut heads = Self { stretch, streams: Vec::new() };
+        for span in spans(partition.kind) {
+            let scan = chunk_scan(partition.kind, partition.id, *span, stretch.range(*span));
+            let mut stream = driver.scan(scan).await?;
+            let head = Self::advance(&mut stream, stretch).await?;
+            heads.streams.push((stream, head));
+        }
+        Ok(heads)
+    }
+
+    async fn advance(stream: &mut RowStream, stretch: Stretch) -> Result<Option<(ChunkKey, Row)>> {
+        while let Some(row) = stream.try_next().await? {
+            let key = ChunkKey::decode(&row.clustering)?;
+            if stretch.holds(&key) {
+                return Ok(Some((key, row)));
+            }
+        }
+        Ok(None)
+    }
+
+    async fn next(&mut self) -> Result<Option<(ChunkKey, Row)>> {
+        let order = |(_, head): &&mut (RowStream, Option<(ChunkKey, Row)>)| {
+            head.as_ref().map_or((1, 0, 0, 0), |(key, _)| (0, key.start, key.generation, key.number))
+        };
+        let Some((stream, head)) = self.streams.iter_mut().min_by_key(order) else { return Ok(None) };
+        let next = head.take();
+        if next.is_some() {
+            *head = Self::advance(stream, self.stretch).await?;
+        }
+        Ok(next)
+    }
+}
