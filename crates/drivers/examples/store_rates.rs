@@ -1,35 +1,40 @@
-//! How fast is the path of a record: append, crash, recover, flush, read? On the embedded driver.
+//! How fast is the path of a record, and what does it cost? Append, crash, recover, seal, read; on the embedded driver.
 //!
-//! `cargo run --release -p tacho-drivers --example store_rates [DIRECTORY]`
+//! `cargo run --release -p tacho-drivers --example store_rates [DIRECTORY]`. Every line has wall time and CPU time of the whole
+//! process: 10 million samples of 1,000 series (100 hosts, 10 fields that wander between 0 and 100), then calls.
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 use std::time::{Duration, Instant};
 
 use tacho_model::{
-    Batch, Event, EventKind, ExecutionSeries, Labels, ManualClock, NAME, Operation, OperationKind, Sample,
-    SampleSeries, Segment, TimeRange, TraceId, Value,
+    Batch, Event, EventKind, ExecutionSeries, Kind, Labels, ManualClock, NAME, Operation, OperationKind,
+    Sample, SampleSeries, Segment, SeriesId, TimeRange, TraceId, Value, Windows,
 };
-use tacho_store::{Options, Origin, Store};
+use tacho_store::random::Random;
+use tacho_store::{Options, Origin, ReadReport, Store};
 
 type Failure = Box<dyn std::error::Error>;
 
-const SERIES: i64 = 1_000;
-const SAMPLES_A_SERIES: i64 = 5_000;
+const HOSTS: usize = 100;
+const FIELDS: usize = 10;
+const SAMPLES_A_SERIES: i64 = 10_000;
+/// Moments of all series in one batch.
+const MOMENTS_A_BATCH: i64 = 10;
+const STEP_NS: i64 = 10_000_000_000;
 const SEGMENTS: u64 = 250_000;
 const CALLS_A_SEGMENT: u64 = 8;
-const SENDERS: u64 = 8;
+const SENDERS: usize = 2;
 
 #[tokio::main]
 async fn main() -> Result<(), Failure> {
     let directory = std::env::args().nth(1).unwrap_or_else(|| "/tmp/store-rates".into());
     let directory = Path::new(&directory);
     let _ = std::fs::remove_dir_all(directory);
-    let samples: Vec<Arc<Batch>> =
-        (0..SAMPLES_A_SERIES / 10).map(|n| Arc::new(sample_batch(n * 10))).collect();
-    measure("samples", directory, samples, (SERIES * SAMPLES_A_SERIES) as f64).await?;
-    let executions: Vec<Arc<Batch>> =
-        (0..SEGMENTS / 500).map(|n| Arc::new(execution_batch(n * 500))).collect();
+    let samples = (HOSTS * FIELDS) as f64 * SAMPLES_A_SERIES as f64;
+    measure("samples", directory, sample_batches(), samples).await?;
+    let executions = (0..SEGMENTS / 500).map(|n| Arc::new(execution_batch(n * 500))).collect();
     measure("calls", directory, executions, (SEGMENTS * CALLS_A_SEGMENT) as f64).await?;
     std::fs::remove_dir_all(directory)?;
     Ok(())
@@ -38,7 +43,7 @@ async fn main() -> Result<(), Failure> {
 async fn open(directory: &Path) -> Result<Arc<Store>, Failure> {
     let driver = tacho_drivers::open(&format!("embedded:{}", directory.join("chunks").display())).await?;
     // Nothing is sealed, so that recovery has all of it to read.
-    let options = Options { seal_bytes: 1 << 30, ..Options::default() };
+    let options = Options { seal_bytes: 1 << 30, journal_bytes: 1 << 40, ..Options::default() };
     Ok(Store::open(driver, &directory.join("journal"), options, Arc::new(ManualClock::default())).await?)
 }
 
@@ -50,70 +55,144 @@ async fn measure(
 ) -> Result<(), Failure> {
     let directory = directory.join(what);
     let store = open(&directory).await?;
-    let begin = Instant::now();
-    let senders = (0..SENDERS).map(|sender| {
-        let (store, batches) = (store.clone(), batches.clone());
-        tokio::spawn(async move {
-            for (at, batch) in batches.iter().enumerate().skip(sender as usize).step_by(SENDERS as usize) {
-                let origin = Origin { session: sender.into(), seq: at as u64 + 1 };
-                store.append(batch.clone(), Some(origin)).await?;
-            }
-            Ok::<(), tacho_store::Error>(())
-        })
-    });
-    for sender in senders.collect::<Vec<_>>() {
-        sender.await??;
-    }
-    rate(what, "append", begin.elapsed(), records);
+    let begin = Stopwatch::start();
+    append(&store, batches).await?;
+    begin.say(what, "append", records);
     let stats = store.stats();
     println!("{what:>8} {} syncs for {} batches", stats.journal_syncs, stats.batches);
     println!("{what:>8} {:.2} bytes each in the journal", stats.journal_bytes as f64 / records);
     println!("{what:>8} {:.2} bytes each in memory", stats.open_bytes as f64 / records);
+    read(&store, what, "open", records).await?;
     drop(store);
 
-    let begin = Instant::now();
+    let begin = Stopwatch::start();
     let store = open(&directory).await?;
-    rate(what, "recover", begin.elapsed(), records);
-    let begin = Instant::now();
+    begin.say(what, "recover", records);
+    let begin = Stopwatch::start();
     store.flush().await?;
-    rate(what, "flush", begin.elapsed(), records);
+    begin.say(what, "flush", records);
     let stored = store.stats().stored;
     let bytes: u64 = stored.iter().map(|s| s.bytes).sum();
-    println!(
-        "{what:>8} {:.2} bytes each in {} chunks",
-        bytes as f64 / records,
-        stored[0].chunks + stored[2].chunks
-    );
-    let begin = Instant::now();
-    for kind in tacho_model::Kind::ALL {
-        for (id, _) in store.find(kind, &[]) {
-            store.samples(id, TimeRange::ALL).await?;
-            store.executions(id, TimeRange::ALL).await?;
-        }
-    }
-    rate(what, "read", begin.elapsed(), records);
+    let chunks = stored[0].chunks + stored[2].chunks;
+    println!("{what:>8} {:.3} bytes each in {chunks} chunks", bytes as f64 / records);
+    read(&store, what, "read", records).await?;
     Ok(store.close().await?)
 }
 
-fn rate(what: &str, step: &str, took: Duration, records: f64) {
-    let seconds = took.as_secs_f64();
-    println!("{what:>8} {step:>8} {:>8.2} million a second ({seconds:.2} s)", records / seconds / 1e6);
+/// The senders take turns: the times of a series ascend, as they do where it has one writer.
+async fn append(store: &Arc<Store>, batches: Vec<Arc<Batch>>) -> Result<(), Failure> {
+    for (at, some) in batches.chunks(SENDERS).enumerate() {
+        let append = |(sender, batch): (usize, &Arc<Batch>)| {
+            let origin = Origin { session: sender as u128, seq: at as u64 + 1 };
+            store.append(batch.clone(), Some(origin))
+        };
+        futures_util::future::try_join_all(some.iter().enumerate().map(append)).await?;
+    }
+    Ok(())
 }
 
-/// Ten moments of every series, 15 s apart.
-fn sample_batch(first: i64) -> Batch {
-    let series = |number: i64| {
-        let labels = Labels::new([(NAME, "load".to_owned()), ("host", format!("host-{number:04}"))]);
-        let sample = |n: i64| Sample {
-            at: (first + n) * 15_000_000_000,
-            value: Value::F64(((number * 31 + (first + n) * 7) % 1_000) as f64 / 8.0),
-        };
-        SampleSeries {
-            labels: Arc::new(labels.unwrap_or_else(|_| Labels::empty())),
-            samples: (0..10).map(sample).collect(),
+async fn read(store: &Store, what: &str, step: &str, records: f64) -> Result<(), Failure> {
+    let begin = Stopwatch::start();
+    for (id, _) in store.find(Kind::Execution, &[]) {
+        store.executions(id, TimeRange::ALL).await?;
+    }
+    let series: Vec<SeriesId> = store.find(Kind::Sample, &[]).into_iter().map(|(id, _)| id).collect();
+    let room = AtomicUsize::new(usize::MAX);
+    let answer = store.read_samples(&series, TimeRange::ALL, None, &room).await?;
+    begin.say(what, step, records);
+    let Some(first) = series.first() else { return Ok(()) };
+    println!("{what:>8} {:?}", answer.report);
+
+    let last = SAMPLES_A_SERIES * STEP_NS;
+    let hour = 360 * STEP_NS;
+    let one = [*first];
+    for (kind, series, range, windows) in [
+        ("one series, one hour", &one[..], TimeRange::new(last - hour, last), None),
+        ("one series, all", &one, TimeRange::ALL, None),
+        (
+            "one series, one window",
+            &one,
+            TimeRange::ALL,
+            Some(Windows { first: last, step: 0, count: 1, range: last + 1 }),
+        ),
+        ("all series, one hour", &series, TimeRange::new(last - hour, last), None),
+    ] {
+        let begin = Instant::now();
+        let mut report = ReadReport::default();
+        for _ in 0..REPEATS {
+            let answer = store.read_samples(series, range, windows.as_ref(), &room).await?;
+            report = answer.report;
         }
+        let each = begin.elapsed().as_secs_f64() * 1e6 / f64::from(REPEATS);
+        let (decoded, summarised) = (report.chunks_decoded, report.chunks_summarised);
+        println!("{what:>8} {kind}: {each:.0} µs, {decoded} chunks decoded, {summarised} summarised");
+    }
+    Ok(())
+}
+
+/// How often a small read is repeated.
+const REPEATS: u32 = 50;
+
+/// Wall and CPU time of the process.
+struct Stopwatch {
+    wall: Instant,
+    cpu: Duration,
+}
+
+impl Stopwatch {
+    fn start() -> Self {
+        Self { wall: Instant::now(), cpu: cpu() }
+    }
+
+    fn say(&self, what: &str, step: &str, records: f64) {
+        let (wall, cpu) = (self.wall.elapsed().as_secs_f64(), cpu().saturating_sub(self.cpu).as_secs_f64());
+        let (rate, each) = (records / wall / 1e6, cpu * 1e9 / records);
+        println!("{what:>8} {step:>8} {rate:>8.2} million a second ({wall:.2} s), {each:.1} ns CPU each");
+    }
+}
+
+/// User and system time, from the 14th and 15th field of `/proc/self/stat`, in hundredths of a second.
+fn cpu() -> Duration {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let after_name = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
+    let ticks = after_name.split_whitespace().skip(11).take(2).filter_map(|field| field.parse::<u64>().ok());
+    Duration::from_millis(ticks.sum::<u64>() * 10)
+}
+
+/// Every series wanders: from one moment to the next by a step of a few units, kept between 0 and 100.
+fn sample_batches() -> Vec<Arc<Batch>> {
+    let labels: Vec<Arc<Labels>> = (0..HOSTS * FIELDS).map(series_labels).collect();
+    let mut random = Random::new(7);
+    let mut values: Vec<f64> = labels.iter().map(|_| random.below(101) as f64).collect();
+    let mut batch = |first: i64| {
+        let mut samples: Vec<SampleSeries> = labels
+            .iter()
+            .map(|labels| SampleSeries { labels: labels.clone(), samples: Vec::new() })
+            .collect();
+        for n in first..first + MOMENTS_A_BATCH {
+            for (value, series) in values.iter_mut().zip(&mut samples) {
+                let step = random.below(4) as f64 - random.below(4) as f64;
+                *value = (*value + (step / 2.0).trunc()).clamp(0.0, 100.0);
+                series.samples.push(Sample { at: n * STEP_NS, value: Value::F64(*value) });
+            }
+        }
+        Arc::new(Batch { samples, ..Batch::default() })
     };
-    Batch { samples: (0..SERIES).map(series).collect(), ..Batch::default() }
+    (0..SAMPLES_A_SERIES / MOMENTS_A_BATCH).map(|n| batch(n * MOMENTS_A_BATCH)).collect()
+}
+
+fn series_labels(number: usize) -> Arc<Labels> {
+    let (host, field) = (number / FIELDS, number % FIELDS);
+    let host = format!("host_{host}");
+    let labels = [
+        (NAME, format!("cpu_usage_{field}")),
+        ("hostname", host),
+        ("region", "eu-central-1".to_owned()),
+        ("datacenter", "eu-central-1a".to_owned()),
+        ("os", "Ubuntu16.04LTS".to_owned()),
+        ("team", "SF".to_owned()),
+    ];
+    Arc::new(Labels::new(labels).unwrap_or_else(|_| Labels::empty()))
 }
 
 /// 500 segments of the same shape: a request with seven calls below it.
