@@ -4,7 +4,7 @@
 use tacho_model::{Value, ValueType};
 
 use crate::Error;
-use crate::bytes::{Reader, put_varint, put_varint128, put_zigzag128};
+use crate::bytes::{Reader, put_varint, put_varint128, put_zigzag128, unzigzag};
 use crate::stats::{Stats, Sum, from_word, to_word};
 
 /// Decimals of a column whose floats stand there as they are.
@@ -44,10 +44,9 @@ fn to_integer(value: Value, decimals: u8) -> Option<i128> {
 
 #[expect(clippy::cast_precision_loss, reason = "what is above 2^53 is refused, rounded or not")]
 fn float(m: i128, decimals: u8, what: &'static str) -> Result<f64, Error> {
-    match power(decimals) {
-        Some(power) if (m as f64).abs() <= WHOLE_MAX => Ok(m as f64 / power),
-        _ => Err(Error::value(what, m.to_le_bytes()[0])),
-    }
+    let whole = i64::try_from(m).ok().map(|m| m as f64).filter(|whole| whole.abs() <= WHOLE_MAX);
+    let quotient = whole.zip(power(decimals)).map(|(whole, power)| whole / power);
+    quotient.ok_or(Error::value(what, m.to_le_bytes()[0]))
 }
 
 fn from_integer(m: i128, kind: ValueType, decimals: u8, what: &'static str) -> Result<Value, Error> {
@@ -70,11 +69,16 @@ pub(super) fn put_value(out: &mut Vec<u8>, value: Value, decimals: u8) {
 
 /// Reads what [`put_value`] wrote.
 pub(super) fn take_value(reader: &mut Reader<'_>, kind: ValueType, decimals: u8) -> Result<Value, Error> {
-    match kind {
-        ValueType::F64 if decimals == RAW => Ok(from_word(u64::from_le_bytes(reader.array("value")?), kind)),
-        ValueType::U64 => Ok(Value::U64(reader.varint("value")?)),
-        ValueType::F64 | ValueType::I64 => from_integer(reader.zigzag128("value")?, kind, decimals, "value"),
+    if decimals == RAW {
+        return Ok(from_word(u64::from_le_bytes(reader.array("value")?), kind));
     }
+    from_integer(take_integer(reader, kind)?, kind, decimals, "value")
+}
+
+/// The integer that stands for a value.
+fn take_integer(reader: &mut Reader<'_>, kind: ValueType) -> Result<i128, Error> {
+    let m = reader.varint("value")?;
+    Ok(if kind == ValueType::U64 { m.into() } else { unzigzag(m).into() })
 }
 
 /// Sum of `stats` less `numbers * min`, when it is a number of that sort.
@@ -121,10 +125,11 @@ pub(super) fn take_stats(
     let raw_sum = nans & 1 == 1;
     let nans = usize::try_from(nans >> 1).ok().filter(|nans| *nans <= count);
     let numbers = count - nans.ok_or(Error::value("NaNs", count as u64))?;
-    let min = take_value(reader, kind, decimals)?;
-    let Some(least) = to_integer(min, decimals).filter(|_| decimals != RAW) else {
-        return take_raw(reader, numbers, min, kind);
-    };
+    if decimals == RAW {
+        return take_raw(reader, numbers, kind);
+    }
+    let least = take_integer(reader, kind)?;
+    let min = from_integer(least, kind, decimals, "min")?;
     let mut value = |what| {
         let above = i128::from(reader.varint(what)?);
         from_integer(least + above, kind, decimals, what)
@@ -142,9 +147,9 @@ pub(super) fn take_stats(
     Ok(Stats { count: numbers, min, max, sum, first, last })
 }
 
-fn take_raw(reader: &mut Reader<'_>, numbers: usize, min: Value, kind: ValueType) -> Result<Stats, Error> {
+fn take_raw(reader: &mut Reader<'_>, numbers: usize, kind: ValueType) -> Result<Stats, Error> {
     let mut value = |what| Ok(from_word(u64::from_le_bytes(reader.array(what)?), kind));
-    let (max, first, last) = (value("max")?, value("first")?, value("last")?);
+    let (min, max, first, last) = (value("min")?, value("max")?, value("first")?, value("last")?);
     let sum = Sum::F64(f64::from_le_bytes(reader.array("sum")?));
     Ok(Stats { count: numbers, min, max, sum, first, last })
 }
