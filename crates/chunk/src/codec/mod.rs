@@ -1,14 +1,16 @@
 //! How is a column of numbers written in the fewest bytes?
 //!
-//! One codec is one file and one line in [`LADDER`]. Each says by a look at a sample (`look.rs`) what it would make of the column;
-//! the best are written, one or a few as the effort allows, and the smallest stays. Where none saves a sixteenth of the plain
-//! form, the plain form stays, because it decodes fastest.
+//! One codec is one file and one line in [`LADDER`]. Each says by a look at a sample (`look.rs`) what it would make of the
+//! column; the best are written, one or a few as the effort allows, and the smallest stays. Where none saves a sixteenth of the
+//! plain form, the plain form stays, because it decodes fastest.
 //! One more codec = its file, its line, its row in `docs/format/chunk.md`.
 
 mod ans;
+mod compressed;
 mod constant;
 pub(crate) mod decimal;
 mod dictionary;
+mod except;
 pub(crate) mod integer;
 pub(crate) mod lines;
 mod look;
@@ -17,6 +19,8 @@ mod ordered;
 mod packed;
 mod pco;
 mod plain;
+mod planes;
+pub(crate) mod squeeze;
 mod step;
 mod unmix;
 mod varint;
@@ -32,7 +36,6 @@ use crate::{Effort, Encoding, Error};
 use self::look::Look;
 
 pub(crate) use self::varint::cost as disorder;
-pub(crate) use self::zstd::{pack, unpack};
 
 /// A column to be written: 64-bit words and what they stand for.
 #[derive(Clone, Copy)]
@@ -58,8 +61,8 @@ trait Codec: Sync {
     /// The tag on disk.
     fn tag(&self) -> u8;
     fn name(&self) -> &'static str;
-    /// Bits a number that the column would take, judged by its sample; 0 when the whole column is as small as it gets, `None` when the numbers
-    /// cannot be written this way or it is plain that it would not pay. Never called with no numbers.
+    /// Bits a number that the column would take, judged by its sample; 0 when the whole column is as small as it gets, `None`
+    /// when it cannot be written this way or it is plain that it would not pay. Never called with no numbers.
     fn estimate(&self, look: &Look<'_>) -> Option<f64>;
     /// `None` when the rest of the column is not what the sample promised.
     fn encode(&self, look: &Look<'_>) -> Option<Vec<u8>>;
@@ -72,13 +75,14 @@ trait Codec: Sync {
 }
 
 /// All codecs; of two that promise the same the earlier, simpler one is taken.
-static LADDER: [&dyn Codec; 16] = [
+static LADDER: [&dyn Codec; 18] = [
     &constant::Constant,
     &step::Step,
     &varint::Varint,
     &packed::Packed,
     &integer::Integer,
     &decimal::Decimal,
+    &except::Except,
     &unmix::Unmix,
     &multiple::Multiple,
     &lines::Lines,
@@ -88,6 +92,7 @@ static LADDER: [&dyn Codec; 16] = [
     &dictionary::Dictionary,
     &pco::Pco,
     &zstd::Zstd,
+    &planes::Planes,
     &plain::Plain,
 ];
 
@@ -101,8 +106,13 @@ const SHORT: usize = 512;
 /// A candidate that promises so much more than the best is left alone.
 const PROMISE_MAX: f64 = 1.5;
 
+/// The codecs of [`LADDER`], and those that compress what these write.
+fn all() -> impl Iterator<Item = &'static dyn Codec> {
+    LADDER.into_iter().chain(compressed::ALL.iter().map(|codec| codec as &dyn Codec))
+}
+
 fn find(tag: u8) -> Option<&'static dyn Codec> {
-    LADDER.iter().find(|codec| codec.tag() == tag).copied()
+    all().find(|codec| codec.tag() == tag)
 }
 
 /// Name of a codec of numbers, for people.
@@ -115,9 +125,9 @@ pub(crate) fn tag(name: &str) -> Option<u8> {
     LADDER.iter().find(|codec| codec.name() == name).map(|codec| codec.tag())
 }
 
-/// Names of all codecs of numbers, by tag.
+/// Names of all codecs of numbers that an encoder may choose, by tag.
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
-    (0..=u8::MAX).filter_map(name)
+    (0..=u8::MAX).filter(|tag| LADDER.iter().any(|codec| codec.tag() == *tag)).filter_map(name)
 }
 
 /// Writes a column in the smallest form that is found with the effort, the codecs and the compression that are allowed.
@@ -149,7 +159,8 @@ pub(crate) fn encode(numbers: Numbers<'_>, depth: u8, encoding: &Encoding) -> En
             best = Some((score, Encoded { codec: codec.tag(), bytes }));
         }
     }
-    best.map_or_else(|| plain::encode(numbers), |(_, encoded)| encoded)
+    let best = best.map_or_else(|| plain::encode(numbers), |(_, encoded)| encoded);
+    compressed::compress(&look, &best).unwrap_or(best)
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a measure of preference")]
@@ -219,6 +230,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::{CodecSet, Compression};
 
     const KINDS: [ValueType; 3] = [ValueType::F64, ValueType::I64, ValueType::U64];
 
@@ -231,8 +243,19 @@ mod tests {
             (any::<u64>(), any::<u64>(), len.clone()).prop_map(|(low, m, len)| (0..len as u64)
                 .map(|n| low.wrapping_add((n * n % 97).wrapping_mul(m)))
                 .collect()),
-            (any::<u64>(), len).prop_map(|(word, len)| vec![word; len]),
+            (any::<u64>(), len.clone()).prop_map(|(word, len)| vec![word; len]),
+            prop::collection::vec(
+                (0u64..400).prop_map(|n| if n < 10 { holes(n) } else { (n as f64 / 10.0).to_bits() }),
+                len.clone()
+            ),
+            prop::collection::vec(0u64..64, len)
+                .prop_map(|widths| widths.iter().map(|w| tacho_model::mix64(*w) >> w).collect()),
         ]
+    }
+
+    /// Words between ordinary floats.
+    fn holes(n: u64) -> u64 {
+        [f64::NAN, f64::INFINITY, -0.0, f64::NEG_INFINITY][n as usize % 4].to_bits() + n / 4
     }
 
     proptest! {
@@ -240,7 +263,8 @@ mod tests {
         fn every_codec_gives_back_what_it_took(words in column()) {
             for kind in KINDS {
                 for codec in LADDER {
-                    for (depth, encoding) in (0..=NESTING_MAX).zip([Encoding::thorough(), Encoding::default(), Encoding::thorough()]) {
+                    for depth in 0..=NESTING_MAX {
+                        let encoding = if depth == 1 { Encoding::default() } else { Encoding::thorough() };
                         let look = Look::new(Numbers { words: &words, kind }, depth, &encoding);
                         let Some(bytes) = codec.estimate(&look).and_then(|_| codec.encode(&look)) else { continue };
                         let read = codec.decode(&bytes, words.len(), kind, depth);
@@ -251,9 +275,23 @@ mod tests {
         }
 
         #[test]
+        fn every_column_comes_back_whatever_the_encoding(words in column()) {
+            for kind in KINDS {
+                for compression in Compression::ALL {
+                    for effort in [Effort::Fast, Effort::Thorough] {
+                        let encoding = Encoding { effort, compression, ..Encoding::default() };
+                        let encoded = encode(Numbers { words: &words, kind }, 0, &encoding);
+                        let read = decode(encoded.codec, &encoded.bytes, words.len(), kind, 0);
+                        prop_assert_eq!(read.as_ref(), Ok(&words), "{:?} {:?}", name(encoded.codec), kind);
+                    }
+                }
+            }
+        }
+
+        #[test]
         fn no_codec_panics_on_what_it_is_given(bytes in prop::collection::vec(any::<u8>(), 0..200), count in 1usize..600) {
             for kind in KINDS {
-                for codec in LADDER {
+                for codec in all() {
                     if let Ok(words) = codec.decode(&bytes, count, kind, 0) {
                         prop_assert_eq!(words.len(), count, "{}", codec.name());
                     }
@@ -264,9 +302,9 @@ mod tests {
 
     #[test]
     fn tags_are_unique() {
-        let mut tags: Vec<u8> = LADDER.iter().map(|codec| codec.tag()).collect();
+        let mut tags: Vec<u8> = all().map(|codec| codec.tag()).collect();
         tags.sort_unstable();
-        assert_eq!(tags, (0..15).chain([24]).collect::<Vec<u8>>());
+        assert_eq!(tags, (0..20).chain([24]).collect::<Vec<u8>>());
     }
 
     /// Encodes and names what was chosen.
@@ -297,6 +335,38 @@ mod tests {
         assert_eq!(chosen(&states, ValueType::U64), "dictionary");
         let walk: Vec<f64> = (0..900).map(|n| f64::from(n * n % 1009) / 8.0).collect();
         assert_eq!(chosen(&floats(walk), ValueType::F64), "decimal");
+    }
+
+    #[test]
+    fn only_what_is_allowed_is_chosen() {
+        let words: Vec<u64> = (0..2_000).map(|n| tacho_model::mix64(n * n % 7) >> 8).collect();
+        let chosen = |set: &[&str], compression| {
+            let codecs = CodecSet::only(set.iter().copied()).unwrap();
+            name(
+                encode(Numbers::u64(&words), 0, &Encoding { codecs, compression, effort: Effort::Fast })
+                    .codec,
+            )
+            .unwrap()
+        };
+        assert_eq!(chosen(&["packed"], Compression::None), "packed");
+        assert_eq!(chosen(&["dictionary", "packed"], Compression::None), "dictionary");
+        assert_eq!(chosen(&["step"], Compression::None), "plain");
+        assert_eq!(chosen(&["step"], Compression::Lz4), "lz4");
+        assert_eq!(chosen(&["step"], Compression::Gzip), "gzip");
+        assert_eq!(chosen(&["step"], Compression::Zstd), "zstd-nested");
+        assert!(CodecSet::only(["lz4"]).is_none(), "not a codec of numbers");
+        assert!(CodecSet::only(["stones"]).is_none());
+    }
+
+    #[test]
+    fn holes_do_not_make_decimal_numbers_large() {
+        let word = |n: u64| (if n % 50 == 7 { f64::NAN } else { (n % 90) as f64 / 10.0 }).to_bits();
+        let words: Vec<u64> = (0..2_000).map(word).collect();
+        for encoding in [Encoding::default(), Encoding::thorough()] {
+            let encoded = encode(Numbers { words: &words, kind: ValueType::F64 }, 0, &encoding);
+            assert!(["except", "lines"].contains(&name(encoded.codec).unwrap()), "{:?}", name(encoded.codec));
+            assert!(encoded.bytes.len() < 600, "{} bytes", encoded.bytes.len());
+        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Floats that share most bits with the one before: what differs, shifted down past the bits that no number of the column uses.
 //!
-//! The idea is that of Gorilla (Pelkonen et al., VLDB 2015) and Chimp (Liakos, Papakonstantinopoulou, Kotidis, VLDB 2022); how the
-//! differing bits are written is left to the ladder.
+//! The idea is that of Gorilla (Pelkonen et al., VLDB 2015) and Chimp (Liakos, Papakonstantinopoulou, Kotidis, VLDB 2022); how
+//! the differing bits are written is left to the ladder.
 
 use tacho_model::ValueType;
 

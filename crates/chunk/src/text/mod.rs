@@ -2,9 +2,9 @@
 //!
 //! The same ladder as for numbers, with codecs of its own: one file and one line in [`LADDER`] each.
 
+mod compressed;
 mod dictionary;
 mod plain;
-mod zstd;
 
 use crate::bytes::{Reader, put_varint};
 use crate::codec::{Encoded, Numbers, encode_nested};
@@ -68,7 +68,8 @@ trait Codec: Sync {
     fn decode(&self, bytes: &[u8], count: usize, depth: u8) -> Result<Texts, Error>;
 }
 
-static LADDER: [&dyn Codec; 3] = [&plain::Plain, &dictionary::Dictionary, &zstd::Zstd];
+static LADDER: [&dyn Codec; 5] =
+    [&plain::Plain, &dictionary::Dictionary, &compressed::ZSTD, &compressed::LZ4, &compressed::GZIP];
 
 fn find(tag: u8) -> Option<&'static dyn Codec> {
     LADDER.iter().find(|codec| codec.tag() == tag).copied()
@@ -121,4 +122,56 @@ fn take_nested(reader: &mut Reader<'_>, count: usize, depth: u8) -> Result<Texts
 fn put_lengths(out: &mut Vec<u8>, strings: Strings<'_>, depth: u8, encoding: &Encoding) {
     let lengths: Vec<u64> = strings.iter().map(|string| string.len() as u64).collect();
     encode_nested(out, Numbers::u64(&lengths), depth, encoding);
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::{Compression, Effort};
+
+    fn strings() -> impl Strategy<Value = Vec<Vec<u8>>> {
+        let like = |pattern: &'static str| prop::collection::vec(pattern.prop_map(String::into_bytes), 0..60);
+        prop_oneof![
+            like("(GET|POST) /cart/[0-9]{1,3}"),
+            like(".{0,20}"),
+            like("[ab]"),
+            prop::collection::vec(prop::collection::vec(any::<u8>(), 0..40), 0..30),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn strings_come_back_from_every_compression(strings in strings()) {
+            let borrowed: Vec<&[u8]> = strings.iter().map(Vec::as_slice).collect();
+            for compression in Compression::ALL {
+                let encoding = Encoding { compression, effort: Effort::Fast, ..Encoding::default() };
+                let encoded = encode(&borrowed, 0, &encoding);
+                let read = decode(encoded.codec, &encoded.bytes, strings.len(), 0).unwrap();
+                prop_assert!(read.iter().eq(borrowed.iter().copied()), "{:?}", name(encoded.codec));
+            }
+        }
+
+        #[test]
+        fn no_codec_panics_on_what_it_is_given(bytes in prop::collection::vec(any::<u8>(), 0..200), count in 0usize..600) {
+            for codec in LADDER {
+                if let Ok(texts) = codec.decode(&bytes, count, 0) {
+                    prop_assert_eq!(texts.iter().count(), count, "{}", codec.name());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_compression_that_is_asked_for_is_used() {
+        let line: Vec<String> = (0..200).map(|n| format!("GET /cart/{n} took {} ms", n * 7 % 90)).collect();
+        let lines: Vec<&[u8]> = line.iter().map(String::as_bytes).collect();
+        let chosen =
+            |compression| name(encode(&lines, 0, &Encoding { compression, ..Encoding::default() }).codec);
+        assert_eq!(chosen(Compression::Auto), Some("zstd"));
+        assert_eq!(chosen(Compression::None), Some("plain"));
+        assert_eq!(chosen(Compression::Lz4), Some("lz4"));
+        assert_eq!(chosen(Compression::Gzip), Some("gzip"));
+    }
 }

@@ -1,36 +1,47 @@
-//! Lengths, then all bytes as one Zstandard frame.
+//! Lengths, then all bytes together, compressed: log lines, statements, names.
 
 use tacho_model::ValueType;
 
 use super::{Codec, Strings, Texts, put_lengths};
 use crate::bytes::Reader;
-use crate::codec::{pack, take_nested, unpack};
+use crate::codec::{squeeze, take_nested};
 use crate::limits::CHUNK_TEXT_BYTES_MAX;
 use crate::{Compression, Encoding, Error};
 
-pub(super) struct Zstd;
+/// One codec for each way to compress.
+pub(super) static ZSTD: Compressed = Compressed { tag: 33, compression: Compression::Zstd };
+pub(super) static LZ4: Compressed = Compressed { tag: 35, compression: Compression::Lz4 };
+pub(super) static GZIP: Compressed = Compressed { tag: 36, compression: Compression::Gzip };
 
-/// Fewer bytes than this never pay for a frame.
+pub(super) struct Compressed {
+    tag: u8,
+    compression: Compression,
+}
+
+/// Fewer bytes than this never pay.
 const BYTES_MIN: usize = 48;
 
-impl Codec for Zstd {
+impl Codec for Compressed {
     fn tag(&self) -> u8 {
-        33
+        self.tag
     }
 
     fn name(&self) -> &'static str {
-        "zstd"
+        self.compression.name()
     }
 
     fn encode(&self, strings: Strings<'_>, depth: u8, encoding: &Encoding) -> Option<Vec<u8>> {
+        let wanted = match encoding.compression {
+            Compression::Auto => Compression::Zstd,
+            compression => compression,
+        };
         let plain = strings.concat();
-        let barred = !matches!(encoding.compression, Compression::Auto | Compression::Zstd);
-        if barred || plain.len() < BYTES_MIN {
+        if self.compression != wanted || plain.len() < BYTES_MIN {
             return None;
         }
         let mut out = vec![];
         put_lengths(&mut out, strings, depth, encoding);
-        out.extend_from_slice(&pack(&plain)?);
+        out.extend_from_slice(&squeeze::compress(&plain, self.compression)?);
         Some(out)
     }
 
@@ -41,6 +52,6 @@ impl Codec for Zstd {
         let size = usize::try_from(total).ok().filter(|size| *size <= CHUNK_TEXT_BYTES_MAX);
         let max = CHUNK_TEXT_BYTES_MAX as u64;
         let size = size.ok_or(Error::Limit { what: "bytes of strings", value: total, max })?;
-        Texts::cut(unpack(reader.rest(), size)?, &lengths)
+        Texts::cut(squeeze::decompress(reader.rest(), size, self.compression)?, &lengths)
     }
 }
