@@ -142,9 +142,16 @@ def _targets(result: dict) -> str:
 
 def _verdict(work: str, verdict: Verdict) -> tuple[str, ...]:
     peer = f"{TITLES.get(verdict.peer, verdict.peer)} {_figure(verdict.best)}"
-    outcome = "reached" if verdict.reached else "WRONG" if verdict.wrong else "MISSED"
     aim = f"({', '.join(work)}) {verdict.aim}"
-    return aim, _figure(verdict.ours), _figure(verdict.limit), peer, _figure(verdict.ratio), outcome
+    return aim, _figure(verdict.ours), _figure(verdict.limit), peer, _figure(verdict.ratio), _outcome(verdict)
+
+
+def _outcome(verdict: Verdict) -> str:
+    if isnan(verdict.limit):
+        return "-"
+    if verdict.wrong:
+        return "WRONG"
+    return "reached" if verdict.reached else "MISSED"
 
 
 def _figure(number: float) -> str:

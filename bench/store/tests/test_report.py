@@ -62,6 +62,7 @@ class Report(TestCase):
             self.assertEqual(
                 {
                     "CPU us a value, written": True,
+                    "CPU us a value, written and settled": False,
                     "bytes a value, settled": False,
                     "peak memory, MB": True,
                     "memory after settling, MB": True,
