@@ -80,6 +80,7 @@ fn compare(at: &[i64], values: &ValueColumn, reduced: &Reduced, semantic: &Seman
     let error = at.iter().zip(&reduced.at).map(|(a, b)| a.abs_diff(*b)).max();
     assert_eq!(error, Some(reduced.time_error_max));
     assert!(reduced.time_error_max <= semantic.time);
+    assert!(reduced.at.first() == at.first() && reduced.at.last() <= at.last());
     for (before, after) in values.iter().zip(reduced.values.iter()) {
         let difference = difference(before, after);
         let allowed = match semantic.value {

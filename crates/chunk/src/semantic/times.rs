@@ -14,7 +14,8 @@ use super::trace::{Traced, meeting, parallel};
 use crate::times::regular_step;
 
 /// Times of which none is further than `bound` ns from the one in `at`, and the largest such distance. They strictly ascend as
-/// those of `at` do, and the first is the same. Where nothing is saved, or with a bound of 0, they are those of `at`.
+/// those of `at` do; the first is the same and the last is not later, so that they do not run into those of another chunk. Where
+/// nothing is saved, or with a bound of 0, they are those of `at`.
 pub fn compact_times(at: &[Timestamp], bound: u64) -> (Vec<Timestamp>, u64) {
     let unchanged = || (at.to_vec(), 0);
     let Some((start, offsets)) = offsets(at).filter(|_| bound > 0) else { return unchanged() };
@@ -51,10 +52,16 @@ fn bytes(offsets: &[i64]) -> usize {
 /// The forms that may be small.
 fn forms(offsets: &[i64], bound: u64) -> Vec<Traced> {
     let bound = i64::try_from(bound).unwrap_or(i64::MAX);
-    let around = |at: i64| Interval { low: at.saturating_sub(bound), high: at.saturating_add(bound) };
-    let exact = Interval { low: 0, high: 0 };
-    let rest = offsets.iter().skip(1).map(|at| around(*at));
-    let intervals: Vec<Interval> = std::iter::once(exact).chain(rest).collect();
+    let end = offsets.last().copied().unwrap_or_default();
+    let around = |(after, at): (usize, &i64)| {
+        // As many times are still to come before the last, each at least 1 ns after the one before.
+        let latest = end.saturating_sub(i64::try_from(after).unwrap_or(i64::MAX));
+        Interval { low: at.saturating_sub(bound), high: at.saturating_add(bound).min(latest) }
+    };
+    let mut intervals: Vec<Interval> = offsets.iter().rev().enumerate().map(around).rev().collect();
+    if let Some(first) = intervals.first_mut() {
+        *first = Interval { low: 0, high: 0 };
+    }
     let mut periods = periods(offsets);
     periods.dedup();
     let corrected = periods.into_iter().filter_map(|period| parallel(&intervals, period, 1));
@@ -154,6 +161,7 @@ mod tests {
             prop_assert!(moved.is_sorted_by(|a, b| a < b) && moved.len() == at.len());
             prop_assert_eq!(Some(error), moved.iter().zip(&at).map(|(a, b)| a.abs_diff(*b)).max());
             prop_assert!(error <= bound && (bound > 0 || moved == at));
+            prop_assert!(moved.first() == at.first() && moved.last() <= at.last());
         }
     }
 }
