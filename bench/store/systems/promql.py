@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 
 from ..client import Request
 from ..questions import Grouped, OneSeries, Outliers, Question, Range, Trend
-from ..reference import Answer, GroupedAnswer
+from ..reference import Answer, GroupedAnswer, RangeAnswer
 from .base import System
 
 FIELD = "bench_field"
@@ -21,6 +21,8 @@ class PromQL(System):
     """A system whose `/api/v1/query` and `/api/v1/query_range` are Prometheus's."""
 
     extra_parameters: dict[str, str] = {}
+    raw_by_export = False
+    """Whether raw ranges are asked of `/api/v1/export`, which answers in columns."""
 
     def request(self, question: Question) -> Request:
         match question:
@@ -34,6 +36,8 @@ class PromQL(System):
                     end=seconds(last),
                     step=seconds(question.window_ms),
                 )
+            case Range() if self.raw_by_export:
+                return self._export(question)
             case Range():
                 expression = self.selector(question)
             case Trend():
@@ -43,6 +47,8 @@ class PromQL(System):
         return self.get("/api/v1/query", query=expression, time=seconds(question.end_ms))
 
     def answer(self, question: Question, body: bytes) -> Answer:
+        if isinstance(question, Range) and self.raw_by_export:
+            return _exported(body)
         result = json.loads(body)["data"]["result"]
         match question:
             case Grouped():
@@ -81,6 +87,11 @@ class PromQL(System):
     def get(self, path: str, **parameters: str) -> Request:
         return Request("GET", f"{path}?{urlencode(parameters | self.extra_parameters)}")
 
+    def _export(self, question: Range) -> Request:
+        selector = self.selector(question).partition("[")[0]
+        parameters = {"match[]": selector, "start": seconds(question.start_ms), "end": seconds(question.end_ms)}
+        return self.get("/api/v1/export", **parameters)
+
     def _grouped_answer(self, question: Grouped, result: list) -> GroupedAnswer:
         shift = question.window_ms - self._before_end_ms
         return {
@@ -111,6 +122,15 @@ class PromQL(System):
 
 _OUTER = {"max": "max", "mean": "avg"}
 _INNER = {"max": "max_over_time", "mean": "avg_over_time"}
+
+
+def _exported(body: bytes) -> RangeAnswer:
+    """JSON lines, each with columns of times and values."""
+    times, values = [], []
+    for block in map(json.loads, body.splitlines()):
+        times += block["timestamps"]
+        values += block["values"]
+    return times, values
 
 
 def seconds(milliseconds: int) -> str:

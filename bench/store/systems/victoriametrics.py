@@ -1,13 +1,11 @@
 """VictoriaMetrics from Debian, single node."""
 
-import json
 from pathlib import Path
 
 from ..client import Client, Request
 from ..install import debian
-from ..questions import Grouped, Outliers, Question, Range
-from ..reference import Answer
-from .promql import PLACE, QUARTILES_AND_MAXIMUM, PromQL, seconds
+from ..questions import Grouped, Outliers
+from .promql import PLACE, QUARTILES_AND_MAXIMUM, PromQL
 
 PACKAGE = "victoria-metrics"
 
@@ -18,9 +16,9 @@ class VictoriaMetrics(PromQL):
     notes = (
         "answers a write from memory, up to a second may be lost",
         "asked with nocache=1: answers are computed, not remembered",
-        "raw ranges by /api/v1/export",
     )
     extra_parameters = {"nocache": "1"}
+    raw_by_export = True
 
     @classmethod
     def install(cls, cache: Path) -> str:
@@ -50,23 +48,6 @@ class VictoriaMetrics(PromQL):
 
     def data(self) -> list[Path]:
         return [self.run / "data" / part for part in ("data", "indexdb", "metadata")]
-
-    def request(self, question: Question) -> Request:
-        if isinstance(question, Range):
-            selector = self.selector(question).partition("[")[0]
-            return self.get(
-                "/api/v1/export", **{"match[]": selector}, start=seconds(question.start_ms), end=seconds(question.end_ms)
-            )
-        return super().request(question)
-
-    def answer(self, question: Question, body: bytes) -> Answer:
-        if not isinstance(question, Range):
-            return super().answer(question, body)
-        times, values = [], []
-        for block in map(json.loads, body.splitlines()):
-            times += block["timestamps"]
-            values += block["values"]
-        return times, values
 
     def grouped(self, question: Grouped) -> str:
         """MetricsQL keeps names of functions that do not change the meaning, so one selector takes all fields."""
