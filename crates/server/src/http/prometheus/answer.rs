@@ -1,24 +1,45 @@
-//! The answer to a query in Prometheus' JSON, written straight from the output: millions of points pass here.
+//! The answer to a query in Prometheus' JSON, written by hand into bytes: millions of points pass here.
+//!
+//! A large answer is written in parts, several at a time and while the client takes those before; a small one at once.
 
+use std::ops::Range;
 use std::sync::Arc;
 
-use serde::ser::{Serialize, SerializeMap, Serializer};
-use tacho_model::{Labels, Timestamp};
-use tacho_query::promql::{Output, Point, Series};
+use axum::body::{Body, Bytes};
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+use futures_util::stream::{self, StreamExt};
+use serde::Serialize;
+use serde::ser::Serializer;
+use tacho_model::Labels;
+use tacho_query::promql::{Output, Point, Series, ValueWriter, write_milliseconds};
 
+use super::stats::Stats;
 use crate::http::error::ApiError;
-use crate::http::json::{number, seconds};
 
 /// Points of one answer: some 150 MB of JSON, more than any reader shows.
 const POINTS_MAX: usize = 5_000_000;
+/// Points of one part: half a MB, a millisecond's work.
+const PART_POINTS: usize = 16_384;
+/// Parts that are written at the same time.
+const PARTS_AT_ONCE: usize = 4;
+/// Bytes that a point takes, roughly.
+const POINT_BYTES: usize = 32;
 
-/// `data` of an answer: type and result, at most `limit` series of it.
-pub struct Data {
+pub struct Answer {
     output: Output,
+    /// Series beyond this number are cut off.
     limit: usize,
+    pub stats: Option<Stats>,
 }
 
-impl Data {
+/// Some points of one series of a matrix.
+struct Part {
+    series: usize,
+    points: Range<usize>,
+}
+
+impl Answer {
     pub fn new(output: Output, limit: Option<usize>) -> Result<Self, ApiError> {
         let limit = limit.unwrap_or(usize::MAX);
         if let Output::Matrix(series) = &output {
@@ -30,11 +51,138 @@ impl Data {
                 return Err(ApiError::execution(message));
             }
         }
-        Ok(Self { output, limit })
+        Ok(Self { output, limit, stats: None })
+    }
+
+    pub fn into_response(self) -> Response {
+        let parts = self.parts();
+        let body = if parts.len() < 2 { Body::from(self.whole(&parts)) } else { self.stream(parts) };
+        ([(header::CONTENT_TYPE, "application/json")], body).into_response()
+    }
+
+    /// Series of a matrix that go into the answer.
+    fn series(&self) -> &[Series] {
+        match &self.output {
+            Output::Matrix(series) => &series[..series.len().min(self.limit)],
+            _ => &[],
+        }
+    }
+
+    /// What is written together: many short series, or a part of a long one.
+    fn parts(&self) -> Vec<Vec<Part>> {
+        let mut parts: Vec<Vec<Part>> = Vec::new();
+        let mut room = 0;
+        for (series, Series { points, .. }) in self.series().iter().enumerate() {
+            let mut from = 0;
+            while from < points.len() {
+                if room == 0 {
+                    parts.push(Vec::new());
+                    room = PART_POINTS;
+                }
+                let to = points.len().min(from + room);
+                room -= to - from;
+                if let Some(last) = parts.last_mut() {
+                    last.push(Part { series, points: from..to });
+                }
+                from = to;
+            }
+        }
+        parts
+    }
+
+    fn whole(&self, parts: &[Vec<Part>]) -> Vec<u8> {
+        let mut out =
+            Vec::with_capacity(1_024 + self.series().len() * 128 + parts.len() * PART_POINTS * POINT_BYTES);
+        self.write_head(&mut out);
+        parts.iter().flatten().for_each(|part| self.write_part(&mut out, part));
+        self.write_tail(&mut out);
+        out
+    }
+
+    fn stream(self, parts: Vec<Vec<Part>>) -> Body {
+        let answer = Arc::new(self);
+        let last = parts.len() - 1;
+        let written = stream::iter(parts.into_iter().enumerate()).map(move |(number, parts)| {
+            let answer = answer.clone();
+            tokio::task::spawn_blocking(move || {
+                let mut out = Vec::with_capacity(PART_POINTS * POINT_BYTES + parts.len() * 128);
+                if number == 0 {
+                    answer.write_head(&mut out);
+                }
+                parts.iter().for_each(|part| answer.write_part(&mut out, part));
+                if number == last {
+                    answer.write_tail(&mut out);
+                }
+                Bytes::from(out)
+            })
+        });
+        Body::from_stream(written.buffered(PARTS_AT_ONCE))
+    }
+
+    fn write_head(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(br#"{"status":"success","data":{"resultType":""#);
+        let mut values = ValueWriter::default();
+        match &self.output {
+            Output::Scalar(point) => {
+                out.extend_from_slice(br#"scalar","result":"#);
+                write_point(out, point, &mut values);
+            }
+            Output::String { at, text } => {
+                out.extend_from_slice(br#"string","result":["#);
+                write_milliseconds(out, *at);
+                out.push(b',');
+                write_json(out, &**text);
+                out.push(b']');
+            }
+            Output::Vector(elements) => {
+                out.extend_from_slice(br#"vector","result":["#);
+                for (number, (labels, point)) in elements.iter().take(self.limit).enumerate() {
+                    write_metric(out, number > 0, labels);
+                    out.extend_from_slice(br#","value":"#);
+                    write_point(out, point, &mut values);
+                    out.push(b'}');
+                }
+                out.push(b']');
+            }
+            Output::Matrix(_) => out.extend_from_slice(br#"matrix","result":["#),
+        }
+    }
+
+    fn write_part(&self, out: &mut Vec<u8>, part: &Part) {
+        let series = &self.series()[part.series];
+        if part.points.start == 0 {
+            write_metric(out, part.series > 0, &series.labels);
+            out.extend_from_slice(br#","values":["#);
+        }
+        let mut values = ValueWriter::default();
+        for (number, point) in series.points[part.points.clone()].iter().enumerate() {
+            if part.points.start + number > 0 {
+                out.push(b',');
+            }
+            write_point(out, point, &mut values);
+        }
+        if part.points.end == series.points.len() {
+            out.extend_from_slice(b"]}");
+        }
+    }
+
+    fn write_tail(&self, out: &mut Vec<u8>) {
+        if matches!(self.output, Output::Matrix(_)) {
+            out.push(b']');
+        }
+        if let Some(stats) = &self.stats {
+            out.extend_from_slice(br#","stats":"#);
+            write_json(out, stats);
+        }
+        out.push(b'}');
+        if self.truncated() {
+            out.extend_from_slice(br#","warnings":["results truncated due to limit"]"#);
+        }
+        out.push(b'}');
     }
 
     /// Whether the limit cut series off.
-    pub fn truncated(&self) -> bool {
+    fn truncated(&self) -> bool {
         match &self.output {
             Output::Vector(elements) => elements.len() > self.limit,
             Output::Matrix(series) => series.len() > self.limit,
@@ -43,84 +191,25 @@ impl Data {
     }
 }
 
-impl Serialize for Data {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(Some(2))?;
-        match &self.output {
-            Output::Scalar(point) => {
-                map.serialize_entry("resultType", "scalar")?;
-                map.serialize_entry("result", &pair(point))?;
-            }
-            Output::String { at, text } => {
-                map.serialize_entry("resultType", "string")?;
-                map.serialize_entry("result", &(Seconds(*at), &**text))?;
-            }
-            Output::Vector(elements) => {
-                map.serialize_entry("resultType", "vector")?;
-                map.serialize_entry("result", &Elements(elements, self.limit))?;
-            }
-            Output::Matrix(series) => {
-                map.serialize_entry("resultType", "matrix")?;
-                map.serialize_entry("result", &Rows(series, self.limit))?;
-            }
-        }
-        map.end()
-    }
+/// `{"metric":{...}`, after a comma where it is not the first.
+fn write_metric(out: &mut Vec<u8>, more: bool, labels: &Labels) {
+    out.extend_from_slice(if more { br#",{"metric":"# } else { br#"{"metric":"# });
+    write_json(out, &LabelMap(labels));
 }
 
-/// The first so many elements of a vector.
-struct Elements<'a>(&'a [(Arc<Labels>, Point)], usize);
-
-#[derive(serde::Serialize)]
-struct Element<'a> {
-    metric: LabelMap<'a>,
-    value: (Seconds, String),
+/// `[seconds,"value"]`.
+fn write_point(out: &mut Vec<u8>, point: &Point, values: &mut ValueWriter) {
+    out.push(b'[');
+    write_milliseconds(out, point.at);
+    out.extend_from_slice(b",\"");
+    values.write(out, point.value);
+    out.extend_from_slice(b"\"]");
 }
 
-impl Serialize for Elements<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let elements = self.0.iter().take(self.1);
-        serializer.collect_seq(
-            elements.map(|(labels, point)| Element { metric: LabelMap(labels), value: pair(point) }),
-        )
-    }
-}
-
-/// The first so many series of a matrix.
-struct Rows<'a>(&'a [Series], usize);
-
-#[derive(serde::Serialize)]
-struct Row<'a> {
-    metric: LabelMap<'a>,
-    values: Points<'a>,
-}
-
-impl Serialize for Rows<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let series = self.0.iter().take(self.1);
-        serializer.collect_seq(series.map(|s| Row { metric: LabelMap(&s.labels), values: Points(&s.points) }))
-    }
-}
-
-struct Points<'a>(&'a [Point]);
-
-impl Serialize for Points<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.0.iter().map(pair))
-    }
-}
-
-/// `[seconds, "value"]`.
-fn pair(point: &Point) -> (Seconds, String) {
-    (Seconds(point.at), number(point.value))
-}
-
-struct Seconds(Timestamp);
-
-impl Serialize for Seconds {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        seconds(self.0).serialize(serializer)
-    }
+/// Texts and numbers: nothing that JSON has no form for, and memory takes every byte.
+fn write_json<T: Serialize + ?Sized>(out: &mut Vec<u8>, value: &T) {
+    let written = serde_json::to_writer(out, value);
+    debug_assert!(written.is_ok(), "{written:?}");
 }
 
 /// Labels as an object, sorted by name.
@@ -129,5 +218,70 @@ pub struct LabelMap<'a>(pub &'a Labels);
 impl Serialize for LabelMap<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map(self.0.iter())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn labels(text: &str) -> Arc<Labels> {
+        Arc::new(Labels::new([("a", text)]).unwrap())
+    }
+
+    async fn body(answer: Answer) -> Value {
+        let body = answer.into_response().into_body();
+        let bytes = axum::body::to_bytes(body, usize::MAX).await.unwrap();
+        serde_json::from_slice(&bytes).unwrap_or_else(|e| panic!("{e}: {}", String::from_utf8_lossy(&bytes)))
+    }
+
+    /// Series of such lengths, cut at `limit`, against the same by `serde_json`.
+    async fn check(lengths: &[usize], limit: Option<usize>) {
+        let series = lengths.iter().enumerate().map(|(number, length)| {
+            let point = |i: usize| Point { at: i as i64 * 1_500_000_000, value: i as f64 / 4.0 };
+            Series { labels: labels(&format!("\"{number}\"")), points: (0..*length).map(point).collect() }
+        });
+        let series: Vec<Series> = series.collect();
+        let expect = series.iter().take(limit.unwrap_or(usize::MAX)).map(|series| {
+            let seconds = |at: i64| {
+                if at % 1_000_000_000 == 0 { json!(at / 1_000_000_000) } else { json!(at as f64 / 1e9) }
+            };
+            let points =
+                series.points.iter().map(|point| json!([seconds(point.at), point.value.to_string()]));
+            json!({"metric": {"a": series.labels.get("a")}, "values": points.collect::<Vec<_>>()})
+        });
+        let expect: Vec<Value> = expect.collect();
+        let got = body(Answer::new(Output::Matrix(series), limit).unwrap()).await;
+        assert_eq!(got["data"], json!({"resultType": "matrix", "result": expect}), "{lengths:?}");
+        let truncated = limit.is_some_and(|limit| limit < lengths.len());
+        assert_eq!(got["warnings"].is_array(), truncated);
+    }
+
+    #[tokio::test]
+    async fn parts_make_a_whole() {
+        for lengths in
+            [&[][..], &[1], &[3, 1, 2], &[PART_POINTS], &[PART_POINTS + 1, 1], &[100_000, 1, 5, 40_000]]
+        {
+            check(lengths, None).await;
+            check(lengths, Some(1)).await;
+        }
+    }
+
+    #[tokio::test]
+    async fn other_types() {
+        let point = |value| Point { at: 4_000_000_000, value };
+        let check = async |output: Output, expect: Value| {
+            let got = body(Answer::new(output, None).unwrap()).await;
+            assert_eq!(got, json!({"status": "success", "data": expect}));
+        };
+        check(Output::Scalar(point(f64::NAN)), json!({"resultType": "scalar", "result": [4, "NaN"]})).await;
+        let text = Output::String { at: 1, text: "a \"b\"\n".into() };
+        check(text, json!({"resultType": "string", "result": [0, "a \"b\"\n"]})).await;
+        let vector = Output::Vector(vec![(labels("ü"), point(1.0)), (labels(""), point(-0.5))]);
+        let expect = json!([{"metric": {"a": "ü"}, "value": [4, "1"]}, {"metric": {}, "value": [4, "-0.5"]}]);
+        check(vector, json!({"resultType": "vector", "result": expect})).await;
+        check(Output::Vector(Vec::new()), json!({"resultType": "vector", "result": []})).await;
     }
 }

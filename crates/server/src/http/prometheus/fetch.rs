@@ -1,62 +1,68 @@
 //! Reads the samples that a query's plan asks for.
 //!
-//! Path of one record: before, `crates/store/src/read.rs` hands it over; after, `crates/query/src/promql/` computes with it.
+//! Path of one record: before, `crates/store/src/group/read.rs` hands it over; after, `crates/query/src/promql/`
+//! computes with it.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 
-use futures_util::stream::{self, StreamExt, TryStreamExt};
-use tacho_model::{Kind, Labels, SeriesId, TimeRange};
-use tacho_query::promql::{Limits, Selection, SeriesData};
-use tacho_store::Store;
+use tacho_chunk::ValueColumn;
+use tacho_model::{Kind, Labels, SeriesId};
+use tacho_query::promql::{Limits, Piece, Selection, SeriesData, Summary};
+use tacho_store::{ErrorKind, ReadReport, Store};
 
 use crate::http::error::ApiError;
 
-/// Series of one query that are read at the same time: hides the latency of a remote driver.
-const READS_AT_ONCE: usize = 16;
+/// One list of series for each selection, in its order, and what it took to read them.
+#[derive(Default)]
+pub struct Fetched {
+    pub data: Vec<Vec<SeriesData>>,
+    pub report: ReadReport,
+}
 
-/// One list of series for each selection, in its order. Stops as soon as a limit is passed.
+/// Stops as soon as a limit is passed.
 pub async fn selections(
     store: &Store,
     selections: &[Selection],
     limits: &Limits,
-) -> Result<Vec<Vec<SeriesData>>, ApiError> {
-    let (mut series_left, mut samples_left) = (limits.series_max, limits.samples_max);
-    let mut all = Vec::with_capacity(selections.len());
-    for selection in selections {
-        let found = store.find(Kind::Sample, &selection.matchers);
-        series_left = left(series_left, found.len(), "series", limits.series_max)?;
-        all.push(read(store, found, selection.range, &mut samples_left, limits.samples_max).await?);
+) -> Result<Fetched, ApiError> {
+    let mut series_left = limits.series_max;
+    let room = AtomicUsize::new(limits.samples_max);
+    let mut fetched = Fetched::default();
+    for Selection { matchers, range, windows } in selections {
+        let found = store.find(Kind::Sample, matchers);
+        series_left =
+            series_left.checked_sub(found.len()).ok_or_else(|| over("series", limits.series_max))?;
+        let (ids, labels): (Vec<SeriesId>, Vec<Arc<Labels>>) = found.into_iter().unzip();
+        let answer = store.read_samples(&ids, *range, windows.as_ref(), &room).await.map_err(|error| {
+            if error.kind() == ErrorKind::Limit { over("samples", limits.samples_max) } else { error.into() }
+        })?;
+        fetched.report += answer.report;
+        let series = labels
+            .into_iter()
+            .zip(answer.series)
+            .map(|(labels, pieces)| SeriesData { labels, pieces: pieces.into_iter().map(piece).collect() });
+        fetched.data.push(series.filter(|series| !series.is_empty()).collect());
     }
-    Ok(all)
+    Ok(fetched)
 }
 
-async fn read(
-    store: &Store,
-    found: Vec<(SeriesId, Arc<Labels>)>,
-    range: TimeRange,
-    samples_left: &mut usize,
-    samples_max: usize,
-) -> Result<Vec<SeriesData>, ApiError> {
-    let reads = found.into_iter().map(|(id, labels)| async move {
-        let samples = store.samples(id, range).await?;
-        let (at, values) = samples.iter().map(|sample| (sample.at, sample.value.as_f64())).unzip();
-        Ok::<_, ApiError>(SeriesData::new(labels, at, values))
-    });
-    let mut reads = stream::iter(reads).buffered(READS_AT_ONCE);
-    let mut list = Vec::new();
-    while let Some(series) = reads.try_next().await? {
-        *samples_left = left(*samples_left, series.len(), "samples", samples_max)?;
-        if !series.is_empty() {
-            list.push(series);
+/// Integers beyond 2^53 are rounded: PromQL is defined on f64.
+fn piece(piece: tacho_store::Piece) -> Piece {
+    match piece {
+        tacho_store::Piece::Samples { times, values: ValueColumn::F64(values) } => {
+            Piece::Samples { at: times, values }
+        }
+        tacho_store::Piece::Samples { times, values } => {
+            Piece::Samples { at: times, values: values.as_f64() }
+        }
+        tacho_store::Piece::Summary(summary) => {
+            let tacho_store::Summary { start, end, count, min, max, sum, first, last } = summary;
+            Piece::Summary(Summary { start, end, count, min, max, sum, first, last })
         }
     }
-    Ok(list)
 }
 
-fn left(left: usize, used: usize, what: &str, max: usize) -> Result<usize, ApiError> {
-    left.checked_sub(used).ok_or_else(|| {
-        ApiError::execution(format!(
-            "query needs more than {max} {what}: narrow its selectors or its time range"
-        ))
-    })
+fn over(what: &str, max: usize) -> ApiError {
+    ApiError::execution(format!("query needs more than {max} {what}: narrow its selectors or its time range"))
 }

@@ -6,6 +6,7 @@
 mod answer;
 mod fetch;
 mod series;
+mod stats;
 
 use std::sync::Arc;
 
@@ -14,12 +15,16 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
 use serde_json::json;
-use tacho_query::promql;
+use tacho_query::promql::{self, SeriesData};
 
 use super::App;
 use super::error::ApiError;
 use super::params::Params;
-use answer::Data;
+use fetch::Fetched;
+use stats::Watch;
+
+/// Samples and points that are computed on the thread that read them: it takes less time than to wake another.
+const WORK_INLINE_MAX: usize = 16_384;
 
 type Answer = Result<Response, ApiError>;
 
@@ -52,23 +57,33 @@ async fn query_range(State(app): State<Arc<App>>, params: Params) -> Answer {
 }
 
 async fn evaluate(app: &App, params: &Params, mut at: promql::Params) -> Answer {
+    let mut watch = Watch::start();
     if let Some(lookback) = params.duration("lookback_delta")? {
         at.lookback = lookback;
     }
     let text = params.required("query")?;
     let limit = params.count("limit")?.filter(|n| *n > 0);
+    let wants_stats = params.get("stats").is_some_and(|stats| stats != "false");
     let plan = promql::parse(text)?.plan(&at)?;
     let turn = app.queries.clone().acquire_owned().await.map_err(|e| ApiError::internal(e.to_string()))?;
-    let data = fetch::selections(&app.store, plan.selectors(), &at.limits).await?;
-    // Evaluation may take seconds of processor time; other requests go on meanwhile. The turn is kept until it has
-    // ended, even when nobody waits for the answer any more.
+    watch.queued();
+    let Fetched { data, report } = fetch::selections(&app.store, plan.selectors(), &at.limits).await?;
+    watch.read();
+    let samples: usize = data.iter().flatten().map(SeriesData::len).sum();
+    let series: usize = data.iter().map(Vec::len).sum();
+    let work = samples.saturating_add(plan.steps().saturating_mul(series + 1));
     let evaluate = move || {
         let output = plan.evaluate(&data)?;
-        drop(turn);
-        let data = Data::new(output, limit)?;
-        let truncated = data.truncated();
-        Ok(success(data, truncated).into_response())
+        drop((data, turn));
+        let mut answer = answer::Answer::new(output, limit)?;
+        answer.stats = wants_stats.then(|| watch.stats(samples, &report));
+        Ok(answer.into_response())
     };
+    if work <= WORK_INLINE_MAX {
+        return evaluate();
+    }
+    // Evaluation may take seconds of processor time; other requests go on meanwhile. The turn is kept until it has
+    // ended, even when nobody waits for the answer any more.
     tokio::task::spawn_blocking(evaluate)
         .await
         .map_err(|e| ApiError::internal(format!("evaluation ended: {e}")))?

@@ -1,0 +1,95 @@
+//! What did a query cost? Prometheus' `stats`, and what was read for it.
+
+use std::time::Instant;
+
+use serde::Serialize;
+use tacho_store::ReadReport;
+
+/// The shape is Prometheus' for `timings` and `samples`; the rest is ours. Times in seconds.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Stats {
+    timings: Timings,
+    samples: Samples,
+    chunks: Chunks,
+    values_decoded: u64,
+    bytes_read: u64,
+    /// By how much a time may differ from the one that was recorded, ns.
+    time_error_max: u64,
+    /// By how much a value may differ from the one that was recorded, in its own unit.
+    value_error_max: f64,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Timings {
+    exec_queue_time: f64,
+    query_preparation_time: f64,
+    inner_eval_time: f64,
+    eval_total_time: f64,
+    exec_total_time: f64,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Samples {
+    /// Read for the query, those in summaries left out.
+    total_queryable_samples: usize,
+}
+
+#[derive(Debug, Serialize)]
+struct Chunks {
+    seen: u64,
+    skipped: u64,
+    summarised: u64,
+    decoded: u64,
+}
+
+/// Takes the time of each step of a query.
+pub struct Watch {
+    started: Instant,
+    /// When its turn came, when its samples were there, when it was computed.
+    queued: Instant,
+    read: Instant,
+}
+
+impl Watch {
+    pub fn start() -> Self {
+        let now = Instant::now();
+        Self { started: now, queued: now, read: now }
+    }
+
+    pub fn queued(&mut self) {
+        self.queued = Instant::now();
+    }
+
+    pub fn read(&mut self) {
+        self.read = Instant::now();
+    }
+
+    /// When it has been computed.
+    pub fn stats(&self, samples: usize, report: &ReadReport) -> Stats {
+        let now = Instant::now();
+        let seconds = |from: Instant, to: Instant| to.saturating_duration_since(from).as_secs_f64();
+        Stats {
+            timings: Timings {
+                exec_queue_time: seconds(self.started, self.queued),
+                query_preparation_time: seconds(self.queued, self.read),
+                inner_eval_time: seconds(self.read, now),
+                eval_total_time: seconds(self.queued, now),
+                exec_total_time: seconds(self.started, now),
+            },
+            samples: Samples { total_queryable_samples: samples },
+            chunks: Chunks {
+                seen: report.chunks_seen,
+                skipped: report.chunks_skipped,
+                summarised: report.chunks_summarised,
+                decoded: report.chunks_decoded,
+            },
+            values_decoded: report.values_decoded,
+            bytes_read: report.bytes_read,
+            time_error_max: report.time_error_max,
+            value_error_max: report.value_error_max,
+        }
+    }
+}
