@@ -23,6 +23,8 @@ class PromQL(System):
     extra_parameters: dict[str, str] = {}
     raw_by_export = False
     """Whether raw ranges are asked of `/api/v1/export`, which answers in columns."""
+    keeps_names = False
+    """Whether maxima over time keep the metric's name, so that one selector can take several metrics."""
 
     def request(self, question: Question) -> Request:
         match question:
@@ -62,12 +64,12 @@ class PromQL(System):
                 return tuple(float(row["value"][1]) for row in sorted(result, key=lambda row: float(row["metric"][PLACE])))
 
     def grouped(self, question: Grouped) -> str:
-        """One expression for all fields. Functions over time drop the name, so each field is named by a label."""
-        by = f" by ({self._key})" if question.by_frame else ""
+        """One expression for all fields. Where functions over time drop the name, each field is named by a label."""
+        if len(question.fields) > 1 and self.keeps_names:
+            names = "|".join(self._metric(field) for field in question.fields)
+            return self._aggregated(question, f'{{__name__=~"{names}",{self._frames(question)}}}', ("__name__",))
         parts = [
-            f"{_OUTER[question.aggregate]}({_INNER[question.aggregate]}({self._metric(field)}{self._frames(question)}"
-            f"[{question.window_ms}ms])){by}"
-            for field in question.fields
+            self._aggregated(question, f"{self._metric(field)}{{{self._frames(question)}}}") for field in question.fields
         ]
         if len(parts) == 1:
             return parts[0]
@@ -95,15 +97,21 @@ class PromQL(System):
     def _grouped_answer(self, question: Grouped, result: list) -> GroupedAnswer:
         shift = question.window_ms - self._before_end_ms
         return {
-            (self.field_of(question, row["metric"]), row["metric"].get(self._key, ""), round(time * 1_000) - shift): float(
+            (self._field_of(question, row["metric"]), row["metric"].get(self._key, ""), round(time * 1_000) - shift): float(
                 value
             )
             for row in result
             for time, value in row["values"]
         }
 
-    def field_of(self, question: Grouped, metric: dict[str, str]) -> str:
-        return metric.get(FIELD, question.fields[0])
+    def _aggregated(self, question: Grouped, selector: str, labels: tuple[str, ...] = ()) -> str:
+        kept = labels + ((self._key,) if question.by_frame else ())
+        by = f" by ({','.join(kept)})" if kept else ""
+        return f"{_OUTER[question.aggregate]}({_INNER[question.aggregate]}({selector}[{question.window_ms}ms])){by}"
+
+    def _field_of(self, question: Grouped, metric: dict[str, str]) -> str:
+        name = metric.get("__name__", "").removeprefix(f"{self.dataset.measurement}_")
+        return metric.get(FIELD) or name or question.fields[0]
 
     @property
     def _before_end_ms(self) -> int:
@@ -117,7 +125,7 @@ class PromQL(System):
         return f"{self.dataset.measurement}_{field}"
 
     def _frames(self, question: Grouped) -> str:
-        return f'{{{self._key}=~"{"|".join(question.frames)}"}}' if question.frames else ""
+        return f'{self._key}=~"{"|".join(question.frames)}"' if question.frames else ""
 
 
 _OUTER = {"max": "max", "mean": "avg"}

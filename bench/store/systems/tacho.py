@@ -14,6 +14,7 @@ class Tacho(PromQL):
     name = "tacho"
     title = "Tachograph"
     raw_by_export = True
+    keeps_names = True
     notes = ("answers a write when it is on disk (fsync)",)
 
     @classmethod

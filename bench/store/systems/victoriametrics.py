@@ -4,7 +4,7 @@ from pathlib import Path
 
 from ..client import Client, Request
 from ..install import debian
-from ..questions import Grouped, Outliers
+from ..questions import Outliers
 from .promql import PLACE, QUARTILES_AND_MAXIMUM, PromQL
 
 PACKAGE = "victoria-metrics"
@@ -19,6 +19,7 @@ class VictoriaMetrics(PromQL):
     )
     extra_parameters = {"nocache": "1"}
     raw_by_export = True
+    keeps_names = True
 
     @classmethod
     def install(cls, cache: Path) -> str:
@@ -48,18 +49,6 @@ class VictoriaMetrics(PromQL):
 
     def data(self) -> list[Path]:
         return [self.run / "data" / part for part in ("data", "indexdb", "metadata")]
-
-    def grouped(self, question: Grouped) -> str:
-        """MetricsQL keeps names of functions that do not change the meaning, so one selector takes all fields."""
-        if len(question.fields) == 1:
-            return super().grouped(question)
-        names = "|".join(self._metric(field) for field in question.fields)
-        frames = self._frames(question).strip("{}")
-        matchers = ",".join(filter(None, (f'__name__=~"{names}"', frames)))
-        return f"max(max_over_time({{{matchers}}}[{question.window_ms}ms])) by (__name__)"
-
-    def field_of(self, question: Grouped, metric: dict[str, str]) -> str:
-        return metric.get("__name__", self._metric(question.fields[0])).removeprefix(f"{self.dataset.measurement}_")
 
     def quantiles(self, question: Outliers) -> str:
         return f'quantiles_over_time("{PLACE}",{",".join(QUARTILES_AND_MAXIMUM)},{self.selector(question)})'

@@ -37,13 +37,20 @@ class Systems(TestCase):
             {"metric": {"hostname": name}, "values": [[START_S + 55, value]]}
             for name, value in (("h0", "3.5"), ("h1", "6.5"))
         ]
-        self.check(Prometheus, MEAN, "query", "avg(avg_over_time(cpu_user[60000ms])) by (hostname)", _prometheus(*hosts))
+        self.check(Prometheus, MEAN, "query", "avg(avg_over_time(cpu_user{}[60000ms])) by (hostname)", _prometheus(*hosts))
         rows = {"metric": {}, "values": [[START_S + 10, "2"], [START_S + 20, "3"]]}
         self.check(Prometheus, RANGE, "query", 'cpu_user{hostname="h0"}[20000ms]', _prometheus(rows))
         slope = {"metric": {}, "value": [START_S + 55, "0.1"]}
         self.check(Prometheus, TREND, "query", 'deriv(cpu_user{hostname="h0"}[60000ms])', _prometheus(slope))
 
     def test_victoriametrics(self):
+        both = Grouped("max", ("user", "idle"), ("h0", "h1"), START_MS, START_MS + 60_000, 60_000)
+        series = [
+            {"metric": {"__name__": name}, "values": [[START_S + 55, value]]}
+            for name, value in (("cpu_user", "9"), ("cpu_idle", "4"))
+        ]
+        asked = 'max(max_over_time({__name__=~"cpu_user|cpu_idle",hostname=~"h0|h1"}[60000ms])) by (__name__)'
+        self.check(VictoriaMetrics, both, "query", asked, _prometheus(*series))
         lines = json.dumps({"metric": {}, "values": [2, 3], "timestamps": [START_MS + 10_000, START_MS + 20_000]}) + "\n"
         self.check(VictoriaMetrics, RANGE, "match[]", 'cpu_user{hostname="h0"}', lines)
         rows = [
