@@ -290,8 +290,11 @@ pub fn number_series(index: &Guarded<Index>, arrival: &Arrival) -> Vec<u32> {
     let known = |index: &Index| -> Option<Vec<u32>> {
         let others = arrival.series().filter(|(kind, ..)| *kind != Kind::Sample);
         let all = others.into_iter().all(|(kind, id, _)| index.has(kind, id));
-        let samples =
-            arrival.samples().map(|(id, _)| index.number(id).filter(|_| index.has(Kind::Sample, id)));
+        let mut before = None;
+        let samples = arrival.samples().map(|(id, _)| {
+            before = index.number_after(before, id).filter(|number| index.is_of(Kind::Sample, *number));
+            before
+        });
         samples.collect::<Option<Vec<u32>>>().filter(|_| all)
     };
     if let Some(numbers) = known(&index.read()) {

@@ -152,22 +152,58 @@ fn told<R: Display>(rejects: &Rejects<R>, refused: &Refused) -> ApiError {
     ApiError::bad(format!("{count} refused, the rest is kept: {}{tail}", named.join("; ")))
 }
 
-/// Records by service (label `service`, else `job`) and kind.
+/// Records by service (label `service`, else `job`) and kind. Series that differ from the one before in their name only,
+/// as those of a line do, are of its service.
 fn counts_by_service(batch: &Batch) -> HashMap<(String, Kind), u64> {
     let mut counts = HashMap::new();
-    let mut add = |labels: &Labels, kind: Kind, n: usize| {
-        let service = labels.get("service").or_else(|| labels.get("job")).unwrap_or("");
-        *counts.entry((service.to_owned(), kind)).or_default() += n as u64;
-    };
-    batch.samples.iter().for_each(|s| add(&s.labels, Kind::Sample, s.samples.len()));
-    batch.entries.iter().for_each(|s| add(&s.labels, Kind::Entry, s.entries.len()));
+    let samples = batch.samples.iter().map(|s| (&*s.labels, s.samples.len()));
+    add_counts(&mut counts, Kind::Sample, samples);
+    let entries = batch.entries.iter().map(|s| (&*s.labels, s.entries.len()));
+    add_counts(&mut counts, Kind::Entry, entries);
     counts
+}
+
+fn add_counts<'a>(
+    counts: &mut HashMap<(String, Kind), u64>,
+    kind: Kind,
+    series: impl Iterator<Item = (&'a Labels, usize)>,
+) {
+    let mut before = None;
+    let mut waiting = 0;
+    let mut add = |labels: &Labels, count: u64| {
+        let service = labels.get("service").or_else(|| labels.get("job")).unwrap_or("");
+        *counts.entry((service.to_owned(), kind)).or_default() += count;
+    };
+    for (labels, count) in series {
+        if let Some(before) = before.filter(|before: &&Labels| before.without_name() != labels.without_name())
+        {
+            add(before, std::mem::take(&mut waiting));
+        }
+        before = Some(labels);
+        waiting += count as u64;
+    }
+    if let Some(before) = before {
+        add(before, waiting);
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::sync::mpsc::channel;
+
+    #[test]
+    fn records_are_counted_by_service() {
+        let lines = b"m,service=x a=1,b=2\nm,service=x a=3\nm,job=y a=1\nm a=1,b=\"t\"\nm,service=y,z=1 a=1\nn,service=x a=1\n";
+        let batch = line_protocol::decode(lines, Precision::Nanoseconds, 0).batch;
+        let counts = counts_by_service(&batch);
+        let of = |service: &str, kind| counts.get(&(service.to_owned(), kind)).copied();
+        assert_eq!(
+            (of("x", Kind::Sample), of("y", Kind::Sample), of("", Kind::Sample)),
+            (Some(4), Some(2), Some(1))
+        );
+        assert_eq!((of("", Kind::Entry), counts.len()), (Some(1), 4));
+    }
 
     #[tokio::test]
     async fn a_turn_lasts_as_long_as_the_decoding_though_the_client_has_gone() {

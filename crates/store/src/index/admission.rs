@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use tacho_model::{Labels, SeriesId};
 
-use super::Index;
+use super::{Index, SeriesNumber};
 
 /// How many there may be. Batches that are under way together may pass them by a little.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +30,9 @@ pub enum Refusal {
 pub struct Admission<'a> {
     index: &'a Index,
     bounds: Bounds,
+    /// The known series that was asked for before.
+    before: Option<SeriesNumber>,
+    /// New ones.
     series: HashSet<SeriesId>,
     /// Names and values that the batch brings.
     values: HashMap<&'a str, HashSet<&'a str>>,
@@ -40,11 +43,15 @@ const SHOWN_CHARS_MAX: usize = 32;
 
 impl<'a> Admission<'a> {
     pub fn new(index: &'a Index, bounds: Bounds) -> Self {
-        Self { index, bounds, series: HashSet::new(), values: HashMap::new() }
+        Self { index, bounds, before: None, series: HashSet::new(), values: HashMap::new() }
     }
 
     pub fn admit(&mut self, labels: &'a Labels) -> Result<(), Refusal> {
-        if self.index.contains(labels.id()) || self.series.contains(&labels.id()) {
+        if let Some(known) = self.index.number_after(self.before, labels.id()) {
+            self.before = Some(known);
+            return Ok(());
+        }
+        if self.series.contains(&labels.id()) {
             return Ok(());
         }
         if self.index.len() + self.series.len() >= self.bounds.series_max {

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use tacho_model::NAME;
+use tacho_model::{NAME, SeriesId};
 
 use super::{Index, Label, Series};
 
@@ -49,7 +49,8 @@ impl Index {
         let mut labels: Vec<LabelCost> =
             self.labels.iter().map(|(name, label)| label.cost(name, top)).collect();
         labels.sort_by(|a, b| b.bytes.cmp(&a.bytes).then_with(|| a.name.cmp(&b.name)));
-        let series = self.series.capacity() * size_of::<Series>() + self.series.len() * LABELS_BYTES;
+        let series = self.series.capacity() * (size_of::<Series>() + size_of::<SeriesId>())
+            + self.series.len() * LABELS_BYTES;
         Cardinality {
             series: self.counts,
             series_total: self.series.len(),

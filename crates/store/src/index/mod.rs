@@ -72,6 +72,8 @@ struct Label {
 #[derive(Debug, Default)]
 pub struct Index {
     series: Vec<Series>,
+    /// Of each series; read one after the other when a batch brings known ones.
+    ids: Vec<SeriesId>,
     numbers: Numbers,
     groups: Groups,
     labels: BTreeMap<Box<str>, Label>,
@@ -99,8 +101,22 @@ impl Index {
         self.numbers.find(id, |number| self.id(number))
     }
 
+    /// As [`Index::number`] of the series behind `before` in a batch: senders repeat their order.
+    pub fn number_after(&self, before: Option<SeriesNumber>, id: SeriesId) -> Option<SeriesNumber> {
+        let next = before.map_or(0, |before| before.saturating_add(1));
+        // A removed series keeps its id, not its kinds.
+        let is_next =
+            self.ids.get(next as usize) == Some(&id) && self.series[next as usize].kinds != Kinds::default();
+        if is_next { Some(next) } else { self.number(id) }
+    }
+
     pub fn id(&self, number: SeriesNumber) -> SeriesId {
-        self.series[number as usize].labels.id()
+        self.ids[number as usize]
+    }
+
+    /// Whether the series has records of this kind.
+    pub fn is_of(&self, kind: Kind, number: SeriesNumber) -> bool {
+        self.series[number as usize].kinds.has(kind)
     }
 
     pub fn labels_of(&self, number: SeriesNumber) -> &Arc<Labels> {
@@ -139,8 +155,9 @@ impl Index {
         let number = self.series.len() as SeriesNumber;
         let (kinds, persisted) = (Kinds::default(), Kinds::default());
         self.series.push(Series { labels: labels.clone(), kinds, persisted });
-        let Self { numbers, series, .. } = self;
-        numbers.insert(id, number, |n| series[n as usize].labels.id());
+        self.ids.push(id);
+        let Self { numbers, ids, .. } = self;
+        numbers.insert(id, number, |n| ids[n as usize]);
         for (name, value) in labels.iter() {
             // Looked up by `&str` first: nearly always the name and the value are known already.
             let label = match self.labels.get_mut(name) {
