@@ -203,6 +203,11 @@ fn errors_name_value_and_place() {
         repair(b);
     });
     assert_eq!(kind, "kind of a group is 2, which has no meaning here");
+    let member = say(|b| {
+        b[34] = 64;
+        repair(b);
+    });
+    assert_eq!(member, "member is 64, at most 63 is allowed");
     let count = say(|b| {
         b.splice(16..17, [0xff, 0xff, 0xff, 0x7f]);
         b[8] += 3;

@@ -30,10 +30,10 @@ pub(crate) fn take_header(fields: &[u8], bytes: usize) -> Result<Header, Error> 
     let mut members = Vec::with_capacity(listed);
     let mut next = 0;
     for _ in 0..listed {
-        let left = GROUP_MEMBERS_MAX.saturating_sub(next + 1);
-        let member = next + reader.size("member", left)?;
+        let member = next + reader.size("gap between members", GROUP_MEMBERS_MAX)?;
         next = member + 1;
-        let place = u16::try_from(member).map_err(|_| Error::limit("member", member, GROUP_MEMBERS_MAX))?;
+        let place = u16::try_from(member).ok().filter(|_| member < GROUP_MEMBERS_MAX);
+        let place = place.ok_or(Error::limit("member", member, GROUP_MEMBERS_MAX - 1))?;
         members.push(take_member(&mut reader, place, &mut from, count, bytes)?);
     }
     reader.end("header")?;
