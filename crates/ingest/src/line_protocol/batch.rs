@@ -7,87 +7,114 @@ use tacho_model::{Batch, Body, Entry, EntrySeries, Sample, SampleSeries, Timesta
 use super::series::{IN_STRINGS, SeriesIndex, SeriesTable};
 use super::text::unescape;
 
-/// The values of a body so far.
+/// The values of a body so far, and how many each series had in the last one.
 #[derive(Debug, Default)]
-pub(super) struct Kept {
-    samples: Vec<(SeriesIndex, Sample)>,
-    entries: Vec<(SeriesIndex, Entry)>,
-    /// Position in the batch of each series' samples, [`NOWHERE`] for those that have none.
-    slots: Vec<u32>,
+pub(super) struct Gathering {
+    /// The numbers and texts of a line; they have no time yet.
+    numbers: Vec<(SeriesIndex, Value)>,
+    texts: Vec<(SeriesIndex, Body)>,
+    samples: Vec<SampleSeries>,
+    /// The series of `samples`.
+    order: Vec<SeriesIndex>,
+    entries: Vec<EntrySeries>,
+    entry_slots: HashMap<SeriesIndex, usize>,
+    slots: Vec<Slot>,
+    /// Number of the body.
+    body: u32,
+    /// Samples that lists may still be made for beforehand.
+    room: usize,
 }
 
-const NOWHERE: u32 = u32::MAX;
+/// Where a series' samples are gathered.
+#[derive(Clone, Copy, Debug, Default)]
+struct Slot {
+    /// The last body that had some, and the position in its list.
+    body: u32,
+    position: u32,
+    /// How many there were then: probably as many as now.
+    count: u32,
+}
 
-/// How many samples and entries there were.
-pub(super) type Mark = (usize, usize);
+/// A field with its comma has four bytes at least: what a body cannot hold, no list is made for.
+const FIELD_BYTES_MIN: usize = 4;
 
-impl Kept {
-    pub(super) const fn len(&self) -> Mark {
-        (self.samples.len(), self.entries.len())
+impl Gathering {
+    pub(super) fn begin_body(&mut self, bytes: usize) {
+        self.body = self.body.wrapping_add(1).max(1);
+        self.room = bytes / FIELD_BYTES_MIN;
     }
 
     #[inline]
     pub(super) fn add_number(&mut self, series: SeriesIndex, value: Value) {
-        self.samples.push((series, Sample { at: 0, value }));
+        self.numbers.push((series, value));
     }
 
     pub(super) fn add_text(&mut self, series: SeriesIndex, raw: &str) {
-        let body = Body::Text(unescape(raw, IN_STRINGS).into());
-        self.entries.push((series, Entry { at: 0, body }));
+        self.texts.push((series, Body::Text(unescape(raw, IN_STRINGS).into())));
     }
 
-    /// Of all that came since.
-    pub(super) fn set_time(&mut self, (samples, entries): Mark, at: Timestamp) {
-        self.samples.iter_mut().skip(samples).for_each(|(_, sample)| sample.at = at);
-        self.entries.iter_mut().skip(entries).for_each(|(_, entry)| entry.at = at);
+    /// The line is not good: nothing of it is kept.
+    pub(super) fn drop_line(&mut self) {
+        self.numbers.clear();
+        self.texts.clear();
     }
 
-    pub(super) fn truncate(&mut self, (samples, entries): Mark) {
-        self.samples.truncate(samples);
-        self.entries.truncate(entries);
-    }
-
-    /// Series in the order in which they came first, each with its values in theirs. Counted first, so that each list
-    /// is allocated once.
-    pub(super) fn take_batch(&mut self, table: &SeriesTable) -> Batch {
-        let mut counts: Vec<(SeriesIndex, usize)> = Vec::new();
-        self.slots.clear();
-        self.slots.resize(table.series_count(), NOWHERE);
-        for (series, _) in &self.samples {
-            let Some(slot) = self.slots.get_mut(*series as usize) else { continue };
-            if let Some((_, count)) = counts.get_mut(*slot as usize) {
-                *count += 1;
-            } else {
-                *slot = u32::try_from(counts.len()).unwrap_or(NOWHERE);
-                counts.push((*series, 1));
+    pub(super) fn keep_line(&mut self, table: &SeriesTable, at: Timestamp) {
+        for nth in 0..self.numbers.len() {
+            let Some((series, value)) = self.numbers.get(nth).copied() else { break };
+            let slot = self.slots.get(series as usize).filter(|slot| slot.body == self.body);
+            let position = match slot {
+                Some(slot) => slot.position,
+                None => self.begin_list(table, series),
+            };
+            if let Some(list) = self.samples.get_mut(position as usize) {
+                list.samples.push(Sample { at, value });
             }
         }
-        let lists = counts.into_iter().filter_map(|(series, count)| {
-            Some(SampleSeries { labels: table.labels(series)?.clone(), samples: Vec::with_capacity(count) })
-        });
-        let mut samples: Vec<SampleSeries> = lists.collect();
-        for (series, sample) in self.samples.drain(..) {
-            let slot = self.slots.get(series as usize).copied().unwrap_or(NOWHERE);
-            if let Some(list) = samples.get_mut(slot as usize) {
-                list.samples.push(sample);
-            }
-        }
-        Batch { samples, entries: self.take_entries(table), executions: Vec::new() }
-    }
-
-    fn take_entries(&mut self, table: &SeriesTable) -> Vec<EntrySeries> {
-        let mut lists: Vec<EntrySeries> = Vec::new();
-        let mut slots: HashMap<SeriesIndex, usize> = HashMap::new();
-        for (series, entry) in self.entries.drain(..) {
+        self.numbers.clear();
+        for (series, body) in self.texts.drain(..) {
             let Some(labels) = table.labels(series) else { continue };
-            let slot = *slots.entry(series).or_insert_with(|| {
-                lists.push(EntrySeries { labels: labels.clone(), entries: Vec::new() });
-                lists.len() - 1
+            let slot = *self.entry_slots.entry(series).or_insert_with(|| {
+                self.entries.push(EntrySeries { labels: labels.clone(), entries: Vec::new() });
+                self.entries.len() - 1
             });
-            if let Some(list) = lists.get_mut(slot) {
-                list.entries.push(entry);
+            if let Some(list) = self.entries.get_mut(slot) {
+                list.entries.push(Entry { at, body });
             }
         }
-        lists
+    }
+
+    /// The first sample of a series in this body. Its list is made as long as it became the last time.
+    #[cold]
+    fn begin_list(&mut self, table: &SeriesTable, series: SeriesIndex) -> u32 {
+        let position = u32::try_from(self.samples.len()).unwrap_or(u32::MAX);
+        if self.slots.len() < table.series_count() {
+            self.slots.resize(table.series_count(), Slot::default());
+        }
+        let Some(labels) = table.labels(series) else { return u32::MAX };
+        let Some(slot) = self.slots.get_mut(series as usize) else { return u32::MAX };
+        let count = (slot.count as usize).min(self.room);
+        self.room -= count;
+        (slot.body, slot.position) = (self.body, position);
+        self.samples.push(SampleSeries { labels: labels.clone(), samples: Vec::with_capacity(count) });
+        self.order.push(series);
+        position
+    }
+
+    /// Series in the order in which they came first, each with its values in theirs.
+    pub(super) fn take_batch(&mut self) -> Batch {
+        for (series, list) in self.order.drain(..).zip(&self.samples) {
+            if let Some(slot) = self.slots.get_mut(series as usize) {
+                slot.count = u32::try_from(list.samples.len()).unwrap_or(u32::MAX);
+            }
+        }
+        self.entry_slots.clear();
+        let (samples, entries) = (std::mem::take(&mut self.samples), std::mem::take(&mut self.entries));
+        Batch { samples, entries, executions: Vec::new() }
+    }
+
+    /// The table has forgotten its series.
+    pub(super) fn forget(&mut self) {
+        self.slots = Vec::new();
     }
 }

@@ -25,7 +25,7 @@ use std::str::FromStr;
 use tacho_model::{Batch, Timestamp, Value};
 
 use crate::Rejects;
-use batch::Kept;
+use batch::Gathering;
 use cursor::{Cursor, Fault};
 use series::SeriesTable;
 
@@ -102,7 +102,7 @@ pub const DECODER_BYTES_MAX: usize = 16 << 20;
 #[derive(Debug, Default)]
 pub struct Decoder {
     table: SeriesTable,
-    kept: Kept,
+    gathering: Gathering,
     forgotten: u64,
 }
 
@@ -111,20 +111,22 @@ impl Decoder {
     pub fn decode(&mut self, input: &[u8], precision: Precision, now: Timestamp) -> Decoded {
         let mut cursor = Cursor::new(input);
         let mut rejects = Rejects::default();
+        self.gathering.begin_body(input.len());
         while cursor.next_line() {
-            let begun = self.kept.len();
             match self.read_line(&mut cursor, precision) {
-                Ok(time) => self.kept.set_time(begun, time.unwrap_or(now)),
+                Ok(time) => self.gathering.keep_line(&self.table, time.unwrap_or(now)),
                 Err(fault) => {
-                    self.kept.truncate(begun);
+                    self.table.drop_line();
+                    self.gathering.drop_line();
                     rejects.add(|| cursor.refuse(&fault));
                     cursor.skip_line();
                 }
             }
         }
-        let batch = self.kept.take_batch(&self.table);
+        let batch = self.gathering.take_batch();
         if self.table.bytes() > DECODER_BYTES_MAX {
             self.table = SeriesTable::default();
+            self.gathering.forget();
             self.forgotten += 1;
         }
         Decoded { batch, rejects }
@@ -135,7 +137,7 @@ impl Decoder {
         self.forgotten
     }
 
-    /// Keeps the values of one line; they have no time yet. Those of a line that is not good are to be taken back.
+    /// Gathers the values of one line; nothing is kept before the whole line is good.
     fn read_line(
         &mut self,
         cursor: &mut Cursor<'_>,
@@ -145,10 +147,10 @@ impl Decoder {
         loop {
             let series = self.table.field(&mut line, cursor)?;
             match cursor.short_number() {
-                Some(number) => self.kept.add_number(series, number),
+                Some(number) => self.gathering.add_number(series, number),
                 None => match read_value(cursor)? {
-                    FieldValue::Number(number) => self.kept.add_number(series, number),
-                    FieldValue::Text(text) => self.kept.add_text(series, text),
+                    FieldValue::Number(number) => self.gathering.add_number(series, number),
+                    FieldValue::Text(text) => self.gathering.add_text(series, text),
                 },
             }
             if !cursor.take(b',') {

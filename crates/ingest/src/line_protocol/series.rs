@@ -189,6 +189,11 @@ impl SeriesTable {
         Ok(series)
     }
 
+    /// The line was not good: what it has taught is known, but not in order.
+    pub(super) fn drop_line(&mut self) {
+        self.learning.clear();
+    }
+
     /// The line is over: what its head has learnt is its shape from now on.
     pub(super) fn end_line(&mut self, line: Line) {
         if self.learning.is_empty() {

@@ -184,6 +184,33 @@ fn many_bad_lines_are_counted_and_a_few_are_named() {
     assert_eq!((decoded.rejects.count, decoded.rejects.named.len()), (1000, crate::REJECTS_NAMED_MAX));
 }
 
+/// Lines of few heads and keys, some of them bad.
+fn any_line() -> impl Strategy<Value = String> {
+    let head =
+        prop_oneof![Just("m"), Just("m,t=1"), Just("m,t=2"), Just("n,t=1"), Just("m,t=1,t=1"), Just("m,t")];
+    let value = prop_oneof![
+        6 => any::<i16>().prop_map(|n| n.to_string()),
+        4 => any::<i64>().prop_map(|n| format!("{n}i")),
+        4 => any::<f32>().prop_map(|n| n.to_string()),
+        1 => Just("t".to_owned()),
+        1 => Just("\"x y\"".to_owned()),
+        1 => Just("x".to_owned()),
+    ];
+    let field = (prop_oneof![Just("a"), Just("b"), Just("c"), Just("value"), Just("")], value);
+    let end = prop_oneof![4 => any::<i64>().prop_map(|at| format!(" {at}")), 1 => Just(String::new()), 1 => Just(" x".into())];
+    (head, proptest::collection::vec(field, 0..5), end).prop_map(|(head, fields, end)| {
+        let fields: Vec<String> = fields.into_iter().map(|(key, value)| format!("{key}={value}")).collect();
+        format!("{head} {}{end}\n", fields.join(","))
+    })
+}
+
+/// `series @ time = value` for each record, samples first.
+fn records(batch: &Batch) -> Vec<String> {
+    let samples = batch.samples.iter().flat_map(|s| s.samples.iter().map(|v| format!("{} {v:?}", s.labels)));
+    let entries = batch.entries.iter().flat_map(|s| s.entries.iter().map(|v| format!("{} {v:?}", s.labels)));
+    samples.chain(entries).collect()
+}
+
 proptest! {
     #[test]
     fn any_names_and_values_survive(
@@ -214,6 +241,24 @@ proptest! {
         prop_assert_eq!(samples.samples[0], tacho_model::Sample { at, value: Value::I64(number) });
         let entry = &decoded.batch.entries[0].entries[0];
         prop_assert_eq!(entry.body.as_bytes(), text.as_bytes());
+    }
+
+    #[test]
+    fn what_is_kept_of_bodies_before_changes_nothing(
+        bodies in proptest::collection::vec(proptest::collection::vec(any_line(), 0..12), 1..5),
+    ) {
+        let mut decoder = Decoder::default();
+        for lines in bodies {
+            let body = lines.concat();
+            let fresh = lines.iter().map(|line| decode(line.as_bytes(), Precision::Nanoseconds, NOW).batch);
+            let mut expect: Vec<String> = fresh.flat_map(|batch| records(&batch)).collect();
+            let decoded = decoder.decode(body.as_bytes(), Precision::Nanoseconds, NOW);
+            prop_assert_eq!(&decoded, &decode(body.as_bytes(), Precision::Nanoseconds, NOW));
+            let mut got = records(&decoded.batch);
+            got.sort_unstable();
+            expect.sort_unstable();
+            prop_assert_eq!(got, expect, "{}", body);
+        }
     }
 
     #[test]
