@@ -1,6 +1,7 @@
 //! `tacho query`: PromQL against a running server.
 
 use serde_json::Value;
+use tacho_query::promql;
 
 use super::Failure;
 use super::ask::{self, Server, Span};
@@ -17,9 +18,12 @@ const STEPS: i64 = 144;
 #[command(after_help = "Examples:
   tacho query 'rate(tacho_records_received_total[1m])'
   tacho query 'sum by (kind) (rate(tacho_records_received_total[1m]))' --last 15m --plot
-  tacho query 'process_resident_memory_bytes{service=\"tacho\"}' --range --json")]
+  tacho query 'process_resident_memory_bytes{service=\"tacho\"}' --range --json
+  tacho query 'keep_outliers_mad(process_resident_memory_bytes[1d])'
+  tacho query --functions outliers")]
 pub struct Query {
     /// PromQL
+    #[arg(required_unless_present = "functions", default_value = "", hide_default_value = true)]
     query: String,
     #[command(flatten)]
     server: Server,
@@ -40,12 +44,22 @@ pub struct Query {
     /// Print the server's answer as it is
     #[arg(long)]
     json: bool,
+    /// Say what the query took: times, chunks, values, bytes
+    #[arg(long)]
+    stats: bool,
+    /// List the functions of PromQL here, those that say WORD when given
+    #[arg(long, value_name = "WORD", num_args = 0..=1, default_missing_value = "", conflicts_with = "query")]
+    functions: Option<String>,
 }
 
 impl Query {
     pub fn run(self) -> Result<(), Failure> {
-        let answer =
-            if self.range || self.plot || self.step.is_some() { self.over_time()? } else { self.at_once()? };
+        if let Some(word) = &self.functions {
+            print!("{}", functions(word));
+            return Ok(());
+        }
+        let over_time = self.range || self.plot || self.step.is_some();
+        let answer = if over_time { self.over_time()? } else { self.at_once()? };
         if self.json {
             ask::print_json(&answer);
             return Ok(());
@@ -54,12 +68,16 @@ impl Query {
         let result = ask::list(data, "result");
         match ask::text(data, "resultType") {
             "matrix" if self.plot => print!("{}", draw(result)),
-            "matrix" => print!("{}", summary(result)),
+            "matrix" if over_time => print!("{}", summary(result)),
+            "matrix" => print!("{}", samples(result)),
             "vector" => print!("{}", values(result)),
             _ => println!(
                 "{}",
                 ask::text(&data["result"], "1").to_owned() + data["result"][1].as_str().unwrap_or("")
             ),
+        }
+        if self.stats {
+            eprint!("{}", costs(&data["stats"]));
         }
         for warning in ask::list(&answer, "warnings") {
             eprintln!("warning: {}", warning.as_str().unwrap_or(""));
@@ -68,7 +86,8 @@ impl Query {
     }
 
     fn at_once(&self) -> Result<Value, Failure> {
-        let params = [("query", Some(self.query.clone())), ("time", self.time.map(ask::seconds))];
+        let query = ("query", Some(self.query.clone()));
+        let params = [query, ("time", self.time.map(ask::seconds)), ("stats", self.wants_stats())];
         self.server.get("/api/v1/query", params)
     }
 
@@ -78,7 +97,11 @@ impl Query {
             self.step.unwrap_or_else(|| (range.end.saturating_sub(range.start) / STEPS).max(1_000_000));
         let params = [("query", self.query.clone()), ("step", ask::seconds(step))];
         let all = params.into_iter().chain(range.params()).map(|(name, value)| (name, Some(value)));
-        self.server.get("/api/v1/query_range", all)
+        self.server.get("/api/v1/query_range", all.chain([("stats", self.wants_stats())]))
+    }
+
+    fn wants_stats(&self) -> Option<String> {
+        self.stats.then(|| "true".to_owned())
     }
 }
 
@@ -106,6 +129,57 @@ fn values(result: &[Value]) -> Table<2> {
 fn points(element: &Value) -> Vec<(f64, f64)> {
     let point = |p: &Value| Some((p[0].as_f64()?, p[1].as_str()?.parse().ok()?));
     ask::list(element, "values").iter().filter_map(point).collect()
+}
+
+/// The samples of a range vector, as an instant query answers with them.
+fn samples(result: &[Value]) -> Table<3> {
+    let mut table = Table::new([("SERIES", Align::Left), ("TIME", Align::Left), ("VALUE", Align::Right)]);
+    for element in result {
+        for (at, value) in points(element) {
+            let at = jiff::Timestamp::from_millisecond((at * 1e3).round() as i64).unwrap_or_default();
+            table.row([series(&element["metric"]), format!("{at:.3}"), crate::http::json::number(value)]);
+        }
+    }
+    table
+}
+
+/// Functions and aggregations whose name or description has `word` in it.
+fn functions(word: &str) -> Table<2> {
+    let mut table = Table::new([("FUNCTION", Align::Left), ("WHAT IT IS", Align::Left)]);
+    let says = |text: &str| text.to_lowercase().contains(&word.to_lowercase());
+    let aggregation = |(name, doc): &(&str, &str)| (format!("{name} by (label, ...) (v)"), (*doc).to_owned());
+    let functions =
+        promql::functions().iter().map(|function| (function.signature(), function.doc.to_owned()));
+    for (name, doc) in functions.chain(promql::aggregations().iter().map(aggregation)) {
+        if says(&name) || says(&doc) {
+            table.row([name, doc]);
+        }
+    }
+    table
+}
+
+/// What `stats` of an answer says, a line for the times and one for what was read.
+fn costs(stats: &Value) -> String {
+    let seconds = |name: &str| stats["timings"][name].as_f64().unwrap_or(0.0);
+    let [total, queue, read, evaluation] =
+        ["execTotalTime", "execQueueTime", "queryPreparationTime", "innerEvalTime"]
+            .map(|name| short(seconds(name) * 1e3));
+    let chunk = |what: &str| ask::number(&stats["chunks"], what);
+    let mut text = format!(
+        "{total} ms: queue {queue}, read {read}, evaluate {evaluation}\n\
+         {} chunks seen: {} skipped, {} summarised, {} decoded; {} values decoded, {} bytes read\n",
+        chunk("seen"),
+        chunk("skipped"),
+        chunk("summarised"),
+        chunk("decoded"),
+        ask::number(stats, "valuesDecoded"),
+        ask::number(stats, "bytesRead"),
+    );
+    let (time, value) = (ask::number(stats, "timeErrorMax"), stats["valueErrorMax"].as_f64().unwrap_or(0.0));
+    if time > 0 || value > 0.0 {
+        text.push_str(&format!("times may be {time} ns off, values {}\n", short(value)));
+    }
+    text
 }
 
 fn summary(result: &[Value]) -> Table<6> {
@@ -159,6 +233,34 @@ fn short(value: f64) -> String {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn functions_are_listed_by_what_they_say() {
+        let listed = functions("outlier").to_string();
+        assert!(listed.contains("keep_outliers_mad(v range-vector, [score scalar])"), "{listed}");
+        assert_eq!(functions("bottomk").to_string().lines().count(), 2);
+        assert!(functions("").to_string().lines().count() > 100);
+    }
+
+    #[test]
+    fn costs_name_what_was_read() {
+        let stats = json!({
+            "timings": {"execTotalTime": 0.0125, "execQueueTime": 0.0, "queryPreparationTime": 0.01, "innerEvalTime": 0.0025},
+            "chunks": {"seen": 9, "skipped": 1, "summarised": 5, "decoded": 3},
+            "valuesDecoded": 24_576, "bytesRead": 9_000, "timeErrorMax": 0, "valueErrorMax": 0.5,
+        });
+        let expect = "12.500 ms: queue 0, read 10, evaluate 2.5000\n\
+                      9 chunks seen: 1 skipped, 5 summarised, 3 decoded; 24576 values decoded, 9000 bytes read\n\
+                      times may be 0 ns off, values 0.50000\n";
+        assert_eq!(costs(&stats), expect);
+    }
+
+    #[test]
+    fn samples_have_their_times() {
+        let result = json!([{"metric": {"__name__": "x"}, "values": [[1_700_000_000.5, "1.25"]]}]);
+        let table = samples(result.as_array().unwrap()).to_string();
+        assert_eq!(table.lines().nth(1).unwrap(), "x       2023-11-14T22:13:20.500Z   1.25", "{table}");
+    }
 
     #[test]
     fn series_and_numbers_are_short() {
