@@ -206,6 +206,31 @@ async fn dead_weight_is_removed_and_the_deleted_stay_deleted() {
 }
 
 #[tokio::test]
+async fn a_segment_with_a_damaged_index_is_rewritten_and_one_that_cannot_be_read_is_left() {
+    for (from_end, is_rewritten) in [(true, true), (false, false)] {
+        let bench = Bench::new();
+        let driver = bench.open().await;
+        for key in 0..40 {
+            driver.put(vec![row(key, &noise(key, 500))]).await.unwrap();
+        }
+        let first = bench.segments()[0].clone();
+        let mut bytes = std::fs::read(&first).unwrap();
+        // In the index, and in the magic.
+        let at = if from_end { bytes.len() - 40 } else { 0 };
+        bytes[at] ^= 1;
+        std::fs::write(&first, bytes).unwrap();
+        for round in 1..100u32 {
+            let keys = (round % 4) * 10..(round % 4) * 10 + 10;
+            driver.put(keys.map(|key| row(key, &noise(round * 40 + key, 500))).collect()).await.unwrap();
+        }
+        assert_eq!(first.exists(), !is_rewritten);
+        let live = 40 * 540;
+        assert!(bench.bytes() < live + 7 * SMALL_SEGMENT_BYTES, "{} bytes for {live}", bench.bytes());
+        assert_eq!(rows(&driver).await.len(), 40);
+    }
+}
+
+#[tokio::test]
 async fn a_directory_in_use_or_of_a_newer_version_is_refused() {
     let bench = Bench::new();
     let driver = bench.open().await;

@@ -1,14 +1,15 @@
 //! Rewriting segments that are mostly dead, a little with every write: no thread of its own, no sudden pause.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::sync::{Arc, PoisonError};
 
 use tacho_store::{Error, Result};
 
-use super::format::{Action, ROW_HEAD_BYTES, RowRef, Taken, each_entry, take_row};
+use super::format::{Action, ROW_HEAD_BYTES, RowRef, Taken, file_path, take_row};
 use super::index::{Index, Usage};
-use super::load::read_index;
+use super::load::load;
 use super::{Files, Inner};
 
 /// Bytes of rows that one write carries over on the way.
@@ -23,48 +24,65 @@ pub struct Compaction {
     keep_deletes: bool,
 }
 
+/// A segment that is worth rewriting.
+struct Candidate {
+    segment: u32,
+    file: Arc<File>,
+    keep_deletes: bool,
+}
+
 /// Why a segment is worth rewriting: more than half of it is dead.
 fn worth_it(usage: Usage) -> bool {
     usage.live * 2 < usage.total
 }
 
-/// The oldest segment worth rewriting, the growing one left out.
-fn choose(index: &Index, growing: Option<u32>) -> Option<u32> {
-    let mut sealed = index.usage().filter(|(segment, _)| Some(*segment) != growing);
+/// The oldest segment worth rewriting; the growing one and those that cannot be read are left out.
+fn choose(index: &Index, growing: Option<u32>, unreadable: &BTreeSet<u32>) -> Option<u32> {
+    let mut sealed =
+        index.usage().filter(|(segment, _)| Some(*segment) != growing && !unreadable.contains(segment));
     sealed.find(|(_, usage)| worth_it(*usage)).map(|(segment, _)| segment)
 }
 
 impl Inner {
     /// One step. A failure costs nothing but the space: the segment stays.
     pub(super) fn compact(&self, files: &mut Files) {
-        let result = match files.compaction.take() {
-            Some(compaction) => self.step(files, compaction),
-            None => self.begin(files),
+        let (segment, result) = match files.compaction.take() {
+            Some(compaction) => (compaction.segment, self.step(files, compaction)),
+            None => match self.candidate(files) {
+                Some(candidate) => (candidate.segment, self.begin(&candidate).map(Some)),
+                None => return,
+            },
         };
         match result {
             Ok(next) => files.compaction = next,
-            Err(error) => tracing::warn!(%error, "compaction of a segment put off"),
+            Err(error) => {
+                tracing::warn!(%error, segment, "compaction of a segment put off");
+                // A full disk gets room again, a segment that cannot be read does not get better: others go on without it.
+                if !error.retryable() {
+                    files.unreadable.insert(segment);
+                }
+            }
         }
     }
 
-    fn begin(&self, files: &Files) -> Result<Option<Compaction>> {
+    fn candidate(&self, files: &Files) -> Option<Candidate> {
         let directory = self.directory.read().unwrap_or_else(PoisonError::into_inner);
-        let Some(segment) = choose(&directory.index, files.segments.growing()) else { return Ok(None) };
+        let segment = choose(&directory.index, files.segments.growing(), &files.unreadable)?;
         let keep_deletes = directory.index.usage().any(|(other, _)| other < segment);
-        let Some(file) = directory.handles.get(&segment).cloned() else { return Ok(None) };
-        drop(directory);
-        let failed = |e| Error::io("read segment index", &self.path, e).with("segment", segment);
-        let length = file.metadata().map_err(failed)?.len();
-        let index = read_index(&file, length).map_err(failed)?;
-        let index =
-            index.ok_or_else(|| Error::corrupt("segment index is damaged").with("segment", segment))?;
+        let file = directory.handles.get(&segment).cloned()?;
+        Some(Candidate { segment, file, keep_deletes })
+    }
+
+    /// Finds its rows: by its index, or, where that is damaged or was never written, by reading it.
+    fn begin(&self, candidate: &Candidate) -> Result<Compaction> {
+        let Candidate { segment, file, keep_deletes } = candidate;
         let mut rest = Vec::new();
-        each_entry(&index, |e| {
+        load(&file_path(&self.path, *segment), file, |e| {
             let length = ROW_HEAD_BYTES + e.partition.len() + e.clustering.len() + e.value_bytes as usize;
             rest.push((e.offset, length));
-        });
+        })?;
         rest.reverse();
-        Ok(Some(Compaction { segment, rest, keep_deletes }))
+        Ok(Compaction { segment: *segment, rest, keep_deletes: *keep_deletes })
     }
 
     /// Carries over the next rows; removes the segment when none is left.

@@ -12,6 +12,7 @@ mod index;
 mod load;
 mod segments;
 
+use std::collections::BTreeSet;
 use std::ops::Bound;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -47,6 +48,8 @@ struct Directory {
 struct Files {
     segments: Segments,
     compaction: Option<Compaction>,
+    /// Segments that a compaction could not read.
+    unreadable: BTreeSet<u32>,
 }
 
 struct Inner {
@@ -101,7 +104,7 @@ impl Inner {
                 put_rows_hint: 1_000,
             },
             directory: RwLock::new(directory),
-            files: Mutex::new(Files { segments, compaction: None }),
+            files: Mutex::new(Files { segments, compaction: None, unreadable: BTreeSet::new() }),
             _lock: lock,
         })
     }
@@ -155,6 +158,12 @@ impl Inner {
         let written = written?;
         entries(rows, &written).for_each(|entry| directory.index.apply(written.segment, &entry));
         Ok(())
+    }
+
+    /// Is it known without looking into files that a scan finds nothing?
+    fn is_nothing(&self, scan: &Scan) -> bool {
+        let directory = self.directory.read().unwrap_or_else(PoisonError::into_inner);
+        directory.index.page(scan, 1).is_empty()
     }
 
     /// The next rows of a scan, and whether there may be more.
@@ -242,6 +251,9 @@ impl Driver for Embedded {
     }
 
     async fn scan(&self, scan: Scan) -> Result<RowStream> {
+        if self.0.is_nothing(&scan) {
+            return Ok(stream::empty().boxed());
+        }
         let pages = stream::try_unfold(Some((self.0.clone(), scan)), |state| async {
             let Some((inner, mut scan)) = state.filter(|(_, scan)| scan.limit != Some(0)) else {
                 return Ok(None);
