@@ -4,12 +4,13 @@
 //! them say which columns a kind of record has:
 //!
 //! ```text
-//!   group/ ──────┐
-//!   entries.rs ──┼── builder.rs ── codec/*.rs, text/*.rs      records -> bytes
-//!   execution/ ──┘   chunk.rs   ──      "                     bytes -> records
+//!   semantic/ ──── group/ ────────┐
+//!   entries.rs ──┬── builder.rs ──┼── codec/*.rs, text/*.rs      records -> bytes
+//!   execution/ ──┘                │
+//!        chunk.rs ── header.rs ───┘                              bytes -> records
 //! ```
 //!
-//! Path of one record: before, `store/src/open.rs` collected it and `store/src/seal.rs` hands it over; after,
+//! Path of one record: before, `store/src/open/` collected it and `store/src/seal.rs` hands it over; after,
 //! `Driver::put` stores the bytes.
 //! Nothing here does I/O, looks at a clock, or panics on bytes it is given to decode.
 
@@ -37,6 +38,7 @@ pub mod semantic;
 mod stats;
 mod text;
 mod times;
+pub mod tune;
 mod values;
 mod verify;
 

@@ -13,5 +13,6 @@ pub mod metrics;
 pub mod selfwatch;
 pub mod serve;
 pub mod shutdown;
+mod svg;
 mod terminal;
 pub mod transfer;

@@ -4,8 +4,22 @@ mod support;
 
 use support::{Server, run};
 
-const COMMANDS: [&str; 9] =
-    ["serve", "demo", "query", "traces", "trace", "operations", "graph", "load", "inspect"];
+const COMMANDS: [&str; 14] = [
+    "serve",
+    "demo",
+    "query",
+    "traces",
+    "trace",
+    "operations",
+    "graph",
+    "load",
+    "inspect",
+    "entries",
+    "import",
+    "export",
+    "tune",
+    "cardinality",
+];
 
 #[test]
 fn every_command_has_help_with_an_example() {

@@ -1,7 +1,9 @@
 //! The command line: one file for each command.
 
 mod ask;
+mod cardinality;
 mod demo;
+mod entries;
 mod export;
 mod failure;
 mod graph;
@@ -13,6 +15,7 @@ mod query;
 mod serve;
 mod trace;
 mod traces;
+mod tune;
 
 pub use failure::Failure;
 
@@ -29,6 +32,7 @@ enum Command {
     Serve(serve::Serve),
     Demo(demo::Demo),
     Query(query::Query),
+    Entries(entries::Entries),
     Traces(traces::Traces),
     Trace(trace::Trace),
     Operations(operations::Operations),
@@ -36,7 +40,9 @@ enum Command {
     Load(load::Load),
     Import(import::Import),
     Export(export::Export),
+    Tune(tune::Tune),
     Inspect(inspect::Inspect),
+    Cardinality(cardinality::Cardinality),
 }
 
 pub fn run(cli: Cli) -> Result<(), Failure> {
@@ -44,6 +50,7 @@ pub fn run(cli: Cli) -> Result<(), Failure> {
         Command::Serve(serve) => serve.run(),
         Command::Demo(demo) => demo.run(),
         Command::Query(query) => query.run(),
+        Command::Entries(entries) => entries.run(),
         Command::Traces(traces) => traces.run(),
         Command::Trace(trace) => trace.run(),
         Command::Operations(operations) => operations.run(),
@@ -51,6 +58,8 @@ pub fn run(cli: Cli) -> Result<(), Failure> {
         Command::Load(load) => load.run(),
         Command::Import(import) => import.run(),
         Command::Export(export) => export.run(),
+        Command::Tune(tune) => tune.run(),
         Command::Inspect(inspect) => inspect.run(),
+        Command::Cardinality(cardinality) => cardinality.run(),
     }
 }

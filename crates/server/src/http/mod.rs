@@ -3,7 +3,9 @@
 //! Every request passes `guard.rs` (bounds, times, counts, headers); every error leaves through `error.rs`.
 
 mod body;
+pub(crate) mod cardinality;
 mod compress;
+mod entries;
 mod error;
 mod executions;
 pub(crate) mod export;
@@ -87,6 +89,8 @@ pub fn router(app: Arc<App>) -> Router {
         .merge(write::routes())
         .merge(import::routes())
         .merge(export::routes())
+        .merge(entries::routes())
+        .merge(cardinality::routes())
         .merge(page::routes())
         .fallback(page::not_found)
         .method_not_allowed_fallback(error::method_not_allowed)

@@ -4,4 +4,5 @@
 
 pub mod frames;
 pub mod reader;
+pub mod search;
 pub mod tally;

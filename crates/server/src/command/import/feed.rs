@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tacho_model::Batch;
 use tokio::sync::mpsc::Sender;
 
+use super::Reading;
 use super::formats::{Formats, Learned, Opened};
 use super::ledger::Ledger;
 use super::report::Findings;
@@ -51,6 +52,12 @@ pub struct Outcome {
 }
 
 impl Feed {
+    /// For whoever only looks at files; records without a time get 1970.
+    pub fn of(files: Vec<PathBuf>, reading: Reading) -> Self {
+        let formats = Formats { format: None, reading, now: 0 };
+        Self { files, formats, rejects: None, read: Arc::default(), stop: Arc::default() }
+    }
+
     /// Reads all files; hands every batch to `sink` with the file and the offset behind it, until that says no.
     pub fn each(
         &self,

@@ -24,7 +24,9 @@ use tacho_ingest::line_protocol::Precision;
 use tacho_ingest::time_text::TimeFormat;
 
 use super::Failure;
+pub(in crate::command) use feed::Feed;
 use formats::Format;
+pub(in crate::command) use report::Findings;
 use source::Source;
 
 /// Bring files of records into a server or a data directory

@@ -1,0 +1,324 @@
+//! Which settings suit these samples: how many values a chunk, which codecs, which compression, which tolerance?
+//!
+//! Pure: encodes and decodes training data under a [`Candidate`], and picks from what somebody with a clock has measured.
+//! Idea: the commissioning of Chronix (Lautenschlager et al., "Chronix: Long Term Storage and Retrieval Technology for
+//! Anomaly Detection in Operational Data", FAST 2017, section 4), which chooses chunk size and compression together
+//! from the user's own data and queries.
+
+use std::ops::Range;
+
+use tacho_model::{TimeRange, Timestamp};
+
+use crate::limits::GROUP_MEMBERS_MAX;
+use crate::semantic::{self, Semantic, SemanticError};
+use crate::{Chunk, Encoding, Error, GroupColumn, Times, ValueColumn, encode_group};
+
+/// Series with the same times: what would share chunks.
+#[derive(Clone, Debug)]
+pub struct TrainingGroup {
+    /// Strictly ascending.
+    pub at: Vec<Timestamp>,
+    /// Each as long as `at`; at most [`GROUP_MEMBERS_MAX`].
+    pub columns: Vec<ValueColumn>,
+}
+
+/// One way of writing chunks.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Candidate {
+    /// Values of one series in a chunk.
+    pub values: usize,
+    pub encoding: Encoding,
+    pub semantic: Semantic,
+}
+
+/// A chunk, the times it covers, and which columns of its group it has.
+#[derive(Clone, Debug)]
+pub struct EncodedChunk {
+    pub range: TimeRange,
+    /// Positions in [`TrainingGroup::columns`]: the chunk's members 0, 1, ...
+    pub columns: Vec<usize>,
+    pub bytes: Vec<u8>,
+}
+
+/// All chunks of one group, in order of time.
+#[derive(Clone, Debug, Default)]
+pub struct EncodedGroup {
+    pub chunks: Vec<EncodedChunk>,
+    /// Largest difference between a value and what was recorded; 0 when nothing is lost.
+    pub value_error_max: f64,
+    /// The same of times, ns.
+    pub time_error_max: u64,
+}
+
+impl TrainingGroup {
+    /// Values of all columns.
+    pub fn values(&self) -> usize {
+        self.at.len() * self.columns.len()
+    }
+}
+
+impl EncodedGroup {
+    pub fn bytes(&self) -> usize {
+        self.chunks.iter().map(|chunk| chunk.bytes.len()).sum()
+    }
+
+    /// The samples of some columns that lie in chunks which overlap the range, piece by piece, as a store reads them: times
+    /// of a chunk once, values of the columns that are asked for.
+    ///
+    /// # Errors
+    /// When a chunk cannot be read back, which would be a bug.
+    pub fn read(&self, columns: &[usize], range: TimeRange) -> Result<Vec<Pieces>, Error> {
+        let mut out = vec![Pieces::new(); columns.len()];
+        for chunk in self.chunks.iter().filter(|chunk| chunk.range.overlaps(&range)) {
+            let opened = Chunk::open(&chunk.bytes)?;
+            let mut times = None;
+            for (column, pieces) in columns.iter().zip(&mut out) {
+                let Some(member) = chunk.columns.iter().position(|other| other == column) else { continue };
+                if let Some(values) = opened.values(u16::try_from(member).unwrap_or(u16::MAX))? {
+                    let times: Times = match &times {
+                        Some(times) => Times::clone(times),
+                        None => times.insert(opened.times()?).clone(),
+                    };
+                    pieces.push((times, values));
+                }
+            }
+        }
+        Ok(out)
+    }
+}
+
+/// Samples of one series, chunk after chunk.
+pub type Pieces = Vec<(Times, ValueColumn)>;
+
+/// Writes a group as the candidate says.
+///
+/// # Errors
+/// When the tolerances cannot be followed.
+pub fn encode(group: &TrainingGroup, candidate: &Candidate) -> Result<EncodedGroup, SemanticError> {
+    let mut out = EncodedGroup::default();
+    let mut from = 0;
+    while from < group.at.len() {
+        let part = from..group.at.len().min(from + candidate.values.max(1));
+        from = part.end;
+        let at = group.at.get(part.clone()).unwrap_or_default();
+        let columns: Vec<ValueColumn> =
+            group.columns.iter().map(|column| cut(column, part.clone())).collect();
+        match candidate.semantic.is_lossless() {
+            true => {
+                put(&mut out, at, 0, columns.into_iter().map(|column| (column, None)).collect(), candidate)
+            }
+            false => lossy(&mut out, at, &columns, candidate)?,
+        }
+    }
+    Ok(out)
+}
+
+fn cut(column: &ValueColumn, part: Range<usize>) -> ValueColumn {
+    match column {
+        ValueColumn::F64(values) => ValueColumn::F64(values.get(part).unwrap_or_default().to_vec()),
+        ValueColumn::I64(values) => ValueColumn::I64(values.get(part).unwrap_or_default().to_vec()),
+        ValueColumn::U64(values) => ValueColumn::U64(values.get(part).unwrap_or_default().to_vec()),
+    }
+}
+
+/// Gives up what may be given up. What becomes of the times depends on them alone: it is the same for all columns.
+fn lossy(
+    out: &mut EncodedGroup,
+    at: &[Timestamp],
+    columns: &[ValueColumn],
+    candidate: &Candidate,
+) -> Result<(), SemanticError> {
+    let mut shared: Option<(Vec<Timestamp>, u64)> = None;
+    let mut written = Vec::with_capacity(columns.len());
+    for column in columns {
+        let reduced = semantic::apply(at, column.as_values(), &candidate.semantic)?;
+        if let Some(loss) = reduced.loss {
+            out.value_error_max = out.value_error_max.max(match loss.bound {
+                crate::Tolerance::Absolute(_) => loss.achieved,
+                crate::Tolerance::Relative(_) => loss.achieved * largest(column),
+            });
+        }
+        out.time_error_max = out.time_error_max.max(reduced.time_error_max);
+        shared.get_or_insert((reduced.at, reduced.time_error_max));
+        written.push((reduced.values, reduced.loss));
+    }
+    if let Some((at, time_error_max)) = shared {
+        put(out, &at, time_error_max, written, candidate);
+    }
+    Ok(())
+}
+
+fn largest(column: &ValueColumn) -> f64 {
+    column.as_f64().into_iter().filter(|value| value.is_finite()).fold(0.0, |most: f64, v| most.max(v.abs()))
+}
+
+fn put(
+    out: &mut EncodedGroup,
+    at: &[Timestamp],
+    time_error_max: u64,
+    columns: Vec<(ValueColumn, Option<crate::Loss>)>,
+    candidate: &Candidate,
+) {
+    let (Some(first), Some(last)) = (at.first(), at.last()) else { return };
+    let range = TimeRange::new(*first, *last);
+    for (nth, members) in columns.chunks(GROUP_MEMBERS_MAX).enumerate() {
+        let written: Vec<GroupColumn<'_>> = (0u16..)
+            .zip(members)
+            .map(|(member, (values, loss))| GroupColumn { member, values: values.as_values(), loss: *loss })
+            .collect();
+        let bytes = encode_group(at, time_error_max, &written, &candidate.encoding);
+        let begin = nth * GROUP_MEMBERS_MAX;
+        out.chunks.push(EncodedChunk { range, columns: (begin..begin + members.len()).collect(), bytes });
+    }
+}
+
+/// What a candidate costs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Cost {
+    /// A value of the training data.
+    pub bytes: f64,
+    /// ns a value.
+    pub write: f64,
+    /// ns a query of the mix.
+    pub read: f64,
+}
+
+/// How much reading counts against space: the exponent of its ratio to the best.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Weights {
+    pub read: f64,
+    pub write: f64,
+}
+
+impl Weights {
+    /// Half the space is worth twice the time to read; writing is rare and in the background.
+    pub const BALANCED: Self = Self { read: 1.0, write: 0.1 };
+    pub const SPACE: Self = Self { read: 0.2, write: 0.02 };
+    pub const SPEED: Self = Self { read: 4.0, write: 0.4 };
+}
+
+/// Positions of the candidates that no other one beats in both space and reading, by rising space.
+pub fn front(costs: &[Cost]) -> Vec<usize> {
+    let mut order: Vec<(usize, &Cost)> = costs.iter().enumerate().collect();
+    order.sort_by(|(_, a), (_, b)| a.bytes.total_cmp(&b.bytes).then(a.read.total_cmp(&b.read)));
+    let mut fastest = f64::INFINITY;
+    order.retain(|(_, cost)| {
+        let better = cost.read < fastest;
+        fastest = fastest.min(cost.read);
+        better
+    });
+    order.into_iter().map(|(position, _)| position).collect()
+}
+
+/// Position of the candidate with the least product of its ratios to the best in each cost, weighted; `None` of none.
+pub fn recommend(costs: &[Cost], weights: Weights) -> Option<usize> {
+    let least =
+        |of: fn(&Cost) -> f64| costs.iter().map(of).fold(f64::INFINITY, f64::min).max(f64::MIN_POSITIVE);
+    let (bytes, write, read) = (least(|c| c.bytes), least(|c| c.write), least(|c| c.read));
+    let ratio = |cost: f64, best: f64| (cost / best).max(f64::MIN_POSITIVE).ln();
+    let score = |cost: &Cost| {
+        ratio(cost.bytes, bytes)
+            + weights.read * ratio(cost.read, read)
+            + weights.write * ratio(cost.write, write)
+    };
+    let all = costs.iter().enumerate().map(|(position, cost)| (position, score(cost)));
+    all.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(position, _)| position)
+}
+
+/// Groups series whose times are equal, in the order given, [`GROUP_MEMBERS_MAX`] at most; the positions of each
+/// group's series beside it. Times that do not strictly ascend make no group.
+pub fn group(series: Vec<(Vec<Timestamp>, ValueColumn)>) -> Vec<(TrainingGroup, Vec<usize>)> {
+    let mut out: Vec<(TrainingGroup, Vec<usize>)> = Vec::new();
+    for (position, (at, column)) in series.into_iter().enumerate() {
+        let length = column.as_values().len();
+        if at.is_empty() || at.len() != length || !at.is_sorted_by(|a, b| a < b) {
+            continue;
+        }
+        let found =
+            out.iter_mut().rev().find(|(group, _)| group.columns.len() < GROUP_MEMBERS_MAX && group.at == at);
+        match found {
+            Some((group, positions)) => {
+                group.columns.push(column);
+                positions.push(position);
+            }
+            None => out.push((TrainingGroup { at, columns: vec![column] }, vec![position])),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Compression, Method, Tolerance};
+
+    fn training() -> TrainingGroup {
+        let at: Vec<Timestamp> = (0..1_000).map(|n| n * 1_000_000_000 + n % 3).collect();
+        let wave = (0..1_000).map(|n| (f64::from(n) / 50.0).sin()).collect();
+        let count = (0..1_000).map(|n| n * 7 % 13).collect();
+        TrainingGroup { at, columns: vec![ValueColumn::F64(wave), ValueColumn::I64(count)] }
+    }
+
+    fn candidate(values: usize, compression: Compression) -> Candidate {
+        let encoding = Encoding { compression, ..Encoding::thorough() };
+        Candidate { values, encoding, semantic: Semantic::default() }
+    }
+
+    #[test]
+    fn what_is_encoded_reads_back_from_the_chunks_that_overlap() {
+        let group = training();
+        for compression in Compression::ALL {
+            let encoded = encode(&group, &candidate(300, compression)).unwrap();
+            assert_eq!(encoded.chunks.len(), 4);
+            for (column, expect) in group.columns.iter().enumerate() {
+                let pieces = encoded.read(&[column], TimeRange::ALL).unwrap().remove(0);
+                let at: Vec<Timestamp> = pieces.iter().flat_map(|(at, _)| at.to_vec()).collect();
+                let words: Vec<u64> = pieces.iter().flat_map(|(_, v)| v.as_values().words()).collect();
+                assert_eq!((at, words), (group.at.clone(), expect.as_values().words()), "{compression:?}");
+            }
+            let some = encoded.read(&[1, 0], TimeRange::new(0, 1)).unwrap();
+            assert_eq!([some[0].len(), some[1].len()], [1, 1], "chunks outside the range are not read");
+        }
+    }
+
+    #[test]
+    fn a_tolerance_makes_it_smaller_and_holds() {
+        let group = training();
+        let lossless = candidate(1_000, Compression::Auto);
+        let value = Some(Tolerance::Absolute(0.01));
+        let lossy = Candidate {
+            semantic: Semantic { value, time: 5, method: Method::Linear, ..Semantic::default() },
+            ..lossless.clone()
+        };
+        let (exact, reduced) = (encode(&group, &lossless).unwrap(), encode(&group, &lossy).unwrap());
+        assert!(reduced.bytes() * 2 < exact.bytes(), "{} {}", reduced.bytes(), exact.bytes());
+        assert_eq!((exact.value_error_max, exact.time_error_max), (0.0, 0));
+        assert!(reduced.value_error_max > 0.0 && reduced.value_error_max <= 0.01);
+        assert!(reduced.time_error_max <= 5);
+        let read = reduced.read(&[0], TimeRange::ALL).unwrap().remove(0);
+        let values: Vec<f64> = read.iter().flat_map(|(_, values)| values.as_f64()).collect();
+        let ValueColumn::F64(wave) = &group.columns[0] else { panic!("floats") };
+        assert!(wave.iter().zip(values).all(|(a, b)| (a - b).abs() <= 0.01));
+    }
+
+    #[test]
+    fn the_front_has_what_nothing_beats_and_weights_choose_on_it() {
+        let cost = |bytes, read| Cost { bytes, write: 1.0, read };
+        let costs = [cost(1.0, 9.0), cost(2.0, 2.0), cost(3.0, 2.5), cost(8.0, 1.5), cost(9.0, 9.0)];
+        assert_eq!(front(&costs), [0, 1, 3]);
+        assert_eq!(recommend(&costs, Weights::BALANCED), Some(1));
+        assert_eq!(recommend(&costs, Weights::SPACE), Some(0));
+        assert_eq!(recommend(&costs, Weights { read: 8.0, write: 0.0 }), Some(3));
+        assert_eq!(recommend(&[], Weights::BALANCED), None);
+    }
+
+    #[test]
+    fn series_with_equal_times_are_one_group() {
+        let series = |at: &[i64]| (at.to_vec(), ValueColumn::U64(vec![1; at.len()]));
+        let groups =
+            group(vec![series(&[1, 2]), series(&[1, 3]), series(&[1, 2]), series(&[2, 2]), series(&[])]);
+        let positions: Vec<&[usize]> = groups.iter().map(|(_, positions)| positions.as_slice()).collect();
+        assert_eq!(positions, [&[0, 2][..], &[1]]);
+        assert_eq!(groups[0].0.values(), 4);
+    }
+}

@@ -1,0 +1,107 @@
+//! `/api/v1/entries`: texts of series by their labels, by what they say, and by members of structured ones.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use axum::{Json, Router};
+use serde_json::{Map, Value, json};
+use tacho_model::{Body, Kind, Labels};
+
+use super::App;
+use super::error::ApiError;
+use super::export::selectors;
+use super::params::Params;
+use crate::transfer::reader;
+use crate::transfer::search::{self, Found, Order, Wanted};
+
+/// Entries that are given when nothing is said, and at most.
+const LIMIT_DEFAULT: usize = 100;
+const LIMIT_MAX: usize = 10_000;
+/// Parts of the range that matches are counted in.
+const PARTS_DEFAULT: usize = 60;
+const PARTS_MAX: usize = 2_000;
+
+pub fn routes() -> Router<Arc<App>> {
+    Router::new().route("/api/v1/entries", get(entries).post(entries))
+}
+
+/// `match[]`, `start`, `end` (the last hour), `contains` (may come again), `pattern`, `field=name=value` (may come
+/// again), `order` (newest or oldest), `limit`, `parts`.
+async fn entries(State(app): State<Arc<App>>, params: Params) -> Result<Response, ApiError> {
+    let selectors = selectors(&params)?;
+    let range = params.range(app.clock.now())?;
+    let wanted = wanted(&params)?;
+    let order = match params.get("order") {
+        None | Some("newest") => Order::Newest,
+        Some("oldest") => Order::Oldest,
+        Some(other) => {
+            return Err(ApiError::bad(format!(
+                "invalid parameter \"order\": {other:?} is not newest or oldest"
+            )));
+        }
+    };
+    let limit = bounded(&params, "limit", LIMIT_DEFAULT, LIMIT_MAX)?;
+    let parts = bounded(&params, "parts", PARTS_DEFAULT, PARTS_MAX)?;
+    let _turn = app.queries.acquire().await.map_err(|e| ApiError::internal(e.to_string()))?;
+    let store = app.store.clone();
+    let found = tokio::task::spawn_blocking(move || reader::find(&store, &selectors, Some(Kind::Entry)))
+        .await
+        .map_err(|e| ApiError::internal(format!("selection ended: {e}")))?;
+    let found = search::search(app.store.clone(), found, range, &wanted, (order, limit, parts)).await?;
+    let Found { entries, matched, seen, counts } = found;
+    let (series, numbers) = search::series_of(&entries);
+    let list: Vec<Value> = entries
+        .iter()
+        .zip(numbers)
+        .map(|((_, entry), series)| {
+            let mut out = json!({ "time": entry.at.to_string(), "series": series });
+            match &entry.body {
+                Body::Text(text) => out["text"] = (**text).into(),
+                Body::Bytes(bytes) => out["hex"] = hexadecimal(bytes).into(),
+            }
+            out
+        })
+        .collect();
+    let data = json!({
+        "series": series.iter().map(|labels| object(labels)).collect::<Vec<_>>(),
+        "entries": list,
+        "matched": matched,
+        "seen": seen,
+        "histogram": { "start": range.start.to_string(), "end": range.end.to_string(), "counts": counts },
+    });
+    Ok(Json(json!({ "status": "success", "data": data })).into_response())
+}
+
+fn wanted(params: &Params) -> Result<Wanted, ApiError> {
+    let pattern = params.get("pattern").map(search::pattern).transpose();
+    let pattern = pattern.map_err(|e| ApiError::bad(format!("invalid parameter \"pattern\": {e}")))?;
+    let field = |text: &str| {
+        let pair = text.split_once('=').map(|(name, value)| (name.to_owned(), value.to_owned()));
+        pair.ok_or_else(|| ApiError::bad(format!("invalid parameter \"field\": {text:?} is not name=value")))
+    };
+    Ok(Wanted {
+        contains: params.all("contains").map(str::to_owned).collect(),
+        pattern,
+        fields: params.all("field").map(field).collect::<Result<_, _>>()?,
+    })
+}
+
+fn bounded(params: &Params, name: &'static str, default: usize, max: usize) -> Result<usize, ApiError> {
+    match params.count(name)? {
+        Some(n) if n > max => Err(ApiError::bad(format!(
+            "invalid parameter {name:?}: {n} is over {max}, narrow the range instead"
+        ))),
+        Some(n) => Ok(n),
+        None => Ok(default),
+    }
+}
+
+fn object(labels: &Labels) -> Value {
+    Value::Object(labels.iter().map(|(name, value)| (name.to_owned(), value.into())).collect::<Map<_, _>>())
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
