@@ -4,6 +4,8 @@
 //! do not fit. This one pass over the text bounds all three beforehand, and knows the position of a fault,
 //! which the parser does not. What it lets through may still be no PromQL.
 
+use std::borrow::Cow;
+
 use crate::Error;
 
 use super::Limits;
@@ -12,6 +14,8 @@ use super::Limits;
 const DURATION_SECONDS_MAX: f64 = 9_223_372_036.0;
 /// Digits of one number of a duration, so that it fits into the parser's `u32`.
 const DURATION_DIGITS_MAX: usize = 9;
+/// The same for milliseconds: [`narrowed`] turns many into seconds.
+const MILLISECONDS_DIGITS_MAX: usize = 13;
 
 /// Checks length, nesting, number of operators and patterns, and durations.
 pub fn check(text: &str, limits: &Limits) -> Result<(), Error> {
@@ -122,6 +126,36 @@ fn number_bytes(rest: &str) -> usize {
     rest.len()
 }
 
+/// The same query, with milliseconds that the parser would take for 0, as they are beyond its `u32`, in seconds.
+/// [`check`] has passed it. What stands behind moves by one byte at most.
+pub fn narrowed(text: &str) -> Cow<'_, str> {
+    let mut narrowed = Cow::Borrowed(text);
+    let mut moved = 0;
+    let mut scanner = Scanner::new(text);
+    while let Ok(Some(token)) = scanner.next() {
+        let Some(numbers) = token.text.strip_suffix("ms").filter(|_| matches!(token.kind, Kind::Number))
+        else {
+            continue;
+        };
+        let from = numbers.rfind(|c: char| !c.is_ascii_digit()).map_or(0, |last| last + 1);
+        let Ok(milliseconds) = numbers[from..].parse::<u64>() else { continue };
+        // Behind seconds there is no place for more of them.
+        if u32::try_from(milliseconds).is_ok() || numbers[..from].ends_with('s') {
+            continue;
+        }
+        let width = numbers.len() - from;
+        let (seconds, rest) = (milliseconds / 1_000, milliseconds % 1_000);
+        let seconds = match rest {
+            0 => format!("{seconds:0>width$}s", width = width + 1),
+            rest => format!("{seconds}s{rest:03}ms"),
+        };
+        let at = token.at + from + moved;
+        narrowed.to_mut().replace_range(at..at + width + 2, &seconds);
+        moved += seconds.len() - (width + 2);
+    }
+    narrowed
+}
+
 struct Guard<'l> {
     limits: &'l Limits,
     open: Vec<(char, usize)>,
@@ -156,16 +190,18 @@ impl Guard<'_> {
             return Err(Error::bad_data(format!("duration {text} is longer than {DURATION_SECONDS_MAX} s")));
         }
         let hexadecimal = text.starts_with("0x") || text.starts_with("0X");
-        let digits = text.split(|c: char| !c.is_ascii_digit()).map(str::len).max().unwrap_or(0);
+        let digits = |text: &str| text.split(|c: char| !c.is_ascii_digit()).map(str::len).max().unwrap_or(0);
+        let (longer, milliseconds) = text.strip_suffix("ms").map_or((text, ""), |numbers| {
+            numbers.split_at(numbers.rfind(|c: char| !c.is_ascii_digit()).map_or(0, |last| last + 1))
+        });
         let too_long = if hexadecimal {
             is_duration && text.len() > 10
         } else {
-            plain.is_none() && digits > DURATION_DIGITS_MAX
+            plain.is_none() && digits(longer) > DURATION_DIGITS_MAX
         };
-        if too_long {
-            return Err(Error::bad_data(format!(
-                "duration {text} has a number of more than {DURATION_DIGITS_MAX} digits"
-            )));
+        if too_long || digits(milliseconds) > MILLISECONDS_DIGITS_MAX {
+            let most = if too_long { DURATION_DIGITS_MAX } else { MILLISECONDS_DIGITS_MAX };
+            return Err(Error::bad_data(format!("duration {text} has a number of more than {most} digits")));
         }
         Ok(())
     }
@@ -244,6 +280,7 @@ mod tests {
     #[test]
     fn what_would_hurt_the_parser_is_refused() {
         refused("a[99999999999s]", "more than 9 digits (at character 3)");
+        refused("a[99999999999999ms]", "more than 13 digits (at character 3)");
         refused("a[1e30]", "longer than");
         refused("a offset - inf", "bad duration \"inf\" (at character 12)");
         refused("a offset 1e300", "longer than");
@@ -255,6 +292,21 @@ mod tests {
         refused(&format!("a{}", "+a".repeat(257)), "query needs 257 operators, at most 256");
         refused(&format!("{{{}}}", r#"a=~"b","#.repeat(65)), "query needs 65 patterns");
         refused(&"a".repeat(40_000), "40000 bytes of text");
+    }
+
+    #[test]
+    fn milliseconds_stay_what_they_are() {
+        for (text, expect) in [
+            ("a[300000ms]", "a[300000ms]"),
+            ("a[7862400000ms] offset 4294967296ms", "a[00007862400s] offset 4294967s296ms"),
+            (
+                "a[1h7862400000ms:4294967295ms] # 7862400000ms",
+                "a[1h00007862400s:4294967295ms] # 7862400000ms",
+            ),
+            ("a{b=\"7862400000ms\"}", "a{b=\"7862400000ms\"}"),
+        ] {
+            assert_eq!(narrowed(text), expect);
+        }
     }
 
     #[test]

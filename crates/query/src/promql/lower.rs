@@ -62,6 +62,7 @@ pub fn parse_selector(text: &str) -> Result<Vec<Matcher>, Error> {
 fn parse_tree(text: &str, limits: &Limits) -> Result<Expr, Error> {
     guard::check(text, limits)?;
     functions::register();
+    let text = &*guard::narrowed(text);
     parse_guarded(text).map_err(|message| diagnose::explain(text, message, has_grammar))
 }
 
