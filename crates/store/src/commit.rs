@@ -288,14 +288,14 @@ impl Committer {
 /// Adds to the index what it does not know. Returns the numbers of the series of samples, in their order.
 pub fn number_series(index: &Guarded<Index>, arrival: &Arrival) -> Vec<u32> {
     let known = |index: &Index| -> Option<Vec<u32>> {
-        let others = arrival.series().filter(|(kind, ..)| *kind != Kind::Sample);
-        let all = others.into_iter().all(|(kind, id, _)| index.has(kind, id));
+        let others_known = arrival.entries().all(|(id, _)| index.has(Kind::Entry, id))
+            && arrival.executions().all(|(id, _)| index.has(Kind::Execution, id));
         let mut before = None;
         let samples = arrival.samples().map(|(id, _)| {
             before = index.number_after(before, id).filter(|number| index.is_of(Kind::Sample, *number));
             before
         });
-        samples.collect::<Option<Vec<u32>>>().filter(|_| all)
+        samples.collect::<Option<Vec<u32>>>().filter(|_| others_known)
     };
     if let Some(numbers) = known(&index.read()) {
         return numbers;

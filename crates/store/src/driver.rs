@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use futures_util::TryStreamExt;
 use futures_util::stream::BoxStream;
 
 use crate::Result;
@@ -165,6 +166,16 @@ pub trait Driver: Send + Sync + 'static {
     /// Streams a range with bounded memory. Rows put meanwhile may or may not be seen; others are seen once.
     async fn scan(&self, scan: Scan) -> Result<RowStream>;
 
+    /// All rows of some ranges, in their order: for ranges that fit into memory. One after the other, where a back end knows
+    /// nothing better.
+    async fn read(&self, scans: Vec<Scan>) -> Result<Vec<Vec<Row>>> {
+        let mut all = Vec::with_capacity(scans.len());
+        for scan in scans {
+            all.push(self.scan(scan).await?.try_collect().await?);
+        }
+        Ok(all)
+    }
+
     /// Removes rows; what is not there is no error. Durable like `put`.
     async fn delete(&self, deletes: Vec<Delete>) -> Result<()>;
 }
@@ -185,6 +196,10 @@ impl<D: Driver + ?Sized> Driver for Arc<D> {
 
     async fn scan(&self, scan: Scan) -> Result<RowStream> {
         (**self).scan(scan).await
+    }
+
+    async fn read(&self, scans: Vec<Scan>) -> Result<Vec<Vec<Row>>> {
+        (**self).read(scans).await
     }
 
     async fn delete(&self, deletes: Vec<Delete>) -> Result<()> {

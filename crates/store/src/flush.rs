@@ -7,7 +7,8 @@
 //! A crash between any two steps is repaired by doing all of them again: keys follow from the records. A failing
 //! step is repeated with growing waits; nothing is given up.
 //!
-//! Path of one record: before, `group/seal.rs` or `seal.rs` encoded its chunk; after, `Driver::put` has it, and `read.rs` finds it there.
+//! Path of one record: before, `group/seal.rs` or `seal.rs` encoded its chunk; after, `Driver::put` has it, and `group/read.rs` or
+//! `read.rs` finds it there.
 
 use std::sync::Arc;
 
@@ -23,6 +24,7 @@ use crate::group::row::series_row;
 use crate::group::seal::{Share, seal};
 use crate::keys::{flushed_row, session_delete, session_row, stored_row};
 use crate::layer::retry::Backoff;
+use crate::seal::CHUNK_VALUES_LIMIT;
 use crate::shared::{Progress, Shared};
 use crate::stats::Stored;
 use crate::{Error, ErrorKind, Result};
@@ -85,7 +87,7 @@ async fn put_chunks(shared: &Shared, generation: &Arc<Generation>) -> [Stored; 3
     let groups = home::shares(&shared.index.read(), generation).into_iter().map(Work::Group);
     let others = generation.series().into_iter().map(|(kind, id)| Work::Series(kind, id));
     let mut added = [Stored::default(); 3];
-    let chunk_values = shared.options.chunk_values;
+    let chunk_values = shared.options.chunk_values.clamp(1, CHUNK_VALUES_LIMIT);
     let mut next = Some(encode_some(generation.clone(), groups.chain(others).collect(), chunk_values));
     while let Some(encoding) = next {
         let some = join(encoding).await;

@@ -14,7 +14,7 @@ pub struct Options {
     pub seal_bytes: usize,
     /// A generation is sealed when its journal takes this many bytes: what a start after a crash has to read.
     pub journal_bytes: u64,
-    /// Samples of one series in one chunk.
+    /// Samples of one series in one chunk; 1 to 65,536.
     pub chunk_values: usize,
     /// A generation is sealed when its first record is this old, by a clock that does not jump.
     pub seal_age: Duration,

@@ -6,6 +6,7 @@
 //!
 //! Path of one record: before, `flush.rs` put its chunk into the driver; after, `server/src/http/` hands it to `query`.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -14,9 +15,10 @@ use futures_util::TryStreamExt;
 use tacho_chunk::{Chunk, ExecutionBlock, Header};
 use tacho_model::{Entry, Kind, SeriesId, TimeRange};
 
+use crate::driver::Row;
 use crate::generation::{Generation, Generations};
-use crate::group::row::split_value;
-use crate::keys::{ChunkKey, chunk_scan, spans};
+use crate::group::row::{Replacement, split_value};
+use crate::keys::{ChunkKey, Span, chunk_scan, spans};
 use crate::open::{OpenEntries, OpenExecutions};
 use crate::shared::Shared;
 use crate::upkeep::{Mask, Visit, alive};
@@ -136,14 +138,16 @@ pub async fn chunks(shared: &Shared, kind: Kind, id: SeriesId) -> Result<Vec<Chu
     let visit = shared.upkeep.enter();
     let mut infos = Vec::new();
     for (group, member) in partitions(shared, kind, id) {
-        for Found { key, chunk, row_bytes } in live_rows(shared, kind, group, TimeRange::ALL, &visit).await? {
+        each_live(shared, (kind, group), TimeRange::ALL, &visit, |Found { key, chunk, row_bytes }| {
             let place = |e| unreadable(e).with("series", id).with("start", key.start);
             let header = Chunk::open(&chunk).map_err(place)?.header().clone();
             if let Some(bytes) = share(&header, member, row_bytes) {
                 let (start, end, generation) = (header.start, header.end, key.generation);
                 infos.push(ChunkInfo { start, end, generation, bytes, header });
             }
-        }
+            Ok(())
+        })
+        .await?;
     }
     infos.sort_by_key(|info| (info.start, info.generation));
     Ok(infos)
@@ -178,32 +182,80 @@ pub struct Found {
     row_bytes: usize,
 }
 
-/// Rows of a partition with chunks that may overlap the range: those that the visit sees and that no other replaces, in order
-/// of start in each span class.
-pub async fn live_rows(
-    shared: &Shared,
-    kind: Kind,
-    partition: SeriesId,
-    range: TimeRange,
-    visit: &Visit,
-) -> Result<Vec<Found>> {
+impl Found {
+    /// `None` when the visit does not see the row.
+    fn of(row: &Row, visit: &Visit) -> Result<Option<(Self, Option<Replacement>)>> {
+        if !visit.sees(&row.partition, &row.clustering) {
+            return Ok(None);
+        }
+        let key = ChunkKey::decode(&row.clustering)?;
+        let row_bytes = row.partition.len() + row.clustering.len() + row.value.len();
+        let (replacement, chunk) = split_value(&row.value).map_err(|e| e.with("start", key.start))?;
+        Ok(Some((Self { key, chunk, row_bytes }, replacement)))
+    }
+}
+
+/// Of the rows of one partition those that the visit sees and that no other replaces.
+pub fn live(rows: impl Iterator<Item = Row>, visit: &Visit) -> Result<Vec<Found>> {
     let (mut keys, mut found) = (Vec::new(), Vec::new());
-    for span in spans(kind) {
-        let mut rows = shared.driver.scan(chunk_scan(kind, partition, *span, range)).await?;
-        while let Some(row) = rows.try_next().await? {
-            if !visit.sees(&row.partition, &row.clustering) {
-                continue;
-            }
-            let key = ChunkKey::decode(&row.clustering)?;
-            let row_bytes = row.partition.len() + row.clustering.len() + row.value.len();
-            let (replacement, chunk) = split_value(&row.value).map_err(|e| e.with("partition", partition))?;
-            keys.push((key, replacement));
-            found.push(Found { key, chunk, row_bytes });
+    for row in rows {
+        if let Some((row, replacement)) = Found::of(&row, visit)? {
+            keys.push((row.key, replacement));
+            found.push(row);
         }
     }
     let alive =
         alive(&keys).into_iter().zip(found).filter(|(alive, found)| *alive && !found.chunk.is_empty());
     Ok(alive.map(|(_, found)| found).collect())
+}
+
+/// As [`live`], for partitions that need not fit into memory: rows are handed out as soon as the scan is past their end, for
+/// what replaces a row begins before it. Rows of the rarer span classes come last.
+async fn each_live(
+    shared: &Shared,
+    (kind, partition): (Kind, SeriesId),
+    range: TimeRange,
+    visit: &Visit,
+    mut each: impl FnMut(Found) -> Result<()>,
+) -> Result<()> {
+    let (mut replacements, mut held, mut last) = (Vec::new(), VecDeque::new(), Vec::new());
+    for span in spans(kind).iter().rev() {
+        let mut rows = shared.driver.scan(chunk_scan(kind, partition, *span, range)).await?;
+        while let Some(row) = rows.try_next().await? {
+            let Some((row, replacement)) = Found::of(&row, visit)? else { continue };
+            let (start, merge) = (row.key.start, replacement.map_or(0, |replacement| replacement.merge));
+            replacements.extend(replacement);
+            if *span != Span::Short {
+                last.push((row, merge));
+                continue;
+            }
+            // One that cannot be read is handed out to be reported.
+            let end = Chunk::open(&row.chunk).map_or(start, |chunk| chunk.header().end);
+            held.push_back((end, row, merge));
+            while held.front().is_some_and(|(end, ..)| *end < start)
+                && let Some((_, row, merge)) = held.pop_front()
+            {
+                hand_out(row, merge, &replacements, &mut each)?;
+                // A chunk takes milliseconds: others want their turn between two.
+                tokio::task::yield_now().await;
+            }
+        }
+    }
+    for (row, merge) in held.into_iter().map(|(_, row, merge)| (row, merge)).chain(last) {
+        hand_out(row, merge, &replacements, &mut each)?;
+        tokio::task::yield_now().await;
+    }
+    Ok(())
+}
+
+fn hand_out(
+    row: Found,
+    merge: u64,
+    replacements: &[Replacement],
+    each: &mut impl FnMut(Found) -> Result<()>,
+) -> Result<()> {
+    let dead = replacements.iter().any(|replacement| replacement.replaces(&row.key, merge));
+    if dead || row.chunk.is_empty() { Ok(()) } else { each(row) }
 }
 
 /// What is read of one series of entries or executions.
@@ -228,34 +280,38 @@ async fn stored<T, U>(
     if wanted.range.is_empty() {
         return Ok(Vec::new());
     }
-    for Found { key, chunk, .. } in
-        live_rows(shared, wanted.kind, wanted.id, wanted.range, &wanted.visit).await?
-    {
-        if key.generation >= wanted.oldest {
-            continue;
-        }
-        let place = |e| {
-            unreadable(e)
-                .with("series", wanted.id)
-                .with("start", key.start)
-                .with("generation", key.generation)
-        };
-        match read_chunk(&chunk, wanted.range, &decode) {
-            Ok(Some(part)) => {
-                let admitted = admit((key.generation, part))?;
-                found.extend(admitted.map(|part| ((key.generation, key.number), part)));
+    each_live(
+        shared,
+        (wanted.kind, wanted.id),
+        wanted.range,
+        &wanted.visit,
+        |Found { key, chunk, .. }| {
+            if key.generation >= wanted.oldest {
+                return Ok(());
             }
-            Ok(None) => {}
-            Err(error @ tacho_chunk::Error::Version { .. }) => return Err(place(error)),
-            Err(error) => {
-                // One bad chunk must not hide all the good ones.
-                shared.counters.chunks_unreadable.add(1);
-                tracing::error!(error = %place(error), "chunk left out of an answer");
+            let place = |e| {
+                unreadable(e)
+                    .with("series", wanted.id)
+                    .with("start", key.start)
+                    .with("generation", key.generation)
+            };
+            match read_chunk(&chunk, wanted.range, &decode) {
+                Ok(Some(part)) => {
+                    let admitted = admit((key.generation, part))?;
+                    found.extend(admitted.map(|part| ((key.generation, key.number), part)));
+                }
+                Ok(None) => {}
+                Err(error @ tacho_chunk::Error::Version { .. }) => return Err(place(error)),
+                Err(error) => {
+                    // One bad chunk must not hide all the good ones.
+                    shared.counters.chunks_unreadable.add(1);
+                    tracing::error!(error = %place(error), "chunk left out of an answer");
+                }
             }
-        }
-        // A chunk takes milliseconds: others want their turn between two.
-        tokio::task::yield_now().await;
-    }
+            Ok(())
+        },
+    )
+    .await?;
     found.sort_by_key(|(place, _)| *place);
     Ok(found.into_iter().map(|(_, part)| part).collect())
 }

@@ -17,6 +17,8 @@ use crate::open::{OpenEntries, OpenExecutions};
 
 /// Samples of a series, or entries, in one chunk, when nothing else is set.
 pub const CHUNK_VALUES_MAX: usize = 8_192;
+/// The most that may be set: a row of 64 such columns, 8 bytes a value, stays below the 64 MiB that a driver takes.
+pub const CHUNK_VALUES_LIMIT: usize = 65_536;
 /// Bodies of entries in one chunk, bytes: a read of one entry decodes no more than this beside it.
 pub const CHUNK_BODIES_BYTES_MAX: usize = 1 << 20;
 

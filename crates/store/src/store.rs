@@ -127,6 +127,8 @@ impl Store {
     }
 
     async fn keep(&self, batch: Arc<Batch>, origin: Option<Origin>) -> Result<Appended> {
+        // Held until the answer comes: so it is freed here, not in the one thread that writes.
+        let held = batch.clone();
         let arrival = Arrival::check(batch, origin)?;
         let bytes = arrival.bytes();
         let batch_bytes_max = self.shared.budget.max() / 4;
@@ -138,7 +140,9 @@ impl Store {
         let append = Append { arrival, reservation, reply };
         let commands = self.commands.as_ref().ok_or_else(closed)?;
         commands.send(Command::Append(append)).map_err(|_| closed())?;
-        answer.await.map_err(|_| closed())?
+        let appended = answer.await.map_err(|_| closed())?;
+        drop(held);
+        appended
     }
 
     fn full(&self) -> Error {

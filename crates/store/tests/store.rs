@@ -395,12 +395,12 @@ async fn a_directory_in_use_or_of_another_store_or_version_is_refused() {
     assert!(error.to_string().starts_with("journal belongs to another store (path /"), "{error}");
 
     let mut bytes = std::fs::read(journal).unwrap();
-    bytes[8] = 2;
+    bytes[8] = 9;
     std::fs::write(journal, bytes).unwrap();
     let error = bench.try_open().await.err().unwrap();
     assert_eq!(error.kind(), ErrorKind::Version);
     assert!(
-        error.to_string().starts_with("journal has version 2, this program reads up to 1 (path /"),
+        error.to_string().starts_with("journal has version 9, this program reads up to 2 (path /"),
         "{error}"
     );
 }

@@ -57,6 +57,8 @@ impl Default for PackedSamples {
 
 impl PackedSamples {
     /// Appends a sample.
+    // Called from another crate for each sample that comes: without this it is a call each time.
+    #[inline]
     pub fn push(&mut self, at: Timestamp, word: u64) {
         if let Some((last, _)) = self.tail.last() {
             self.ordered &= *last <= at;

@@ -166,6 +166,20 @@ impl Inner {
         directory.index.page(scan, 1).is_empty()
     }
 
+    /// All rows of a scan.
+    fn rows(&self, mut scan: Scan) -> Result<Vec<Row>> {
+        let mut rows = Vec::new();
+        while scan.limit != Some(0) {
+            let mut page = self.page(&scan)?;
+            page.go_on(&mut scan);
+            rows.append(&mut page.rows);
+            if !page.more {
+                break;
+            }
+        }
+        Ok(rows)
+    }
+
     /// The next rows of a scan, and whether there may be more.
     fn page(&self, scan: &Scan) -> Result<Page> {
         let count = scan.limit.unwrap_or(usize::MAX).min(PAGE_ROWS);
@@ -206,6 +220,20 @@ impl Inner {
             page.last = Some(clustering.into_vec());
         }
         Ok(page)
+    }
+}
+
+impl Page {
+    /// Makes the scan begin behind this page.
+    fn go_on(&self, scan: &mut Scan) {
+        if let Some(last) = &self.last {
+            let after = Bound::Excluded(last.clone());
+            match scan.order {
+                Order::Ascending => scan.from = after,
+                Order::Descending => scan.to = after,
+            }
+        }
+        scan.limit = scan.limit.map(|limit| limit.saturating_sub(self.rows.len()));
     }
 }
 
@@ -260,14 +288,7 @@ impl Driver for Embedded {
             };
             let (inner, scan, page) = blocking(move || {
                 let page = inner.page(&scan)?;
-                if let Some(last) = &page.last {
-                    let after = Bound::Excluded(last.clone());
-                    match scan.order {
-                        Order::Ascending => scan.from = after,
-                        Order::Descending => scan.to = after,
-                    }
-                }
-                scan.limit = scan.limit.map(|limit| limit.saturating_sub(page.rows.len()));
+                page.go_on(&mut scan);
                 Ok((inner, scan, page))
             })
             .await?;
@@ -275,6 +296,12 @@ impl Driver for Embedded {
             Ok::<_, Error>(Some((stream::iter(page.rows.into_iter().map(Ok)), next)))
         });
         Ok(pages.try_flatten().boxed())
+    }
+
+    /// With one change of threads for all of them.
+    async fn read(&self, scans: Vec<Scan>) -> Result<Vec<Vec<Row>>> {
+        let inner = self.0.clone();
+        blocking(move || scans.into_iter().map(|scan| inner.rows(scan)).collect()).await
     }
 
     async fn delete(&self, deletes: Vec<Delete>) -> Result<()> {

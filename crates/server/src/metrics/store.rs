@@ -10,6 +10,7 @@ pub struct StoreFigures {
     series: Family<Gauge, 1>,
     series_refused: Family<Counter, 0>,
     records: Family<Counter, 1>,
+    samples_replaced: Family<Counter, 0>,
     stored_chunks: Family<Gauge, 1>,
     stored_bytes: Family<Gauge, 1>,
     stored_records: Family<Gauge, 1>,
@@ -36,6 +37,11 @@ impl Default for StoreFigures {
                 "New series for which there was no room; one counts as often as it comes.",
             ),
             records: Family::new("tacho_records_stored_total", ["kind"], "Records taken by the store."),
+            samples_replaced: Family::new(
+                "tacho_samples_replaced_total",
+                [],
+                "Samples written again with the same time; the last is kept.",
+            ),
             stored_chunks: Family::new("tacho_stored_chunks", ["kind"], "Chunks in the driver."),
             stored_bytes: Family::new("tacho_stored_bytes", ["kind"], "Bytes of chunks in the driver."),
             stored_records: Family::new("tacho_stored_records", ["kind"], "Records in those chunks."),
@@ -82,6 +88,7 @@ impl StoreFigures {
             self.stored_records.with([kind.name()]).set(signed(stored.records));
         }
         self.series_refused.with([]).raise_to(stats.series_refused);
+        self.samples_replaced.with([]).raise_to(stats.samples_replaced);
         self.open_bytes.with([]).set(signed(stats.open_bytes));
         self.open_bytes_max.with([]).set(signed(stats.open_bytes_max));
         self.journal_bytes.with([]).set(signed(stats.journal_bytes));
@@ -98,11 +105,12 @@ impl StoreFigures {
         self.sessions.with([]).set(signed(stats.sessions));
     }
 
-    pub fn families(&self) -> [&dyn Collect; 17] {
+    pub fn families(&self) -> [&dyn Collect; 18] {
         [
             &self.series,
             &self.series_refused,
             &self.records,
+            &self.samples_replaced,
             &self.stored_chunks,
             &self.stored_bytes,
             &self.stored_records,

@@ -1,6 +1,6 @@
 //! Here are series and a range of time, give me their samples: each row is read once, each column of times decoded once.
 //!
-//! Series that lie in the same groups make a unit; units are read side by side. A generation is read from memory as long as it is
+//! Series that lie in the same groups make a unit; many units share one trip to the driver. A generation is read from memory as long as it is
 //! there, from the driver afterwards (`read.rs`).
 //!
 //! Path of one record: before, `flush.rs` put its chunk into the driver; after, `server/src/http/` hands it to `query`.
@@ -10,19 +10,21 @@ use std::num::NonZero;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
-use futures_util::stream::{self, StreamExt, TryStreamExt};
 use tacho_model::{Kind, SeriesId, TimeRange, Windows};
 
 use super::piece::Part;
 use super::plan::{Asked, Done, Job, Plan, Question, Stored};
 use crate::answer::{Piece, ReadReport, SampleAnswer};
 use crate::generation::Generation;
-use crate::read::{live_rows, snapshot, take_room, unreadable};
+use crate::keys::{CHUNK_SPAN_MAX_NS, chunk_scan, spans};
+use crate::read::{live, snapshot, take_room, unreadable};
 use crate::shared::Shared;
 use crate::{Error, Result};
 
-/// Units that are read at a time: while one waits for the driver others decode.
-const UNITS_AT_ONCE: usize = 4;
+/// Units that are read at a time, with one trip to the driver: of a range of up to [`CHUNK_SPAN_MAX_NS`], which has few rows of
+/// each, and at least.
+const UNITS_AT_ONCE_MAX: u64 = 128;
+const UNITS_AT_ONCE_MIN: u64 = 4;
 /// Values from which on decoding leaves the thread that serves others: below, the way there takes longer.
 const VALUES_INLINE_MAX: usize = 1 << 14;
 /// Values from which on a unit is decoded by several threads.
@@ -58,11 +60,10 @@ pub async fn samples(
     if range.is_empty() {
         return Ok(answer);
     }
-    let reads = units(shared, series).into_iter().map(|unit| read(shared, unit, question, room));
-    let mut reads = stream::iter(reads).buffer_unordered(UNITS_AT_ONCE);
-    while let Some((pieces, report)) = reads.try_next().await? {
-        answer.report += report;
-        for (place, pieces) in pieces {
+    let days = range.end.abs_diff(range.start) / CHUNK_SPAN_MAX_NS + 1;
+    let at_once = (UNITS_AT_ONCE_MAX / days).max(UNITS_AT_ONCE_MIN) as usize;
+    for units in units(shared, series).chunks(at_once) {
+        for (place, pieces) in read(shared, units, question, room, &mut answer.report).await? {
             answer.series[place] = pieces;
         }
     }
@@ -106,46 +107,67 @@ type Pieces = Vec<(usize, Vec<Piece>)>;
 
 async fn read(
     shared: &Shared,
-    unit: Unit,
+    units: &[Unit],
     question: Question,
     room: &AtomicUsize,
-) -> Result<(Pieces, ReadReport)> {
+    report: &mut ReadReport,
+) -> Result<Pieces> {
     let visit = shared.upkeep.enter();
-    let (oldest, asked) = open_samples(shared, &unit, question.range);
-    let mut stored = Vec::new();
-    for group in &unit.groups {
-        let rows = live_rows(shared, Kind::Sample, group.id, question.range, &visit).await?;
-        let flushed = rows.into_iter().filter(|row| row.key.generation < oldest);
-        stored.extend(flushed.map(|row| Stored {
-            place: (row.key.generation, row.key.number),
-            chunk: row.chunk,
-            members: group.members.clone(),
-        }));
+    let open: Vec<(u64, Vec<Asked>)> =
+        units.iter().map(|unit| open_samples(shared, unit, question.range)).collect();
+    let scans = units.iter().flat_map(|unit| &unit.groups).flat_map(|group| {
+        spans(Kind::Sample).iter().map(|span| chunk_scan(Kind::Sample, group.id, *span, question.range))
+    });
+    let mut rows = shared.driver.read(scans.collect()).await?.into_iter();
+    let mut plans = Vec::with_capacity(units.len());
+    for (unit, (oldest, asked)) in units.iter().zip(open) {
+        let mut stored = Vec::new();
+        for group in &unit.groups {
+            let rows = rows.by_ref().take(spans(Kind::Sample).len()).flatten();
+            let found = live(rows, &visit).map_err(|e| e.with("group", group.id))?;
+            let flushed = found.into_iter().filter(|row| row.key.generation < oldest);
+            stored.extend(flushed.map(|row| Stored {
+                place: (row.key.generation, row.key.number),
+                chunk: row.chunk,
+                members: group.members.clone(),
+            }));
+        }
+        let plan =
+            Plan::new(asked, &stored, &question, |place, error| leave_out(shared, unit, place, error))?;
+        take_room(room, plan.samples, "samples")?;
+        *report += plan.report;
+        plans.push(plan);
     }
-    let id = unit.groups.first().map_or(SeriesId(0), |group| group.id);
-    let mut plan = Plan::new(asked, &stored, &question, |place, error| leave_out(shared, id, place, error))?;
-    drop(stored);
-    take_room(room, plan.samples, "samples")?;
-    let jobs = std::mem::take(&mut plan.jobs);
-    let mut done = decode(jobs, plan.samples, question.range).await?;
-    for (place, error) in done.iter_mut().flat_map(|done| std::mem::take(&mut done.failed)) {
-        leave_out(shared, id, place, error)?;
+    let samples = plans.iter().map(|plan| plan.samples).sum();
+    let jobs = plans
+        .iter_mut()
+        .zip(0..)
+        .flat_map(|(plan, unit)| std::mem::take(&mut plan.jobs).into_iter().map(move |job| (unit, job)));
+    let mut done: Vec<Vec<Done>> = Vec::new();
+    done.resize_with(units.len(), Vec::new);
+    for (unit, mut part) in decode(jobs.collect(), samples, question.range).await? {
+        report.values_decoded += part.values;
+        for (place, error) in std::mem::take(&mut part.failed) {
+            leave_out(shared, &units[unit], place, error)?;
+        }
+        done[unit].push(part);
     }
-    let mut report = plan.report;
-    report.values_decoded = done.iter().map(|done| done.values).sum();
-    let places = unit.series.iter().map(|(_, place)| *place);
-    let pieces = places.zip(plan.finish(done)).collect();
-    Ok((pieces, report))
+    let pieces =
+        units.iter().zip(plans).zip(done).flat_map(|((unit, plan), done)| {
+            unit.series.iter().map(|(_, place)| *place).zip(plan.finish(done))
+        });
+    Ok(pieces.collect())
 }
 
 /// One bad chunk must not hide all the good ones; one of a newer version is an error.
 fn leave_out(
     shared: &Shared,
-    group: SeriesId,
+    unit: &Unit,
     (generation, number): (u64, u32),
     error: tacho_chunk::Error,
 ) -> Result<()> {
     let newer = matches!(error, tacho_chunk::Error::Version { .. });
+    let group = unit.groups.first().map_or(SeriesId(0), |group| group.id);
     let error = unreadable(error).with("group", group).with("generation", generation).with("number", number);
     if newer {
         return Err(error);
@@ -183,16 +205,14 @@ fn open_samples(shared: &Shared, unit: &Unit, range: TimeRange) -> (u64, Vec<Ask
     (memory.oldest, asked)
 }
 
-/// Runs the jobs where it pays: here, on a thread that may be busy, or on several.
-async fn decode(jobs: Vec<Job>, samples: usize, range: TimeRange) -> Result<Vec<Done>> {
+/// Runs the jobs where it pays: here, on a thread that may be busy, or on several. Each has the number of its unit.
+async fn decode(jobs: Vec<(usize, Job)>, samples: usize, range: TimeRange) -> Result<Vec<(usize, Done)>> {
     if samples <= VALUES_INLINE_MAX {
-        let mut done = Done::default();
-        jobs.iter().for_each(|job| job.run(range, &mut done));
-        return Ok(vec![done]);
+        return Ok(run(&jobs, range));
     }
     let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
     let threads = (samples / VALUES_A_THREAD).clamp(1, cores);
-    let columns: usize = jobs.iter().map(Job::columns).sum();
+    let columns: usize = jobs.iter().map(|(_, job)| job.columns()).sum();
     let mut tasks = Vec::with_capacity(threads);
     let mut jobs = jobs.into_iter().peekable();
     while jobs.peek().is_some() {
@@ -200,21 +220,24 @@ async fn decode(jobs: Vec<Job>, samples: usize, range: TimeRange) -> Result<Vec<
         while taken < columns.div_ceil(threads)
             && let Some(job) = jobs.next()
         {
-            taken += job.columns();
+            taken += job.1.columns();
             mine.push(job);
         }
-        tasks.push(tokio::task::spawn_blocking(move || {
-            let mut done = Done::default();
-            mine.iter().for_each(|job| job.run(range, &mut done));
-            done
-        }));
+        tasks.push(tokio::task::spawn_blocking(move || run(&mine, range)));
     }
-    let mut all = Vec::with_capacity(tasks.len());
+    let mut all = Vec::new();
     for task in tasks {
-        all.push(
-            task.await
-                .map_err(|e| Error::new(crate::ErrorKind::Closed, "decoding did not end").caused_by(e))?,
-        );
+        let ended = |e| Error::new(crate::ErrorKind::Closed, "decoding did not end").caused_by(e);
+        all.extend(task.await.map_err(ended)?);
     }
     Ok(all)
+}
+
+fn run(jobs: &[(usize, Job)], range: TimeRange) -> Vec<(usize, Done)> {
+    let unit = |jobs: &[(usize, Job)]| {
+        let mut done = Done::default();
+        jobs.iter().for_each(|(_, job)| job.run(range, &mut done));
+        (jobs.first().map_or(0, |(unit, _)| *unit), done)
+    };
+    jobs.chunk_by(|a, b| a.0 == b.0).map(unit).collect()
 }

@@ -131,6 +131,14 @@ impl<D: Driver> Driver for Metrics<D> {
             .boxed())
     }
 
+    async fn read(&self, scans: Vec<Scan>) -> Result<Vec<Vec<Row>>> {
+        let begin = Instant::now();
+        let result = self.inner.read(scans).await;
+        self.scan.observe(begin.elapsed(), &result);
+        result.iter().flatten().flatten().for_each(|row| self.scan.row(row));
+        result
+    }
+
     async fn delete(&self, deletes: Vec<Delete>) -> Result<()> {
         self.delete.rows.fetch_add(deletes.len() as u64, Ordering::Relaxed);
         let begin = Instant::now();

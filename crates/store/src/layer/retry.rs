@@ -121,6 +121,16 @@ impl<D: Driver> Driver for Retry<D> {
         Ok(stream::iter([Ok(first)]).chain(rest).boxed())
     }
 
+    async fn read(&self, scans: Vec<Scan>) -> Result<Vec<Vec<Row>>> {
+        let mut attempts = self.attempts();
+        loop {
+            match self.inner.read(scans.clone()).await {
+                Ok(rows) => return Ok(rows),
+                Err(error) => attempts.after(error).await?,
+            }
+        }
+    }
+
     async fn delete(&self, deletes: Vec<Delete>) -> Result<()> {
         let mut attempts = self.attempts();
         loop {

@@ -29,8 +29,6 @@ struct Packed {
     samples: PackedSamples,
     /// Of what is packed.
     value_type: ValueType,
-    /// Times strictly ascend.
-    ascending: bool,
     /// From the first value of another type on, all that came after what is packed.
     mixed: Vec<Sample>,
 }
@@ -119,12 +117,11 @@ impl Packed {
     fn new(at: Timestamp, word: u64, value_type: ValueType) -> Self {
         let mut samples = PackedSamples::default();
         samples.push(at, word);
-        Self { samples, value_type, ascending: true, mixed: Vec::new() }
+        Self { samples, value_type, mixed: Vec::new() }
     }
 
     fn push(&mut self, sample: Sample) {
         if self.mixed.is_empty() && sample.value.value_type() == self.value_type {
-            self.ascending &= self.samples.last().is_none_or(|(last, _)| last < sample.at);
             self.samples.push(sample.at, word_of(sample.value));
         } else {
             self.mixed.push(sample);
@@ -140,7 +137,7 @@ impl Packed {
     fn columns(&self, range: TimeRange) -> (Vec<Timestamp>, Vec<u64>, usize) {
         let (mut at, mut words) = (Vec::new(), Vec::new());
         self.samples.unpack_range(range, &mut at, &mut words);
-        if self.ascending {
+        if at.is_sorted_by(|a, b| a < b) {
             return (at, words, 0);
         }
         let mut both: Vec<(Timestamp, u64)> = at.into_iter().zip(words).collect();
