@@ -66,6 +66,20 @@ impl Piece {
         }
     }
 
+    pub(super) fn first(&self) -> Option<Timestamp> {
+        match self {
+            Self::Samples { at, .. } => at.first(),
+            Self::Summary(summary) => Some(summary.start),
+        }
+    }
+
+    pub(super) fn last(&self) -> Option<Timestamp> {
+        match self {
+            Self::Samples { at, .. } => at.last(),
+            Self::Summary(summary) => Some(summary.end),
+        }
+    }
+
     pub(super) fn has_stale(&self) -> bool {
         match self {
             Self::Samples { values, .. } => values.iter().any(|value| is_stale(*value)),
@@ -200,8 +214,13 @@ fn regular(start: Timestamp, step: i64, index: usize) -> Timestamp {
 fn first_after(at: &Times, from: usize, until: Timestamp) -> usize {
     match at {
         Times::Regular { start, step, count } => {
-            let passed = (i128::from(until) - i128::from(*start)).div_euclid(i128::from((*step).max(1))) + 1;
-            usize::try_from(passed.max(0)).unwrap_or(usize::MAX).clamp(from, *count)
+            let next = regular(*start, *step, from);
+            if from >= *count || until < next {
+                return from;
+            }
+            let more = until.abs_diff(next) / step.unsigned_abs().max(1);
+            usize::try_from(more)
+                .map_or(*count, |more| from.saturating_add(more).saturating_add(1).min(*count))
         }
         Times::Explicit(at) => {
             // Windows are short beside a series: look near the cursor first, in doubling steps.

@@ -1,6 +1,7 @@
 //! What do windows that slide over a series amount to, without reading what they share again?
 //!
-//! The starts and ends of all windows cut a series into panes; a window is a row of panes. Panes are digested once and
+//! Where windows are short, or share little, each is digested by itself: that is done before panes are sorted. Else the
+//! starts and ends of all windows cut a series into panes; a window is a row of panes. Panes are digested once and
 //! kept in two stacks: the back takes new ones and knows their join; the front has each joined with all that came
 //! after it, so that the oldest leaves by a `pop`. When the front is empty the back is turned over into it, so each
 //! pane is joined three times, however many windows see it, and nothing is ever subtracted (K. Tangwongsan, M. Hirzel,
@@ -80,8 +81,54 @@ impl<D: Digest> Panes<D> {
     }
 }
 
+/// Samples of a window up to which it is digested by itself; panes cost as much as to look at so many.
+const WINDOW_SAMPLES_MAX: f64 = 64.0;
+
 /// What `read` makes of each window's digest; [`STALE`] where a window is empty or `read` has nothing to say.
 pub fn slide<D: Digest>(
+    pieces: &[Piece],
+    frame: &Frame<'_>,
+    visits: &mut Visits<'_>,
+    read: fn(&D, &Bounds, &[f64]) -> Option<f64>,
+) -> Result<Vec<f64>, Error> {
+    let (range, step) = (frame.ranges.range, frame.grid.step);
+    if range / 2 <= step || samples_within(pieces, range) <= WINDOW_SAMPLES_MAX {
+        each_alone(pieces, frame, visits, read)
+    } else {
+        in_panes(pieces, frame, visits, read)
+    }
+}
+
+/// How many samples a window of `range` ns has, if they are spread evenly.
+#[expect(clippy::cast_precision_loss, reason = "an estimate")]
+fn samples_within(pieces: &[Piece], range: i64) -> f64 {
+    let (first, last) = (pieces.first().and_then(Piece::first), pieces.last().and_then(Piece::last));
+    let (Some(first), Some(last)) = (first, last) else { return 0.0 };
+    let samples: usize = pieces.iter().map(Piece::len).sum();
+    samples as f64 * (range as f64 / (last.abs_diff(first) as f64).max(1.0)).min(1.0)
+}
+
+fn each_alone<D: Digest>(
+    pieces: &[Piece],
+    frame: &Frame<'_>,
+    visits: &mut Visits<'_>,
+    read: fn(&D, &Bounds, &[f64]) -> Option<f64>,
+) -> Result<Vec<f64>, Error> {
+    let mut cursor = Cursor::new(pieces);
+    let mut parameters = vec![0.0; frame.parameters.len()];
+    let mut points = Vec::with_capacity(frame.grid.count);
+    for step in 0..frame.grid.count {
+        let bounds = frame.bounds(step);
+        cursor.pass(bounds.start, |_| {}).map_err(|_| cut())?;
+        let digest = digest_until::<D>(&mut cursor.clone(), bounds.end, visits)?;
+        frame.parameters_at(step, &mut parameters);
+        let value = digest.and_then(|digest| read(&digest, &bounds, &parameters));
+        points.push(value.unwrap_or(STALE));
+    }
+    Ok(points)
+}
+
+fn in_panes<D: Digest>(
     pieces: &[Piece],
     frame: &Frame<'_>,
     visits: &mut Visits<'_>,
@@ -103,10 +150,14 @@ pub fn slide<D: Digest>(
             if start >= bounds.end {
                 break;
             }
-            take(&mut cursor, start, &mut panes, visits)?;
+            if let Some(pane) = digest_until(&mut cursor, start, visits)? {
+                panes.push(start, pane);
+            }
             cutter += 1;
         }
-        take(&mut cursor, bounds.end, &mut panes, visits)?;
+        if let Some(pane) = digest_until(&mut cursor, bounds.end, visits)? {
+            panes.push(bounds.end, pane);
+        }
         frame.parameters_at(step, &mut parameters);
         let value = panes.all().and_then(|digest| read(&digest, &bounds, &parameters));
         points.push(value.unwrap_or(STALE));
@@ -114,13 +165,12 @@ pub fn slide<D: Digest>(
     Ok(points)
 }
 
-/// Digests what comes next, up to and with the time `end`, as one pane.
-fn take<D: Digest>(
+/// Digests what comes next, up to and with the time `end`.
+fn digest_until<D: Digest>(
     cursor: &mut Cursor<'_>,
     end: Timestamp,
-    panes: &mut Panes<D>,
     visits: &mut Visits<'_>,
-) -> Result<(), Error> {
+) -> Result<Option<D>, Error> {
     let mut pane: Option<D> = None;
     let mut unknown = false;
     let mut seen = 1;
@@ -143,12 +193,91 @@ fn take<D: Digest>(
     if unknown {
         return Err(Error::execution("internal: a summary where samples are needed"));
     }
-    if let Some(pane) = pane {
-        panes.push(end, pane);
-    }
-    Ok(())
+    Ok(pane)
 }
 
 pub fn cut() -> Error {
     Error::execution("internal: a window cuts a summary")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicUsize;
+
+    use proptest::prelude::*;
+    use tacho_chunk::Times;
+
+    use super::*;
+    use crate::promql::Limits;
+    use crate::promql::digest::{Area, Changes, Counter, Ends, Moments};
+    use crate::promql::fold::{Deviation, Fold, Max, Mean, Min, Sum};
+    use crate::promql::grid::{Grid, Reference};
+    use crate::promql::rows::Ranges;
+
+    /// Columns of samples with small gaps, so that windows hold many.
+    fn pieces() -> impl Strategy<Value = Vec<Piece>> {
+        let samples = prop::collection::vec((1..4_i64, -50..50_i32), 1..120);
+        let regular = prop::collection::vec((Just(1_i64), -50..50_i32), 1..120);
+        prop::collection::vec(prop_oneof![samples, regular], 0..4).prop_map(|pieces| {
+            let mut now = 0;
+            let piece = |samples: Vec<(i64, i32)>| {
+                let at: Vec<i64> = samples
+                    .iter()
+                    .map(|(gap, _)| {
+                        now += gap;
+                        now
+                    })
+                    .collect();
+                let values = samples.iter().map(|(_, value)| f64::from(*value)).collect();
+                Piece::Samples { at: Times::new(&at).unwrap(), values }
+            };
+            pieces.into_iter().map(piece).collect()
+        })
+    }
+
+    fn same<D: Digest>(
+        pieces: &[Piece],
+        (step, range): (i64, i64),
+        read: fn(&D, &Bounds, &[f64]) -> Option<f64>,
+    ) -> Result<(), TestCaseError> {
+        let reference = Reference { fixed: None, offset: 0 };
+        let ranges = Ranges { series: Vec::new(), reference, range, changes: Vec::new() };
+        let grid = Grid { start: -10, step, count: 60 };
+        let frame = Frame { ranges: &ranges, grid, parameters: &[] };
+        let (limits, all) = (Limits::default(), AtomicUsize::new(0));
+        let mut visits = Visits::new(&limits, &all);
+        let alone = each_alone(pieces, &frame, &mut visits, read).unwrap();
+        let in_panes = in_panes(pieces, &frame, &mut visits, read).unwrap();
+        for (step, (alone, pane)) in alone.iter().zip(&in_panes).enumerate() {
+            let close =
+                alone.to_bits() == pane.to_bits() || (alone - pane).abs() <= 1e-9 * (1.0 + alone.abs());
+            prop_assert!(
+                close,
+                "{} at step {}: {} alone, {} in panes",
+                std::any::type_name::<D>(),
+                step,
+                alone,
+                pane
+            );
+        }
+        Ok(())
+    }
+
+    proptest! {
+        #[test]
+        fn panes_say_what_windows_say_alone(pieces in pieces(), step in 1..40_i64, range in 1..300_i64) {
+            let windows = (step, range);
+            same::<Sum>(&pieces, windows, |sum, _, _| Some(sum.end()))?;
+            same::<Mean>(&pieces, windows, |mean, _, _| Some(mean.end()))?;
+            same::<(Min, Max)>(&pieces, windows, |(min, max), _, _| Some(max.end() * 1e3 + min.end()))?;
+            same::<Deviation>(&pieces, windows, |deviation, _, _| Some(deviation.end()))?;
+            same::<Ends>(&pieces, windows, |ends, _, _| Some(ends.first.1 * 1e3 + ends.last.1 + ends.count as f64))?;
+            same::<Counter>(&pieces, windows, |counter, _, _| Some(counter.lost * 1e3 + counter.resets as f64))?;
+            same::<Changes>(&pieces, windows, |changes, _, _| Some(changes.count as f64))?;
+            same::<Area>(&pieces, windows, |area, _, _| Some(area.area * 1e9))?;
+            same::<Moments>(&pieces, windows, |m, _, _| Some(m.both * 1e9))?;
+            same::<Moments>(&pieces, windows, |m, _, _| Some(m.times * 1e18))?;
+            same::<Moments>(&pieces, windows, |m, _, _| Some(m.values + m.mean_value))?;
+        }
+    }
 }
