@@ -7,22 +7,20 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use common::rng::Rng;
-use common::web;
+use common::{columns, web};
 use tacho_chunk::pack::PackedSamples;
-use tacho_chunk::{Chunk, Values, encode_executions};
+use tacho_chunk::{Chunk, Encoding, GroupColumn, Values, encode_executions, encode_group};
 
 const RUNS: usize = 20;
 const SAMPLES: usize = 8_192;
 
 fn main() {
-    let mut rng = Rng(2);
-    let at: Vec<i64> = (0..SAMPLES as i64).map(|n| n * 5_000_000_000 + rng.below(1_000_000) as i64).collect();
-    let gauge: Vec<f64> = (0..SAMPLES).map(|n| (n as f64 / 50.0).sin() * 40.0 + rng.normal()).collect();
-    let cents: Vec<f64> = gauge.iter().map(|value| (value * 100.0).round() / 100.0).collect();
-    samples("full precision", &at, &gauge);
-    samples("two decimals", &at, &cents);
-
-    open_chunks(&mut rng);
+    let at: Vec<i64> = (0..SAMPLES as i64).map(|n| n * 10_000_000_000).collect();
+    println!("{:<36} bytes a value | million a second: sealed, merged, read", "columns of a chunk");
+    for column in columns::all(SAMPLES) {
+        values(&at, column.name, column.values.as_values());
+    }
+    open_chunks();
 
     let (segments, operations) = (web::requests(7_500, 7), web::operations());
     let block = common::block(&segments, &operations);
@@ -34,19 +32,27 @@ fn main() {
     best("decode calls", calls, || Chunk::open(&bytes).and_then(|chunk| chunk.executions()));
 }
 
+/// One column of a chunk, its statistics and checksum included, at either effort and back.
+fn values(at: &[i64], name: &str, values: Values<'_>) {
+    let columns = [GroupColumn { member: 0, values, loss: None }];
+    let write = |encoding: Encoding| encode_group(at, 0, &columns, &encoding);
+    let sealed = speed(SAMPLES, || write(Encoding::default()));
+    let merged = speed(SAMPLES, || write(Encoding::thorough()));
+    let bytes = write(Encoding::default());
+    let chunk = Chunk::open(&bytes).expect("a chunk that was just written");
+    let read = speed(SAMPLES, || chunk.values(0));
+    let each = bytes.len() as f64 / SAMPLES as f64;
+    println!("{name:<36} {each:>13.3} | {sealed:>8.1} {merged:>8.1} {read:>8.1}");
+}
+
 /// Samples every ten seconds into packed columns, and out again.
-fn open_chunks(rng: &mut Rng) {
-    let mut level = 50.0;
-    let walk = (0..SAMPLES).map(|_| {
-        level = (level + rng.normal()).clamp(0.0, 100.0);
-        level
-    });
-    let walk: Vec<f64> = walk.collect();
-    let words = |word: fn(f64) -> u64| walk.iter().map(|value| word(*value)).collect();
-    open_samples("whole", words(|value| value.round().to_bits()));
-    open_samples("two decimals", words(|value| ((value * 100.0).round() / 100.0).to_bits()));
-    open_samples("full precision", words(f64::to_bits));
-    open_samples("integers", words(|value| value as u64));
+fn open_chunks() {
+    let walk = columns::walk(&mut Rng(2), SAMPLES);
+    let words = |values: &[f64]| values.iter().map(|value| value.to_bits()).collect();
+    open_samples("whole", words(&columns::whole(&walk)));
+    open_samples("two decimals", words(&columns::decimals(&walk, 2)));
+    open_samples("full precision", words(&walk));
+    open_samples("integers", walk.iter().map(|value| *value as u64).collect());
 }
 
 fn open_samples(name: &str, words: Vec<u64>) {
@@ -65,20 +71,17 @@ fn open_samples(name: &str, words: Vec<u64>) {
     println!("{:.3} bytes a sample, {name}", packed.bytes() as f64 / SAMPLES as f64);
 }
 
-fn samples(name: &str, at: &[i64], values: &[f64]) {
-    let bytes = common::series(at, Values::F64(values));
-    best(&format!("encode samples, {name}"), SAMPLES, || common::series(at, Values::F64(values)));
-    let decode = || Chunk::open(&bytes).and_then(|chunk| chunk.samples());
-    best(&format!("decode samples, {name}"), SAMPLES, decode);
-}
-
-/// Prints how many records a second the fastest run handled.
-fn best<T>(name: &str, records: usize, mut run: impl FnMut() -> T) {
+/// How many million records a second the fastest run handles.
+fn speed<T>(records: usize, mut run: impl FnMut() -> T) -> f64 {
     let time = |_| {
         let start = Instant::now();
         black_box(run());
         start.elapsed().as_secs_f64()
     };
     let seconds = (0..RUNS).map(time).fold(f64::INFINITY, f64::min);
-    println!("{name:<32} {:>8.2} million a second", records as f64 / seconds / 1e6);
+    records as f64 / seconds / 1e6
+}
+
+fn best<T>(name: &str, records: usize, run: impl FnMut() -> T) {
+    println!("{name:<32} {:>8.2} million a second", speed(records, run));
 }

@@ -5,19 +5,19 @@ mod common;
 use std::collections::BTreeMap;
 
 use common::rng::Rng;
-use common::web;
-use tacho_chunk::{Chunk, Values, encode_executions};
+use common::{columns, web};
+use tacho_chunk::{Chunk, Encoding, GroupColumn, Values, encode_executions, encode_group};
 use tacho_model::Segment;
 
 const COUNT: usize = 8_192;
 
-/// Encodes 8,192 samples every five seconds and fails when one takes more than `bytes_max` bytes.
+/// Encodes samples every five seconds and fails when one takes more than `bytes_max` bytes.
 fn check(name: &str, values: Values<'_>, jitter_ns: u64, bytes_max: f64) {
     let mut rng = Rng(1);
     let time = |n: i64| 1_750_000_000_000_000_000 + n * 5_000_000_000 + rng.below(jitter_ns + 1) as i64;
-    let at: Vec<i64> = (0..COUNT as i64).map(time).collect();
+    let at: Vec<i64> = (0..values.len() as i64).map(time).collect();
     let bytes = common::series(&at, values);
-    let each = bytes.len() as f64 / COUNT as f64;
+    let each = bytes.len() as f64 / values.len() as f64;
     let chunk = Chunk::open(&bytes).unwrap();
     let codecs: Vec<&str> = chunk.header().columns().map(|column| column.codec).collect();
     println!("{name:<40} {each:>8.3} bytes a sample   {}", codecs.join(", "));
@@ -26,32 +26,27 @@ fn check(name: &str, values: Values<'_>, jitter_ns: u64, bytes_max: f64) {
 
 #[test]
 fn samples_take_few_bytes() {
-    let mut rng = Rng(2);
-    let ms = 1_000_000;
-    check("constant, regular", Values::F64(&[1.5; COUNT]), 0, 0.02);
-    let steps: Vec<u64> = (0..COUNT as u64).map(|n| n * 17).collect();
-    check("counter in steps, regular", Values::U64(&steps), 0, 0.02);
-    check("constant, ms of jitter in ns", Values::F64(&[1.5; COUNT]), ms, 2.7);
-    let gauge: Vec<f64> = (0..COUNT).map(|n| (n as f64 / 50.0).sin() * 40.0 + rng.normal()).collect();
-    check("sine with noise, full precision", Values::F64(&gauge), 0, 7.5);
-    let cents: Vec<f64> = gauge.iter().map(|v| (v * 100.0).round() / 100.0).collect();
-    check("sine with noise, two decimals", Values::F64(&cents), 0, 1.4);
-    let whole: Vec<f64> = gauge.iter().map(|v| v.round() + 1000.0).collect();
-    check("sine with noise, whole", Values::F64(&whole), 0, 0.5);
-    let counter: Vec<f64> = gauge
-        .iter()
-        .scan(0.0, |sum, v| {
-            *sum += (v.abs() * 100.0).round();
-            Some(*sum)
-        })
-        .collect();
-    check("counter, f64", Values::F64(&counter), 0, 1.7);
-    let big: Vec<u64> = counter.iter().map(|v| (1 << 60) + 1 + *v as u64).collect();
-    check("counter above 2^60, u64", Values::U64(&big), 0, 1.7);
-    let states: Vec<i64> = (0..COUNT).map(|_| i64::from(rng.below(50) == 0)).collect();
-    check("state, mostly 0", Values::I64(&states), 0, 0.05);
-    let noise: Vec<u64> = (0..COUNT).map(|_| rng.next()).collect();
-    check("random words", Values::U64(&noise), 0, 8.05);
+    for column in columns::all(COUNT) {
+        check(column.name, column.values.as_values(), 0, column.bytes_max);
+    }
+    check("constant, ms of jitter in ns", Values::F64(&[1.5; COUNT]), 1_000_000, 2.7);
+}
+
+/// Ten percentages of a host, every ten seconds for a day: the load that databases of time series are compared with.
+#[test]
+fn a_day_of_walks_takes_little_more_than_its_entropy() {
+    const SAMPLES: usize = 8_640;
+    let mut rng = Rng(3);
+    let at: Vec<i64> = (0..SAMPLES as i64).map(|n| n * 10_000_000_000).collect();
+    let walks: Vec<Vec<f64>> = (0..10).map(|_| columns::whole(&columns::walk(&mut rng, SAMPLES))).collect();
+    let column = |(member, values)| GroupColumn { member, values: Values::F64(values), loss: None };
+    let columns: Vec<GroupColumn<'_>> = (0..).zip(walks.iter().map(Vec::as_slice)).map(column).collect();
+    for encoding in [Encoding::default(), Encoding::thorough()] {
+        let bytes = encode_group(&at, 0, &columns, &encoding);
+        let each = bytes.len() as f64 / (SAMPLES * walks.len()) as f64;
+        println!("ten walks, whole numbers, {:?}: {each:.4} bytes a value", encoding.effort);
+        assert!(each <= 0.273, "{each} bytes a value");
+    }
 }
 
 /// Encodes segments, prints what takes how much, and fails when a call takes more than `bytes_max` bytes.

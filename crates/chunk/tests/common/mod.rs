@@ -1,6 +1,7 @@
 //! What the tests share: records of every kind, arbitrary or like those of a real program, by seed.
 #![allow(dead_code, reason = "each test file uses its part")]
 
+pub mod columns;
 pub mod describe;
 pub mod rng;
 pub mod web;

@@ -23,22 +23,32 @@ pub(super) struct Ans;
 const LANES: usize = 4;
 /// Fewer numbers than this never pay for a table.
 const COUNT_MIN: usize = 32;
+/// Bits that one read yields, whichever bit of a byte they begin at.
+const WORD_BITS: u32 = 57;
 /// Differences of differences, at most.
 pub(super) const ORDER_MAX: u8 = 2;
 
-/// The first number of each order, and the differences that are left.
-fn differences(words: &[u64], order: u8) -> (Vec<u64>, Vec<u64>) {
-    let mut left = words.to_vec();
-    let mut firsts = vec![];
-    for _ in 0..order {
-        let Some((first, rest)) = left.split_first() else { break };
-        firsts.push(*first);
-        left = left.iter().zip(rest).map(|(before, word)| word.wrapping_sub(*before)).collect();
+/// The first number of each order below `order`: where adding up begins.
+fn firsts(words: &[u64], order: u8) -> Option<Vec<u64>> {
+    match (order, words) {
+        (0, _) => Some(vec![]),
+        (1, [first, ..]) => Some(vec![*first]),
+        (2, [first, second, ..]) => Some(vec![*first, second.wrapping_sub(*first)]),
+        _ => None,
     }
-    (firsts, left)
 }
 
-/// Undoes [`differences`] in place: `words` has room for the firsts in front of the differences.
+/// The differences of an order, mod 2^64.
+fn tokens(words: &[u64], plan: tokens::Plan) -> Tokens {
+    let steps = || words.iter().zip(words.iter().skip(1)).map(|(before, word)| word.wrapping_sub(*before));
+    match plan.order {
+        0 => Tokens::new(words.iter().copied(), plan.centre),
+        1 => Tokens::new(steps(), plan.centre),
+        _ => Tokens::new(steps().zip(steps().skip(1)).map(|(a, b)| b.wrapping_sub(a)), plan.centre),
+    }
+}
+
+/// Adds differences up in place, as many times as there are `firsts`, for which there is room in front of the differences.
 fn add_up(words: &mut [u64], firsts: &[u64]) {
     for (order, first) in firsts.iter().enumerate().rev() {
         let mut sum = *first;
@@ -61,11 +71,11 @@ struct Tokens {
 }
 
 impl Tokens {
-    fn new(steps: &[u64], centre: i64) -> Self {
+    fn new(steps: impl Iterator<Item = u64>, centre: i64) -> Self {
         let mut counts = [0; TOKENS];
         let mut more = vec![];
         let mut writer = BitWriter::new(&mut more);
-        let tokens = steps.iter().map(|step| {
+        let tokens = steps.map(|step| {
             let number = zigzag(step.cast_signed().wrapping_sub(centre));
             let (token, bits) = token(number);
             if let Some(count) = counts.get_mut(usize::from(token)) {
@@ -101,8 +111,8 @@ impl Tokens {
         for state in states {
             writer.put(u64::from(state - encoder.start()), log);
         }
-        for (bits, width) in leaving.into_iter().rev() {
-            writer.put(bits.into(), width);
+        for leaving in leaving.into_iter().rev() {
+            writer.put(leaving.bits(), leaving.width());
         }
         writer.finish();
     }
@@ -168,18 +178,37 @@ fn read_tokens(
     decoder: &Decoder,
     steps: &mut [u64],
 ) -> [usize; 2] {
+    let (_, widest) = range_of(parameters.frequencies.highest());
+    if widest <= WORD_BITS {
+        read_tokens_with(bytes, parameters, decoder, steps, |bit, width| {
+            (word_at(more, bit >> 3) >> (bit & 7)) & ((1 << width) - 1)
+        })
+    } else {
+        read_tokens_with(bytes, parameters, decoder, steps, |bit, width| bits_at(more, bit, width))
+    }
+}
+
+#[inline]
+fn read_tokens_with(
+    bytes: &[u8],
+    parameters: &Parameters,
+    decoder: &Decoder,
+    steps: &mut [u64],
+    more: impl Fn(usize, u32) -> u64,
+) -> [usize; 2] {
     let (mut states, mut bit) = first_states(bytes, parameters.frequencies.log);
     let mut more_bit = 0;
-    let ranges: Vec<(u64, u32)> = (0..=u8::MAX).map(range_of).collect();
+    let mut ranges = [(0, 0); TOKENS];
+    ranges.iter_mut().zip(0..=u8::MAX).for_each(|(range, token)| *range = range_of(token));
     for group in steps.chunks_mut(LANES) {
         let mut stream = word_at(bytes, bit >> 3) >> (bit & 7);
         for (state, step) in states.iter_mut().zip(group) {
             let (entry, width) = decoder.step(state, stream);
             stream >>= width;
             bit += width as usize;
-            let (low, more_bits) = ranges.get(usize::from(entry.token)).copied().unwrap_or_default();
-            *step = step_of(low.wrapping_add(bits_at(more, more_bit, more_bits)), parameters.centre);
-            more_bit += more_bits as usize;
+            let (low, width) = ranges.get(usize::from(entry.token)).copied().unwrap_or_default();
+            *step = step_of(low.wrapping_add(more(more_bit, width)), parameters.centre);
+            more_bit += width as usize;
         }
     }
     [bit, more_bit]
@@ -224,12 +253,12 @@ impl Codec for Ans {
 
     fn encode(&self, look: &Look<'_>) -> Option<Vec<u8>> {
         let plan = look.plan();
-        let (firsts, steps) = differences(look.numbers.words, plan.order);
-        let tokens = Tokens::new(&steps, plan.centre);
-        let frequencies = Frequencies::new(&tokens.counts, steps.len())?;
+        let firsts = firsts(look.numbers.words, plan.order)?;
+        let tokens = tokens(look.numbers.words, plan);
+        let frequencies = Frequencies::new(&tokens.counts, tokens.tokens.len())?;
         let encoder = Encoder::new(&frequencies);
         let (log, highest) = (frequencies.log, frequencies.highest());
-        let mut out = Vec::with_capacity(steps.len() / 2 + tokens.more.len() + 64);
+        let mut out = Vec::with_capacity(tokens.tokens.len() / 2 + tokens.more.len() + 64);
         Parameters { firsts, centre: plan.centre, frequencies }.put(&mut out);
         if highest >= LITERALS {
             put_varint(&mut out, tokens.more.len() as u64);

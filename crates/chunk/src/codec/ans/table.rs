@@ -167,6 +167,20 @@ struct Symbol {
     places: i32,
 }
 
+/// Bits that leave a state, at most [`LOG_MAX`], above four bits that say how many they are.
+#[derive(Clone, Copy)]
+pub(super) struct Leaving(u16);
+
+impl Leaving {
+    pub(super) const fn bits(self) -> u64 {
+        (self.0 >> 4) as u64
+    }
+
+    pub(super) const fn width(self) -> u32 {
+        (self.0 & 15) as u32
+    }
+}
+
 pub(super) struct Encoder {
     log: u32,
     symbols: [Symbol; TOKENS],
@@ -206,15 +220,16 @@ impl Encoder {
         1 << self.log
     }
 
-    /// Moves `state` to one that yields `token`; returns the bits that lead back, and how many they are.
+    /// Moves `state` to one that yields `token`; returns the bits that lead back.
     #[inline]
-    pub(super) fn step(&self, state: &mut u32, token: u8) -> (u32, u32) {
+    pub(super) fn step(&self, state: &mut u32, token: u8) -> Leaving {
         let symbol = self.symbols.get(usize::from(token)).copied().unwrap_or_default();
         let bits = state.wrapping_add(symbol.bits) >> 16;
         let leaving = *state & ((1 << (bits & 15)) - 1);
         let place = (*state >> (bits & 15)).cast_signed().wrapping_add(symbol.places);
         let next = usize::try_from(place).ok().and_then(|place| self.states.get(place));
         *state = next.copied().map_or(0, u32::from);
-        (leaving, bits)
+        let low = (leaving << 4 | bits & 15).to_le_bytes();
+        Leaving(u16::from_le_bytes([low[0], low[1]]))
     }
 }
