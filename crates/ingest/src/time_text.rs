@@ -7,7 +7,8 @@ use std::fmt;
 
 use jiff::civil::DateTime;
 use jiff::fmt::strtime::BrokenDownTime;
-use jiff::tz::{AmbiguousOffset, TimeZone};
+use jiff::tz::AmbiguousOffset;
+pub use jiff::tz::TimeZone;
 use tacho_model::Timestamp;
 
 /// The unit of a number since 1970.

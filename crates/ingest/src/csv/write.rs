@@ -25,7 +25,7 @@ pub fn write_samples(out: &mut String, names: &[String], labels: &Labels, sample
         let _ = match sample.value {
             Value::F64(f64::INFINITY) => write!(out, "Inf"),
             Value::F64(f64::NEG_INFINITY) => write!(out, "-Inf"),
-            Value::F64(value) if value == 0.0 || (1e-5..1e17).contains(&value.abs()) => {
+            Value::F64(value) if value == 0.0 || (1e-5..9e15).contains(&value.abs()) => {
                 write!(out, "{value}")
             }
             // With a point, so that it is read as a float: a whole number this large would be kept whole.

@@ -82,6 +82,8 @@ impl OpenMetrics {
         }
         if let Some(comment) = text.strip_prefix('#') {
             self.ended = self.exposition == Exposition::OpenMetrics && comment.trim() == "EOF";
+            // What was seen of a series before its type counts no more.
+            places.clear();
             return self.types.comment(comment);
         }
         let line = Line::read(text)?;

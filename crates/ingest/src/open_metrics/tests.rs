@@ -20,7 +20,7 @@ fn check(exposition: Exposition, text: &str, expect: &[&str]) {
 fn fails(text: &str, expect: &str) {
     let block = decode(Exposition::OpenMetrics, &format!("{text}\ngood 1\n"));
     assert_eq!(block.broken.iter().map(ToString::to_string).collect::<Vec<_>>(), [expect], "{text}");
-    assert_eq!(block.batch.counts(), [1, 0, 0], "the row after it is kept");
+    assert!(block.batch.samples.iter().any(|s| s.labels.name() == "good"), "the row after it is kept");
 }
 
 #[test]
@@ -59,6 +59,7 @@ fn mistakes_are_named() {
     fails("# TYPE r summary\nr 1", "row 2: r has no label \"quantile\"");
     fails("# TYPE r blob", "row 1: unknown type \"blob\" of r");
     fails("# TYPE r gauge\n# TYPE r info", "row 2: r has another type already");
+    fails("r 1\n# TYPE r counter\nr 2", "row 3: r is a counter: its samples end in \"_total\"");
     fails("up", "row 1: series \"up\" has no value");
     fails("up one", "row 1: \"one\" is not a number");
     fails("up infinity", "row 1: \"infinity\" is not a number");

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tacho_model::{Batch, Kind, Labels, TimeRange};
 use tacho_store::lock::DirectoryLock;
-use tacho_store::{ErrorKind, Origin, Store};
+use tacho_store::{Appended, ErrorKind, Origin, Store};
 
 use crate::client::{Client, Connection, Refusal};
 use crate::clock::SystemClock;
@@ -61,7 +61,10 @@ impl Target {
                 let batch = Arc::new(batch);
                 loop {
                     match store.append(Arc::clone(&batch), Some(Origin { session, seq })).await {
-                        Ok(_) => return Ok(vec![]),
+                        Ok(Appended::Partly(refused)) => {
+                            return Ok(refused.named.into_iter().map(|series| series.reason).collect());
+                        }
+                        Ok(Appended::Stored | Appended::Repeated) => return Ok(vec![]),
                         Err(error) => match error.kind() {
                             ErrorKind::Full { retry_after } if begun.elapsed() < PATIENCE => {
                                 tokio::time::sleep(retry_after).await;
