@@ -42,7 +42,7 @@ pub struct Listening {
 pub async fn run(config: Config, up: impl FnOnce(Listening)) -> Result<(), ServeError> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let metrics = Arc::new(Metrics::default());
-    let (store, _lock) = open_store(&config.data, clock.clone())
+    let (store, _lock) = open_store_with(&config.data, config.history.options(), clock.clone())
         .await
         .map_err(|source| ServeError::Open { data: config.data.clone(), source })?;
     let (http_listener, http_address) = listen("http", config.http).await?;
@@ -82,9 +82,18 @@ pub async fn open_store(
     data: &Path,
     clock: Arc<dyn Clock>,
 ) -> Result<(Arc<Store>, DirectoryLock), tacho_store::Error> {
+    open_store_with(data, Options::default(), clock).await
+}
+
+/// As [`open_store`], with options of its own.
+async fn open_store_with(
+    data: &Path,
+    options: Options,
+    clock: Arc<dyn Clock>,
+) -> Result<(Arc<Store>, DirectoryLock), tacho_store::Error> {
     let lock = DirectoryLock::acquire(data)?;
     let driver = tacho_drivers::open(&format!("embedded:{}", data.join("chunks").display())).await?;
-    let store = Store::open(driver, &data.join("journal"), Options::default(), clock).await?;
+    let store = Store::open(driver, &data.join("journal"), options, clock).await?;
     Ok((store, lock))
 }
 

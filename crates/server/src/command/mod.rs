@@ -2,6 +2,7 @@
 
 mod ask;
 mod cardinality;
+mod delete;
 mod demo;
 mod entries;
 mod export;
@@ -10,6 +11,7 @@ mod graph;
 mod import;
 mod inspect;
 mod load;
+mod merge;
 mod operations;
 mod query;
 mod serve;
@@ -43,6 +45,8 @@ enum Command {
     Tune(tune::Tune),
     Inspect(inspect::Inspect),
     Cardinality(cardinality::Cardinality),
+    Merge(merge::Merge),
+    Delete(delete::Delete),
 }
 
 pub fn run(cli: Cli) -> Result<(), Failure> {
@@ -61,5 +65,7 @@ pub fn run(cli: Cli) -> Result<(), Failure> {
         Command::Tune(tune) => tune.run(),
         Command::Inspect(inspect) => inspect.run(),
         Command::Cardinality(cardinality) => cardinality.run(),
+        Command::Merge(merge) => merge.run(),
+        Command::Delete(delete) => delete.run(),
     }
 }

@@ -39,6 +39,13 @@ pub fn read(variables: impl IntoIterator<Item = (String, String)>) -> Result<Env
             "TACHO_SELFWATCH_SECONDS" => {
                 settings.selfwatch_seconds = Some(parse("TACHO_SELFWATCH_SECONDS", value)?);
             }
+            "TACHO_SERIES_MAX" => settings.series_max = Some(parse("TACHO_SERIES_MAX", value)?),
+            "TACHO_LABEL_VALUES_MAX" => {
+                settings.label_values_max = Some(parse("TACHO_LABEL_VALUES_MAX", value)?);
+            }
+            "TACHO_MERGE_BYTES_PER_SECOND" => {
+                settings.merge_bytes_per_second = Some(parse("TACHO_MERGE_BYTES_PER_SECOND", value)?);
+            }
             _ => {}
         }
     }

@@ -6,9 +6,14 @@
 mod address;
 mod environment;
 mod file;
+mod policy;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
+
+use tacho_store::Options;
+use tacho_store::policy::Policies;
 
 pub use address::Address;
 
@@ -44,6 +49,24 @@ pub struct Settings {
     /// Seconds between two readings of the server's own metrics into the store; 0 for never [default: 10]
     #[arg(long, value_name = "SECONDS")]
     pub selfwatch_seconds: Option<u64>,
+    /// Series kept at most; new ones past it are refused by name [default: 10000000]
+    #[arg(long, value_name = "N")]
+    pub series_max: Option<usize>,
+    /// Different values of one label at most; new series past it are refused by name [default: 500000]
+    #[arg(long, value_name = "N")]
+    pub label_values_max: Option<usize>,
+    /// Bytes a second that merging in the background may read and write [default: 33554432]
+    #[arg(long, value_name = "BYTES")]
+    pub merge_bytes_per_second: Option<u64>,
+    /// Rules for history, in the file only.
+    #[arg(skip)]
+    pub retention: Option<Vec<policy::Retention>>,
+    #[arg(skip)]
+    pub downsampling: Option<Vec<policy::Thinning>>,
+    #[arg(skip)]
+    pub semantic: Option<Vec<policy::GivenUp>>,
+    #[arg(skip)]
+    pub chunks: Option<Vec<policy::Chunks>>,
 }
 
 /// Complete, checked settings.
@@ -58,6 +81,29 @@ pub struct Config {
     pub request_time_max: Duration,
     /// Between two readings of the server's own metrics; `None` for never.
     pub selfwatch: Option<Duration>,
+    pub history: History,
+}
+
+/// What the store is to do with what it keeps.
+#[derive(Clone, Debug, PartialEq)]
+pub struct History {
+    pub series_max: usize,
+    pub label_values_max: usize,
+    pub merge_bytes_per_second: u64,
+    pub policies: Arc<Policies>,
+}
+
+impl History {
+    /// The store's options, everything else by default.
+    pub fn options(&self) -> Options {
+        Options {
+            series_max: self.series_max,
+            label_values_max: self.label_values_max,
+            merge_bytes_per_second: self.merge_bytes_per_second,
+            policies: self.policies.clone(),
+            ..Options::default()
+        }
+    }
 }
 
 /// Why the settings cannot be used.
@@ -76,6 +122,8 @@ pub enum ConfigError {
     Exposed { key: &'static str, address: Address },
     #[error("{key} is 0, at least 1 is needed")]
     Zero { key: &'static str },
+    #[error("rule {number} of [[{section}]]: {key} = {value:?}: {cause}")]
+    Rule { section: &'static str, number: usize, key: &'static str, value: String, cause: String },
 }
 
 impl Settings {
@@ -91,10 +139,38 @@ impl Settings {
             connections_max: self.connections_max.or(under.connections_max),
             request_seconds_max: self.request_seconds_max.or(under.request_seconds_max),
             selfwatch_seconds: self.selfwatch_seconds.or(under.selfwatch_seconds),
+            series_max: self.series_max.or(under.series_max),
+            label_values_max: self.label_values_max.or(under.label_values_max),
+            merge_bytes_per_second: self.merge_bytes_per_second.or(under.merge_bytes_per_second),
+            retention: self.retention.or(under.retention),
+            downsampling: self.downsampling.or(under.downsampling),
+            semantic: self.semantic.or(under.semantic),
+            chunks: self.chunks.or(under.chunks),
         }
     }
 
     fn complete(self) -> Result<Config, ConfigError> {
+        let Self { retention, downsampling, semantic, chunks, .. } = &self;
+        let sections = policy::Sections {
+            retention: retention.clone(),
+            downsampling: downsampling.clone(),
+            semantic: semantic.clone(),
+            chunks: chunks.clone(),
+        };
+        let usual = Options::default();
+        let merge_bytes = self.merge_bytes_per_second.unwrap_or(usual.merge_bytes_per_second);
+        if merge_bytes == 0 {
+            return Err(ConfigError::Zero { key: "merge-bytes-per-second" });
+        }
+        let history = History {
+            series_max: at_least_one("series-max", self.series_max.unwrap_or(usual.series_max))?,
+            label_values_max: at_least_one(
+                "label-values-max",
+                self.label_values_max.unwrap_or(usual.label_values_max),
+            )?,
+            merge_bytes_per_second: merge_bytes,
+            policies: Arc::new(sections.policies()?),
+        };
         let config = Config {
             data: self.data.unwrap_or_else(|| "tacho-data".into()),
             http: self.http.unwrap_or(Address::loopback(7070)),
@@ -105,6 +181,7 @@ impl Settings {
             request_time_max: Duration::from_secs(self.request_seconds_max.unwrap_or(60)),
             selfwatch: Some(Duration::from_secs(self.selfwatch_seconds.unwrap_or(10)))
                 .filter(|d| !d.is_zero()),
+            history,
         };
         if config.request_time_max.is_zero() {
             return Err(ConfigError::Zero { key: "request-seconds-max" });
@@ -184,6 +261,49 @@ mod tests {
             &["TACHO_INSECURE_LISTEN=\"maybe\"", "true or false"],
         );
         fails("http = '0.0.0.0:7070'", &[], &["http 0.0.0.0:7070", "insecure-listen"]);
+    }
+
+    #[test]
+    fn rules_of_history_are_read_and_mistakes_in_them_named() {
+        let good = r#"
+            [[retention]]
+            match = '{__name__=~"debug_.*"}'
+            keep = "30d"
+            [[downsampling]]
+            match = '{job="node"}'
+            after = "90d"
+            step = "5m"
+            [[semantic]]
+            match = 'room_temperature'
+            time = "200ms"
+            value = "0.5%"
+            [[chunks]]
+            match = '{job="node"}'
+            values = 16384
+            compression = "zstd"
+        "#;
+        let policies = check(good, &[], Settings::default()).unwrap().history.policies;
+        let counts = [policies.retention.len(), policies.downsampling.len(), policies.semantic.len()];
+        assert_eq!((counts, policies.chunks.len()), ([1, 1, 1], 1));
+        assert_eq!(policies.retention[0].then, 30 * 86_400 * 1_000_000_000);
+
+        let fails = |section: &str, lines: &str, expect: &[&str]| {
+            let error = check(&format!("[[{section}]]\n{lines}"), &[], Settings::default()).unwrap_err();
+            for part in expect {
+                assert!(error.contains(part), "{part:?} in {error}");
+            }
+        };
+        fails("retention", "match = 'up{'\nkeep = '1d'", &["rule 1 of [[retention]]", "match", "up{"]);
+        fails("retention", "match = 'up'\nkeep = 'long'", &["keep = \"long\"", "90d"]);
+        fails("retention", "match = 'up'\nkep = '1d'", &["unknown field `kep`"]);
+        fails("downsampling", "match = 'up'\nafter = '1d'\nstep = '5m'\nkeep = 'mode'", &["mode", "last"]);
+        fails("semantic", "match = 'a_total'\nvalue = 0.1", &["a_total", "counter"]);
+        fails("semantic", "match = 'a'\nvalue = '200%'", &["value = \"200%\"", "below 100%"]);
+        fails("semantic", "match = 'a'\nvalue = -1.0", &["value = \"-1\"", "above 0"]);
+        fails("semantic", "match = 'a'", &["gives nothing up"]);
+        fails("semantic", "match = 'a'\ntime = '1s'\nmethod = 'best'", &["best", "wavelet"]);
+        fails("chunks", "match = 'a'\nvalues = 5", &["values = \"5\"", "128 to 65536"]);
+        fails("chunks", "match = 'a'\ncompression = 'rar'", &["rar", "zstd"]);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //!
 //! Every request passes `guard.rs` (bounds, times, counts, headers); every error leaves through `error.rs`.
 
+mod admin;
 mod body;
 pub(crate) mod cardinality;
 mod compress;
@@ -91,6 +92,7 @@ pub fn router(app: Arc<App>) -> Router {
         .merge(export::routes())
         .merge(entries::routes())
         .merge(cardinality::routes())
+        .merge(admin::routes())
         .merge(page::routes())
         .fallback(page::not_found)
         .method_not_allowed_fallback(error::method_not_allowed)

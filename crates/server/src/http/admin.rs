@@ -1,0 +1,79 @@
+//! What changes history: deletion, as Prometheus' admin API has it, and merging on demand.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::routing::post;
+use axum::{Json, Router};
+use serde_json::{Value, json};
+use tacho_model::TimeRange;
+use tacho_store::{Deleted, MergeReport, Store};
+
+use super::App;
+use super::error::ApiError;
+use super::export::selectors;
+use super::params::Params;
+
+pub fn routes() -> Router<Arc<App>> {
+    Router::new()
+        .route("/api/v1/admin/tsdb/delete_series", post(delete_series).put(delete_series))
+        .route("/api/v1/admin/tsdb/clean_tombstones", post(clean_tombstones).put(clean_tombstones))
+        .route("/api/v1/admin/merge", post(merge))
+}
+
+/// `match[]` (may come again), `start`, `end`: all of time when they are not given. Durable when it is answered.
+async fn delete_series(State(app): State<Arc<App>>, params: Params) -> Result<StatusCode, ApiError> {
+    let selectors = selectors(&params)?;
+    let start = params.time("start")?.unwrap_or(TimeRange::ALL.start);
+    let end = params.time("end")?.unwrap_or(TimeRange::ALL.end);
+    if start > end {
+        return Err(ApiError::bad("invalid parameter \"end\": it is before \"start\""));
+    }
+    for matchers in &selectors {
+        let Deleted { series } = app.store.delete(matchers, TimeRange::new(start, end)).await?;
+        tracing::info!(series = series.iter().sum::<usize>(), ?matchers, start, end, "deleted");
+    }
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Carries out what was deleted and what has had its time.
+async fn clean_tombstones(State(app): State<Arc<App>>) -> Result<StatusCode, ApiError> {
+    to_the_end(app.store.clone(), |store| async move { store.sweep().await }).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Flushes, then merges everything that can be merged; answers when that is done.
+async fn merge(State(app): State<Arc<App>>) -> Result<Json<Value>, ApiError> {
+    let work = |store: Arc<Store>| async move {
+        store.flush().await?;
+        store.merge_all().await
+    };
+    let report = to_the_end(app.store.clone(), work).await?;
+    Ok(Json(json!({ "status": "success", "data": report_json(&report) })))
+}
+
+/// Goes on when the client has gone or the time for a request has passed.
+async fn to_the_end<W>(store: Arc<Store>, work: impl FnOnce(Arc<Store>) -> W) -> Result<MergeReport, ApiError>
+where
+    W: Future<Output = tacho_store::Result<MergeReport>> + Send + 'static,
+{
+    let work = tokio::spawn(work(store));
+    Ok(work.await.map_err(|e| ApiError::internal(format!("merge ended: {e}")))??)
+}
+
+pub fn report_json(report: &MergeReport) -> Value {
+    json!({
+        "partitions": report.partitions,
+        "merges": report.merges,
+        "chunks_in": report.chunks_in,
+        "chunks_out": report.chunks_out,
+        "bytes_read": report.bytes_read,
+        "bytes_written": report.bytes_written,
+        "records_in": report.records_in,
+        "records_out": report.records_out,
+        "samples_replaced": report.samples_replaced,
+        "busy_seconds": report.busy.as_secs_f64(),
+        "seconds": report.elapsed.as_secs_f64(),
+    })
+}
