@@ -32,6 +32,8 @@ pub struct ChunkInfo {
     pub generation: u64,
     /// Bytes of key and value; of a chunk of several series, what this one takes of them.
     pub bytes: usize,
+    /// Which of the header's members the series is; 0 of entries and executions.
+    pub member: u16,
     pub header: Header,
 }
 
@@ -143,7 +145,7 @@ pub async fn chunks(shared: &Shared, kind: Kind, id: SeriesId) -> Result<Vec<Chu
             let header = Chunk::open(&chunk).map_err(place)?.header().clone();
             if let Some(bytes) = share(&header, member, row_bytes) {
                 let (start, end, generation) = (header.start, header.end, key.generation);
-                infos.push(ChunkInfo { start, end, generation, bytes, header });
+                infos.push(ChunkInfo { start, end, generation, bytes, member, header });
             }
             Ok(())
         })
