@@ -300,6 +300,9 @@ impl Driver for Embedded {
 
     /// With one change of threads for all of them.
     async fn read(&self, scans: Vec<Scan>) -> Result<Vec<Vec<Row>>> {
+        if scans.iter().all(|scan| self.0.is_nothing(scan)) {
+            return Ok(scans.iter().map(|_| Vec::new()).collect());
+        }
         let inner = self.0.clone();
         blocking(move || scans.into_iter().map(|scan| inner.rows(scan)).collect()).await
     }

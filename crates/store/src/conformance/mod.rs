@@ -53,6 +53,7 @@ cases![
     big_values,
     tables_and_partitions_are_apart,
     many_partitions,
+    many_ranges_at_once,
     a_batch_is_all_there,
     scan_while_writing,
     parallel_writers,
@@ -234,6 +235,20 @@ async fn a_put_replaces(bench: Bench) -> Result<(), String> {
     driver.put(twice).await.map_err(say)?;
     let expect = vec![row(b"p", b"a", b"new"), row(b"p", b"b", b"last")];
     equal("rows", &rows(&*driver, all()).await?, &expect)
+}
+
+async fn many_ranges_at_once(bench: Bench) -> Result<(), String> {
+    let driver = with_letters(&bench, b"abcd").await?;
+    driver.put(vec![row(b"q", b"c", b"")]).await.map_err(say)?;
+    let from_c = Scan { from: Bound::Included(b"c".to_vec()), ..all() };
+    let scans =
+        vec![all(), Scan::all(Table::Chunks, *b"nobody"), from_c, Scan::all(Table::Chunks, *b"q"), all()];
+    let mut expect = Vec::new();
+    for scan in &scans {
+        expect.push(rows(&*driver, scan.clone()).await?);
+    }
+    equal("ranges", &driver.read(scans).await.map_err(say)?, &expect)?;
+    equal("none", &driver.read(Vec::new()).await.map_err(say)?, &Vec::new())
 }
 
 async fn rows_are_deleted(bench: Bench) -> Result<(), String> {

@@ -279,7 +279,9 @@ mod tests {
         let samples: Vec<Sample> =
             samples.iter().map(|(at, value)| Sample { at: *at, value: *value }).collect();
         let mut open = OpenSeries::default();
-        samples.iter().for_each(|sample| drop(open.push(7, std::slice::from_ref(sample))));
+        for sample in &samples {
+            open.push(7, std::slice::from_ref(sample));
+        }
         let (columns, dropped) = open.get(7).unwrap().columns(range);
         let columns: Vec<Vec<(Timestamp, Value)>> =
             columns.iter().map(|c| c.at.iter().copied().zip(c.values.iter()).collect()).collect();
