@@ -14,7 +14,7 @@
 //!    layer/* -- driver.rs           Driver::put             Driver::scan
 //! ```
 //!
-//! `recover.rs` does the way down again after a crash; `index.rs` knows the series; `keys.rs` says where rows lie.
+//! `recover.rs` does the way down again after a crash; `index/` knows the series; `keys.rs` says where rows lie.
 //! Path of one record: before, `tacho_ingest` decoded its batch; after, `tacho_drivers` keeps its chunk.
 
 mod answer;

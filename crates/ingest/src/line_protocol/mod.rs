@@ -103,7 +103,7 @@ pub const DECODER_BYTES_MAX: usize = 16 << 20;
 pub struct Decoder {
     table: SeriesTable,
     gathering: Gathering,
-    forgotten: u64,
+    resets: u64,
 }
 
 impl Decoder {
@@ -127,14 +127,14 @@ impl Decoder {
         if self.table.bytes() > DECODER_BYTES_MAX {
             self.table = SeriesTable::default();
             self.gathering.forget();
-            self.forgotten += 1;
+            self.resets += 1;
         }
         Decoded { batch, rejects }
     }
 
-    /// How often more series came than are kept in mind.
-    pub const fn forgotten(&self) -> u64 {
-        self.forgotten
+    /// How often all of it was forgotten.
+    pub const fn resets(&self) -> u64 {
+        self.resets
     }
 
     /// Gathers the values of one line; nothing is kept before the whole line is good.

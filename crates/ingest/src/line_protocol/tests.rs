@@ -184,6 +184,23 @@ fn many_bad_lines_are_counted_and_a_few_are_named() {
     assert_eq!((decoded.rejects.count, decoded.rejects.named.len()), (1000, crate::REJECTS_NAMED_MAX));
 }
 
+#[test]
+fn a_decoder_forgets_when_it_knows_too_much() {
+    let mut decoder = Decoder::default();
+    let tag = "x".repeat(4_000);
+    for body in 0..3 {
+        let lines: String =
+            (0..1_500).map(|i| format!("m,t={tag}{},u={body} value={i} 1\n", i % 90)).collect();
+        let decoded = decoder.decode(lines.as_bytes(), Precision::Nanoseconds, NOW);
+        assert_eq!((decoded.batch.samples.len(), decoded.batch.counts()[0]), (90, 1_500));
+    }
+    assert_eq!(decoder.resets(), 0);
+    let lines: String = (0..1_500).map(|i| format!("m,t={i}{tag} value={i} 1\n")).collect();
+    assert_eq!(decoder.decode(lines.as_bytes(), Precision::Nanoseconds, NOW).batch.samples.len(), 1_500);
+    assert_eq!(decoder.resets(), 1);
+    assert_eq!(decoder.decode(b"m,t=1 value=1 1", Precision::Nanoseconds, NOW).batch.samples.len(), 1);
+}
+
 /// Lines of few heads and keys, some of them bad.
 fn any_line() -> impl Strategy<Value = String> {
     let head =

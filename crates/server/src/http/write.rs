@@ -65,8 +65,14 @@ async fn lines(State(app): State<Arc<App>>, uri: Uri, headers: HeaderMap, body: 
     let packed = body::read(&headers, body, app.config.body_bytes_max).await?;
     let now = app.clock.now();
     let decoders = app.decoders.clone();
+    let resets = app.metrics.decoder_resets.with([]);
     let decode = move |bytes: &[u8]| {
-        let decoded = decoders.with(|decoder| decoder.decode(bytes, precision, now));
+        let decoded = decoders.with(|decoder| {
+            let before = decoder.resets();
+            let decoded = decoder.decode(bytes, precision, now);
+            resets.add(decoder.resets() - before);
+            decoded
+        });
         Ok((decoded.batch, decoded.rejects))
     };
     keep(&app, "line", in_turn(&app.writes, packed, decode).await?).await
@@ -191,6 +197,18 @@ fn add_counts<'a>(
 mod tests {
     use super::*;
     use std::sync::mpsc::channel;
+    use tacho_store::RefusedSeries;
+
+    #[test]
+    fn refused_lines_and_refused_series_are_told_together() {
+        let rejects = Rejects { named: vec!["line 2, column 1: bad"], count: 3 };
+        let named = RefusedSeries { kind: Kind::Sample, position: 0, reason: "series a: no room".to_owned() };
+        let refused = Refused { series: 2, records: [7, 0, 0], named: vec![named] };
+        let error = told(&rejects, &refused);
+        assert_eq!(error.status, StatusCode::BAD_REQUEST);
+        let expect = "5 refused, the rest is kept: line 2, column 1: bad; series a: no room; and 3 more";
+        assert_eq!(error.message, expect);
+    }
 
     #[test]
     fn records_are_counted_by_service() {

@@ -19,6 +19,8 @@ pub struct Metrics {
     pub records_refused: Family<Counter, 1>,
     /// Bytes of records taken from the network, as they came.
     pub received_bytes: Family<Counter, 1>,
+    /// How often a decoder of the line protocol forgot the heads it knew because there were too many.
+    pub decoder_resets: Family<Counter, 0>,
     /// How often a sender was told to wait because the store was full.
     pub sender_waits: Family<Counter, 1>,
     /// Connections that are open. `listener` is http or native.
@@ -54,6 +56,11 @@ impl Default for Metrics {
                 ["protocol"],
                 "Bytes of records as they came over the network.",
             ),
+            decoder_resets: Family::new(
+                "tacho_line_decoder_resets_total",
+                [],
+                "Times a decoder of the line protocol forgot the heads it knew because there were too many.",
+            ),
             sender_waits: Family::new(
                 "tacho_sender_waits_total",
                 ["protocol"],
@@ -85,11 +92,12 @@ impl Metrics {
     /// Every family, in the order of `/metrics`. What is read from the system is read now.
     pub fn families(&self) -> Vec<&dyn Collect> {
         self.process.read();
-        let own: [&dyn Collect; 9] = [
+        let own: [&dyn Collect; 10] = [
             &self.records_received,
             &self.records_dropped,
             &self.records_refused,
             &self.received_bytes,
+            &self.decoder_resets,
             &self.sender_waits,
             &self.connections,
             &self.connections_refused,

@@ -119,10 +119,6 @@ impl Groups {
         self.home(series).into_iter().chain(others)
     }
 
-    pub fn len(&self) -> usize {
-        self.numbers.len()
-    }
-
     /// Memory, bytes.
     pub fn bytes(&self) -> usize {
         self.groups.capacity() * size_of::<Entry>()

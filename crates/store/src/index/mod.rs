@@ -123,10 +123,6 @@ impl Index {
         &self.series[number as usize].labels
     }
 
-    pub fn contains(&self, id: SeriesId) -> bool {
-        self.number(id).is_some()
-    }
-
     pub fn has(&self, kind: Kind, id: SeriesId) -> bool {
         self.get(id).is_some_and(|s| s.kinds.has(kind))
     }
@@ -208,7 +204,6 @@ impl Index {
         }
     }
 
-
     /// Numbers of the series of a kind, ascending.
     pub fn of_kind(&self, kind: Kind) -> impl Iterator<Item = SeriesNumber> {
         self.kinds[place(kind)].iter()
@@ -249,10 +244,6 @@ impl Index {
 
     pub fn group_number(&self, id: SeriesId) -> Option<GroupNumber> {
         self.groups.number(id)
-    }
-
-    pub fn group_count(&self) -> usize {
-        self.groups.len()
     }
 
     /// The group that a series' new samples go to, and its member number there.

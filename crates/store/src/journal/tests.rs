@@ -14,6 +14,7 @@ use super::format::{HEADER_BYTES, Header, RECORD_HEAD_BYTES, VERSION, take_recor
 use super::reader::{Contents, read};
 use super::{Encoder, Writer};
 use crate::arrival::{Arrival, Origin};
+use crate::coding::{put_string, put_varint};
 use crate::disk::RealDisk;
 
 const HEADER: Header =
@@ -223,6 +224,26 @@ fn batch() -> impl Strategy<Value = Batch> {
         .prop_map(|(labels, entries)| EntrySeries { labels, entries });
     (proptest::collection::vec(samples, 0..5), proptest::collection::vec(entries, 0..5))
         .prop_map(|(samples, entries)| Batch { samples, entries, executions: Vec::new() })
+}
+
+#[test]
+fn labels_that_are_shared_do_not_make_a_small_record_a_huge_one() {
+    let long = Labels::new((0..60).map(|i| (format!("l{i:02}"), "v".repeat(4_096)))).unwrap();
+    let canonical = long.canonical();
+    let mut payload = vec![0, 48, 0];
+    put_varint(&mut payload, 2_000);
+    payload.extend_from_slice(&[0, 0]);
+    put_string(&mut payload, canonical);
+    for _ in 1..2_000 {
+        put_varint(&mut payload, canonical.len() as u64);
+        payload.extend_from_slice(&[0, 0]);
+    }
+    payload.extend_from_slice(&[0, 0, 0, 0]);
+    assert!(payload.len() < 300_000);
+    let error = Decoder::new(VERSION).decode(&payload).unwrap_err();
+    assert!(error.to_string().contains("shared labels"), "{error}");
+    let hostile = [0, 48, 0, 1, 200, 1, 0, 0, 0, 0, 0, 0];
+    assert!(Decoder::new(VERSION).decode(&hostile).is_err(), "shares what is not there");
 }
 
 /// The devops load: ten whole numbers a line that go up and down a little, hosts in turn.
