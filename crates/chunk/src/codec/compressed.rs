@@ -39,14 +39,17 @@ pub(super) fn compress(look: &Look<'_>, written: &Encoded) -> Option<Encoded> {
     let compression = if auto { Compression::Zstd } else { look.encoding.compression };
     let tag = ALL.iter().find(|codec| codec.compression == compression)?.tag;
     let words = look.numbers.words;
-    let inside = [Encoded { codec: planes::TAG, bytes: planes::encode(words) }, plain::encode(look.numbers)];
+    let planes = Encoded { codec: planes::TAG, bytes: planes::encode(words) };
+    let plain = plain::encode(look.numbers);
+    // What nobody asked for is only tried where it is likely to pay.
+    let inside = if auto { vec![&planes] } else { vec![&planes, &plain, written] };
     let over = |inside: &Encoded| {
         let mut bytes = vec![inside.codec];
         put_varint(&mut bytes, inside.bytes.len() as u64);
         bytes.extend_from_slice(&squeeze::compress(&inside.bytes, compression)?);
         Some(Encoded { codec: tag, bytes })
     };
-    let candidates = inside.iter().chain([written]).filter_map(over);
+    let candidates = inside.into_iter().filter_map(over);
     let smallest = candidates.min_by_key(|encoded| encoded.bytes.len())?;
     (smallest.bytes.len() <= written.bytes.len() - written.bytes.len() / 16).then_some(smallest)
 }

@@ -21,7 +21,15 @@ fn distinct(words: &[u64]) -> Option<(Vec<u64>, Vec<u64>)> {
     let mut table = vec![];
     let mut positions: HashMap<u64, u64> = HashMap::new();
     let mut indices = Vec::with_capacity(words.len());
+    let mut last = None;
     for word in words {
+        // Runs are common, and looking up costs more than all else here.
+        if let Some((before, position)) = last
+            && before == *word
+        {
+            indices.push(position);
+            continue;
+        }
         let position = *positions.entry(*word).or_insert_with(|| {
             table.push(*word);
             table.len() as u64 - 1
@@ -30,6 +38,7 @@ fn distinct(words: &[u64]) -> Option<(Vec<u64>, Vec<u64>)> {
             return None;
         }
         indices.push(position);
+        last = Some((*word, position));
     }
     Some((table, indices))
 }

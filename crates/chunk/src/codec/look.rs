@@ -54,13 +54,6 @@ impl<'a> Look<'a> {
         *self.plan.get_or_init(|| ans::plan(self.runs(), ans::ORDER_MAX))
     }
 
-    /// What entropy coding would make of the numbers after `map`.
-    pub(super) fn plan_after(&self, map: impl Fn(u64) -> u64) -> ans::Plan {
-        let runs: Vec<Vec<u64>> =
-            self.runs().map(|run| run.iter().map(|word| map(*word)).collect()).collect();
-        ans::plan(runs.iter().map(Vec::as_slice), ans::ORDER_MAX)
-    }
-
     /// Bits a number that entropy coding would need after `map`; `None` when a number of the sample has no image.
     pub(super) fn bits_after(&self, map: impl Fn(u64) -> Option<u64>) -> Option<f64> {
         let runs = self.runs().map(|run| run.iter().map(|word| map(*word)).collect::<Option<Vec<u64>>>());

@@ -4,7 +4,7 @@
 use ::pco::data_types::Number;
 use ::pco::errors::{PcoError, PcoResult};
 use ::pco::wrapped::{FileCompressor, FileDecompressor};
-use ::pco::{ChunkConfig, DeltaSpec, ModeSpec, PagingSpec};
+use ::pco::{ChunkConfig, PagingSpec};
 use tacho_model::ValueType;
 
 use super::{Codec, Look, ordered};
@@ -17,12 +17,9 @@ const COUNT_MIN: usize = 24;
 /// Integers with fewer bits than this are single tokens already; bins cannot be better.
 const BITS_MIN: f64 = 4.5;
 
-/// The order of differences is known from the look at the data: its own search for it takes most of its time.
-fn compress<T: Number>(numbers: &[T], order: u8, mode: ModeSpec) -> PcoResult<Vec<u8>> {
+fn compress<T: Number>(numbers: &[T]) -> PcoResult<Vec<u8>> {
     let file = FileCompressor::default();
-    let delta = if order == 0 { DeltaSpec::NoOp } else { DeltaSpec::TryConsecutive(order.into()) };
-    let paging = PagingSpec::Exact(vec![numbers.len()]);
-    let config = ChunkConfig::default().with_mode_spec(mode).with_delta_spec(delta).with_paging_spec(paging);
+    let config = ChunkConfig::default().with_paging_spec(PagingSpec::Exact(vec![numbers.len()]));
     let mut chunk = file.chunk_compressor(numbers, &config)?;
     let mut out = Vec::with_capacity(8 + chunk.meta_size_hint() + chunk.page_size_hint(0));
     file.write_header(&mut out)?;
@@ -69,17 +66,11 @@ impl Codec for Pco {
     }
 
     fn encode(&self, look: &Look<'_>) -> Option<Vec<u8>> {
-        let (numbers, words) = (look.numbers, look.numbers.words);
-        let (order, classic) = (look.plan().order(), ModeSpec::Classic);
-        let result = match numbers.kind {
-            ValueType::U64 => compress(words, order, classic),
-            ValueType::I64 => {
-                compress(&words.iter().map(|w| w.cast_signed()).collect::<Vec<_>>(), order, classic)
-            }
-            ValueType::F64 => {
-                let order = look.plan_after(ordered::rank).order();
-                compress(&words.iter().map(|w| f64::from_bits(*w)).collect::<Vec<_>>(), order, ModeSpec::Auto)
-            }
+        let words = look.numbers.words;
+        let result = match look.numbers.kind {
+            ValueType::U64 => compress(words),
+            ValueType::I64 => compress(&words.iter().map(|w| w.cast_signed()).collect::<Vec<_>>()),
+            ValueType::F64 => compress(&words.iter().map(|w| f64::from_bits(*w)).collect::<Vec<_>>()),
         };
         // Its errors speak of arguments that are fixed above; should one occur, another codec takes the column.
         result.ok()

@@ -21,12 +21,6 @@ pub(in crate::codec) struct Plan {
     pub(in crate::codec) bits: f64,
 }
 
-impl Plan {
-    pub(in crate::codec) const fn order(self) -> u8 {
-        self.order
-    }
-}
-
 /// The token of a number, and how many of its low bits must follow.
 #[inline]
 pub(super) const fn token(number: u64) -> (u8, u32) {
