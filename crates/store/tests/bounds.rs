@@ -1,0 +1,64 @@
+//! Series and labels past their bounds: what is refused, how it is told, and that nothing else is harmed.
+
+mod common;
+
+use std::sync::Arc;
+
+use common::{Bench, batch, entries, origin, samples};
+use tacho_model::{Batch, Kind, Labels, Matcher, Sample, SampleSeries, TimeRange, Value};
+use tacho_store::{Appended, MemoryDriver, Options};
+
+#[tokio::test]
+async fn a_label_with_a_value_for_each_request_is_found_out_and_harms_nothing_else() {
+    let options = Options { label_values_max: 100, ..Options::default() };
+    let bench = Bench::with(Arc::new(MemoryDriver::new()), options);
+    let store = bench.open().await;
+    let request = |id: usize| {
+        let labels =
+            Labels::new([("__name__", "latency".to_owned()), ("request_id", format!("r{id}"))]).unwrap();
+        let samples = vec![Sample { at: 1, value: Value::I64(1) }];
+        SampleSeries { labels: Arc::new(labels), samples }
+    };
+    store.append(samples("up", &[(1, 1.0)]), None).await.unwrap();
+    let mut refused = 0;
+    for first in (0..10_000).step_by(1_000) {
+        let requests = Batch { samples: (first..first + 1_000).map(request).collect(), ..Batch::default() };
+        let Appended::Partly(part) =
+            store.append(batch([requests, samples("up", &[(2, 1.0)])]), None).await.unwrap()
+        else {
+            panic!("nothing refused")
+        };
+        refused += part.series;
+        let reason = &part.named[0].reason;
+        assert!(reason.contains("label \"request_id\" has 100 values, at most 100 are allowed"), "{reason}");
+    }
+    assert_eq!((refused, store.stats().series_refused), (9_900, 9_900));
+    assert_eq!(store.series_count(), [101, 0, 0]);
+    let costs = store.cardinality(1);
+    let label = costs.labels.iter().find(|label| label.name == "request_id").unwrap();
+    assert_eq!((label.values, label.series), (100, 100));
+    let known = Batch { samples: vec![request(7)], ..Batch::default() };
+    assert_eq!(store.append(known, None).await.unwrap(), Appended::Stored);
+}
+
+#[tokio::test]
+async fn new_series_past_a_bound_are_refused_and_known_ones_beside_them_kept() {
+    let bench = Bench::with(Arc::new(MemoryDriver::new()), Options { series_max: 2, ..Options::default() });
+    let store = bench.open().await;
+    store.append(batch([entries("log", &[(1, "x")]), samples("two", &[(1, 1.0)])]), None).await.unwrap();
+    let mixed = batch([samples("three", &[(1, 1.0), (2, 1.0)]), samples("two", &[(2, 2.0)])]);
+    let Appended::Partly(refused) = store.append(mixed, None).await.unwrap() else { panic!("not partly") };
+    assert_eq!((refused.series, refused.records), (1, [2, 0, 0]));
+    let [named] = &refused.named[..] else { panic!("{refused:?}") };
+    assert_eq!((named.kind, named.position), (Kind::Sample, 0));
+    assert!(named.reason.starts_with("series three{"), "{}", named.reason);
+    assert!(named.reason.ends_with("limit of 2 series is reached"), "{}", named.reason);
+    assert_eq!(store.series_count(), [1, 1, 0]);
+    let two = store.find(Kind::Sample, &[Matcher::equal("__name__", "two")])[0].0;
+    assert_eq!(store.samples(two, TimeRange::ALL).await.unwrap().len(), 2);
+
+    let alone = store.append(samples("four", &[(1, 1.0)]), origin(1, 1)).await.unwrap();
+    assert!(matches!(alone, Appended::Partly(_)), "{alone:?}");
+    assert_eq!(store.session_acked(1), 1, "sent again it would be refused again");
+    assert_eq!(store.stats().series_refused, 2);
+}
