@@ -289,6 +289,28 @@ mod tests {
         }
 
         #[test]
+        fn damaged_columns_are_errors_or_numbers(
+            words in column(),
+            kind in prop::sample::select(KINDS.to_vec()),
+            damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
+        ) {
+            for codec in LADDER {
+                let encoding = Encoding::thorough();
+                let look = Look::new(Numbers { words: &words, kind }, 0, &encoding);
+                let Some(mut bytes) = codec.encode(&look).filter(|bytes| !bytes.is_empty()) else { continue };
+                for (at, byte) in &damage {
+                    let at = at.index(bytes.len());
+                    bytes[at] ^= byte;
+                }
+                for count in [words.len(), words.len() / 2 + 1, words.len() * 2] {
+                    if let Ok(read) = codec.decode(&bytes, count, kind, 0) {
+                        prop_assert_eq!(read.len(), count, "{}", codec.name());
+                    }
+                }
+            }
+        }
+
+        #[test]
         fn no_codec_panics_on_what_it_is_given(bytes in prop::collection::vec(any::<u8>(), 0..200), count in 1usize..600) {
             for kind in KINDS {
                 for codec in all() {
