@@ -5,10 +5,11 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
+use tacho_chunk::{ColumnInfo, Role};
 use tacho_model::{Kind, SeriesId, Timestamp};
 use tacho_store::{ChunkInfo, Result, Store};
 
-/// Chunks, their bytes, and the records in them.
+/// Chunks, their bytes, and the records in them. Of a chunk that several series share, each series has its share of the bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Amount {
     pub chunks: u64,
@@ -98,6 +99,7 @@ async fn one(
     for chunk in store.chunks(kind, id).await? {
         amount.add(&chunk);
         total.add(&chunk);
+        total.chunks -= u64::from(!is_first(&chunk));
         columns.add(&chunk);
         let (start, end) = span.unwrap_or((chunk.start, chunk.end));
         span = Some((start.min(chunk.start), end.max(chunk.end)));
@@ -107,17 +109,30 @@ async fn one(
     Ok(SeriesReport { kind: kind.name(), series, amount, start: text(start), end: text(end) })
 }
 
+/// Whether this is the first series of those that share the chunk: what they have in common is counted with it.
+fn is_first(chunk: &ChunkInfo) -> bool {
+    chunk.header.members.first().is_none_or(|first| first.member == chunk.member)
+}
+
 /// Number and bytes of columns by role and codec.
 #[derive(Default)]
 struct Columns(BTreeMap<(&'static str, &'static str), (u64, u64)>);
 
 impl Columns {
     fn add(&mut self, chunk: &ChunkInfo) {
-        for column in chunk.header.columns() {
-            let (count, bytes) = self.0.entry((column.role.name(), column.codec)).or_default();
-            *count += 1;
-            *bytes += column.bytes as u64;
+        let in_common = |column: &ColumnInfo| column.role != Role::Value || chunk.header.members.is_empty();
+        for column in chunk.header.columns().filter(in_common).filter(|_| is_first(chunk)) {
+            self.count((column.role.name(), column.codec), column.bytes);
         }
+        if let Some(member) = chunk.header.member(chunk.member) {
+            self.count((Role::Value.name(), member.codec), member.bytes);
+        }
+    }
+
+    fn count(&mut self, of: (&'static str, &'static str), column_bytes: usize) {
+        let (count, bytes) = self.0.entry(of).or_default();
+        *count += 1;
+        *bytes += column_bytes as u64;
     }
 
     /// The largest first.
@@ -126,5 +141,41 @@ impl Columns {
         let mut list: Vec<ColumnReport> = self.0.into_iter().map(report).collect();
         list.sort_by_key(|column| std::cmp::Reverse(column.bytes));
         list
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use tacho_model::{Batch, Labels, ManualClock, NAME, Sample, SampleSeries, Value};
+    use tacho_store::{MemoryDriver, Options};
+
+    #[tokio::test]
+    async fn a_chunk_that_series_share_is_counted_once() {
+        let directory = tempfile::tempdir().unwrap();
+        let (driver, clock) = (Arc::new(MemoryDriver::new()), Arc::new(ManualClock::new(0)));
+        let store = Store::open(driver, directory.path(), Options::default(), clock).await.unwrap();
+        let series = |name: &str| SampleSeries {
+            labels: Arc::new(Labels::new([(NAME, name), ("host", "a")]).unwrap()),
+            samples: (0..1_000)
+                .map(|at| Sample { at: at * at, value: Value::F64((at % 7) as f64) })
+                .collect(),
+        };
+        let samples = ["x", "y", "z"].map(series).to_vec();
+        store.append(Batch { samples, ..Batch::default() }, None).await.unwrap();
+        store.flush().await.unwrap();
+        let report = inspect(&store, 2).await.unwrap();
+        let samples = &report.kinds["sample"];
+        assert_eq!((samples.series, samples.amount.chunks, samples.amount.records), (3, 1, 3_000));
+        let columns =
+            |role| samples.columns.iter().filter(|c| c.role == role).map(|c| c.columns).sum::<u64>();
+        assert_eq!((columns(Role::At.name()), columns(Role::Value.name())), (1, 3));
+        assert_eq!(report.series.len(), 2);
+        assert!(report.series.iter().all(|one| one.amount.chunks == 1 && one.amount.records == 1_000));
+        let shares: u64 = samples.amount.bytes;
+        let of_columns: u64 = samples.columns.iter().map(|column| column.bytes).sum();
+        assert!(shares > of_columns, "{shares} bytes with keys and header, {of_columns} of columns");
     }
 }

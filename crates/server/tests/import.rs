@@ -93,13 +93,20 @@ fn chronix_files_with_broken_rows() {
 /// Records of every type and form, as JSON lines.
 fn everything() -> String {
     [
-        r#"{"metric":{"__name__":"a b","l\n\"x\"":"ö,= \\"},"values":[1,null,"Infinity","-Infinity",-0,5e-324,0.1],"nan":{"1":"7ff0000000000002"},"timestamps":[1,2,3,4,5,6,7]}"#,
-        r#"{"metric":{"__name__":"i"},"type":"i64","values":[-9223372036854775808,9223372036854775807],"timestamps":[-9223372036855,9223372036854],"nanoseconds":[224192,775807]}"#,
+        r#"{"metric":{"__name__":"a b","l\n\"x\"":"ö,= \\"},"#,
+        r#""values":[1,null,"Infinity","-Infinity",-0,5e-324,0.1],"nan":{"1":"7ff0000000000002"},"#,
+        r#""timestamps":[1,2,3,4,5,6,7]}"#,
+        "\n",
+        r#"{"metric":{"__name__":"i"},"type":"i64","values":[-9223372036854775808,9223372036854775807],"#,
+        r#""timestamps":[-9223372036855,9223372036854],"nanoseconds":[224192,775807]}"#,
+        "\n",
         r#"{"metric":{"__name__":"log"},"entries":["one","one","zwei\n",{"hex":"00ff"}],"timestamps":[1,1,2,3]}"#,
-        r#"{"metric":{"__name__":"u","z":"1"},"type":"u64","values":[18446744073709551615],"timestamps":[1000],"nanoseconds":[1]}"#,
+        "\n",
+        r#"{"metric":{"__name__":"u","z":"1"},"type":"u64","values":[18446744073709551615],"#,
+        r#""timestamps":[1000],"nanoseconds":[1]}"#,
+        "\n",
     ]
-    .join("\n")
-        + "\n"
+    .concat()
 }
 
 #[test]
@@ -203,9 +210,11 @@ fn times_that_come_twice_are_told_from_loss() {
 
 /// Rows of two series, one of them texts, each row with another time.
 fn rows(n: usize) -> String {
-    let rows = (0..n).map(|at| {
-        format!("{{\"__name__\":\"n\",\"time\":{at},\"value\":{at}}}\n{{\"__name__\":\"t\",\"time\":{at},\"value\":\"text {at}\"}}\n")
-    });
+    let record = |name: &str, at: usize, value: &str| {
+        format!("{{\"__name__\":\"{name}\",\"time\":{at},\"value\":{value}}}\n")
+    };
+    let rows =
+        (0..n).map(|at| record("n", at, &at.to_string()) + &record("t", at, &format!("\"text {at}\"")));
     rows.collect()
 }
 

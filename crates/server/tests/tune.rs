@@ -62,6 +62,9 @@ fn a_file_is_tried_drawn_and_becomes_a_section() {
     let written = std::fs::read_to_string(&toml).unwrap();
     assert!(written.starts_with("data = 'x'\n") && written.contains("[[chunks]]"), "{written}");
     assert!(written.contains(report["section"].as_str().unwrap()), "{written}");
+    let server = Server::start_with(&dir.path().join("data"), &["--config", &toml]);
+    assert_eq!(server.get("/readyz").status, 200, "a server starts with it");
+    drop(server);
     let drawing = std::fs::read_to_string(&svg).unwrap();
     let trials = report["trials"].as_array().unwrap().len();
     assert_eq!(drawing.matches("<title>").count(), trials);

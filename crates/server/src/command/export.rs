@@ -92,8 +92,8 @@ impl Export {
         let bar = if to_terminal { ProgressBar::hidden() } else { progress::bar(0, "export") };
         let mut sink = Sink::new(self.format, BufWriter::new(out), bar);
         let said = match &self.data {
-            Some(data) => runtime.block_on(self.from_directory(data.clone(), &mut sink)),
-            None => runtime.block_on(self.from_server(&mut sink)),
+            Some(data) => runtime.block_on(self.read_directory(data.clone(), &mut sink)),
+            None => runtime.block_on(self.read_server(&mut sink)),
         };
         sink.bar.finish_and_clear();
         self.finish(said?, sink)
@@ -102,7 +102,7 @@ impl Export {
     /// Compares what was sent with what arrived.
     fn finish(&self, said: Totals, mut sink: Sink) -> Result<(), Failure> {
         sink.out.flush().map_err(|e| sink.failed(&e))?;
-        let Totals { series, samples, entries } = said;
+        let Totals { series, samples, entries, lossy, bounds } = said;
         if (samples, entries) != (sink.totals.samples, sink.totals.entries) {
             return Err(Failure::new(format!(
                 "the export is not whole: the store read {} records, {} arrived",
@@ -124,13 +124,20 @@ impl Export {
             count(entries.count),
             count(series)
         );
+        if lossy > 0 {
+            let time = units::duration(bounds.time_ns);
+            let (lossy, value) = (count(lossy), bounds.value);
+            eprintln!(
+                "warning: {lossy} series are not exact: values within {value:.3e}, times within {time}"
+            );
+        }
         if sink.left_out > 0 {
             eprintln!("warning: {} records do not fit the format and are left out", count(sink.left_out));
         }
         Ok(())
     }
 
-    async fn from_server(&self, sink: &mut Sink) -> Result<Totals, Failure> {
+    async fn read_server(&self, sink: &mut Sink) -> Result<Totals, Failure> {
         let kind = self.only.map(|only| match only {
             Only::Samples => Kind::Sample.name(),
             Only::Entries => Kind::Entry.name(),
@@ -158,7 +165,7 @@ impl Export {
         totals.ok_or_else(|| Failure::new("the server's answer ended early").hint("its log says why"))
     }
 
-    async fn from_directory(&self, data: PathBuf, sink: &mut Sink) -> Result<Totals, Failure> {
+    async fn read_directory(&self, data: PathBuf, sink: &mut Sink) -> Result<Totals, Failure> {
         let cannot = |e: tacho_store::Error| Failure::new(format!("cannot read {}: {e}", data.display()));
         if !data.is_dir() {
             return Err(Failure::usage(format!("{} is not a data directory", data.display())));

@@ -74,14 +74,19 @@ async fn next(
     }
 }
 
-/// The lines of a slice.
+/// The lines of a slice. What is not exact says so, in a member that readers pass over.
 pub fn lines(slice: &Slice) -> String {
     let mut out = String::new();
     match &slice.records {
         Records::Samples(samples) => json_lines::write_samples(&mut out, &slice.labels, samples),
         Records::Entries(entries) => json_lines::write_entries(&mut out, &slice.labels, entries),
     }
-    out
+    if slice.bounds.are_exact() {
+        return out;
+    }
+    let within = json!(slice.bounds);
+    let open = |line: &str| format!("{},\"within\":{within}}}\n", line.strip_suffix('}').unwrap_or(line));
+    out.lines().map(open).collect()
 }
 
 pub(super) fn selectors(params: &Params) -> Result<Vec<Vec<Matcher>>, ApiError> {
@@ -139,4 +144,26 @@ fn read_question(question: Question) -> Result<(Selected, TimeRange), ApiError> 
     };
     let range = TimeRange::new(time(&question.start)?, time(&question.end)?);
     Ok((Selected { kind, id: labels.id(), labels: Arc::new(labels) }, range))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::transfer::reader::Bounds;
+    use tacho_ingest::rows::Rows;
+    use tacho_ingest::time_text::TimeZone;
+    use tacho_model::{NAME, Sample, Value};
+
+    #[test]
+    fn what_is_not_exact_says_so_and_reads_back() {
+        let labels = Arc::new(Labels::new([(NAME, "a")]).unwrap());
+        let samples = vec![Sample { at: 0, value: Value::F64(1.0) }, Sample { at: 1, value: Value::I64(2) }];
+        let bounds = Bounds { value: 0.5, time_ns: 7 };
+        let text = lines(&Slice { labels, records: Records::Samples(samples.clone()), bounds });
+        assert_eq!(text.matches(r#","within":{"time_ns":7,"value":0.5}}"#).count(), 2, "{text}");
+        let block = json_lines::JsonLines::new(TimeZone::UTC).decode(text.as_bytes(), 0);
+        assert_eq!(block.broken, vec![]);
+        let back: Vec<Sample> = block.batch.samples.into_iter().flat_map(|series| series.samples).collect();
+        assert_eq!(back, samples);
+    }
 }

@@ -40,6 +40,27 @@ pub fn label_names(found: &[Selected]) -> BTreeSet<String> {
 pub struct Slice {
     pub labels: Arc<Labels>,
     pub records: Records,
+    pub bounds: Bounds,
+}
+
+/// How far what is stored of a series may be from what was recorded; nothing at all unless the store was told to give
+/// something up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct Bounds {
+    /// In the unit of the values.
+    pub value: f64,
+    pub time_ns: u64,
+}
+
+impl Bounds {
+    pub fn are_exact(&self) -> bool {
+        *self == Self::default()
+    }
+
+    pub fn widen(&mut self, other: Self) {
+        self.value = self.value.max(other.value);
+        self.time_ns = self.time_ns.max(other.time_ns);
+    }
 }
 
 pub enum Records {
@@ -52,6 +73,10 @@ pub enum Records {
 pub struct Totals {
     /// With at least one record.
     pub series: u64,
+    /// Of these, those that are not exact.
+    pub lossy: u64,
+    /// The widest of all series.
+    pub bounds: Bounds,
     pub samples: Tally,
     pub entries: Tally,
 }
@@ -63,13 +88,23 @@ pub struct Reader {
     todo: VecDeque<Selected>,
     /// What is left of the first of `todo`, once it was begun.
     slices: Option<VecDeque<TimeRange>>,
+    /// Of the first of `todo`.
+    bounds: Bounds,
     any: bool,
     pub totals: Totals,
 }
 
 impl Reader {
     pub fn new(store: Arc<Store>, todo: Vec<Selected>, range: TimeRange) -> Self {
-        Self { store, range, todo: todo.into(), slices: None, any: false, totals: Totals::default() }
+        Self {
+            store,
+            range,
+            todo: todo.into(),
+            slices: None,
+            bounds: Bounds::default(),
+            any: false,
+            totals: Totals::default(),
+        }
     }
 
     /// The next slice with a record; `None` at the end.
@@ -77,10 +112,18 @@ impl Reader {
         while let Some(series) = self.todo.front().cloned() {
             let slices = match &mut self.slices {
                 Some(slices) => slices,
-                none => none.insert(slices(&self.store, series.kind, series.id, self.range).await?),
+                none => {
+                    let (slices, bounds) = slices(&self.store, series.kind, series.id, self.range).await?;
+                    self.bounds = bounds;
+                    none.insert(slices)
+                }
             };
             let Some(range) = slices.pop_front() else {
-                self.totals.series += u64::from(std::mem::take(&mut self.any));
+                if std::mem::take(&mut self.any) {
+                    self.totals.series += 1;
+                    self.totals.lossy += u64::from(!self.bounds.are_exact());
+                    self.totals.bounds.widen(self.bounds);
+                }
                 self.slices = None;
                 self.todo.pop_front();
                 continue;
@@ -104,7 +147,8 @@ impl Reader {
             samples.iter().for_each(|sample| self.totals.samples.sample(series.id, sample));
             Records::Samples(samples)
         };
-        Ok((!records.is_empty()).then_some(Slice { labels, records }))
+        let bounds = self.bounds;
+        Ok((!records.is_empty()).then_some(Slice { labels, records, bounds }))
     }
 }
 
@@ -125,14 +169,27 @@ pub async fn tally(store: &Arc<Store>, series: Selected, range: TimeRange) -> Re
     Ok(if kind == Kind::Entry { reader.totals.entries } else { reader.totals.samples })
 }
 
-/// Cuts the range where chunks begin, so that each part holds about [`SLICE_RECORDS`].
-async fn slices(store: &Store, kind: Kind, id: SeriesId, range: TimeRange) -> Result<VecDeque<TimeRange>> {
-    let mut chunks: Vec<(i64, usize)> =
-        store.chunks(kind, id).await?.into_iter().map(|chunk| (chunk.start, chunk.header.count)).collect();
+/// Cuts the range where chunks begin, so that each part holds about [`SLICE_RECORDS`]; and how exact the chunks are.
+async fn slices(
+    store: &Store,
+    kind: Kind,
+    id: SeriesId,
+    range: TimeRange,
+) -> Result<(VecDeque<TimeRange>, Bounds)> {
+    let mut bounds = Bounds::default();
+    let mut chunks: Vec<(i64, usize)> = Vec::new();
+    for chunk in store.chunks(kind, id).await? {
+        if !TimeRange::new(chunk.start, chunk.end).overlaps(&range) {
+            continue;
+        }
+        let value = chunk.header.member(chunk.member).map_or(0.0, |member| member.value_error_max());
+        bounds.widen(Bounds { value, time_ns: chunk.header.time_error_max });
+        chunks.push((chunk.start, chunk.header.count));
+    }
     chunks.sort_unstable();
     let mut out = VecDeque::new();
     let (mut start, mut records) = (range.start, 0);
-    for (at, count) in chunks.into_iter().filter(|(at, _)| range.contains(*at)) {
+    for (at, count) in chunks {
         if records > 0 && records + count > SLICE_RECORDS && at > start {
             out.push_back(TimeRange::new(start, at - 1));
             (start, records) = (at, 0);
@@ -140,5 +197,5 @@ async fn slices(store: &Store, kind: Kind, id: SeriesId, range: TimeRange) -> Re
         records += count;
     }
     out.push_back(TimeRange::new(start, range.end));
-    Ok(out)
+    Ok((out, bounds))
 }

@@ -24,7 +24,7 @@ use crate::http::export;
 use crate::shutdown;
 use crate::terminal::progress;
 use crate::terminal::units;
-use crate::transfer::reader::{Records, Slice};
+use crate::transfer::reader::{Bounds, Records, Slice};
 
 /// Pieces that are made ahead of the one that is being sent.
 const AHEAD: usize = 3;
@@ -197,7 +197,11 @@ pub fn dry(command: &Import) -> Result<(), Failure> {
         let samples = batch.samples.into_iter().map(|s| (s.labels, Records::Samples(first(s.samples))));
         let entries = batch.entries.into_iter().map(|s| (s.labels, Records::Entries(first(s.entries))));
         let room = SHOWN.saturating_sub(shown.len());
-        shown.extend(samples.chain(entries).take(room).map(|(labels, records)| Slice { labels, records }));
+        shown.extend(samples.chain(entries).take(room).map(|(labels, records)| Slice {
+            labels,
+            records,
+            bounds: Bounds::default(),
+        }));
         true
     })?;
     bar.finish_and_clear();

@@ -146,7 +146,11 @@ impl Report<'_> {
                 errors(lossy)
             ));
             if semantic.time > 0 {
-                out.push_str(&format!("time = \"{}ms\"\n", semantic.time.div_ceil(1_000_000)));
+                let time = match semantic.time % 1_000_000 {
+                    0 => format!("{}ms", semantic.time / 1_000_000),
+                    _ => ask::seconds(semantic.time.cast_signed()),
+                };
+                out.push_str(&format!("time = \"{time}\"\n"));
             }
             if let Some(tolerance) = semantic.value {
                 out.push_str(&match tolerance {

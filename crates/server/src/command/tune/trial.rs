@@ -13,8 +13,8 @@ use super::training::Training;
 use crate::command::Failure;
 use crate::terminal::progress;
 
-/// Values of a series in a chunk.
-const SIZES: [usize; 6] = [512, 2_048, 8_192, 16_384, 32_768, 131_072];
+/// Values of a series in a chunk, up to what a configuration may say.
+const SIZES: [usize; 6] = [512, 2_048, 8_192, 16_384, 32_768, 65_536];
 /// Codecs that are quick to read.
 const QUICK: [&str; 5] = ["constant", "step", "varint", "integer", "dictionary"];
 /// The dearest codec to write and read; what it brings is worth knowing.
