@@ -154,3 +154,34 @@ fn answers_are_compressed_on_request() {
     std::io::Read::read_to_string(&mut flate2::read::GzDecoder::new(&packed.body[..]), &mut text).unwrap();
     assert_eq!(text, plain.text());
 }
+
+#[test]
+fn stats_say_what_was_read() {
+    let (_data, server) = server();
+    assert_eq!(server.post("/api/flush", &[], b"").status, 204);
+    let ask = |more: &str| ok(&server.get(&format!("/api/v1/query?time=1700000060{more}")));
+    assert!(ask("&query=temperature").get("stats").is_none());
+    assert!(ask("&query=temperature&stats=false").get("stats").is_none());
+    let stats = ask("&query=http_requests[2m]&stats=true")["stats"].clone();
+    assert_eq!(stats["samples"]["totalQueryableSamples"], json!(4), "{stats}");
+    assert_eq!(stats["valuesDecoded"], json!(4), "{stats}");
+    assert!(
+        stats["chunks"]["decoded"].as_u64() >= Some(1) && stats["bytesRead"].as_u64() > Some(0),
+        "{stats}"
+    );
+    assert!(stats["timings"]["execTotalTime"].as_f64() > Some(0.0), "{stats}");
+    // Whole chunks are counted from their headers.
+    let data = ask("&query=count_over_time(http_requests{code='200'}[1h])&stats=all");
+    assert_eq!(data["result"][0]["value"], json!([1700000060, "2"]));
+    let stats = &data["stats"];
+    assert_eq!((&stats["chunks"]["summarised"], &stats["valuesDecoded"]), (&json!(1), &json!(0)), "{stats}");
+}
+
+#[test]
+fn functions_of_ranges_that_answer_with_ranges() {
+    let (_data, server) = server();
+    let data =
+        ok(&server.get("/api/v1/query?time=1700000060&query=derivative(http_requests{code='200'}[2m])"));
+    let expect = json!([{"metric": {"code": "200", "job": "shop"}, "values": [[1700000060, "1"]]}]);
+    assert_eq!(data, json!({"resultType": "matrix", "result": expect}));
+}

@@ -7,6 +7,7 @@ use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use futures_util::stream::{self, StreamExt};
 use http_body_util::BodyExt;
 
 use super::error::ApiError;
@@ -22,13 +23,17 @@ pub fn accepted(headers: &HeaderMap) -> bool {
     })
 }
 
-/// The same answer, smaller. What is small, or no text, stays as it is.
+/// The same answer, smaller. What is small, or no text, stays as it is; what comes in parts is compressed part by part.
 pub async fn compress(response: Response) -> Response {
     let exact = axum::body::HttpBody::size_hint(response.body()).exact();
-    if exact.is_none_or(|bytes| bytes < BYTES_MIN) || !is_text(&response) {
+    if exact.is_some_and(|bytes| bytes < BYTES_MIN) || !is_text(&response) {
         return response;
     }
     let (mut head, body) = response.into_parts();
+    if exact.is_none() {
+        say_so(&mut head.headers);
+        return Response::from_parts(head, in_parts(body));
+    }
     let plain = match body.collect().await {
         Ok(whole) => whole.to_bytes(),
         Err(e) => return ApiError::internal(format!("answer cannot be read: {e}")).into_response(),
@@ -38,10 +43,39 @@ pub async fn compress(response: Response) -> Response {
         Ok(Ok(bytes)) => bytes,
         _ => return ApiError::internal("answer cannot be compressed").into_response(),
     };
-    head.headers.remove(header::CONTENT_LENGTH);
-    head.headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
-    head.headers.insert(header::VARY, HeaderValue::from_static("accept-encoding"));
+    say_so(&mut head.headers);
     Response::from_parts(head, Body::from(bytes))
+}
+
+fn say_so(headers: &mut HeaderMap) {
+    headers.remove(header::CONTENT_LENGTH);
+    headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+    headers.insert(header::VARY, HeaderValue::from_static("accept-encoding"));
+}
+
+/// One stream of gzip, as the parts come.
+fn in_parts(body: Body) -> Body {
+    let encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    let state = Some((body.into_data_stream(), encoder));
+    Body::from_stream(stream::unfold(state, async |state| {
+        let (mut parts, mut encoder) = state?;
+        loop {
+            let part = match parts.next().await {
+                None => return Some((encoder.finish().map(Bytes::from).map_err(axum::Error::new), None)),
+                Some(Err(error)) => return Some((Err(error), None)),
+                Some(Ok(part)) => part,
+            };
+            let write = tokio::task::spawn_blocking(move || encoder.write_all(&part).map(|()| encoder));
+            encoder = match write.await.map_err(axum::Error::new).and_then(|e| e.map_err(axum::Error::new)) {
+                Ok(encoder) => encoder,
+                Err(error) => return Some((Err(error), None)),
+            };
+            let written = std::mem::take(encoder.get_mut());
+            if !written.is_empty() {
+                return Some((Ok(Bytes::from(written)), Some((parts, encoder))));
+            }
+        }
+    }))
 }
 
 fn is_text(response: &Response) -> bool {
@@ -60,6 +94,21 @@ fn gzip(plain: &Bytes) -> std::io::Result<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn parts_become_one_stream_of_gzip() {
+        let parts: Vec<Vec<u8>> =
+            (0..20_u8).map(|number| vec![number; usize::from(number) * 1_000]).collect();
+        let plain = parts.concat();
+        let parts = parts.into_iter().map(|part| Ok::<_, std::io::Error>(Bytes::from(part)));
+        let body = Body::from_stream(stream::iter(parts.collect::<Vec<_>>()));
+        let response = compress(([(header::CONTENT_TYPE, "application/json")], body).into_response()).await;
+        assert_eq!(response.headers()[header::CONTENT_ENCODING], "gzip");
+        let bytes = axum::body::to_bytes(response.into_body(), usize::MAX).await.unwrap();
+        let mut read = Vec::new();
+        std::io::Read::read_to_end(&mut flate2::read::GzDecoder::new(&*bytes), &mut read).unwrap();
+        assert!(read == plain && bytes.len() < plain.len() / 10);
+    }
 
     #[test]
     fn acceptance() {
