@@ -27,9 +27,18 @@ interface Props {
   sync?: string;
   /** Said in the middle when there is no line. */
   empty?: string;
+  /** Called when the time axis lies elsewhere than before. */
+  onArea?: (area: Area) => void;
 }
 
-export function Chart({ label, times, lines, unit, window: range, height = 180, sync, empty = 'No data' }: Props) {
+/** Where the time axis lies, in pixels from the chart's left edge. */
+export interface Area {
+  left: number;
+  width: number;
+}
+
+export function Chart(props: Props) {
+  const { label, times, lines, unit, window: range, height = 180, sync, empty = 'No data', onArea } = props;
   const holder = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
   const shown = useRef(range);
@@ -42,7 +51,11 @@ export function Chart({ label, times, lines, unit, window: range, height = 180, 
     if (element === null) return;
     const made = new uPlot(options(element, lines, unit, height, shown, sync), data, element);
     plot.current = made;
-    const observer = new ResizeObserver(() => made.setSize({ width: element.clientWidth, height }));
+    tellArea(made, onArea);
+    const observer = new ResizeObserver(() => {
+      made.setSize({ width: element.clientWidth, height });
+      tellArea(made, onArea);
+    });
     observer.observe(element);
     return () => {
       observer.disconnect();
@@ -55,6 +68,8 @@ export function Chart({ label, times, lines, unit, window: range, height = 180, 
       lines.forEach((line, index) => plot.current?.setSeries(index + 1, { show: line.hidden !== true }));
       plot.current?.setData(data);
     });
+    // The axis of the values is as wide as its widest label.
+    if (plot.current !== null) tellArea(plot.current, onArea);
   });
   const drawn = lines.some((line) => line.values.some((value) => value !== null));
   return (
@@ -63,6 +78,11 @@ export function Chart({ label, times, lines, unit, window: range, height = 180, 
       {!drawn && <div class="chart-empty">{empty}</div>}
     </div>
   );
+}
+
+function tellArea(plot: uPlot, onArea: ((area: Area) => void) | undefined): void {
+  const { left, width } = plot.over.getBoundingClientRect();
+  onArea?.({ left: left - plot.root.getBoundingClientRect().left, width });
 }
 
 type Shown = { readonly current: TimeWindow };

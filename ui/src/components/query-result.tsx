@@ -6,7 +6,7 @@ import type { TimeWindow } from '../lib/time';
 import { format, grouped, number, type Unit } from '../lib/units';
 import type { Answer } from '../pages/explore';
 import { legendNames, matrixOf, onGrid, seriesName, unitOf, vectorOf, type SeriesOf } from '../promql/result';
-import { Chart, type Line } from './chart';
+import { Chart, type Area, type Line } from './chart';
 import { Legend, type Hidden } from './legend';
 import { Panel } from './page';
 import { Empty } from './states';
@@ -20,9 +20,10 @@ interface ChartProps {
   answers: Answer[];
   window: TimeWindow;
   step: number;
+  onArea?: (area: Area) => void;
 }
 
-export function QueryChart({ answers, window: range, step }: ChartProps) {
+export function QueryChart({ answers, window: range, step, onArea }: ChartProps) {
   const [hidden, setHidden] = useState<Hidden>(new Set());
   const { lines, total, times, unit } = useMemo(
     () => linesOf(answers, range, step),
@@ -40,6 +41,7 @@ export function QueryChart({ answers, window: range, step }: ChartProps) {
         window={range}
         height={320}
         empty="No data for this query in this time range"
+        {...(onArea === undefined ? {} : { onArea })}
       />
       <div class="panel-body">
         {total > lines.length && (

@@ -137,6 +137,15 @@ export type QueryData =
   | { resultType: 'matrix'; result: { metric: Metric; values: Point[] }[] }
   | { resultType: 'scalar' | 'string'; result: Point };
 
+export interface EntryList {
+  series: Metric[];
+  /** `time` in Unix nanoseconds; `series` is a position in `series`; bytes that are no text are `hex`. */
+  entries: { time: string; series: number; text?: string; hex?: string }[];
+  /** All that match, also those that are not listed. */
+  matched: number;
+  histogram: { start: string; end: string; counts: number[] };
+}
+
 /** An error the server answered, or the lack of an answer (status 0). */
 export class ApiError extends Error {
   constructor(
@@ -206,6 +215,18 @@ export const api = {
     get<{ data: QueryData }>('api/v1/query_range', { query, step, ...between(window) }, signal).then(
       (answer) => answer.data,
     ),
+  entries: (
+    match: string,
+    contains: string,
+    window: TimeWindow,
+    bounds: { limit: number; parts: number },
+    signal: AbortSignal,
+  ) =>
+    get<{ data: EntryList }>(
+      'api/v1/entries',
+      { 'match[]': match, contains, ...bounds, ...between(window) },
+      signal,
+    ).then((answer) => answer.data),
   labelNames: (match: string | null, window: TimeWindow, signal: AbortSignal) =>
     get<{ data: string[] }>('api/v1/labels', { 'match[]': match, ...between(window) }, signal).then(
       (answer) => answer.data,

@@ -1,5 +1,7 @@
 // Explore: what does this PromQL say, over time and now?
 import { useState } from 'preact/hooks';
+import type { Area } from '../components/chart';
+import { EntriesPanel } from '../components/entries-panel';
 import { PromqlEditor } from '../components/promql-editor';
 import { Cross } from '../components/icons';
 import { PageHead, Panel, Progress } from '../components/page';
@@ -33,6 +35,9 @@ export function ExplorePage({ window: state }: { window: WindowState }) {
   const answers = useResource(key, (signal) =>
     Promise.all(queries.map((query, index) => ask(query, letter(index), range, step, signal))),
   );
+  const [area, setArea] = useState<Area>({ left: 0, width: 0 });
+  const moved = (now: Area): void =>
+    setArea((before) => (before.left === now.left && before.width === now.width ? before : now));
   return (
     <>
       <PageHead title="Explore" />
@@ -42,7 +47,8 @@ export function ExplorePage({ window: state }: { window: WindowState }) {
       {queries.length > 0 && answers.data === null && answers.loading && <Loading what="Asking" />}
       {queries.length > 0 && answers.data !== null && (
         <>
-          <QueryChart answers={answers.data} window={range} step={step} />
+          <QueryChart answers={answers.data} window={range} step={step} onArea={moved} />
+          <EntriesPanel window={range} area={area} />
           <QueryTable answers={answers.data} />
         </>
       )}

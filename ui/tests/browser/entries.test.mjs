@@ -1,0 +1,67 @@
+// Entries under a chart's time axis: marks, what they say on hover, the table, and the filter.
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { launch, open, picture, texts, until, URL_BASE } from './browser.mjs';
+
+let browser;
+let begin;
+
+/** A log of two lines and a table of rows, within the last minute. */
+before(async () => {
+  browser = await launch();
+  begin = Math.floor(Date.now() / 1000) - 40;
+  const line = (at, text) => `page_log,host=a value="${text}" ${begin + at}`;
+  const row = (at, pid) => `page_files value="{\\"pid\\":${pid},\\"name\\":\\"/tmp/${pid}\\"}" ${begin + at}`;
+  const body = [line(0, 'deploy of version 7'), line(20, 'out of memory'), row(5, 11), row(6, 12)].join('\n');
+  const answer = await fetch(`${URL_BASE}/write?precision=s`, { method: 'POST', body });
+  assert.equal(answer.status, 204, await answer.text());
+});
+after(() => browser.close());
+
+const place = (more) => `#/explore?range=5m&q=${encodeURIComponent('time()')}&${more}`;
+
+test('marks lie under the chart, say their text, and the table lists them', async () => {
+  const { page, faults, close } = await open(browser, place(`entries=${encodeURIComponent('page_log')}`));
+  await page.locator('table[aria-label=Entries] tbody tr').first().waitFor();
+  assert.deepEqual(await texts(page, '.entry-text'), ['out of memory', 'deploy of version 7'], 'the newest first');
+  const over = await page.locator('.u-over').boundingBox();
+  await until('the lane has the chart’s axis', async () => {
+    const ground = await page.locator('.lane-ground').boundingBox();
+    return Math.abs(ground.x - over.x) < 1.5 && Math.abs(ground.width - over.width) < 1.5;
+  });
+  const marks = page.locator('.lane-mark');
+  assert.equal(await marks.count(), 2);
+  const range = 300;
+  const [newest, oldest] = [await marks.nth(0).boundingBox(), await marks.nth(1).boundingBox()];
+  const seconds = ((newest.x - oldest.x) / over.width) * range;
+  assert.ok(Math.abs(seconds - 20) < 2, `${seconds} s between the marks`);
+  await page.locator('.lane-mark').nth(1).hover();
+  await until('the text is said', async () =>
+    (await page.locator('.lane-said').textContent()).includes('deploy of version 7'),
+  );
+  await picture(page, 'entries');
+  assert.deepEqual(faults, []);
+  await close();
+});
+
+test('objects are a table, and the filter goes into the address', async () => {
+  const { page, faults, close } = await open(browser, place(`entries=${encodeURIComponent('page_files')}`));
+  await page.locator('table[aria-label=Entries] tbody tr').first().waitFor();
+  const heads = await texts(page, 'table[aria-label=Entries] th');
+  assert.deepEqual(heads, ['Time', 'Series', 'pid', 'name']);
+  await page.getByLabel('Labels of entries').fill('{__name__=~"page_.+"}');
+  await page.getByLabel('Text of entries').fill('memory');
+  await page.getByRole('button', { name: 'Find' }).click();
+  await until('one is left', async () => (await page.locator('table[aria-label=Entries] tbody tr').count()) === 1);
+  assert.match(page.url(), /has=memory/);
+  assert.deepEqual(await texts(page, '.entry-text'), ['out of memory']);
+  await page.getByLabel('Labels of entries').fill('page_log{');
+  await page.getByRole('button', { name: 'Find' }).click();
+  await page.locator('.entries [role=alert]').waitFor();
+  // The browser's console tells of the refusal, too.
+  assert.deepEqual(
+    faults.filter((fault) => !fault.includes('400 (Bad Request)')),
+    [],
+  );
+  await close();
+});

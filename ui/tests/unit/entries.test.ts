@@ -1,0 +1,38 @@
+import { describe, expect, test } from 'vitest';
+import type { EntryList } from '../../src/lib/api';
+import { barsOf, memberText, membersOf, placeOf, rowsOf } from '../../src/lib/entries';
+
+const list = (...texts: string[]): EntryList => ({
+  series: [{ __name__: 'log', host: 'a' }],
+  entries: texts.map((text, index) => ({ time: `${1_700_000_000 + index}500000000`, series: 0, text })),
+  matched: texts.length,
+  histogram: { start: '0', end: '1', counts: [] },
+});
+
+describe('entries', () => {
+  test('rows have times in seconds and the labels of their series', () => {
+    const [row] = rowsOf(list('x'));
+    expect(row).toMatchObject({ at: 1_700_000_000.5, metric: { host: 'a' }, text: 'x', members: null });
+    const bytes = { ...list(), entries: [{ time: '0', series: 9, hex: '00ff' }] };
+    expect(rowsOf(bytes)[0]).toMatchObject({ text: 'bytes 00ff', metric: {}, members: null });
+  });
+
+  test('members are columns when every text is an object, and not too many', () => {
+    const table = rowsOf(list('{"pid":7,"fd":"3r"}', '{"pid":8,"user":null}'));
+    expect(membersOf(table)).toEqual(['pid', 'fd', 'user']);
+    expect(membersOf(rowsOf(list('{"pid":7}', 'text')))).toEqual([]);
+    expect(membersOf(rowsOf(list('{"pid":')))).toEqual([]);
+    const wide = Object.fromEntries(Array.from({ length: 9 }, (_, index) => [`m${index}`, 1]));
+    expect(membersOf(rowsOf(list(JSON.stringify(wide))))).toEqual([]);
+    expect([7, 'a', null, undefined, { a: 1 }].map(memberText)).toEqual(['7', 'a', 'null', '', '{"a":1}']);
+  });
+
+  test('marks and bars lie on the axis', () => {
+    expect(placeOf(15, { start: 10, end: 20 }, 200)).toBe(100);
+    expect(barsOf([0, 2, 4], 300)).toEqual([
+      { x: 100, width: 100, height: 0.5, count: 2 },
+      { x: 200, width: 100, height: 1, count: 4 },
+    ]);
+    expect(barsOf([], 300)).toEqual([]);
+  });
+});
