@@ -2,7 +2,7 @@
 //!
 //! The order of calls and the seed decide which of them fail and how, so a failing run can be run again.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -23,6 +23,8 @@ pub struct Faults {
     pub error_after: u64,
     /// Does a part of it (a `put`'s first rows, a scan's first row), then fails.
     pub torn: u64,
+    /// No `put` is torn: the driver stays one that puts all rows or none.
+    pub whole_puts: bool,
     /// Does it twice.
     pub duplicate: u64,
     /// Waits `delay_max` at most before doing it.
@@ -47,6 +49,8 @@ pub struct Faulty<D> {
     random: Mutex<Random>,
     capabilities: Capabilities,
     frozen: tokio::sync::watch::Sender<bool>,
+    /// Calls until it freezes by itself; `u64::MAX` for never.
+    calls_left: AtomicU64,
     /// The kind of error every call ends with while it is set.
     broken: Mutex<Option<ErrorKind>>,
     quiet: AtomicBool,
@@ -55,7 +59,7 @@ pub struct Faulty<D> {
 impl<D: Driver> Faulty<D> {
     pub fn new(inner: D, faults: Faults) -> Self {
         let mut capabilities = inner.capabilities().clone();
-        capabilities.atomic_put &= faults.torn == 0;
+        capabilities.atomic_put &= faults.torn == 0 || faults.whole_puts;
         let random = Mutex::new(Random::new(faults.seed));
         let frozen = tokio::sync::watch::Sender::new(false);
         Self {
@@ -64,6 +68,7 @@ impl<D: Driver> Faulty<D> {
             random,
             capabilities,
             frozen,
+            calls_left: AtomicU64::new(u64::MAX),
             broken: Mutex::default(),
             quiet: AtomicBool::new(false),
         }
@@ -75,7 +80,26 @@ impl<D: Driver> Faulty<D> {
     }
 
     pub fn thaw(&self) {
+        self.calls_left.store(u64::MAX, Ordering::SeqCst);
         self.frozen.send_replace(false);
+    }
+
+    /// So many more calls are done; the next one hangs, and all after it.
+    pub fn freeze_after(&self, calls: u64) {
+        self.calls_left.store(calls, Ordering::SeqCst);
+    }
+
+    /// Until a call has hung.
+    pub async fn wait_frozen(&self) {
+        // The sender lives in `self`: waiting cannot fail.
+        let _ = self.frozen.subscribe().wait_for(|frozen| *frozen).await;
+    }
+
+    fn count_call(&self) {
+        let one_less = |left: u64| if left == u64::MAX { None } else { Some(left.saturating_sub(1)) };
+        if self.calls_left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, one_less) == Ok(0) {
+            self.freeze();
+        }
     }
 
     /// Every call fails with this kind and does nothing, as a full disk or a dead server does; `None` mends it.
@@ -90,6 +114,7 @@ impl<D: Driver> Faulty<D> {
 
     /// Waits, refuses, or says what else is to happen to this call.
     async fn next_fault(&self) -> Result<Fault> {
+        self.count_call();
         let mut frozen = self.frozen.subscribe();
         // The sender lives in `self`: waiting cannot fail.
         let _ = frozen.wait_for(|frozen| !frozen).await;
@@ -154,6 +179,7 @@ impl<D: Driver> Driver for Faulty<D> {
                 self.inner.put(rows).await?;
                 Err(injected("after"))
             }
+            Fault::Torn(_) if self.faults.whole_puts => Err(injected("before")),
             Fault::Torn(keep) => {
                 rows.truncate(part(keep, rows.len()));
                 self.inner.put(rows).await?;

@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tacho_model::Timestamp;
 
-use super::window::Partition;
+use super::window::{Partition, Stretch};
 use crate::driver::Row;
 use crate::keys::ChunkKey;
 
@@ -18,6 +18,20 @@ pub struct Tail {
     pub from: Timestamp,
     /// Is it known that nothing before reaches in?
     pub clean: bool,
+}
+
+impl Tail {
+    /// Both.
+    pub fn and(self, other: Self) -> Self {
+        // What begins later than a clean boundary leaves it clean.
+        let first = if other.from < self.from { other } else { self };
+        Self { chunks: self.chunks + other.chunks, ..first }
+    }
+
+    /// What has to be read.
+    pub const fn stretch(&self) -> Stretch {
+        if self.clean { Stretch::From(self.from) } else { Stretch::Around(self.from) }
+    }
 }
 
 type Key = [u8; 17];
@@ -48,6 +62,11 @@ impl Fresh {
         taken.into_iter().filter_map(|(key, tail)| Some((Partition::decode(&key)?, tail))).collect()
     }
 
+    /// Takes one partition: who looks at it may move what another has found to be a clean boundary.
+    pub fn take_one(&self, partition: &Partition) -> Option<Tail> {
+        self.lock().remove(&Key::try_from(partition.key().as_slice()).ok()?)
+    }
+
     /// What a merge has left, or what was not looked at after all.
     pub fn give_back(&self, partition: &Partition, tail: Tail) {
         if let Ok(key) = Key::try_from(partition.key().as_slice()) {
@@ -66,16 +85,7 @@ impl Fresh {
 }
 
 fn add(all: &mut HashMap<Key, Tail>, partition: Key, tail: Tail) {
-    match all.get_mut(&partition) {
-        // What begins later than a clean boundary leaves it clean.
-        Some(known) => {
-            let first = if tail.from < known.from { tail } else { *known };
-            *known = Tail { chunks: known.chunks + tail.chunks, ..first };
-        }
-        None => {
-            all.insert(partition, tail);
-        }
-    }
+    all.entry(partition).and_modify(|known| *known = known.and(tail)).or_insert(tail);
 }
 
 #[cfg(test)]

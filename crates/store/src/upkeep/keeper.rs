@@ -3,7 +3,7 @@
 //! Works through jobs in batches. A batch looks at some partitions side by side and carries out what it has found in one `put`;
 //! between two batches it rests as the pace says, and hears orders.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -75,7 +75,7 @@ pub struct Tended {
     pub report: MergeReport,
     /// The first failure; its job was not done.
     pub failure: Option<Error>,
-    /// Jobs that met rows that cannot be read.
+    /// Jobs that met rows that cannot be read or changed.
     pub walled: usize,
 }
 
@@ -139,6 +139,8 @@ impl Keeper {
             Order::Sweep(_) => Zeal::Finish,
         };
         let (Order::MergeAll(reply) | Order::Sweep(reply)) = order;
+        // What was begun there is overtaken: everything is looked at now.
+        self.backlog.drain(..).for_each(|job| give_back(&self.shared, &job));
         let result = match self.can_replace() {
             Ok(()) => self.tend_everything(zeal).await,
             Err(error) => Err(error),
@@ -149,9 +151,10 @@ impl Keeper {
 
     async fn tend_everything(&self, zeal: Zeal) -> Result<MergeReport> {
         let begun = Instant::now();
-        // What is fresh is part of all; the account begins anew.
-        drop(self.shared.upkeep.fresh.take(0));
-        let jobs = sweep::partitions(&self.shared).into_iter().map(|partition| Job::all(partition, zeal));
+        // What is fresh is part of all; what is not wholly flushed is given back.
+        let fresh: HashMap<Partition, Tail> = self.shared.upkeep.fresh.take(0).into_iter().collect();
+        let job = |partition| Job { tail: fresh.get(&partition).copied(), ..Job::all(partition, zeal) };
+        let jobs = sweep::partitions(&self.shared).into_iter().map(job);
         let tended = tend(&self.shared, jobs.collect(), EAGER_JOBS).await;
         sweep::finish_deletions(&self.shared, None).await;
         match tended.failure {
@@ -166,10 +169,10 @@ impl Keeper {
         if !self.backlog.is_empty() {
             return;
         }
+        sweep::finish_deletions(shared, Some(pace(shared))).await;
         let enough = u32::try_from(options.merge_rows).unwrap_or(u32::MAX).max(1);
         let fresh = |zeal| move |(partition, tail)| job(partition, tail, zeal);
         self.backlog.extend(shared.upkeep.fresh.take(enough).into_iter().map(fresh(Zeal::Tiered)));
-        sweep::finish_deletions(shared, Some(pace(shared))).await;
         if tokio::time::Instant::now() < self.next_sweep {
             return;
         }
@@ -212,8 +215,15 @@ fn pace(shared: &Shared) -> Pace {
 }
 
 const fn job(partition: Partition, tail: Tail, zeal: Zeal) -> Job {
-    let stretch = if tail.clean { Stretch::From(tail.from) } else { Stretch::Around(tail.from) };
-    Job { partition, stretch, end: Timestamp::MAX, zeal, tail: Some(tail) }
+    Job {
+        partition,
+        stretch: tail.stretch(),
+        end: Timestamp::MAX,
+        zeal,
+        tail: Some(tail),
+        through: None,
+        young: false,
+    }
 }
 
 /// Does all jobs and what follows from them, `width` side by side.
@@ -230,16 +240,19 @@ pub async fn tend(shared: &Arc<Shared>, jobs: VecDeque<Job>, width: usize) -> Te
 pub async fn batch(shared: &Arc<Shared>, jobs: &mut VecDeque<Job>, width: usize, tended: &mut Tended) {
     let gate = shared.upkeep.gate.read().await;
     let tombstone = shared.tombstones.read().last_id();
-    let (begun, mut bytes, mut count) = (Instant::now(), 0, 0);
+    let (begun, mut bytes) = (Instant::now(), 0);
+    // Each partition once: what a second look saw would be replaced already.
+    let mut looked: HashSet<Partition> = HashSet::new();
     let mut seen: Vec<Seen> = Vec::new();
     let mut looks = FuturesUnordered::new();
     loop {
-        let room = bytes < BATCH_BYTES && count < BATCH_JOBS && (count == 0 || begun.elapsed() < BATCH_TIME);
+        let early = looked.is_empty() || begun.elapsed() < BATCH_TIME;
+        let room = bytes < BATCH_BYTES && looked.len() < BATCH_JOBS && early;
         while room
             && looks.len() < width
-            && let Some(job) = jobs.pop_front()
+            && let Some(job) = jobs.pop_front_if(|job| looked.insert(job.partition))
         {
-            count += 1;
+            let job = current(shared, job);
             looks.push(async move { (job, look(shared, job).await) });
         }
         let Some((job, result)) = looks.next().await else { break };
@@ -270,11 +283,34 @@ pub async fn batch(shared: &Arc<Shared>, jobs: &mut VecDeque<Job>, width: usize,
     }
 }
 
+/// The job with all that is flushed by now, and with what is known of it by now: chunks that came since the job was made may reach
+/// over what was a clean boundary then.
+fn current(shared: &Shared, job: Job) -> Job {
+    if job.through.is_some() {
+        return job;
+    }
+    // In this order: what is flushed was noted before.
+    let through = Some(shared.progress.borrow().flushed);
+    let Some(noted) = shared.upkeep.fresh.take_one(&job.partition) else { return Job { through, ..job } };
+    let tail = job.tail.map_or(noted, |tail| tail.and(noted));
+    let stretch = match job.stretch {
+        Stretch::From(from) if from > Timestamp::MIN => tail.stretch(),
+        Stretch::Around(from) if tail.from < from => tail.stretch(),
+        stretch => stretch,
+    };
+    Job { through, stretch, tail: Some(tail), ..job }
+}
+
+/// What was taken for the job counts as fresh again. No boundary that was clean before is known to be so still.
+fn give_back(shared: &Shared, job: &Job) {
+    if let Some(tail) = job.tail {
+        shared.upkeep.fresh.give_back(&job.partition, Tail { clean: false, ..tail });
+    }
+}
+
 /// The job is not repeated now; its chunks count as fresh again.
 fn fail(shared: &Shared, job: &Job, error: Error, tended: &mut Tended) {
-    if let Some(tail) = job.tail {
-        shared.upkeep.fresh.give_back(&job.partition, tail);
-    }
+    give_back(shared, job);
     tended.failure.get_or_insert(error);
 }
 
@@ -285,24 +321,21 @@ fn account(shared: &Shared, seen: &Seen, tended: &mut Tended) {
     counts.busy_ns.add(u64::try_from(seen.busy.as_nanos()).unwrap_or(u64::MAX));
     tended.report.bytes_read += seen.bytes_read;
     tended.report.busy += seen.busy;
-    tended.walled += usize::from(seen.walls > 0);
+    tended.walled += usize::from(seen.walls > 0 || seen.undone);
 }
 
 async fn follow(shared: &Arc<Shared>, seen: Seen, jobs: &mut VecDeque<Job>) {
     let Job { partition, .. } = seen.job;
     if let Some(rest) = seen.rest {
-        let job = Job { stretch: rest, ..seen.job };
+        let job = Job { stretch: rest, young: seen.young, ..seen.job };
         return jobs.push_front(job);
     }
-    match seen.tail {
-        Some(tail) => shared.upkeep.fresh.give_back(&partition, tail),
-        // Rows that are not wholly flushed were counted and not looked at.
-        None if seen.young => {
-            if let Some(tail) = seen.job.tail {
-                shared.upkeep.fresh.give_back(&partition, tail);
-            }
-        }
-        None => {}
+    if let Some(tail) = seen.tail {
+        shared.upkeep.fresh.give_back(&partition, tail);
+    }
+    // Rows that are not wholly flushed were counted, and not looked at: they may reach over any boundary.
+    if seen.young || seen.job.end < Timestamp::MAX {
+        give_back(shared, &seen.job);
     }
     if seen.empty && seen.job.stretch == Stretch::From(Timestamp::MIN) {
         forget(shared, partition).await;

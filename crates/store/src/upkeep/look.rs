@@ -10,6 +10,7 @@ use super::choice::{self, Aim, Merge, State, Zeal};
 use super::exchange::{Exchange, Namer};
 use super::fresh::Tail;
 use super::merge::{Cutting, Merged, Source, Treatment, Unreadable, end_of_step, merge};
+use super::replace::all_leave;
 use super::visits::Place;
 use super::window::{self, Known, Partition, Scope, Stretch, Window};
 use crate::driver::{Delete, Table};
@@ -32,11 +33,24 @@ pub struct Job {
     pub zeal: Zeal,
     /// What was taken out of the account of fresh chunks for it.
     pub tail: Option<Tail>,
+    /// Later generations are none of its business either, from its first look on: a row that comes meanwhile may reach over what was
+    /// a clean boundary.
+    pub through: Option<u64>,
+    /// An earlier look of this job has left out rows that were not wholly flushed.
+    pub young: bool,
 }
 
 impl Job {
     pub const fn all(partition: Partition, zeal: Zeal) -> Self {
-        Self { partition, stretch: Stretch::From(Timestamp::MIN), end: Timestamp::MAX, zeal, tail: None }
+        Self {
+            partition,
+            stretch: Stretch::From(Timestamp::MIN),
+            end: Timestamp::MAX,
+            zeal,
+            tail: None,
+            through: None,
+            young: false,
+        }
     }
 }
 
@@ -53,6 +67,8 @@ pub struct Seen {
     pub empty: bool,
     /// A row could not be read.
     pub walls: usize,
+    /// A row that is to be changed could not be.
+    pub undone: bool,
     /// Rows were left out that are not wholly flushed.
     pub young: bool,
     pub bytes_read: u64,
@@ -90,14 +106,18 @@ fn rules(shared: &Shared, partition: &Partition, now: Timestamp) -> Option<Rules
 /// Reads a window, deletes what an earlier process has left dead there, and merges what should be merged.
 pub async fn look(shared: &Arc<Shared>, job: Job) -> Result<Seen> {
     let now = shared.clock.now();
-    let flushed = shared.progress.borrow().flushed;
+    let through = job.through.unwrap_or(0);
     let Some(rules) = rules(shared, &job.partition, now) else {
         return Ok(Seen { tail: None, ..nothing(job) });
     };
     let (driver, notes) = (&*shared.driver, &shared.upkeep.notes);
-    let scope = Scope { partition: job.partition, stretch: job.stretch, end: job.end, flushed };
+    let scope = Scope { partition: job.partition, stretch: job.stretch, end: job.end, through };
     let window = window::read(driver, scope, &rules.treatments, notes).await?;
     delete(shared, &window.dead).await?;
+    if !window.emptied.is_empty() {
+        all_leave(shared).await;
+        delete(shared, &window.emptied).await?;
+    }
     let aim = aim(shared, &job, &rules);
     let cutting = Cutting {
         records: aim.records,
@@ -111,18 +131,18 @@ pub async fn look(shared: &Arc<Shared>, job: Job) -> Result<Seen> {
 }
 
 fn nothing(job: Job) -> Seen {
-    let (exchanges, rest, tail, busy) = (Vec::new(), None, None, Duration::ZERO);
     Seen {
         job,
-        exchanges,
-        rest,
-        tail,
+        exchanges: Vec::new(),
+        rest: None,
+        tail: None,
         empty: true,
         walls: 0,
+        undone: false,
         young: false,
         bytes_read: 0,
         rows_dead: 0,
-        busy,
+        busy: Duration::ZERO,
     }
 }
 
@@ -151,7 +171,7 @@ async fn delete(shared: &Shared, places: &[Place]) -> Result<()> {
 fn work(shared: &Shared, job: Job, mut window: Window, rules: &Rules, aim: &Aim, cutting: &Cutting) -> Seen {
     let begun = Instant::now();
     let mut seen = Seen {
-        young: window.young,
+        young: window.young || job.young,
         bytes_read: window.bytes,
         rows_dead: window.dead.len() as u64,
         walls: window.walls.len(),
@@ -167,6 +187,7 @@ fn work(shared: &Shared, job: Job, mut window: Window, rules: &Rules, aim: &Aim,
         return seen;
     }
     let mut floor = job.stretch.floor();
+    let mut due = None;
     for part in rows.chunk_by(|a, b| !window.walls.iter().any(|wall| divides(*wall, a, b))) {
         let facts: Vec<_> = part.iter().map(|row| row.facts).collect();
         let last = part.last().map(|row| row.facts.key) == rows.last().map(|row| row.facts.key);
@@ -188,15 +209,21 @@ fn work(shared: &Shared, job: Job, mut window: Window, rules: &Rules, aim: &Aim,
             }
         }
         let done = |at: &usize| merges.iter().any(|merge| merge.rows.contains(at));
-        let due = (0..part.len()).find(|at| facts[*at].state != State::Sound && !done(at));
-        if due.is_some() && !seen.exchanges.is_empty() && seen.rest.is_none() {
-            seen.rest = Some(job.stretch);
+        let first_due = (0..part.len()).find(|at| facts[*at].state != State::Sound && !done(at));
+        if let Some(row) = first_due.map(|at| facts[at].key) {
+            due = due.or(Some(row.start));
         }
         if last && next.is_none() {
             let from = choice::unfinished(&facts, floor, &merges, aim);
             seen.tail = from.map(|from| Tail { chunks: 0, from, clean: true });
         }
         floor = floor.max(floor_after(part));
+    }
+    // Rows that are still to be changed are met again when these exchanges are done.
+    let passed = |due: Timestamp| !matches!(seen.rest, Some(Stretch::From(from)) if from <= due);
+    if due.is_some_and(passed) {
+        seen.undone = seen.exchanges.is_empty();
+        seen.rest = (!seen.undone).then_some(job.stretch);
     }
     if seen.rest.is_none() {
         seen.rest = next.filter(|next| *next <= job.end).map(Stretch::Around);
@@ -235,7 +262,8 @@ fn exchange(
     until: Timestamp,
     cutting: &Cutting,
 ) -> Result<Exchange, Unreadable> {
-    let merged = if rows.iter().all(|row| row.facts.state == State::Expired) {
+    let whole = until == Timestamp::MAX;
+    let merged = if whole && rows.iter().all(|row| row.facts.state == State::Expired) {
         Merged::default()
     } else {
         let sources: Vec<Source> = rows.iter().map(|row| row.source.clone()).collect();

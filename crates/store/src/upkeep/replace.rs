@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!   announce -> put new rows and the statistics, atomically -> publish
-//!     -> wait for readers that began before -> delete replaced rows -> delete empty rows
+//!     -> wait for readers that began before -> delete replaced rows
+//!     -> wait for readers that began before -> delete empty rows
 //! ```
 //! A crash before the put leaves everything as it was, one after it leaves rows that are dead by what the new ones say
 //! (`alive.rs`). Nothing is given up that was begun: what fails is tried again with growing waits.
@@ -54,10 +55,18 @@ pub async fn replace(
     exchanges.iter().for_each(|exchange| count(shared, exchange));
     visits.wait_for_older(change).await;
     delete(shared, &replaced).await;
+    // Who has met a replaced row on an earlier page must meet what says that it is dead on a later one.
+    all_leave(shared).await;
     visits.forget(change, &new, &replaced);
     let empty: Vec<Place> = exchanges.iter().flat_map(|e| e.empty.iter().cloned()).collect();
     delete(shared, &empty).await;
     Ok(())
+}
+
+/// Waits for the end of all reads that have begun.
+pub async fn all_leave(shared: &Shared) {
+    let visits = &shared.upkeep.visits;
+    visits.wait_for_older(visits.publish(&[], &[])).await;
 }
 
 fn count(shared: &Shared, exchange: &Exchange) {

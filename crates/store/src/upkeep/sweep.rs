@@ -11,7 +11,7 @@ use super::keeper::{Tended, batch};
 use super::look::Job;
 use super::merge::Treatment;
 use super::pace::Pace;
-use super::replace::insist_delete;
+use super::replace::{all_leave, insist_delete};
 use super::tombstones::Tombstone;
 use super::window::{Partition, Stretch};
 use crate::policy::Policy;
@@ -118,8 +118,7 @@ pub async fn finish_deletions(shared: &Arc<Shared>, pace: Option<Pace>) {
 
 /// No row holds anything that it hides. Readers that began before may still have seen one.
 async fn remove(shared: &Arc<Shared>, tombstone: &Tombstone) {
-    let visits = &shared.upkeep.visits;
-    visits.wait_for_older(visits.publish(&[], &[])).await;
+    all_leave(shared).await;
     insist_delete(shared, vec![tombstone.delete()]).await;
     let mut tombstones = shared.tombstones.write();
     tombstones.remove(tombstone.id);

@@ -93,8 +93,10 @@ pub struct Known {
 pub struct Window {
     /// In order of start.
     pub rows: Vec<Known>,
-    /// Replaced rows that are still there, then rows that only replaced and have nothing left to replace.
+    /// Replaced rows that are still there.
     pub dead: Vec<Place>,
+    /// Rows that only say what they replaced: without them the dead would be alive again.
+    pub emptied: Vec<Place>,
     /// Starts of rows that cannot be read. They stay where they are, and nothing is merged across them.
     pub walls: Vec<Timestamp>,
     /// Where the next row begins that is not in the window; `None` at the end of the partition.
@@ -131,8 +133,8 @@ pub struct Scope {
     pub stretch: Stretch,
     /// Rows that begin after it are left out.
     pub end: Timestamp,
-    /// Rows of later generations may still be written again: they are not looked at.
-    pub flushed: u64,
+    /// Rows of later generations are not looked at: they may still be written again.
+    pub through: u64,
 }
 
 /// Reads a window.
@@ -142,13 +144,13 @@ pub async fn read(
     members: &[Treatment],
     notes: &Mutex<Notes>,
 ) -> Result<Window> {
-    let Scope { partition, stretch, end, flushed } = scope;
+    let Scope { partition, stretch, end, through } = scope;
     let mut heads = Heads::open(driver, partition, stretch).await?;
     let mut window = Window::default();
     let mut found: Vec<Found> = Vec::new();
     let (mut values, mut torn_before) = (0usize, Timestamp::MIN);
     while let Some((key, row)) = heads.next().await? {
-        if key.generation > flushed {
+        if key.generation > through {
             window.young = true;
             continue;
         }
@@ -195,17 +197,14 @@ struct Found {
 
 fn sort_out(found: Vec<Found>, window: &mut Window) {
     let keys: Vec<(ChunkKey, Option<Replacement>)> = found.iter().map(|f| (f.key, f.replacement)).collect();
-    let mut emptied = Vec::new();
     for (found, alive) in found.into_iter().zip(alive(&keys)) {
         match found.known {
             _ if !alive => window.dead.push(found.place),
             Some(known) => window.rows.push(known),
-            None if found.empty => emptied.push(found.place),
+            None if found.empty => window.emptied.push(found.place),
             None => window.walls.push(found.key.start),
         }
     }
-    // These go last: without them the rows before would be alive again.
-    window.dead.extend(emptied);
 }
 
 /// What the header and the rules say; `None` when it cannot be read.

@@ -82,8 +82,9 @@ fn rest(
     part: TimeRange,
     members: &[Treatment],
 ) -> Result<Vec<Class>, Unreadable> {
-    // Old samples of a rest are thinned out with those that follow.
-    let whole: Vec<Treatment> = members.iter().map(|m| Treatment { thin: None, ..m.clone() }).collect();
+    // What is old in a rest goes or is thinned out together with what overlaps it: an older value must not come to light.
+    let later = |m: &Treatment| Treatment { thin: None, expired_before: Timestamp::MIN, ..m.clone() };
+    let whole: Vec<Treatment> = members.iter().map(later).collect();
     classes(opened, ranked, part, &whole).map(|(classes, _)| classes)
 }
 

@@ -1,8 +1,11 @@
 //! Does a store on this driver keep its promises through faults, full disks and crashes?
 //!
-//! A seed decides everything but the moments at which threads run: batches of four senders, repetitions, flushes,
-//! faults of the driver, a journal disk without space, crashes with garbage behind the last record. A model in plain
-//! maps says what must be read: every acknowledged record exactly once, of equal times the last one.
+//! A seed decides everything but the moments at which threads run: batches of four senders, repetitions, flushes, merges,
+//! deletions, records that have had their time, faults of the driver, a journal disk without space, crashes at any call of the driver
+//! and with garbage behind the last record. A model in plain maps (`model.rs`) says what must be read: every acknowledged record
+//! that was not deleted exactly once, of equal times the last one.
+
+mod model;
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -11,10 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use tacho_model::{
-    Batch, Body, Entry, EntrySeries, Event, EventKind, ExecutionSeries, Labels, ManualClock, NAME, Operation,
-    OperationKind, Sample, SampleSeries, Segment, TimeRange, TraceId, Value,
-};
+use tacho_model::{Batch, ManualClock, Matcher, NAME, Sample, TimeRange, Value};
 
 use super::{Bench, Opener};
 use crate::disk::FaultyDisk;
@@ -22,23 +22,31 @@ use crate::driver::Driver;
 use crate::layer::faults::{Faults, Faulty};
 use crate::random::Random;
 use crate::{Appended, Error, ErrorKind, Options, Origin, Store};
+use model::{BRIEF, BRIEF_NS, Model, OWN, SHARED, Seen, batch, labels, policies};
 
 const SENDERS: u128 = 4;
 const STEPS: usize = 100;
-const SEEDS: std::ops::Range<u64> = 0..4;
+/// Seeds of a usual run; `TACHO_SIMULATION_SEEDS=100` takes as many.
+const SEEDS: u64 = 4;
 
 type Checked = Result<(), String>;
 
 pub async fn a_store_on_it_survives_faults_and_crashes(bench: Bench) -> Checked {
-    for seed in SEEDS {
+    let seeds = std::env::var("TACHO_SIMULATION_SEEDS").ok().and_then(|seeds| seeds.parse().ok());
+    let mut seen = Seen::default();
+    let mut merges = true;
+    for seed in 0..seeds.unwrap_or(SEEDS) {
         let directory = bench.directory.join(format!("seed-{seed}"));
-        let run = run(seed, bench.opener.clone(), &directory).await;
-        run.map_err(|error| format!("seed {seed}: {error}"))?;
+        let run = run(seed, bench.opener.clone(), &directory, &mut seen).await;
+        merges &= run.map_err(|error| format!("seed {seed}: {error}"))?;
     }
-    Ok(())
+    let did_all =
+        seen.merges > 20 && seen.deletions > 5 && seen.deletions_done > 0 && seen.chunks_expired > 0;
+    if merges && !did_all { Err(format!("too little was merged and deleted: {seen:?}")) } else { Ok(()) }
 }
 
-async fn run(seed: u64, opener: Opener, directory: &Path) -> Checked {
+/// Says whether the driver lets rows be merged.
+async fn run(seed: u64, opener: Opener, directory: &Path, seen: &mut Seen) -> Result<bool, String> {
     let mut world = World::new(seed, opener, directory).await?;
     for step in 0..STEPS {
         world.step().await.map_err(|error| format!("step {step}: {error}"))?;
@@ -49,31 +57,19 @@ async fn run(seed: u64, opener: Opener, directory: &Path) -> Checked {
     world.store()?.close().await.map_err(say)?;
     world.check().await?;
     world.crash().await?;
-    world.check().await
+    world.check().await?;
+    world.merge_whole().await?;
+    world.leave();
+    seen.merges += world.seen.merges;
+    seen.deletions += world.seen.deletions;
+    seen.deletions_done += world.seen.deletions_done;
+    seen.chunks_expired += world.seen.chunks_expired;
+    seen.rows_dead += world.seen.rows_dead;
+    Ok(world.faulty.capabilities().atomic_put)
 }
 
 fn say(error: Error) -> String {
     error.to_string()
-}
-
-/// What one sender's batches add up to.
-#[derive(Default)]
-struct Model {
-    seq: u64,
-    last: Arc<Batch>,
-    samples: BTreeMap<i64, Value>,
-    /// In order of arrival.
-    entries: Vec<Entry>,
-    traces: Vec<u128>,
-}
-
-impl Model {
-    fn apply(&mut self, batch: &Batch) {
-        let samples = batch.samples.iter().flat_map(|s| &s.samples);
-        self.samples.extend(samples.map(|s| (s.at, s.value)));
-        self.entries.extend(batch.entries.iter().flat_map(|s| s.entries.iter().cloned()));
-        self.traces.extend(batch.executions.iter().flat_map(|s| &s.segments).map(|s| s.trace.0));
-    }
 }
 
 struct World {
@@ -86,6 +82,9 @@ struct World {
     store: Option<Arc<Store>>,
     senders: Vec<Model>,
     next_trace: u128,
+    clock: Arc<ManualClock>,
+    now: i64,
+    seen: Seen,
 }
 
 impl World {
@@ -102,7 +101,11 @@ impl World {
             store: None,
             senders: (0..SENDERS).map(|_| Model::default()).collect(),
             next_trace: 1,
+            clock: Arc::default(),
+            now: 1_000,
+            seen: Seen::default(),
         };
+        world.clock.set(world.now);
         world.open().await?;
         Ok(world)
     }
@@ -113,30 +116,113 @@ impl World {
 
     async fn step(&mut self) -> Checked {
         match self.random.below(100) {
-            0..55 => self.append().await,
-            55..65 => self.repeat().await,
-            65..75 => {
+            0..46 => self.append().await,
+            46..52 => self.repeat().await,
+            52..61 => {
                 // A failing driver fails the flush; the records must be there all the same.
                 let _ = self.store()?.flush().await;
                 Ok(())
             }
-            75..80 => {
+            61..65 => {
                 self.disk.set_space(self.random.below(2_000));
                 Ok(())
             }
-            80..85 => {
+            65..69 => {
                 self.faulty.set_broken(Some(ErrorKind::StorageFull));
                 Ok(())
             }
-            85..92 => self.crash().await,
+            69..74 => self.merge().await,
+            74..80 => self.delete().await,
+            80..84 => {
+                self.now += self.random.below(BRIEF_NS) as i64;
+                self.clock.set(self.now);
+                Ok(())
+            }
+            84..88 => self.crash().await,
+            88..94 => self.crash_at_work().await,
             _ => self.check().await,
+        }
+    }
+
+    /// Fails where the driver does; what was merged stays.
+    async fn merge(&mut self) -> Checked {
+        self.faulty.set_broken(None);
+        let store = self.store()?;
+        let _ = if self.random.one_in(2) { store.merge_all().await } else { store.sweep().await };
+        Ok(())
+    }
+
+    /// Everything is flushed, merged and swept, without faults: the statistics say what lies there.
+    async fn merge_whole(&mut self) -> Checked {
+        self.mend();
+        let store = self.store()?;
+        store.flush().await.map_err(say)?;
+        if self.faulty.capabilities().atomic_put {
+            store.sweep().await.map_err(say)?;
+            store.merge_all().await.map_err(say)?;
+            self.faulty.set_quiet(true);
+            super::equal("deletions that are not done", &store.stats().upkeep.tombstones, &0)?;
+        }
+        self.check().await
+    }
+
+    /// Asks until it is done: an error leaves open whether it is in force.
+    async fn delete(&mut self) -> Checked {
+        let store = self.store()?;
+        let sender = self.random.below(SENDERS as u64);
+        let names = [None, Some(SHARED[0]), Some(OWN), Some("entries"), Some("executions")];
+        let name = names[self.random.below(names.len() as u64) as usize];
+        let from = self.random.below(300) as i64;
+        let range = match self.random.below(3) {
+            0 => TimeRange::new(from, from + self.random.below(50) as i64),
+            1 => TimeRange::new(from, self.random.below(1 << 50) as i64 + from),
+            _ => TimeRange::ALL,
+        };
+        let mut matchers = vec![Matcher::equal("sender", &sender.to_string())];
+        matchers.extend(name.map(|name| Matcher::equal(NAME, name)));
+        for attempt in 0.. {
+            self.faulty.set_broken(None);
+            match store.delete(&matchers, range).await {
+                Ok(_) => break,
+                Err(error) if attempt > 1_000 => return Err(format!("still not deleted: {error}")),
+                Err(_) => {}
+            }
+        }
+        self.senders[sender as usize].delete(name, range);
+        Ok(())
+    }
+
+    /// The driver stops at one of the next calls, whatever is under way, and the process dies.
+    async fn crash_at_work(&mut self) -> Checked {
+        self.faulty.set_broken(None);
+        self.faulty.freeze_after(self.random.below(20));
+        let (store, what) = (self.store()?, self.random.below(3));
+        let work = tokio::spawn(async move {
+            let _ = store.flush().await;
+            let _ = match what {
+                0 => store.sweep().await,
+                _ => store.merge_all().await,
+            };
+        });
+        let frozen = tokio::time::timeout(Duration::from_millis(50), self.faulty.wait_frozen());
+        let _ = frozen.await;
+        work.abort();
+        let _ = work.await;
+        self.crash().await
+    }
+
+    /// Lets go of the store, and remembers what it has done.
+    fn leave(&mut self) {
+        if let Some(store) = self.store.take() {
+            self.seen.add(&store.stats().upkeep);
         }
     }
 
     /// All senders at once; each repeats its batch until it is taken, as the protocol does.
     async fn append(&mut self) -> Checked {
         let store = self.store()?;
-        let batches: Vec<Arc<Batch>> = (0..SENDERS).map(|sender| Arc::new(self.batch(sender))).collect();
+        let mut new = |sender| Arc::new(batch(&mut self.random, sender, self.now, &mut self.next_trace));
+        let batches: Vec<Arc<Batch>> = (0..SENDERS).map(&mut new).collect();
         for attempt in 0.. {
             let appends = self.senders.iter().zip(&batches).zip(0..).map(|((model, batch), session)| {
                 store.append(batch.clone(), Some(Origin { session, seq: model.seq + 1 }))
@@ -192,7 +278,7 @@ impl World {
     /// Loses all memory, and leaves a torn record behind.
     async fn crash(&mut self) -> Checked {
         self.faulty.set_broken(Some(ErrorKind::Unavailable));
-        self.store = None;
+        self.leave();
         self.disk.set_space(u64::MAX);
         let journals = crate::journal::list(&self.journal()).map_err(say)?;
         if let Some(last) = journals.last()
@@ -223,9 +309,17 @@ impl World {
             flush_wait_first: Duration::from_micros(100),
             flush_wait_max: Duration::from_millis(2),
             disk: Arc::new(self.disk.clone()),
+            // So small that there are full chunks, so often that there are merges.
+            chunk_values: 64,
+            merge_rows: 2,
+            merge_bytes_per_second: u64::MAX,
+            merge_cpu_percent: 100,
+            sweep_first: Duration::from_millis(self.random.below(20)),
+            sweep_every: Duration::from_millis(30),
+            policies: Arc::new(policies()),
             ..Options::default()
         };
-        let clock = Arc::new(ManualClock::new(self.random.next() as i64));
+        let clock = self.clock.clone();
         for attempt in 0..2 {
             // Reading 256 shards without one fault is rare: the second attempt has none.
             self.faulty.set_quiet(attempt > 0);
@@ -243,37 +337,6 @@ impl World {
         Err("store does not open without faults".into())
     }
 
-    fn batch(&mut self, sender: u128) -> Batch {
-        let random = &mut self.random;
-        let mut batch = Batch::default();
-        let samples = (0..random.below(60)).map(|_| Sample {
-            // Few moments, so that many are written again; two far ones, so that chunks are cut.
-            at: random.below(300) as i64 + random.below(2) as i64 * (1 << 52),
-            value: match random.below(8) {
-                0 => Value::F64(f64::from_bits(random.next())),
-                1 => Value::I64(random.next() as i64),
-                _ => Value::U64(random.next()),
-            },
-        });
-        let samples = samples.collect();
-        batch.samples.push(SampleSeries { labels: labels("samples", sender), samples });
-        let entry =
-            |number: u64| Entry { at: (number % 7) as i64, body: Body::Text(number.to_string().into()) };
-        let entries = (0..random.below(5)).map(|_| entry(random.next())).collect();
-        batch.entries.push(EntrySeries { labels: labels("entries", sender), entries });
-        let first = self.next_trace;
-        self.next_trace += u128::from(random.below(4));
-        let name = format!("m{}", random.below(9));
-        let operation = Operation { kind: OperationKind::Method, name: name.into() };
-        let segments = (first..self.next_trace).map(|trace| segment(trace, random.below(1 << 50) as i64));
-        batch.executions.push(ExecutionSeries {
-            labels: labels("executions", sender),
-            operations: vec![operation],
-            segments: segments.collect(),
-        });
-        batch
-    }
-
     /// What is read is what the model says.
     async fn check(&self) -> Checked {
         let store = self.store()?;
@@ -281,26 +344,48 @@ impl World {
         self.faulty.set_quiet(true);
         for (model, sender) in self.senders.iter().zip(0..) {
             super::equal("acknowledged", &store.session_acked(sender), &model.seq)?;
-            let id = labels("samples", sender).id();
-            let samples = store.samples(id, TimeRange::ALL).await.map_err(say)?;
-            let samples: BTreeMap<i64, Value> = check_order(samples)?;
-            super::equal("samples", &samples, &model.samples)?;
+            for name in SHARED.into_iter().chain([OWN, BRIEF]) {
+                let samples = store.samples(labels(name, sender).id(), TimeRange::ALL).await.map_err(say)?;
+                let mut samples: BTreeMap<i64, Value> = check_order(samples)?;
+                let mut expect = model.samples.get(name).cloned().unwrap_or_default();
+                if name == BRIEF {
+                    // What has had its time may be there still, or not.
+                    let expired = |at: &i64| *at < self.now - BRIEF_NS as i64;
+                    expect.retain(|at, _| !expired(at) || samples.contains_key(at));
+                    samples.retain(|at, _| !expired(at) || expect.contains_key(at));
+                }
+                same(&samples, &expect).map_err(|e| format!("{name} of sender {sender}: {e}"))?;
+            }
 
             let mut expect = model.entries.clone();
             expect.sort_by_key(|entry| entry.at);
             let entries = store.entries(labels("entries", sender).id(), TimeRange::ALL).await.map_err(say)?;
+            super::equal("number of entries", &entries.len(), &expect.len())?;
             super::equal("entries", &entries, &expect)?;
 
             let id = labels("executions", sender).id();
             let blocks = store.executions(id, TimeRange::ALL).await.map_err(say)?;
             let segments = blocks.iter().flat_map(|block| (0..block.len()).map(|i| block.segment(i)));
-            let mut traces: Vec<u128> = segments.map(|segment| segment.trace.0).collect();
+            let mut traces: Vec<(u128, i64)> =
+                segments.map(|segment| (segment.trace.0, segment.start)).collect();
             traces.sort_unstable();
-            super::equal("traces", &traces, &model.traces)?;
+            super::equal("number of segments", &traces.len(), &model.traces.len())?;
+            super::equal("segments", &traces, &model.traces.clone().into_iter().collect())?;
         }
         self.faulty.set_quiet(false);
         Ok(())
     }
+}
+
+/// What is missing, too much, or another.
+fn same(got: &BTreeMap<i64, Value>, expect: &BTreeMap<i64, Value>) -> Checked {
+    if got == expect {
+        return Ok(());
+    }
+    let missing: Vec<_> = expect.iter().filter(|(at, _)| !got.contains_key(at)).collect();
+    let strange: Vec<_> = got.iter().filter(|(at, _)| !expect.contains_key(at)).collect();
+    let other: Vec<_> = got.iter().filter(|(at, v)| expect.get(at).is_some_and(|e| e != *v)).collect();
+    Err(format!("missing {missing:?}, strange {strange:?}, not the last value {other:?}"))
 }
 
 fn check_order(samples: Vec<Sample>) -> Result<BTreeMap<i64, Value>, String> {
@@ -312,10 +397,10 @@ fn check_order(samples: Vec<Sample>) -> Result<BTreeMap<i64, Value>, String> {
 fn faulty(driver: Arc<dyn Driver>, seed: u64) -> Arc<Faulty<Arc<dyn Driver>>> {
     let delay_max = Duration::from_millis(1);
     let (error_before, error_after, torn, duplicate, delay) = (9, 9, 9, 9, 9);
-    Arc::new(Faulty::new(
-        driver,
-        Faults { seed, error_before, error_after, torn, duplicate, delay, delay_max },
-    ))
+    // A driver that promises to put all rows or none is held to it: its puts are not torn.
+    let whole_puts = driver.capabilities().atomic_put;
+    let faults = Faults { seed, error_before, error_after, torn, whole_puts, duplicate, delay, delay_max };
+    Arc::new(Faulty::new(driver, faults))
 }
 
 /// A task of the store that died may hold the directory for a moment longer.
@@ -330,25 +415,4 @@ async fn reopen(opener: &Opener, directory: &Path) -> Result<Arc<dyn Driver>, St
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     Err(last)
-}
-
-fn labels(name: &str, sender: u128) -> Arc<Labels> {
-    let sender = sender.to_string();
-    Arc::new(Labels::new([(NAME, name), ("sender", &sender)]).unwrap_or_else(|_| Labels::empty()))
-}
-
-fn segment(trace: u128, start: i64) -> Segment {
-    let event = |delta, kind| Event { delta, kind };
-    Segment {
-        trace: TraceId(trace),
-        base: trace as u64,
-        part: 0,
-        parent: None,
-        thread: "main".into(),
-        start,
-        carried: Vec::new(),
-        first_call: 0,
-        events: vec![event(0, EventKind::Enter(0)), event(start as u64 % 97, EventKind::Exit)],
-        attributes: Vec::new(),
-    }
 }

@@ -1,0 +1,139 @@
+//! What must be read? One sender's batches in plain maps, and where they come from.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use tacho_model::{
+    Batch, Body, Entry, EntrySeries, Event, EventKind, ExecutionSeries, Labels, Matcher, NAME, Operation,
+    OperationKind, Sample, SampleSeries, Segment, TimeRange, TraceId, Value,
+};
+
+use crate::policy::{Policies, Rule};
+use crate::random::Random;
+use crate::upkeep::UpkeepStats;
+
+/// Series of samples of each sender: three that share their times, one with times of its own, one that is kept briefly.
+pub const SHARED: [&str; 3] = ["heap", "load", "threads"];
+pub const OWN: &str = "own";
+pub const BRIEF: &str = "brief";
+/// How long samples of [`BRIEF`] are kept, ns.
+pub const BRIEF_NS: u64 = 100;
+
+pub fn policies() -> Policies {
+    let matchers = vec![Matcher::equal(NAME, BRIEF)];
+    Policies { retention: vec![Rule { matchers, then: BRIEF_NS }], ..Policies::default() }
+}
+
+pub fn labels(name: &str, sender: u128) -> Arc<Labels> {
+    let sender = sender.to_string();
+    Arc::new(Labels::new([(NAME, name), ("sender", &sender)]).unwrap_or_else(|_| Labels::empty()))
+}
+
+/// What one sender's batches add up to.
+#[derive(Default)]
+pub struct Model {
+    pub seq: u64,
+    pub last: Arc<Batch>,
+    pub samples: BTreeMap<String, BTreeMap<i64, Value>>,
+    /// In order of arrival.
+    pub entries: Vec<Entry>,
+    /// Start of each segment, by trace.
+    pub traces: BTreeMap<u128, i64>,
+}
+
+impl Model {
+    pub fn apply(&mut self, batch: &Batch) {
+        for series in &batch.samples {
+            let samples = self.samples.entry(series.labels.name().to_owned()).or_default();
+            samples.extend(series.samples.iter().map(|s| (s.at, s.value)));
+        }
+        self.entries.extend(batch.entries.iter().flat_map(|s| s.entries.iter().cloned()));
+        let segments = batch.executions.iter().flat_map(|s| &s.segments);
+        self.traces.extend(segments.map(|s| (s.trace.0, s.start)));
+    }
+
+    /// `name`: of the series, or of all.
+    pub fn delete(&mut self, name: Option<&str>, range: TimeRange) {
+        let meant = |other: &str| name.is_none_or(|name| name == other);
+        for (name, samples) in &mut self.samples {
+            samples.retain(|at, _| !meant(name) || !range.contains(*at));
+        }
+        self.entries.retain(|entry| !meant("entries") || !range.contains(entry.at));
+        self.traces.retain(|_, start| !meant("executions") || !range.contains(*start));
+    }
+}
+
+fn value(random: &mut Random) -> Value {
+    match random.below(8) {
+        0 => Value::F64(f64::from_bits(random.next())),
+        1 => Value::I64(random.next() as i64),
+        _ => Value::U64(random.next()),
+    }
+}
+
+/// Records of one sender at the moment `now`. Traces are numbered on from `next_trace`.
+pub fn batch(random: &mut Random, sender: u128, now: i64, next_trace: &mut u128) -> Batch {
+    let mut batch = Batch::default();
+    // Few moments, so that many are written again; two far ones, so that chunks are cut.
+    let moments = |random: &mut Random| -> Vec<i64> {
+        let moment = |random: &mut Random| random.below(300) as i64 + random.below(2) as i64 * (1 << 52);
+        (0..random.below(40)).map(|_| moment(random)).collect()
+    };
+    let shared = moments(random);
+    let own = moments(random);
+    let brief: Vec<i64> = (0..random.below(10)).map(|_| now - random.below(BRIEF_NS / 2) as i64).collect();
+    let all = SHARED.iter().map(|name| (*name, &shared)).chain([(OWN, &own), (BRIEF, &brief)]);
+    for (name, moments) in all {
+        let samples = moments.iter().map(|at| Sample { at: *at, value: value(random) }).collect();
+        batch.samples.push(SampleSeries { labels: labels(name, sender), samples });
+    }
+    let entry = |number: u64| Entry { at: (number % 7) as i64, body: Body::Text(number.to_string().into()) };
+    let entries = (0..random.below(5)).map(|_| entry(random.next())).collect();
+    batch.entries.push(EntrySeries { labels: labels("entries", sender), entries });
+    let first = *next_trace;
+    *next_trace += u128::from(random.below(4));
+    let operation = Operation { kind: OperationKind::Method, name: format!("m{}", random.below(9)).into() };
+    let segments = (first..*next_trace).map(|trace| segment(trace, random.below(1 << 50) as i64));
+    batch.executions.push(ExecutionSeries {
+        labels: labels("executions", sender),
+        operations: vec![operation],
+        segments: segments.collect(),
+    });
+    batch
+}
+
+fn segment(trace: u128, start: i64) -> Segment {
+    let event = |delta, kind| Event { delta, kind };
+    Segment {
+        trace: TraceId(trace),
+        base: trace as u64,
+        part: 0,
+        parent: None,
+        thread: "main".into(),
+        start,
+        carried: Vec::new(),
+        first_call: 0,
+        events: vec![event(0, EventKind::Enter(0)), event(start as u64 % 97, EventKind::Exit)],
+        attributes: Vec::new(),
+    }
+}
+
+/// What a run has seen happen: a simulation in which nothing is merged would prove nothing.
+#[derive(Debug, Default)]
+pub struct Seen {
+    pub merges: u64,
+    pub deletions: u64,
+    pub deletions_done: u64,
+    pub chunks_expired: u64,
+    pub rows_dead: u64,
+}
+
+impl Seen {
+    pub fn add(&mut self, stats: &UpkeepStats) {
+        self.merges += stats.merges;
+        self.deletions += stats.deletions;
+        self.deletions_done += stats.deletions_done;
+        self.chunks_expired += stats.chunks_expired;
+        self.rows_dead += stats.rows_dead;
+    }
+}
