@@ -1,4 +1,4 @@
-//! What is to become of history: the sections `[[retention]]`, `[[downsampling]]`, `[[semantic]]` and `[[chunks]]` of `tacho.toml`.
+//! What is to become of history: `[[retention]]`, `[[downsampling]]`, `[[semantic]]` and `[[chunks]]` of `tacho.toml`.
 //!
 //! Each rule has a `match`, a selector of PromQL. A mistake names section, place in it, key and value.
 
