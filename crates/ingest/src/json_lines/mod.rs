@@ -179,7 +179,9 @@ fn member<'a>(cursor: &mut Cursor<'a>, name: Cow<'a, str>, members: &mut Members
         }
         "value" => members.value = Some(cursor.skip()?),
         // What an export says about values that are not exact.
-        "within" => drop(cursor.skip()?),
+        "within" => {
+            cursor.skip()?;
+        }
         _ => {
             let is_text = cursor.peek() == Some(b'"');
             let at = cursor.at();

@@ -116,6 +116,9 @@ async fn from_directory(tune: &Tune, data: &Path, gathered: &mut Gathered) -> Re
     Ok(())
 }
 
+/// Series whose labels but the name are equal.
+type Together = HashMap<SeriesId, (Arc<Labels>, Vec<Sample>)>;
+
 /// Series so far. Those whose labels but the name are equal stand or fall together, as they do in a group.
 struct Gathered {
     values_max: usize,
@@ -123,7 +126,7 @@ struct Gathered {
     values: usize,
     seen: HashMap<SeriesId, u64>,
     /// By rank: the greatest are let go first.
-    kept: BTreeMap<u64, HashMap<SeriesId, (Arc<Labels>, Vec<Sample>)>>,
+    kept: BTreeMap<u64, Together>,
     /// Ranks from here on were let go.
     limit: u64,
 }
