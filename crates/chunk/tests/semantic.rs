@@ -144,6 +144,19 @@ fn a_tolerance_saves_space() {
 }
 
 #[test]
+fn what_was_made_smaller_stays_so_when_it_is_cut_and_merged() {
+    let at = regular();
+    let semantic = with(Method::Linear, Tolerance::Absolute(0.1));
+    let (reduced, whole) = check(&at, &ValueColumn::F64(swinging(0.0)), &semantic);
+    let exact = |places: std::ops::Range<usize>| {
+        let values = reduced.values.clone().part(places.clone());
+        check(&at[places], &values, &Semantic::default()).1
+    };
+    let parts = exact(0..1_500) + exact(1_500..COUNT);
+    assert!(exact(0..COUNT) <= whole && parts <= whole * 3 / 2, "{parts} bytes in two parts, {whole} in one");
+}
+
+#[test]
 fn times_may_be_moved() {
     let mut rng = Rng(5);
     let mut at = regular();
