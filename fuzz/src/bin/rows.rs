@@ -7,13 +7,14 @@ use tacho_ingest::json_lines::JsonLines;
 use tacho_ingest::line_protocol::Precision;
 use tacho_ingest::line_rows::LineProtocol;
 use tacho_ingest::open_metrics::{Exposition, OpenMetrics};
-use tacho_ingest::rows::Rows;
+use tacho_ingest::rows::{Block, Rows};
 use tacho_ingest::time_text::TimeZone;
 
 fuzz_target!(|bytes: &[u8]| {
     let zone = TimeZone::UTC;
     check(JsonLines::new(zone.clone()), bytes);
-    check(LineProtocol::new(Precision::Nanoseconds, 0), bytes);
+    // Behind a fault, where a line ends depends on what the fault was: its blocks are not compared.
+    alone(LineProtocol::new(Precision::Nanoseconds, 0), bytes);
     check(OpenMetrics::new(Exposition::OpenMetrics, 0), bytes);
     check(OpenMetrics::new(Exposition::Prometheus, 0), bytes);
     if let Ok(found) = detect(bytes, &Given::default())
@@ -23,12 +24,18 @@ fuzz_target!(|bytes: &[u8]| {
     }
 });
 
-fn check(rows: impl Rows + Clone, bytes: &[u8]) {
-    let all = rows.clone().decode(bytes, 0);
+fn alone(mut rows: impl Rows, bytes: &[u8]) -> Block {
+    assert!(rows.whole(bytes) <= bytes.len());
+    let all = rows.decode(bytes, 0);
     assert!(all.broken.len() as u64 <= all.rows);
     for broken in &all.broken {
         assert!(broken.row >= 1 && broken.row <= all.rows && bytes.get(broken.bytes.clone()).is_some());
     }
+    all
+}
+
+fn check(rows: impl Rows + Clone, bytes: &[u8]) {
+    let all = alone(rows.clone(), bytes);
     let (front, back) = bytes.split_at(rows.whole(bytes));
     let mut rows = rows;
     let first = rows.decode(front, 0);
