@@ -7,8 +7,8 @@
 //! A crash between any two steps is repaired by doing all of them again: keys follow from the records. A failing
 //! step is repeated with growing waits; nothing is given up.
 //!
-//! Path of one record: before, `group/seal.rs` or `seal.rs` encoded its chunk; after, `Driver::put` has it, and `group/read.rs` or
-//! `read.rs` finds it there.
+//! Path of one record: before, `group/seal.rs` or `seal.rs` encoded its chunk; after, `Driver::put` has it, and
+//! `group/read.rs` or `read.rs` finds it there.
 
 use std::sync::Arc;
 

@@ -256,8 +256,8 @@ impl Store {
     /// durable and in force when this returns; the space is freed in time. Executions go by when their segment begins.
     ///
     /// # Errors
-    /// `Invalid` without a matcher that selects, `Limit` when too many deletions are under way, the driver's: then it may come into
-    /// force after a restart all the same.
+    /// `Invalid` without a matcher that selects, `Limit` when too many deletions are under way, the driver's: then it may
+    /// come into force after a restart all the same.
     pub async fn delete(&self, matchers: &[Matcher], range: TimeRange) -> Result<Deleted> {
         if self.closed.load(Ordering::Relaxed) {
             return Err(closed());

@@ -5,9 +5,8 @@
 use std::cmp::Ordering;
 use std::collections::HashMap;
 
+use tacho_chunk::limits::GROUP_MEMBERS_MAX;
 use tacho_model::{Labels, NAME};
-
-use super::row::GROUP_MEMBERS_MAX;
 
 /// Members from which on a group ends where the labels without the name change.
 const GROUP_MEMBERS_MIN: usize = 8;

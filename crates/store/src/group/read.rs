@@ -1,7 +1,7 @@
 //! Here are series and a range of time, give me their samples: each row is read once, each column of times decoded once.
 //!
-//! Series that lie in the same groups make a unit; many units share one trip to the driver. A generation is read from memory as long as it is
-//! there, from the driver afterwards (`read.rs`).
+//! Series that lie in the same groups make a unit; many units share one trip to the driver. A generation is read from
+//! memory as long as it is there, from the driver afterwards (`read.rs`).
 //!
 //! Path of one record: before, `flush.rs` put its chunk into the driver; after, `server/src/http/` hands it to `query`.
 

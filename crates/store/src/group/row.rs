@@ -1,15 +1,13 @@
 //! The bytes of a group's row in the Series table, and of the prefix of a row that replaces others.
 
 use bytes::Bytes;
+pub use tacho_chunk::limits::GROUP_MEMBERS_MAX;
 use tacho_model::{Kind, Labels, SeriesId, TimeRange};
 
 use crate::coding::{Cursor, Malformed, put_string, put_varint};
 use crate::driver::{Row, Scan, Table};
 use crate::keys::{ChunkKey, newer};
 use crate::{Error, Result};
-
-/// Series in one group.
-pub const GROUP_MEMBERS_MAX: usize = 64;
 
 /// The version of series rows that is written; 1 is read.
 const VERSION: u8 = 2;
