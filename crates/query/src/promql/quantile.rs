@@ -34,6 +34,10 @@ pub fn quantile(q: f64, values: &mut [f64]) -> f64 {
 
 /// The value of a rank, from 0, and that of the next one; of the last rank it is the same. Sorts no more than it needs.
 pub fn neighbours(values: &mut [f64], rank: usize) -> (f64, f64) {
+    // Counters are in order already, and NaN is in order with nothing.
+    if values.is_sorted_by(|a, b| a <= b) {
+        return (values[rank], values[(rank + 1).min(values.len() - 1)]);
+    }
     let (_, lower, above) = values.select_nth_unstable_by(rank, by_value);
     let upper =
         above.iter().copied().reduce(|best, next| if by_value(&next, &best).is_lt() { next } else { best });
