@@ -43,6 +43,11 @@ pub fn read(variables: impl IntoIterator<Item = (String, String)>) -> Result<Env
             "TACHO_LABEL_VALUES_MAX" => {
                 settings.label_values_max = Some(parse("TACHO_LABEL_VALUES_MAX", value)?);
             }
+            "TACHO_MERGE_CPU_PERCENT" => {
+                settings.merge_cpu_percent = Some(parse("TACHO_MERGE_CPU_PERCENT", value)?);
+            }
+            "TACHO_MERGE_ROWS" => settings.merge_rows = Some(parse("TACHO_MERGE_ROWS", value)?),
+            "TACHO_SWEEP_SECONDS" => settings.sweep_seconds = Some(parse("TACHO_SWEEP_SECONDS", value)?),
             "TACHO_MERGE_BYTES_PER_SECOND" => {
                 settings.merge_bytes_per_second = Some(parse("TACHO_MERGE_BYTES_PER_SECOND", value)?);
             }

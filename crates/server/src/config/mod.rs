@@ -58,6 +58,15 @@ pub struct Settings {
     /// Bytes a second that merging in the background may read and write [default: 33554432]
     #[arg(long, value_name = "BYTES")]
     pub merge_bytes_per_second: Option<u64>,
+    /// What merging in the background may take of one processor, percent [default: 25]
+    #[arg(long, value_name = "PERCENT")]
+    pub merge_cpu_percent: Option<u32>,
+    /// Chunks of like size side by side that are worth a merge [default: 8]
+    #[arg(long, value_name = "N")]
+    pub merge_rows: Option<usize>,
+    /// Seconds between two looks for what has grown too old; 0 for as often as it goes [default: 3600]
+    #[arg(long, value_name = "SECONDS")]
+    pub sweep_seconds: Option<u64>,
     /// Rules for history, in the file only.
     #[arg(skip)]
     pub retention: Option<Vec<policy::Retention>>,
@@ -90,6 +99,9 @@ pub struct History {
     pub series_max: usize,
     pub label_values_max: usize,
     pub merge_bytes_per_second: u64,
+    pub merge_cpu_percent: u32,
+    pub merge_rows: usize,
+    pub sweep_every: Duration,
     pub policies: Arc<Policies>,
 }
 
@@ -100,11 +112,18 @@ impl History {
             series_max: self.series_max,
             label_values_max: self.label_values_max,
             merge_bytes_per_second: self.merge_bytes_per_second,
+            merge_cpu_percent: self.merge_cpu_percent,
+            merge_rows: self.merge_rows,
+            sweep_first: self.sweep_every.min(Options::default().sweep_first),
+            sweep_every: self.sweep_every,
             policies: self.policies.clone(),
             ..Options::default()
         }
     }
 }
+
+/// The shortest time between two sweeps: what 0 s becomes.
+const SWEEP_MIN: Duration = Duration::from_millis(20);
 
 /// Why the settings cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -142,6 +161,9 @@ impl Settings {
             series_max: self.series_max.or(under.series_max),
             label_values_max: self.label_values_max.or(under.label_values_max),
             merge_bytes_per_second: self.merge_bytes_per_second.or(under.merge_bytes_per_second),
+            merge_cpu_percent: self.merge_cpu_percent.or(under.merge_cpu_percent),
+            merge_rows: self.merge_rows.or(under.merge_rows),
+            sweep_seconds: self.sweep_seconds.or(under.sweep_seconds),
             retention: self.retention.or(under.retention),
             downsampling: self.downsampling.or(under.downsampling),
             semantic: self.semantic.or(under.semantic),
@@ -169,6 +191,9 @@ impl Settings {
                 self.label_values_max.unwrap_or(usual.label_values_max),
             )?,
             merge_bytes_per_second: merge_bytes,
+            merge_cpu_percent: self.merge_cpu_percent.unwrap_or(usual.merge_cpu_percent).clamp(1, 100),
+            merge_rows: at_least_one("merge-rows", self.merge_rows.unwrap_or(usual.merge_rows))?,
+            sweep_every: self.sweep_seconds.map_or(usual.sweep_every, Duration::from_secs).max(SWEEP_MIN),
             policies: Arc::new(sections.policies()?),
         };
         let config = Config {

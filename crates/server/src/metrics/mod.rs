@@ -6,6 +6,7 @@ mod process;
 pub mod registry;
 mod store;
 pub mod text;
+mod upkeep;
 
 use registry::{Collect, Counter, Family, Gauge, Histogram};
 
@@ -30,6 +31,7 @@ pub struct Metrics {
     pub http_requests: Family<Counter, 2>,
     pub http_request_seconds: Family<Histogram, 1>,
     store: store::StoreFigures,
+    upkeep: upkeep::UpkeepFigures,
     process: process::Process,
 }
 
@@ -83,6 +85,7 @@ impl Default for Metrics {
                 "Time to answer an HTTP request.",
             ),
             store: store::StoreFigures::default(),
+            upkeep: upkeep::UpkeepFigures::default(),
             process: process::Process::default(),
         }
     }
@@ -104,12 +107,14 @@ impl Metrics {
             &self.http_requests,
             &self.http_request_seconds,
         ];
-        own.into_iter().chain(self.store.families()).chain(self.process.families()).collect()
+        own.into_iter().chain(self.store.families()).chain(self.upkeep.families()).chain(self.process.families()).collect()
     }
 
     /// Takes over the store's figures of this moment.
     pub fn read_store(&self, store: &tacho_store::Store) {
-        self.store.read(&store.stats());
+        let stats = store.stats();
+        self.store.read(&stats);
+        self.upkeep.read(&stats.upkeep);
     }
 
     /// The whole of `/metrics`.

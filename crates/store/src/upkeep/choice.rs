@@ -315,6 +315,7 @@ fn bounded(rows: &[Facts], range: Range<usize>, values_max: usize) -> usize {
 }
 
 #[cfg(test)]
+#[allow(clippy::single_range_in_vec_init, reason = "lists of ranges are what is chosen")]
 mod tests {
     use tacho_model::TimeRange;
 

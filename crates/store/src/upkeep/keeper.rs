@@ -157,6 +157,7 @@ impl Keeper {
         let jobs = sweep::partitions(&self.shared).into_iter().map(job);
         let tended = tend(&self.shared, jobs.collect(), EAGER_JOBS).await;
         sweep::finish_deletions(&self.shared, None).await;
+        self.shared.driver.settle().await?;
         match tended.failure {
             Some(error) => Err(error),
             None => Ok(MergeReport { elapsed: begun.elapsed(), ..tended.report }),
@@ -250,7 +251,8 @@ pub async fn batch(shared: &Arc<Shared>, jobs: &mut VecDeque<Job>, width: usize,
         let room = bytes < BATCH_BYTES && looked.len() < BATCH_JOBS && early;
         while room
             && looks.len() < width
-            && let Some(job) = jobs.pop_front_if(|job| looked.insert(job.partition))
+            && jobs.front().is_some_and(|job| looked.insert(job.partition))
+            && let Some(job) = jobs.pop_front()
         {
             let job = current(shared, job);
             looks.push(async move { (job, look(shared, job).await) });

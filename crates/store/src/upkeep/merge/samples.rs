@@ -1,5 +1,6 @@
 //! Rows of samples: columns of values that have the same times stay together, whatever rows they come from.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -26,6 +27,9 @@ struct Column {
     /// What may be given up once a chunk is full.
     semantic: Semantic,
 }
+
+/// A column and its times, which others may have as well.
+type Timed = (Arc<[Timestamp]>, Column);
 
 /// Columns that have the same times.
 struct Class {
@@ -88,21 +92,26 @@ fn rest(
     classes(opened, ranked, part, &whole).map(|(classes, _)| classes)
 }
 
-/// Members that lie in the same sources and are treated alike have the same picks.
-fn shapes(opened: &[Opened<'_>], members: &[Treatment]) -> Vec<(Vec<usize>, usize, Vec<u16>)> {
-    let mut shapes: Vec<(Vec<usize>, usize, Vec<u16>)> = Vec::new();
-    let mut all: Vec<u16> =
-        opened.iter().flat_map(|o| &o.chunk.header().members).map(|info| info.member).collect();
-    all.sort_unstable();
-    all.dedup();
-    for member in all {
+/// Members that lie in the same sources and are treated alike: they have the same picks.
+struct Shape {
+    /// Places of the sources.
+    chosen: Vec<usize>,
+    /// Place of the first treatment that is the same.
+    treatment: usize,
+    members: Vec<u16>,
+}
+
+fn shapes(opened: &[Opened<'_>], members: &[Treatment]) -> Vec<Shape> {
+    let mut shapes: Vec<Shape> = Vec::new();
+    let here = opened.iter().flat_map(|o| &o.chunk.header().members).map(|info| info.member);
+    for member in here.collect::<BTreeSet<u16>>() {
         let treatment = members.get(usize::from(member));
         let treatment = members.iter().position(|m| Some(m) == treatment).unwrap_or(0);
         let holds = |(_, o): &(usize, &Opened<'_>)| o.chunk.header().member(member).is_some();
         let chosen: Vec<usize> = opened.iter().enumerate().filter(holds).map(|(n, _)| n).collect();
-        match shapes.iter_mut().find(|(sources, rule, _)| *sources == chosen && *rule == treatment) {
-            Some((_, _, members)) => members.push(member),
-            None => shapes.push((chosen, treatment, vec![member])),
+        match shapes.iter_mut().find(|shape| shape.chosen == chosen && shape.treatment == treatment) {
+            Some(shape) => shape.members.push(member),
+            None => shapes.push(Shape { chosen, treatment, members: vec![member] }),
         }
     }
     shapes
@@ -117,7 +126,7 @@ fn classes(
 ) -> Result<(Vec<Class>, u64), Unreadable> {
     let (mut classes, mut replaced): (Vec<Class>, u64) = (Vec::new(), 0);
     let untreated = Treatment::default();
-    for (chosen, treatment, of) in shapes(opened, members) {
+    for Shape { chosen, treatment, members: of } in shapes(opened, members) {
         let treatment = members.get(treatment).unwrap_or(&untreated);
         let picks = pick(ranked, &chosen, part, treatment);
         replaced += picks.replaced * of.len() as u64;
@@ -164,7 +173,7 @@ fn columns(
     ranked: &[Ranked],
     picks: &Picks,
     member: u16,
-) -> Result<Vec<(Arc<[Timestamp]>, Column)>, Unreadable> {
+) -> Result<Vec<Timed>, Unreadable> {
     let mut decoded: Vec<Option<ValueColumn>> = Vec::new();
     for (number, source) in opened.iter().enumerate() {
         let needed = picks.runs.iter().any(|run| run.source == number);
@@ -236,7 +245,7 @@ fn gather(decoded: &[Option<ValueColumn>], sort: &Sort) -> ValueColumn {
 }
 
 /// A column, and where a rule says so, its old part with one value a step.
-fn thinned(at: Arc<[Timestamp]>, column: Column, treatment: &Treatment) -> Vec<(Arc<[Timestamp]>, Column)> {
+fn thinned(at: Arc<[Timestamp]>, column: Column, treatment: &Treatment) -> Vec<Timed> {
     let done = |to| column.loss.and_then(|loss| loss.aggregation) == Some(to);
     let Some((through, to)) = treatment.thin.filter(|(_, to)| !done(*to)) else { return vec![(at, column)] };
     let old = at.partition_point(|at| *at <= through);

@@ -1,0 +1,78 @@
+//! What merges, deletions and retention have done, as metrics.
+
+use tacho_store::UpkeepStats;
+
+use super::registry::{Collect, Counter, Family, Gauge};
+
+/// One figure of [`UpkeepStats`]: where it goes, and how it is read.
+type Total = (Family<Counter, 0>, fn(&UpkeepStats) -> u64);
+type Now = (Family<Gauge, 0>, fn(&UpkeepStats) -> u64);
+
+/// Figures of [`UpkeepStats`], taken over when they are asked for.
+pub struct UpkeepFigures {
+    totals: Vec<Total>,
+    now: Vec<Now>,
+}
+
+fn total(name: &'static str, help: &'static str, read: fn(&UpkeepStats) -> u64) -> Total {
+    (Family::new(name, [], help), read)
+}
+
+fn now(name: &'static str, help: &'static str, read: fn(&UpkeepStats) -> u64) -> Now {
+    (Family::new(name, [], help), read)
+}
+
+impl Default for UpkeepFigures {
+    fn default() -> Self {
+        let totals: [Total; 15] = [
+            total("tacho_merges_total", "Merges of chunks.", |s| s.merges),
+            total("tacho_merge_chunks_in_total", "Chunks that were replaced.", |s| s.chunks_in),
+            total("tacho_merge_chunks_out_total", "Chunks that replaced them.", |s| s.chunks_out),
+            total("tacho_merge_read_bytes_total", "Bytes of rows read for it.", |s| s.bytes_read),
+            total("tacho_merge_written_bytes_total", "Bytes of chunks written by it.", |s| s.bytes_written),
+            total("tacho_merge_records_in_total", "Records of replaced chunks.", |s| s.records_in),
+            total("tacho_merge_records_out_total", "Records of chunks that replaced them.", |s| {
+                s.records_out
+            }),
+            total("tacho_merge_samples_replaced_total", "Samples with a later one of the same time.", |s| {
+                s.samples_replaced
+            }),
+            total("tacho_retention_chunks_total", "Chunks deleted because their time was over.", |s| {
+                s.chunks_expired
+            }),
+            total("tacho_merge_dead_rows_total", "Replaced rows that an earlier process left.", |s| {
+                s.rows_dead
+            }),
+            total("tacho_deletions_total", "Deletions that were asked for.", |s| s.deletions),
+            total("tacho_deletions_done_total", "Deletions that were wholly carried out.", |s| {
+                s.deletions_done
+            }),
+            total("tacho_series_forgotten_total", "Series that have left the index.", |s| s.series_forgotten),
+            total("tacho_merge_failures_total", "Attempts that failed and are repeated.", |s| s.failures),
+            total("tacho_merge_busy_milliseconds_total", "Time processors were busy with it.", |s| {
+                s.busy_ns / 1_000_000
+            }),
+        ];
+        let now: [Now; 3] = [
+            now("tacho_merge_fresh_chunks", "Chunks that no merge has seen.", |s| s.chunks_fresh),
+            now("tacho_merge_debt_chunks", "Of them, those where there are enough for a merge.", |s| {
+                s.chunks_due
+            }),
+            now("tacho_tombstones", "Deletions that are not wholly carried out.", |s| s.tombstones),
+        ];
+        Self { totals: totals.into(), now: now.into() }
+    }
+}
+
+impl UpkeepFigures {
+    pub fn read(&self, stats: &UpkeepStats) {
+        self.totals.iter().for_each(|(family, read)| family.with([]).raise_to(read(stats)));
+        let set = |(family, read): &Now| family.with([]).set(i64::try_from(read(stats)).unwrap_or(i64::MAX));
+        self.now.iter().for_each(set);
+    }
+
+    pub fn families(&self) -> impl Iterator<Item = &dyn Collect> {
+        let totals = self.totals.iter().map(|(family, _)| family as &dyn Collect);
+        totals.chain(self.now.iter().map(|(family, _)| family as &dyn Collect))
+    }
+}
