@@ -13,7 +13,6 @@ BINARY = Path(os.environ.get("TACHO", "target/release/tacho")).resolve()
 class Tacho(PromQL):
     name = "tacho"
     title = "Tachograph"
-    raw_by_export = True
     keeps_names = True
     notes = ("answers a write when it is on disk (fsync)",)
 
