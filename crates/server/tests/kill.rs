@@ -1,4 +1,6 @@
 //! Acknowledged means on disk: the real server is killed at random moments, and nothing acknowledged is missing or twice.
+//!
+//! Meanwhile it merges whatever lies side by side, deletes what it is told to, and lets a series expire.
 
 #[path = "support/agent.rs"]
 mod agent;
@@ -14,7 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agent::{Agent, content};
-use http_writer::HttpWriter;
+use http_writer::{Deleter, HttpWriter};
 use support::Server;
 use tacho_ingest::wire::ServerFrame;
 use tacho_model::{EventKind, Kind, MatchOp, Matcher, SeriesId, TimeRange, mix64};
@@ -97,19 +99,26 @@ fn every_acknowledged_record_is_there_exactly_once_after_many_kills() {
     let mut random = Random::new(SEED);
     let mut senders = [Sender::new(101), Sender::new(202)];
     let mut writer = HttpWriter::default();
+    let mut deleter = Deleter::default();
+    let config = data.path().join("tacho.toml");
+    std::fs::write(&config, CONFIG).unwrap();
+    let flags = ["--config", config.to_str().unwrap()];
+    let mut merges = 0;
     for kill in 0..KILLS {
-        let server = Server::start(data.path());
+        let server = Server::start_with(data.path(), &flags);
         let (records, http) = (server.records, server.http);
         std::thread::scope(|scope| {
             for sender in &mut senders {
                 scope.spawn(|| sender.run(records, None));
             }
             scope.spawn(|| writer.run(http));
+            scope.spawn(|| deleter.run(http));
             std::thread::sleep(Duration::from_millis(20 + random.below(230)));
+            merges += merges_of(&server);
             server.kill();
         });
         if kill % (KILLS / KILLS_AT_START) == 0 {
-            kill_while_starting(data.path(), Duration::from_millis(random.below(60)));
+            kill_while_starting(data.path(), &flags, Duration::from_millis(random.below(60)));
         }
     }
     let resends: u32 = senders.iter().map(|sender| sender.reconnects_with_resend).sum();
@@ -118,20 +127,47 @@ fn every_acknowledged_record_is_there_exactly_once_after_many_kills() {
 
     let frames: u64 = senders.iter().map(|sender| sender.next - 1).sum();
     println!("{frames} frames, {resends} resends, {} HTTP writes acknowledged", writer.acknowledged());
-    let server = Server::start(data.path());
+    println!("{merges} merges, {} samples deleted, {} kept", deleter.deleted.len(), deleter.kept.len());
+    assert!(merges >= u64::from(KILLS), "only {merges} merges in {KILLS} lives");
+    assert!(deleter.deleted.len() >= 20, "only {} samples were deleted", deleter.deleted.len());
+    let server = Server::start_with(data.path(), &flags);
     for sender in &mut senders {
         sender.run(server.records, Some(sender.next + 10));
         assert_eq!(sender.waiting.len(), 0);
     }
     check_counts(&server, &senders);
     assert_eq!(server.stop().code(), Some(0));
-    check_store(data.path(), &senders, &writer);
+    check_store(data.path(), &senders, &writer, &deleter);
 }
 
-fn kill_while_starting(data: &Path, after: Duration) {
+/// Everything is merged as soon as there are two of it; the server's own series are gone after a second.
+const CONFIG: &str = r#"
+merge_rows = 2
+merge_cpu_percent = 100
+merge_bytes_per_second = 1000000000
+sweep_seconds = 0
+selfwatch_seconds = 1
+[[retention]]
+match = '{__name__=~"tacho_.*|process_.*"}'
+keep = "1s"
+[[chunks]]
+match = '{__name__=~".+"}'
+values = 256
+"#;
+
+/// How many merges this life of the server has seen so far.
+fn merges_of(server: &Server) -> u64 {
+    let metrics = String::from_utf8(server.get("/metrics").body).unwrap();
+    let line = metrics.lines().find(|line| line.starts_with("tacho_merges_total "));
+    let value = line.and_then(|line| line.split(' ').next_back());
+    value.unwrap_or_else(|| panic!("{metrics}")).parse().unwrap()
+}
+
+fn kill_while_starting(data: &Path, flags: &[&str], after: Duration) {
     let mut child = Command::new(support::tacho())
         .args(["serve", "--http", "127.0.0.1:0", "--records", "127.0.0.1:0", "--data"])
         .arg(data)
+        .args(flags)
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
@@ -164,7 +200,7 @@ fn text(value: &serde_json::Value) -> String {
 }
 
 /// What lies in the data directory, record by record.
-fn check_store(data: &Path, senders: &[Sender], writer: &HttpWriter) {
+fn check_store(data: &Path, senders: &[Sender], writer: &HttpWriter, deleter: &Deleter) {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(async {
         let url = format!("embedded:{}", data.join("chunks").display());
@@ -176,6 +212,13 @@ fn check_store(data: &Path, senders: &[Sender], writer: &HttpWriter) {
         }
         check_executions(&store, senders).await;
         check_http(&store, writer).await;
+        check_deleted(&store, deleter).await;
+        store.merge_all().await.unwrap();
+        for sender in senders {
+            check_session(&store, sender).await;
+        }
+        check_executions(&store, senders).await;
+        check_deleted(&store, deleter).await;
         store.close().await.unwrap();
     });
 }
@@ -259,4 +302,17 @@ async fn check_http(store: &Store, writer: &HttpWriter) {
         let strange: Vec<_> = got.iter().filter(|at| series.attempted.binary_search(at).is_err()).collect();
         assert!(strange.is_empty(), "{}: never sent: {strange:?}", series.name);
     }
+}
+
+/// What was acknowledged and not deleted is there once; what was deleted is not.
+async fn check_deleted(store: &Store, deleter: &Deleter) {
+    let id = find(store, Kind::Sample, Deleter::NAME, None);
+    let got: Vec<i64> = store.samples(id, TimeRange::ALL).await.unwrap().iter().map(|s| s.at).collect();
+    let lost: Vec<_> = deleter.kept.iter().filter(|at| got.binary_search(at).is_err()).collect();
+    assert!(lost.is_empty(), "acknowledged and lost: {lost:?}");
+    let back: Vec<_> = deleter.deleted.iter().filter(|at| got.binary_search(at).is_ok()).collect();
+    assert!(back.is_empty(), "deleted and there again: {back:?}");
+    let known = |at: &&i64| deleter.kept.contains(at) || deleter.open.contains(at);
+    let strange: Vec<_> = got.iter().filter(|at| !known(at)).collect();
+    assert!(strange.is_empty(), "never sent: {strange:?}");
 }

@@ -54,6 +54,56 @@ impl HttpWriter {
     }
 }
 
+/// Writes samples and deletes the older of them, again and again.
+#[derive(Default)]
+pub struct Deleter {
+    next: i64,
+    /// Acknowledged and not deleted.
+    pub kept: Vec<i64>,
+    /// Their deletion was acknowledged.
+    pub deleted: Vec<i64>,
+    /// Not answered: there or not.
+    pub open: Vec<i64>,
+}
+
+impl Deleter {
+    pub const NAME: &str = "doomed";
+    /// Of the first sample, ms.
+    const FIRST_MS: i64 = 1_700_000_000_000;
+
+    /// Works until the server is gone.
+    pub fn run(&mut self, at: SocketAddr) {
+        loop {
+            self.next += 1;
+            let time = (Self::FIRST_MS + self.next) * 1_000_000;
+            let line = format!("{} value=1 {time}", Self::NAME);
+            match post(at, "/write", "", line.as_bytes()) {
+                Some(204) => self.kept.push(time),
+                Some(other) => panic!("a sample is answered with {other}"),
+                None => return self.open.push(time),
+            }
+            if self.next % 8 == 0 && !self.delete(at, time - 4_000_000) {
+                return;
+            }
+        }
+    }
+
+    /// All up to and with `end`, ns. Says whether the server answered.
+    fn delete(&mut self, at: SocketAddr, end: i64) -> bool {
+        let seconds = format!("{}.{:09}", end / 1_000_000_000, end % 1_000_000_000);
+        let path = format!("/api/v1/admin/tsdb/delete_series?match[]={}&end={seconds}", Self::NAME);
+        let status = post(at, &path, "", b"");
+        let (doomed, kept) = self.kept.drain(..).partition(|time| *time <= end);
+        self.kept = kept;
+        match status {
+            Some(204) => self.deleted.extend::<Vec<i64>>(doomed),
+            Some(other) => panic!("a deletion is answered with {other}"),
+            None => self.open.extend::<Vec<i64>>(doomed),
+        }
+        status.is_some()
+    }
+}
+
 /// Headers of remote write 1.0.
 const SNAPPY: &str = "Content-Encoding: snappy\r\nContent-Type: application/x-protobuf\r\n";
 
