@@ -178,6 +178,12 @@ pub trait Driver: Send + Sync + 'static {
 
     /// Removes rows; what is not there is no error. Durable like `put`.
     async fn delete(&self, deletes: Vec<Delete>) -> Result<()>;
+
+    /// Gives back the space of rows that were replaced or deleted, as far as it can be had at once. A back end that does so
+    /// in its own time has nothing to do here.
+    async fn settle(&self) -> Result<()> {
+        Ok(())
+    }
 }
 
 #[async_trait]
@@ -204,5 +210,9 @@ impl<D: Driver + ?Sized> Driver for Arc<D> {
 
     async fn delete(&self, deletes: Vec<Delete>) -> Result<()> {
         (**self).delete(deletes).await
+    }
+
+    async fn settle(&self) -> Result<()> {
+        (**self).settle().await
     }
 }

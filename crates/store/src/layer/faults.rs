@@ -223,4 +223,8 @@ impl<D: Driver> Driver for Faulty<D> {
             Fault::None | Fault::ErrorBefore => self.inner.delete(deletes).await,
         }
     }
+
+    async fn settle(&self) -> Result<()> {
+        self.inner.settle().await
+    }
 }

@@ -146,4 +146,8 @@ impl<D: Driver> Driver for Metrics<D> {
         self.delete.observe(begin.elapsed(), &result);
         result
     }
+
+    async fn settle(&self) -> Result<()> {
+        self.inner.settle().await
+    }
 }

@@ -140,6 +140,10 @@ impl<D: Driver> Driver for Retry<D> {
             }
         }
     }
+
+    async fn settle(&self) -> Result<()> {
+        self.inner.settle().await
+    }
 }
 
 /// A scan that knows where it is.

@@ -136,7 +136,7 @@ impl Keeper {
     async fn serve(&mut self, order: Order) {
         let zeal = match &order {
             Order::MergeAll(_) => Zeal::All,
-            Order::Sweep(_) => Zeal::Finish,
+            Order::Sweep(_) => Zeal::Tiered,
         };
         let (Order::MergeAll(reply) | Order::Sweep(reply)) = order;
         // What was begun there is overtaken: everything is looked at now.

@@ -1,0 +1,260 @@
+//! Small chunks become full ones, old records go or are thinned out, deleted ones are gone at once; the rest stays as it was.
+
+mod common;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use common::{Bench, batch, entries, executions, samples, values};
+use tacho_chunk::semantic::Semantic;
+use tacho_chunk::{Aggregate, Aggregation, Method, Tolerance};
+use tacho_model::{Kind, ManualClock, Matcher, NAME, TimeRange};
+use tacho_store::layer::faults::{Faults, Faulty};
+use tacho_store::policy::{Downsampling, Policies, Rule};
+use tacho_store::{ErrorKind, MemoryDriver, Options, Store};
+
+const ALL: TimeRange = TimeRange::ALL;
+const SECOND: i64 = 1_000_000_000;
+
+/// Nothing happens unless it is asked for.
+fn quiet(policies: Policies) -> Options {
+    Options { merge_in_background: false, policies: Arc::new(policies), ..Options::default() }
+}
+
+fn rule<T>(name: &str, then: T) -> Vec<Rule<T>> {
+    vec![Rule { matchers: vec![Matcher::equal(NAME, name)], then }]
+}
+
+async fn open_at(bench: &Bench, clock: Arc<ManualClock>) -> Arc<Store> {
+    Store::open(bench.driver.clone(), bench.directory.path(), bench.options.clone(), clock).await.unwrap()
+}
+
+/// `chunks` flushes of `count` samples each, one a second.
+async fn fill(store: &Store, name: &str, chunks: i64, count: i64) {
+    for chunk in 0..chunks {
+        let at = (chunk * count..(chunk + 1) * count).map(|n| (n * SECOND, (n % 10) as f64));
+        store.append(samples(name, &at.collect::<Vec<_>>()), None).await.unwrap();
+        store.flush().await.unwrap();
+    }
+}
+
+async fn chunks(store: &Store, name: &str) -> Vec<usize> {
+    let chunks = store.chunks(Kind::Sample, common::id(name)).await.unwrap();
+    chunks.iter().map(|chunk| chunk.header.count).collect()
+}
+
+/// What the statistics must say: samples, entries, calls as they lie in chunks.
+fn records(store: &Store) -> [u64; 3] {
+    store.stats().stored.map(|stored| stored.records)
+}
+
+#[tokio::test]
+async fn everything_is_merged_when_it_is_asked_for() {
+    let bench = Bench::with(Arc::new(MemoryDriver::new()), quiet(Policies::default()));
+    let store = bench.open().await;
+    fill(&store, "m", 50, 200).await;
+    for n in 0..20 {
+        let both =
+            batch([entries("log", &[(1, &n.to_string()), (n, "x")]), executions("svc", n as u128 + 1, n)]);
+        store.append(both, None).await.unwrap();
+        store.flush().await.unwrap();
+    }
+    let before = records(&store);
+    let (kept, texts) = (values(&store, "m", ALL).await, common::texts(&store, "log").await);
+    let report = store.merge_all().await.unwrap();
+    assert_eq!((report.chunks_in, report.chunks_out), (50 + 20 + 20, 1 + 1 + 1));
+    assert_eq!((report.records_in, report.records_out), (before.iter().sum(), before.iter().sum()));
+    assert_eq!(chunks(&store, "m").await, [10_000]);
+    let mut store = store;
+    for reopened in [false, true] {
+        if reopened {
+            drop(store);
+            store = bench.open().await;
+        }
+        assert_eq!(values(&store, "m", ALL).await, kept);
+        assert_eq!(common::texts(&store, "log").await, texts);
+        assert_eq!(common::traces(&store, "svc").await, (1..=20).collect::<Vec<_>>());
+        assert_eq!(records(&store), before);
+        assert_eq!(store.stats().stored.map(|s| s.chunks), [1, 1, 1]);
+    }
+    let again = store.merge_all().await.unwrap();
+    assert_eq!((again.merges, again.bytes_written), (0, 0), "a second merge finds nothing to do");
+}
+
+#[tokio::test]
+async fn late_and_repeated_samples_are_merged_and_the_last_one_stays() {
+    let bench = Bench::with(Arc::new(MemoryDriver::new()), quiet(Policies::default()));
+    let store = bench.open().await;
+    for (round, points) in
+        [[(10, 1.0), (20, 1.0)], [(5, 2.0), (20, 2.0)], [(10, 3.0), (30, 3.0)]].iter().enumerate()
+    {
+        store.append(samples("m", points), None).await.unwrap();
+        store.flush().await.unwrap();
+        assert_eq!(store.stats().flushes, round as u64 + 1);
+    }
+    let report = store.merge_all().await.unwrap();
+    assert_eq!((report.samples_replaced, records(&store)[0]), (2, 4));
+    assert_eq!(values(&store, "m", ALL).await, [(5, 2.0), (10, 3.0), (20, 2.0), (30, 3.0)]);
+    assert_eq!(chunks(&store, "m").await, [4]);
+}
+
+#[tokio::test]
+async fn a_deletion_is_in_force_at_once_and_what_comes_later_stays() {
+    let bench = Bench::with(Arc::new(MemoryDriver::new()), quiet(Policies::default()));
+    let store = bench.open().await;
+    store.append(samples("m", &[(1, 1.0), (5, 1.0)]), None).await.unwrap();
+    store.flush().await.unwrap();
+    store.append(samples("m", &[(2, 1.0), (6, 1.0)]), None).await.unwrap();
+    store.append(samples("other", &[(2, 1.0)]), None).await.unwrap();
+    let deleted = store.delete(&[Matcher::equal(NAME, "m")], TimeRange::new(2, 5)).await.unwrap();
+    assert_eq!(deleted.series, [1, 0, 0]);
+    assert_eq!(values(&store, "m", ALL).await, [(1, 1.0), (6, 1.0)]);
+    store.append(samples("m", &[(5, 9.0)]), None).await.unwrap();
+    let expect = [(1, 1.0), (5, 9.0), (6, 1.0)];
+    assert_eq!(values(&store, "m", ALL).await, expect);
+    drop(store);
+    let store = bench.open().await;
+    assert_eq!((values(&store, "m", ALL).await, store.stats().upkeep.tombstones), (expect.to_vec(), 1));
+    store.flush().await.unwrap();
+    store.sweep().await.unwrap();
+    assert_eq!((values(&store, "m", ALL).await, store.stats().upkeep.tombstones), (expect.to_vec(), 0));
+    assert_eq!(records(&store)[0], 4);
+    store.delete(&[Matcher::equal(NAME, "m")], ALL).await.unwrap();
+    store.sweep().await.unwrap();
+    assert_eq!((common::found(&store, Kind::Sample), records(&store)[0]), (1, 1));
+    store.append(samples("m", &[(7, 7.0)]), None).await.unwrap();
+    store.flush().await.unwrap();
+    drop(store);
+    let store = bench.open().await;
+    assert_eq!(values(&store, "m", ALL).await, [(7, 7.0)]);
+}
+
+#[tokio::test]
+async fn bad_deletions_are_refused() {
+    let bench = Bench::with(Arc::new(MemoryDriver::new()), quiet(Policies::default()));
+    let store = bench.open().await;
+    for (matchers, range) in [
+        (vec![], ALL),
+        (vec![Matcher::equal("a", "")], ALL),
+        (vec![Matcher::equal("a", "b")], TimeRange::new(2, 1)),
+    ] {
+        assert_eq!(store.delete(&matchers, range).await.unwrap_err().kind(), ErrorKind::Invalid);
+    }
+    let none = store.delete(&[Matcher::equal("a", "b")], ALL).await.unwrap();
+    assert_eq!((none.series, store.stats().upkeep.tombstones), ([0, 0, 0], 0));
+}
+
+#[tokio::test]
+async fn what_is_wholly_old_goes_and_its_series_with_it() {
+    let policies = Policies { retention: rule("m", 100 * SECOND as u64), ..Policies::default() };
+    let bench = Bench::with(Arc::new(MemoryDriver::new()), quiet(policies));
+    let clock = Arc::new(ManualClock::new(150 * SECOND));
+    let store = open_at(&bench, clock.clone()).await;
+    fill(&store, "m", 3, 50).await;
+    fill(&store, "kept", 1, 50).await;
+    // A chunk that ends just now is not wholly old.
+    clock.set(149 * SECOND);
+    store.sweep().await.unwrap();
+    assert_eq!(values(&store, "m", ALL).await.len(), 150);
+    clock.set(150 * SECOND);
+    store.sweep().await.unwrap();
+    assert_eq!(values(&store, "m", ALL).await.first(), Some(&(50 * SECOND, 0.0)));
+    assert_eq!((store.stats().upkeep.chunks_expired, records(&store)[0]), (1, 150));
+    clock.set(1_000 * SECOND);
+    store.sweep().await.unwrap();
+    assert_eq!(values(&store, "m", ALL).await, []);
+    assert_eq!((common::found(&store, Kind::Sample), store.stats().stored[0].chunks), (1, 1));
+    assert_eq!(values(&store, "kept", ALL).await.len(), 50);
+}
+
+#[tokio::test]
+async fn old_samples_are_thinned_out_once() {
+    let to = Aggregation { step: 10 * SECOND, how: Aggregate::Max };
+    let down = Downsampling { after: 100 * SECOND as u64, to };
+    let policies = Policies { downsampling: rule("m", down), ..Policies::default() };
+    let bench = Bench::with(Arc::new(MemoryDriver::new()), quiet(policies));
+    let clock = Arc::new(ManualClock::new(200 * SECOND));
+    let store = open_at(&bench, clock.clone()).await;
+    fill(&store, "m", 3, 100).await;
+    store.sweep().await.unwrap();
+    let now = values(&store, "m", ALL).await;
+    assert_eq!(now.iter().filter(|(at, _)| *at <= 99 * SECOND).count(), 11);
+    assert_eq!(now.iter().filter(|(at, _)| *at > 99 * SECOND).count(), 200);
+    assert_eq!(now[1], (10 * SECOND, 9.0));
+    let merges = store.stats().upkeep.merges;
+    store.sweep().await.unwrap();
+    assert_eq!((values(&store, "m", ALL).await, store.stats().upkeep.merges), (now, merges));
+    clock.set(1_000 * SECOND);
+    store.sweep().await.unwrap();
+    assert!(values(&store, "m", ALL).await.len() <= 33);
+}
+
+#[tokio::test]
+async fn full_chunks_give_up_what_they_may_and_say_so() {
+    let semantic =
+        Semantic { value: Some(Tolerance::Absolute(0.5)), method: Method::Linear, ..Semantic::default() };
+    let policies = Policies { semantic: rule("m", semantic), ..Policies::default() };
+    let bench = Bench::with(Arc::new(MemoryDriver::new()), quiet(policies));
+    let store = bench.open().await;
+    for name in ["m", "exact"] {
+        for part in 0..10i64 {
+            let noisy = |n: i64| {
+                (n * SECOND, (n as f64 / 500.0).sin() * 40.0 + f64::from((n * 7 % 11) as i32) / 100.0)
+            };
+            let points: Vec<(i64, f64)> = (part * 1_000..(part + 1) * 1_000).map(noisy).collect();
+            store.append(samples(name, &points), None).await.unwrap();
+            store.flush().await.unwrap();
+        }
+    }
+    let before = values(&store, "m", ALL).await;
+    store.merge_all().await.unwrap();
+    let after = values(&store, "m", ALL).await;
+    assert_eq!(before.len(), after.len());
+    let worst = before.iter().zip(&after).map(|(a, b)| (a.1 - b.1).abs()).fold(0.0, f64::max);
+    assert!(worst > 0.0 && worst <= 0.5, "{worst}");
+    let info = |chunks: Vec<tacho_store::ChunkInfo>| (chunks[0].bytes, chunks[0].header.members[0].loss);
+    let (small, loss) = info(store.chunks(Kind::Sample, common::id("m")).await.unwrap());
+    let (large, none) = info(store.chunks(Kind::Sample, common::id("exact")).await.unwrap());
+    assert_eq!((loss.map(|loss| loss.achieved), none), (Some(worst), None));
+    assert!(small * 2 < large, "{small} of {large} bytes");
+    store.append(samples("m", &[(1, 1.0)]), None).await.unwrap();
+    store.flush().await.unwrap();
+    store.merge_all().await.unwrap();
+    let again = values(&store, "m", TimeRange::new(SECOND, i64::MAX)).await;
+    assert_eq!(again[..], after[1..], "what was given up is given up once");
+}
+
+#[tokio::test]
+async fn chunks_are_merged_in_the_background_a_few_times_each() {
+    let options = Options {
+        sweep_first: Duration::from_secs(100),
+        merge_cpu_percent: 100,
+        chunk_values: 6_400,
+        ..Options::default()
+    };
+    let bench = Bench::with(Arc::new(MemoryDriver::new()), options);
+    let store = bench.open().await;
+    fill(&store, "m", 64, 100).await;
+    for _ in 0..500 {
+        if chunks(&store, "m").await.len() < 8 {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert!(chunks(&store, "m").await.len() < 8, "{:?}", chunks(&store, "m").await);
+    assert_eq!(values(&store, "m", ALL).await.len(), 6_400);
+    let stats = store.stats().upkeep;
+    assert!(stats.records_in <= 3 * 6_400, "records were written again {} times", stats.records_in / 6_400);
+}
+
+#[tokio::test]
+async fn a_driver_that_may_tear_a_put_is_not_merged_on() {
+    let driver = Faulty::new(MemoryDriver::new(), Faults { torn: u64::MAX, ..Faults::default() });
+    let bench = Bench::with(Arc::new(driver), Options::default());
+    let store = bench.open().await;
+    let error = store.merge_all().await.unwrap_err();
+    assert!(error.to_string().contains("cannot put rows all at once"), "{error}");
+    store.append(samples("m", &[(1, 1.0)]), None).await.unwrap();
+    store.delete(&[Matcher::equal(NAME, "m")], ALL).await.unwrap();
+    assert_eq!(values(&store, "m", ALL).await, []);
+}
