@@ -206,6 +206,32 @@ async fn dead_weight_is_removed_and_the_deleted_stay_deleted() {
 }
 
 #[tokio::test]
+async fn space_that_is_asked_for_is_given_back_at_once() {
+    let bench = Bench::new();
+    let value = noise(1, 300);
+    for (written, replaced, deleted) in
+        [(20, 0..0, 5..20), (400, 100..300, 0..0), (400, 0..50, 40..80), (5, 0..0, 0..5)]
+    {
+        let driver = bench.open().await;
+        for keys in [0..written, replaced] {
+            for key in keys {
+                driver.put(vec![row(key, &value)]).await.unwrap();
+            }
+        }
+        let gone = |key: u32| Delete::row(Table::Chunks, b"p", key.to_be_bytes());
+        driver.delete(deleted.map(gone).collect()).await.unwrap();
+        let before = rows(&driver).await;
+        driver.settle().await.unwrap();
+        assert_eq!(rows(&driver).await, before);
+        // An eighth of each segment may be dead; a row takes less than 80 bytes beside its value, index and batch included.
+        let live = before.len() as u64 * (300 + 80);
+        assert!(bench.bytes() <= live * 8 / 7 + 1_000, "{} bytes for {} rows", bench.bytes(), before.len());
+        drop(driver);
+        assert_eq!(rows(&bench.open().await).await, before);
+    }
+}
+
+#[tokio::test]
 async fn a_segment_with_a_damaged_index_is_rewritten_and_one_that_cannot_be_read_is_left() {
     for (from_end, is_rewritten) in [(true, true), (false, false)] {
         let bench = Bench::new();

@@ -1,4 +1,5 @@
-//! Rewriting segments that are mostly dead, a little with every write: no thread of its own, no sudden pause.
+//! Rewriting segments that are mostly dead, a little with every write: no thread of its own, no sudden pause. Who wants the space
+//! back at once asks for it ([`Inner::settle`]).
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -14,6 +15,11 @@ use super::{Files, Inner};
 
 /// Bytes of rows that one write carries over on the way.
 const STEP_BYTES: usize = 4 << 20;
+/// Rows of a growing segment, bytes, before it is ended only to be rewritten.
+const GROWING_BYTES_MIN: u64 = 8 << 20;
+/// A segment is worth rewriting when more than one of so many bytes is dead: with writes, and when space is asked for.
+const DEAD_OF_BYTES: u64 = 2;
+const DEAD_OF_BYTES_ASKED: u64 = 8;
 
 /// A segment that is being emptied.
 pub struct Compaction {
@@ -31,43 +37,77 @@ struct Candidate {
     keep_deletes: bool,
 }
 
-/// Why a segment is worth rewriting: more than half of it is dead.
-fn worth_it(usage: Usage) -> bool {
-    usage.live * 2 < usage.total
+fn worth_it(usage: Usage, dead_of: u64) -> bool {
+    (usage.total - usage.live) * dead_of > usage.total
 }
 
 /// The oldest segment worth rewriting; the growing one and those that cannot be read are left out.
-fn choose(index: &Index, growing: Option<u32>, unreadable: &BTreeSet<u32>) -> Option<u32> {
+fn choose(index: &Index, growing: Option<u32>, unreadable: &BTreeSet<u32>, dead_of: u64) -> Option<u32> {
     let mut sealed =
         index.usage().filter(|(segment, _)| Some(*segment) != growing && !unreadable.contains(segment));
-    sealed.find(|(_, usage)| worth_it(*usage)).map(|(segment, _)| segment)
+    sealed.find(|(_, usage)| worth_it(*usage, dead_of)).map(|(segment, _)| segment)
 }
 
 impl Inner {
-    /// One step. A failure costs nothing but the space: the segment stays.
+    /// One step, beside a write.
     pub(super) fn compact(&self, files: &mut Files) {
+        self.end_growing(files, GROWING_BYTES_MIN, DEAD_OF_BYTES);
+        self.one_step(files, DEAD_OF_BYTES, u32::MAX);
+    }
+
+    /// Gives back the space of rows that were replaced or deleted. Others write between its steps.
+    pub(super) fn settle(&self) {
+        let lock = || self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        let newest = {
+            let mut files = lock();
+            self.end_growing(&mut files, 0, DEAD_OF_BYTES_ASKED);
+            files.segments.newest()
+        };
+        // What is carried over goes to younger segments. Those are not looked at: each is rewritten once at most.
+        while self.one_step(&mut lock(), DEAD_OF_BYTES_ASKED, newest) {}
+    }
+
+    /// Ends the growing segment when it is worth rewriting: only what has ended is rewritten.
+    fn end_growing(&self, files: &mut Files, bytes_min: u64, dead_of: u64) {
+        let Some(growing) = files.segments.growing().filter(|_| files.compaction.is_none()) else { return };
+        let usage = {
+            let directory = self.directory.read().unwrap_or_else(PoisonError::into_inner);
+            directory.index.usage().find(|(segment, _)| *segment == growing).map(|(_, usage)| usage)
+        };
+        let due = usage.is_some_and(|usage| usage.total >= bytes_min && worth_it(usage, dead_of));
+        if due && let Err(error) = files.segments.seal() {
+            tracing::warn!(%error, segment = growing, "segment not sealed");
+        }
+    }
+
+    /// Whether there was anything to do that could be done. A failure costs nothing but the space: the segment stays.
+    fn one_step(&self, files: &mut Files, dead_of: u64, newest: u32) -> bool {
         let (segment, result) = match files.compaction.take() {
             Some(compaction) => (compaction.segment, self.step(files, compaction)),
-            None => match self.candidate(files) {
+            None => match self.candidate(files, dead_of).filter(|candidate| candidate.segment <= newest) {
                 Some(candidate) => (candidate.segment, self.begin(&candidate).map(Some)),
-                None => return,
+                None => return false,
             },
         };
         match result {
-            Ok(next) => files.compaction = next,
+            Ok(next) => {
+                files.compaction = next;
+                true
+            }
             Err(error) => {
                 tracing::warn!(%error, segment, "compaction of a segment put off");
                 // A full disk gets room again, a segment that cannot be read does not get better: others go on without it.
                 if !error.retryable() {
                     files.unreadable.insert(segment);
                 }
+                false
             }
         }
     }
 
-    fn candidate(&self, files: &Files) -> Option<Candidate> {
+    fn candidate(&self, files: &Files, dead_of: u64) -> Option<Candidate> {
         let directory = self.directory.read().unwrap_or_else(PoisonError::into_inner);
-        let segment = choose(&directory.index, files.segments.growing(), &files.unreadable)?;
+        let segment = choose(&directory.index, files.segments.growing(), &files.unreadable, dead_of)?;
         let keep_deletes = directory.index.usage().any(|(other, _)| other < segment);
         let file = directory.handles.get(&segment).cloned()?;
         Some(Candidate { segment, file, keep_deletes })

@@ -311,4 +311,13 @@ impl Driver for Embedded {
         let inner = self.0.clone();
         blocking(move || inner.delete(&deletes)).await
     }
+
+    async fn settle(&self) -> Result<()> {
+        let inner = self.0.clone();
+        blocking(move || {
+            inner.settle();
+            Ok(())
+        })
+        .await
+    }
 }

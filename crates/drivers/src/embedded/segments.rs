@@ -205,6 +205,11 @@ impl Segments {
         Ok(())
     }
 
+    /// The number of the last segment that was made; 0 before the first.
+    pub fn newest(&self) -> u32 {
+        self.next - 1
+    }
+
     /// The number of the segment that grows.
     pub fn growing(&self) -> Option<u32> {
         self.active.as_ref().map(|active| active.number)
