@@ -107,7 +107,11 @@ impl Metrics {
             &self.http_requests,
             &self.http_request_seconds,
         ];
-        own.into_iter().chain(self.store.families()).chain(self.upkeep.families()).chain(self.process.families()).collect()
+        own.into_iter()
+            .chain(self.store.families())
+            .chain(self.upkeep.families())
+            .chain(self.process.families())
+            .collect()
     }
 
     /// Takes over the store's figures of this moment.

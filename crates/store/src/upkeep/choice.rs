@@ -1,9 +1,9 @@
 //! Here are the rows of a partition as they lie in time: which of them should be merged now?
 //!
 //! Rows are sorted by size into levels: a row of level 0 is as large as it should be, one of level `n` is smaller by a
-//! factor of `fan_in` to the power of `n`. Rows of like level that lie side by side are merged when there are `fan_in` of them, or as soon
-//! as they fill a chunk. So a record is written again once for each level: with 180 samples a flush, 8,192 a chunk and 8
-//! rows at a time, twice.
+//! factor of `fan_in` to the power of `n`. Rows of like level that lie side by side are merged when there are `fan_in` of
+//! them, or as soon as they fill a chunk. So a record is written again once for each level: with 180 samples a flush,
+//! 8,192 a chunk and 8 rows at a time, twice.
 //!
 //! A merge may begin only where no earlier row of the same members reaches over, or else an old value could win over a
 //! newer one; it may end anywhere: what lies behind its end stays a row of its own generation.
@@ -139,8 +139,8 @@ pub fn unfinished(rows: &[Facts], floor: Timestamp, merges: &[Merge], aim: &Aim)
     Some(rows[first].key.start)
 }
 
-/// Where the first row begins that reaches from before `floor` to it or behind it; what lies before that row must be known as well
-/// before anything from `floor` on can be merged. `None` when nothing does.
+/// Where the first row begins that reaches from before `floor` to it or behind it; what lies before that row must be known
+/// as well before anything from `floor` on can be merged. `None` when nothing does.
 pub fn reaches_over(rows: &[Facts], floor: Timestamp, ordered: bool) -> Option<Timestamp> {
     let before = rows.iter().take_while(|row| row.key.start < floor);
     before.filter(|row| ordered && row.end >= floor).map(|row| row.key.start).min()

@@ -285,8 +285,8 @@ pub async fn batch(shared: &Arc<Shared>, jobs: &mut VecDeque<Job>, width: usize,
     }
 }
 
-/// The job with all that is flushed by now, and with what is known of it by now: chunks that came since the job was made may reach
-/// over what was a clean boundary then.
+/// The job with all that is flushed by now, and with what is known of it by now: chunks that came since the job was made
+/// may reach over what was a clean boundary then.
 fn current(shared: &Shared, job: Job) -> Job {
     if job.through.is_some() {
         return job;

@@ -33,8 +33,8 @@ pub struct Job {
     pub zeal: Zeal,
     /// What was taken out of the account of fresh chunks for it.
     pub tail: Option<Tail>,
-    /// Later generations are none of its business either, from its first look on: a row that comes meanwhile may reach over what was
-    /// a clean boundary.
+    /// Later generations are none of its business either, from its first look on: a row that comes meanwhile may reach
+    /// over what was a clean boundary.
     pub through: Option<u64>,
     /// An earlier look of this job has left out rows that were not wholly flushed.
     pub young: bool,

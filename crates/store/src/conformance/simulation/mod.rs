@@ -1,9 +1,9 @@
 //! Does a store on this driver keep its promises through faults, full disks and crashes?
 //!
 //! A seed decides everything but the moments at which threads run: batches of four senders, repetitions, flushes, merges,
-//! deletions, records that have had their time, faults of the driver, a journal disk without space, crashes at any call of the driver
-//! and with garbage behind the last record. A model in plain maps (`model.rs`) says what must be read: every acknowledged record
-//! that was not deleted exactly once, of equal times the last one.
+//! deletions, records that have had their time, faults of the driver, a journal disk without space, crashes at any call of
+//! the driver and with garbage behind the last record. A model in plain maps (`model.rs`) says what must be read: every
+//! acknowledged record that was not deleted exactly once, of equal times the last one.
 
 mod model;
 

@@ -100,8 +100,8 @@ pub struct Unreadable {
     pub error: tacho_chunk::Error,
 }
 
-/// Merges what `sources` hold up to and with `until`; what they hold after it stays as it is. `members` has one treatment for each
-/// member of the group.
+/// Merges what `sources` hold up to and with `until`; what they hold after it stays as it is. `members` has one treatment
+/// for each member of the group.
 pub fn merge(
     kind: Kind,
     sources: &[Source],
