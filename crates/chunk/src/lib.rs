@@ -52,6 +52,6 @@ pub use header::{ColumnInfo, Header, MemberInfo, Tables};
 pub use loss::{Aggregate, Aggregation, Loss, Method, Tolerance};
 pub use role::Role;
 pub use samples::SampleColumns;
-pub use stats::{Stats, Sum};
+pub use stats::{Stats, Sum, Summary};
 pub use times::Times;
 pub use values::{ValueColumn, Values};

@@ -1,6 +1,6 @@
 //! What is known of a column without decoding it: extremes, sum, first and last.
 
-use tacho_model::{Value, ValueType};
+use tacho_model::{TimeRange, Timestamp, Value, ValueType};
 
 use crate::values::Values;
 
@@ -16,6 +16,24 @@ pub struct Stats {
     /// Of the order in which the samples stand in the chunk.
     pub first: Value,
     pub last: Value,
+}
+
+/// What is known of some samples in a row that need not be looked at one by one, as PromQL sees them: none of them is NaN, and
+/// their sum is finite.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Summary {
+    /// Time of the first sample.
+    pub start: Timestamp,
+    /// Time of the last one.
+    pub end: Timestamp,
+    /// At least 1.
+    pub count: usize,
+    pub min: f64,
+    pub max: f64,
+    /// Compensated.
+    pub sum: f64,
+    pub first: f64,
+    pub last: f64,
 }
 
 /// A sum: exact for integers of either type; for f64 compensated, so right but for an ulp or two.
@@ -36,6 +54,22 @@ impl Sum {
 }
 
 impl Stats {
+    /// The same as f64, of a column of `count` samples within `range`. `None` where it does not say enough: a mean does not
+    /// follow from a sum that overflowed, nor anything from a NaN.
+    pub fn summary(&self, range: TimeRange, count: usize) -> Option<Summary> {
+        let plain = self.count == count && self.sum.as_f64().is_finite();
+        plain.then_some(Summary {
+            start: range.start,
+            end: range.end,
+            count,
+            min: self.min.as_f64(),
+            max: self.max.as_f64(),
+            sum: self.sum.as_f64(),
+            first: self.first.as_f64(),
+            last: self.last.as_f64(),
+        })
+    }
+
     /// Those of at least one value.
     pub(crate) fn of(values: Values<'_>) -> Self {
         match values {

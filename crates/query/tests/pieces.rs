@@ -4,9 +4,9 @@
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use tacho_chunk::Times;
+use tacho_chunk::{Summary, Times};
 use tacho_model::{Labels, NAME, Windows};
-use tacho_query::promql::{self, Output, Params, Piece, STALE, SeriesData, Summary};
+use tacho_query::promql::{self, Output, Params, Piece, STALE, SeriesData};
 
 const SECOND: i64 = 1_000_000_000;
 

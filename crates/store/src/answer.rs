@@ -2,8 +2,8 @@
 
 use std::ops::AddAssign;
 
-use tacho_chunk::{Times, ValueColumn};
-use tacho_model::{Sample, Timestamp};
+use tacho_chunk::{Summary, Times, ValueColumn};
+use tacho_model::Sample;
 
 /// Samples of several series.
 #[derive(Clone, Debug, Default)]
@@ -20,20 +20,6 @@ pub enum Piece {
     Samples { times: Times, values: ValueColumn },
     /// Of a chunk that no window of the query cuts, without NaN, and with no other samples of the series among its own.
     Summary(Summary),
-}
-
-/// What a chunk's header says of its samples of one series.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Summary {
-    pub start: Timestamp,
-    /// Of the last sample.
-    pub end: Timestamp,
-    pub count: usize,
-    pub min: f64,
-    pub max: f64,
-    pub sum: f64,
-    pub first: f64,
-    pub last: f64,
 }
 
 impl Piece {

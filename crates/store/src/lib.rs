@@ -48,7 +48,7 @@ mod stats;
 mod store;
 mod upkeep;
 
-pub use answer::{Piece, ReadReport, SampleAnswer, Summary};
+pub use answer::{Piece, ReadReport, SampleAnswer};
 pub use arrival::{Appended, Origin, REFUSED_NAMED_MAX, Refused, RefusedSeries};
 pub use driver::{Driver, Row, Table};
 pub use error::{Error, ErrorKind, Result};

@@ -3,11 +3,12 @@
 //! A digest of samples joins with that of those after them: so windows that overlap share work (`slide.rs`), and whole
 //! chunks are taken from their headers ([`Summary`]). The functions that read digests are in `functions/`.
 
+use tacho_chunk::Summary;
 use tacho_model::Timestamp;
 
 use super::fold::{Fold, Mean, Neumaier};
 use super::grid::seconds;
-use super::series::{Run, Summary};
+use super::series::Run;
 
 pub trait Digest: Clone + Send {
     /// Whether summaries will do; then [`Digest::of_summary`] always knows.

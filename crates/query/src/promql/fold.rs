@@ -3,7 +3,7 @@
 //! A fold takes values one by one or a slice at once, in lanes that a processor adds side by side, and folds of
 //! neighbours join. So a window that slides is not read again at each step (`slide.rs`).
 
-use super::series::Summary;
+use tacho_chunk::Summary;
 
 /// Values that are folded side by side: two registers of two, or one of four.
 const LANES: usize = 4;

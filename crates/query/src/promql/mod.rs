@@ -69,7 +69,7 @@ pub use lower::{Query, parse, parse_selector, parse_with};
 pub use node::Type;
 pub use output::{Output, Point, Series};
 pub use plan::{Params, Plan, Selection};
-pub use series::{Piece, SeriesData, Summary};
+pub use series::{Piece, SeriesData};
 
 /// The value that ends a series: "not there from here on". Prometheus writes it when a target vanishes.
 /// It is a NaN that no arithmetic yields, so rows use it for "no value at this step" as well.

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use tacho_chunk::Times;
+use tacho_chunk::{Summary, Times};
 use tacho_model::{Labels, Timestamp};
 
 use super::is_stale;
@@ -22,23 +22,6 @@ pub enum Piece {
     Samples { at: Times, values: Vec<f64> },
     /// Only where the selection has windows, none of which cuts it.
     Summary(Summary),
-}
-
-/// What is known of samples that need not be looked at one by one. None of them is NaN, and their sum is finite.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Summary {
-    /// Time of the first sample.
-    pub start: Timestamp,
-    /// Time of the last one.
-    pub end: Timestamp,
-    /// At least 1.
-    pub count: usize,
-    pub min: f64,
-    pub max: f64,
-    /// Compensated.
-    pub sum: f64,
-    pub first: f64,
-    pub last: f64,
 }
 
 impl SeriesData {

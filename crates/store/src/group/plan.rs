@@ -9,11 +9,11 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use tacho_chunk::{Chunk, MemberInfo};
+use tacho_chunk::{Chunk, Summary};
 use tacho_model::{TimeRange, Windows};
 
 use super::piece::{Part, Place, merge};
-use crate::answer::{Piece, ReadReport, Summary};
+use crate::answer::{Piece, ReadReport};
 use crate::upkeep::Mask;
 
 /// A chunk in the driver that may hold samples of some of the series.
@@ -282,7 +282,7 @@ fn columns(chunk: &Chunk<'_>, members: &[(u16, usize)], question: &Question) -> 
     for (member, series) in members {
         while infos.next_if(|info| info.member < *member).is_some() {}
         if let Some(info) = infos.peek().filter(|info| info.member == *member) {
-            let summary = summary(info, range, header.count);
+            let summary = info.stats.summary(range, header.count);
             let value_error_max = info.value_error_max();
             found.push((*series, Column { member: *member, count, summary, value_error_max }));
         }
@@ -296,15 +296,6 @@ fn share(whole: TimeRange, part: TimeRange, count: usize) -> usize {
     let (common, all) =
         (u128::from(end.abs_diff(start)) + 1, u128::from(whole.end.abs_diff(whole.start)) + 1);
     usize::try_from((count as u128 * common).div_ceil(all)).unwrap_or(count)
-}
-
-fn summary(info: &MemberInfo, range: TimeRange, count: usize) -> Option<Summary> {
-    let stats = &info.stats;
-    let (sum, first, last) = (stats.sum.as_f64(), stats.first.as_f64(), stats.last.as_f64());
-    let (min, max) = (stats.min.as_f64(), stats.max.as_f64());
-    // A mean does not follow from a sum that overflowed, nor anything from a NaN.
-    let plain = stats.count == count && sum.is_finite();
-    plain.then_some(Summary { start: range.start, end: range.end, count, min, max, sum, first, last })
 }
 
 impl Job {

@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicUsize;
 
 use tacho_chunk::ValueColumn;
 use tacho_model::{Kind, Labels, SeriesId};
-use tacho_query::promql::{Limits, Piece, Selection, SeriesData, Summary};
+use tacho_query::promql::{Limits, Piece, Selection, SeriesData};
 use tacho_store::{ErrorKind, ReadReport, Store};
 
 use crate::http::error::ApiError;
@@ -56,10 +56,7 @@ fn piece(piece: tacho_store::Piece) -> Piece {
         tacho_store::Piece::Samples { times, values } => {
             Piece::Samples { at: times, values: values.as_f64() }
         }
-        tacho_store::Piece::Summary(summary) => {
-            let tacho_store::Summary { start, end, count, min, max, sum, first, last } = summary;
-            Piece::Summary(Summary { start, end, count, min, max, sum, first, last })
-        }
+        tacho_store::Piece::Summary(summary) => Piece::Summary(summary),
     }
 }
 
