@@ -3,6 +3,8 @@
 use std::fmt;
 
 use regex::Regex;
+use regex_syntax::ParserBuilder;
+use regex_syntax::hir::Hir;
 use regex_syntax::hir::literal::Extractor;
 
 use crate::Labels;
@@ -48,7 +50,8 @@ pub struct Matcher {
 
 #[derive(Clone)]
 struct Pattern {
-    regex: Regex,
+    /// `None` where the candidates are exactly what matches: compiling would take longer than all that follows.
+    regex: Option<Regex>,
     candidates: Candidates,
 }
 
@@ -92,7 +95,7 @@ impl Matcher {
     }
 
     pub fn matches_value(&self, value: &str) -> bool {
-        let by_regex = || self.pattern.as_ref().is_some_and(|p| p.regex.is_match(value));
+        let by_regex = || self.pattern.as_ref().is_some_and(|p| p.matches(value));
         match self.op {
             MatchOp::Equal => *self.value == *value,
             MatchOp::NotEqual => *self.value != *value,
@@ -108,25 +111,42 @@ impl Matcher {
 
 impl Pattern {
     fn new(value: &str) -> Result<Self, regex::Error> {
-        // By itself first: `a)|(b` must not end the group that anchors it.
-        regex_syntax::parse(value).map_err(|e| regex::Error::Syntax(e.to_string()))?;
-        let regex =
-            regex::RegexBuilder::new(&format!("^(?s:{value})$")).size_limit(REGEX_BYTES_MAX).build()?;
-        Ok(Self { regex, candidates: candidates(value) })
+        // By itself: `a)|(b` must not end a group that anchors it.
+        let mut parser = ParserBuilder::new().dot_matches_new_line(true).build();
+        let tree = parser.parse(value).map_err(|e| regex::Error::Syntax(e.to_string()))?;
+        let candidates = candidates(value, &tree);
+        let exact = match candidates {
+            Candidates::Everything | Candidates::Something => true,
+            Candidates::Values(_) => tree.properties().look_set().is_empty(),
+            Candidates::Prefix(_) => false,
+        };
+        let compile =
+            || regex::RegexBuilder::new(&format!("^(?s:{value})$")).size_limit(REGEX_BYTES_MAX).build();
+        let regex = if exact { None } else { Some(compile()?) };
+        Ok(Self { regex, candidates })
+    }
+
+    fn matches(&self, value: &str) -> bool {
+        match (&self.regex, &self.candidates) {
+            (Some(regex), _) => regex.is_match(value),
+            (None, Candidates::Everything) => true,
+            (None, Candidates::Something) => !value.is_empty(),
+            (None, Candidates::Values(values)) => values.iter().any(|known| known == value),
+            (None, Candidates::Prefix(prefix)) => value.starts_with(prefix),
+        }
     }
 }
 
 /// Literals that every match begins with, or is, as regex-syntax finds them; it ignores `^`, `$` and `\b`, which only
 /// leave out more.
-fn candidates(pattern: &str) -> Candidates {
+fn candidates(pattern: &str, tree: &Hir) -> Candidates {
     match pattern {
         ".*" => return Candidates::Everything,
         ".+" => return Candidates::Something,
         _ => {}
     }
     let anything = Candidates::Prefix(String::new());
-    let Ok(tree) = regex_syntax::parse(&format!("(?s:{pattern})")) else { return anything };
-    let begins = Extractor::new().extract(&tree);
+    let begins = Extractor::new().extract(tree);
     if begins.is_exact() {
         let texts = begins.literals().unwrap_or_default().iter();
         let texts: Option<Vec<String>> =
@@ -215,6 +235,8 @@ mod tests {
         fn what_matches_is_a_candidate(pattern in r"(\(|\)|\||[ab.?*+^$]|\\b|\(\?i\)|ö){0,8}", value in "[abAö\n]{0,4}") {
             if let Ok(matcher) = Matcher::new("l", MatchOp::Regex, &pattern) {
                 let matches = matcher.matches_value(&value);
+                let compiled = Regex::new(&format!("^(?s:{pattern})$")).unwrap();
+                proptest::prop_assert_eq!(matches, compiled.is_match(&value), "{} {:?}", pattern, value);
                 let candidate = match matcher.candidates() {
                     Candidates::Everything => { proptest::prop_assert!(matches); true }
                     Candidates::Something => { proptest::prop_assert_eq!(matches, !value.is_empty()); true }

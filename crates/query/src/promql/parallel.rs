@@ -23,8 +23,12 @@ pub fn map<T: Sync, S, R: Send>(
         let mut state = state();
         items.iter().map(|item| each(&mut state, item)).collect()
     };
+    if work < WORK_MIN || items.len() < 2 {
+        return in_turn(items);
+    }
+    // Asked only here: the answer is in several files, which takes longer than many a query.
     let threads = thread::available_parallelism().map_or(1, NonZero::get).min(THREADS_MAX).min(items.len());
-    if work < WORK_MIN || threads < 2 {
+    if threads < 2 {
         return in_turn(items);
     }
     let parts = thread::scope(|scope| {

@@ -20,6 +20,7 @@ use crate::generation::Generation;
 use crate::keys::{CHUNK_SPAN_MAX_NS, chunk_scan, spans};
 use crate::read::{live, snapshot, take_room, unreadable};
 use crate::shared::Shared;
+use crate::upkeep::hidden;
 use crate::{Error, Result};
 
 /// Units that are read at a time, with one trip to the driver: of a range of up to [`CHUNK_SPAN_MAX_NS`], which has few rows of
@@ -199,11 +200,10 @@ fn open_samples(shared: &Shared, unit: &Unit, range: TimeRange) -> (u64, Vec<Ask
             asked.open.extend(parts);
         }
     }
-    let tombstones = shared.tombstones.read();
-    if !tombstones.is_empty() {
+    if let Some(hidden) = hidden(shared) {
         let index = shared.index.read();
         for (asked, (number, _)) in asked.iter_mut().zip(&unit.series) {
-            asked.masks = tombstones.masks(index.labels_of(*number));
+            asked.masks = hidden(index.labels_of(*number));
         }
     }
     (memory.oldest, asked)
@@ -214,8 +214,12 @@ async fn decode(jobs: Vec<(usize, Job)>, samples: usize, range: TimeRange) -> Re
     if samples <= VALUES_INLINE_MAX {
         return Ok(run(&jobs, range));
     }
-    let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
-    let threads = (samples / VALUES_A_THREAD).clamp(1, cores);
+    // Asked only where it matters: the answer is in several files.
+    let cores = || std::thread::available_parallelism().map_or(1, NonZero::get);
+    let threads = match samples / VALUES_A_THREAD {
+        0 | 1 => 1,
+        wanted => wanted.min(cores()),
+    };
     let columns: usize = jobs.iter().map(|(_, job)| job.columns()).sum();
     let mut tasks = Vec::with_capacity(threads);
     let mut jobs = jobs.into_iter().peekable();

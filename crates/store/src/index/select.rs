@@ -76,6 +76,15 @@ impl Index {
     }
 
     fn narrow(&self, found: Found, cost: usize, matcher: &Matcher) -> Found {
+        let found = match found {
+            Found::Few(few) => match self.named(matcher, few.len()) {
+                Some(named) => {
+                    return Found::Few(named.into_iter().filter(|n| few.binary_search(n).is_ok()).collect());
+                }
+                None => Found::Few(few),
+            },
+            set => set,
+        };
         let pattern = matches!(matcher.op(), MatchOp::Regex | MatchOp::NotRegex);
         let single_max = if pattern { SINGLE_MAX.max(cost / 2) } else { SINGLE_MAX };
         let single = |n: &SeriesNumber| matcher.matches(self.labels_of(*n));
@@ -93,6 +102,27 @@ impl Index {
                 Found::Set(set)
             }
         }
+    }
+
+    /// Series that a choice of values accepts, ascending; `None` when it is no such choice, or they are more than `most`.
+    fn named(&self, matcher: &Matcher, most: usize) -> Option<Vec<SeriesNumber>> {
+        let (MatchOp::Equal | MatchOp::Regex, Candidates::Values(values)) =
+            (matcher.op(), matcher.candidates())
+        else {
+            return None;
+        };
+        if matcher.matches_value("") {
+            return None;
+        }
+        let values = values.iter().filter(|value| matcher.matches_value(value));
+        let postings: Vec<&Postings> = values.filter_map(|v| self.postings(matcher.label(), v)).collect();
+        if postings.iter().map(|postings| postings.len()).sum::<usize>() > most {
+            return None;
+        }
+        let mut named: Vec<SeriesNumber> = postings.into_iter().flat_map(Postings::to_vec).collect();
+        named.sort_unstable();
+        named.dedup();
+        Some(named)
     }
 
     /// All series of any kind that a matcher accepts.
