@@ -30,5 +30,5 @@ pub(crate) fn decode(header: &Header, body: &[u8]) -> Result<SampleColumns, Erro
         }
         _ => group::times(header, body)?.to_vec(),
     };
-    Ok(SampleColumns { at, values: group::values(header, info, body)? })
+    Ok(SampleColumns { at, values: group::values(header, info, body, 0..header.count)? })
 }

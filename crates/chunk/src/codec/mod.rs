@@ -27,6 +27,8 @@ mod varint;
 mod xor;
 mod zstd;
 
+use std::ops::Range;
+
 use tacho_model::ValueType;
 
 use crate::bytes::{Reader, put_varint};
@@ -68,6 +70,20 @@ trait Codec: Sync {
     fn encode(&self, look: &Look<'_>) -> Option<Vec<u8>>;
     /// `count` words, or an error; allocates in proportion to `count` and the bytes only.
     fn decode(&self, bytes: &[u8], count: usize, kind: ValueType, depth: u8) -> Result<Vec<u64>, Error>;
+    /// The words of `part`, which lies within `count`, of all. Damage elsewhere need not be found.
+    fn decode_part(
+        &self,
+        bytes: &[u8],
+        count: usize,
+        part: Range<usize>,
+        kind: ValueType,
+        depth: u8,
+    ) -> Result<Vec<u64>, Error> {
+        let mut words = self.decode(bytes, count, kind, depth)?;
+        words.truncate(part.end);
+        words.drain(..part.start.min(words.len()));
+        Ok(words)
+    }
     /// How much larger the column may be in another codec that reads faster: 1 not at all.
     fn slowness(&self) -> f64 {
         1.0
@@ -193,6 +209,18 @@ pub(crate) fn decode(
     kind: ValueType,
     depth: u8,
 ) -> Result<Vec<u64>, Error> {
+    decode_part(tag, bytes, count, 0..count, kind, depth)
+}
+
+/// Reads those numbers of a column that `part` says.
+pub(crate) fn decode_part(
+    tag: u8,
+    bytes: &[u8],
+    count: usize,
+    part: Range<usize>,
+    kind: ValueType,
+    depth: u8,
+) -> Result<Vec<u64>, Error> {
     let codec = find(tag).ok_or(Error::value("codec of numbers", tag))?;
     if depth > NESTING_MAX {
         return Err(Error::limit("nesting of columns", depth.into(), NESTING_MAX.into()));
@@ -200,8 +228,13 @@ pub(crate) fn decode(
     if count == 0 {
         return Reader::new(bytes).end("column of no numbers").map(|()| vec![]);
     }
-    let words = codec.decode(bytes, count, kind, depth)?;
-    debug_assert_eq!(words.len(), count, "{} yields as many numbers as asked for", codec.name());
+    let (wanted, all) = (part.len(), part == (0..count));
+    let words = if all {
+        codec.decode(bytes, count, kind, depth)?
+    } else {
+        codec.decode_part(bytes, count, part, kind, depth)?
+    };
+    debug_assert_eq!(words.len(), wanted, "{} yields as many numbers as asked for", codec.name());
     Ok(words)
 }
 
@@ -220,9 +253,20 @@ pub(crate) fn take_nested(
     kind: ValueType,
     depth: u8,
 ) -> Result<Vec<u64>, Error> {
+    take_nested_part(reader, count, 0..count, kind, depth)
+}
+
+/// Reads a part of what [`encode_nested`] wrote.
+pub(crate) fn take_nested_part(
+    reader: &mut Reader<'_>,
+    count: usize,
+    part: Range<usize>,
+    kind: ValueType,
+    depth: u8,
+) -> Result<Vec<u64>, Error> {
     let tag = reader.byte("codec of a nested column")?;
     let size = reader.size("bytes of a nested column", reader.left())?;
-    decode(tag, reader.take(size, "nested column")?, count, kind, depth + 1)
+    decode_part(tag, reader.take(size, "nested column")?, count, part, kind, depth + 1)
 }
 
 #[cfg(test)]
@@ -270,6 +314,33 @@ mod tests {
                         let read = codec.decode(&bytes, words.len(), kind, depth);
                         prop_assert_eq!(read.as_ref(), Ok(&words), "{} {:?}", codec.name(), kind);
                     }
+                }
+            }
+        }
+
+        #[test]
+        fn a_part_is_what_the_whole_has_there(
+            step in 1u64..9,
+            width in 0u32..40,
+            count in 1usize..9_000,
+            part in any::<[prop::sample::Index; 2]>(),
+            seed in any::<u64>(),
+        ) {
+            let noise = |n: u64| tacho_model::mix64(seed ^ n) & ((1 << width) - 1);
+            let numbers = || (0..count as u64).map(|n| n * step * 100 + noise(n));
+            let (from, to) = (part[0].index(count + 1), part[1].index(count + 1));
+            let part = from.min(to)..from.max(to);
+            for kind in KINDS {
+                let words: Vec<u64> = match kind {
+                    ValueType::F64 => numbers().map(|n| (n as f64 / 100.0).to_bits()).collect(),
+                    ValueType::I64 | ValueType::U64 => numbers().collect(),
+                };
+                let look = Encoding::default();
+                let look = Look::new(Numbers { words: &words, kind }, 0, &look);
+                for codec in LADDER {
+                    let Some(bytes) = codec.estimate(&look).and_then(|_| codec.encode(&look)) else { continue };
+                    let read = codec.decode_part(&bytes, count, part.clone(), kind, 0).unwrap();
+                    prop_assert_eq!(&read, &words[part.clone()], "{} {:?} {:?}", codec.name(), kind, &part);
                 }
             }
         }

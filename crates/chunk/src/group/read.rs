@@ -1,5 +1,7 @@
 //! Which members does a chunk hold, and what are their times and values? Version 1 is read here too: a group of one.
 
+use std::ops::Range;
+
 use tacho_model::{Kind, Timestamp, ValueType};
 
 use super::STEP;
@@ -135,13 +137,18 @@ pub(crate) fn times(header: &Header, body: &[u8]) -> Result<Times, Error> {
     Ok(Times::Explicit(words.into_iter().map(|offset| header.start.wrapping_add_unsigned(offset)).collect()))
 }
 
-/// Decodes the values of one member.
-pub(crate) fn values(header: &Header, info: &MemberInfo, body: &[u8]) -> Result<ValueColumn, Error> {
+/// Decodes those values of one member that `part` says.
+pub(crate) fn values(
+    header: &Header,
+    info: &MemberInfo,
+    body: &[u8],
+    part: Range<usize>,
+) -> Result<ValueColumn, Error> {
     let words = match &info.form {
-        MemberForm::Uniform(word) => vec![*word; header.count],
+        MemberForm::Uniform(word) => vec![*word; part.len()],
         MemberForm::Stored(stored) => {
             let number = header.members.partition_point(|other| other.member < info.member) + 2;
-            column(number, stored, body, header.count, info.value_type)?
+            column_part(number, stored, body, header.count, part, info.value_type)?
         }
     };
     Ok(ValueColumn::from_words(words, info.value_type))
@@ -155,6 +162,18 @@ pub(crate) fn column(
     count: usize,
     kind: ValueType,
 ) -> Result<Vec<u64>, Error> {
+    column_part(number, stored, body, count, 0..count, kind)
+}
+
+/// As [`column`], those numbers that `part` says.
+fn column_part(
+    number: usize,
+    stored: &Stored,
+    body: &[u8],
+    count: usize,
+    part: Range<usize>,
+    kind: ValueType,
+) -> Result<Vec<u64>, Error> {
     let short = Error::Short { what: "body", wanted: stored.bytes, left: body.len() };
     let bytes = body.get(stored.from..).and_then(|rest| rest.get(..stored.bytes)).ok_or(short)?;
     if let Some(expected) = stored.checksum {
@@ -163,7 +182,7 @@ pub(crate) fn column(
             return Err(place(number, Error::ColumnChecksum { expected, got }));
         }
     }
-    codec::decode(stored.tag, bytes, count, kind, 0).map_err(|source| place(number, source))
+    codec::decode_part(stored.tag, bytes, count, part, kind, 0).map_err(|source| place(number, source))
 }
 
 fn place(number: usize, source: Error) -> Error {

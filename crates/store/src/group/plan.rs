@@ -251,7 +251,8 @@ impl Plan {
 
 fn masked(part: Part, masks: &[Mask]) -> Option<Part> {
     let (generation, _) = part.place;
-    if masks.is_empty() {
+    let range = TimeRange::new(part.first(), part.last());
+    if !masks.iter().any(|mask| touches(mask, part.place, range)) {
         return Some(part);
     }
     part.without(|at| masks.iter().any(|mask| mask.hides(generation, at)))
@@ -321,11 +322,9 @@ impl Job {
         let times = times.part(places.clone());
         for (member, slot) in &self.columns {
             // One bad column does not hide the others.
-            match chunk.values(*member) {
+            match chunk.values_in(*member, places.clone()) {
                 Ok(Some(values)) => {
                     done.values += values.len() as u64;
-                    let values =
-                        if places.len() == values.len() { values } else { values.part(places.clone()) };
                     done.parts.push((*slot, Part { place: self.place, times: times.clone(), values }));
                 }
                 Ok(None) => {}

@@ -2,13 +2,18 @@
 //!
 //! Tabled asymmetric numeral systems (Duda, "Asymmetric numeral systems", 2013). Differences become tokens (`tokens.rs`), tokens
 //! become states of a machine (`table.rs`), four of which take turns so that a processor works on all at once.
-//! A column of 8,192 numbers costs about 20 bytes beside the entropy of its tokens.
+//! A column of 8,192 numbers costs about 50 bytes beside the entropy of its tokens, 30 of them for marks (`marks.rs`), so that a
+//! reader of an hour need not decode the day.
 
+mod marks;
 mod table;
 mod tokens;
 
+use std::ops::Range;
+
 use tacho_model::ValueType;
 
+use self::marks::{Mark, STRIDE};
 use self::table::{Decoder, Encoder, Frequencies};
 use self::tokens::{LITERALS, TOKENS, range_of, step_of, token};
 pub(super) use self::tokens::{Plan, plan};
@@ -27,6 +32,8 @@ const COUNT_MIN: usize = 32;
 const WORD_BITS: u32 = 57;
 /// Differences of differences, at most.
 pub(super) const ORDER_MAX: u8 = 2;
+/// Added to the order: there are marks.
+const MARKED: u8 = 4;
 
 /// The first number of each order below `order`: where adding up begins.
 fn firsts(words: &[u64], order: u8) -> Option<Vec<u64>> {
@@ -68,6 +75,15 @@ struct Tokens {
     tokens: Vec<u8>,
     counts: [u32; TOKENS],
     more: Vec<u8>,
+    /// Bits of `more` before each marked token.
+    more_bits: Vec<usize>,
+}
+
+/// What [`Tokens::run`] writes.
+struct Stream {
+    bytes: Vec<u8>,
+    /// The states before each marked token, and the bits before them.
+    marks: Vec<([usize; LANES], usize)>,
 }
 
 impl Tokens {
@@ -75,7 +91,11 @@ impl Tokens {
         let mut counts = [0; TOKENS];
         let mut more = vec![];
         let mut writer = BitWriter::new(&mut more);
-        let tokens = steps.map(|step| {
+        let (mut more_bits, mut bit) = (vec![], 0);
+        let tokens = steps.enumerate().map(|(place, step)| {
+            if place % STRIDE == 0 && place > 0 {
+                more_bits.push(bit);
+            }
             let number = zigzag(step.cast_signed().wrapping_sub(centre));
             let (token, bits) = token(number);
             if let Some(count) = counts.get_mut(usize::from(token)) {
@@ -83,17 +103,18 @@ impl Tokens {
             }
             if bits > 0 {
                 writer.put(number & ((1 << bits) - 1), bits);
+                bit += bits as usize;
             }
             token
         });
         let tokens = tokens.collect();
         writer.finish();
-        Self { tokens, counts, more }
+        Self { tokens, counts, more, more_bits }
     }
 
     /// The states to begin with, and the bits that lead from token to token. The machine runs from the last token to the first;
     /// the decoder runs forward.
-    fn run(&self, encoder: &Encoder, log: u32, out: &mut Vec<u8>) {
+    fn run(&self, encoder: &Encoder, log: u32) -> Stream {
         let mut states = [encoder.start(); LANES];
         let mut leaving = Vec::with_capacity(self.tokens.len());
         let (groups, rest) = self.tokens.as_chunks::<LANES>();
@@ -102,32 +123,50 @@ impl Tokens {
         }
         // Each lane has a state of its own, so their order within a group is free; bits leave from the last to the first.
         leaving.reverse();
-        for tokens in groups.iter().rev() {
+        let mut marks = Vec::with_capacity(marks::count(self.tokens.len()));
+        let decoder_states = |states: [u32; LANES]| states.map(|state| (state - encoder.start()) as usize);
+        for (place, tokens) in groups.iter().enumerate().rev() {
+            let behind = (place + 1) * LANES;
+            if behind.is_multiple_of(STRIDE) && behind < self.tokens.len() {
+                marks.push((decoder_states(states), 0));
+            }
             for (state, token) in states.iter_mut().zip(tokens).rev() {
                 leaving.push(encoder.step(state, *token));
             }
         }
-        let mut writer = BitWriter::new(out);
+        marks.reverse();
+        let mut bytes = Vec::with_capacity(self.tokens.len() / 2);
+        let mut writer = BitWriter::new(&mut bytes);
+        let mut bit = LANES * log as usize;
         for state in states {
             writer.put(u64::from(state - encoder.start()), log);
         }
-        for leaving in leaving.into_iter().rev() {
+        for (place, leaving) in leaving.into_iter().rev().enumerate() {
+            if place % STRIDE == 0
+                && let Some((_, at)) =
+                    (place / STRIDE).checked_sub(1).and_then(|number| marks.get_mut(number))
+            {
+                *at = bit;
+            }
             writer.put(leaving.bits(), leaving.width());
+            bit += leaving.width() as usize;
         }
         writer.finish();
+        Stream { bytes, marks }
     }
 }
 
 /// What stands before the tokens.
 struct Parameters {
     firsts: Vec<u64>,
+    marked: bool,
     centre: i64,
     frequencies: Frequencies,
 }
 
 impl Parameters {
     fn put(&self, out: &mut Vec<u8>) {
-        out.push(self.firsts.len().to_le_bytes()[0]);
+        out.push(self.firsts.len().to_le_bytes()[0] | if self.marked { MARKED } else { 0 });
         for first in &self.firsts {
             put_varint(out, zigzag(first.cast_signed()));
         }
@@ -137,7 +176,8 @@ impl Parameters {
     }
 
     fn take(reader: &mut Reader<'_>, count: usize) -> Result<Self, Error> {
-        let order = reader.byte("order of differences")?;
+        let flags = reader.byte("order of differences")?;
+        let (order, marked) = (flags & !MARKED, flags & MARKED != 0);
         if order > ORDER_MAX || usize::from(order) > count {
             return Err(Error::value("order of differences", order));
         }
@@ -145,14 +185,79 @@ impl Parameters {
         let firsts = (0..order).map(|_| zigzag("first number").map(i64::cast_unsigned));
         let firsts = firsts.collect::<Result<_, _>>()?;
         let centre = zigzag("centre of differences")?;
-        Ok(Self { firsts, centre, frequencies: Frequencies::take(reader)? })
+        Ok(Self { firsts, marked, centre, frequencies: Frequencies::take(reader)? })
+    }
+
+    /// Whether there are bits behind tokens.
+    fn has_more(&self) -> bool {
+        self.frequencies.highest() >= LITERALS
+    }
+
+    /// The front of the column.
+    fn front(&self) -> Mark {
+        let bit = LANES * self.frequencies.log as usize;
+        Mark { firsts: self.firsts.clone(), bit, ..Mark::default() }
+    }
+}
+
+/// A column that is to be read from the last mark before a place on.
+struct Opened<'a> {
+    parameters: Parameters,
+    mark: Mark,
+    more: &'a [u8],
+    bytes: &'a [u8],
+}
+
+impl<'a> Opened<'a> {
+    fn take(bytes: &'a [u8], count: usize, from: usize) -> Result<Self, Error> {
+        let mut reader = Reader::new(bytes);
+        let parameters = Parameters::take(&mut reader, count)?;
+        let tokens = count - parameters.firsts.len();
+        let (log, has_more) = (parameters.frequencies.log, parameters.has_more());
+        let front = parameters.front();
+        let mut marks = match parameters.marked {
+            true => marks::take(&mut reader, front, tokens, log, has_more)?,
+            false => vec![front],
+        };
+        let mut more: &[u8] = &[];
+        if has_more {
+            let size = reader.size("bytes behind tokens", reader.left())?;
+            more = reader.take(size, "bits behind tokens")?;
+        }
+        let bytes = reader.rest();
+        marks.truncate((from / STRIDE + 1).min(marks.len()));
+        let mut mark = marks.pop().unwrap_or_default();
+        if mark.bit > bytes.len() * 8 || mark.more_bit > more.len() * 8 {
+            return Err(Error::value("place of a mark", mark.bit as u64));
+        }
+        if mark.token == 0 {
+            mark.states = first_states(bytes, log);
+        }
+        Ok(Self { parameters, mark, more, bytes })
+    }
+
+    /// As many numbers from the mark on as `words` has room for; fails when `whole` and the streams end elsewhere.
+    fn read(&self, words: &mut [u64], whole: bool) -> Result<(), Error> {
+        let Self { parameters, mark, more, bytes } = self;
+        let decoder = Decoder::new(&parameters.frequencies);
+        let steps = words.get_mut(mark.firsts.len()..).unwrap_or_default();
+        let (end, more_end) = if parameters.has_more() {
+            read_tokens([bytes, more], mark, parameters, &decoder, steps)
+        } else {
+            (read_literals(bytes, mark, parameters.centre, &decoder, steps), 0)
+        };
+        if whole {
+            check_end(bytes, end)?;
+            check_end(more, more_end)?;
+        }
+        add_up(words, &mark.firsts);
+        Ok(())
     }
 }
 
 /// Literals only: nothing but the states' own bits.
-fn read_literals(bytes: &[u8], parameters: &Parameters, decoder: &Decoder, steps: &mut [u64]) -> usize {
-    let (mut states, mut bit) = first_states(bytes, parameters.frequencies.log);
-    let centre = parameters.centre;
+fn read_literals(bytes: &[u8], mark: &Mark, centre: i64, decoder: &Decoder, steps: &mut [u64]) -> usize {
+    let (mut states, mut bit) = (mark.states, mark.bit);
     let (groups, rest) = steps.as_chunks_mut::<LANES>();
     for group in groups {
         let mut stream = word_at(bytes, bit >> 3) >> (bit & 7);
@@ -174,30 +279,32 @@ fn read_literals(bytes: &[u8], parameters: &Parameters, decoder: &Decoder, steps
 /// Any tokens: those that are not literals have more bits in a stream of their own. Returns where both streams end.
 fn read_tokens(
     [bytes, more]: [&[u8]; 2],
+    mark: &Mark,
     parameters: &Parameters,
     decoder: &Decoder,
     steps: &mut [u64],
-) -> [usize; 2] {
+) -> (usize, usize) {
     let (_, widest) = range_of(parameters.frequencies.highest());
+    let centre = parameters.centre;
     if widest <= WORD_BITS {
-        read_tokens_with(bytes, parameters, decoder, steps, |bit, width| {
+        read_tokens_with(bytes, mark, centre, decoder, steps, |bit, width| {
             (word_at(more, bit >> 3) >> (bit & 7)) & ((1 << width) - 1)
         })
     } else {
-        read_tokens_with(bytes, parameters, decoder, steps, |bit, width| bits_at(more, bit, width))
+        read_tokens_with(bytes, mark, centre, decoder, steps, |bit, width| bits_at(more, bit, width))
     }
 }
 
 #[inline]
 fn read_tokens_with(
     bytes: &[u8],
-    parameters: &Parameters,
+    mark: &Mark,
+    centre: i64,
     decoder: &Decoder,
     steps: &mut [u64],
     more: impl Fn(usize, u32) -> u64,
-) -> [usize; 2] {
-    let (mut states, mut bit) = first_states(bytes, parameters.frequencies.log);
-    let mut more_bit = 0;
+) -> (usize, usize) {
+    let (mut states, mut bit, mut more_bit) = (mark.states, mark.bit, mark.more_bit);
     let mut ranges = [(0, 0); TOKENS];
     ranges.iter_mut().zip(0..=u8::MAX).for_each(|(range, token)| *range = range_of(token));
     for group in steps.chunks_mut(LANES) {
@@ -207,22 +314,21 @@ fn read_tokens_with(
             stream >>= width;
             bit += width as usize;
             let (low, width) = ranges.get(usize::from(entry.token)).copied().unwrap_or_default();
-            *step = step_of(low.wrapping_add(more(more_bit, width)), parameters.centre);
+            *step = step_of(low.wrapping_add(more(more_bit, width)), centre);
             more_bit += width as usize;
         }
     }
-    [bit, more_bit]
+    (bit, more_bit)
 }
 
 /// The states stand before the stream; the stream begins where they end.
-fn first_states(bytes: &[u8], log: u32) -> ([usize; LANES], usize) {
+fn first_states(bytes: &[u8], log: u32) -> [usize; LANES] {
     let mut bit = 0;
-    let states = [(); LANES].map(|()| {
+    [(); LANES].map(|()| {
         let state = bits_at(bytes, bit, log);
         bit += log as usize;
         usize::try_from(state).unwrap_or(0)
-    });
-    (states, bit)
+    })
 }
 
 /// Fails when a stream ends elsewhere than where its bytes do.
@@ -253,39 +359,54 @@ impl Codec for Ans {
 
     fn encode(&self, look: &Look<'_>) -> Option<Vec<u8>> {
         let plan = look.plan();
-        let firsts = firsts(look.numbers.words, plan.order)?;
+        let first_numbers = firsts(look.numbers.words, plan.order)?;
         let tokens = tokens(look.numbers.words, plan);
         let frequencies = Frequencies::new(&tokens.counts, tokens.tokens.len())?;
         let encoder = Encoder::new(&frequencies);
-        let (log, highest) = (frequencies.log, frequencies.highest());
-        let mut out = Vec::with_capacity(tokens.tokens.len() / 2 + tokens.more.len() + 64);
-        Parameters { firsts, centre: plan.centre, frequencies }.put(&mut out);
-        if highest >= LITERALS {
+        let stream = tokens.run(&encoder, frequencies.log);
+        let marked = !stream.marks.is_empty();
+        let parameters = Parameters { firsts: first_numbers, marked, centre: plan.centre, frequencies };
+        let mut out = Vec::with_capacity(stream.bytes.len() + tokens.more.len() + 128);
+        parameters.put(&mut out);
+        let places = stream.marks.into_iter().zip(&tokens.more_bits);
+        let marks = places.enumerate().map(|(number, ((states, bit), more_bit))| {
+            let token = (number + 1) * STRIDE;
+            let firsts = firsts(look.numbers.words.get(token..)?, plan.order)?;
+            Some(Mark { token, firsts, states, bit, more_bit: *more_bit })
+        });
+        let marks: Vec<Mark> = marks.collect::<Option<_>>()?;
+        let has_more = parameters.has_more();
+        if marked {
+            marks::put(&mut out, &parameters.front(), &marks, parameters.frequencies.log, has_more);
+        }
+        if has_more {
             put_varint(&mut out, tokens.more.len() as u64);
             out.extend_from_slice(&tokens.more);
         }
-        tokens.run(&encoder, log, &mut out);
+        out.extend_from_slice(&stream.bytes);
         Some(out)
     }
 
     fn decode(&self, bytes: &[u8], count: usize, _: ValueType, _: u8) -> Result<Vec<u64>, Error> {
-        let mut reader = Reader::new(bytes);
-        let parameters = Parameters::take(&mut reader, count)?;
-        let decoder = Decoder::new(&parameters.frequencies);
+        let opened = Opened::take(bytes, count, 0)?;
         let mut words = vec![0; count];
-        let steps = words.get_mut(parameters.firsts.len()..).unwrap_or_default();
-        if parameters.frequencies.highest() < LITERALS {
-            let bytes = reader.rest();
-            check_end(bytes, read_literals(bytes, &parameters, &decoder, steps))?;
-        } else {
-            let size = reader.size("bytes behind tokens", reader.left())?;
-            let more = reader.take(size, "bits behind tokens")?;
-            let bytes = reader.rest();
-            let [end, more_end] = read_tokens([bytes, more], &parameters, &decoder, steps);
-            check_end(bytes, end)?;
-            check_end(more, more_end)?;
-        }
-        add_up(&mut words, &parameters.firsts);
+        opened.read(&mut words, true)?;
+        Ok(words)
+    }
+
+    fn decode_part(
+        &self,
+        bytes: &[u8],
+        count: usize,
+        part: Range<usize>,
+        _: ValueType,
+        _: u8,
+    ) -> Result<Vec<u64>, Error> {
+        let opened = Opened::take(bytes, count, part.start)?;
+        let from = opened.mark.token;
+        let mut words = vec![0; part.end.saturating_sub(from)];
+        opened.read(&mut words, part.end == count)?;
+        words.drain(..(part.start - from).min(words.len()));
         Ok(words)
     }
 }
