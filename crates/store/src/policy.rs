@@ -78,11 +78,12 @@ impl Policies {
         let semantic = first(&self.semantic, labels).map(|semantic| {
             if is_counter_name(labels.name()) { Semantic { value: None, ..*semantic } } else { *semantic }
         });
-        Policy {
-            keep: first(&self.retention, labels).copied(),
-            downsampling: first(&self.downsampling, labels).copied(),
-            semantic,
-        }
+        Policy { keep: self.keep(labels), downsampling: first(&self.downsampling, labels).copied(), semantic }
+    }
+
+    /// How long its records are kept, ns; `None`: for ever.
+    pub fn keep(&self, labels: &Labels) -> Option<u64> {
+        first(&self.retention, labels).copied()
     }
 
     /// How the chunks of a series' group are cut; `values` where no rule says it.

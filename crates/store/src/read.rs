@@ -21,7 +21,7 @@ use crate::group::row::{Replacement, split_value};
 use crate::keys::{ChunkKey, Span, chunk_scan, spans};
 use crate::open::{OpenEntries, OpenExecutions};
 use crate::shared::Shared;
-use crate::upkeep::{Mask, Visit, alive};
+use crate::upkeep::{Mask, Visit, alive, hidden};
 use crate::{Error, ErrorKind, Result};
 
 /// A chunk as it lies in the driver, for `tacho inspect`.
@@ -90,11 +90,8 @@ fn mask_block(block: Arc<ExecutionBlock>, masks: &[Mask], generation: u64) -> Op
 }
 
 fn masks(shared: &Shared, id: SeriesId) -> Vec<Mask> {
-    let tombstones = shared.tombstones.read();
-    if tombstones.is_empty() {
-        return Vec::new();
-    }
-    shared.index.read().labels(id).map_or(Vec::new(), |labels| tombstones.masks(labels))
+    let Some(hidden) = hidden(shared) else { return Vec::new() };
+    shared.index.read().labels(id).map_or(Vec::new(), |labels| hidden(labels))
 }
 
 /// `room`: bytes that blocks may still take, over all reads that share it. A block that `keep` refuses takes none: it is

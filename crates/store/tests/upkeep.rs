@@ -152,10 +152,11 @@ async fn what_is_wholly_old_goes_and_its_series_with_it() {
     let store = open_at(&bench, clock.clone()).await;
     fill(&store, "m", 3, 50).await;
     fill(&store, "kept", 1, 50).await;
-    // A chunk that ends just now is not wholly old.
+    // A chunk that ends just now is not wholly old: it stays, but what is old of it is not read.
     clock.set(149 * SECOND);
     store.sweep().await.unwrap();
-    assert_eq!(values(&store, "m", ALL).await.len(), 150);
+    assert_eq!(values(&store, "m", ALL).await.first(), Some(&(49 * SECOND, 9.0)));
+    assert_eq!((store.stats().upkeep.chunks_expired, records(&store)[0]), (0, 200));
     clock.set(150 * SECOND);
     store.sweep().await.unwrap();
     assert_eq!(values(&store, "m", ALL).await.first(), Some(&(50 * SECOND, 0.0)));
@@ -165,6 +166,33 @@ async fn what_is_wholly_old_goes_and_its_series_with_it() {
     assert_eq!(values(&store, "m", ALL).await, []);
     assert_eq!((common::found(&store, Kind::Sample), store.stats().stored[0].chunks), (1, 1));
     assert_eq!(values(&store, "kept", ALL).await.len(), 50);
+}
+
+#[tokio::test]
+async fn what_is_old_is_not_read_wherever_it_lies() {
+    let keep = 100 * SECOND as u64;
+    let retention = ["m", "log", "svc"].into_iter().flat_map(|name| rule(name, keep)).collect();
+    let bench =
+        Bench::with(Arc::new(MemoryDriver::new()), quiet(Policies { retention, ..Policies::default() }));
+    let clock = Arc::new(ManualClock::new(0));
+    let store = open_at(&bench, clock.clone()).await;
+    for flushed in [false, true] {
+        store.append(samples("m", &[(0, 1.0), (50 * SECOND, 2.0)]), None).await.unwrap();
+        if !flushed {
+            store.append(entries("log", &[(0, "old"), (50 * SECOND, "new")]), None).await.unwrap();
+            store.append(executions("svc", 1, 0), None).await.unwrap();
+            store.append(executions("svc", 2, 50 * SECOND), None).await.unwrap();
+        } else {
+            store.flush().await.unwrap();
+        }
+        for (now, left) in [(100, 2), (101, 1), (150, 1), (151, 0)] {
+            clock.set(now * SECOND);
+            assert_eq!(values(&store, "m", ALL).await.len(), left, "{now} s");
+            assert_eq!(common::texts(&store, "log").await.len(), left, "{now} s");
+            assert_eq!(common::traces(&store, "svc").await.len(), left, "{now} s");
+        }
+        clock.set(0);
+    }
 }
 
 #[tokio::test]

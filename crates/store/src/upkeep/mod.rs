@@ -11,6 +11,7 @@
 //!   exchange.rs the new rows, and which ones they replace
 //!   replace.rs  put, change over (visits.rs), delete
 //!   alive.rs    which rows count: what readers and a start after a crash rely on
+//!   hidden.rs   what of them is not to be read any more
 //! ```
 //! Decisions and formats: `docs/adr/0003-upkeep.md`, `docs/format/keys.md`.
 //!
@@ -23,6 +24,7 @@ mod delete;
 mod exchange;
 mod forget;
 mod fresh;
+mod hidden;
 mod keeper;
 mod look;
 mod merge;
@@ -42,6 +44,7 @@ use crate::driver::Row;
 pub use alive::alive;
 pub use counts::UpkeepStats;
 pub use delete::{Deleted, delete};
+pub use hidden::hidden;
 pub use keeper::{MergeReport, Order, run};
 pub use tombstones::{Mask, Tombstone, Tombstones, tombstones_scan};
 pub use visits::Visit;
