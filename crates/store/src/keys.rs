@@ -133,6 +133,7 @@ const SESSIONS: &[u8] = b"sessions";
 const IDENTITY: &[u8] = b"identity";
 const FLUSHED: &[u8] = b"flushed";
 const STORED: &[u8] = b"stored";
+const NAMED: &[u8] = b"named";
 
 pub fn store_scan() -> Scan {
     Scan::all(Table::Meta, STORE)
@@ -165,6 +166,11 @@ pub fn stored_row(stored: &[Stored; 3]) -> Row {
     meta(STORE, STORED, value)
 }
 
+/// The last number that a merge has given (`upkeep/names.rs`).
+pub fn named_row(last: u64) -> Row {
+    meta(STORE, NAMED, [&[VERSION][..], &last.to_be_bytes()[..]].concat())
+}
+
 fn decode_stored(value: &[u8]) -> Option<[Stored; 3]> {
     let (numbers, rest) = value.as_chunks::<8>();
     let numbers: Vec<u64> = numbers.iter().map(|n| u64::from_be_bytes(*n)).collect();
@@ -193,6 +199,7 @@ pub enum StoreFact {
     },
     Flushed(u64),
     Stored([Stored; 3]),
+    Named(u64),
     /// Written by a newer version, which must not mind that it is ignored.
     Unknown,
 }
@@ -209,9 +216,11 @@ pub fn decode_store_fact(row: &Row) -> Result<StoreFact> {
             let id = u128::from_be_bytes(id.try_into().map_err(|_| malformed())?);
             Ok(StoreFact::Identity { id, old: version < STORE_VERSION })
         }
-        FLUSHED => {
-            let generation = versioned("meta row", &row.value)?.try_into().map_err(|_| malformed())?;
-            Ok(StoreFact::Flushed(u64::from_be_bytes(generation)))
+        FLUSHED | NAMED => {
+            let number = versioned("meta row", &row.value)?.try_into().map_err(|_| malformed())?;
+            let number = u64::from_be_bytes(number);
+            let is_named = *row.clustering == *NAMED;
+            Ok(if is_named { StoreFact::Named(number) } else { StoreFact::Flushed(number) })
         }
         STORED => {
             let stored = decode_stored(versioned("meta row", &row.value)?);
@@ -292,6 +301,7 @@ mod tests {
         assert_eq!(decode_store_fact(&flushed_row(8)).unwrap(), StoreFact::Flushed(8));
         let stored = [1, 4, 7].map(|n| Stored { chunks: n, bytes: n + 1, records: n + 2 });
         assert_eq!(decode_store_fact(&stored_row(&stored)).unwrap(), StoreFact::Stored(stored));
+        assert_eq!(decode_store_fact(&named_row(9)).unwrap(), StoreFact::Named(9));
         let (id, session) = decode_session(&session_row(1, 2, 3)).unwrap();
         assert_eq!((id, session.seq, session.generation), (1, 2, 3));
 

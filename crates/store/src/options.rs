@@ -46,6 +46,9 @@ pub struct Options {
     /// Chunks side by side and of like size that are worth a merge: a record is written again once for each power of it that is
     /// between a flush and a full chunk.
     pub merge_rows: usize,
+    /// Numbers that one merge decodes at most, about: 8 bytes each, as much again for what it writes, and for the rows that
+    /// it chooses from.
+    pub merge_values: usize,
     /// What the upkeep may read and write a second, bytes, and take of one processor, percent.
     pub merge_bytes_per_second: u64,
     pub merge_cpu_percent: u32,
@@ -81,6 +84,7 @@ impl Default for Options {
             policies: Arc::default(),
             merge_in_background: true,
             merge_rows: 8,
+            merge_values: 4 << 20,
             merge_bytes_per_second: 32 << 20,
             merge_cpu_percent: 25,
             sweep_first: Duration::from_secs(10 * 60),

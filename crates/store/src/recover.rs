@@ -36,6 +36,8 @@ pub struct Recovered {
     /// The last generation that lies in the driver.
     pub flushed: u64,
     pub stored: [Stored; 3],
+    /// The last number that a merge has given.
+    pub named: u64,
     pub counters: Counters,
 }
 
@@ -79,8 +81,8 @@ pub async fn recover(driver: &dyn Driver, directory: &Path, options: &Options) -
     let Recovery { index, sessions, mut generations, flushed, counters, .. } = recovery;
     // What is written from now on must not be hidden by what was deleted before.
     generations.next = generations.next.max(flushed + 1).max(tombstones.through() + 1);
-    let stored = facts.stored;
-    Ok(Recovered { id, index, sessions, tombstones, generations, flushed, stored, counters })
+    let Facts { stored, named, .. } = facts;
+    Ok(Recovered { id, index, sessions, tombstones, generations, flushed, stored, named, counters })
 }
 
 /// What the store has written about itself.
@@ -92,6 +94,7 @@ struct Facts {
     old: bool,
     flushed: u64,
     stored: [Stored; 3],
+    named: u64,
 }
 
 async fn store_facts(driver: &dyn Driver) -> Result<Facts> {
@@ -102,6 +105,7 @@ async fn store_facts(driver: &dyn Driver) -> Result<Facts> {
             StoreFact::Identity { id, old } => (facts.id, facts.old) = (Some(id), old),
             StoreFact::Flushed(generation) => facts.flushed = generation,
             StoreFact::Stored(stored) => facts.stored = stored,
+            StoreFact::Named(last) => facts.named = last,
             StoreFact::Unknown => {}
         }
         Ok(())

@@ -55,7 +55,7 @@ impl Store {
         clock: Arc<dyn Clock>,
     ) -> Result<Arc<Self>> {
         let lock = DirectoryLock::acquire(journal_dir)?;
-        let Recovered { id, index, sessions, tombstones, generations, flushed, stored, counters } =
+        let Recovered { id, index, sessions, tombstones, generations, flushed, stored, named, counters } =
             recover(&*driver, journal_dir, &options).await?;
         let budget = Arc::new(Budget::new(options.open_bytes_max.max(options.seal_bytes.saturating_mul(2))));
         budget.add(generations.sealed.iter().map(|g| g.bytes).sum());
@@ -72,7 +72,7 @@ impl Store {
             stored: Guarded::new(stored),
             books: tokio::sync::Mutex::new(()),
             tombstones: Guarded::new(tombstones),
-            upkeep: Upkeep::default(),
+            upkeep: Upkeep::new(named),
             budget,
             counters,
             sealed: watch::Sender::new(0),

@@ -196,6 +196,29 @@ async fn what_is_old_is_not_read_wherever_it_lies() {
 }
 
 #[tokio::test]
+async fn what_hangs_together_for_longer_than_a_merge_may_be_is_merged_in_parts() {
+    let options = Options { merge_values: 256, chunk_values: 64, ..quiet(Policies::default()) };
+    let bench = Bench::with(Arc::new(MemoryDriver::new()), options);
+    let store = bench.open().await;
+    fill(&store, "m", 40, 20).await;
+    // Late ones that reach over everything, and over each other.
+    for late in 0..4i64 {
+        let at = (0..40).map(|n| (n * 20 * SECOND + late, late as f64)).collect::<Vec<_>>();
+        store.append(samples("m", &at), None).await.unwrap();
+        store.flush().await.unwrap();
+    }
+    let before = values(&store, "m", ALL).await;
+    let merged = tokio::time::timeout(Duration::from_secs(60), store.merge_all()).await.expect("an end");
+    assert_eq!((merged.unwrap().samples_replaced, before.len()), (40, 800 + 4 * 40 - 40));
+    assert_eq!(values(&store, "m", ALL).await, before);
+    assert!(chunks(&store, "m").await.len() <= 30, "{:?}", chunks(&store, "m").await);
+    drop(store);
+    let store = bench.open().await;
+    assert_eq!(values(&store, "m", ALL).await, before);
+    assert_eq!(records(&store)[0] as usize, before.len());
+}
+
+#[tokio::test]
 async fn old_samples_are_thinned_out_once() {
     let to = Aggregation { step: 10 * SECOND, how: Aggregate::Max };
     let down = Downsampling { after: 100 * SECOND as u64, to };

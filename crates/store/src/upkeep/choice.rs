@@ -146,6 +146,27 @@ pub fn reaches_over(rows: &[Facts], floor: Timestamp, ordered: bool) -> Option<T
     before.filter(|row| ordered && row.end >= floor).map(|row| row.key.start).min()
 }
 
+/// Of rows that all hang together, and with others from `next` on, the merge that cuts them: no window would ever hold them
+/// all. `None` when there is a clean boundary, or when it is not known what reaches in.
+pub fn cut_through(rows: &[Facts], floor: Timestamp, next: Timestamp, aim: &Aim) -> Option<Merge> {
+    let joints = Joints::new(rows, floor, Some(next), aim.ordered);
+    if rows.is_empty() || !joints.is_clean(0) || (1..=rows.len()).any(|at| joints.is_clean(at)) {
+        return None;
+    }
+    let last = bounded(rows, 0..rows.len(), aim.values_max);
+    Some(Merge { rows: 0..last, until: cut_before(rows, last, Some(next)) })
+}
+
+/// Where to look on behind these rows, all of which begin before `next`: at the last clean boundary, as long as that is not
+/// where they begin. `None` when all of them hang together.
+pub fn resumes(rows: &[Facts], floor: Timestamp, next: Timestamp, ordered: bool) -> Option<Timestamp> {
+    let joints = Joints::new(rows, floor, Some(next), ordered);
+    let start = |at: usize| rows.get(at).map_or(next, |row| row.key.start);
+    let boundaries = (0..=rows.len()).rev().filter(|at| joints.is_clean(*at)).map(start);
+    let first = rows.first().map_or(Timestamp::MIN, |row| row.key.start);
+    boundaries.take_while(|start| *start > first).find(|start| *start >= floor)
+}
+
 /// The last moment before row `at` begins.
 fn cut_before(rows: &[Facts], at: usize, next: Option<Timestamp>) -> Timestamp {
     let start = rows.get(at).map(|row| row.key.start).or(next);
@@ -454,6 +475,26 @@ mod tests {
         let mut reaching = side_by_side(&[100, 5]);
         reaching[0].end = 15;
         assert_eq!(unfinished(&reaching), Some(0));
+    }
+
+    #[test]
+    fn behind_a_full_window_it_goes_on_where_nothing_reaches_over() {
+        let seen = |rows: &[Facts]| {
+            let cut = super::cut_through(rows, i64::MIN, 40, &AIM).map(|merge| (merge.rows, merge.until));
+            (super::resumes(rows, i64::MIN, 40, true), cut)
+        };
+        let mut rows = side_by_side(&[5; 4]);
+        assert_eq!(seen(&rows), (Some(40), None));
+        rows[3].end = 45;
+        assert_eq!(seen(&rows), (Some(30), None));
+        rows[0].end = 45;
+        assert_eq!(seen(&rows), (None, Some((0..4, 39))));
+        rows[1].values = 2_000;
+        assert_eq!(seen(&rows).1, Some((0..1, 9)));
+        rows[0].members = 2;
+        assert_eq!(seen(&rows).0, None, "what lies behind may be of the same members");
+        assert_eq!(super::resumes(&rows, i64::MIN, 40, false), Some(40));
+        assert_eq!(super::resumes(&[], 50, 40, true), None);
     }
 
     #[test]

@@ -3,15 +3,14 @@
 //! The first new row begins where the first replaced row began, so that whoever reads in order of time has met it
 //! before any of those. Where records at the beginning are gone, an empty row stands there until the replaced ones are deleted.
 
-use std::collections::HashMap;
-
 use bytes::Bytes;
 use tacho_model::{Kind, TimeRange};
 
 use super::choice::State;
 use super::merge::{Made, Merged};
+use super::names::Names;
 use super::visits::Place;
-use super::window::{Known, Partition, Window};
+use super::window::{Known, Partition};
 use crate::driver::{Row, Table};
 use crate::group::row::Replacement;
 use crate::keys::{ChunkKey, Span};
@@ -34,16 +33,17 @@ pub struct Exchange {
     pub expired: u64,
 }
 
-/// Gives new rows their keys. One for each window: numbers rise.
-pub struct Namer {
+/// Gives new rows their keys. One for each window.
+pub struct Namer<'a> {
     partition: Partition,
     merge: u64,
-    numbers: HashMap<u64, u32>,
+    names: &'a Names,
 }
 
-impl Namer {
-    pub fn new(partition: Partition, window: &Window) -> Self {
-        Self { partition, merge: window.merge + 1, numbers: window.numbers.clone() }
+impl<'a> Namer<'a> {
+    /// `seen`: the highest merge among the rows of the window.
+    pub fn new(partition: Partition, seen: u64, names: &'a Names) -> Self {
+        Self { partition, merge: names.merge(seen), names }
     }
 
     pub const fn kind(&self) -> Kind {
@@ -51,7 +51,7 @@ impl Namer {
     }
 
     /// The rows that stand for `sources`.
-    pub fn exchange(&mut self, sources: &[Known], merged: Merged) -> Exchange {
+    pub fn exchange(&self, sources: &[Known], merged: Merged) -> Exchange {
         let keys = || sources.iter().map(|row| row.facts.key);
         let first = keys().map(|key| key.start).min().unwrap_or(0);
         let starts = TimeRange::new(first, keys().map(|key| key.start).max().unwrap_or(0));
@@ -70,7 +70,7 @@ impl Namer {
             expired: sources.iter().filter(|row| row.facts.state == State::Expired).count() as u64,
         };
         if merged.rows.iter().all(|row| row.start > first) {
-            let number = self.next_number(through);
+            let number = self.names.row();
             let key = ChunkKey { span: Span::Short, start: first, generation: through, number };
             exchange.empty.push((self.partition.key(), key.encode()));
             exchange.new.push(self.row(key, &replacement, &Bytes::new()));
@@ -83,24 +83,19 @@ impl Namer {
         exchange
     }
 
-    fn name(&mut self, made: Made, replacement: &Replacement) -> Row {
+    fn name(&self, made: Made, replacement: &Replacement) -> Row {
         let Made { span, start, generation, rest_of, chunk, .. } = made;
         let (number, replacement) = match rest_of {
             // It stands for its own row alone, and so it is seen that the merge did not cut here for size.
             Some(key) => {
                 let starts = TimeRange::new(key.start, key.start);
-                (key.number, Replacement { starts, ..*replacement })
+                // Among entries of one time the order of numbers counts. The rest of samples may be several rows.
+                let number = if self.kind() == Kind::Entry { key.number } else { self.names.row() };
+                (number, Replacement { starts, ..*replacement })
             }
-            None => (self.next_number(generation), *replacement),
+            None => (self.names.row(), *replacement),
         };
         self.row(ChunkKey { span, start, generation, number }, &replacement, &chunk)
-    }
-
-    /// One more than any number of the generation that lies here: among entries of one time the order of numbers counts.
-    fn next_number(&mut self, generation: u64) -> u32 {
-        let number = self.numbers.entry(generation).or_default();
-        *number = number.saturating_add(1);
-        *number
     }
 
     fn row(&self, key: ChunkKey, replacement: &Replacement, chunk: &Bytes) -> Row {

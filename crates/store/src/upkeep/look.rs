@@ -20,9 +20,6 @@ use crate::policy::ChunkSettings;
 use crate::shared::Shared;
 use crate::{Error, ErrorKind, Result};
 
-/// Numbers that one merge decodes at most: 32 MiB, and as much again for what it writes.
-const MERGE_VALUES_MAX: usize = 4 << 20;
-
 /// A stretch of a partition to look at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Job {
@@ -111,7 +108,9 @@ pub async fn look(shared: &Arc<Shared>, job: Job) -> Result<Seen> {
         return Ok(Seen { tail: None, ..nothing(job) });
     };
     let (driver, notes) = (&*shared.driver, &shared.upkeep.notes);
-    let scope = Scope { partition: job.partition, stretch: job.stretch, end: job.end, through };
+    // Twice what one merge takes: where it ends is chosen among some rows.
+    let values = shared.options.merge_values.max(1).saturating_mul(2);
+    let scope = Scope { partition: job.partition, stretch: job.stretch, end: job.end, through, values };
     let window = window::read(driver, scope, &rules.treatments, notes).await?;
     delete(shared, &window.dead).await?;
     if !window.emptied.is_empty() {
@@ -153,7 +152,7 @@ fn aim(shared: &Shared, job: &Job, rules: &Rules) -> Aim {
         records: if kind == Kind::Execution { CHUNK_CALLS_MAX } else { rules.chunks.values },
         span_max: if kind == Kind::Execution { u64::MAX } else { CHUNK_WIDE_SPAN_MAX_NS },
         fan_in: shared.options.merge_rows,
-        values_max: MERGE_VALUES_MAX,
+        values_max: shared.options.merge_values.max(1),
         ordered: kind != Kind::Execution,
     }
 }
@@ -178,11 +177,14 @@ fn work(shared: &Shared, job: Job, mut window: Window, rules: &Rules, aim: &Aim,
         empty: window.rows.is_empty() && window.walls.is_empty() && window.next.is_none() && !window.young,
         ..nothing(job)
     };
-    let mut namer = Namer::new(job.partition, &window);
+    let namer = Namer::new(job.partition, window.merge, &shared.upkeep.names);
     let next = window.next;
-    let rows = std::mem::take(&mut window.rows);
+    let mut rows = std::mem::take(&mut window.rows);
+    // What stands for a row would stand for one that cannot be read and begins with it.
+    rows.retain(|row| !window.walls.contains(&row.facts.key.start));
     let all: Vec<_> = rows.iter().map(|row| row.facts).collect();
-    if let Some(from) = choice::reaches_over(&all, job.stretch.floor(), aim.ordered) {
+    let reaches_over = |from| choice::reaches_over(&all, from, aim.ordered);
+    if let Some(from) = job.stretch.looks_back().and_then(reaches_over) {
         seen.rest = Some(Stretch::Around(from));
         return seen;
     }
@@ -192,10 +194,17 @@ fn work(shared: &Shared, job: Job, mut window: Window, rules: &Rules, aim: &Aim,
         let facts: Vec<_> = part.iter().map(|row| row.facts).collect();
         let last = part.last().map(|row| row.facts.key) == rows.last().map(|row| row.facts.key);
         let next = if last { next } else { Some(floor_after(part)) };
-        let merges = choice::choose(&facts, floor, next, aim);
-        for merge in &merges {
-            let until = aligned(merge, &facts, &rules.treatments);
-            match exchange(&mut namer, &part[merge.rows.clone()], rules, until, cutting) {
+        let mut merges = choice::choose(&facts, floor, next, aim);
+        if merges.is_empty()
+            && last
+            && let Some(next) = next.filter(|next| *next <= job.end)
+        {
+            merges.extend(choice::cut_through(&facts, floor, next, aim));
+        }
+        for merge in &mut merges {
+            *merge = aligned(merge, &facts, &rules.treatments);
+            let until = merge.until;
+            match exchange(&namer, &part[merge.rows.clone()], rules, until, cutting) {
                 Ok(exchange) => seen.exchanges.push(exchange),
                 Err(Unreadable { source, error }) => {
                     let key = part[merge.rows.start + source].facts.key;
@@ -226,7 +235,12 @@ fn work(shared: &Shared, job: Job, mut window: Window, rules: &Rules, aim: &Aim,
         seen.rest = (!seen.undone).then_some(job.stretch);
     }
     if seen.rest.is_none() {
-        seen.rest = next.filter(|next| *next <= job.end).map(Stretch::Around);
+        let on = |next| match choice::resumes(&all, job.stretch.floor(), next, aim.ordered) {
+            Some(from) => Stretch::From(from),
+            // Rows that cannot be read stand between some that hang together: they are left as they are.
+            None => Stretch::Past { from: next, reached: floor.saturating_sub(1) },
+        };
+        seen.rest = next.filter(|next| *next <= job.end).map(on);
     }
     // Whether the partition is empty now is seen by another look.
     let emptied = !seen.exchanges.is_empty() && seen.exchanges.iter().all(|e| e.after.chunks == 0);
@@ -247,16 +261,21 @@ fn floor_after(part: &[Known]) -> Timestamp {
     part.iter().map(|row| row.facts.end).max().map_or(Timestamp::MIN, |end| end.saturating_add(1))
 }
 
-/// A merge that ends early ends with a step of downsampling: what belongs together is thinned out together.
-fn aligned(merge: &Merge, facts: &[choice::Facts], treatments: &[Treatment]) -> Timestamp {
+/// A merge that ends early ends with a step of downsampling: what belongs together is thinned out together. Rows that begin
+/// behind that end are none of its business.
+fn aligned(merge: &Merge, facts: &[choice::Facts], treatments: &[Treatment]) -> Merge {
     let steps = treatments.iter().filter_map(|treatment| treatment.thin);
     let longest = steps.map(|(_, to)| to).max_by_key(|to| to.step).filter(|_| merge.until < Timestamp::MAX);
     let until = longest.map_or(merge.until, |to| end_of_step(merge.until, to));
-    if facts.get(merge.rows.start).is_some_and(|row| until >= row.key.start) { until } else { merge.until }
+    let rows = &facts[merge.rows.clone()];
+    match rows.partition_point(|row| row.key.start <= until) {
+        0 => merge.clone(),
+        count => Merge { rows: merge.rows.start..merge.rows.start + count, until },
+    }
 }
 
 fn exchange(
-    namer: &mut Namer,
+    namer: &Namer<'_>,
     rows: &[Known],
     rules: &Rules,
     until: Timestamp,

@@ -8,7 +8,7 @@
 //!   look.rs     one window of one partition (window.rs): what is there, what is to be done
 //!   choice.rs   which rows to merge: a decision, as plain data
 //!   merge/      the new chunks
-//!   exchange.rs the new rows, and which ones they replace
+//!   exchange.rs the new rows, and which ones they replace; names.rs  numbers for them
 //!   replace.rs  put, change over (visits.rs), delete
 //!   alive.rs    which rows count: what readers and a start after a crash rely on
 //!   hidden.rs   what of them is not to be read any more
@@ -28,6 +28,7 @@ mod hidden;
 mod keeper;
 mod look;
 mod merge;
+mod names;
 mod pace;
 mod replace;
 mod sweep;
@@ -53,6 +54,7 @@ pub use visits::Visit;
 #[derive(Debug)]
 pub struct Upkeep {
     visits: Arc<visits::Visits>,
+    names: names::Names,
     fresh: fresh::Fresh,
     woken: Notify,
     /// Held by a deletion while it comes about, and by merges from their look at the tombstones to their `put`.
@@ -64,11 +66,13 @@ pub struct Upkeep {
     receiver: Mutex<Option<mpsc::UnboundedReceiver<Order>>>,
 }
 
-impl Default for Upkeep {
-    fn default() -> Self {
+impl Upkeep {
+    /// `named`: the last number that a merge of an earlier process has given.
+    pub fn new(named: u64) -> Self {
         let (orders, receiver) = mpsc::unbounded_channel();
         Self {
             visits: Arc::default(),
+            names: names::Names::new(named),
             fresh: fresh::Fresh::default(),
             woken: Notify::new(),
             gate: RwLock::new(()),
@@ -78,9 +82,7 @@ impl Default for Upkeep {
             receiver: Mutex::new(Some(receiver)),
         }
     }
-}
 
-impl Upkeep {
     /// Begins a read: before memory or driver are looked at.
     pub fn enter(&self) -> Visit {
         self.visits.enter()

@@ -15,7 +15,7 @@ use tokio::sync::RwLockReadGuard;
 use super::exchange::Exchange;
 use super::visits::Place;
 use crate::driver::{Delete, Table};
-use crate::keys::stored_row;
+use crate::keys::{named_row, stored_row};
 use crate::layer::retry::Backoff;
 use crate::shared::Shared;
 use crate::stats::Stored;
@@ -103,7 +103,7 @@ async fn put(shared: &Shared, exchanges: &[Exchange]) -> Result<()> {
             let stored = stored_after(*shared.stored.read(), exchanges);
             let mut rows: Vec<_> =
                 exchanges.iter().flat_map(|exchange| exchange.new.iter().cloned()).collect();
-            rows.push(stored_row(&stored));
+            rows.extend([stored_row(&stored), named_row(shared.upkeep.names.last())]);
             match shared.driver.put(rows).await {
                 Ok(()) => {
                     *shared.stored.write() = stored;

@@ -8,7 +8,7 @@
 //!   new      nobody sees them           visits from here on see them
 //!   replaced everybody sees them        visits from here on do not
 //! ```
-//! Nobody waits but the delete. After a crash there are no visits, and what is seen follows from the rows alone (`sift.rs`).
+//! Nobody waits but the delete. After a crash there are no visits, and what is seen follows from the rows alone (`alive.rs`).
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -22,10 +22,6 @@ use crate::group::row::{Replacement, split_value};
 use crate::keys::{ChunkKey, Span, chunk_partition, chunk_scan, spans};
 use crate::open::SEGMENT_SHORT_MAX_NS;
 
-/// Encoded bytes and numbers of a window, about: bounds memory.
-const WINDOW_BYTES: usize = 16 << 20;
-const WINDOW_VALUES: usize = 8 << 20;
-
 /// Where chunks of one group or series lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Partition {
@@ -53,6 +49,8 @@ pub enum Stretch {
     From(Timestamp),
     /// Those that may hold something from here on.
     Around(Timestamp),
+    /// Those that begin at `from` or later, though something before may reach in, up to and with `reached`.
+    Past { from: Timestamp, reached: Timestamp },
 }
 
 impl Stretch {
@@ -61,14 +59,20 @@ impl Stretch {
         match self {
             Self::From(_) => Timestamp::MIN,
             Self::Around(from) => from,
+            Self::Past { reached, .. } => reached.saturating_add(1),
         }
+    }
+
+    /// Must be known what reaches in?
+    pub const fn looks_back(self) -> Option<Timestamp> {
+        if let Self::Around(from) = self { Some(from) } else { None }
     }
 
     /// The range to ask [`chunk_scan`] for, which looks back.
     const fn range(self, span: Span) -> TimeRange {
         let start = match self {
             Self::From(Timestamp::MIN) => Timestamp::MIN,
-            Self::From(from) => from.saturating_add_unsigned(span.span_max_ns()),
+            Self::From(from) | Self::Past { from, .. } => from.saturating_add_unsigned(span.span_max_ns()),
             Self::Around(from) => from,
         };
         TimeRange::new(start, Timestamp::MAX)
@@ -76,7 +80,7 @@ impl Stretch {
 
     const fn holds(self, key: &ChunkKey) -> bool {
         match self {
-            Self::From(from) => key.start >= from,
+            Self::From(from) | Self::Past { from, .. } => key.start >= from,
             Self::Around(_) => true,
         }
     }
@@ -103,8 +107,6 @@ pub struct Window {
     pub next: Option<Timestamp>,
     /// Bytes of rows that were read.
     pub bytes: u64,
-    /// The highest number of each generation's rows.
-    pub numbers: HashMap<u64, u32>,
     /// The highest merge number of all rows.
     pub merge: u64,
     /// Rows were left out that are not wholly flushed.
@@ -135,7 +137,12 @@ pub struct Scope {
     pub end: Timestamp,
     /// Rows of later generations are not looked at: they may still be written again.
     pub through: u64,
+    /// Numbers of its rows, about; bounds memory, as do [`BYTES_A_VALUE`].
+    pub values: usize,
 }
+
+/// Encoded bytes that a window may have for each of its numbers.
+const BYTES_A_VALUE: usize = 2;
 
 /// Reads a window.
 pub async fn read(
@@ -144,22 +151,23 @@ pub async fn read(
     members: &[Treatment],
     notes: &Mutex<Notes>,
 ) -> Result<Window> {
-    let Scope { partition, stretch, end, through } = scope;
+    let Scope { partition, stretch, end, through, values: values_max } = scope;
     let mut heads = Heads::open(driver, partition, stretch).await?;
     let mut window = Window::default();
     let mut found: Vec<Found> = Vec::new();
-    let (mut values, mut torn_before) = (0usize, Timestamp::MIN);
+    let (mut bytes, mut values, mut torn_before) = (0usize, 0usize, Timestamp::MIN);
     while let Some((key, row)) = heads.next().await? {
         if key.generation > through {
             window.young = true;
             continue;
         }
-        let full = window.bytes as usize >= WINDOW_BYTES || values >= WINDOW_VALUES;
+        let full = bytes >= values_max.saturating_mul(BYTES_A_VALUE) || values >= values_max;
         if (full || key.start > end) && key.start > torn_before {
             window.next = Some(key.start);
             break;
         }
-        window.bytes += (row.value.len() + row.clustering.len()) as u64;
+        let row_bytes = row.value.len() + row.clustering.len();
+        window.bytes += row_bytes as u64;
         let place = (row.partition, row.clustering);
         let (replacement, chunk) = match split_value(&row.value) {
             Ok(split) => split,
@@ -170,16 +178,24 @@ pub async fn read(
             }
         };
         torn_before = torn_before.max(key.start).max(replacement.map_or(Timestamp::MIN, |r| r.starts.end));
-        let number = window.numbers.entry(key.generation).or_default();
-        *number = key.number.max(*number);
         window.merge = window.merge.max(replacement.map_or(0, |r| r.merge));
         let (applied, is_wall) = notes.lock().unwrap_or_else(PoisonError::into_inner).of(&place);
         let readable = !chunk.is_empty() && !is_wall;
         let facts = if readable { facts(key, replacement, &chunk, members, applied) } else { None };
-        values += facts.map_or(0, |facts| facts.values);
-        let empty = chunk.is_empty();
-        let known = facts.map(|facts| Known { facts, source: Source { key, chunk } });
-        found.push(Found { place, key, replacement, known, empty });
+        // What ends before the stretch is met on the way to what reaches into it. It must not fill the window: then the
+        // stretch itself would never be come to.
+        let is_passed = facts.is_some_and(|facts| stretch.looks_back().is_some_and(|from| facts.end < from));
+        if !is_passed {
+            bytes += row_bytes;
+            values += facts.map_or(0, |facts| facts.values);
+        }
+        let what = match facts {
+            Some(_) if is_passed => What::Passed,
+            Some(facts) => What::Known(Known { facts, source: Source { key, chunk } }),
+            None if chunk.is_empty() => What::Emptied,
+            None => What::Wall,
+        };
+        found.push(Found { place, key, replacement, what });
     }
     sort_out(found, &mut window);
     Ok(window)
@@ -190,19 +206,28 @@ struct Found {
     place: Place,
     key: ChunkKey,
     replacement: Option<Replacement>,
-    /// `None` when there is no chunk, or none that can be read.
-    known: Option<Known>,
-    empty: bool,
+    what: What,
+}
+
+enum What {
+    Known(Known),
+    /// Ends before the stretch.
+    Passed,
+    /// There is no chunk.
+    Emptied,
+    /// Cannot be read.
+    Wall,
 }
 
 fn sort_out(found: Vec<Found>, window: &mut Window) {
     let keys: Vec<(ChunkKey, Option<Replacement>)> = found.iter().map(|f| (f.key, f.replacement)).collect();
     for (found, alive) in found.into_iter().zip(alive(&keys)) {
-        match found.known {
+        match found.what {
             _ if !alive => window.dead.push(found.place),
-            Some(known) => window.rows.push(known),
-            None if found.empty => window.emptied.push(found.place),
-            None => window.walls.push(found.key.start),
+            What::Known(known) => window.rows.push(known),
+            What::Passed => {}
+            What::Emptied => window.emptied.push(found.place),
+            What::Wall => window.walls.push(found.key.start),
         }
     }
 }

@@ -22,20 +22,22 @@ use crate::driver::Driver;
 use crate::layer::faults::{Faults, Faulty};
 use crate::random::Random;
 use crate::{Appended, Error, ErrorKind, Options, Origin, Store};
-use model::{BRIEF, BRIEF_NS, Model, OWN, SHARED, Seen, batch, labels, policies};
+use model::{BRIEF, BRIEF_NS, COARSE, Model, OWN, SHARED, Seen, batch, labels, policies};
 
 const SENDERS: u128 = 4;
 const STEPS: usize = 100;
-/// Seeds of a usual run; `TACHO_SIMULATION_SEEDS=100` takes as many.
+/// Seeds of a usual run; `TACHO_SIMULATION_SEEDS=100` takes as many, `TACHO_SIMULATION_FIRST=100` begins there.
 const SEEDS: u64 = 4;
 
 type Checked = Result<(), String>;
 
 pub async fn a_store_on_it_survives_faults_and_crashes(bench: Bench) -> Checked {
-    let seeds = std::env::var("TACHO_SIMULATION_SEEDS").ok().and_then(|seeds| seeds.parse().ok());
+    let number = |name| std::env::var(name).ok().and_then(|number| number.parse().ok());
+    let first = number("TACHO_SIMULATION_FIRST").unwrap_or(0);
+    let seeds = number("TACHO_SIMULATION_SEEDS").unwrap_or(SEEDS);
     let mut seen = Seen::default();
     let mut merges = true;
-    for seed in 0..seeds.unwrap_or(SEEDS) {
+    for seed in first..first + seeds {
         let directory = bench.directory.join(format!("seed-{seed}"));
         let run = run(seed, bench.opener.clone(), &directory, &mut seen).await;
         merges &= run.map_err(|error| format!("seed {seed}: {error}"))?;
@@ -170,9 +172,10 @@ impl World {
     async fn delete(&mut self) -> Checked {
         let store = self.store()?;
         let sender = self.random.below(SENDERS as u64);
-        let names = [None, Some(SHARED[0]), Some(OWN), Some("entries"), Some("executions")];
+        let names = [None, Some(SHARED[0]), Some(OWN), Some(COARSE), Some("entries"), Some("executions")];
         let name = names[self.random.below(names.len() as u64) as usize];
         let from = self.random.below(300) as i64;
+        let from = if name == Some(COARSE) { self.now - 300 + from } else { from };
         let range = match self.random.below(3) {
             0 => TimeRange::new(from, from + self.random.below(50) as i64),
             1 => TimeRange::new(from, self.random.below(1 << 50) as i64 + from),
@@ -312,6 +315,8 @@ impl World {
             // So small that there are full chunks, so often that there are merges.
             chunk_values: 64,
             merge_rows: 2,
+            // Now and then so few numbers in a merge that it must be cut.
+            merge_values: [50, 500, 4 << 20][self.random.below(3) as usize],
             merge_bytes_per_second: u64::MAX,
             merge_cpu_percent: 100,
             sweep_first: Duration::from_millis(self.random.below(20)),
@@ -344,16 +349,10 @@ impl World {
         self.faulty.set_quiet(true);
         for (model, sender) in self.senders.iter().zip(0..) {
             super::equal("acknowledged", &store.session_acked(sender), &model.seq)?;
-            for name in SHARED.into_iter().chain([OWN, BRIEF]) {
+            for name in SHARED.into_iter().chain([OWN, BRIEF, COARSE]) {
                 let samples = store.samples(labels(name, sender).id(), TimeRange::ALL).await.map_err(say)?;
-                let mut samples: BTreeMap<i64, Value> = check_order(samples)?;
-                let mut expect = model.samples.get(name).cloned().unwrap_or_default();
-                if name == BRIEF {
-                    // What has had its time may be there still, or not.
-                    let expired = |at: &i64| *at < self.now - BRIEF_NS as i64;
-                    expect.retain(|at, _| !expired(at) || samples.contains_key(at));
-                    samples.retain(|at, _| !expired(at) || expect.contains_key(at));
-                }
+                let samples: BTreeMap<i64, Value> = check_order(samples)?;
+                let expect = model.expect(name, self.now, &samples);
                 same(&samples, &expect).map_err(|e| format!("{name} of sender {sender}: {e}"))?;
             }
 

@@ -1,27 +1,47 @@
 //! What must be read? One sender's batches in plain maps, and where they come from.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::sync::Arc;
 
+use tacho_chunk::{Aggregate, Aggregation};
 use tacho_model::{
     Batch, Body, Entry, EntrySeries, Event, EventKind, ExecutionSeries, Labels, Matcher, NAME, Operation,
     OperationKind, Sample, SampleSeries, Segment, TimeRange, TraceId, Value,
 };
 
-use crate::policy::{Policies, Rule};
+use crate::policy::{Downsampling, Policies, Rule};
 use crate::random::Random;
 use crate::upkeep::UpkeepStats;
 
-/// Series of samples of each sender: three that share their times, one with times of its own, one that is kept briefly.
+/// Series of samples of each sender: three that share their times, one with times of its own, one that is kept briefly, one that
+/// is thinned out.
 pub const SHARED: [&str; 3] = ["heap", "load", "threads"];
 pub const OWN: &str = "own";
 pub const BRIEF: &str = "brief";
+pub const COARSE: &str = "coarse";
 /// How long samples of [`BRIEF`] are kept, ns.
 pub const BRIEF_NS: u64 = 100;
 
+/// Samples of [`COARSE`] that are older become the last one of each step, ns.
+const FINE_NS: u64 = 150;
+const STEP_NS: i64 = 10;
+
 pub fn policies() -> Policies {
-    let matchers = vec![Matcher::equal(NAME, BRIEF)];
-    Policies { retention: vec![Rule { matchers, then: BRIEF_NS }], ..Policies::default() }
+    fn rule<T>(name: &str, then: T) -> Vec<Rule<T>> {
+        vec![Rule { matchers: vec![Matcher::equal(NAME, name)], then }]
+    }
+    let to = Aggregation { step: STEP_NS, how: Aggregate::Last };
+    Policies {
+        retention: rule(BRIEF, BRIEF_NS),
+        downsampling: rule(COARSE, Downsampling { after: FINE_NS, to }),
+        ..Policies::default()
+    }
+}
+
+/// A step is open at the left: what it is known by is its end.
+const fn step(at: i64) -> i64 {
+    (at + STEP_NS - 1).div_euclid(STEP_NS) * STEP_NS
 }
 
 pub fn labels(name: &str, sender: u128) -> Arc<Labels> {
@@ -35,6 +55,8 @@ pub struct Model {
     pub seq: u64,
     pub last: Arc<Batch>,
     pub samples: BTreeMap<String, BTreeMap<i64, Value>>,
+    /// Steps of [`COARSE`] of which a part was deleted: perhaps when nothing but that part was left of them.
+    loose: BTreeSet<i64>,
     /// In order of arrival.
     pub entries: Vec<Entry>,
     /// Start of each segment, by trace.
@@ -56,15 +78,21 @@ impl Model {
     pub fn delete(&mut self, name: Option<&str>, range: TimeRange) {
         let meant = |other: &str| name.is_none_or(|name| name == other);
         for (name, samples) in &mut self.samples {
-            samples.retain(|at, _| !meant(name) || !range.contains(*at));
+            let gone: Vec<i64> =
+                samples.keys().copied().filter(|at| meant(name) && range.contains(*at)).collect();
+            samples.retain(|at, _| gone.binary_search(at).is_err());
+            if name == COARSE {
+                let left: BTreeSet<i64> = samples.keys().map(|at| step(*at)).collect();
+                self.loose.extend(gone.iter().map(|at| step(*at)).filter(|step| left.contains(step)));
+            }
         }
         self.entries.retain(|entry| !meant("entries") || !range.contains(entry.at));
         self.traces.retain(|_, start| !meant("executions") || !range.contains(*start));
     }
 }
 
-fn value(random: &mut Random) -> Value {
-    match random.below(8) {
+fn value(random: &mut Random, kinds: &Range<u64>) -> Value {
+    match kinds.start + random.below(kinds.end - kinds.start) {
         0 => Value::F64(f64::from_bits(random.next())),
         1 => Value::I64(random.next() as i64),
         _ => Value::U64(random.next()),
@@ -82,9 +110,13 @@ pub fn batch(random: &mut Random, sender: u128, now: i64, next_trace: &mut u128)
     let shared = moments(random);
     let own = moments(random);
     let brief: Vec<i64> = (0..random.below(10)).map(|_| now - random.below(BRIEF_NS / 2) as i64).collect();
-    let all = SHARED.iter().map(|name| (*name, &shared)).chain([(OWN, &own), (BRIEF, &brief)]);
+    let coarse: Vec<i64> = (0..random.below(20)).map(|_| now - random.below(400) as i64).collect();
+    let others = [(OWN, &own), (BRIEF, &brief), (COARSE, &coarse)];
+    let all = SHARED.iter().map(|name| (*name, &shared)).chain(others);
     for (name, moments) in all {
-        let samples = moments.iter().map(|at| Sample { at: *at, value: value(random) }).collect();
+        // A NaN is passed over by what thins out.
+        let kinds = if name == COARSE { 1..3 } else { 0..8 };
+        let samples = moments.iter().map(|at| Sample { at: *at, value: value(random, &kinds) }).collect();
         batch.samples.push(SampleSeries { labels: labels(name, sender), samples });
     }
     let entry = |number: u64| Entry { at: (number % 7) as i64, body: Body::Text(number.to_string().into()) };
@@ -115,6 +147,28 @@ fn segment(trace: u128, start: i64) -> Segment {
         first_call: 0,
         events: vec![event(0, EventKind::Enter(0)), event(start as u64 % 97, EventKind::Exit)],
         attributes: Vec::new(),
+    }
+}
+
+impl Model {
+    /// What must be read of a series at the moment `now`, when `found` was read.
+    pub fn expect(&self, name: &str, now: i64, found: &BTreeMap<i64, Value>) -> BTreeMap<i64, Value> {
+        let mut expect = self.samples.get(name).cloned().unwrap_or_default();
+        if name == BRIEF {
+            expect.retain(|at, _| *at >= now - BRIEF_NS as i64);
+        }
+        if name == COARSE {
+            let fine_from = now - FINE_NS as i64;
+            let mut last_of_step = BTreeMap::new();
+            last_of_step.extend(expect.keys().map(|at| (step(*at), *at)));
+            let stays = |at: &i64| {
+                step(*at) > fine_from
+                    || last_of_step.get(&step(*at)) == Some(at) && !self.loose.contains(&step(*at))
+            };
+            // The others may be there still, or not.
+            expect.retain(|at, _| stays(at) || found.contains_key(at));
+        }
+        expect
     }
 }
 

@@ -35,7 +35,9 @@ pub fn merge(
     merged.rows.extend(encode(&kept, cutting).map(|row| Made { generation, ..row }));
     for (key, rest) in rests {
         let (generation, rest_of) = (key.generation, Some(key));
-        merged.rows.extend(encode(&rest, cutting).map(|row| Made { generation, rest_of, ..row }));
+        // One row: it has the number of the row that it is left of.
+        let whole = Cutting { records: usize::MAX, ..*cutting };
+        merged.rows.extend(encode(&rest, &whole).map(|row| Made { generation, rest_of, ..row }));
     }
     Ok(merged)
 }
