@@ -8,15 +8,19 @@ use crate::header::{ColumnInfo, Header, Tables};
 use crate::{Encoding, Role, codec, text};
 
 /// Columns written so far.
-#[derive(Default)]
-pub(crate) struct Builder {
+pub(crate) struct Builder<'a> {
+    encoding: &'a Encoding,
     columns: Vec<ColumnInfo>,
     body: Vec<u8>,
 }
 
-impl Builder {
+impl<'a> Builder<'a> {
+    pub(crate) const fn new(encoding: &'a Encoding) -> Self {
+        Self { encoding, columns: vec![], body: vec![] }
+    }
+
     pub(crate) fn numbers(&mut self, role: Role, words: &[u64], kind: ValueType) {
-        let encoded = codec::encode(Numbers { words, kind }, 0, &Encoding::default());
+        let encoded = codec::encode(Numbers { words, kind }, 0, self.encoding);
         self.add(role, &encoded, codec::name(encoded.codec));
     }
 
@@ -31,7 +35,7 @@ impl Builder {
     }
 
     pub(crate) fn strings(&mut self, role: Role, strings: text::Strings<'_>) {
-        let encoded = text::encode(strings, 0, &Encoding::default());
+        let encoded = text::encode(strings, 0, self.encoding);
         self.add(role, &encoded, text::name(encoded.codec));
     }
 

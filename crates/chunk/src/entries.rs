@@ -5,7 +5,7 @@ use tacho_model::{Body, Entry, Kind, TimeRange, Timestamp};
 use crate::builder::Builder;
 use crate::columns::Columns;
 use crate::limits::CHUNK_RECORDS_MAX;
-use crate::{Error, Header, Role, verify};
+use crate::{Encoding, Error, Header, Role, verify};
 
 const TEXT: u64 = 0;
 const BYTES: u64 = 1;
@@ -14,13 +14,13 @@ const BYTES: u64 = 1;
 ///
 /// # Panics
 /// When there are none or more than [`CHUNK_RECORDS_MAX`].
-pub fn encode_entries(entries: &[Entry]) -> Vec<u8> {
+pub fn encode_entries(entries: &[Entry], encoding: &Encoding) -> Vec<u8> {
     assert!(entries.len() <= CHUNK_RECORDS_MAX, "{} entries in one chunk", entries.len());
     let at: Vec<i64> = entries.iter().map(|entry| entry.at).collect();
     let forms: Vec<u64> = entries.iter().map(|entry| form(&entry.body)).collect();
     let bodies: Vec<&[u8]> = entries.iter().map(|entry| entry.body.as_bytes()).collect();
 
-    let mut builder = Builder::default();
+    let mut builder = Builder::new(encoding);
     builder.i64(Role::At, &at);
     builder.u64(Role::Form, &forms);
     builder.strings(Role::Body, &bodies);

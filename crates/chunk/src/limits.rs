@@ -4,9 +4,10 @@
 pub const CHUNK_RECORDS_MAX: usize = 1 << 20;
 /// Series of one group, columns of values in one chunk of samples: hosts report tens of metrics together; a header stays small.
 pub const GROUP_MEMBERS_MAX: usize = 64;
-/// Events, carried calls, or attributes of one chunk: bounds what a few hostile bytes can unfold to (32 MiB a column).
+/// Events, carried calls, attributes, or slots of templates of one chunk: bounds what a few hostile bytes can unfold to (32 MiB a
+/// column).
 pub const CHUNK_EVENTS_MAX: usize = 1 << 22;
-/// Bytes of one column of strings that zstd or a dictionary may unfold. A larger column is written plain.
+/// Bytes of one column of strings that compression, a dictionary or templates may unfold. A larger column is written plain.
 pub const CHUNK_TEXT_BYTES_MAX: usize = 1 << 28;
 /// Columns of one chunk: executions have a few for each attribute key.
 pub const CHUNK_COLUMNS_MAX: usize = 16_384;

@@ -5,8 +5,8 @@ mod common;
 use std::collections::BTreeMap;
 
 use common::rng::Rng;
-use common::{columns, web};
-use tacho_chunk::{Chunk, Encoding, GroupColumn, Values, encode_executions, encode_group};
+use common::{columns, logs, web};
+use tacho_chunk::{Chunk, Encoding, GroupColumn, Values, encode_entries, encode_executions, encode_group};
 use tacho_model::Segment;
 
 const COUNT: usize = 8_192;
@@ -80,4 +80,25 @@ fn work_on_other_threads_costs_little_more() {
 #[test]
 fn trees_that_never_repeat_cost_little_more() {
     check_calls("no shape twice", &web::with_loops(&web::requests(1_000, 10), 11), 6.0);
+}
+
+/// Lines of logs, as they are sealed after half an hour and as they lie there for years.
+#[test]
+fn a_line_of_a_log_takes_a_small_share_of_its_text() {
+    for log in &logs::ALL {
+        let check = |count, encoding: Encoding, share_max: f64| {
+            let lines = log.lines(1, count);
+            let text: usize = lines.iter().map(String::len).sum();
+            let bytes = encode_entries(&logs::entries(&lines), &encoding);
+            let chunk = Chunk::open(&bytes).unwrap();
+            let codec = chunk.header().columns().last().map(|column| column.codec);
+            let share = bytes.len() as f64 / text as f64;
+            println!("{:<20} {count:>5} lines {:>4.1} % of {text} bytes, {codec:?}", log.name, share * 100.0);
+            assert!(share <= share_max, "{}, {count} lines: {share} of the text", log.name);
+            assert_eq!(chunk.entries().unwrap(), logs::entries(&lines));
+        };
+        let [sealed, merged] = log.shares_max;
+        check(180, Encoding::default(), sealed);
+        check(COUNT, Encoding::thorough(), merged);
+    }
 }

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{block, operations, segment, web};
+use common::{block, logs, operations, segment, web};
 use proptest::prelude::*;
 use tacho_chunk::{
     Aggregate, Aggregation, Chunk, Encoding, Error, GroupColumn, Loss, Method, Tolerance, Values,
@@ -64,13 +64,15 @@ fn some_chunks() -> Vec<Vec<u8>> {
         _ => Body::Bytes(vec![n as u8; n].into()),
     };
     let entries: Vec<Entry> = (0..100).map(|n| Entry { at: n as i64, body: body(n) }).collect();
+    let lines: Vec<Entry> = logs::ALL.iter().flat_map(|log| logs::entries(&log.lines(1, 60))).collect();
     let column = |member, values| GroupColumn { member, values, loss: None };
     let old = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/chunk/samples-pco-delta.chunk");
     vec![
         group(&at, &[column(0, Values::F64(&floats))]),
         group(&at, &[column(3, Values::U64(&ids)), column(9, Values::I64(&states))]),
         group(&at, &[column(0, Values::F64(&[0.25; 300])), column(1, Values::F64(&floats)), LOSSY]),
-        encode_entries(&entries),
+        encode_entries(&entries, &Encoding::default()),
+        encode_entries(&lines, &Encoding::default()),
         encode_executions(&block(&web::requests(60, 3), &web::operations())),
         std::fs::read(old).unwrap(),
     ]

@@ -85,7 +85,7 @@ proptest! {
         };
         let mut entries: Vec<Entry> = entries.into_iter().map(entry).collect();
         entries.push(Entry { at: 0, body: Body::Bytes(vec![0xff, 0, 0xfe].into()) });
-        let bytes = encode_entries(&entries);
+        let bytes = encode_entries(&entries, &Encoding::default());
         prop_assert_eq!(Chunk::open(&bytes).unwrap().entries().unwrap(), entries);
     }
 

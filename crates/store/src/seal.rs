@@ -8,7 +8,7 @@
 use std::ops::Range;
 
 use bytes::Bytes;
-use tacho_chunk::{encode_entries, encode_executions};
+use tacho_chunk::{Encoding, encode_entries, encode_executions};
 use tacho_model::{Entry, Kind, SeriesId, TimeRange, Timestamp};
 
 use crate::driver::{Row, Table};
@@ -56,7 +56,7 @@ impl Sealer {
         let at: Vec<Timestamp> = entries.iter().map(|entry| entry.at).collect();
         for cut in cuts(&at, CHUNK_VALUES_MAX, |i| entries[i].body.as_bytes().len()) {
             let chunk: &[Entry] = &entries[cut.clone()];
-            self.put(Span::Short, at[cut.start], cut.len(), encode_entries(chunk));
+            self.put(Span::Short, at[cut.start], cut.len(), encode_entries(chunk, &Encoding::default()));
         }
         self.sealed
     }

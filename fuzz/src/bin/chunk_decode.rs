@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tacho_chunk::{Chunk, encode_entries, encode_executions};
+use tacho_chunk::{Chunk, Encoding, encode_entries, encode_executions};
 use tacho_model::Kind;
 
 /// Records beyond which writing again would only slow the search.
@@ -27,7 +27,7 @@ fn read(bytes: &[u8]) {
         }
         Kind::Entry => {
             let Ok(entries) = chunk.entries() else { return };
-            (1..RECORDS_MAX).contains(&entries.len()).then(|| encode_entries(&entries))
+            (1..RECORDS_MAX).contains(&entries.len()).then(|| encode_entries(&entries, &Encoding::default()))
         }
         Kind::Execution => {
             let Ok(block) = chunk.executions() else { return };

@@ -46,7 +46,7 @@ pub(super) fn compress(look: &Look<'_>, written: &Encoded) -> Option<Encoded> {
     let over = |inside: &Encoded| {
         let mut bytes = vec![inside.codec];
         put_varint(&mut bytes, inside.bytes.len() as u64);
-        bytes.extend_from_slice(&squeeze::compress(&inside.bytes, compression)?);
+        bytes.extend_from_slice(&squeeze::compress(&inside.bytes, compression, Effort::Fast)?);
         Some(Encoded { codec: tag, bytes })
     };
     let candidates = inside.into_iter().filter_map(over);

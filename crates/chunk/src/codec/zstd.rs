@@ -4,7 +4,7 @@ use tacho_model::ValueType;
 
 use super::{Codec, Look, squeeze};
 use crate::bytes::{put_words, words};
-use crate::{Compression, Error};
+use crate::{Compression, Effort, Error};
 
 pub(super) struct Zstd;
 
@@ -32,13 +32,16 @@ impl Codec for Zstd {
         let sample: Vec<u64> = look.sample().collect();
         let mut plain = vec![];
         put_words(&mut plain, &sample);
-        Some((squeeze::compress(&plain, Compression::Zstd)?.len() * 8) as f64 / sample.len() as f64)
+        Some(
+            (squeeze::compress(&plain, Compression::Zstd, Effort::Fast)?.len() * 8) as f64
+                / sample.len() as f64,
+        )
     }
 
     fn encode(&self, look: &Look<'_>) -> Option<Vec<u8>> {
         let mut plain = vec![];
         put_words(&mut plain, look.numbers.words);
-        squeeze::compress(&plain, Compression::Zstd)
+        squeeze::compress(&plain, Compression::Zstd, Effort::Fast)
     }
 
     fn decode(&self, bytes: &[u8], count: usize, _: ValueType, _: u8) -> Result<Vec<u64>, Error> {

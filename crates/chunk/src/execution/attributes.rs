@@ -105,7 +105,7 @@ pub struct AttributeRef<'a> {
 }
 
 /// The two halves of a UUID (RFC 9562) written in lower case with hyphens; `None` for any other text.
-pub(super) fn parse_id(text: &str) -> Option<[u64; 2]> {
+pub(crate) fn parse_id(text: &str) -> Option<[u64; 2]> {
     const HYPHENS: [usize; 4] = [8, 13, 18, 23];
     if text.len() != 36 {
         return None;

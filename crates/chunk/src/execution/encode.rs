@@ -8,7 +8,7 @@ use super::row::Row;
 use super::times::{Contexts, Size, group};
 use crate::builder::Builder;
 use crate::header::Tables;
-use crate::{Role, codec, verify};
+use crate::{Encoding, Role, codec, verify};
 
 /// Writes the segments of a block; their order is kept.
 ///
@@ -17,7 +17,8 @@ use crate::{Role, codec, verify};
 pub fn encode_executions(block: &ExecutionBlock) -> Vec<u8> {
     assert!(!block.is_empty(), "a chunk has at least one record");
     assert!(block.fits(), "{} segments with {} events in one chunk", block.len(), block.deltas.len());
-    let mut builder = Builder::default();
+    let encoding = Encoding::default();
+    let mut builder = Builder::new(&encoding);
     put_names(&mut builder, block);
     put_shapes(&mut builder, block);
     put_layouts(&mut builder, block);
@@ -38,7 +39,7 @@ pub fn encode_executions(block: &ExecutionBlock) -> Vec<u8> {
     bytes
 }
 
-fn put_names(builder: &mut Builder, block: &ExecutionBlock) {
+fn put_names(builder: &mut Builder<'_>, block: &ExecutionBlock) {
     let operations = block.operations.items();
     let kinds: Vec<u64> = operations.iter().map(|operation| operation.kind as u64).collect();
     let names: Vec<&[u8]> = operations.iter().map(|operation| operation.name.as_bytes()).collect();
@@ -59,7 +60,7 @@ fn event(kind: EventKind) -> u64 {
     }
 }
 
-fn put_shapes(builder: &mut Builder, block: &ExecutionBlock) {
+fn put_shapes(builder: &mut Builder<'_>, block: &ExecutionBlock) {
     let shapes = || block.shapes.items().iter();
     let carried = || shapes().flat_map(|shape| shape.carried());
     builder.u64(Role::ShapeCarried, &column(shapes(), |shape| shape.carried().len() as u64));
@@ -69,7 +70,7 @@ fn put_shapes(builder: &mut Builder, block: &ExecutionBlock) {
     builder.u64(Role::Event, &column(shapes().flat_map(|shape| shape.events()), |kind| event(*kind)));
 }
 
-fn put_layouts(builder: &mut Builder, block: &ExecutionBlock) {
+fn put_layouts(builder: &mut Builder<'_>, block: &ExecutionBlock) {
     let layouts = || block.layouts.items().iter();
     let slots = || layouts().flat_map(|layout| &layout.0);
     builder.u64(Role::LayoutAttributes, &column(layouts(), |layout| layout.0.len() as u64));
@@ -79,7 +80,7 @@ fn put_layouts(builder: &mut Builder, block: &ExecutionBlock) {
 }
 
 /// Trace and span ids. An agent makes them of one counter, so the difference to the base often says all.
-fn put_ids(builder: &mut Builder, block: &ExecutionBlock) {
+fn put_ids(builder: &mut Builder<'_>, block: &ExecutionBlock) {
     let rows = || block.rows.iter();
     let bases = column(rows(), |row| row.base);
     let [highs, lows] = [64, 0].map(|shift| column(rows(), |row| low_word(row.trace.0 >> shift)));
@@ -101,7 +102,7 @@ const fn low_word(wide: u128) -> u64 {
 }
 
 /// Writes ids as they are, or as counters relative to the span bases, whichever shows more order.
-fn put_related(builder: &mut Builder, [as_is, from_base]: [Role; 2], ids: &[u64], bases: &[u64]) {
+fn put_related(builder: &mut Builder<'_>, [as_is, from_base]: [Role; 2], ids: &[u64], bases: &[u64]) {
     let related: Vec<u64> =
         ids.iter().zip(bases).map(|(id, base)| unmix64(*id).wrapping_sub(*base)).collect();
     let unmixed = ids.iter().map(|id| unmix64(*id));
@@ -113,7 +114,7 @@ fn put_related(builder: &mut Builder, [as_is, from_base]: [Role; 2], ids: &[u64]
     }
 }
 
-fn put_rows(builder: &mut Builder, block: &ExecutionBlock) {
+fn put_rows(builder: &mut Builder<'_>, block: &ExecutionBlock) {
     let rows = || block.rows.iter();
     let starts: Vec<i64> = rows().map(|row| row.start).collect();
     let of = |field: fn(&Row) -> u32| column(rows(), |row| field(row).into());
@@ -124,7 +125,7 @@ fn put_rows(builder: &mut Builder, block: &ExecutionBlock) {
     builder.u64(Role::Layout, &of(|row| row.layout));
 }
 
-fn put_times(builder: &mut Builder, block: &ExecutionBlock) {
+fn put_times(builder: &mut Builder<'_>, block: &ExecutionBlock) {
     let contexts = Contexts::new(block.shapes.items());
     let times = || block.rows().flat_map(|row| contexts.of(row.shape_index()).iter().zip(row.deltas()));
     let mut sizes = vec![Size::default(); contexts.len];
@@ -156,7 +157,7 @@ struct KeyColumns<'a> {
     ids: [Vec<u64>; 2],
 }
 
-fn put_values(builder: &mut Builder, block: &ExecutionBlock) {
+fn put_values(builder: &mut Builder<'_>, block: &ExecutionBlock) {
     let mut keys: Vec<KeyColumns<'_>> = vec![];
     for row in block.rows() {
         for (slot, value) in row.layout().0.iter().zip(row.values()) {

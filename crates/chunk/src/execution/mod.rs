@@ -13,6 +13,7 @@ mod row;
 mod shape;
 mod times;
 
+pub(crate) use attributes::parse_id;
 pub use attributes::{AttributeData, AttributeRef};
 pub use block::ExecutionBlock;
 pub(crate) use decode::decode;

@@ -41,7 +41,7 @@ impl Codec for Compressed {
         }
         let mut out = vec![];
         put_lengths(&mut out, strings, depth, encoding);
-        out.extend_from_slice(&squeeze::compress(&plain, self.compression)?);
+        out.extend_from_slice(&squeeze::compress(&plain, self.compression, encoding.effort)?);
         Some(out)
     }
 

@@ -5,6 +5,7 @@
 mod compressed;
 mod dictionary;
 mod plain;
+mod templates;
 
 use crate::bytes::{Reader, put_varint};
 use crate::codec::{Encoded, Numbers, encode_nested};
@@ -68,8 +69,14 @@ trait Codec: Sync {
     fn decode(&self, bytes: &[u8], count: usize, depth: u8) -> Result<Texts, Error>;
 }
 
-static LADDER: [&dyn Codec; 5] =
-    [&plain::Plain, &dictionary::Dictionary, &compressed::ZSTD, &compressed::LZ4, &compressed::GZIP];
+static LADDER: [&dyn Codec; 6] = [
+    &plain::Plain,
+    &dictionary::Dictionary,
+    &compressed::ZSTD,
+    &compressed::LZ4,
+    &compressed::GZIP,
+    &templates::Templates,
+];
 
 fn find(tag: u8) -> Option<&'static dyn Codec> {
     LADDER.iter().find(|codec| codec.tag() == tag).copied()
@@ -129,7 +136,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::{Compression, Effort};
+    use crate::{AttributeData, Compression, Effort};
 
     fn strings() -> impl Strategy<Value = Vec<Vec<u8>>> {
         let like = |pattern: &'static str| prop::collection::vec(pattern.prop_map(String::into_bytes), 0..60);
@@ -137,8 +144,26 @@ mod tests {
             like("(GET|POST) /cart/[0-9]{1,3}"),
             like(".{0,20}"),
             like("[ab]"),
+            templates(),
             prop::collection::vec(prop::collection::vec(any::<u8>(), 0..40), 0..30),
         ]
+    }
+
+    /// Lines of a few templates, with every sort of slot.
+    fn templates() -> impl Strategy<Value = Vec<Vec<u8>>> {
+        let number = prop_oneof![0u64..20, 0u64..2_000, any::<u64>()];
+        let line = (0..6, number, any::<u128>()).prop_map(|(form, number, id)| {
+            match form {
+                0 => format!("{number} ms"),
+                1 => format!("at 03:{:02}:{:02}.{:09}", number % 60, number / 7 % 60, number % 1_000_000_000),
+                2 => format!("trace={id:032x} span={number:016x} level=info"),
+                3 => AttributeData::Id([number, number / 3]).to_string(),
+                4 => format!("user {} in zone x{}y{}z{}", number % 3, number % 2, number % 5, number % 7),
+                _ => format!("a\u{11}b {number}"),
+            }
+            .into_bytes()
+        });
+        prop::collection::vec(line, 0..300)
     }
 
     proptest! {
@@ -165,7 +190,8 @@ mod tests {
 
     #[test]
     fn the_compression_that_is_asked_for_is_used() {
-        let line: Vec<String> = (0..200).map(|n| format!("GET /cart/{n} took {} ms", n * 7 % 90)).collect();
+        // Too few for templates.
+        let line: Vec<String> = (0..30).map(|n| format!("GET /cart/{n} took {} ms", n * 7 % 90)).collect();
         let lines: Vec<&[u8]> = line.iter().map(String::as_bytes).collect();
         let chosen =
             |compression| name(encode(&lines, 0, &Encoding { compression, ..Encoding::default() }).codec);

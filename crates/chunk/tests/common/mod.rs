@@ -3,6 +3,7 @@
 
 pub mod columns;
 pub mod describe;
+pub mod logs;
 pub mod rng;
 pub mod web;
 

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use tacho_chunk::{Chunk, encode_entries};
+use tacho_chunk::{Chunk, Encoding, encode_entries};
 use tacho_model::{Entry, Timestamp};
 
 use super::{Cutting, Made, Merged, Source, Treatment, Unreadable, failed, generation, span_of};
@@ -46,7 +46,7 @@ fn encode<'a>(entries: &'a [Entry], cutting: &Cutting) -> impl Iterator<Item = M
     cuts(entries, cutting.records).into_iter().filter_map(move |cut| {
         let entries = &entries[cut];
         let (start, end) = (entries.first()?.at, entries.last()?.at);
-        let chunk = encode_entries(entries).into();
+        let chunk = encode_entries(entries, &Encoding::thorough()).into();
         let records = entries.len() as u64;
         Some(Made { span: span_of(start, end), start, generation: 0, rest_of: None, records, chunk })
     })

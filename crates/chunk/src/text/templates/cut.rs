@@ -1,0 +1,159 @@
+//! Which parts of a text are likely to differ from one text to the next? Numbers, ids, and words with digits in them.
+
+use std::ops::Range;
+
+/// Slots of one text at most: one with more is a document, not a line of a log.
+const SLOTS_MAX: usize = 256;
+/// A word of digits and letters a-f of so many bytes is an id; a shorter one may be a number with its unit.
+const HEX_BYTES_MIN: usize = 7;
+/// Runs of digits and of letters that a word is still taken apart into: `22T03`, `532ms`, `thread7`.
+const RUNS_MAX: usize = 4;
+const UUID_BYTES: usize = 36;
+/// `03:17:29`.
+const TIME_BYTES_MIN: usize = 8;
+
+/// A way to find the slots of a text, in order; false when it has too many of them.
+pub(super) type Cut = fn(&[u8], &mut Vec<Range<usize>>) -> bool;
+
+/// Numbers, ids, and words with digits: all other words are fixed.
+pub(super) fn numbers(text: &[u8], slots: &mut Vec<Range<usize>>) -> bool {
+    slots.clear();
+    let mut at = 0;
+    while let Some(skip) = text.get(at..).and_then(|rest| rest.iter().position(u8::is_ascii_alphanumeric)) {
+        at += skip;
+        let rest = text.get(at..).unwrap_or_default();
+        let length = if is_uuid(rest) { UUID_BYTES } else { word_bytes(rest) };
+        word(rest.get(..length).unwrap_or_default(), at, slots);
+        at += length;
+        if slots.len() > SLOTS_MAX {
+            return false;
+        }
+    }
+    true
+}
+
+/// All words between spaces, less the marks around them. Only the first one without a digit is fixed: it says what the text is
+/// about. For texts with so many names that hardly two have their words in common.
+pub(super) fn words(text: &[u8], slots: &mut Vec<Range<usize>>) -> bool {
+    slots.clear();
+    let (mut at, mut fixed) = (0, false);
+    for token in text.split_inclusive(u8::is_ascii_whitespace) {
+        let start = token.iter().position(is_core).unwrap_or(token.len());
+        let end = token.iter().rposition(is_core).map_or(start, |last| last + 1);
+        let word = token.get(start..end).unwrap_or_default();
+        let start = at + start;
+        at += token.len();
+        if is_time(word) {
+            digits(word, start, slots);
+        } else if !fixed && !word.is_empty() && !word.iter().any(u8::is_ascii_digit) {
+            fixed = true;
+        } else if !word.is_empty() {
+            slots.push(start..start + word.len());
+        }
+        if slots.len() > SLOTS_MAX {
+            return false;
+        }
+    }
+    true
+}
+
+/// What a word may begin and end with; brackets, quotes and the like around it are fixed.
+fn is_core(byte: &u8) -> bool {
+    byte.is_ascii_alphanumeric() || !byte.is_ascii() || b"/_-$".contains(byte)
+}
+
+/// `2026-11-22`, `03:17:29,005`: so many digits that each number is worth a slot.
+fn is_time(word: &[u8]) -> bool {
+    word.len() >= TIME_BYTES_MIN && word.iter().all(|byte| byte.is_ascii_digit() || b":-.,".contains(byte))
+}
+
+/// Adds each run of digits.
+fn digits(word: &[u8], mut at: usize, slots: &mut Vec<Range<usize>>) {
+    for run in word.chunk_by(|a, b| a.is_ascii_digit() == b.is_ascii_digit()) {
+        if run.first().is_some_and(u8::is_ascii_digit) {
+            slots.push(at..at + run.len());
+        }
+        at += run.len();
+    }
+}
+
+fn word_bytes(text: &[u8]) -> usize {
+    text.iter().position(|byte| !byte.is_ascii_alphanumeric()).unwrap_or(text.len())
+}
+
+/// Adds the slots of a word that begins at `at`.
+fn word(word: &[u8], at: usize, slots: &mut Vec<Range<usize>>) {
+    if !word.iter().any(u8::is_ascii_digit) {
+        return;
+    }
+    let hex = |digits: &[u8]| digits.iter().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    let prefixed = word.strip_prefix(b"0x").filter(|digits| !digits.is_empty() && hex(digits));
+    if let Some(prefixed) = prefixed {
+        return slots.push(at + 2..at + 2 + prefixed.len());
+    }
+    let runs = || word.chunk_by(|a, b| a.is_ascii_digit() == b.is_ascii_digit());
+    let id = word.len() >= HEX_BYTES_MIN && hex(word) && runs().nth(1).is_some();
+    if id || word.len() == UUID_BYTES || runs().nth(RUNS_MAX).is_some() {
+        return slots.push(at..at + word.len());
+    }
+    digits(word, at, slots);
+}
+
+/// Does a UUID in lower case with hyphens stand here, and no longer word?
+fn is_uuid(text: &[u8]) -> bool {
+    let fits = |(at, byte): (usize, &u8)| match at {
+        8 | 13 | 18 | 23 => *byte == b'-',
+        _ => matches!(byte, b'0'..=b'9' | b'a'..=b'f'),
+    };
+    text.get(..UUID_BYTES).is_some_and(|head| head.iter().enumerate().all(fits))
+        && !text.get(UUID_BYTES).is_some_and(u8::is_ascii_alphanumeric)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Cuts a text and compares its slots.
+    fn check(cut: Cut, text: &str, expect: &[&str]) {
+        let mut found = vec![];
+        assert!(cut(text.as_bytes(), &mut found));
+        let found: Vec<&str> = found.into_iter().map(|slot| &text[slot]).collect();
+        assert_eq!(found, expect, "{text}");
+    }
+
+    #[test]
+    fn numbers_and_ids_are_slots() {
+        let check = |text, expect: &[&str]| check(numbers, text, expect);
+        check("", &[]);
+        check("nothing to see", &[]);
+        check("2026-11-22T03:17:29.005Z", &["2026", "11", "22", "03", "17", "29", "005"]);
+        check("took 532ms on thread7 of v3beta2", &["532", "7", "3", "2"]);
+        check("commit a1b2c3d, short a1b, at 0x7f00", &["a1b2c3d", "1", "7f00"]);
+        check("id 0123abcd-4567-89ef-0123-456789abcdef.", &["0123abcd-4567-89ef-0123-456789abcdef"]);
+        check("0123abcd-4567-89ef-0123-456789abcdefg", &["0123abcd", "4567", "89", "0123", "456789"]);
+        check("key Xy7Qa9Zk3pP9", &["Xy7Qa9Zk3pP9"]);
+        check("größe 12 µs", &["12"]);
+    }
+
+    #[test]
+    fn all_words_but_the_first_are_slots() {
+        let check = |text, expect: &[&str]| check(words, text, expect);
+        check("", &[]);
+        check("  ", &[]);
+        check("PASS: gdb.base/all.exp: print 5", &["gdb.base/all.exp", "print", "5"]);
+        check(
+            "2026-11-21 20:46:01 status installed libc6:amd64 2.36-9",
+            &["2026", "11", "21", "20", "46", "01", "installed", "libc6:amd64", "2.36-9"],
+        );
+        check("(7) \"größe\"\tof [x]", &["7", "of", "x"]);
+    }
+
+    #[test]
+    fn a_text_with_too_many_slots_is_left_alone() {
+        let many = "1 ".repeat(SLOTS_MAX);
+        for cut in [numbers, words] {
+            assert!(cut(many.as_bytes(), &mut vec![]));
+            assert!(!cut(format!("{many}1").as_bytes(), &mut vec![]));
+        }
+    }
+}
