@@ -17,9 +17,6 @@ use super::format::{
 use crate::arrival::{Arrival, Origin};
 use crate::coding::{Cursor, Malformed};
 
-/// Definitions that damaged records may leave out before a file counts as hostile.
-const GAP_MAX: usize = 1 << 20;
-
 /// Definitions of one kind; `None` where the record that defined it is damaged.
 type Table<T> = Vec<Option<T>>;
 
@@ -30,6 +27,8 @@ pub struct Decoder {
     series: Table<Arc<Labels>>,
     operations: Table<Operation>,
     texts: Table<Arc<str>>,
+    /// Definitions that may be missing: each takes a byte at least of a record that was lost.
+    missing_max: usize,
 }
 
 /// Bytes of the file that were on disk when the record was written; read before the rest of it.
@@ -42,7 +41,12 @@ pub fn synced(payload: &[u8]) -> Result<u64, Malformed> {
 impl Decoder {
     /// Of a file of this version.
     pub const fn new(version: u16) -> Self {
-        Self { version, series: Vec::new(), operations: Vec::new(), texts: Vec::new() }
+        Self { version, series: Vec::new(), operations: Vec::new(), texts: Vec::new(), missing_max: 0 }
+    }
+
+    /// So many bytes of the file could not be read: what they defined is missing.
+    pub const fn lost(&mut self, bytes: usize) {
+        self.missing_max = self.missing_max.saturating_add(bytes);
     }
 
     pub fn decode(&mut self, payload: &[u8]) -> Result<Arrival, Malformed> {
@@ -71,13 +75,14 @@ impl Decoder {
     fn define(&mut self, cursor: &mut Cursor<'_>) -> Result<(), Malformed> {
         let mut labels =
             LabelsReader { whole: self.version <= VERSION_WHOLE_LABELS, ..LabelsReader::default() };
-        define(cursor, &mut self.series, |cursor| labels.read(cursor))?;
-        define(cursor, &mut self.operations, |cursor| {
+        let missing = &mut self.missing_max;
+        define(cursor, &mut self.series, missing, |cursor| labels.read(cursor))?;
+        define(cursor, &mut self.operations, missing, |cursor| {
             let kind = OperationKind::from_byte(cursor.byte("operation kind")?);
             let kind = kind.ok_or(cursor.malformed("operation kind"))?;
             Ok(Operation { kind, name: cursor.text("operation name")?.into() })
         })?;
-        define(cursor, &mut self.texts, |cursor| Ok(cursor.text("text")?.into()))?;
+        define(cursor, &mut self.texts, missing, |cursor| Ok(cursor.text("text")?.into()))?;
         if self.texts.len() > TEXTS_MAX { Err(cursor.malformed("number of texts")) } else { Ok(()) }
     }
 
@@ -296,6 +301,7 @@ fn lookup<T>(table: &Table<T>, number: u64) -> Option<&T> {
 fn define<T>(
     cursor: &mut Cursor<'_>,
     table: &mut Table<T>,
+    missing_max: &mut usize,
     mut read: impl FnMut(&mut Cursor<'_>) -> Result<T, Malformed>,
 ) -> Result<(), Malformed> {
     let what = "number of the first definition";
@@ -304,9 +310,8 @@ fn define<T>(
     if count == 0 {
         return Ok(());
     }
-    if first < table.len() || first - table.len() > GAP_MAX {
-        return Err(cursor.malformed(what));
-    }
+    let missing = first.checked_sub(table.len()).ok_or(cursor.malformed(what))?;
+    *missing_max = missing_max.checked_sub(missing).ok_or(cursor.malformed(what))?;
     table.resize_with(first, || None);
     for _ in 0..count {
         table.push(Some(read(cursor)?));

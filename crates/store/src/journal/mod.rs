@@ -16,5 +16,7 @@ mod tests;
 mod writer;
 
 pub use encode::Encoder;
+#[cfg(fuzzing)]
+pub use reader::read_bytes;
 pub use reader::{Contents, Found, list, read};
 pub use writer::{Failure, Writer};

@@ -47,29 +47,38 @@ pub fn list(directory: &Path) -> Result<Vec<Found>> {
 }
 
 /// Reads a whole file and hands out its batches in order.
-pub fn read(path: &Path, mut each: impl FnMut(Arrival)) -> Result<Contents> {
+pub fn read(path: &Path, each: impl FnMut(Arrival)) -> Result<Contents> {
     let bytes = std::fs::read(path).map_err(|e| Error::io("read journal", path, e))?;
-    let header = Header::decode(&bytes, path)?;
+    read_bytes(&bytes, path, each)
+}
+
+/// Reads what the file at `path` holds, and hands out its batches in order.
+pub fn read_bytes(bytes: &[u8], path: &Path, mut each: impl FnMut(Arrival)) -> Result<Contents> {
+    let header = Header::decode(bytes, path)?;
     let mut contents =
         Contents { header, records: 0, damaged: Vec::new(), length: 0, torn: bytes.len() as u64 };
     if header.is_none() {
         return Ok(contents);
     }
-    let mut decoder = Decoder::new(version(&bytes));
+    let mut decoder = Decoder::new(version(bytes));
     let mut at = HEADER_BYTES;
     while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
         match take_record(rest) {
             Some(payload) => {
                 match decoder.decode(payload) {
                     Ok(arrival) => each(arrival),
-                    Err(malformed) => contents.damaged.push((at as u64, malformed.to_string())),
+                    Err(malformed) => {
+                        contents.damaged.push((at as u64, malformed.to_string()));
+                        decoder.lost(payload.len());
+                    }
                 }
                 contents.records += 1;
                 at += RECORD_HEAD_BYTES + payload.len();
             }
-            None => match next_proof(&bytes, at) {
+            None => match next_proof(bytes, at) {
                 Some(next) => {
                     contents.damaged.push((at as u64, format!("{} bytes with a wrong checksum", next - at)));
+                    decoder.lost(next - at);
                     at = next;
                 }
                 None => break,

@@ -246,6 +246,23 @@ fn labels_that_are_shared_do_not_make_a_small_record_a_huge_one() {
     assert!(Decoder::new(VERSION).decode(&hostile).is_err(), "shares what is not there");
 }
 
+#[test]
+fn no_more_definitions_are_missing_than_lost_bytes_could_hold() {
+    let check = |first: u64, lost: usize, sound: bool| {
+        let mut payload = vec![0, 48, 0, 0];
+        put_varint(&mut payload, first);
+        payload.extend_from_slice(&[1, OperationKind::Task as u8, 1, b'a', 0, 0]);
+        let mut decoder = Decoder::new(VERSION);
+        decoder.lost(lost);
+        assert_eq!(decoder.decode(&payload).is_ok(), sound, "{first} missing in {lost} lost bytes");
+    };
+    check(0, 0, true);
+    check(1, 0, false);
+    check(9, 9, true);
+    check(10, 9, false);
+    check(u64::MAX, 9, false);
+}
+
 /// The devops load: ten whole numbers a line that go up and down a little, hosts in turn.
 #[test]
 fn a_value_that_changes_a_little_takes_a_byte_or_two() {
