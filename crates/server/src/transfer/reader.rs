@@ -10,6 +10,8 @@ use super::tally::Tally;
 
 /// Records of a slice, about: chunks are not cut.
 const SLICE_RECORDS: usize = 32_768;
+/// Chunks of entries of a slice, about: each may hold a MiB of texts, however few they are.
+const SLICE_ENTRY_CHUNKS: usize = 32;
 
 /// A series and the kind of its records.
 #[derive(Clone, Debug)]
@@ -184,7 +186,8 @@ async fn slices(
         }
         let value = chunk.header.member(chunk.member).map_or(0.0, |member| member.value_error_max());
         bounds.widen(Bounds { value, time_ns: chunk.header.time_error_max });
-        chunks.push((chunk.start, chunk.header.count));
+        let least = if kind == Kind::Entry { SLICE_RECORDS / SLICE_ENTRY_CHUNKS } else { 0 };
+        chunks.push((chunk.start, chunk.header.count.max(least)));
     }
     chunks.sort_unstable();
     let mut out = VecDeque::new();

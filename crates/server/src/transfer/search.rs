@@ -6,12 +6,14 @@ use std::sync::Arc;
 use regex::{Regex, RegexBuilder};
 use serde_json::Value;
 use tacho_model::{Body, Entry, Labels, TimeRange, Timestamp};
-use tacho_store::{Result, Store};
+use tacho_store::{Error, ErrorKind, Result, Store};
 
 use super::reader::{Reader, Records, Selected};
 
 /// Memory a compiled pattern may take, bytes: a hostile question must not take the server with it.
 const PATTERN_BYTES_MAX: usize = 1 << 20;
+/// Bodies that are given, bytes: ten thousand entries may be of a MiB each.
+const FOUND_BYTES_MAX: usize = 64 << 20;
 
 /// What is wanted of an entry; all of it has to hold.
 #[derive(Default)]
@@ -73,6 +75,9 @@ pub fn shown(value: &Value) -> String {
 }
 
 /// Looks through the series; keeps `limit` entries at a time, whatever their number.
+///
+/// # Errors
+/// `Limit` when they are too long together.
 pub async fn search(
     store: Arc<Store>,
     series: Vec<Selected>,
@@ -82,6 +87,7 @@ pub async fn search(
 ) -> Result<Found> {
     let mut reader = Reader::new(store, series, range);
     let mut found = Found { entries: Vec::new(), matched: 0, seen: 0, counts: vec![0; parts] };
+    let mut bytes = 0;
     while let Some(slice) = reader.next().await? {
         let Records::Entries(entries) = slice.records else { continue };
         found.seen += entries.len() as u64;
@@ -93,14 +99,15 @@ pub async fn search(
             if let Some(count) = part(entry.at, range, parts).and_then(|at| found.counts.get_mut(at)) {
                 *count += 1;
             }
+            bytes += entry.body.as_bytes().len();
             found.entries.push((Arc::clone(&slice.labels), entry));
-        }
-        if found.entries.len() > 2 * limit {
-            keep(&mut found.entries, order, limit);
+            if found.entries.len() > 2 * limit || bytes > 2 * FOUND_BYTES_MAX {
+                bytes = keep(&mut found.entries, order, limit)?;
+            }
         }
         tokio::task::yield_now().await;
     }
-    keep(&mut found.entries, order, limit);
+    keep(&mut found.entries, order, limit)?;
     Ok(found)
 }
 
@@ -111,13 +118,22 @@ fn part(at: Timestamp, range: TimeRange, parts: usize) -> Option<usize> {
     usize::try_from(into * parts as i128 / length.max(1)).ok()
 }
 
-/// Of equal times those of one series stay in their order.
-fn keep(entries: &mut Vec<(Arc<Labels>, Entry)>, order: Order, limit: usize) {
+/// Of equal times those of one series stay in their order. Returns how long the bodies are together, bytes.
+fn keep(entries: &mut Vec<(Arc<Labels>, Entry)>, order: Order, limit: usize) -> Result<usize> {
     match order {
         Order::Oldest => entries.sort_by_key(|(_, entry)| entry.at),
         Order::Newest => entries.sort_by_key(|(_, entry)| std::cmp::Reverse(entry.at)),
     }
     entries.truncate(limit);
+    let bytes = entries.iter().map(|(_, entry)| entry.body.as_bytes().len()).sum();
+    if bytes <= FOUND_BYTES_MAX {
+        return Ok(bytes);
+    }
+    let message = format!(
+        "{} entries of {bytes} bytes are over {FOUND_BYTES_MAX}, ask for fewer at a time",
+        entries.len()
+    );
+    Err(Error::new(ErrorKind::Limit, message))
 }
 
 /// The labels of some entries, each once, and for each entry the position of its labels.
@@ -164,6 +180,21 @@ mod tests {
         check(fields(&[("pid", "7")]), "pid 7", false);
         assert!(pattern("(").unwrap_err().contains("unclosed group"));
         assert!(pattern("(a{1000}){1000}").is_err(), "too large");
+    }
+
+    #[test]
+    fn what_is_kept_is_bounded_by_number_and_bytes() {
+        let labels = Arc::new(Labels::empty());
+        let entries = |bytes: usize| -> Vec<(Arc<Labels>, Entry)> {
+            let body = Body::Text("x".repeat(bytes).into());
+            (0..4).map(|at| (labels.clone(), Entry { at, body: body.clone() })).collect()
+        };
+        let mut few = entries(10);
+        assert_eq!(keep(&mut few, Order::Newest, 2).unwrap(), 20);
+        assert_eq!(few.iter().map(|(_, entry)| entry.at).collect::<Vec<_>>(), [3, 2]);
+        assert_eq!(keep(&mut entries(FOUND_BYTES_MAX / 4), Order::Oldest, 4).unwrap(), FOUND_BYTES_MAX);
+        let error = keep(&mut entries(FOUND_BYTES_MAX / 4 + 1), Order::Oldest, 4).unwrap_err();
+        assert!(error.to_string().contains("4 entries of 67108868 bytes"), "{error}");
     }
 
     #[test]
