@@ -31,7 +31,9 @@ async fn delete_series(State(app): State<Arc<App>>, params: Params) -> Result<St
         return Err(ApiError::bad("invalid parameter \"end\": it is before \"start\""));
     }
     for matchers in &selectors {
-        let Deleted { series } = app.store.delete(matchers, TimeRange::new(start, end)).await?;
+        let (range, meant) = (TimeRange::new(start, end), matchers.clone());
+        let work = |store: Arc<Store>| async move { store.delete(&meant, range).await };
+        let Deleted { series } = to_the_end(app.store.clone(), work).await?;
         tracing::info!(series = series.iter().sum::<usize>(), ?matchers, start, end, "deleted");
     }
     Ok(StatusCode::NO_CONTENT)
@@ -54,12 +56,13 @@ async fn merge(State(app): State<Arc<App>>) -> Result<Json<Value>, ApiError> {
 }
 
 /// Goes on when the client has gone or the time for a request has passed.
-async fn to_the_end<W>(store: Arc<Store>, work: impl FnOnce(Arc<Store>) -> W) -> Result<MergeReport, ApiError>
+async fn to_the_end<T, W>(store: Arc<Store>, work: impl FnOnce(Arc<Store>) -> W) -> Result<T, ApiError>
 where
-    W: Future<Output = tacho_store::Result<MergeReport>> + Send + 'static,
+    T: Send + 'static,
+    W: Future<Output = tacho_store::Result<T>> + Send + 'static,
 {
     let work = tokio::spawn(work(store));
-    Ok(work.await.map_err(|e| ApiError::internal(format!("merge ended: {e}")))??)
+    Ok(work.await.map_err(|e| ApiError::internal(format!("work ended: {e}")))??)
 }
 
 pub fn report_json(report: &MergeReport) -> Value {
