@@ -53,7 +53,7 @@ impl Index {
             + self.series.len() * LABELS_BYTES;
         Cardinality {
             series: self.counts,
-            series_total: self.series.len(),
+            series_total: self.len(),
             series_max,
             bytes: labels.iter().map(|label| label.bytes).sum::<usize>()
                 + series
