@@ -299,6 +299,21 @@ async fn chunks_are_merged_in_the_background_a_few_times_each() {
 }
 
 #[tokio::test]
+async fn who_asks_for_a_merge_does_not_wait_for_the_end_of_a_rest() {
+    let options = Options { merge_bytes_per_second: 1, ..Options::default() };
+    let bench = Bench::with(Arc::new(MemoryDriver::new()), options);
+    let store = bench.open().await;
+    fill(&store, "m", 10, 20).await;
+    while store.stats().upkeep.merges == 0 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    fill(&store, "other", 3, 20).await;
+    let merged = tokio::time::timeout(Duration::from_secs(20), store.merge_all()).await.expect("an end");
+    assert!(merged.unwrap().merges > 0);
+    assert_eq!(chunks(&store, "other").await, [60]);
+}
+
+#[tokio::test]
 async fn a_driver_that_may_tear_a_put_is_not_merged_on() {
     let driver = Faulty::new(MemoryDriver::new(), Faults { torn: u64::MAX, ..Faults::default() });
     let bench = Bench::with(Arc::new(driver), Options::default());

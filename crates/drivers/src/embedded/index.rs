@@ -1,6 +1,7 @@
 //! Which rows are there, and where does each lie? In memory: the whole key space, ordered in each partition.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
+use std::collections::btree_map::{BTreeMap, Range};
 use std::ops::Bound;
 
 use tacho_store::Table;
@@ -90,17 +91,29 @@ impl Index {
 
     /// The first rows of a scan: at most `count`.
     pub fn page(&self, scan: &Scan, count: usize) -> Vec<Found> {
-        let Some(rows) = self.tables[Self::table(scan.table)].get(scan.partition.as_slice()) else {
-            return Vec::new();
-        };
-        if scan.is_empty() {
-            return Vec::new();
-        }
-        let range = rows.range::<[u8], _>((borrowed(&scan.from), borrowed(&scan.to)));
+        let Some(range) = self.range(scan) else { return Vec::new() };
         match scan.order {
             Order::Ascending => range.take(count).map(|(key, place)| (key.clone(), *place)).collect(),
             Order::Descending => range.rev().take(count).map(|(key, place)| (key.clone(), *place)).collect(),
         }
+    }
+
+    /// Bytes of the rows of a scan, whatever its limit; counting ends at `most`. No row is empty.
+    pub fn bytes(&self, scan: &Scan, most: usize) -> usize {
+        let mut bytes = 0;
+        for (key, place) in self.range(scan).into_iter().flatten() {
+            bytes += ROW_HEAD_BYTES + scan.partition.len() + key.len() + place.value_bytes as usize;
+            if bytes >= most {
+                break;
+            }
+        }
+        bytes
+    }
+
+    fn range(&self, scan: &Scan) -> Option<Range<'_, Box<[u8]>, Place>> {
+        let rows = self.tables[Self::table(scan.table)].get(scan.partition.as_slice())?;
+        let bounds = (borrowed(&scan.from), borrowed(&scan.to));
+        (!scan.is_empty()).then(|| rows.range::<[u8], _>(bounds))
     }
 
     /// Clusterings of a range, for a delete.

@@ -10,11 +10,11 @@ mod compact;
 mod format;
 mod index;
 mod load;
+mod patience;
 mod segments;
 
 use std::collections::BTreeSet;
 use std::ops::Bound;
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
@@ -29,6 +29,7 @@ use tacho_store::{Error, ErrorKind, Result};
 use compact::Compaction;
 use format::{Action, ROW_HEAD_BYTES, RowRef, Taken, VALUE_BYTES_MAX, take_row};
 use index::{Found, Index};
+use patience::Patience;
 use segments::{Handles, Segments, entries};
 
 /// Bytes of a segment: so few files that all stay open, so small that rewriting one is short.
@@ -36,6 +37,8 @@ const SEGMENT_BYTES: u64 = 256 << 20;
 /// Rows and bytes that a scan holds at a time.
 const PAGE_ROWS: usize = 256;
 const PAGE_BYTES: usize = 4 << 20;
+/// Bytes that are read on the thread that asks, when they are in the system's memory: some 100 us of copying.
+const INLINE_BYTES_MAX: usize = 1 << 20;
 
 /// What readers see. Locked after `Files`, never before.
 #[derive(Default)]
@@ -166,11 +169,29 @@ impl Inner {
         directory.index.page(scan, 1).is_empty()
     }
 
+    /// Bytes of the values of some scans' rows; of the first rows, where they are many.
+    fn bytes(&self, scans: &[Scan]) -> usize {
+        let directory = self.directory.read().unwrap_or_else(PoisonError::into_inner);
+        let mut bytes = 0;
+        for scan in scans {
+            bytes += directory.index.bytes(scan, INLINE_BYTES_MAX + 1);
+            if bytes > INLINE_BYTES_MAX {
+                break;
+            }
+        }
+        bytes
+    }
+
+    /// All rows of each scan.
+    fn read(&self, scans: &[Scan], patience: Patience) -> Result<Vec<Vec<Row>>> {
+        scans.iter().map(|scan| self.rows(scan.clone(), patience)).collect()
+    }
+
     /// All rows of a scan.
-    fn rows(&self, mut scan: Scan) -> Result<Vec<Row>> {
+    fn rows(&self, mut scan: Scan, patience: Patience) -> Result<Vec<Row>> {
         let mut rows = Vec::new();
         while scan.limit != Some(0) {
-            let mut page = self.page(&scan)?;
+            let mut page = self.page(&scan, patience)?;
             page.go_on(&mut scan);
             rows.append(&mut page.rows);
             if !page.more {
@@ -181,7 +202,7 @@ impl Inner {
     }
 
     /// The next rows of a scan, and whether there may be more.
-    fn page(&self, scan: &Scan) -> Result<Page> {
+    fn page(&self, scan: &Scan, patience: Patience) -> Result<Page> {
         let count = scan.limit.unwrap_or(usize::MAX).min(PAGE_ROWS);
         let (found, handles): (Vec<Found>, Vec<_>) = {
             let directory = self.directory.read().unwrap_or_else(PoisonError::into_inner);
@@ -203,7 +224,8 @@ impl Inner {
             let mut row = vec![0; length];
             let file =
                 handle.ok_or_else(|| Error::corrupt("segment is not open").with("segment", place.segment))?;
-            file.read_exact_at(&mut row, place.offset.into())
+            patience
+                .read(&file, &mut row, place.offset.into())
                 .map_err(|e| Error::io("read row", &self.path, e))?;
             match value_of(row) {
                 Some(value) => page.rows.push(Row {
@@ -287,7 +309,7 @@ impl Driver for Embedded {
                 return Ok(None);
             };
             let (inner, scan, page) = blocking(move || {
-                let page = inner.page(&scan)?;
+                let page = inner.page(&scan, Patience::Disk)?;
                 page.go_on(&mut scan);
                 Ok((inner, scan, page))
             })
@@ -298,13 +320,20 @@ impl Driver for Embedded {
         Ok(pages.try_flatten().boxed())
     }
 
-    /// With one change of threads for all of them.
+    /// Without a change of threads for little that is in memory, with one for everything else.
     async fn read(&self, scans: Vec<Scan>) -> Result<Vec<Vec<Row>>> {
-        if scans.iter().all(|scan| self.0.is_nothing(scan)) {
-            return Ok(scans.iter().map(|_| Vec::new()).collect());
+        match self.0.bytes(&scans) {
+            0 => return Ok(scans.iter().map(|_| Vec::new()).collect()),
+            bytes if bytes <= INLINE_BYTES_MAX => {
+                // What went wrong is found out by reading again.
+                if let Ok(rows) = self.0.read(&scans, Patience::Memory) {
+                    return Ok(rows);
+                }
+            }
+            _ => {}
         }
         let inner = self.0.clone();
-        blocking(move || scans.into_iter().map(|scan| inner.rows(scan)).collect()).await
+        blocking(move || inner.read(&scans, Patience::Disk)).await
     }
 
     async fn delete(&self, deletes: Vec<Delete>) -> Result<()> {

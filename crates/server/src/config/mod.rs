@@ -122,8 +122,9 @@ impl History {
     }
 }
 
-/// The shortest time between two sweeps: what 0 s becomes.
+/// The shortest time between two sweeps, what 0 s becomes, and the longest: a clock cannot add any number of seconds.
 const SWEEP_MIN: Duration = Duration::from_millis(20);
+const SWEEP_MAX: Duration = Duration::from_secs(365 * 86_400);
 
 /// Why the settings cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -193,7 +194,10 @@ impl Settings {
             merge_bytes_per_second: merge_bytes,
             merge_cpu_percent: self.merge_cpu_percent.unwrap_or(usual.merge_cpu_percent).clamp(1, 100),
             merge_rows: at_least_one("merge-rows", self.merge_rows.unwrap_or(usual.merge_rows))?,
-            sweep_every: self.sweep_seconds.map_or(usual.sweep_every, Duration::from_secs).max(SWEEP_MIN),
+            sweep_every: self
+                .sweep_seconds
+                .map_or(usual.sweep_every, Duration::from_secs)
+                .clamp(SWEEP_MIN, SWEEP_MAX),
             policies: Arc::new(sections.policies()?),
         };
         let config = Config {
@@ -286,6 +290,15 @@ mod tests {
             &["TACHO_INSECURE_LISTEN=\"maybe\"", "true or false"],
         );
         fails("http = '0.0.0.0:7070'", &[], &["http 0.0.0.0:7070", "insecure-listen"]);
+    }
+
+    #[test]
+    fn times_between_sweeps_are_bounded() {
+        let every = |seconds: u64| {
+            let flags = Settings { sweep_seconds: Some(seconds), ..Settings::default() };
+            check("", &[], flags).unwrap().history.sweep_every
+        };
+        assert_eq!([0, 60, u64::MAX].map(every), [SWEEP_MIN, Duration::from_secs(60), SWEEP_MAX]);
     }
 
     #[test]

@@ -188,7 +188,7 @@ impl Keeper {
         }
     }
 
-    /// One batch of the backlog, and a rest.
+    /// One batch of the backlog, and a rest, which an order ends.
     async fn work(&mut self) {
         let begun = Instant::now();
         let mut tended = Tended::default();
@@ -206,7 +206,9 @@ impl Keeper {
             bytes_written,
             "upkeep worked"
         );
-        tokio::time::sleep(rest).await;
+        if let Ok(Some(order)) = tokio::time::timeout(rest, self.orders.recv()).await {
+            self.serve(order).await;
+        }
     }
 }
 
