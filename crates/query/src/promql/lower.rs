@@ -20,7 +20,7 @@ use super::node::{
     Aggregate, AggregateOp, At, Binary, BinaryOp, Cardinality, LabelChoice, Matching, Modifiers, Node,
     NodeId, Selector, Type, Yield,
 };
-use super::{Limits, diagnose, guard};
+use super::{Limits, diagnose, guard, patterns};
 
 /// A query that is well formed and well typed, without times yet.
 #[derive(Clone, Debug)]
@@ -63,6 +63,10 @@ fn parse_tree(text: &str, limits: &Limits) -> Result<Expr, Error> {
     guard::check(text, limits)?;
     functions::register();
     let text = &*guard::narrowed(text);
+    // A query that does not parse is looked at as it was written.
+    if let Some(tree) = patterns::hidden(text).and_then(|text| parse_guarded(&text).ok()) {
+        return Ok(tree);
+    }
     parse_guarded(text).map_err(|message| diagnose::explain(text, message, has_grammar))
 }
 
@@ -246,8 +250,8 @@ fn lower_matchers(
     let mut matchers: Vec<Matcher> = name.map(|name| Matcher::equal(NAME, name)).into_iter().collect();
     for matcher in &parsed.matchers {
         let (op, value) = match &matcher.op {
-            ParsedOp::Equal => (MatchOp::Equal, matcher.value.as_str()),
-            ParsedOp::NotEqual => (MatchOp::NotEqual, matcher.value.as_str()),
+            ParsedOp::Equal => plain(MatchOp::Equal, MatchOp::Regex, &matcher.value),
+            ParsedOp::NotEqual => plain(MatchOp::NotEqual, MatchOp::NotRegex, &matcher.value),
             ParsedOp::Re(regex) => (MatchOp::Regex, unanchored(regex.as_str())),
             ParsedOp::NotRe(regex) => (MatchOp::NotRegex, unanchored(regex.as_str())),
         };
@@ -261,6 +265,11 @@ fn lower_matchers(
         return Err(Error::bad_data("vector selector must contain at least one non-empty matcher"));
     }
     Ok(matchers)
+}
+
+/// The operator for a text, or the one for a pattern that was kept from the parser.
+fn plain(text: MatchOp, pattern: MatchOp, value: &str) -> (MatchOp, &str) {
+    patterns::revealed(value).map_or((text, value), |value| (pattern, value))
 }
 
 /// The pattern as the parser rewrote it (a literal `{` escaped, where Go's syntax allows it bare), without the

@@ -53,6 +53,7 @@ mod matching;
 mod node;
 mod output;
 mod parallel;
+mod patterns;
 mod plan;
 mod quantile;
 mod rows;

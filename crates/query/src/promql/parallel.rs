@@ -5,8 +5,8 @@ use std::thread;
 
 use crate::Error;
 
-/// Samples below which one thread is done before another has started.
-const WORK_MIN: usize = 200_000;
+/// Samples below which one thread is about done before another has started.
+const WORK_MIN: usize = 1 << 20;
 
 /// Threads for one query; others want to be answered, too.
 const THREADS_MAX: usize = 4;
