@@ -7,7 +7,7 @@
 
 use std::ops::Range;
 
-use tacho_model::{TimeRange, Timestamp};
+use tacho_model::{TimeRange, Timestamp, Value};
 
 use crate::limits::GROUP_MEMBERS_MAX;
 use crate::semantic::{self, Semantic, SemanticError};
@@ -149,7 +149,7 @@ fn lossy(
 }
 
 fn largest(column: &ValueColumn) -> f64 {
-    column.as_f64().into_iter().filter(|value| value.is_finite()).fold(0.0, |most: f64, v| most.max(v.abs()))
+    column.iter().map(Value::as_f64).filter(|value| value.is_finite()).fold(0.0, |most: f64, v| most.max(v.abs()))
 }
 
 fn put(
@@ -296,7 +296,7 @@ mod tests {
         assert!(reduced.value_error_max > 0.0 && reduced.value_error_max <= 0.01);
         assert!(reduced.time_error_max <= 5);
         let read = reduced.read(&[0], TimeRange::ALL).unwrap().remove(0);
-        let values: Vec<f64> = read.iter().flat_map(|(_, values)| values.as_f64()).collect();
+        let values: Vec<f64> = read.iter().flat_map(|(_, values)| values.iter().map(Value::as_f64)).collect();
         let ValueColumn::F64(wave) = &group.columns[0] else { panic!("floats") };
         assert!(wave.iter().zip(values).all(|(a, b)| (a - b).abs() <= 0.01));
     }

@@ -117,10 +117,11 @@ impl ValueColumn {
     }
 
     /// The values as PromQL sees them; integers beyond 2^53 are rounded here.
-    pub fn as_f64(&self) -> Vec<f64> {
+    pub fn into_f64(self) -> Vec<f64> {
         match self {
-            Self::F64(v) => v.clone(),
-            Self::I64(_) | Self::U64(_) => self.iter().map(Value::as_f64).collect(),
+            Self::F64(v) => v,
+            Self::I64(v) => v.into_iter().map(|v| Value::I64(v).as_f64()).collect(),
+            Self::U64(v) => v.into_iter().map(|v| Value::U64(v).as_f64()).collect(),
         }
     }
 }

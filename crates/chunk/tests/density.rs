@@ -33,6 +33,7 @@ fn samples_take_few_bytes() {
 }
 
 /// Ten percentages of a host, every ten seconds for a day: the load that databases of time series are compared with.
+/// Marks take 0.004 bytes of it, so that an hour can be read without decoding the day.
 #[test]
 fn a_day_of_walks_takes_little_more_than_its_entropy() {
     const SAMPLES: usize = 8_640;
@@ -45,7 +46,7 @@ fn a_day_of_walks_takes_little_more_than_its_entropy() {
         let bytes = encode_group(&at, 0, &columns, &encoding);
         let each = bytes.len() as f64 / (SAMPLES * walks.len()) as f64;
         println!("ten walks, whole numbers, {:?}: {each:.4} bytes a value", encoding.effort);
-        assert!(each <= 0.273, "{each} bytes a value");
+        assert!(each <= 0.278, "{each} bytes a value");
     }
 }
 

@@ -60,8 +60,8 @@ pub fn all(count: usize) -> Vec<Column> {
     vec![
         f64s("constant", vec![1.5; count], 0.02),
         u64s("counter in steps", (0..count as u64).map(|n| n * 17).collect(), 0.02),
-        f64s("walk, whole", whole(&walk), 0.28),
-        u64s("walk, whole, u64", walk.iter().map(|value| *value as u64).collect(), 0.28),
+        f64s("walk, whole", whole(&walk), 0.285),
+        u64s("walk, whole, u64", walk.iter().map(|value| *value as u64).collect(), 0.285),
         f64s("walk, one decimal", decimals(&walk, 1), 0.69),
         f64s("walk, one decimal, holes", holes, 0.7),
         f64s("sine with noise, two decimals", decimals(&gauge, 2), 1.19),

@@ -32,6 +32,8 @@ const COUNT_MIN: usize = 32;
 const WORD_BITS: u32 = 57;
 /// Differences of differences, at most.
 pub(super) const ORDER_MAX: u8 = 2;
+/// Of fewer bytes marks would take a thirtieth and more.
+const MARKED_BYTES_MIN: usize = 1_024;
 /// Added to the order: there are marks.
 const MARKED: u8 = 4;
 
@@ -364,7 +366,8 @@ impl Codec for Ans {
         let frequencies = Frequencies::new(&tokens.counts, tokens.tokens.len())?;
         let encoder = Encoder::new(&frequencies);
         let stream = tokens.run(&encoder, frequencies.log);
-        let marked = !stream.marks.is_empty();
+        let small = stream.bytes.len() + tokens.more.len() < MARKED_BYTES_MIN;
+        let marked = !stream.marks.is_empty() && !small;
         let parameters = Parameters { firsts: first_numbers, marked, centre: plan.centre, frequencies };
         let mut out = Vec::with_capacity(stream.bytes.len() + tokens.more.len() + 128);
         parameters.put(&mut out);

@@ -185,7 +185,7 @@ fn select(
                 .into_iter()
                 .filter_map(|(times, values)| {
                     let places = times.slice(selection.range);
-                    let values = values.part(places.clone()).as_f64();
+                    let values = values.part(places.clone()).into_f64();
                     (!places.is_empty()).then(|| Piece::Samples { at: times.part(places), values })
                 })
                 .collect();

@@ -6,7 +6,6 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
-use tacho_chunk::ValueColumn;
 use tacho_model::{Kind, Labels, SeriesId};
 use tacho_query::promql::{Limits, Piece, Selection, SeriesData};
 use tacho_store::{ErrorKind, ReadReport, Store};
@@ -50,11 +49,8 @@ pub async fn selections(
 /// Integers beyond 2^53 are rounded: PromQL is defined on f64.
 fn piece(piece: tacho_store::Piece) -> Piece {
     match piece {
-        tacho_store::Piece::Samples { times, values: ValueColumn::F64(values) } => {
-            Piece::Samples { at: times, values }
-        }
         tacho_store::Piece::Samples { times, values } => {
-            Piece::Samples { at: times, values: values.as_f64() }
+            Piece::Samples { at: times, values: values.into_f64() }
         }
         tacho_store::Piece::Summary(summary) => Piece::Summary(summary),
     }
