@@ -14,6 +14,8 @@ pub mod json_lines;
 pub mod line_protocol;
 pub mod line_rows;
 pub mod open_metrics;
+#[cfg(feature = "parquet")]
+pub mod parquet;
 mod reader;
 mod reject;
 pub mod remote_write;

@@ -12,6 +12,11 @@ pub trait Rows: Send {
     /// Length of the front of `bytes` that holds whole rows only; 0 where not even the first one is whole.
     fn whole(&self, bytes: &[u8]) -> usize;
 
+    /// Whether a row can be understood without those before it.
+    fn stand_alone(&self) -> bool {
+        true
+    }
+
     /// Takes whole rows; `before` is the number of rows in earlier blocks of this file.
     fn decode(&mut self, block: &[u8], before: u64) -> Block;
 }
@@ -23,6 +28,8 @@ pub struct Block {
     /// Rows of the block, broken and empty ones included.
     pub rows: u64,
     pub broken: Vec<Broken>,
+    /// Further rows that could not even be read, for damage that is told as one broken row.
+    pub lost: u64,
     /// Exemplars, which have no place in a series and are left out.
     pub exemplars: u64,
 }
@@ -36,7 +43,7 @@ pub struct Broken {
     /// Name or position of the column, where there is one.
     pub column: Option<String>,
     pub reason: String,
-    /// Where the whole row lies in the block.
+    /// Where the whole row lies in the block, or in the text that stands for it.
     pub bytes: Range<usize>,
 }
 

@@ -139,6 +139,14 @@ impl TimeReader {
         }
     }
 
+    /// The moment at which a clock on the wall had counted so many nanoseconds since it was 1970.
+    #[cfg(feature = "parquet")]
+    pub(crate) fn on_the_wall(&mut self, ns: i128) -> Result<Timestamp, String> {
+        let text = format!("{ns} ns");
+        let local = jiff::Timestamp::from_nanosecond(ns).map_err(|_| outside(&text))?;
+        self.local(TimeZone::UTC.to_datetime(local), &text)
+    }
+
     fn local(&mut self, local: DateTime, text: &str) -> Result<Timestamp, String> {
         let moment = self.zone.to_ambiguous_timestamp(local);
         match moment.offset() {

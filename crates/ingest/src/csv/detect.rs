@@ -31,10 +31,10 @@ const PATTERNS: [&str; 9] = [
 const DAY_FIRST: &str = "%d/%m/%Y %H:%M:%S%.f";
 const MONTH_FIRST: &str = "%m/%d/%Y %H:%M:%S%.f";
 
-const TIME_NAMES: [&str; 9] =
+pub(crate) const TIME_NAMES: [&str; 9] =
     ["time", "timestamp", "date", "datetime", "ts", "@timestamp", "_time", "zeit", "datum"];
-const VALUE_NAMES: [&str; 3] = ["value", "_value", "wert"];
-const SERIES_NAMES: [&str; 5] = ["__name__", "name", "metric", "measurement", "series"];
+pub(crate) const VALUE_NAMES: [&str; 3] = ["value", "_value", "wert"];
+pub(crate) const SERIES_NAMES: [&str; 5] = ["__name__", "name", "metric", "measurement", "series"];
 
 /// What the user has said; the rest is looked for.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -123,12 +123,12 @@ fn odd_values(rows: &[u8], delimiter: u8, holds_values: impl Fn(usize) -> bool) 
         .collect()
 }
 
-fn is_one_of(name: &str, names: &[&str]) -> bool {
+pub(crate) fn is_one_of(name: &str, names: &[&str]) -> bool {
     names.iter().any(|known| known.eq_ignore_ascii_case(name))
 }
 
 /// A column by its name, else by its number from 1.
-fn position(header: &[String], name: &str) -> Result<usize, String> {
+pub(crate) fn position(header: &[String], name: &str) -> Result<usize, String> {
     let by_number = || name.parse::<usize>().ok()?.checked_sub(1).filter(|column| *column < header.len());
     header.iter().position(|column| column == name).or_else(by_number).ok_or_else(|| {
         let known: Vec<&str> = header.iter().map(String::as_str).collect();
@@ -151,7 +151,7 @@ fn delimiter(head: &[u8]) -> u8 {
     best.copied().unwrap_or(b',')
 }
 
-fn time_format(cells: &[&str]) -> Result<TimeFormat, String> {
+pub(crate) fn time_format(cells: &[&str]) -> Result<TimeFormat, String> {
     let numbers: Vec<f64> = cells.iter().filter_map(|cell| cell.parse().ok()).collect();
     let unit = numbers.first().map_or(Unit::Seconds, |number| Unit::guess(*number));
     let candidates = [TimeFormat::Iso, TimeFormat::Epoch(unit)];

@@ -7,7 +7,9 @@
 /// # Errors
 /// When the name has fewer fields.
 pub fn attributes(file: &str, names: &[String]) -> Result<Vec<(String, String)>, String> {
-    let stem = [".gz", ".csv", ".txt"].iter().fold(file, |name, end| name.strip_suffix(end).unwrap_or(name));
+    let stem = [".gz", ".csv", ".txt", ".parquet"]
+        .iter()
+        .fold(file, |name, end| name.strip_suffix(end).unwrap_or(name));
     let head = stem.split_once("--").map_or(stem, |(head, _)| head);
     let fields: Vec<&str> = head.split('_').collect();
     if fields.len() < names.len() {

@@ -26,6 +26,8 @@ use tacho_model::{Batch, Body, Entry, EntrySeries, Labels, NAME, Sample, SampleS
 use crate::rows::{Block, Broken, Rows, shown};
 use crate::time_text::{TimeFormat, TimeReader};
 pub use detect::{Detected, Given, detect};
+#[cfg(feature = "parquet")]
+pub(crate) use detect::{SERIES_NAMES, TIME_NAMES, VALUE_NAMES, is_one_of, position, time_format};
 pub use file_name::attributes;
 pub use number::Numbers;
 pub use split::ROW_BYTES_MAX;

@@ -72,7 +72,7 @@ fn metric(out: &mut String, labels: &Labels) {
 }
 
 /// A text in quotes (RFC 8259, section 7).
-fn text(out: &mut String, text: &str) {
+pub(crate) fn text(out: &mut String, text: &str) {
     out.push('"');
     for char in text.chars() {
         match char {

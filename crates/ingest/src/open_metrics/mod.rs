@@ -52,6 +52,11 @@ impl Rows for OpenMetrics {
         whole_lines(bytes)
     }
 
+    /// Types are told before the samples that have them.
+    fn stand_alone(&self) -> bool {
+        false
+    }
+
     fn decode(&mut self, block: &[u8], before: u64) -> Block {
         let mut out = Block::default();
         let mut places = HashMap::new();

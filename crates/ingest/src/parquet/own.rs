@@ -1,0 +1,70 @@
+//! Files that we write: which columns do they have, and how are they told from others?
+//!
+//! ```text
+//!   samples   time  name  LABEL...  value  value_i64  value_u64
+//!   entries   time  name  LABEL...  text   bytes
+//! ```
+//! `value` is a double for everybody; whole numbers are in `value_i64` or `value_u64` as well, and are read from there, so
+//! that no bit of them is lost. A label that has the name of another column gets `label_` before it.
+
+use parquet::file::metadata::{FileMetaData, KeyValue};
+use tacho_model::NAME;
+
+use super::plan::{Column, Plan, Shape};
+
+/// The key in the file's metadata; its value is the version of this layout.
+const KEY: &str = "tachograph";
+const VERSION: &str = "1";
+
+pub const TIME: &str = "time";
+pub const SERIES: &str = "name";
+pub const VALUE: &str = "value";
+pub const VALUE_I64: &str = "value_i64";
+pub const VALUE_U64: &str = "value_u64";
+pub const TEXT: &str = "text";
+pub const BYTES: &str = "bytes";
+const LABEL: &str = "label_";
+
+const FIXED: [&str; 7] = [TIME, SERIES, VALUE, VALUE_I64, VALUE_U64, TEXT, BYTES];
+
+pub fn mark() -> KeyValue {
+    KeyValue::new(KEY.to_owned(), VERSION.to_owned())
+}
+
+pub fn is_own(file: &FileMetaData) -> bool {
+    let pairs = file.key_value_metadata().map_or(&[][..], Vec::as_slice);
+    pairs.iter().any(|pair| pair.key == KEY && pair.value.as_deref() == Some(VERSION))
+}
+
+/// The column of a label.
+pub fn column(label: &str) -> String {
+    let clashes = FIXED.contains(&label) || label.starts_with(LABEL);
+    if clashes { format!("{LABEL}{label}") } else { label.to_owned() }
+}
+
+fn label(column: &str) -> String {
+    column.strip_prefix(LABEL).unwrap_or(column).to_owned()
+}
+
+/// # Errors
+/// Which column is missing.
+pub fn plan(columns: Vec<Column>) -> Result<Plan, String> {
+    let find = |name: &str| columns.iter().position(|column| column.name == name && column.kind.is_some());
+    let time = find(TIME).ok_or_else(|| format!("column {TIME:?} is missing"))?;
+    let name = find(SERIES);
+    let numbers: Vec<usize> = [VALUE_I64, VALUE_U64, VALUE].into_iter().filter_map(find).collect();
+    let texts: Vec<usize> = [TEXT, BYTES].into_iter().filter_map(find).collect();
+    let is_texts = numbers.is_empty();
+    let values = if is_texts { texts } else { numbers };
+    if values.is_empty() {
+        return Err(format!("columns {VALUE:?} and {TEXT:?} are missing"));
+    }
+    let labels = columns.iter().enumerate().filter_map(|(at, column)| match &*column.name {
+        _ if Some(at) == name => Some((at, NAME.to_owned())),
+        fixed if FIXED.contains(&fixed) => None,
+        other => Some((at, label(other))),
+    });
+    let labels = labels.collect();
+    let shape = Shape::Long(values);
+    Ok(Plan { columns, time, labels, shape, texts: is_texts, is_own: true, left_out: Vec::new() })
+}

@@ -1,0 +1,196 @@
+//! Which column is the time, which are values, which are labels?
+
+use parquet::file::metadata::FileMetaData;
+use tacho_model::NAME;
+
+use super::cell::Kind;
+use super::own;
+use crate::csv::{self, Given};
+
+/// The columns of a file and what becomes of each.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plan {
+    /// All of them, as they stand in the file.
+    pub columns: Vec<Column>,
+    pub time: usize,
+    /// Column and label: the series' name has the label [`NAME`].
+    pub labels: Vec<(usize, String)>,
+    pub shape: Shape,
+    /// Values are texts or bytes: entries, not samples.
+    pub texts: bool,
+    /// The file was written by [`super::Writer`].
+    pub is_own: bool,
+    /// Columns that are left out, and why.
+    pub left_out: Vec<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Column {
+    pub name: String,
+    /// `None` for what cannot be read.
+    pub kind: Option<Kind>,
+}
+
+/// What the values' columns are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// A series each, named by the column.
+    Wide(Vec<usize>),
+    /// One value a row: the first of these that is not null.
+    Long(Vec<usize>),
+}
+
+impl Shape {
+    pub fn columns(&self) -> &[usize] {
+        match self {
+            Self::Wide(columns) | Self::Long(columns) => columns,
+        }
+    }
+}
+
+impl Plan {
+    /// # Errors
+    /// What the user has to say, or why it cannot be read.
+    pub fn of(file: &FileMetaData, given: &Given) -> Result<Self, String> {
+        let columns: Vec<Column> = file
+            .schema_descr()
+            .columns()
+            .iter()
+            .map(|column| Column { name: column.path().parts().join("."), kind: Kind::of(column) })
+            .collect();
+        let said = given.time_column.is_some() || given.value_column.is_some() || given.wide || given.texts;
+        if !said && own::is_own(file) {
+            return own::plan(columns);
+        }
+        let mut names = Names { columns, given, left_out: Vec::new() };
+        let time = names.time()?;
+        let shape = match names.value(time)? {
+            Some(value) => Shape::Long(vec![value]),
+            None => Shape::Wide(names.values(time)),
+        };
+        if shape.columns().is_empty() {
+            let hint = "give --text where texts are the values";
+            return Err(format!("no column holds numbers, there are {}: {hint}", names.list()));
+        }
+        let labels = names.labels(time, &shape);
+        let Names { columns, left_out, .. } = names;
+        let texts = given.texts;
+        Ok(Self { columns, time, labels, shape, texts, is_own: false, left_out })
+    }
+
+    pub fn column(&self, at: usize) -> &str {
+        self.columns.get(at).map_or("?", |column| column.name.as_str())
+    }
+
+    pub fn kind(&self, at: usize) -> Option<Kind> {
+        self.columns.get(at).and_then(|column| column.kind)
+    }
+}
+
+struct Names<'a> {
+    columns: Vec<Column>,
+    given: &'a Given,
+    left_out: Vec<String>,
+}
+
+impl Names<'_> {
+    fn kind(&self, at: usize) -> Option<Kind> {
+        self.columns.get(at).and_then(|column| column.kind)
+    }
+
+    fn list(&self) -> String {
+        let names: Vec<&str> = self.columns.iter().map(|column| column.name.as_str()).collect();
+        crate::rows::shown(&names.join(", "))
+    }
+
+    fn position(&self, name: &str) -> Result<usize, String> {
+        let names: Vec<String> = self.columns.iter().map(|column| column.name.clone()).collect();
+        csv::position(&names, name)
+    }
+
+    fn find(&self, fits: impl Fn(&Column, Kind) -> bool) -> Option<usize> {
+        self.columns.iter().position(|column| column.kind.is_some_and(|kind| fits(column, kind)))
+    }
+
+    /// By what was said, by its name, by its type, and last the first column if it holds whole numbers.
+    fn time(&self) -> Result<usize, String> {
+        if let Some(name) = &self.given.time_column {
+            let at = self.position(name)?;
+            return match self.kind(at) {
+                Some(kind) if kind.may_be_time() => Ok(at),
+                _ => Err(format!("column {name:?} does not hold times")),
+            };
+        }
+        let named = |column: &Column, kind: Kind| {
+            kind.may_be_time() && csv::is_one_of(&column.name, &csv::TIME_NAMES)
+        };
+        let first = || self.kind(0).filter(|kind| matches!(kind, Kind::Signed | Kind::Unsigned)).map(|_| 0);
+        self.find(named).or_else(|| self.find(|_, kind| kind.is_time())).or_else(first).ok_or_else(|| {
+            format!("no column holds times, there are {}: name it with --time-column", self.list())
+        })
+    }
+
+    /// The one column of values of a long file.
+    fn value(&self, time: usize) -> Result<Option<usize>, String> {
+        let holds_values = |kind: Option<Kind>| kind.is_some_and(|kind| self.given.texts || kind.is_number());
+        if self.given.wide {
+            return Ok(None);
+        }
+        if let Some(name) = &self.given.value_column {
+            let at = self.position(name)?;
+            if !holds_values(self.kind(at)) {
+                return Err(format!("column {name:?} does not hold numbers: give --text for texts"));
+            }
+            return Ok(Some(at));
+        }
+        // A time, a value and nothing else is a wide file of one series.
+        let others = self.columns.iter().filter(|column| !is_index(&column.name)).count();
+        let named = self.columns.iter().position(|column| csv::is_one_of(&column.name, &csv::VALUE_NAMES));
+        let Some(at) = named.filter(|at| *at != time && others > 2) else { return Ok(None) };
+        if !holds_values(self.kind(at)) {
+            let name = &self.columns.get(at).map_or("", |column| column.name.as_str());
+            return Err(format!("column {name:?} does not hold numbers: give --text for texts, or --wide"));
+        }
+        Ok(Some(at))
+    }
+
+    fn values(&self, time: usize) -> Vec<usize> {
+        let texts = self.given.texts;
+        let fits = |at: &usize| {
+            *at != time
+                && self.columns.get(*at).is_some_and(|column| {
+                    !is_index(&column.name) && column.kind.is_some_and(|kind| texts || kind.is_number())
+                })
+        };
+        (0..self.columns.len()).filter(fits).collect()
+    }
+
+    /// What is left, but the numbers of rows that pandas writes. Of a wide file only texts.
+    fn labels(&mut self, time: usize, shape: &Shape) -> Vec<(usize, String)> {
+        let mut out = Vec::new();
+        let mut named = false;
+        for (at, column) in self.columns.iter().enumerate() {
+            if at == time || shape.columns().contains(&at) || is_index(&column.name) {
+                continue;
+            }
+            let fits = |kind: Kind| match shape {
+                Shape::Wide(_) => matches!(kind, Kind::Text | Kind::Bytes | Kind::Uuid),
+                Shape::Long(_) => true,
+            };
+            if !column.kind.is_some_and(fits) {
+                self.left_out.push(column.name.clone());
+                continue;
+            }
+            let is_name =
+                matches!(shape, Shape::Long(_)) && !named && csv::is_one_of(&column.name, &csv::SERIES_NAMES);
+            named |= is_name;
+            out.push((at, if is_name { NAME.to_owned() } else { column.name.clone() }));
+        }
+        out
+    }
+}
+
+/// The index of a data frame that has no name.
+fn is_index(name: &str) -> bool {
+    name.starts_with("__index_level_")
+}

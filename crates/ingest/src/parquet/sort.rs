@@ -1,0 +1,346 @@
+//! Which series does each value of these rows belong to?
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use tacho_model::limits::ENTRY_BYTES_MAX;
+use tacho_model::{Body, Entry, EntrySeries, Labels, NAME, Sample, SampleSeries, Timestamp, Value};
+
+use super::cell::{Cell, Kind};
+use super::plan::{Plan, Shape};
+use super::times::Times;
+use super::{Place, Rows, own};
+use crate::json_lines;
+use crate::rows::{Block, Broken, shown};
+
+/// Sets of labels that are kept before all are looked up anew.
+const KNOWN_MAX: usize = 100_000;
+
+/// Puts rows to their series.
+pub struct Sorter {
+    plan: Plan,
+    /// Labels of every series.
+    base: Vec<(String, String)>,
+    /// By the cells of the labels' columns: the series of each column of values.
+    known: HashMap<String, Arc<[Arc<Labels>]>>,
+    /// The columns of values that `known` is about.
+    values: Vec<usize>,
+}
+
+/// The cells of some rows: which columns they are, and column by column.
+struct Table<'a> {
+    plan: &'a Plan,
+    at: &'a [usize],
+    cells: &'a [Vec<Cell>],
+}
+
+type Fault = (usize, String);
+
+impl Sorter {
+    /// # Errors
+    /// What of the names cannot be a series.
+    pub fn new(plan: Plan, base: Vec<(String, String)>) -> Result<Self, String> {
+        if let Shape::Wide(columns) = &plan.shape {
+            for name in columns.iter().map(|at| plan.column(*at)) {
+                Labels::new([(NAME, name)]).map_err(|e| format!("column {name:?}: {e}"))?;
+            }
+        }
+        Ok(Self { plan, base, known: HashMap::new(), values: Vec::new() })
+    }
+
+    /// `first` rows of the file lie before these.
+    pub fn sort(
+        &mut self,
+        at: &[usize],
+        cells: &[Vec<Cell>],
+        times: &mut Times,
+        place: Place,
+        first: u64,
+    ) -> Rows {
+        let labels = self.plan.labels.len();
+        let values = at.get(1 + labels..).unwrap_or_default();
+        if self.values != values {
+            self.known.clear();
+            self.values = values.to_vec();
+        }
+        let plan = self.plan.clone();
+        let table = Table { plan: &plan, at, cells };
+        let mut rows = Rows { block: Block::default(), text: String::new() };
+        let (mut slots, mut faults) = (Slots::default(), Vec::new());
+        let mut last: Option<(usize, usize)> = None;
+        let (mut number, mut key) = (first, String::new());
+        for row in 0..cells.first().map_or(0, Vec::len) {
+            number += 1;
+            match times.read(table.cell(0, row)) {
+                // Of a wide file it is told once.
+                Err(reason) => faults.extend((place.part == 0).then_some((0, reason))),
+                Ok(time) => {
+                    let same = last.filter(|(before, _)| table.same_labels(*before, row, labels));
+                    let set = match same {
+                        Some((_, set)) => Ok(set),
+                        None => self.series(&table, row, &mut key).map(|series| slots.set(series)),
+                    };
+                    match set {
+                        Ok(set) => {
+                            last = Some((row, set));
+                            self.keep(&table, row, time, set, &mut slots, &mut faults);
+                        }
+                        Err(fault) => faults.push(fault),
+                    }
+                }
+            }
+            if !faults.is_empty() {
+                rows.broken(&table, row, number, place, &mut faults);
+            }
+        }
+        rows.block.rows = if place.part == 0 { number - first } else { 0 };
+        rows.block.batch = slots.batch;
+        rows
+    }
+
+    /// The series of a row's labels, one for each column of values, or one for all.
+    fn series(
+        &mut self,
+        table: &Table<'_>,
+        row: usize,
+        key: &mut String,
+    ) -> Result<Arc<[Arc<Labels>]>, Fault> {
+        let count = self.plan.labels.len();
+        let mut ends = Vec::with_capacity(count);
+        key.clear();
+        for nth in 1..=count {
+            table.put(nth, row, key).map_err(|reason| (nth, reason))?;
+            ends.push(key.len());
+            key.push('\u{0}');
+        }
+        if let Some(series) = self.known.get(key) {
+            return Ok(Arc::clone(series));
+        }
+        let mut begin = 0;
+        let mut pairs: Vec<(&str, &str)> = Vec::with_capacity(count + self.base.len() + 1);
+        for ((_, label), end) in self.plan.labels.iter().zip(&ends) {
+            pairs.push((label, key.get(begin..*end).unwrap_or_default()));
+            begin = end + 1;
+        }
+        let is_wide = matches!(self.plan.shape, Shape::Wide(_));
+        let named = is_wide || pairs.iter().any(|(label, value)| *label == NAME && !value.is_empty());
+        let base = self.base.iter().filter(|(label, _)| !named || label != NAME);
+        pairs.extend(base.map(|(label, value)| (&**label, &**value)));
+        let fault = |reason: String| (1.min(count), reason);
+        let make = |pairs: &[(&str, &str)]| {
+            let labels = Labels::new(pairs.iter().copied()).map_err(|e| fault(e.to_string()))?;
+            if labels.is_empty() { Err(fault("series has no labels".into())) } else { Ok(Arc::new(labels)) }
+        };
+        let series: Arc<[Arc<Labels>]> = match is_wide {
+            false => vec![make(&pairs)?].into(),
+            true => {
+                let mut list = Vec::with_capacity(self.values.len());
+                for at in &self.values {
+                    pairs.push((NAME, self.plan.column(*at)));
+                    list.push(make(&pairs)?);
+                    pairs.pop();
+                }
+                list.into()
+            }
+        };
+        if self.known.len() >= KNOWN_MAX {
+            self.known.clear();
+        }
+        self.known.insert(key.clone(), Arc::clone(&series));
+        Ok(series)
+    }
+
+    fn keep(
+        &self,
+        table: &Table<'_>,
+        row: usize,
+        time: Timestamp,
+        set: usize,
+        slots: &mut Slots,
+        faults: &mut Vec<Fault>,
+    ) {
+        let begin = 1 + self.plan.labels.len();
+        let cells = (begin..table.at.len()).map(|nth| (nth, table.cell(nth, row)));
+        let mut cells = cells.filter(|(_, cell)| !cell.is_null());
+        let is_wide = matches!(self.plan.shape, Shape::Wide(_));
+        // Of a long file the first one counts.
+        let one = if is_wide { None } else { cells.next() };
+        for (nth, cell) in one.into_iter().chain(cells.take(if is_wide { usize::MAX } else { 0 })) {
+            let series = if is_wide { nth - begin } else { 0 };
+            let kept = match self.plan.texts {
+                true => body(table, nth, row).map(|body| slots.entry(set, series, Entry { at: time, body })),
+                false => number(cell)
+                    .map(|value| slots.sample(set, series, Sample { at: time, value }))
+                    .ok_or_else(|| {
+                        let mut text = String::new();
+                        let _ = table.put(nth, row, &mut text);
+                        format!("{} is not a number", shown(&text))
+                    }),
+            };
+            faults.extend(kept.err().map(|reason| (nth, reason)));
+        }
+    }
+}
+
+const fn number(cell: &Cell) -> Option<Value> {
+    match cell {
+        Cell::Signed(value) => Some(Value::I64(*value)),
+        Cell::Unsigned(value) => Some(Value::U64(*value)),
+        Cell::Float(value) => Some(Value::F64(*value)),
+        Cell::Bool(value) => Some(Value::I64(*value as i64)),
+        Cell::Null | Cell::Bytes(_) | Cell::Moment(_) => None,
+    }
+}
+
+/// Bytes stay bytes in our own files; in others they are text where they can be.
+fn body(table: &Table<'_>, nth: usize, row: usize) -> Result<Body, String> {
+    let column = table.at.get(nth).copied().unwrap_or(usize::MAX);
+    let must_be_bytes = table.plan.is_own && table.plan.column(column) == own::BYTES;
+    let body = match (table.cell(nth, row), table.plan.kind(column)) {
+        (Cell::Bytes(bytes), Some(Kind::Bytes))
+            if must_be_bytes || std::str::from_utf8(bytes.data()).is_err() =>
+        {
+            Body::Bytes(bytes.data().into())
+        }
+        _ => {
+            let mut text = String::new();
+            table.put(nth, row, &mut text)?;
+            Body::Text(text.into())
+        }
+    };
+    match body.as_bytes().len() {
+        bytes if bytes > ENTRY_BYTES_MAX => {
+            Err(format!("text of {bytes} bytes, at most {ENTRY_BYTES_MAX} are allowed"))
+        }
+        _ => Ok(body),
+    }
+}
+
+impl Table<'_> {
+    fn cell(&self, nth: usize, row: usize) -> &Cell {
+        self.cells.get(nth).and_then(|column| column.get(row)).unwrap_or(&Cell::Null)
+    }
+
+    fn put(&self, nth: usize, row: usize, out: &mut String) -> Result<(), String> {
+        let kind = self.at.get(nth).and_then(|at| self.plan.kind(*at)).unwrap_or(Kind::Bytes);
+        self.cell(nth, row).put(kind, out)
+    }
+
+    fn same_labels(&self, a: usize, b: usize, count: usize) -> bool {
+        (1..=count).all(|nth| self.cell(nth, a) == self.cell(nth, b))
+    }
+
+    fn name(&self, nth: usize) -> &str {
+        self.at.get(nth).map_or("?", |at| self.plan.column(*at))
+    }
+
+    /// An object that [`json_lines::JsonLines`] reads, once it is mended.
+    fn json(&self, row: usize, out: &mut String) {
+        let long = matches!(self.plan.shape, Shape::Long(_));
+        let labels = self.plan.labels.len();
+        out.push('{');
+        for nth in 0..self.at.len() {
+            let cell = self.cell(nth, row);
+            if cell.is_null() && nth > 0 {
+                continue;
+            }
+            let label = nth.checked_sub(1).and_then(|nth| self.plan.labels.get(nth));
+            let name = match label {
+                Some((_, label)) => label,
+                None if nth == 0 => "time",
+                None if long && nth > labels => "value",
+                None => self.name(nth),
+            };
+            out.push_str(if nth > 0 { "," } else { "" });
+            json_lines::text(out, name);
+            out.push(':');
+            self.json_cell(nth, row, out);
+        }
+        out.push_str("}\n");
+    }
+
+    fn json_cell(&self, nth: usize, row: usize, out: &mut String) {
+        let mut text = String::new();
+        match self.cell(nth, row) {
+            Cell::Null => return out.push_str("null"),
+            Cell::Bytes(bytes) => text.push_str(&String::from_utf8_lossy(bytes.data())),
+            _ => {
+                let _ = self.put(nth, row, &mut text);
+            }
+        }
+        let kind = self.at.get(nth).and_then(|at| self.plan.kind(*at));
+        let finite = text.parse::<f64>().is_ok_and(f64::is_finite);
+        match kind {
+            Some(Kind::Signed | Kind::Unsigned | Kind::Float | Kind::Decimal(_)) if finite => {
+                out.push_str(&text);
+            }
+            _ => json_lines::text(out, &text),
+        }
+    }
+}
+
+impl Rows {
+    /// One report for a row: its first fault, and how many more there are.
+    fn broken(&mut self, table: &Table<'_>, row: usize, number: u64, place: Place, faults: &mut Vec<Fault>) {
+        let more = faults.len().saturating_sub(1);
+        let Some((nth, reason)) = faults.drain(..).next() else { return };
+        let reason = if more > 0 { format!("{reason} (and {more} more in this row)") } else { reason };
+        let begin = self.text.len();
+        table.json(row, &mut self.text);
+        let column = Some(format!("{:?} of row group {}", table.name(nth), place.group));
+        self.block.broken.push(Broken { row: number, column, reason, bytes: begin..self.text.len() });
+    }
+}
+
+/// Where in the batch the records of each series are collected.
+#[derive(Default)]
+struct Slots {
+    batch: tacho_model::Batch,
+    sets: Vec<Set>,
+    /// By the address of the series, which `sets` keep alive.
+    numbers: HashMap<usize, usize>,
+}
+
+struct Set {
+    series: Arc<[Arc<Labels>]>,
+    places: Vec<Option<usize>>,
+}
+
+impl Slots {
+    /// The number of these series in this block.
+    fn set(&mut self, series: Arc<[Arc<Labels>]>) -> usize {
+        let next = self.sets.len();
+        let number = *self.numbers.entry(series.as_ptr().addr()).or_insert(next);
+        if number == next {
+            let places = vec![None; series.len()];
+            self.sets.push(Set { series, places });
+        }
+        number
+    }
+
+    fn sample(&mut self, set: usize, series: usize, sample: Sample) {
+        let list = &mut self.batch.samples;
+        let Some(Set { series: all, places }) = self.sets.get_mut(set) else { return };
+        let (Some(labels), Some(place)) = (all.get(series), places.get_mut(series)) else { return };
+        let place = *place.get_or_insert_with(|| {
+            list.push(SampleSeries { labels: Arc::clone(labels), samples: Vec::new() });
+            list.len() - 1
+        });
+        if let Some(series) = list.get_mut(place) {
+            series.samples.push(sample);
+        }
+    }
+
+    fn entry(&mut self, set: usize, series: usize, entry: Entry) {
+        let list = &mut self.batch.entries;
+        let Some(Set { series: all, places }) = self.sets.get_mut(set) else { return };
+        let (Some(labels), Some(place)) = (all.get(series), places.get_mut(series)) else { return };
+        let place = *place.get_or_insert_with(|| {
+            list.push(EntrySeries { labels: Arc::clone(labels), entries: Vec::new() });
+            list.len() - 1
+        });
+        if let Some(series) = list.get_mut(place) {
+            series.entries.push(entry);
+        }
+    }
+}

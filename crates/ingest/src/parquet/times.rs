@@ -1,0 +1,101 @@
+//! Which moment is this cell?
+
+use jiff::tz::TimeZone;
+use tacho_model::Timestamp;
+
+use super::cell::{Cell, Kind};
+use crate::csv;
+use crate::rows::shown;
+use crate::time_text::{TimeFormat, TimeReader, Unit, decimal};
+
+const DAY_NS: i128 = 86_400_000_000_000;
+
+/// Reads the cells of the times' column.
+pub struct Times {
+    kind: Kind,
+    /// Of numbers.
+    unit: Unit,
+    /// Of texts, and of times without an offset.
+    reader: TimeReader,
+    format: TimeFormat,
+}
+
+impl Times {
+    /// `head` are the first cells: they tell what numbers count and how texts are written.
+    ///
+    /// # Errors
+    /// When they do not.
+    pub fn new(
+        kind: Kind,
+        given: Option<&TimeFormat>,
+        zone: TimeZone,
+        head: &[Cell],
+    ) -> Result<Self, String> {
+        let mut texts = Vec::new();
+        for cell in head.iter().filter(|cell| !cell.is_null()) {
+            let mut text = String::new();
+            if cell.put(kind, &mut text).is_ok() {
+                texts.push(text);
+            }
+        }
+        let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+        let format = match (kind, given) {
+            (Kind::Text, Some(given)) => given.clone(),
+            (Kind::Text, None) if texts.is_empty() => TimeFormat::Iso,
+            (Kind::Text, None) => csv::time_format(&texts)?,
+            (_, Some(TimeFormat::Epoch(unit))) => TimeFormat::Epoch(*unit),
+            (_, Some(_)) if !kind.is_time() => {
+                return Err("times are numbers: give epoch, epoch-ms, epoch-us or epoch-ns".into());
+            }
+            _ => {
+                let first = texts.first().and_then(|text| text.parse().ok());
+                TimeFormat::Epoch(first.map_or(Unit::Nanoseconds, Unit::guess))
+            }
+        };
+        let unit = match &format {
+            TimeFormat::Epoch(unit) => *unit,
+            TimeFormat::Iso | TimeFormat::Pattern(_) => Unit::Nanoseconds,
+        };
+        Ok(Self { kind, unit, reader: TimeReader::new(format.clone(), zone), format })
+    }
+
+    /// How times are written, for people.
+    pub fn description(&self, zone: &str) -> String {
+        match self.kind {
+            Kind::Timestamp { unit, utc: true } => format!("timestamps in {unit}"),
+            Kind::Timestamp { unit, utc: false } => format!("timestamps in {unit}, local to {zone}"),
+            Kind::Date => format!("days in {zone}"),
+            Kind::Julian => "INT96".into(),
+            Kind::Text => format!("{} in {zone}", self.format),
+            _ => self.format.to_string(),
+        }
+    }
+
+    /// # Errors
+    /// Why it is not a time.
+    pub fn read(&mut self, cell: &Cell) -> Result<Timestamp, String> {
+        let unit = i128::from(self.unit.nanoseconds());
+        match (cell, self.kind) {
+            (Cell::Null, _) => Err("time is null".into()),
+            (Cell::Signed(value), Kind::Timestamp { unit, utc }) => {
+                let at = i128::from(*value) * i128::from(unit.nanoseconds());
+                if utc { in_range(at) } else { self.reader.on_the_wall(at) }
+            }
+            (Cell::Signed(days), Kind::Date) => self.reader.on_the_wall(i128::from(*days) * DAY_NS),
+            (Cell::Signed(value), _) => in_range(i128::from(*value) * unit),
+            (Cell::Unsigned(value), _) => in_range(i128::from(*value) * unit),
+            (Cell::Moment(at), _) => in_range(*at),
+            (Cell::Float(value), _) => decimal(&value.to_string(), self.unit.nanoseconds())
+                .ok_or_else(|| format!("{value} is not a number of {} since 1970", self.unit)),
+            (Cell::Bytes(bytes), _) => match std::str::from_utf8(bytes.data()) {
+                Ok(text) => self.reader.read(text.trim()),
+                Err(_) => Err(format!("{} is not UTF-8", shown(&String::from_utf8_lossy(bytes.data())))),
+            },
+            (Cell::Bool(_), _) => Err("time is neither a number nor a text".into()),
+        }
+    }
+}
+
+fn in_range(at: i128) -> Result<Timestamp, String> {
+    Timestamp::try_from(at).map_err(|_| format!("time {at} ns is outside the years 1677 to 2262"))
+}
