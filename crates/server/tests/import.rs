@@ -227,12 +227,9 @@ fn interrupt(url: &str, file: &Path, signal: &str) {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    let mut state = file.as_os_str().to_owned();
-    state.push(".tacho-import");
-    wait_for("an import under way", || {
-        let state: Value = serde_json::from_str(&std::fs::read_to_string(&state).ok()?).ok()?;
-        (state["seq"].as_u64()? > 0).then_some(())
-    });
+    let mut checkpoint = file.as_os_str().to_owned();
+    checkpoint.push(".tacho-import.checkpoint");
+    wait_for("an import under way", || Path::new(&checkpoint).exists().then_some(()));
     Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap();
     let status = child.wait().unwrap();
     assert!(!status.success(), "it was to be broken off, and came to its end");
@@ -252,6 +249,8 @@ fn what_is_broken_off_goes_on_and_doubles_nothing() {
         let (code, outcome, stderr) = place.import(&[file.to_str().unwrap()]);
         assert_eq!(code, Some(0), "{signal}: {stderr}");
         assert!(stderr.contains("going on after"), "{signal}: {stderr}");
+        assert!(stderr.contains("; reading from row "), "{signal}: {stderr}");
+        assert!(!Path::new(&format!("{}.tacho-import.checkpoint", file.display())).exists(), "it is done");
         assert_eq!(
             (&outcome["samples"]["count"], &outcome["entries"]["count"], &outcome["verified"]["good"]),
             (&n.into(), &n.into(), &true.into()),
@@ -259,4 +258,22 @@ fn what_is_broken_off_goes_on_and_doubles_nothing() {
         );
         assert!(outcome["earlier"].as_u64().unwrap() > 0);
     }
+}
+
+#[cfg(not(feature = "parquet"))]
+#[test]
+fn a_build_without_parquet_says_how_to_get_one() {
+    let place = Place::new();
+    let file = place.file("a.parquet", b"PAR1");
+    let imports: [&[&str]; 2] =
+        [&["import", file.to_str().unwrap()], &["import", "-", "--format", "parquet"]];
+    let export = ["export", "--match", "up", "--format", "parquet", "-o", &place.path("out")];
+    for args in imports.into_iter().chain([&export[..]]) {
+        let (code, _, stderr) = run(args);
+        assert_eq!(code, Some(2), "{args:?}: {stderr}");
+        assert!(stderr.contains("this tacho was built without Parquet"), "{stderr}");
+        let hint = "hint: build one with it: cargo build --release -p tacho-server --features parquet";
+        assert!(stderr.contains(hint), "{stderr}");
+    }
+    assert!(!Path::new(&place.path("out")).exists());
 }

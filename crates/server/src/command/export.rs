@@ -9,6 +9,8 @@ use std::sync::Arc;
 use indicatif::ProgressBar;
 use serde_json::Value;
 use tacho_ingest::json_lines::JsonLines;
+#[cfg(feature = "parquet")]
+use tacho_ingest::parquet::Writer;
 use tacho_ingest::rows::Rows;
 use tacho_ingest::{csv, line_rows};
 use tacho_model::{Batch, Kind, NAME, TimeRange};
@@ -27,11 +29,18 @@ use crate::transfer::reader::{self, Reader, Totals};
 ///
 /// jsonl loses nothing and is what `tacho import` and VictoriaMetrics read. csv has a record a row, of samples or of
 /// entries (--only). line is InfluxDB line protocol, which has neither NaN nor infinities: what it cannot hold is counted.
+/// parquet loses nothing of samples, or with --only of entries, and is what pandas, polars and DuckDB read.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   tacho export --match '{job=\"shop\"}' --output shop.jsonl
   tacho export --match 'up' --start 2026-01-01T00:00:00Z --format csv | head
-  tacho export --match '{service=~\".+\"}' --only entries --data ./tacho-data --output entries.jsonl")]
+  tacho export --match '{service=~\".+\"}' --only entries --data ./tacho-data --output entries.jsonl
+  tacho export --match '{job=\"shop\"}' --format parquet --output shop.parquet
+
+Exit codes:
+  0  all that was asked for is written, and what was written is what the store read
+  1  it is not: the message says why
+  2  arguments are wrong; nothing is written")]
 pub struct Export {
     /// Which series: a PromQL selector; may be given again
     #[arg(long = "match", value_name = "SELECTOR", required = true)]
@@ -67,6 +76,8 @@ enum Format {
     Jsonl,
     Csv,
     Line,
+    /// Needs a build with the feature parquet
+    Parquet,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -77,20 +88,30 @@ enum Only {
 
 impl Export {
     pub fn run(mut self) -> Result<(), Failure> {
-        if self.format == Format::Csv {
+        if matches!(self.format, Format::Csv | Format::Parquet) {
             self.only.get_or_insert(Only::Samples);
         }
+        let to_terminal = self.output.is_none() && io::stdout().is_terminal();
+        if self.format == Format::Parquet {
+            #[cfg(not(feature = "parquet"))]
+            return Err(super::import::without_parquet("Parquet cannot be written"));
+            #[cfg(feature = "parquet")]
+            if to_terminal {
+                return Err(Failure::usage("Parquet is not for a terminal").hint("give --output FILE"));
+            }
+        }
         let runtime = tokio::runtime::Runtime::new().map_err(Failure::new)?;
-        let out: Box<dyn Write> = match &self.output {
+        let out: Box<dyn Write + Send> = match &self.output {
             Some(path) => Box::new(
                 File::create(path)
                     .map_err(|e| Failure::new(format!("cannot write {}: {e}", path.display())))?,
             ),
-            None => Box::new(io::stdout().lock()),
+            None => Box::new(io::stdout()),
         };
-        let to_terminal = self.output.is_none() && io::stdout().is_terminal();
         let bar = if to_terminal { ProgressBar::hidden() } else { progress::bar(0, "export") };
         let mut sink = Sink::new(self.format, BufWriter::new(out), bar);
+        #[cfg(feature = "parquet")]
+        self.kind().into_iter().for_each(|kind| sink.kind = kind);
         let said = match &self.data {
             Some(data) => runtime.block_on(self.read_directory(data.clone(), &mut sink)),
             None => runtime.block_on(self.read_server(&mut sink)),
@@ -99,9 +120,16 @@ impl Export {
         self.finish(said?, sink)
     }
 
+    fn kind(&self) -> Option<Kind> {
+        self.only.map(|only| match only {
+            Only::Samples => Kind::Sample,
+            Only::Entries => Kind::Entry,
+        })
+    }
+
     /// Compares what was sent with what arrived.
     fn finish(&self, said: Totals, mut sink: Sink) -> Result<(), Failure> {
-        sink.out.flush().map_err(|e| sink.failed(&e))?;
+        sink.end()?;
         let Totals { series, samples, entries, lossy, bounds } = said;
         if (samples, entries) != (sink.totals.samples, sink.totals.entries) {
             return Err(Failure::new(format!(
@@ -138,10 +166,7 @@ impl Export {
     }
 
     async fn read_server(&self, sink: &mut Sink) -> Result<Totals, Failure> {
-        let kind = self.only.map(|only| match only {
-            Only::Samples => Kind::Sample.name(),
-            Only::Entries => Kind::Entry.name(),
-        });
+        let kind = self.kind().map(Kind::name);
         let (start, end) = (self.start.map(ask::seconds), self.end.map(ask::seconds));
         let ends =
             [("start", start.as_deref()), ("end", end.as_deref()), ("kind", kind), ("totals", Some("1"))];
@@ -173,11 +198,7 @@ impl Export {
         let (store, _lock) = open_store(&data, Arc::new(SystemClock)).await.map_err(cannot)?;
         let selectors = self.selectors.iter().map(|text| promql::parse_selector(text));
         let selectors: Vec<_> = selectors.collect::<Result<_, _>>().map_err(Failure::usage)?;
-        let kind = self.only.map(|only| match only {
-            Only::Samples => Kind::Sample,
-            Only::Entries => Kind::Entry,
-        });
-        let found = reader::find(&store, &selectors, kind);
+        let found = reader::find(&store, &selectors, self.kind());
         sink.begin(reader::label_names(&found))?;
         let all = TimeRange::ALL;
         let range = TimeRange::new(self.start.unwrap_or(all.start), self.end.unwrap_or(all.end));
@@ -206,10 +227,24 @@ fn head(line: &[u8]) -> Option<Head> {
     serde_json::from_value(value.get_mut("label_names")?.take()).ok().map(Head::Labels)
 }
 
+type Output = BufWriter<Box<dyn Write + Send>>;
+
+/// How records are put into bytes.
+enum Out {
+    Text(Output),
+    #[cfg(feature = "parquet")]
+    Table(Box<Writer<Output>>),
+    /// Everything is written.
+    Done,
+}
+
 /// Where lines go, and what they hold.
 struct Sink {
     format: Format,
-    out: BufWriter<Box<dyn Write>>,
+    /// Of the rows of a Parquet file.
+    #[cfg(feature = "parquet")]
+    kind: Kind,
+    out: Out,
     bar: ProgressBar,
     rows: JsonLines,
     /// Columns of a CSV file.
@@ -218,11 +253,17 @@ struct Sink {
     left_out: u64,
 }
 
+fn failed(error: impl std::fmt::Display) -> Failure {
+    Failure::new(format!("cannot write the export: {error}"))
+}
+
 impl Sink {
-    fn new(format: Format, out: BufWriter<Box<dyn Write>>, bar: ProgressBar) -> Self {
+    fn new(format: Format, out: Output, bar: ProgressBar) -> Self {
         Self {
             format,
-            out,
+            #[cfg(feature = "parquet")]
+            kind: Kind::Sample,
+            out: Out::Text(out),
             bar,
             rows: JsonLines::new(jiff::tz::TimeZone::UTC),
             names: Vec::new(),
@@ -231,21 +272,37 @@ impl Sink {
         }
     }
 
-    fn failed(&self, error: &io::Error) -> Failure {
-        Failure::new(format!("cannot write the export: {error}"))
-    }
-
     fn write(&mut self, bytes: &[u8]) -> Result<(), Failure> {
-        self.out.write_all(bytes).map_err(|e| self.failed(&e))
+        match &mut self.out {
+            Out::Text(out) => out.write_all(bytes).map_err(failed),
+            _ => Ok(()),
+        }
     }
 
     fn begin(&mut self, names: BTreeSet<String>) -> Result<(), Failure> {
         self.names = names.into_iter().filter(|name| name != NAME).collect();
+        #[cfg(feature = "parquet")]
+        if self.format == Format::Parquet
+            && let Out::Text(out) = std::mem::replace(&mut self.out, Out::Done)
+        {
+            let writer = Writer::new(out, self.names.iter().cloned(), self.kind).map_err(failed)?;
+            self.out = Out::Table(Box::new(writer));
+        }
         let mut header = String::new();
         if self.format == Format::Csv {
             csv::write_header(&mut header, &self.names);
         }
         self.write(header.as_bytes())
+    }
+
+    /// Writes what is still in memory.
+    fn end(&mut self) -> Result<(), Failure> {
+        match std::mem::replace(&mut self.out, Out::Done) {
+            Out::Text(mut out) => out.flush().map_err(failed),
+            #[cfg(feature = "parquet")]
+            Out::Table(writer) => writer.finish().map_err(failed)?.flush().map_err(failed),
+            Out::Done => Ok(()),
+        }
     }
 
     /// Counts what lines hold by reading them back, and writes them in the format.
@@ -273,7 +330,26 @@ impl Sink {
                 let text = self.other(&batch);
                 self.write(text.as_bytes())
             }
+            Format::Parquet => self.table(&batch),
         }
+    }
+
+    #[cfg(feature = "parquet")]
+    fn table(&mut self, batch: &Batch) -> Result<(), Failure> {
+        let Out::Table(writer) = &mut self.out else { return Err(failed("its columns are not known")) };
+        for series in &batch.samples {
+            writer.samples(&series.labels, &series.samples).map_err(failed)?;
+        }
+        for series in &batch.entries {
+            writer.entries(&series.labels, &series.entries).map_err(failed)?;
+        }
+        Ok(())
+    }
+
+    #[cfg(not(feature = "parquet"))]
+    #[expect(clippy::unused_self, clippy::needless_pass_by_ref_mut, reason = "as the one that writes")]
+    fn table(&mut self, _: &Batch) -> Result<(), Failure> {
+        Err(super::import::without_parquet("Parquet cannot be written"))
     }
 
     fn other(&mut self, batch: &Batch) -> String {
@@ -282,7 +358,7 @@ impl Sink {
         for series in &batch.samples {
             self.left_out += match self.format {
                 Format::Line => line_rows::write_samples(&mut text, &series.labels, &series.samples),
-                Format::Csv | Format::Jsonl => {
+                _ => {
                     csv::write_samples(&mut text, names, &series.labels, &series.samples);
                     0
                 }
@@ -291,9 +367,7 @@ impl Sink {
         for series in &batch.entries {
             self.left_out += match self.format {
                 Format::Line => line_rows::write_entries(&mut text, &series.labels, &series.entries),
-                Format::Csv | Format::Jsonl => {
-                    csv::write_entries(&mut text, names, &series.labels, &series.entries)
-                }
+                _ => csv::write_entries(&mut text, names, &series.labels, &series.entries),
             };
         }
         text

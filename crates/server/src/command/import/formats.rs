@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
+use serde::{Deserialize, Serialize};
 use tacho_ingest::csv::{self, Csv, Dialect, Given, Numbers, Shape};
 use tacho_ingest::json_lines::JsonLines;
 use tacho_ingest::line_rows::LineProtocol;
@@ -10,7 +13,11 @@ use tacho_ingest::open_metrics::{Exposition, OpenMetrics};
 use tacho_ingest::rows::Rows;
 use tacho_model::{NAME, Timestamp};
 
-use super::{Reading, Source};
+use super::Reading;
+use super::blocks::{Blocks, Lines};
+use super::source::Source;
+#[cfg(feature = "parquet")]
+use super::table::Table;
 use crate::command::Failure;
 
 /// A format of files. One more is one line here and one in [`Formats::open`].
@@ -26,6 +33,8 @@ pub enum Format {
     Openmetrics,
     /// Prometheus text format: times in milliseconds
     Prometheus,
+    /// Apache Parquet, long or wide, as pandas, polars and DuckDB write it (a build with the feature parquet)
+    Parquet,
 }
 
 /// Opens files of one import.
@@ -37,72 +46,93 @@ pub struct Formats {
 }
 
 /// What files of one import teach about those after them.
-#[derive(Default)]
+#[derive(Clone, Default, Serialize, Deserialize)]
 pub struct Learned {
-    numbers: Option<Numbers>,
+    /// The decimal point, and what stands between thousands.
+    numbers: Option<(char, Option<char>)>,
 }
 
 /// A file that is understood.
 pub struct Opened {
-    pub rows: Box<dyn Rows>,
+    pub blocks: Box<dyn Blocks>,
     /// What was found out, for people.
     pub description: String,
     pub doubts: Vec<String>,
-    /// Rows of the header, which are behind us.
-    pub rows_before: u64,
 }
 
 impl Formats {
-    /// Steps over the header, where there is one.
-    pub fn open(&self, path: &Path, source: &mut Source, learned: &mut Learned) -> Result<Opened, Failure> {
-        let head = source.head()?;
-        let format = match self.format.or_else(|| by_name(path)).or_else(|| by_head(head)) {
-            Some(format) => format,
-            None => {
-                let message =
-                    format!("{}: its format is told neither by its name nor its head", path.display());
-                return Err(
-                    Failure::usage(message).hint("give --format csv, jsonl, line, openmetrics or prometheus")
-                );
-            }
+    /// Steps over the header, where there is one. `read` counts bytes of the file as it lies on the disk.
+    pub fn open(&self, path: &Path, read: &Arc<AtomicU64>, learned: &mut Learned) -> Result<Opened, Failure> {
+        let format = self.format.or_else(|| by_name(path));
+        if format == Some(Format::Parquet) {
+            return self.parquet(path, read);
+        }
+        let mut source = Source::open(path, Arc::clone(read))?;
+        let Some(format) = format.or(by_head(source.head()?)) else {
+            let message = format!("{}: its format is told neither by its name nor its head", path.display());
+            let hint = "give --format csv, jsonl, line, openmetrics, prometheus or parquet";
+            return Err(Failure::usage(message).hint(hint));
         };
         let zone = self.reading.time_zone.clone();
-        let rows: Box<dyn Rows> = match format {
+        let (rows, description): (Box<dyn Rows>, _) = match format {
             Format::Csv => return self.csv(path, source, learned),
-            Format::Jsonl => Box::new(JsonLines::new(zone)),
-            Format::Line => Box::new(LineProtocol::new(self.reading.precision, self.now)),
-            Format::Openmetrics => Box::new(OpenMetrics::new(Exposition::OpenMetrics, self.now)),
-            Format::Prometheus => Box::new(OpenMetrics::new(Exposition::Prometheus, self.now)),
+            Format::Parquet => return self.parquet(path, read),
+            Format::Jsonl => (Box::new(JsonLines::new(zone)), "JSON lines"),
+            Format::Line => (Box::new(LineProtocol::new(self.reading.precision, self.now)), "line protocol"),
+            Format::Openmetrics => {
+                (Box::new(OpenMetrics::new(Exposition::OpenMetrics, self.now)), "OpenMetrics")
+            }
+            Format::Prometheus => {
+                (Box::new(OpenMetrics::new(Exposition::Prometheus, self.now)), "Prometheus text")
+            }
         };
-        let description = match format {
-            Format::Csv => "CSV",
-            Format::Jsonl => "JSON lines",
-            Format::Line => "line protocol",
-            Format::Openmetrics => "OpenMetrics",
-            Format::Prometheus => "Prometheus text",
-        };
-        Ok(Opened { rows, description: description.into(), doubts: vec![], rows_before: 0 })
+        let blocks = Box::new(Lines { source, rows, before: 0 });
+        Ok(Opened { blocks, description: description.into(), doubts: vec![] })
     }
 
-    fn csv(&self, path: &Path, source: &mut Source, learned: &mut Learned) -> Result<Opened, Failure> {
+    fn csv(&self, path: &Path, mut source: Source, learned: &mut Learned) -> Result<Opened, Failure> {
         let reading = &self.reading;
         let place = |reason: String| Failure::new(format!("{}: {reason}", path.display()));
-        let given = Given { like: learned.numbers, ..reading.given() };
+        let like = learned.numbers.map(|(decimal, thousands)| Numbers { decimal, thousands });
+        let given = Given { like, ..reading.given() };
         let detected = csv::detect(source.head()?, &given).map_err(|reason| {
             place(reason).hint("`tacho import --help` lists what can be said about a CSV file")
         })?;
         if detected.numbers_certain {
-            learned.numbers = Some(detected.dialect.numbers);
+            let Numbers { decimal, thousands } = detected.dialect.numbers;
+            learned.numbers = Some((decimal, thousands));
         }
-        let file = path.file_name().map_or("".into(), |name| name.to_string_lossy());
-        let mut base = csv::attributes(&file, &reading.name_fields).map_err(place)?;
-        base.extend(reading.labels.iter().cloned());
-        base.extend(reading.name.iter().map(|name| (NAME.to_owned(), name.clone())));
+        let base = self.base(path).map_err(place)?;
         let description = describe(&detected.dialect, &detected.header, reading);
         source.skip(detected.header_bytes);
         let csv = Csv::new(detected.header, detected.dialect, reading.time_zone.clone(), base)
             .map_err(|reason| place(reason).hint("give --name, or the columns with --value-column"))?;
-        Ok(Opened { rows: Box::new(csv), description, doubts: detected.doubts, rows_before: 1 })
+        let blocks = Box::new(Lines { source, rows: Box::new(csv), before: 1 });
+        Ok(Opened { blocks, description, doubts: detected.doubts })
+    }
+
+    #[cfg(feature = "parquet")]
+    fn parquet(&self, path: &Path, read: &Arc<AtomicU64>) -> Result<Opened, Failure> {
+        let reading = &self.reading;
+        let base = self.base(path).map_err(|e| Failure::new(format!("{}: {e}", path.display())))?;
+        let table = Table::open(path, read, &reading.given(), reading.time_zone.clone(), base)?;
+        let (description, doubts) = (table.description(), table.doubts());
+        Ok(Opened { blocks: Box::new(table), description, doubts })
+    }
+
+    #[cfg(not(feature = "parquet"))]
+    fn parquet(&self, path: &Path, _: &Arc<AtomicU64>) -> Result<Opened, Failure> {
+        Err(super::without_parquet(&format!("{} cannot be read", path.display())))
+    }
+
+    /// Labels of every series of a file.
+    fn base(&self, path: &Path) -> Result<Vec<(String, String)>, String> {
+        let reading = &self.reading;
+        let file = path.file_name().map_or("".into(), |name| name.to_string_lossy());
+        let mut base = csv::attributes(&file, &reading.name_fields)?;
+        base.extend(reading.labels.iter().cloned());
+        base.extend(reading.name.iter().map(|name| (NAME.to_owned(), name.clone())));
+        Ok(base)
     }
 }
 
@@ -161,11 +191,16 @@ fn by_name(path: &Path) -> Option<Format> {
         ("openmetrics", Format::Openmetrics),
         ("om", Format::Openmetrics),
         ("prom", Format::Prometheus),
+        ("parquet", Format::Parquet),
+        ("pq", Format::Parquet),
     ]);
     known.get(extension).copied()
 }
 
 fn by_head(head: &[u8]) -> Option<Format> {
+    if head.starts_with(b"PAR1") {
+        return Some(Format::Parquet);
+    }
     let head = String::from_utf8_lossy(head);
     let first = head.lines().find(|line| !line.trim().is_empty())?.trim_start();
     if first.starts_with('{') {
@@ -187,6 +222,7 @@ mod tests {
             ("a.csv.gz", Some(Format::Csv)),
             ("A.JSONL", Some(Format::Jsonl)),
             ("a.prom", Some(Format::Prometheus)),
+            ("a.parquet", Some(Format::Parquet)),
             ("a.txt", None),
             ("a", None),
         ] {
@@ -196,6 +232,7 @@ mod tests {
             ("\n {\"a\":1}", Some(Format::Jsonl)),
             ("# TYPE a counter\na_total 1\n# EOF\n", Some(Format::Openmetrics)),
             ("# HELP a A.\na 1\n", Some(Format::Prometheus)),
+            ("PAR1\u{15}", Some(Format::Parquet)),
             ("a v=1", None),
             ("", None),
         ] {

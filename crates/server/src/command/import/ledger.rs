@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use tacho_model::{Batch, Kind, Labels, SeriesId, TimeRange, Timestamp};
 
 use crate::transfer::tally::{Tally, sample_hash};
@@ -25,7 +26,50 @@ pub struct Ledger {
     pub entries: Tally,
 }
 
+/// An account as it is written down.
+#[derive(Serialize, Deserialize)]
+pub struct Entry {
+    labels: Vec<(String, String)>,
+    /// [`Kind`] as a number.
+    kind: u8,
+    tally: Tally,
+    start: Timestamp,
+    end: Timestamp,
+    late: u64,
+}
+
 impl Ledger {
+    /// To be written down.
+    pub fn entries(&self) -> Vec<Entry> {
+        let entry = |((kind, _), account): (&(Kind, SeriesId), &Account)| Entry {
+            labels: account.labels.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
+            kind: *kind as u8,
+            tally: account.tally,
+            start: account.range.start,
+            end: account.range.end,
+            late: account.late,
+        };
+        self.accounts.iter().map(entry).collect()
+    }
+
+    /// From what was written down; entries that say nothing are left out.
+    pub fn of(entries: &[Entry]) -> Self {
+        let mut out = Self::default();
+        for entry in entries {
+            let pairs = entry.labels.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+            let (Ok(labels), Some(kind)) = (Labels::new(pairs), Kind::from_byte(entry.kind)) else {
+                continue;
+            };
+            let sum = if kind == Kind::Entry { &mut out.entries } else { &mut out.samples };
+            sum.add(entry.tally);
+            let (tally, late) = (entry.tally, entry.late);
+            let range = TimeRange::new(entry.start, entry.end);
+            let labels = Arc::new(labels);
+            out.accounts.insert((kind, labels.id()), Account { labels, tally, range, late });
+        }
+        out
+    }
+
     pub fn take(&mut self, batch: &Batch) {
         for series in &batch.samples {
             let id = series.labels.id();
@@ -95,5 +139,8 @@ mod tests {
         let account = &ledger.accounts[&(Kind::Sample, labels.id())];
         assert_eq!((account.tally.count, account.late, account.range), (5, 2, TimeRange::new(3, 9)));
         assert_eq!(ledger.samples, account.tally);
+        let again = Ledger::of(&ledger.entries());
+        assert_eq!(again.samples, ledger.samples);
+        assert_eq!(format!("{:?}", again.accounts), format!("{:?}", ledger.accounts));
     }
 }

@@ -1,12 +1,15 @@
 //! `tacho import`: files of records into a store, wherever it is; broken off and taken up again; verified at the end.
 //!
 //! ```text
-//!   source.rs ── blocks ──▶ formats.rs ── batches ──▶ ledger.rs ── pieces ──▶ target.rs ──▶ server or directory
-//!                                                        │          state.rs: how far       │
-//!                                                        └──────────── verify.rs ◀──────────┘
+//!   source.rs, table.rs ── blocks.rs ──▶ ledger.rs ── pieces ──▶ target.rs ──▶ server or directory
+//!        formats.rs: how to read it          │      state.rs, checkpoint.rs:       │
+//!                                            │              how far                │
+//!                                            └────────────── verify.rs ◀───────────┘
 //! ```
 //! `feed.rs` does the first half on a thread of its own, `run.rs` sends what it makes.
 
+mod blocks;
+mod checkpoint;
 mod feed;
 mod formats;
 mod ledger;
@@ -14,6 +17,8 @@ mod report;
 mod run;
 mod source;
 mod state;
+#[cfg(feature = "parquet")]
+mod table;
 mod target;
 mod verify;
 
@@ -27,15 +32,14 @@ use super::Failure;
 pub(in crate::command) use feed::Feed;
 use formats::Format;
 pub(in crate::command) use report::Findings;
-use source::Source;
 
 /// Bring files of records into a server or a data directory
 ///
 /// Formats are told by the file's name and head; gzip by its first bytes. What was found out about a CSV file is said
 /// before it is used; --dry-run says it and stops. Broken rows are named and left out, the others are kept.
 ///
-/// A state file beside the first file says how far it came: the same command takes up where it was broken off and
-/// stores nothing twice. At the end the store is asked for the count and the checksum of what it was sent.
+/// A state file beside the first file says how far it came: after Ctrl-C or a crash the same command goes on from
+/// there and stores nothing twice. At the end the store is asked for the count and the checksum of what it was sent.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   tacho import metrics.csv --dry-run
@@ -43,7 +47,13 @@ use source::Source;
   tacho import dump.jsonl.gz --server http://127.0.0.1:7070 --rejects broken.jsonl
   tacho import access.csv --text --value-column message --name access_log
   zcat lines.gz | tacho import - --format line --precision s
-  tacho import metrics.prom --data ./tacho-data")]
+  tacho import metrics.prom --data ./tacho-data
+  tacho import frame.parquet --name cpu --label job=trial
+
+Exit codes:
+  0  everything but broken rows is stored and verified (--json says how many are broken)
+  1  it is not: the message says why; after Ctrl-C the same command goes on
+  2  arguments are wrong; nothing is sent")]
 pub struct Import {
     /// Files, - for standard input
     #[arg(required = true, value_name = "FILE")]
@@ -83,40 +93,40 @@ pub struct Import {
 #[derive(Clone, Debug, clap::Args)]
 pub struct Reading {
     /// CSV: what stands between two cells, one character or tab
-    #[arg(long, value_name = "CHAR", value_parser = delimiter, help_heading = "CSV")]
+    #[arg(long, value_name = "CHAR", value_parser = delimiter, help_heading = "CSV and Parquet")]
     delimiter: Option<u8>,
-    /// CSV: iso, epoch, epoch-ms, epoch-us, epoch-ns, or a pattern such as '%d.%m.%Y %H:%M:%S%.f'
-    #[arg(long, value_name = "FORMAT", help_heading = "CSV")]
+    /// iso, epoch, epoch-ms, epoch-us, epoch-ns, or a pattern such as '%d.%m.%Y %H:%M:%S%.f'
+    #[arg(long, value_name = "FORMAT", help_heading = "CSV and Parquet")]
     time_format: Option<TimeFormat>,
     /// Zone of times that name none, as in Europe/Berlin
-    #[arg(long, value_name = "ZONE", default_value = "UTC", value_parser = zone, help_heading = "CSV")]
+    #[arg(long, value_name = "ZONE", default_value = "UTC", value_parser = zone, help_heading = "CSV and Parquet")]
     time_zone: TimeZone,
     /// CSV: the decimal separator
-    #[arg(long, value_name = "CHAR", help_heading = "CSV")]
+    #[arg(long, value_name = "CHAR", help_heading = "CSV and Parquet")]
     decimal: Option<char>,
     /// CSV: what stands between groups of three digits
-    #[arg(long, value_name = "CHAR", help_heading = "CSV")]
+    #[arg(long, value_name = "CHAR", help_heading = "CSV and Parquet")]
     thousands: Option<char>,
-    /// CSV: the column of the times, by name or number from 1
-    #[arg(long, value_name = "COLUMN", help_heading = "CSV")]
+    /// The column of the times, by name or number from 1
+    #[arg(long, value_name = "COLUMN", help_heading = "CSV and Parquet")]
     time_column: Option<String>,
-    /// CSV: the column of the values, in a file with one value a row; its other columns are labels
-    #[arg(long, value_name = "COLUMN", help_heading = "CSV")]
+    /// The column of the values, in a file with one value a row; its other columns are labels
+    #[arg(long, value_name = "COLUMN", help_heading = "CSV and Parquet")]
     value_column: Option<String>,
-    /// CSV: each column but the time's is a series, whatever they are called
-    #[arg(long, conflicts_with = "value_column", help_heading = "CSV")]
+    /// Each column is a series, but that of the time and, in Parquet, texts; whatever they are called
+    #[arg(long, conflicts_with = "value_column", help_heading = "CSV and Parquet")]
     wide: bool,
-    /// CSV: values are texts: entries, not samples
-    #[arg(long, help_heading = "CSV")]
+    /// Values are texts: entries, not samples
+    #[arg(long, help_heading = "CSV and Parquet")]
     text: bool,
-    /// CSV: name of the series where no column has it
-    #[arg(long, value_name = "NAME", help_heading = "CSV")]
+    /// Name of the series where no column has it
+    #[arg(long, value_name = "NAME", help_heading = "CSV and Parquet")]
     name: Option<String>,
-    /// CSV: a label for every series; may be given again
-    #[arg(long = "label", value_name = "NAME=VALUE", value_parser = label, help_heading = "CSV")]
+    /// A label for every series; may be given again
+    #[arg(long = "label", value_name = "NAME=VALUE", value_parser = label, help_heading = "CSV and Parquet")]
     labels: Vec<(String, String)>,
-    /// CSV: labels for the fields of the file's name that stand before -- with _ between them
-    #[arg(long, value_name = "NAME,...", value_delimiter = ',', help_heading = "CSV")]
+    /// Labels for the fields of the file's name that stand before -- with _ between them
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', help_heading = "CSV and Parquet")]
     name_fields: Vec<String>,
     /// Line protocol: unit of the times: ns, us, ms, s, m or h
     #[arg(long, value_name = "UNIT", default_value = "ns")]
@@ -131,6 +141,13 @@ impl Import {
         let runtime = tokio::runtime::Runtime::new().map_err(Failure::new)?;
         runtime.block_on(run::import(&self))
     }
+}
+
+/// For a build without the feature.
+#[cfg(not(feature = "parquet"))]
+pub(in crate::command) fn without_parquet(what: &str) -> Failure {
+    Failure::usage(format!("{what}: this tacho was built without Parquet"))
+        .hint("build one with it: cargo build --release -p tacho-server --features parquet")
 }
 
 fn delimiter(text: &str) -> Result<u8, String> {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tacho_ingest::rows::Block;
 
@@ -18,12 +19,13 @@ const WAYS_NAMED_MAX: usize = 20;
 const DOUBTS_NAMED_MAX: usize = 5;
 
 /// What was found in the files.
-#[derive(Default)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Findings {
     /// The first file that is read in this way, and how many are.
     ways: BTreeMap<String, (PathBuf, u64)>,
     said: usize,
     /// Says nothing: the files are read once more.
+    #[serde(skip)]
     quiet: bool,
     doubts: u64,
     pub rows: u64,
@@ -60,7 +62,7 @@ impl Findings {
     /// Counts a block's rows and names the first broken ones.
     pub fn block(&mut self, file: &Path, block: &Block) {
         self.rows += block.rows;
-        self.broken += block.broken.len() as u64;
+        self.broken += block.broken.len() as u64 + block.lost;
         self.exemplars += block.exemplars;
         let room = BROKEN_NAMED_MAX.saturating_sub(self.named.len());
         let named = block.broken.iter().take(room).map(|broken| format!("{}: {broken}", file.display()));

@@ -1,7 +1,7 @@
 //! Sends what the feed makes; notes how far it came; asks at the end whether it is all there.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use indicatif::ProgressBar;
@@ -10,7 +10,8 @@ use tokio::sync::mpsc::{Receiver, channel};
 use tokio::task::JoinHandle;
 
 use super::Import;
-use super::feed::{Feed, Outcome, Piece};
+use super::checkpoint::Checkpoint;
+use super::feed::{Feed, Outcome, Piece, Step, other_files};
 use super::formats::Formats;
 use super::ledger::Ledger;
 use super::report::{Findings, Summary, records};
@@ -44,16 +45,13 @@ pub async fn import(command: &Import) -> Result<(), Failure> {
         println!("nothing to do: {} says that this import is complete; --again repeats it", keeper.place());
         return Ok(());
     }
-    if keeper.state.seq > 0 {
-        let sent = records(keeper.state.samples.count, keeper.state.entries.count);
-        eprintln!("going on after {sent}, as {} says", keeper.place());
-    }
+    let checkpoint = if keeper.state.seq > 0 { go_on(command, &keeper) } else { None };
     let mut target = Target::open(&command.server, command.data.as_deref()).await?;
     let begun = Instant::now();
     let feed = Arc::new(feed(command, keeper.state.now));
     let earlier = keeper.state.samples.count + keeper.state.entries.count;
     let bar = progress::bar(total_bytes(&command.files), "import");
-    let sent = send(&feed, &mut target, &mut keeper, &bar).await;
+    let sent = send(&feed, checkpoint, &mut target, &mut keeper, &bar).await;
     bar.finish_and_clear();
     keeper.save()?;
     let Sent { outcome, refused } = sent?;
@@ -79,11 +77,23 @@ pub async fn import(command: &Import) -> Result<(), Failure> {
     match verdict {
         Some(verdict) if !verdict.is_good() => Err(Failure::new("the store does not hold what was sent")
             .hint("were there records of these series and times before, or are some deleted?")),
-        _ => {
-            keeper.state.done = true;
-            keeper.save()
-        }
+        _ => keeper.finish(),
     }
+}
+
+/// Says from where, and gives what reading goes on from.
+fn go_on(command: &Import, keeper: &Keeper) -> Option<Checkpoint> {
+    let checkpoint = keeper.checkpoint(command.rejects.as_deref());
+    let sent = records(keeper.state.samples.count, keeper.state.entries.count);
+    let place = match &checkpoint {
+        Some(Checkpoint { start, .. }) => match command.files.get(start.file) {
+            Some(file) => format!("reading from {} of {}", start.mark, file.display()),
+            None => "reading nothing".to_owned(),
+        },
+        None => "reading again what lies before".to_owned(),
+    };
+    eprintln!("going on after {sent}, as {} says; {place}", keeper.place());
+    checkpoint
 }
 
 async fn check(target: &mut Target, ledger: &Ledger, feed: &Feed) -> Result<verify::Verdict, Failure> {
@@ -102,11 +112,9 @@ fn stopped(keeper: &Keeper) -> Failure {
 
 fn feed(command: &Import, now: Timestamp) -> Feed {
     Feed {
-        files: command.files.clone(),
         formats: Formats { format: command.format, reading: command.reading.clone(), now },
         rejects: command.rejects.clone(),
-        read: Arc::new(AtomicU64::new(0)),
-        stop: Arc::new(AtomicBool::new(false)),
+        ..Feed::of(command.files.clone(), command.reading.clone())
     }
 }
 
@@ -119,14 +127,15 @@ struct Sent {
 
 async fn send(
     feed: &Arc<Feed>,
+    checkpoint: Option<Checkpoint>,
     target: &mut Target,
     keeper: &mut Keeper,
     bar: &ProgressBar,
 ) -> Result<Sent, Failure> {
     let (to, from) = channel(AHEAD);
     let thread = {
-        let feed = Arc::clone(feed);
-        tokio::task::spawn_blocking(move || feed.run(&to))
+        let (feed, state) = (Arc::clone(feed), keeper.state.clone());
+        tokio::task::spawn_blocking(move || feed.run(&to, &state, checkpoint))
     };
     let interrupted = watch_signals(Arc::clone(&feed.stop));
     let drained = drain(feed, target, keeper, bar, from).await;
@@ -152,8 +161,7 @@ async fn drain(
         if piece.seq <= resumed.seq {
             let same = (piece.samples, piece.entries) == (resumed.samples, resumed.entries);
             if piece.seq == resumed.seq && !same {
-                return Err(Failure::new("the files are not those that this import began with")
-                    .hint("--again begins anew: samples are stored once all the same, entries twice"));
+                return Err(other_files());
             }
             continue;
         }
@@ -161,6 +169,10 @@ async fn drain(
         let state = &mut keeper.state;
         (state.seq, state.file, state.offset) = (piece.seq, piece.file, piece.offset);
         (state.samples, state.entries) = (piece.samples, piece.entries);
+        if let Some(checkpoint) = &piece.checkpoint {
+            keeper.save_checkpoint(checkpoint)?;
+            saved = Instant::now();
+        }
         if saved.elapsed() >= SAVE_EVERY {
             keeper.save()?;
             saved = Instant::now();
@@ -191,7 +203,7 @@ pub fn dry(command: &Import) -> Result<(), Failure> {
     let bar = progress::bar(total_bytes(&command.files), "reading");
     let (mut ledger, mut findings) = (Ledger::default(), Findings::default());
     let mut shown = Vec::new();
-    feed.each(&mut findings, |batch, _, _| {
+    feed.each(&mut findings, |Step { batch, .. }| {
         bar.set_position(feed.read.load(Ordering::Relaxed));
         ledger.take(&batch);
         let samples = batch.samples.into_iter().map(|s| (s.labels, Records::Samples(first(s.samples))));

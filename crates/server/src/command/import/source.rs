@@ -1,13 +1,14 @@
 //! A file, unpacked where it is packed, in blocks of whole rows.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use flate2::read::MultiGzDecoder;
 use tacho_ingest::rows::Rows;
+use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use crate::command::Failure;
 
@@ -17,6 +18,8 @@ const BLOCK_BYTES: usize = 1 << 20;
 const ROW_BYTES_MAX: usize = 256 << 20;
 /// Bytes that are looked at to find out what a file is.
 const HEAD_BYTES: usize = 1 << 20;
+/// Bytes at the head of a file, and before the place where reading goes on, that show whether it is still the same.
+pub const STRETCH_BYTES: usize = 4 << 10;
 /// RFC 1952.
 const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 
@@ -27,6 +30,13 @@ const STDIN: &str = "-";
 pub struct Source {
     path: PathBuf,
     input: Box<dyn Read + Send>,
+    /// The file, where its bytes are not packed.
+    plain: Option<File>,
+    read: Arc<AtomicU64>,
+    /// Checksum of its first bytes.
+    head: u64,
+    /// The last bytes that were given out.
+    tail: Vec<u8>,
     /// Read and not yet given out.
     buffer: Vec<u8>,
     ended: bool,
@@ -56,16 +66,60 @@ impl Source {
     /// `read` counts the bytes of the file as it lies on the disk.
     pub fn open(path: &Path, read: Arc<AtomicU64>) -> Result<Self, Failure> {
         let failed = |e: io::Error| cannot_read(path, &e);
-        let raw: Box<dyn Read + Send> =
-            if is_stdin(path) { Box::new(io::stdin()) } else { Box::new(File::open(path).map_err(failed)?) };
-        let mut raw = Counting { inner: raw, count: read };
+        let mut plain = None;
+        let raw: Box<dyn Read + Send> = match is_stdin(path) {
+            true => Box::new(io::stdin()),
+            false => {
+                let file = File::open(path).map_err(failed)?;
+                plain = Some(file.try_clone().map_err(failed)?);
+                Box::new(file)
+            }
+        };
+        let mut raw = Counting { inner: raw, count: Arc::clone(&read) };
         let mut begin = Vec::new();
         (&mut raw).take(GZIP_MAGIC.len() as u64).read_to_end(&mut begin).map_err(failed)?;
         let packed = begin == GZIP_MAGIC;
         let whole = io::Cursor::new(begin).chain(raw);
         let input: Box<dyn Read + Send> =
             if packed { Box::new(MultiGzDecoder::new(whole)) } else { Box::new(whole) };
-        Ok(Self { path: path.to_owned(), input, buffer: Vec::new(), ended: false, offset: 0 })
+        let (path, plain) = (path.to_owned(), plain.filter(|_| !packed));
+        let (tail, buffer) = (Vec::new(), Vec::new());
+        let mut source = Self { path, input, plain, read, head: 0, tail, buffer, ended: false, offset: 0 };
+        let head = source.head()?;
+        source.head = xxh3_64(&head[..head.len().min(STRETCH_BYTES)]);
+        Ok(source)
+    }
+
+    /// What shows that this is the same file, read up to the same place.
+    pub fn check(&self) -> u64 {
+        xxh3_64_with_seed(&self.tail, self.head)
+    }
+
+    /// Goes on behind so many bytes of the unpacked file. They are skipped where the file can be, or else read.
+    pub fn go_to(&mut self, offset: u64) -> Result<(), Failure> {
+        let begin = offset.saturating_sub(STRETCH_BYTES as u64);
+        if let Some(mut file) = self.plain.take()
+            && file.seek(SeekFrom::Start(begin)).is_ok()
+        {
+            self.read.fetch_add(begin, Ordering::Relaxed);
+            self.input = Box::new(Counting { inner: file, count: Arc::clone(&self.read) });
+            self.buffer.clear();
+            self.tail.clear();
+            self.ended = false;
+            self.offset = begin;
+        }
+        while self.offset < begin {
+            self.fill(BLOCK_BYTES)?;
+            let bytes = usize::try_from(begin - self.offset).unwrap_or(usize::MAX).min(self.buffer.len());
+            if bytes == 0 {
+                break;
+            }
+            self.skip(bytes);
+        }
+        let rest = usize::try_from(offset.saturating_sub(self.offset)).unwrap_or(0);
+        self.fill(rest)?;
+        self.skip(rest.min(self.buffer.len()));
+        Ok(())
     }
 
     fn fill(&mut self, bytes: usize) -> Result<(), Failure> {
@@ -87,8 +141,15 @@ impl Source {
 
     /// Steps over bytes of the head.
     pub fn skip(&mut self, bytes: usize) {
-        self.buffer.drain(..bytes);
+        let gone: Vec<u8> = self.buffer.drain(..bytes).collect();
+        self.remember(&gone);
         self.offset += bytes as u64;
+    }
+
+    /// Keeps the last bytes that are given out.
+    fn remember(&mut self, bytes: &[u8]) {
+        self.tail.extend_from_slice(&bytes[bytes.len().saturating_sub(STRETCH_BYTES)..]);
+        self.tail.drain(..self.tail.len().saturating_sub(STRETCH_BYTES));
     }
 
     /// The next whole rows; `None` at the end.
@@ -100,7 +161,9 @@ impl Source {
             if whole > 0 {
                 let rest = self.buffer.split_off(whole);
                 self.offset += whole as u64;
-                return Ok(Some(std::mem::replace(&mut self.buffer, rest)));
+                let block = std::mem::replace(&mut self.buffer, rest);
+                self.remember(&block);
+                return Ok(Some(block));
             }
             if self.ended {
                 return Ok(None);
@@ -115,7 +178,7 @@ impl Source {
     }
 }
 
-fn cannot_read(path: &Path, error: &io::Error) -> Failure {
+pub fn cannot_read(path: &Path, error: &io::Error) -> Failure {
     Failure::new(format!("cannot read {}: {error}", path.display()))
 }
 

@@ -1,7 +1,8 @@
 //! How far an import has come, in a file: what makes the same command go on where it was broken off.
 //!
 //! Pieces are numbered, and the same files are always cut into the same pieces. So it is enough to know the number of
-//! the last piece that the store has; the store itself remembers it too, and takes none twice.
+//! the last piece that the store has; the store itself remembers it too, and takes none twice. A checkpoint beside it
+//! (`checkpoint.rs`) saves reading again what lies before.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::ErrorKind;
@@ -11,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use tacho_model::Timestamp;
 use xxhash_rust::xxh3::xxh3_64;
 
+use super::checkpoint::Checkpoint;
 use super::source::is_stdin;
 use crate::command::Failure;
 use crate::transfer::tally::Tally;
@@ -21,9 +23,9 @@ const VERSION: u32 = 1;
 pub struct State {
     version: u32,
     /// Checksum of files, settings and target: another import has another one.
-    job: String,
+    pub job: String,
     /// The sender's name to the store, 32 hexadecimal digits.
-    session: String,
+    pub session: String,
     /// The time of records without one, ns.
     pub now: Timestamp,
     /// The last piece that is stored; 0 for none.
@@ -97,18 +99,38 @@ impl Keeper {
         u128::from_str_radix(&self.state.session, 16).unwrap_or(0)
     }
 
-    /// Replaces the file as a whole.
     pub fn save(&self) -> Result<(), Failure> {
         let Some(path) = &self.path else { return Ok(()) };
-        let failed = |e: &dyn std::fmt::Display| {
-            Failure::new(format!("cannot write the state file {}: {e}", path.display()))
-                .hint("choose another with --state FILE")
-        };
-        let mut aside = path.clone().into_os_string();
-        aside.push(".new");
-        let text = serde_json::to_string_pretty(&self.state).map_err(|e| failed(&e))?;
-        std::fs::write(&aside, text).map_err(|e| failed(&e))?;
-        std::fs::rename(&aside, path).map_err(|e| failed(&e))
+        let text = serde_json::to_string_pretty(&self.state).map_err(Failure::new)?;
+        replace(path, text.as_bytes())
+    }
+
+    /// Keeps a checkpoint; the state is written before, so that it is never behind.
+    pub fn save_checkpoint(&self, bytes: &[u8]) -> Result<(), Failure> {
+        let Some(path) = self.checkpoint_path() else { return Ok(()) };
+        self.save()?;
+        replace(&path, bytes)
+    }
+
+    /// What can be gone on from.
+    pub fn checkpoint(&self, rejects: Option<&Path>) -> Option<Checkpoint> {
+        let bytes = std::fs::read(self.checkpoint_path()?).ok()?;
+        Checkpoint::decode(&bytes, &self.state, rejects)
+    }
+
+    /// Everything is stored and verified.
+    pub fn finish(&mut self) -> Result<(), Failure> {
+        self.state.done = true;
+        self.save()?;
+        // Nobody needs it any more; where it stays it does no harm.
+        let _ = self.checkpoint_path().map(std::fs::remove_file);
+        Ok(())
+    }
+
+    fn checkpoint_path(&self) -> Option<PathBuf> {
+        let mut path = self.path.clone()?.into_os_string();
+        path.push(".checkpoint");
+        Some(path.into())
     }
 
     /// Where it is kept, for people.
@@ -119,6 +141,16 @@ impl Keeper {
     pub fn is_kept(&self) -> bool {
         self.path.is_some()
     }
+}
+
+/// Replaces a file as a whole.
+fn replace(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    let mut aside = path.as_os_str().to_owned();
+    aside.push(".new");
+    std::fs::write(&aside, bytes).and_then(|()| std::fs::rename(&aside, path)).map_err(|e| {
+        Failure::new(format!("cannot write the state file {}: {e}", path.display()))
+            .hint("choose another with --state FILE")
+    })
 }
 
 fn read(path: &Path) -> Result<Option<State>, Failure> {

@@ -139,8 +139,8 @@ fn compare_again(
         open.keys().map(|id| (*id, Vec::new())).collect();
     let mut room = SECOND_SAMPLES_MAX;
     let whole = match again {
-        Some(feed) => feed.each(&mut Findings::quiet(), |batch, _, _| {
-            for series in &batch.samples {
+        Some(feed) => feed.each(&mut Findings::quiet(), |step| {
+            for series in &step.batch.samples {
                 let id = series.labels.id();
                 let Some(list) = sent.get_mut(&id) else { continue };
                 list.extend(series.samples.iter().map(|sample| (sample.at, sample_hash(id, sample))));

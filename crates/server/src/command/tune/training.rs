@@ -56,7 +56,8 @@ pub fn gather(tune: &Tune) -> Result<Training, Failure> {
             let feed = Feed::of(files.to_vec(), tune.reading.clone());
             let mut findings = Findings::default();
             let selector = selector(tune)?;
-            feed.each(&mut findings, |mut batch, _, _| {
+            feed.each(&mut findings, |step| {
+                let mut batch = step.batch;
                 batch.samples.retain(|series| selector.iter().all(|matcher| matcher.matches(&series.labels)));
                 gathered.add(batch);
                 bar.set_message(format!("{} values", units::count(gathered.values as u64)));
