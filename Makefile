@@ -4,6 +4,8 @@ JAR_AGENT   := agent/java/target/tachograph-agent.jar
 JAR_EXAMPLE := examples/bulletin-board/java/target/bulletin-board.jar
 MVN         := mvn -B -q -ntp
 TACHO       := target/release/tacho
+# What the feature adds is built and tested by itself: it is off in all else.
+WITH_PARQUET := -p tacho-ingest -p tacho-server --features tacho-server/parquet
 
 .PHONY: help
 help: ## what can be made
@@ -44,10 +46,12 @@ test-lint:
 	cargo fmt --all --check
 	cargo xtask tidy
 	cargo clippy --locked --workspace --all-targets -- -D warnings
+	cargo clippy --locked $(WITH_PARQUET) --all-targets -- -D warnings
 
 .PHONY: test-rust
 test-rust:
 	cargo test --locked --workspace
+	cargo test --locked $(WITH_PARQUET) --lib --test parquet parquet
 
 .PHONY: test-fuzz
 test-fuzz:
