@@ -333,6 +333,7 @@ mod tests {
         };
         fails("retention", "match = 'up{'\nkeep = '1d'", &["rule 1 of [[retention]]", "match", "up{"]);
         fails("retention", "match = 'up'\nkeep = 'long'", &["keep = \"long\"", "90d"]);
+        fails("retention", "match = 'up'\nkeep = '30'", &["keep = \"30\"", "unit"]);
         fails("retention", "match = 'up'\nkep = '1d'", &["unknown field `kep`"]);
         fails("downsampling", "match = 'up'\nafter = '1d'\nstep = '5m'\nkeep = 'mode'", &["mode", "last"]);
         fails("semantic", "match = 'a_total'\nvalue = 0.1", &["a_total", "counter"]);

@@ -83,9 +83,12 @@ impl Place {
         promql::parse_selector(text).map_err(|e| self.wrong("match", text, e))
     }
 
+    /// A number alone is seconds in a request. Here, where history goes by it, the unit has to be said.
     fn duration(self, key: &'static str, text: &str) -> Result<i64, ConfigError> {
-        parse_duration(text)
-            .ok_or_else(|| self.wrong(key, text, "not a duration above zero, for example 90d, 5m or 200ms"))
+        let has_unit = text.ends_with(|last: char| last.is_ascii_alphabetic());
+        parse_duration(text).filter(|_| has_unit).ok_or_else(|| {
+            self.wrong(key, text, "not a duration above zero with its unit, for example 90d, 5m or 200ms")
+        })
     }
 }
 
