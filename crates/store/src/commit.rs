@@ -190,7 +190,7 @@ impl Committer {
         let mut answers = Vec::with_capacity(group.batches.len());
         for append in group.batches {
             let counts = append.arrival.counts();
-            shared.counters.records.iter().zip(counts).for_each(|(counter, n)| counter.add(n as u64));
+            shared.counters.records.add(counts);
             shared.counters.batches.add(1);
             let origin = append.arrival.origin;
             let mut generations = shared.generations.write();

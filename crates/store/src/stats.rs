@@ -70,31 +70,7 @@ pub struct Stats {
     pub recovered_damaged: u64,
 }
 
-/// The counting side of [`Stats`].
-#[derive(Debug, Default)]
-pub struct Counters {
-    pub records: [Count; 3],
-    pub samples_replaced: Count,
-    pub batches: Count,
-    pub batches_repeated: Count,
-    pub batches_full: Count,
-    pub series_refused: Count,
-    pub journal_syncs: Count,
-    pub journal_failures: Count,
-    pub seals_by_size: Count,
-    pub seals_by_age: Count,
-    pub seals_by_close: Count,
-    pub seals_by_failure: Count,
-    pub flushes: Count,
-    pub flush_failures: Count,
-    pub chunks_written: Count,
-    pub chunk_bytes_written: Count,
-    pub chunks_unreadable: Count,
-    pub recovered_batches: Count,
-    pub recovered_torn_bytes: Count,
-    pub recovered_damaged: Count,
-}
-
+/// Something that goes up.
 #[derive(Debug, Default)]
 pub struct Count(AtomicU64);
 
@@ -108,31 +84,61 @@ impl Count {
     }
 }
 
-impl Counters {
-    /// The counts; what is "now" is filled in by the caller.
-    pub fn snapshot(&self) -> Stats {
-        Stats {
-            records: std::array::from_fn(|kind| self.records[kind].get()),
-            samples_replaced: self.samples_replaced.get(),
-            batches: self.batches.get(),
-            batches_repeated: self.batches_repeated.get(),
-            batches_full: self.batches_full.get(),
-            series_refused: self.series_refused.get(),
-            journal_syncs: self.journal_syncs.get(),
-            journal_failures: self.journal_failures.get(),
-            seals_by_size: self.seals_by_size.get(),
-            seals_by_age: self.seals_by_age.get(),
-            seals_by_close: self.seals_by_close.get(),
-            seals_by_failure: self.seals_by_failure.get(),
-            flushes: self.flushes.get(),
-            flush_failures: self.flush_failures.get(),
-            chunks_written: self.chunks_written.get(),
-            chunk_bytes_written: self.chunk_bytes_written.get(),
-            chunks_unreadable: self.chunks_unreadable.get(),
-            recovered_batches: self.recovered_batches.get(),
-            recovered_torn_bytes: self.recovered_torn_bytes.get(),
-            recovered_damaged: self.recovered_damaged.get(),
-            ..Stats::default()
+/// One for each kind of record.
+#[derive(Debug, Default)]
+pub struct CountByKind([Count; 3]);
+
+impl CountByKind {
+    pub fn add(&self, counts: [usize; 3]) {
+        self.0.iter().zip(counts).for_each(|(count, n)| count.add(n as u64));
+    }
+
+    pub fn get(&self) -> [u64; 3] {
+        self.0.each_ref().map(Count::get)
+    }
+}
+
+/// Makes the counting side of a struct of numbers, for the fields that are named.
+macro_rules! counters {
+    ($(#[$about:meta])* $name:ident of $numbers:ident { $($field:ident: $count:ty,)* }) => {
+        $(#[$about])*
+        #[derive(Debug, Default)]
+        pub struct $name {
+            $(pub $field: $count,)*
         }
+
+        impl $name {
+            /// The counts; what is "now" is filled in by the caller.
+            pub fn snapshot(&self) -> $numbers {
+                $numbers { $($field: self.$field.get(),)* ..$numbers::default() }
+            }
+        }
+    };
+}
+pub(crate) use counters;
+
+counters! {
+    /// The counting side of [`Stats`].
+    Counters of Stats {
+        records: CountByKind,
+        samples_replaced: Count,
+        batches: Count,
+        batches_repeated: Count,
+        batches_full: Count,
+        series_refused: Count,
+        journal_syncs: Count,
+        journal_failures: Count,
+        seals_by_size: Count,
+        seals_by_age: Count,
+        seals_by_close: Count,
+        seals_by_failure: Count,
+        flushes: Count,
+        flush_failures: Count,
+        chunks_written: Count,
+        chunk_bytes_written: Count,
+        chunks_unreadable: Count,
+        recovered_batches: Count,
+        recovered_torn_bytes: Count,
+        recovered_damaged: Count,
     }
 }

@@ -172,13 +172,12 @@ impl Settings {
         }
     }
 
-    fn complete(self) -> Result<Config, ConfigError> {
-        let Self { retention, downsampling, semantic, chunks, .. } = &self;
+    fn complete(mut self) -> Result<Config, ConfigError> {
         let sections = policy::Sections {
-            retention: retention.clone(),
-            downsampling: downsampling.clone(),
-            semantic: semantic.clone(),
-            chunks: chunks.clone(),
+            retention: self.retention.take(),
+            downsampling: self.downsampling.take(),
+            semantic: self.semantic.take(),
+            chunks: self.chunks.take(),
         };
         let usual = Options::default();
         let merge_bytes = self.merge_bytes_per_second.unwrap_or(usual.merge_bytes_per_second);

@@ -1,6 +1,6 @@
 //! What has the upkeep done since the store was opened? Plain numbers.
 
-use crate::stats::Count;
+use crate::stats::{Count, counters};
 
 /// Numbers at one moment. Those that are not said to be "now" count since the store was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -37,46 +37,23 @@ pub struct UpkeepStats {
     pub busy_ns: u64,
 }
 
-/// The counting side of [`UpkeepStats`].
-#[derive(Debug, Default)]
-pub struct Counts {
-    pub merges: Count,
-    pub chunks_in: Count,
-    pub chunks_out: Count,
-    pub bytes_read: Count,
-    pub bytes_written: Count,
-    pub records_in: Count,
-    pub records_out: Count,
-    pub samples_replaced: Count,
-    pub chunks_expired: Count,
-    pub rows_dead: Count,
-    pub deletions: Count,
-    pub deletions_done: Count,
-    pub series_forgotten: Count,
-    pub failures: Count,
-    pub busy_ns: Count,
-}
-
-impl Counts {
-    /// The counts; what is "now" is filled in by the caller.
-    pub fn snapshot(&self) -> UpkeepStats {
-        UpkeepStats {
-            merges: self.merges.get(),
-            chunks_in: self.chunks_in.get(),
-            chunks_out: self.chunks_out.get(),
-            bytes_read: self.bytes_read.get(),
-            bytes_written: self.bytes_written.get(),
-            records_in: self.records_in.get(),
-            records_out: self.records_out.get(),
-            samples_replaced: self.samples_replaced.get(),
-            chunks_expired: self.chunks_expired.get(),
-            rows_dead: self.rows_dead.get(),
-            deletions: self.deletions.get(),
-            deletions_done: self.deletions_done.get(),
-            series_forgotten: self.series_forgotten.get(),
-            failures: self.failures.get(),
-            busy_ns: self.busy_ns.get(),
-            ..UpkeepStats::default()
-        }
+counters! {
+    /// The counting side of [`UpkeepStats`].
+    Counts of UpkeepStats {
+        merges: Count,
+        chunks_in: Count,
+        chunks_out: Count,
+        bytes_read: Count,
+        bytes_written: Count,
+        records_in: Count,
+        records_out: Count,
+        samples_replaced: Count,
+        chunks_expired: Count,
+        rows_dead: Count,
+        deletions: Count,
+        deletions_done: Count,
+        series_forgotten: Count,
+        failures: Count,
+        busy_ns: Count,
     }
 }
