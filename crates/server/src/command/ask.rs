@@ -29,6 +29,24 @@ pub struct Span {
     end: Option<i64>,
 }
 
+/// Between which moments; all of time where nothing is said.
+#[derive(clap::Args)]
+pub struct Ends {
+    /// Begin: Unix seconds or RFC 3339 [default: all]
+    #[arg(long, value_name = "TIME", value_parser = instant)]
+    pub start: Option<i64>,
+    /// End: Unix seconds or RFC 3339 [default: all]
+    #[arg(long, value_name = "TIME", value_parser = instant)]
+    pub end: Option<i64>,
+}
+
+impl Ends {
+    /// `start` and `end` as parameters, where they were given.
+    pub fn params(&self) -> [(&'static str, Option<String>); 2] {
+        [("start", self.start.map(seconds)), ("end", self.end.map(seconds))]
+    }
+}
+
 /// A span with both ends, ns.
 #[derive(Clone, Copy)]
 pub struct Range {
@@ -52,6 +70,10 @@ impl Range {
 }
 
 impl Server {
+    pub fn client(&self) -> Client {
+        Client::new(&self.server)
+    }
+
     /// Asks for `path` with those parameters that are there.
     pub fn get<'a>(
         &self,
@@ -71,7 +93,7 @@ impl Server {
         let path = client::path(path, params.iter().map(|(name, value)| (*name, value.as_deref())));
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Failure::new)?;
-        runtime.block_on(Client::new(&self.server).get_text(&path))
+        runtime.block_on(self.client().get_text(&path))
     }
 }
 

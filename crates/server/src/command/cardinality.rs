@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::Failure;
 use super::ask;
-use crate::client::{self, Client};
+use crate::client;
 use crate::clock::SystemClock;
 use crate::http::cardinality::report_json;
 use crate::serve::open_store;
@@ -23,9 +23,8 @@ use crate::terminal::units;
   tacho cardinality --limit 3 --json
   tacho cardinality --data ./tacho-data")]
 pub struct Cardinality {
-    /// The server to ask
-    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:7070")]
-    server: String,
+    #[command(flatten)]
+    server: ask::Server,
     /// Read this data directory, which no server uses now
     #[arg(long, value_name = "DIR", conflicts_with = "server")]
     data: Option<PathBuf>,
@@ -45,7 +44,7 @@ impl Cardinality {
             None => {
                 let limit = self.limit.to_string();
                 let path = client::path("/api/v1/status/cardinality", [("limit", Some(limit.as_str()))]);
-                runtime.block_on(Client::new(&self.server).get(&path))?["data"].take()
+                runtime.block_on(self.server.client().get(&path))?["data"].take()
             }
         };
         match self.json {

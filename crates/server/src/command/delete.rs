@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::Failure;
 use super::ask;
-use crate::client::{self, Client};
+use crate::client;
 
 /// Delete records of series, by a PromQL selector and a range of time
 ///
@@ -20,24 +20,19 @@ pub struct Delete {
     /// Which series: a PromQL selector; may be given again
     #[arg(long = "match", value_name = "SELECTOR", required = true)]
     selectors: Vec<String>,
-    /// Begin: Unix seconds or RFC 3339 [default: all]
-    #[arg(long, value_name = "TIME", value_parser = ask::instant)]
-    start: Option<i64>,
-    /// End: Unix seconds or RFC 3339 [default: all]
-    #[arg(long, value_name = "TIME", value_parser = ask::instant)]
-    end: Option<i64>,
+    #[command(flatten)]
+    ends: ask::Ends,
     /// Do it
     #[arg(long)]
     yes: bool,
-    /// The server to ask
-    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:7070")]
-    server: String,
+    #[command(flatten)]
+    server: ask::Server,
 }
 
 impl Delete {
     pub fn run(self) -> Result<(), Failure> {
         let runtime = tokio::runtime::Runtime::new().map_err(Failure::new)?;
-        let client = Client::new(&self.server);
+        let client = self.server.client();
         let selectors = || self.selectors.iter().map(|selector| ("match[]", Some(selector.as_str())));
         if !self.yes {
             let answer: Value = runtime.block_on(client.get(&client::path("/api/v1/series", selectors())))?;
@@ -48,9 +43,9 @@ impl Delete {
             println!("nothing was deleted; say --yes to delete what they have in the range");
             return Ok(());
         }
-        let (start, end) = (self.start.map(ask::seconds), self.end.map(ask::seconds));
-        let range = [("start", start.as_deref()), ("end", end.as_deref())];
-        let path = client::path("/api/v1/admin/tsdb/delete_series", selectors().chain(range));
+        let ends = self.ends.params();
+        let ends = ends.iter().map(|(name, time)| (*name, time.as_deref()));
+        let path = client::path("/api/v1/admin/tsdb/delete_series", selectors().chain(ends));
         runtime.block_on(client.post(&path))?;
         println!("deleted");
         Ok(())

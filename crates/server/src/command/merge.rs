@@ -4,7 +4,6 @@ use serde_json::Value;
 
 use super::Failure;
 use super::ask;
-use crate::client::Client;
 use crate::terminal::units;
 
 /// Merge all small chunks now, and give back the space of what was deleted
@@ -15,9 +14,8 @@ use crate::terminal::units;
   tacho merge
   tacho merge --server http://127.0.0.1:7070 --json")]
 pub struct Merge {
-    /// The server to ask
-    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:7070")]
-    server: String,
+    #[command(flatten)]
+    server: ask::Server,
     /// Print as JSON
     #[arg(long)]
     json: bool,
@@ -26,7 +24,7 @@ pub struct Merge {
 impl Merge {
     pub fn run(self) -> Result<(), Failure> {
         let runtime = tokio::runtime::Runtime::new().map_err(Failure::new)?;
-        let answer = runtime.block_on(Client::new(&self.server).post("/api/v1/admin/merge"))?;
+        let answer = runtime.block_on(self.server.client().post("/api/v1/admin/merge"))?;
         let answer: Value = serde_json::from_str(&answer)
             .map_err(|e| Failure::new(format!("the answer is not JSON: {e}")))?;
         let report = &answer["data"];
