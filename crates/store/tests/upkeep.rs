@@ -82,6 +82,17 @@ async fn everything_is_merged_when_it_is_asked_for() {
 }
 
 #[tokio::test]
+async fn what_would_not_become_smaller_is_left_as_it_is() {
+    let bench = Bench::with(Arc::new(MemoryDriver::new()), quiet(Policies::default()));
+    let store = bench.open().await;
+    store.append(samples("one", &[(1, 1.0)]), None).await.unwrap();
+    store.flush().await.unwrap();
+    let report = store.merge_all().await.unwrap();
+    assert_eq!((report.merges, report.bytes_written), (0, 0));
+    assert_eq!(chunks(&store, "one").await, [1]);
+}
+
+#[tokio::test]
 async fn late_and_repeated_samples_are_merged_and_the_last_one_stays() {
     let bench = Bench::with(Arc::new(MemoryDriver::new()), quiet(Policies::default()));
     let store = bench.open().await;

@@ -15,6 +15,9 @@ use tacho_model::Timestamp;
 use crate::group::row::{GROUP_MEMBERS_MAX, Replacement};
 use crate::keys::ChunkKey;
 
+/// Numbers of a row that is written anew alone: the prefix of a row that a merge writes takes more than fewer could save.
+const LONE_VALUES_MIN: usize = 256;
+
 /// What is known of a row without decoding its records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Facts {
@@ -269,6 +272,7 @@ fn wanted(rows: &[Facts], run: Range<usize>, levels: &[u32], aim: &Aim) -> Optio
     let small = part.iter().zip(&levels[run.clone()]).filter(|(_, level)| **level > 0);
     let records = small.map(|(row, _)| row.records).sum::<usize>() / lanes;
     let pays = match aim.zeal {
+        Zeal::All if part.len() == 1 => part[0].replacement.is_none() && part[0].values >= LONE_VALUES_MIN,
         Zeal::All => part.iter().any(|row| row.replacement.is_none() || !row.is_sibling(&part[0])),
         _ if records >= aim.records => true,
         Zeal::Finish => finishes(part),
@@ -399,8 +403,10 @@ mod tests {
         check(&side_by_side(&[21, 5]), finish, &[]);
         check(&side_by_side(&[21]), finish, &[]);
         check(&side_by_side(&[60, 1]), all, &[(0..2, END)]);
-        check(&[row(0, 9, 5, 0)], all, &[(0..1, END)]);
-        check(&[row(0, 9, 5, 1)], all, &[]);
+        let lone = |values, merge| [Facts { values, ..row(0, 9, 5, merge) }];
+        check(&lone(LONE_VALUES_MIN, 0), all, &[(0..1, END)]);
+        check(&lone(LONE_VALUES_MIN - 1, 0), all, &[]);
+        check(&lone(LONE_VALUES_MIN, 1), all, &[]);
     }
 
     #[test]
@@ -445,7 +451,8 @@ mod tests {
             Aim { fan_in: 2, ordered: false, ..AIM },
             &[(0..2, END), (2..4, END), (4..6, END), (6..8, END)],
         );
-        let mut twins = vec![row(0, 9, 5, 0), row(0, 9, 5, 0), row(5, 9, 5, 0)];
+        let twin = |start| Facts { values: 300, ..row(start, 9, 5, 0) };
+        let mut twins = vec![twin(0), twin(0), twin(5)];
         twins[1].bucket = 1;
         check(&twins, Aim { zeal: Zeal::All, ordered: false, ..AIM }, &[(0..2, END), (2..3, END)]);
         let far: Vec<Facts> = (0..8).map(|at| row(at * 2_000_000, at * 2_000_000 + 9, 5, 0)).collect();

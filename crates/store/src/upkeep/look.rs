@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use tacho_chunk::Encoding;
 use tacho_model::{Kind, Timestamp};
 
-use super::choice::{self, Aim, Merge, State, Zeal};
+use super::choice::{self, Aim, Facts, Merge, State, Zeal};
 use super::exchange::{Exchange, Namer};
 use super::fresh::Tail;
 use super::merge::{Cutting, Merged, Source, Treatment, Unreadable, end_of_step, merge};
@@ -190,42 +190,11 @@ fn work(shared: &Shared, job: Job, mut window: Window, rules: &Rules, aim: &Aim,
     }
     let mut floor = job.stretch.floor();
     let mut due = None;
+    let work = Work { shared, job, namer, rules, aim, cutting };
     for part in rows.chunk_by(|a, b| !window.walls.iter().any(|wall| divides(*wall, a, b))) {
-        let facts: Vec<_> = part.iter().map(|row| row.facts).collect();
-        let last = part.last().map(|row| row.facts.key) == rows.last().map(|row| row.facts.key);
-        let next = if last { next } else { Some(floor_after(part)) };
-        let mut merges = choice::choose(&facts, floor, next, aim);
-        if merges.is_empty()
-            && last
-            && let Some(next) = next.filter(|next| *next <= job.end)
-        {
-            merges.extend(choice::cut_through(&facts, floor, next, aim));
-        }
-        for merge in &mut merges {
-            *merge = aligned(merge, &facts, &rules.treatments);
-            let until = merge.until;
-            match exchange(&namer, &part[merge.rows.clone()], rules, until, cutting) {
-                Ok(exchange) => seen.exchanges.push(exchange),
-                Err(Unreadable { source, error }) => {
-                    let key = part[merge.rows.start + source].facts.key;
-                    raise_wall(shared, &job.partition, &key, &error);
-                    seen.walls += 1;
-                    seen.rest = Some(job.stretch);
-                }
-            }
-            if until < Timestamp::MAX {
-                seen.rest = until.checked_add(1).map(Stretch::From);
-            }
-        }
-        let done = |at: &usize| merges.iter().any(|merge| merge.rows.contains(at));
-        let first_due = (0..part.len()).find(|at| facts[*at].state != State::Sound && !done(at));
-        if let Some(row) = first_due.map(|at| facts[at].key) {
-            due = due.or(Some(row.start));
-        }
-        if last && next.is_none() {
-            let from = choice::unfinished(&facts, floor, &merges, aim);
-            seen.tail = from.map(|from| Tail { chunks: 0, from, clean: true });
-        }
+        let is_last = part.last().map(|row| row.facts.key) == rows.last().map(|row| row.facts.key);
+        let behind = if is_last { Behind::Window(next) } else { Behind::Wall(floor_after(part)) };
+        due = due.or(work.part(part, floor, behind, &mut seen));
         floor = floor.max(floor_after(part));
     }
     // Rows that are still to be changed are met again when these exchanges are done.
@@ -251,6 +220,73 @@ fn work(shared: &Shared, job: Job, mut window: Window, rules: &Rules, aim: &Aim,
     seen
 }
 
+/// What stands behind some rows.
+#[derive(Clone, Copy)]
+enum Behind {
+    /// A row that cannot be read; what lies before it ends before this moment.
+    Wall(Timestamp),
+    /// The end of the window, and where the first row behind it begins.
+    Window(Option<Timestamp>),
+}
+
+/// What the parts of a window have in common.
+struct Work<'a> {
+    shared: &'a Shared,
+    job: Job,
+    namer: Namer<'a>,
+    rules: &'a Rules,
+    aim: &'a Aim,
+    cutting: &'a Cutting,
+}
+
+impl Work<'_> {
+    /// Chooses and makes the merges of rows between which all can be read. Returns where the first row begins that is to be
+    /// changed and is in none of them.
+    fn part(&self, part: &[Known], floor: Timestamp, behind: Behind, seen: &mut Seen) -> Option<Timestamp> {
+        let facts: Vec<_> = part.iter().map(|row| row.facts).collect();
+        let (Behind::Wall(next) | Behind::Window(Some(next))) = behind else {
+            let merges = self.merge(part, &facts, choice::choose(&facts, floor, None, self.aim), seen);
+            let from = choice::unfinished(&facts, floor, &merges, self.aim);
+            seen.tail = from.map(|from| Tail { chunks: 0, from, clean: true });
+            return first_due(&facts, &merges);
+        };
+        let mut merges = choice::choose(&facts, floor, Some(next), self.aim);
+        if merges.is_empty() && matches!(behind, Behind::Window(_)) && next <= self.job.end {
+            merges.extend(choice::cut_through(&facts, floor, next, self.aim));
+        }
+        first_due(&facts, &self.merge(part, &facts, merges, seen))
+    }
+
+    /// Makes the merges; returns them as they were made.
+    fn merge(&self, part: &[Known], facts: &[Facts], merges: Vec<Merge>, seen: &mut Seen) -> Vec<Merge> {
+        let treatments = &self.rules.treatments;
+        let merges: Vec<Merge> = merges.iter().map(|merge| aligned(merge, facts, treatments)).collect();
+        for merge in &merges {
+            let rows = &part[merge.rows.clone()];
+            match exchange(&self.namer, rows, self.rules, merge.until, self.cutting) {
+                Ok(exchange) => {
+                    seen.exchanges.extend(Some(exchange).filter(|exchange| !is_idle(exchange, rows)));
+                    if merge.until < Timestamp::MAX {
+                        seen.rest = merge.until.checked_add(1).map(Stretch::From);
+                    }
+                }
+                Err(Unreadable { source, error }) => {
+                    raise_wall(self.shared, &self.job.partition, &rows[source].facts.key, &error);
+                    seen.walls += 1;
+                    seen.rest = Some(self.job.stretch);
+                }
+            }
+        }
+        merges
+    }
+}
+
+fn first_due(facts: &[Facts], merges: &[Merge]) -> Option<Timestamp> {
+    let is_done = |at: usize| merges.iter().any(|merge| merge.rows.contains(&at));
+    let due = facts.iter().enumerate().find(|(at, row)| row.state != State::Sound && !is_done(*at));
+    due.map(|(_, row)| row.key.start)
+}
+
 /// Does a row that cannot be read begin between two, or with one of them?
 fn divides(wall: Timestamp, a: &Known, b: &Known) -> bool {
     (a.facts.key.start..=b.facts.key.start).contains(&wall)
@@ -263,7 +299,7 @@ fn floor_after(part: &[Known]) -> Timestamp {
 
 /// A merge that ends early ends with a step of downsampling: what belongs together is thinned out together. Rows that begin
 /// behind that end are none of its business.
-fn aligned(merge: &Merge, facts: &[choice::Facts], treatments: &[Treatment]) -> Merge {
+fn aligned(merge: &Merge, facts: &[Facts], treatments: &[Treatment]) -> Merge {
     let steps = treatments.iter().filter_map(|treatment| treatment.thin);
     let longest = steps.map(|(_, to)| to).max_by_key(|to| to.step).filter(|_| merge.until < Timestamp::MAX);
     let until = longest.map_or(merge.until, |to| end_of_step(merge.until, to));
@@ -290,6 +326,14 @@ fn exchange(
         merge(kind, &sources, &rules.treatments, until, cutting)?
     };
     Ok(namer.exchange(rows, merged))
+}
+
+/// Would a row that is sound only be written anew, and no smaller?
+fn is_idle(exchange: &Exchange, rows: &[Known]) -> bool {
+    let ([new], [old]) = (&exchange.new[..], rows) else { return false };
+    old.facts.state == State::Sound
+        && old.facts.replacement.is_none()
+        && new.value.len() >= old.source.chunk.len()
 }
 
 fn raise_wall(shared: &Shared, partition: &Partition, key: &ChunkKey, error: &tacho_chunk::Error) {
