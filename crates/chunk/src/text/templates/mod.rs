@@ -208,11 +208,12 @@ struct Template<'a> {
 impl<'a> Template<'a> {
     /// Adds its slots in all `rows` to `values`, which are bounded before any is read.
     fn new(template: &'a [u8], rows: usize, values: &mut usize) -> Result<Self, Error> {
-        let words: Vec<&[u8]> = template.split(|byte| *byte == SLOT).collect();
-        *values = values.saturating_add(rows.saturating_mul(words.len() - 1));
+        let slots = template.iter().filter(|byte| **byte == SLOT).count();
+        *values = values.saturating_add(rows.max(1).saturating_mul(slots));
         if *values > CHUNK_EVENTS_MAX {
             return Err(Error::limit("slots of all strings", *values, CHUNK_EVENTS_MAX));
         }
+        let words = template.split(|byte| *byte == SLOT).collect();
         Ok(Self { words, slots: vec![], row: 0 })
     }
 
@@ -261,4 +262,41 @@ fn unfold(numbers: &[u64], templates: &mut [Template<'_>], table: &Texts) -> Res
         texts.ends.push(texts.bytes.len());
     }
     Ok(texts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One template of so many slots, which no string has, and one string without a template.
+    fn unused(slots: usize) -> Result<Texts, Error> {
+        let encoding = Encoding::default();
+        let mut bytes = vec![];
+        put_varint(&mut bytes, 1);
+        put_varint(&mut bytes, 2);
+        put_nested(&mut bytes, &[&vec![SLOT; slots], b"alone"], 0, &encoding);
+        encode_nested(&mut bytes, Numbers::u64(&[0]), 0, &encoding);
+        assert!(bytes.len() < 1_000);
+        Templates.decode(&bytes, 1, 0)
+    }
+
+    #[test]
+    fn a_few_bytes_cannot_ask_for_many_slots() {
+        let past = Error::limit("slots of all strings", CHUNK_EVENTS_MAX + 1, CHUNK_EVENTS_MAX);
+        assert_eq!(unused(CHUNK_EVENTS_MAX + 1).unwrap_err(), past);
+        // Room for the slots, but they are not there.
+        assert!(matches!(unused(CHUNK_EVENTS_MAX).unwrap_err(), Error::Short { .. }));
+        assert_eq!(unused(0).unwrap().get(0), Some(&b"alone"[..]));
+    }
+
+    #[test]
+    fn texts_that_do_not_repeat_have_no_templates() {
+        let lines: Vec<String> = (0..2_000).map(|n| format!("{n} {}", "x ".repeat(n % 1_000))).collect();
+        let strings: Vec<&[u8]> = lines.iter().map(String::as_bytes).collect();
+        assert_eq!(Templates.encode(&strings, 0, &Encoding::default()), None);
+        let alike: Vec<&[u8]> = vec![b"line 7"; 32];
+        assert!(Templates.encode(&alike, 0, &Encoding::default()).is_some());
+        assert_eq!(Templates.encode(&alike[1..], 0, &Encoding::default()), None);
+        assert_eq!(Templates.encode(&alike, 1, &Encoding::default()), None);
+    }
 }
