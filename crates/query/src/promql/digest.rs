@@ -6,9 +6,9 @@
 use tacho_chunk::Summary;
 use tacho_model::Timestamp;
 
-use super::fold::{Fold, Mean, Neumaier};
+use super::fold::{Fold, LANES, Mean, Neumaier};
 use super::grid::seconds;
-use super::series::Run;
+use super::series::{At, Run};
 
 pub trait Digest: Clone + Send {
     /// Whether summaries will do; then [`Digest::of_summary`] always knows.
@@ -161,22 +161,50 @@ pub struct Moments {
     pub both: f64,
 }
 
+impl Moments {
+    /// Sums of the squares of times, of values, and of their products, all less their means, in lanes.
+    #[expect(clippy::cast_precision_loss, reason = "a run holds less than 2^53 samples")]
+    fn regular(values: &[f64], step: f64, mean_time: f64, mean_value: f64) -> [f64; 3] {
+        let (blocks, rest) = values.as_chunks::<LANES>();
+        let (mut squares, mut products) = ([0.0; LANES], [0.0; LANES]);
+        let mut add = |lane: usize, index: f64, value: f64| {
+            let value = value - mean_value;
+            squares[lane] += value * value;
+            products[lane] += (index * step - mean_time) * value;
+        };
+        for (first, block) in (0..).step_by(LANES).zip(blocks) {
+            for (lane, value) in block.iter().enumerate() {
+                add(lane, (first + lane) as f64, *value);
+            }
+        }
+        for (lane, value) in rest.iter().enumerate() {
+            add(lane, (blocks.len() * LANES + lane) as f64, *value);
+        }
+        let count = values.len() as f64;
+        let times = step * step * count * (count * count - 1.0) / 12.0;
+        [times, squares.iter().sum(), products.iter().sum()]
+    }
+}
+
 impl Digest for Moments {
     #[expect(clippy::cast_precision_loss, reason = "a run holds less than 2^53 samples")]
     fn of(run: &Run<'_>) -> Self {
         let origin = run.time(0);
         let count = run.values.len() as f64;
         let after = |at: Timestamp| seconds(at.saturating_sub(origin));
-        let mean_time = run.iter().map(|(at, _)| after(at)).sum::<f64>() / count;
+        let mean_time = match run.at {
+            At::Regular { step, .. } => seconds(step) * ((count - 1.0) / 2.0),
+            At::Explicit(_) => run.iter().map(|(at, _)| after(at)).sum::<f64>() / count,
+        };
         let constant = run.values.iter().all(|value| *value == run.values[0]);
         let mean_value = if constant { run.values[0] } else { <Mean as Fold>::of(run.values).end() };
-        let (mut times, mut values, mut both) = (0.0, 0.0, 0.0);
-        for (at, value) in run.iter() {
-            let (time, value) = (after(at) - mean_time, value - mean_value);
-            times += time * time;
-            values += value * value;
-            both += time * value;
-        }
+        let [times, values, both] = match run.at {
+            At::Regular { step, .. } => Self::regular(run.values, seconds(step), mean_time, mean_value),
+            At::Explicit(_) => run.iter().fold([0.0; 3], |[times, values, both], (at, value)| {
+                let (time, value) = (after(at) - mean_time, value - mean_value);
+                [times + time * time, values + value * value, both + time * value]
+            }),
+        };
         Self { count, origin, mean_time, mean_value, times, values, both }
     }
 

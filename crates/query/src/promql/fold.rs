@@ -6,7 +6,7 @@
 use tacho_chunk::Summary;
 
 /// Values that are folded side by side: two registers of two, or one of four.
-const LANES: usize = 4;
+pub const LANES: usize = 4;
 
 /// Compensated summation: A. Neumaier, "Rundungsfehleranalyse einiger Verfahren zur Summation endlicher
 /// Summen", ZAMM 54 (1974). Keeps what is lost in each addition.
