@@ -26,6 +26,12 @@ fn golden_files_read_as_they_were_written() {
         let said = std::fs::read_to_string(path.with_extension("txt")).unwrap();
         let chunk = Chunk::open(&bytes).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         assert_eq!(describe::chunk(&chunk), said, "{}", path.display());
+        for info in &chunk.header().members {
+            let end = chunk.header().count - 1;
+            let part = chunk.values_in(info.member, end / 2..end).unwrap();
+            let whole = chunk.values(info.member).unwrap();
+            assert_eq!(part, whole.map(|values| values.part(end / 2..end)), "{}", path.display());
+        }
     }
 }
 
