@@ -7,9 +7,9 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use common::rng::Rng;
-use common::{columns, web};
+use common::{columns, logs, web};
 use tacho_chunk::pack::PackedSamples;
-use tacho_chunk::{Chunk, Encoding, GroupColumn, Values, encode_executions, encode_group};
+use tacho_chunk::{Chunk, Encoding, GroupColumn, Values, encode_entries, encode_executions, encode_group};
 
 const RUNS: usize = 20;
 const SAMPLES: usize = 8_192;
@@ -21,6 +21,10 @@ fn main() {
         values(&at, column.name, column.values.as_values());
     }
     open_chunks();
+    println!("{:<36} share of the text | MB of text a second: sealed, merged, read", "logs");
+    for log in &logs::ALL {
+        texts(log.name, &log.lines(1, SAMPLES));
+    }
 
     let (segments, operations) = (web::requests(7_500, 7), web::operations());
     let block = common::block(&segments, &operations);
@@ -43,6 +47,18 @@ fn values(at: &[i64], name: &str, values: Values<'_>) {
     let read = speed(SAMPLES, || chunk.values(0));
     let each = bytes.len() as f64 / SAMPLES as f64;
     println!("{name:<36} {each:>13.3} | {sealed:>8.1} {merged:>8.1} {read:>8.1}");
+}
+
+/// A full chunk of a log's lines, at either effort and back.
+fn texts(name: &str, lines: &[String]) {
+    let entries = logs::entries(lines);
+    let text: usize = lines.iter().map(String::len).sum();
+    let sealed = speed(text, || encode_entries(&entries, &Encoding::default()));
+    let merged = speed(text, || encode_entries(&entries, &Encoding::thorough()));
+    let bytes = encode_entries(&entries, &Encoding::thorough());
+    let read = speed(text, || Chunk::open(&bytes).and_then(|chunk| chunk.entries()));
+    let share = bytes.len() as f64 / text as f64;
+    println!("{name:<36} {share:>17.3} | {sealed:>8.0} {merged:>8.0} {read:>8.0}");
 }
 
 /// Samples every ten seconds into packed columns, and out again.
