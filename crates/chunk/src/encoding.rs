@@ -74,6 +74,11 @@ impl CodecSet {
         names.into_iter().try_fold(Self { tags: 1 }, |set, name| set.with(codec::tag(name)?))
     }
 
+    /// Names of those that may be chosen, in the order of the format's table.
+    pub fn chosen(self) -> impl Iterator<Item = &'static str> {
+        codec::names().filter(move |name| codec::tag(name).is_some_and(|tag| self.has(tag)))
+    }
+
     fn with(self, tag: u8) -> Option<Self> {
         Some(Self { tags: self.tags | 1u32.checked_shl(tag.into())? })
     }
@@ -91,8 +96,7 @@ impl Default for CodecSet {
 
 impl std::fmt::Debug for CodecSet {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let used = codec::names().filter(|name| codec::tag(name).is_some_and(|tag| self.has(tag)));
-        f.debug_set().entries(used).finish()
+        f.debug_set().entries(self.chosen()).finish()
     }
 }
 

@@ -4,7 +4,7 @@
 //! no rule accepts is kept for ever, as it came.
 
 use tacho_chunk::semantic::{Semantic, is_counter_name};
-use tacho_chunk::{Aggregation, Compression};
+use tacho_chunk::{Aggregation, CodecSet, Compression};
 use tacho_model::{Labels, Matcher, Timestamp};
 
 use crate::seal::CHUNK_VALUES_MAX;
@@ -47,12 +47,14 @@ pub struct Downsampling {
 pub struct ChunkSettings {
     /// Samples of a series in one merged chunk, about.
     pub values: usize,
+    /// Of numbers.
+    pub codecs: CodecSet,
     pub compression: Compression,
 }
 
 impl Default for ChunkSettings {
     fn default() -> Self {
-        Self { values: CHUNK_VALUES_MAX, compression: Compression::Auto }
+        Self { values: CHUNK_VALUES_MAX, codecs: CodecSet::ALL, compression: Compression::Auto }
     }
 }
 
@@ -118,7 +120,8 @@ mod tests {
 
     #[test]
     fn the_first_rule_that_accepts_counts_each_sort_for_itself() {
-        let chunks = ChunkSettings { values: 100, compression: Compression::Zstd };
+        let chunks =
+            ChunkSettings { values: 100, compression: Compression::Zstd, ..ChunkSettings::default() };
         let policies = Policies {
             retention: vec![rule("debug.*", 1), rule(".*", 2)],
             chunks: vec![rule("debug.x", chunks)],

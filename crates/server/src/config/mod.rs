@@ -318,6 +318,7 @@ mod tests {
             match = '{job="node"}'
             values = 16384
             compression = "zstd"
+            codecs = ["ans", "constant"]
         "#;
         let policies = check(good, &[], Settings::default()).unwrap().history.policies;
         let counts = [policies.retention.len(), policies.downsampling.len(), policies.semantic.len()];
@@ -342,6 +343,7 @@ mod tests {
         fails("semantic", "match = 'a'\ntime = '1s'\nmethod = 'best'", &["best", "wavelet"]);
         fails("chunks", "match = 'a'\nvalues = 5", &["values = \"5\"", "128 to 65536"]);
         fails("chunks", "match = 'a'\ncompression = 'rar'", &["rar", "zstd"]);
+        fails("chunks", "match = 'a'\ncodecs = ['pco', 'magic']", &["codecs = \"magic\"", "dictionary"]);
     }
 
     #[test]

@@ -4,7 +4,7 @@
 
 use serde::Deserialize;
 use tacho_chunk::semantic::{Semantic, is_counter_name};
-use tacho_chunk::{Aggregate, Aggregation, Compression, Method, Tolerance};
+use tacho_chunk::{Aggregate, Aggregation, CodecSet, Compression, Method, Tolerance};
 use tacho_model::{MatchOp, Matcher, NAME};
 use tacho_query::promql;
 use tacho_store::policy::{ChunkSettings, Downsampling, Policies, Rule};
@@ -60,6 +60,7 @@ enum Amount {
 pub struct Chunks {
     r#match: String,
     values: Option<usize>,
+    codecs: Option<Vec<String>>,
     compression: Option<String>,
 }
 
@@ -178,5 +179,17 @@ fn chunks(place: Place, rule: Chunks) -> Result<Rule<ChunkSettings>, ConfigError
         Some(name) => Compression::from_name(name)
             .ok_or_else(|| place.wrong("compression", name, "auto, none, lz4, zstd and gzip are known"))?,
     };
-    Ok(Rule { matchers: place.matchers(&rule.r#match)?, then: ChunkSettings { values, compression } })
+    let codecs = match &rule.codecs {
+        None => default.codecs,
+        Some(names) => codecs(place, names)?,
+    };
+    Ok(Rule { matchers: place.matchers(&rule.r#match)?, then: ChunkSettings { values, codecs, compression } })
+}
+
+fn codecs(place: Place, names: &[String]) -> Result<CodecSet, ConfigError> {
+    let known: Vec<&str> = CodecSet::names().collect();
+    if let Some(name) = names.iter().find(|name| !known.contains(&name.as_str())) {
+        return Err(place.wrong("codecs", name, format!("known are {}", known.join(", "))));
+    }
+    Ok(CodecSet::only(names.iter().map(String::as_str)).unwrap_or_default())
 }

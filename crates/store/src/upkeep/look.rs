@@ -120,7 +120,11 @@ pub async fn look(shared: &Arc<Shared>, job: Job) -> Result<Seen> {
     let aim = aim(shared, &job, &rules);
     let cutting = Cutting {
         records: aim.records,
-        encoding: Encoding { compression: rules.chunks.compression, ..Encoding::thorough() },
+        encoding: Encoding {
+            codecs: rules.chunks.codecs,
+            compression: rules.chunks.compression,
+            ..Encoding::thorough()
+        },
         settled_before: now.saturating_sub_unsigned(CHUNK_SPAN_MAX_NS),
     };
     let shared = shared.clone();

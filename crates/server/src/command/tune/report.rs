@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use serde_json::{Value, json};
-use tacho_chunk::Tolerance;
 use tacho_chunk::tune::{Cost, front};
+use tacho_chunk::{CodecSet, Tolerance};
 
 use super::Tune;
 use super::mix::Mix;
@@ -138,6 +138,11 @@ impl Report<'_> {
             best.candidate.values,
             best.candidate.encoding.compression.name(),
         );
+        let codecs = best.candidate.encoding.codecs;
+        if codecs != CodecSet::ALL {
+            let names: Vec<String> = codecs.chosen().map(|name| format!("{name:?}")).collect();
+            out.push_str(&format!("codecs = [{}]\n", names.join(", ")));
+        }
         if let Some(lossy) = self.worthwhile() {
             let semantic = &lossy.candidate.semantic;
             out.push_str(&format!(
