@@ -206,6 +206,8 @@ fn what_is_missing_is_named() {
     bad("limit_ratio(0.1, x)", "aggregation limit_ratio is not available yet");
     bad("x + fill(0) y", "modifier fill is not available yet");
     bad("nonsense(x)", "unknown function with name 'nonsense'");
+    bad("outlier(x)", "unknown function with name 'outlier'; did you mean keep_outliers");
+    bad("rates(x[5m])", "unknown function with name 'rates'; did you mean rate?");
     bad("{a=\"1\" or b=\"2\"}", "\"or\" between label matchers is not available yet");
 }
 

@@ -7,6 +7,7 @@
 use crate::Error;
 
 use super::guard::{Scanner, Token};
+use super::similar::similar;
 
 /// What the parser says when it has nothing to say.
 pub const SPEECHLESS: &str = "invalid promql query";
@@ -23,6 +24,9 @@ const TEXT_BYTES_MAX: usize = 4_096;
 /// The parser's message, with a position if it has none of its own. `fits` says whether a text has the
 /// grammar of PromQL, whatever its types and names.
 pub fn explain(text: &str, message: String, fits: impl Fn(&str) -> bool) -> Error {
+    if let Some(meant) = unknown_function(&message).and_then(similar) {
+        return Error::bad_data(format!("{message}; did you mean {meant}?"));
+    }
     if message != SPEECHLESS || text.len() > TEXT_BYTES_MAX {
         return Error::bad_data(message);
     }
@@ -38,6 +42,11 @@ pub fn explain(text: &str, message: String, fits: impl Fn(&str) -> bool) -> Erro
         Some(token) => Error::bad_data(format!("unexpected {:?}", token.text)).at(token.at),
         None => Error::bad_data("unexpected end of the query").at(text.len()),
     }
+}
+
+/// The name in the parser's message about it.
+fn unknown_function(message: &str) -> Option<&str> {
+    message.strip_prefix("unknown function with name '")?.strip_suffix('\'')
 }
 
 fn is_beginning(text: &str, fits: &impl Fn(&str) -> bool) -> bool {

@@ -59,6 +59,7 @@ mod quantile;
 mod rows;
 mod select;
 mod series;
+mod similar;
 mod slide;
 mod student;
 mod window;
@@ -71,6 +72,7 @@ pub use node::Type;
 pub use output::{Output, Point, Series};
 pub use plan::{Params, Plan, Selection};
 pub use series::{Piece, SeriesData};
+pub use similar::similar;
 
 /// The value that ends a series: "not there from here on". Prometheus writes it when a target vanishes.
 /// It is a NaN that no arithmetic yields, so rows use it for "no value at this step" as well.

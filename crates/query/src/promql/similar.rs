@@ -1,0 +1,69 @@
+//! Which function was meant by a name that is none?
+
+use super::functions::{aggregations, functions};
+
+/// Names that are told, at most.
+const TOLD_MAX: usize = 3;
+/// A part of a name that says something, characters.
+const PART_MIN: usize = 3;
+
+/// Names of functions and aggregations near `word`: the fewest letters changed first, else those that have it in them.
+/// As a sentence names them: `a, b or c`. `None` when there is none.
+pub fn similar(word: &str) -> Option<String> {
+    let word = word.to_lowercase();
+    let all = || functions().iter().map(|f| f.name).chain(aggregations().iter().map(|(name, _)| *name));
+    let changes_max = (word.chars().count() / 3).clamp(1, 3);
+    let mut near: Vec<(usize, &str)> = all().map(|name| (changes(&word, name), name)).collect();
+    near.retain(|(changes, _)| *changes <= changes_max);
+    if near.is_empty() && word.len() >= PART_MIN {
+        near = all().filter(|name| name.contains(&word)).map(|name| (0, name)).collect();
+    }
+    near.sort_unstable();
+    near.truncate(TOLD_MAX);
+    let names: Vec<&str> = near.into_iter().map(|(_, name)| name).collect();
+    match &*names {
+        [] => None,
+        [one] => Some((*one).to_owned()),
+        [some @ .., last] => Some(format!("{} or {last}", some.join(", "))),
+    }
+}
+
+/// Letters to put in, take out or change to make `b` of `a` (Levenshtein).
+fn changes(a: &str, b: &str) -> usize {
+    let mut row: Vec<usize> = (0..=b.chars().count()).collect();
+    for (i, letter) in a.chars().enumerate() {
+        let mut corner = std::mem::replace(&mut row[0], i + 1);
+        for (j, other) in b.chars().enumerate() {
+            let changed = corner + usize::from(letter != other);
+            corner = row[j + 1];
+            row[j + 1] = changed.min(corner + 1).min(row[j] + 1);
+        }
+    }
+    row.last().copied().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_were_meant() {
+        for (word, expect) in [
+            ("rat", Some("rate")),
+            ("avg_overtime", Some("avg_over_time")),
+            ("outliers_mad", Some("keep_outliers_mad")),
+            ("summ", Some("sum")),
+            ("zzzzzzzz", None),
+            ("", None),
+        ] {
+            let found = similar(word);
+            match expect {
+                Some(name) => {
+                    assert!(found.as_deref().is_some_and(|f| f.contains(name)), "{word}: {found:?}")
+                }
+                None => assert_eq!(found, None, "{word}"),
+            }
+        }
+        assert_eq!([changes("abc", "abc"), changes("", "ab"), changes("kitten", "sitting")], [0, 2, 3]);
+    }
+}
