@@ -82,6 +82,10 @@ impl Client {
 
     /// A connection for many requests.
     pub async fn connect(&self) -> Result<Connection, Failure> {
+        if let Some((scheme, _)) = self.authority.split_once("://") {
+            return Err(Failure::usage(format!("{}: {scheme} is not spoken, only http", self.authority))
+                .hint("give HOST:PORT; for TLS, put a proxy or an SSH tunnel between"));
+        }
         let stream = TcpStream::connect(&self.authority).await.map_err(|e| self.unreachable(&e))?;
         let handshake = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await;
         let (sender, connection) = handshake.map_err(|e| self.unreachable(&e))?;

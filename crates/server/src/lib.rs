@@ -2,6 +2,10 @@
 //!
 //! Only this crate knows HTTP and JSON. `serve.rs` puts the parts together.
 
+// First: the others write with its macros.
+#[macro_use]
+mod terminal;
+
 pub mod client;
 pub mod clock;
 pub mod command;
@@ -14,5 +18,4 @@ pub mod selfwatch;
 pub mod serve;
 pub mod shutdown;
 mod svg;
-mod terminal;
 pub mod transfer;

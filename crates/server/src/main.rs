@@ -1,16 +1,25 @@
 //! `tacho`: reads the command line, runs the command, and tells how it ended.
 
+use std::io::Write;
 use std::process::ExitCode;
 
 use clap::Parser;
+use clap::error::ErrorKind;
 use tacho_server::command::{self, Cli};
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
-    match command::run(cli) {
+    let ended = match Cli::try_parse() {
+        Ok(cli) => command::run(cli),
+        // Help and the version, asked for or not.
+        Err(said) if !said.use_stderr() => said.exit(),
+        Err(said) if said.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => said.exit(),
+        Err(mistake) => Err(command::mistake(&mistake)),
+    };
+    match ended {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            eprintln!("{failure}");
+            // Who does not listen hears the exit code.
+            let _ = writeln!(std::io::stderr(), "{failure}");
             failure.exit_code()
         }
     }

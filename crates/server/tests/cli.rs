@@ -2,9 +2,11 @@
 
 mod support;
 
-use support::{Server, run};
+use std::process::{Command, Stdio};
 
-const COMMANDS: [&str; 14] = [
+use support::{Server, run, tacho};
+
+const COMMANDS: [&str; 16] = [
     "serve",
     "demo",
     "query",
@@ -19,6 +21,8 @@ const COMMANDS: [&str; 14] = [
     "export",
     "tune",
     "cardinality",
+    "merge",
+    "delete",
 ];
 
 #[test]
@@ -52,12 +56,142 @@ fn errors_are_one_line_and_a_hint() {
     }
     fails(&["inspect", "/nowhere"], 2, "error: /nowhere is not a data directory", "");
     fails(&["query", "up", "--step", "x"], 2, "error: invalid value 'x' for '--step <DURATION>'", "");
+    fails(&["query", "up", "--lats", "1h"], 2, "error: unexpected argument '--lats' found", "hint: ");
+    fails(
+        &["query", "up", "--time", "1", "--last", "1h"],
+        2,
+        "error: the argument '--time <TIME>' cannot",
+        "hint: ",
+    );
+    for command in [&["query", "up"][..], &["entries", "log"], &["traces"], &["operations"], &["graph"]] {
+        let backwards = [command, &["--start", "200", "--end", "-100"]].concat();
+        fails(
+            &backwards,
+            2,
+            "error: --start 1970-01-01T00:03:20.000Z is after the end, 1969-12-31T23:58",
+            "",
+        );
+    }
+    fails(
+        &["query", "up", "--server", "https://there"],
+        2,
+        "error: https://there: https is not spoken, only http",
+        "hint: give HOST:PORT",
+    );
     fails(
         &["serve", "--http", "x"],
         2,
         "error: invalid value 'x' for '--http <ADDR>': \"x\" is not an address",
         "",
     );
+}
+
+#[test]
+fn a_reader_that_has_gone_is_no_fault() {
+    let data = tempfile::tempdir().unwrap();
+    let server = Server::start_with(data.path(), &["--selfwatch-seconds", "0"]);
+    let lines: Vec<String> =
+        (0..500).map(|n| format!("up,id={n} value=1\nlog,id={n} value=\"text\"")).collect();
+    assert_eq!(server.post("/write", &[], lines.join("\n").as_bytes()).status, 204);
+    let url = server.url();
+    for command in [
+        &["query", "--functions"][..],
+        &["query", "up"],
+        &["query", "up", "--json"],
+        &["query", "up", "--last", "10m", "--stats"],
+        &["query", "nothing"],
+        &["entries", "{__name__=~\"log.*\"}"],
+        &["cardinality"],
+        &["operations"],
+        &["traces"],
+        &["graph"],
+        &["delete", "--match", "up"],
+        &["merge"],
+        &["--help"],
+    ] {
+        let local = command.iter().any(|word| ["--functions", "--help"].contains(word));
+        for broken in ["stdout", "stdout and stderr"] {
+            let closed = || {
+                let (reader, writer) = std::io::pipe().expect("a pipe");
+                drop(reader);
+                Stdio::from(writer)
+            };
+            let stderr = if broken == "stdout" { Stdio::piped() } else { closed() };
+            let mut child = Command::new(tacho());
+            child.args(command).args(if local { vec![] } else { vec!["--server", &url] });
+            let child = child.stdout(closed()).stderr(stderr).spawn().expect("tacho can be started");
+            let ended = child.wait_with_output().expect("tacho ends");
+            let said = String::from_utf8_lossy(&ended.stderr).into_owned();
+            assert_eq!(ended.status.code(), Some(0), "{command:?} without {broken}: {said}");
+            assert!(!said.contains("panic") && !said.contains("ipe"), "{command:?} without {broken}: {said}");
+        }
+    }
+    let full = std::fs::File::options().write(true).open("/dev/full").expect("/dev/full");
+    let ended = Command::new(tacho()).args(["query", "--functions"]).stdout(full).output().unwrap();
+    let said = String::from_utf8_lossy(&ended.stderr).into_owned();
+    assert_eq!(ended.status.code(), Some(1), "{said}");
+    assert!(said.starts_with("error: cannot write to stdout: No space left"), "{said}");
+}
+
+#[test]
+fn answers_without_a_value_say_what_was_asked() {
+    let data = tempfile::tempdir().unwrap();
+    let server = Server::start_with(data.path(), &["--selfwatch-seconds", "0"]);
+    let url = server.url();
+    let empty = |args: &[&str], expect: &[&str]| {
+        let (code, stdout, stderr) = run(&[args, &["--server", &url]].concat());
+        assert_eq!((code, stdout.as_str()), (Some(0), ""), "{args:?}: {stderr}");
+        for part in expect {
+            assert!(stderr.contains(part), "{args:?}: {part:?} in {stderr}");
+        }
+    };
+    empty(&["query", "up", "--time", "-60"], &["up: no values at 1969-12-31T23:59:00.000Z", "hint: --last"]);
+    let from = "from 1970-01-01T00:00:00.000Z to 1970-01-01T00:01:00.000Z";
+    empty(&["query", "up", "--start", "0", "--end", "60"], &["up: no values from", from]);
+    empty(&["query", "--functions", "avg_overtime"], &["no function says", "did you mean avg_over_time?"]);
+    empty(&["entries", "log"], &["none of 0 entries match in the last hour, from 20", "hint: --last 7d"]);
+    empty(&["entries", "log", "--start", "0", "--end", "60"], &[from]);
+    let refused = |query: &str, expect: &str| {
+        let (code, _, stderr) = run(&["query", query, "--server", &url]);
+        assert_eq!(code, Some(1), "{stderr}");
+        assert!(stderr.contains(expect), "{expect:?} in {stderr}");
+    };
+    refused("avg_overtime(up[5m])", "unknown function with name 'avg_overtime'; did you mean avg_over_time?");
+    refused("cpu.load", "hint: a name with such characters is asked for as '{\"cpu.load\"}'");
+    let (code, list, _) = run(&["query", "--functions", "bottomk", "--json"]);
+    assert_eq!(code, Some(0));
+    let list: serde_json::Value = serde_json::from_str(&list).unwrap();
+    assert!(list[0]["function"].as_str().unwrap().starts_with("bottomk"), "{list}");
+}
+
+#[test]
+fn deletions_say_what_they_take_away() {
+    let data = tempfile::tempdir().unwrap();
+    let server = Server::start_with(data.path(), &["--selfwatch-seconds", "0"]);
+    let lines: Vec<String> =
+        (1..=10).map(|at| format!("up,id={} value=1 {at}\nlog value=\"text\" {at}", at % 2)).collect();
+    assert_eq!(server.post("/write?precision=s", &[], lines.join("\n").as_bytes()).status, 204);
+    let delete = |args: &[&str]| {
+        let (code, stdout, stderr) = run(&[&["delete", "--server", &server.url()], args].concat());
+        assert_eq!(code, Some(0), "{args:?}: {stderr}");
+        stdout
+    };
+    let not_yet = "nothing was deleted; say --yes to delete it\n";
+    for stored in ["memory", "chunks"] {
+        let all = "10 samples of 2 series, 10 entries of 1 series";
+        let asked = delete(&["--match", "{__name__=~\".+\"}", "--start", "-1"]);
+        assert_eq!(asked, format!("would be deleted: {all}\n{not_yet}"), "{stored}");
+        assert_eq!(server.post("/api/flush", &[], b"").status, 204);
+    }
+    assert_eq!(delete(&["--match", "nosuch", "--yes"]), "nothing to delete: no series matches\n");
+    let none = "nothing to delete: 2 series match, none has records in the range\n";
+    assert_eq!(delete(&["--match", "up", "--start", "11"]), none);
+    assert_eq!(delete(&["--match", "log", "--end", "4", "--yes"]), "deleted: 4 entries of 1 series\n");
+    let json: serde_json::Value = serde_json::from_str(&delete(&["--match", "log", "--json"])).unwrap();
+    assert_eq!((&json["entries"]["records"], &json["complete"]), (&6.into(), &true.into()));
+    let prometheus = server.post("/api/v1/admin/tsdb/delete_series?match[]=up", &[], b"");
+    assert_eq!((prometheus.status, prometheus.body.len()), (204, 0));
+    assert!(delete(&["--match", "up"]).starts_with("nothing to delete: "));
 }
 
 #[test]
@@ -77,6 +211,8 @@ fn queries_print_tables_plots_and_json() {
     let table = query(&[&["up"], &times[..]].concat());
     let head = "SERIES       POINTS  MIN    MEAN  MAX  LAST\n";
     assert_eq!(table, format!("{head}up{{job=\"a\"}}       3    1  1.6667    3     3\n"));
+    let span_alone = query(&["up", "--start", "1700000000", "--end", "1700000060"]);
+    assert!(span_alone.starts_with("SERIES       POINTS  MIN"), "{span_alone}");
     let plot = query(&[&["up", "--plot"], &times[..]].concat());
     assert!(plot.starts_with("up{job=\"a\"}\n3 ┤") && plot.contains("22:13:20"), "{plot}");
     let json: serde_json::Value =

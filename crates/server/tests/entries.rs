@@ -102,7 +102,11 @@ fn the_command_prints_lines_tables_and_plots() {
     let (json, _) = entries(&["lsof", "--json"]);
     assert_eq!(serde_json::from_str::<Value>(&json).unwrap()["data"]["matched"], 20);
     let (_, said) = entries(&["log", "--contains", "nowhere"]);
-    assert_eq!(said, "none of 40 entries match\n");
+    assert_eq!(said, "none of 40 entries match from 2023-11-14T22:13:20.000Z to 2023-11-14T22:13:39.000Z\n");
+    let (_, said) = entries(&["lsof", "--field", "at.host=b"]);
+    assert!(said.contains("hint: --field looks at members of the outermost object only"), "{said}");
+    let (_, said) = entries(&["lsof", "--columns", "pid,nope"]);
+    assert!(said.contains("no entry shown has a member \"nope\"") && !said.contains("pid"), "{said}");
 }
 
 #[test]

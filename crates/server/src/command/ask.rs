@@ -1,5 +1,7 @@
 //! What commands that ask a server have in common: where it is, over which time, and how an answer is printed.
 
+use std::fmt;
+
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -18,14 +20,14 @@ pub struct Server {
 /// Over which time: --last, or --start and --end.
 #[derive(clap::Args)]
 pub struct Span {
-    /// From so long ago until now (or until --end), for example 15m
-    #[arg(long, value_name = "DURATION", default_value = "1h", value_parser = duration, conflicts_with = "start")]
-    last: i64,
+    /// From so long ago until now (or until --end), for example 15m [default: 1h]
+    #[arg(long, value_name = "DURATION", value_parser = duration, conflicts_with = "start")]
+    last: Option<i64>,
     /// Begin: Unix seconds or RFC 3339
-    #[arg(long, value_name = "TIME", value_parser = instant)]
+    #[arg(long, value_name = "TIME", value_parser = instant, allow_negative_numbers = true)]
     start: Option<i64>,
     /// End: Unix seconds or RFC 3339 [default: now]
-    #[arg(long, value_name = "TIME", value_parser = instant)]
+    #[arg(long, value_name = "TIME", value_parser = instant, allow_negative_numbers = true)]
     end: Option<i64>,
 }
 
@@ -33,10 +35,10 @@ pub struct Span {
 #[derive(clap::Args)]
 pub struct Ends {
     /// Begin: Unix seconds or RFC 3339 [default: all]
-    #[arg(long, value_name = "TIME", value_parser = instant)]
+    #[arg(long, value_name = "TIME", value_parser = instant, allow_negative_numbers = true)]
     pub start: Option<i64>,
     /// End: Unix seconds or RFC 3339 [default: all]
-    #[arg(long, value_name = "TIME", value_parser = instant)]
+    #[arg(long, value_name = "TIME", value_parser = instant, allow_negative_numbers = true)]
     pub end: Option<i64>,
 }
 
@@ -54,18 +56,43 @@ pub struct Range {
     pub end: i64,
 }
 
+/// How long a span is when nothing is said.
+const LAST_NS: i64 = 3_600_000_000_000;
+
 impl Span {
-    pub fn range(&self) -> Range {
-        let end =
-            self.end.unwrap_or_else(|| i64::try_from(Timestamp::now().as_nanosecond()).unwrap_or(i64::MAX));
-        Range { start: self.start.unwrap_or_else(|| end.saturating_sub(self.last)), end }
+    /// Whether any of it was said.
+    pub const fn is_given(&self) -> bool {
+        self.last.is_some() || self.start.is_some() || self.end.is_some()
     }
+
+    /// # Errors
+    /// When it ends before it begins.
+    pub fn range(&self) -> Result<Range, Failure> {
+        let end = self.end.unwrap_or_else(now);
+        let start = self.start.unwrap_or_else(|| end.saturating_sub(self.last.unwrap_or(LAST_NS)));
+        if start > end {
+            return Err(Failure::usage(format!("--start {} is after the end, {}", at(start), at(end))));
+        }
+        Ok(Range { start, end })
+    }
+}
+
+/// Unix time by this machine's clock, ns.
+pub fn now() -> i64 {
+    i64::try_from(Timestamp::now().as_nanosecond()).unwrap_or(i64::MAX)
 }
 
 impl Range {
     /// `start` and `end` as parameters.
     pub fn params(self) -> [(&'static str, String); 2] {
         [("start", seconds(self.start)), ("end", seconds(self.end))]
+    }
+}
+
+/// `from 2026-01-31T12:00:00.000Z to 2026-01-31T13:00:00.000Z`
+impl fmt::Display for Range {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "from {} to {}", at(self.start), at(self.end))
     }
 }
 
@@ -106,8 +133,12 @@ pub fn seconds(ns: i64) -> String {
 
 /// Nanoseconds of the answer (a string) as UTC to the millisecond.
 pub fn utc(ns: &Value) -> String {
-    let ns: i128 = ns.as_str().and_then(|text| text.parse().ok()).unwrap_or(0);
-    Timestamp::from_nanosecond(ns).map_or_else(|_| ns.to_string(), |at| format!("{at:.3}"))
+    at(ns.as_str().and_then(|text| text.parse().ok()).unwrap_or(0))
+}
+
+/// UTC to the millisecond.
+pub fn at(ns: i64) -> String {
+    format!("{:.3}", Timestamp::from_nanosecond(ns.into()).unwrap_or_default())
 }
 
 /// Indented JSON on stdout.

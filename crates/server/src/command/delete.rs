@@ -5,12 +5,13 @@ use serde_json::Value;
 use super::Failure;
 use super::ask;
 use crate::client;
+use crate::terminal::units;
 
 /// Delete records of series, by a PromQL selector and a range of time
 ///
-/// Without --yes it only says how many series the selectors accept. A deletion is durable when the command ends and holds for
-/// what was written before it; what is written into the range later stays. The space is given back in the background,
-/// or at once with `tacho merge`.
+/// Without --yes it only says how many records the series have in the range. A deletion is durable when the command ends and
+/// holds for what was written before it; what is written into the range later stays. The space is given back in the
+/// background, or at once with `tacho merge`.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   tacho delete --match '{host=\"old\"}'
@@ -25,6 +26,9 @@ pub struct Delete {
     /// Do it
     #[arg(long)]
     yes: bool,
+    /// Print as JSON what is or would be deleted
+    #[arg(long)]
+    json: bool,
     #[command(flatten)]
     server: ask::Server,
 }
@@ -33,21 +37,71 @@ impl Delete {
     pub fn run(self) -> Result<(), Failure> {
         let runtime = tokio::runtime::Runtime::new().map_err(Failure::new)?;
         let client = self.server.client();
-        let selectors = || self.selectors.iter().map(|selector| ("match[]", Some(selector.as_str())));
-        if !self.yes {
-            let answer: Value = runtime.block_on(client.get(&client::path("/api/v1/series", selectors())))?;
-            println!(
-                "{} series with samples are accepted, entries and calls apart:",
-                ask::list(&answer, "data").len()
-            );
-            println!("nothing was deleted; say --yes to delete what they have in the range");
-            return Ok(());
-        }
+        let selectors = self.selectors.iter().map(|selector| ("match[]", Some(selector.as_str())));
         let ends = self.ends.params();
         let ends = ends.iter().map(|(name, time)| (*name, time.as_deref()));
-        let path = client::path("/api/v1/admin/tsdb/delete_series", selectors().chain(ends));
-        runtime.block_on(client.post(&path))?;
-        println!("deleted");
+        let answer = if self.yes {
+            let params = selectors.chain(ends).chain([("counts", Some("1"))]);
+            runtime.block_on(client.post(&client::path("/api/v1/admin/tsdb/delete_series", params)))?
+        } else {
+            let path = client::path("/api/v1/admin/count", selectors.chain(ends));
+            runtime.block_on(client.get_text(&path))?
+        };
+        let answer: Value = serde_json::from_str(&answer)
+            .map_err(|e| Failure::new(format!("the answer is not JSON: {e}")))?;
+        let affected = &answer["data"];
+        if self.json {
+            ask::print_json(affected);
+            return Ok(());
+        }
+        match (amounts(affected), self.yes) {
+            (Some(what), true) => println!("deleted: {what}"),
+            (Some(what), false) => {
+                println!("would be deleted: {what}\nnothing was deleted; say --yes to delete it");
+            }
+            (None, _) => println!("nothing to delete: {}", why_nothing(ask::number(affected, "accepted"))),
+        }
         Ok(())
+    }
+}
+
+fn why_nothing(accepted: u64) -> String {
+    match accepted {
+        0 => "no series matches".to_owned(),
+        n => format!("{} series match, none has records in the range", units::count(n)),
+    }
+}
+
+/// `1,200 samples of 3 series, 40 entries of 1 series`; `None` when there is nothing.
+fn amounts(affected: &Value) -> Option<String> {
+    let part = |kind: &str| {
+        let count = |name| ask::number(&affected[kind], name);
+        let (records, series) = (units::count(count("records")), units::count(count("series")));
+        (count("records") > 0).then(|| format!("{records} {kind} of {series} series"))
+    };
+    let parts: Vec<String> = ["samples", "entries", "calls"].into_iter().filter_map(part).collect();
+    let cut = affected["complete"] == false;
+    let least = if cut { "at least " } else { "" };
+    (cut || !parts.is_empty()).then(|| format!("{least}{}", parts.join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn amounts_are_told_by_kind() {
+        let count = |records: u64| json!({ "records": records, "series": records.min(3) });
+        for (records, complete, expect) in [
+            ([1_200, 40, 0], true, Some("1,200 samples of 3 series, 40 entries of 3 series")),
+            ([0, 0, 1], false, Some("at least 1 calls of 1 series")),
+            ([0, 0, 0], true, None),
+        ] {
+            let [samples, entries, calls] = records.map(count);
+            let affected =
+                json!({ "samples": samples, "entries": entries, "calls": calls, "complete": complete });
+            assert_eq!(amounts(&affected).as_deref(), expect);
+        }
     }
 }

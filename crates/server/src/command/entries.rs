@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::Failure;
-use super::ask::{self, Server, Span};
+use super::ask::{self, Range, Server, Span};
 use crate::terminal::plot::{Line, plot};
 use crate::terminal::units;
 use crate::transfer::search::shown;
@@ -33,7 +33,7 @@ pub struct Entries {
     /// Entries in which this regular expression is found
     #[arg(long, value_name = "REGEX")]
     pattern: Option<String>,
-    /// Entries that are JSON objects with this member; may be given again
+    /// Entries that are JSON objects with this member, outermost ones only; may be given again
     #[arg(long = "field", value_name = "NAME=VALUE")]
     fields: Vec<String>,
     /// The oldest first
@@ -55,7 +55,8 @@ pub struct Entries {
 
 impl Entries {
     pub fn run(self) -> Result<(), Failure> {
-        let answer = self.ask()?;
+        let range = self.span.range()?;
+        let answer = self.ask(range)?;
         if self.json {
             ask::print_json(&answer);
             return Ok(());
@@ -74,24 +75,47 @@ impl Entries {
         if matched as usize > entries.len() {
             eprintln!("{} of {} that match", units::count(entries.len() as u64), units::count(matched));
         } else if matched == 0 {
-            eprintln!("none of {} entries match", units::count(seen));
+            eprintln!("{}", self.nothing(range, seen));
+        }
+        for name in unknown_columns(entries, &self.columns) {
+            eprintln!(
+                "no entry shown has a member {name:?}; only members of the outermost object are looked at"
+            );
         }
         Ok(())
     }
 
-    fn ask(&self) -> Result<Value, Failure> {
+    /// What is said when nothing was found: where was looked, and what else might be meant?
+    fn nothing(&self, range: Range, seen: u64) -> String {
+        let last = if self.span.is_given() { "" } else { "in the last hour, " };
+        let hint = match seen {
+            0 if !self.span.is_given() => "\nhint: --last 7d looks further back",
+            0 => "\nhint: `tacho cardinality` lists the names there are",
+            _ if self
+                .fields
+                .iter()
+                .any(|field| field.split('=').next().is_some_and(|name| name.contains('.'))) =>
+            {
+                "\nhint: --field looks at members of the outermost object only; --contains and --pattern at all of the text"
+            }
+            _ => "",
+        };
+        format!("none of {} entries match {last}{range}{hint}", units::count(seen))
+    }
+
+    fn ask(&self, range: Range) -> Result<Value, Failure> {
         let order = if self.oldest { "oldest" } else { "newest" };
         let params = [
             ("match[]", Some(self.selector.clone())),
             ("pattern", self.pattern.clone()),
             ("order", Some(order.to_owned())),
             ("limit", Some(self.limit.to_string())),
-            ("parts", Some("144".to_owned())),
+            ("parts", Some(if self.plot { "144" } else { "1" }.to_owned())),
         ];
         let many = |name: &'static str, list: &[String]| -> Vec<(&'static str, Option<String>)> {
             list.iter().map(|text| (name, Some(text.clone()))).collect()
         };
-        let range = self.span.range().params().map(|(name, value)| (name, Some(value)));
+        let range = range.params().map(|(name, value)| (name, Some(value)));
         let all = params.into_iter().chain(range);
         let all = all.chain(many("contains", &self.contains)).chain(many("field", &self.fields));
         self.server.get("/api/v1/entries", all)
@@ -116,6 +140,15 @@ fn line(entry: &Value, series: &[String]) -> String {
         None => text,
     };
     format!("{}  {series}  {text}", ask::utc(&entry["time"]))
+}
+
+/// Columns that no object has.
+fn unknown_columns<'a>(entries: &[Value], columns: &'a [String]) -> Vec<&'a str> {
+    let objects: Vec<Value> =
+        entries.iter().filter_map(|entry| serde_json::from_str(ask::text(entry, "text")).ok()).collect();
+    let unknown =
+        columns.iter().filter(|name| objects.iter().all(|object| object.get(name.as_str()).is_none()));
+    if objects.is_empty() { Vec::new() } else { unknown.map(String::as_str).collect() }
 }
 
 /// Members of objects under their names; what is no object is left out.

@@ -34,7 +34,7 @@ impl Graph {
     pub fn run(self) -> Result<(), Failure> {
         let format = self.dot.then(|| "dot".to_owned());
         let own = [("service", self.service), ("level", Some(self.level)), ("format", format)];
-        let range = self.span.range().params().map(|(name, value)| (name, Some(value)));
+        let range = self.span.range()?.params().map(|(name, value)| (name, Some(value)));
         let params = own.into_iter().chain(range);
         if self.dot {
             print!("{}", self.server.get_text("/api/graph", params)?);

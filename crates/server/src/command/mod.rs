@@ -12,6 +12,7 @@ mod import;
 mod inspect;
 mod load;
 mod merge;
+mod mistake;
 mod operations;
 mod query;
 mod serve;
@@ -20,6 +21,9 @@ mod traces;
 mod tune;
 
 pub use failure::Failure;
+pub use mistake::mistake;
+
+use crate::terminal::out;
 
 /// Records what software does while it runs, keeps it, and answers questions about it.
 #[derive(clap::Parser)]
@@ -50,22 +54,32 @@ enum Command {
 }
 
 pub fn run(cli: Cli) -> Result<(), Failure> {
-    match cli.command {
-        Command::Serve(serve) => serve.run(),
-        Command::Demo(demo) => demo.run(),
-        Command::Query(query) => query.run(),
-        Command::Entries(entries) => entries.run(),
-        Command::Traces(traces) => traces.run(),
-        Command::Trace(trace) => trace.run(),
-        Command::Operations(operations) => operations.run(),
-        Command::Graph(graph) => graph.run(),
-        Command::Load(load) => load.run(),
-        Command::Import(import) => import.run(),
-        Command::Export(export) => export.run(),
-        Command::Tune(tune) => tune.run(),
-        Command::Inspect(inspect) => inspect.run(),
-        Command::Cardinality(cardinality) => cardinality.run(),
-        Command::Merge(merge) => merge.run(),
-        Command::Delete(delete) => delete.run(),
+    cli.command.run()?;
+    match out::fault() {
+        Some(fault) => Err(Failure::new(format!("cannot write to stdout: {fault}"))),
+        None => Ok(()),
+    }
+}
+
+impl Command {
+    fn run(self) -> Result<(), Failure> {
+        match self {
+            Self::Serve(serve) => serve.run(),
+            Self::Demo(demo) => demo.run(),
+            Self::Query(query) => query.run(),
+            Self::Entries(entries) => entries.run(),
+            Self::Traces(traces) => traces.run(),
+            Self::Trace(trace) => trace.run(),
+            Self::Operations(operations) => operations.run(),
+            Self::Graph(graph) => graph.run(),
+            Self::Load(load) => load.run(),
+            Self::Import(import) => import.run(),
+            Self::Export(export) => export.run(),
+            Self::Tune(tune) => tune.run(),
+            Self::Inspect(inspect) => inspect.run(),
+            Self::Cardinality(cardinality) => cardinality.run(),
+            Self::Merge(merge) => merge.run(),
+            Self::Delete(delete) => delete.run(),
+        }
     }
 }

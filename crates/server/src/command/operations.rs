@@ -35,7 +35,7 @@ pub struct Operations {
 impl Operations {
     pub fn run(self) -> Result<(), Failure> {
         let own = [("service", self.service), ("operation", self.operation), ("kind", self.kind)];
-        let range = self.span.range().params().map(|(name, value)| (name, Some(value)));
+        let range = self.span.range()?.params().map(|(name, value)| (name, Some(value)));
         let answer = self.server.get("/api/operations", own.into_iter().chain(range))?;
         if self.json {
             ask::print_json(&answer);

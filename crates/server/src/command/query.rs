@@ -1,24 +1,26 @@
 //! `tacho query`: PromQL against a running server.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tacho_query::promql;
 
 use super::Failure;
-use super::ask::{self, Server, Span};
+use super::ask::{self, Range, Server, Span};
 use crate::terminal::plot::{Line, plot};
 use crate::terminal::table::{Align, Table};
+use crate::terminal::units;
 
 /// Steps of a range when none is given: about as many as a terminal can show.
 const STEPS: i64 = 144;
 
 /// Ask with PromQL, for one moment or over time
 ///
-/// Without --range, --plot or --step the answer is that of one moment.
+/// The answer is that of one moment, or over time with --range, --last, --start, --end, --step or --plot.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   tacho query 'rate(tacho_records_received_total[1m])'
   tacho query 'sum by (kind) (rate(tacho_records_received_total[1m]))' --last 15m --plot
   tacho query 'process_resident_memory_bytes{service=\"tacho\"}' --range --json
+  tacho query '{\"cpu.load\"}' --last 1d
   tacho query 'keep_outliers_mad(process_resident_memory_bytes[1d])'
   tacho query --functions outliers")]
 pub struct Query {
@@ -28,9 +30,10 @@ pub struct Query {
     #[command(flatten)]
     server: Server,
     /// The moment: Unix seconds or RFC 3339 [default: now]
-    #[arg(long, value_name = "TIME", value_parser = ask::instant, conflicts_with_all = ["range", "plot", "step"])]
+    #[arg(long, value_name = "TIME", value_parser = ask::instant, allow_negative_numbers = true,
+        conflicts_with_all = ["range", "plot", "step", "last", "start", "end"])]
     time: Option<i64>,
-    /// Ask over time instead of for one moment
+    /// Ask over time instead of for one moment: over the last hour if nothing else is said
     #[arg(long)]
     range: bool,
     #[command(flatten)]
@@ -55,11 +58,17 @@ pub struct Query {
 impl Query {
     pub fn run(self) -> Result<(), Failure> {
         if let Some(word) = &self.functions {
-            print!("{}", functions(word));
+            self.list_functions(word);
             return Ok(());
         }
-        let over_time = self.range || self.plot || self.step.is_some();
-        let answer = if over_time { self.over_time()? } else { self.at_once()? };
+        let over_time = self.range || self.plot || self.step.is_some() || self.span.is_given();
+        let range = if over_time { Some(self.span.range()?) } else { None };
+        let answer = match range {
+            Some(range) => self.over_time(range),
+            None => self.at_once(),
+        };
+        let answer = answer
+            .map_err(|failure| if is_odd_name(&self.query) { self.quoted(failure) } else { failure })?;
         if self.json {
             ask::print_json(&answer);
             return Ok(());
@@ -67,6 +76,7 @@ impl Query {
         let data = &answer["data"];
         let result = ask::list(data, "result");
         match ask::text(data, "resultType") {
+            "matrix" | "vector" if result.is_empty() => eprint!("{}", self.nothing(range)),
             "matrix" if self.plot => print!("{}", draw(result)),
             "matrix" if over_time => print!("{}", summary(result)),
             "matrix" => print!("{}", samples(result)),
@@ -91,13 +101,47 @@ impl Query {
         self.server.get("/api/v1/query", params)
     }
 
-    fn over_time(&self) -> Result<Value, Failure> {
-        let range = self.span.range();
+    fn over_time(&self, range: Range) -> Result<Value, Failure> {
         let step =
             self.step.unwrap_or_else(|| (range.end.saturating_sub(range.start) / STEPS).max(1_000_000));
         let params = [("query", self.query.clone()), ("step", ask::seconds(step))];
         let all = params.into_iter().chain(range.params()).map(|(name, value)| (name, Some(value)));
         self.server.get("/api/v1/query_range", all.chain([("stats", self.wants_stats())]))
+    }
+
+    fn quoted(&self, failure: Failure) -> Failure {
+        failure.hint(format!("a name with such characters is asked for as '{{\"{}\"}}'", self.query))
+    }
+
+    /// What is said when no series has a value: where was looked?
+    fn nothing(&self, range: Option<Range>) -> String {
+        let query = &self.query;
+        match range {
+            Some(range) => {
+                format!("{query}: no values {range}\nhint: `tacho cardinality` lists the names there are\n")
+            }
+            None => format!(
+                "{query}: no values at {}, where a sample counts for five minutes\n\
+                 hint: --last 1d asks over time, `tacho cardinality` lists the names there are\n",
+                ask::at(self.time.unwrap_or_else(ask::now))
+            ),
+        }
+    }
+
+    fn list_functions(&self, word: &str) {
+        let found = functions(word);
+        if self.json {
+            let list = found.iter().map(|(name, doc)| json!({ "function": name, "doc": doc }));
+            return ask::print_json(&list.collect());
+        }
+        if found.is_empty() {
+            let meant =
+                promql::similar(word).map_or_else(String::new, |names| format!("; did you mean {names}?"));
+            return eprintln!("no function says {word:?}{meant}");
+        }
+        let mut table = Table::new([("FUNCTION", Align::Left), ("WHAT IT IS", Align::Left)]);
+        found.into_iter().for_each(|(name, doc)| table.row([name, doc]));
+        print!("{table}");
     }
 
     fn wants_stats(&self) -> Option<String> {
@@ -143,19 +187,20 @@ fn samples(result: &[Value]) -> Table<3> {
     table
 }
 
-/// Functions and aggregations whose name or description has `word` in it.
-fn functions(word: &str) -> Table<2> {
-    let mut table = Table::new([("FUNCTION", Align::Left), ("WHAT IT IS", Align::Left)]);
+/// A name that PromQL would take for something else, as those that come from headers of files: `cpu.load`.
+fn is_odd_name(query: &str) -> bool {
+    let odd = |c: char| matches!(c, '.' | '-' | '/' | ' ' | '%');
+    query.contains(odd) && query.chars().all(|c| odd(c) || c == '_' || c.is_alphanumeric())
+}
+
+/// Functions and aggregations whose name or description has `word` in it, and what they are.
+fn functions(word: &str) -> Vec<(String, String)> {
     let says = |text: &str| text.to_lowercase().contains(&word.to_lowercase());
     let aggregation = |(name, doc): &(&str, &str)| (format!("{name} by (label, ...) (v)"), (*doc).to_owned());
     let functions =
         promql::functions().iter().map(|function| (function.signature(), function.doc.to_owned()));
-    for (name, doc) in functions.chain(promql::aggregations().iter().map(aggregation)) {
-        if says(&name) || says(&doc) {
-            table.row([name, doc]);
-        }
-    }
-    table
+    let all = functions.chain(promql::aggregations().iter().map(aggregation));
+    all.filter(|(name, doc)| says(name) || says(doc)).collect()
 }
 
 /// What `stats` of an answer says, a line for the times and one for what was read.
@@ -163,21 +208,24 @@ fn costs(stats: &Value) -> String {
     let seconds = |name: &str| stats["timings"][name].as_f64().unwrap_or(0.0);
     let [total, queue, read, evaluation] =
         ["execTotalTime", "execQueueTime", "queryPreparationTime", "innerEvalTime"]
-            .map(|name| short(seconds(name) * 1e3));
+            .map(|name| units::duration((seconds(name) * 1e9) as u64));
     let chunk = |what: &str| ask::number(&stats["chunks"], what);
-    let mut text = format!(
-        "{total} ms: queue {queue}, read {read}, evaluate {evaluation}\n\
-         {} chunks seen: {} skipped, {} summarised, {} decoded; {} values decoded, {} bytes read\n",
-        chunk("seen"),
-        chunk("skipped"),
-        chunk("summarised"),
-        chunk("decoded"),
-        ask::number(stats, "valuesDecoded"),
-        ask::number(stats, "bytesRead"),
-    );
+    let mut text = format!("{total}: queue {queue}, read {read}, evaluate {evaluation}\n");
+    text.push_str(&match chunk("seen") {
+        0 => "no chunks seen: what was read is in memory, not in chunks yet\n".to_owned(),
+        seen => format!(
+            "{} chunks seen: {} skipped, {} summarised, {} decoded; {} values decoded, {} read\n",
+            units::count(seen),
+            units::count(chunk("skipped")),
+            units::count(chunk("summarised")),
+            units::count(chunk("decoded")),
+            units::count(ask::number(stats, "valuesDecoded")),
+            units::bytes(ask::number(stats, "bytesRead")),
+        ),
+    });
     let (time, value) = (ask::number(stats, "timeErrorMax"), stats["valueErrorMax"].as_f64().unwrap_or(0.0));
     if time > 0 || value > 0.0 {
-        text.push_str(&format!("times may be {time} ns off, values {}\n", short(value)));
+        text.push_str(&format!("times may be {} off, values {}\n", units::duration(time), short(value)));
     }
     text
 }
@@ -236,23 +284,30 @@ mod tests {
 
     #[test]
     fn functions_are_listed_by_what_they_say() {
-        let listed = functions("outlier").to_string();
-        assert!(listed.contains("keep_outliers_mad(v range-vector, [score scalar])"), "{listed}");
-        assert_eq!(functions("bottomk").to_string().lines().count(), 2);
-        assert!(functions("").to_string().lines().count() > 100);
+        let listed = functions("outlier");
+        let signature = "keep_outliers_mad(v range-vector, [score scalar])";
+        assert!(listed.iter().any(|(name, _)| name == signature), "{listed:?}");
+        let counts = ["bottomk", "nixda"].map(|word| functions(word).len());
+        assert_eq!(counts, [1, 0]);
+        assert!(functions("").len() > 100);
     }
 
     #[test]
     fn costs_name_what_was_read() {
-        let stats = json!({
+        let mut stats = json!({
             "timings": {"execTotalTime": 0.0125, "execQueueTime": 0.0, "queryPreparationTime": 0.01, "innerEvalTime": 0.0025},
             "chunks": {"seen": 9, "skipped": 1, "summarised": 5, "decoded": 3},
             "valuesDecoded": 24_576, "bytesRead": 9_000, "timeErrorMax": 0, "valueErrorMax": 0.5,
         });
-        let expect = "12.500 ms: queue 0, read 10, evaluate 2.5000\n\
-                      9 chunks seen: 1 skipped, 5 summarised, 3 decoded; 24576 values decoded, 9000 bytes read\n\
-                      times may be 0 ns off, values 0.50000\n";
-        assert_eq!(costs(&stats), expect);
+        let times = "12.5 ms: queue 0 ns, read 10.0 ms, evaluate 2.50 ms\n";
+        let off = "times may be 0 ns off, values 0.50000\n";
+        for (seen, expect) in [
+            (9, "9 chunks seen: 1 skipped, 5 summarised, 3 decoded; 24,576 values decoded, 8.79 KiB read\n"),
+            (0, "no chunks seen: what was read is in memory, not in chunks yet\n"),
+        ] {
+            stats["chunks"]["seen"] = json!(seen);
+            assert_eq!(costs(&stats), [times, expect, off].concat());
+        }
     }
 
     #[test]

@@ -53,7 +53,7 @@ impl Traces {
             ("request_id", self.request_id),
             ("limit", Some(self.limit.to_string())),
         ];
-        let range = self.span.range().params().map(|(name, value)| (name, Some(value)));
+        let range = self.span.range()?.params().map(|(name, value)| (name, Some(value)));
         let answer = self.server.get("/api/traces", own.into_iter().chain(range))?;
         if self.json {
             ask::print_json(&answer);

@@ -4,13 +4,15 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::http::StatusCode;
-use axum::routing::post;
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
 use axum::{Json, Router};
 use serde_json::{Value, json};
-use tacho_model::TimeRange;
+use tacho_model::{Matcher, TimeRange};
 use tacho_store::{Deleted, MergeReport, Store};
 
 use super::App;
+use super::affected::affected;
 use super::error::ApiError;
 use super::export::selectors;
 use super::params::Params;
@@ -18,25 +20,44 @@ use super::params::Params;
 pub fn routes() -> Router<Arc<App>> {
     Router::new()
         .route("/api/v1/admin/tsdb/delete_series", post(delete_series).put(delete_series))
+        .route("/api/v1/admin/count", get(count).post(count))
         .route("/api/v1/admin/tsdb/clean_tombstones", post(clean_tombstones).put(clean_tombstones))
         .route("/api/v1/admin/merge", post(merge))
 }
 
-/// `match[]` (may come again), `start`, `end`: all of time when they are not given. Durable when it is answered.
-async fn delete_series(State(app): State<Arc<App>>, params: Params) -> Result<StatusCode, ApiError> {
-    let selectors = selectors(&params)?;
+/// What a deletion would take away: the same parameters, and nothing is changed.
+async fn count(State(app): State<Arc<App>>, params: Params) -> Result<Json<Value>, ApiError> {
+    let (selectors, range) = wanted(&params)?;
+    let _turn = app.queries.acquire().await.map_err(|e| ApiError::internal(e.to_string()))?;
+    let affected = affected(&app.store, &selectors, range).await?;
+    Ok(Json(json!({ "status": "success", "data": affected.to_json() })))
+}
+
+/// `match[]` (may come again), `start`, `end`: all of time when they are not given. Durable when it is answered. With
+/// `counts=1` the answer says what it took away: counted just before, so what came meanwhile is not in it.
+async fn delete_series(State(app): State<Arc<App>>, params: Params) -> Result<Response, ApiError> {
+    let (selectors, range) = wanted(&params)?;
+    let counted = match params.get("counts") {
+        Some("1") => Some(count(State(app.clone()), params).await?),
+        _ => None,
+    };
+    for matchers in &selectors {
+        let meant = matchers.clone();
+        let work = |store: Arc<Store>| async move { store.delete(&meant, range).await };
+        let Deleted { series } = to_the_end(app.store.clone(), work).await?;
+        tracing::info!(series = series.iter().sum::<usize>(), ?matchers, %range, "deleted");
+    }
+    Ok(counted.map_or_else(|| StatusCode::NO_CONTENT.into_response(), IntoResponse::into_response))
+}
+
+fn wanted(params: &Params) -> Result<(Vec<Vec<Matcher>>, TimeRange), ApiError> {
+    let selectors = selectors(params)?;
     let start = params.time("start")?.unwrap_or(TimeRange::ALL.start);
     let end = params.time("end")?.unwrap_or(TimeRange::ALL.end);
     if start > end {
         return Err(ApiError::bad("invalid parameter \"end\": it is before \"start\""));
     }
-    for matchers in &selectors {
-        let (range, meant) = (TimeRange::new(start, end), matchers.clone());
-        let work = |store: Arc<Store>| async move { store.delete(&meant, range).await };
-        let Deleted { series } = to_the_end(app.store.clone(), work).await?;
-        tracing::info!(series = series.iter().sum::<usize>(), ?matchers, start, end, "deleted");
-    }
-    Ok(StatusCode::NO_CONTENT)
+    Ok((selectors, TimeRange::new(start, end)))
 }
 
 /// Carries out what was deleted and what has had its time.

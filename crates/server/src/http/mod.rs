@@ -3,6 +3,7 @@
 //! Every request passes `guard.rs` (bounds, times, counts, headers); every error leaves through `error.rs`.
 
 mod admin;
+mod affected;
 mod body;
 pub(crate) mod cardinality;
 mod compress;

@@ -1,0 +1,96 @@
+//! What would a deletion take away? Counted by reading it, which a deletion itself need not do.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use tacho_chunk::ExecutionBlock;
+use tacho_model::{Kind, Matcher, SeriesId, TimeRange};
+use tacho_store::{Result, Store};
+
+use crate::transfer::reader::{self, Reader};
+
+/// Counting ends after this time: who wants to delete a lot shall not wait for it.
+const COUNT_TIME_MAX: Duration = Duration::from_secs(10);
+
+/// Series with records in the range, and these.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Count {
+    series: u64,
+    records: u64,
+}
+
+/// Records of the series that any selector accepts, in a range.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Affected {
+    /// Series that are accepted, with records in the range or not; one with samples and entries is two.
+    accepted: u64,
+    samples: Count,
+    entries: Count,
+    calls: Count,
+    /// The time for counting was over: there is more.
+    cut: bool,
+}
+
+impl Affected {
+    pub fn to_json(self) -> Value {
+        let count = |count: Count| json!({ "series": count.series, "records": count.records });
+        json!({
+            "accepted": self.accepted,
+            "samples": count(self.samples),
+            "entries": count(self.entries),
+            "calls": count(self.calls),
+            "complete": !self.cut,
+        })
+    }
+}
+
+pub async fn affected(store: &Arc<Store>, selectors: &[Vec<Matcher>], range: TimeRange) -> Result<Affected> {
+    let end = Instant::now() + COUNT_TIME_MAX;
+    let found = reader::find(store, selectors, None);
+    let executions: BTreeSet<SeriesId> = selectors
+        .iter()
+        .flat_map(|matchers| store.find(Kind::Execution, matchers))
+        .map(|(id, _)| id)
+        .collect();
+    let mut out = Affected { accepted: (found.len() + executions.len()) as u64, ..Affected::default() };
+    for id in executions {
+        if Instant::now() > end {
+            out.cut = true;
+            break;
+        }
+        let calls = calls(store, id, range).await?;
+        out.calls.series += u64::from(calls > 0);
+        out.calls.records += calls;
+    }
+    for kind in [Kind::Sample, Kind::Entry] {
+        let wanted = found.iter().filter(|series| series.kind == kind).cloned().collect();
+        let mut reader = Reader::new(store.clone(), wanted, range);
+        let mut cut = false;
+        while !cut && reader.next().await?.is_some() {
+            cut = Instant::now() > end;
+        }
+        out.cut |= cut;
+        // That of the last record is not counted before its end.
+        let series = reader.totals.series + u64::from(cut);
+        match kind {
+            Kind::Entry => out.entries = Count { series, records: reader.totals.entries.count },
+            _ => out.samples = Count { series, records: reader.totals.samples.count },
+        }
+    }
+    Ok(out)
+}
+
+/// Completed calls of the segments that begin in the range, as a deletion has it.
+async fn calls(store: &Store, id: SeriesId, range: TimeRange) -> Result<u64> {
+    let calls = AtomicU64::new(0);
+    let count = |block: &ExecutionBlock| {
+        let rows = block.rows().filter(|row| range.contains(row.start()));
+        calls.fetch_add(rows.map(|row| row.shape().completed() as u64).sum(), Ordering::Relaxed);
+        false
+    };
+    store.executions_within(id, range, &AtomicUsize::new(usize::MAX), count).await?;
+    Ok(calls.into_inner())
+}
