@@ -14,6 +14,7 @@ pub mod http;
 pub mod inspect;
 pub mod listen;
 pub mod metrics;
+mod notices;
 pub mod selfwatch;
 pub mod serve;
 pub mod shutdown;

@@ -17,7 +17,7 @@ use crate::config::{Address, Config};
 use crate::http::{self, App};
 use crate::listen::native::{self, Native};
 use crate::metrics::Metrics;
-use crate::{selfwatch, shutdown};
+use crate::{notices, selfwatch, shutdown};
 
 /// Why the server did not start, or how it ended.
 #[derive(Debug, thiserror::Error)]
@@ -51,6 +51,7 @@ pub async fn run(config: Config, up: impl FnOnce(Listening)) -> Result<(), Serve
     let connections_max = config.connections_max;
     let native = Native::new(store.clone(), metrics.clone(), clock.clone());
     let records = tokio::spawn(native::serve(records_listener, native, connections_max, shutdown.clone()));
+    let notices = tokio::spawn(notices::run(store.clone(), config.history.options(), shutdown.clone()));
     let watch = config.selfwatch.map(|interval| {
         tokio::spawn(selfwatch::run(
             store.clone(),
@@ -68,7 +69,7 @@ pub async fn run(config: Config, up: impl FnOnce(Listening)) -> Result<(), Serve
     tracing::info!("stopping");
     trigger.stop();
     // A part that panicked has said so; the others still come to their end.
-    let _ = tokio::join!(http, records);
+    let _ = tokio::join!(http, records, notices);
     if let Some(watch) = watch {
         let _ = watch.await;
     }

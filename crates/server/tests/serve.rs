@@ -125,6 +125,49 @@ fn the_page_is_embedded_and_cached() {
 }
 
 #[test]
+fn the_log_says_what_is_refused_and_what_stays_exact() {
+    let says = |flags: &[&str], rules: &str, lines: &str, expect: &[&str]| {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("tacho.toml");
+        std::fs::write(&file, rules).unwrap();
+        let common = ["--selfwatch-seconds", "0", "--config", file.to_str().unwrap()];
+        let flags = [&common[..], flags].concat();
+        let server = Server::start_with(&dir.path().join("data"), &flags);
+        server.post("/write", &[], lines.as_bytes());
+        let server = if rules.is_empty() {
+            server
+        } else {
+            // Series are looked at when the server starts.
+            assert!(server.stop().success());
+            Server::start_with(&dir.path().join("data"), &flags)
+        };
+        let line = support::wait_for(&format!("{expect:?} in the log"), || {
+            server.log().lines().find(|line| line.contains(expect[0])).map(str::to_owned)
+        });
+        for part in expect {
+            assert!(line.contains(part), "{part:?} in {line}");
+        }
+        std::thread::sleep(std::time::Duration::from_millis(1_500));
+        assert_eq!(server.log().matches(expect[0]).count(), 1, "{}", server.log());
+    };
+    let ids: String = (0..9).map(|id| format!("up,id={id} value=1\n")).collect();
+    let refused = "new series are refused";
+    says(&["--series-max", "4"], "", &ids, &[refused, "WARN", "refused=5", "series_max = 4"]);
+    says(
+        &["--label-values-max", "7"],
+        "",
+        &ids,
+        &[refused, "refused=2", "label_values_max = 7 of label \\\"id\\\""],
+    );
+    says(
+        &[],
+        "[[semantic]]\nmatch = '{__name__=~\"a.*\"}'\nvalue = 0.1",
+        "a_total value=1\na value=2\na_sum value=1\nb_total value=1",
+        &["values of counters stay exact", "1 of [[semantic]]", "counters=2", "a_sum, a_total"],
+    );
+}
+
+#[test]
 fn a_busy_server_says_so_and_says_that_it_lives() {
     let data = tempfile::tempdir().unwrap();
     let server = Server::start_with(data.path(), &["--requests-max", "1", "--request-seconds-max", "1"]);

@@ -1,0 +1,127 @@
+//! What goes on for long and nobody looks at: said in the log, once a minute at most.
+//!
+//! - new series are refused: how many, and by which limit;
+//! - a rule gives up exactness of values, and counters are among its series: these stay exact.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tacho_chunk::semantic::is_counter_name;
+use tacho_model::{Kind, NAME};
+use tacho_store::{Options, Store};
+use tokio::time::Instant;
+
+use crate::shutdown::Shutdown;
+
+/// Between two looks at what costs nothing to look at.
+const LOOK: Duration = Duration::from_secs(1);
+/// Between two lines about refused series.
+const REFUSED_EVERY: Duration = Duration::from_secs(60);
+/// Between two walks over the names of the series that rules accept.
+const RULES_EVERY: Duration = Duration::from_secs(600);
+/// Names in one line.
+const NAMES_MAX: usize = 5;
+
+/// Looks until `shutdown`; `options` are those of the store.
+pub async fn run(store: Arc<Store>, options: Options, mut shutdown: Shutdown) {
+    let mut ticks = tokio::time::interval(LOOK);
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let (mut refused, mut rules) = (Refused::default(), Rules::default());
+    loop {
+        tokio::select! {
+            () = shutdown.wait() => return,
+            _ = ticks.tick() => {}
+        }
+        let (store, options) = (store.clone(), options.clone());
+        // Walks of the index may take long.
+        let look = tokio::task::spawn_blocking(move || {
+            refused.look(&store, &options);
+            rules.look(&store, &options);
+            (refused, rules)
+        });
+        match look.await {
+            Ok(looked) => (refused, rules) = looked,
+            Err(error) => return tracing::error!(%error, "nothing more is said of refused series"),
+        }
+    }
+}
+
+/// Refused series that were told.
+#[derive(Default)]
+struct Refused {
+    told: u64,
+    /// At the look before: by now the index has what was taken beside them, and the limit shows.
+    seen: u64,
+    last: Option<Instant>,
+}
+
+impl Refused {
+    fn look(&mut self, store: &Store, options: &Options) {
+        let stats = store.stats();
+        let seen = std::mem::replace(&mut self.seen, stats.series_refused);
+        let new = seen - self.told;
+        if new == 0 || self.last.is_some_and(|last| last.elapsed() < REFUSED_EVERY) {
+            return;
+        }
+        (self.told, self.last) = (seen, Some(Instant::now()));
+        let limit = limit(store, stats.series_total, options);
+        tracing::warn!(
+            refused = new,
+            limit,
+            "new series are refused, `tacho cardinality` says where they come from"
+        );
+    }
+}
+
+/// Which limit is reached now.
+fn limit(store: &Store, series: usize, options: &Options) -> String {
+    if series >= options.series_max {
+        return format!("series_max = {}", options.series_max);
+    }
+    let labels = store.cardinality(1).labels;
+    let full = labels.iter().filter(|label| label.values >= options.label_values_max);
+    let full: Vec<String> = full.take(NAMES_MAX).map(|label| format!("{:?}", label.name)).collect();
+    match &*full {
+        [] if labels.len() >= options.label_names_max => {
+            format!("{} names of labels", options.label_names_max)
+        }
+        [] => "there is room again".to_owned(),
+        names => format!("label_values_max = {} of label {}", options.label_values_max, names.join(", ")),
+    }
+}
+
+/// Counters that were told, with the number of the rule.
+#[derive(Default)]
+struct Rules {
+    told: BTreeSet<(usize, String)>,
+    last: Option<Instant>,
+}
+
+impl Rules {
+    fn look(&mut self, store: &Store, options: &Options) {
+        if self.last.is_some_and(|last| last.elapsed() < RULES_EVERY) {
+            return;
+        }
+        self.last = Some(Instant::now());
+        for (at, rule) in options.policies.semantic.iter().enumerate() {
+            if rule.then.value.is_none() {
+                continue;
+            }
+            let names = store.label_values(Kind::Sample, NAME, std::slice::from_ref(&rule.matchers));
+            let new = names.into_iter().filter(|name| is_counter_name(name));
+            let new: Vec<String> = new.filter(|name| self.told.insert((at, name.clone()))).collect();
+            if !new.is_empty() {
+                let counters = new.len();
+                let names = new.into_iter().take(NAMES_MAX).collect::<Vec<_>>().join(", ");
+                let rule = format!("{} of [[semantic]]", at + 1);
+                tracing::warn!(
+                    rule,
+                    counters,
+                    names,
+                    "values of counters stay exact, whatever the rule gives up"
+                );
+            }
+        }
+    }
+}
