@@ -1,7 +1,10 @@
 // What is shown when there is nothing, not yet anything, or an error.
 import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
-import { ApiError } from '../lib/api';
+import { api, ApiError } from '../lib/api';
+import { useResource } from '../lib/resource';
+import { linkTo } from '../lib/router';
+import { grouped } from '../lib/units';
 import { refreshNow } from '../lib/window';
 
 export function Loading({ what = 'Loading' }: { what?: string }) {
@@ -88,12 +91,26 @@ async function copyText(text: string): Promise<void> {
   area.remove();
 }
 
-/** What to do on a server that has not heard of any program yet. */
-export function NoData() {
+/** Where to find what is there beside calls. */
+function Elsewhere() {
+  const status = useResource('status', api.status);
+  const { sample = 0, entry = 0 } = status.data?.series ?? {};
+  if (sample + entry === 0) return null;
+  return (
+    <p>
+      {`There are ${grouped(sample)} series of samples and ${grouped(entry)} of texts: `}
+      <a href={linkTo(['explore'])}>look at them in Explore</a>.
+    </p>
+  );
+}
+
+/** What to do on a server that has not heard of any program yet; `elsewhere` unless Explore itself says it. */
+export function NoData({ elsewhere = true }: { elsewhere?: boolean }) {
   const host = window.location.hostname || '127.0.0.1';
   return (
     <div class="panel">
       <Empty title="No calls in this time range">
+        {elsewhere && <Elsewhere />}
         <p>
           Attach the agent to a Java program. TACHO_INCLUDE names the methods to record; HTTP requests and SQL
           statements are recorded without it. The service appears here with its first call:

@@ -12,7 +12,7 @@ import { useResource } from '../lib/resource';
 import { change, linkTo, usePlace } from '../lib/router';
 import { autoStep, parseDuration, type TimeWindow } from '../lib/time';
 import type { WindowState } from '../lib/window';
-import { faultAt } from '../promql/result';
+import { faultAt, suggestedQuery } from '../promql/result';
 
 const STEPS = ['1s', '5s', '15s', '1m', '5m', '1h'];
 const LETTERS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ';
@@ -180,7 +180,7 @@ function Metrics({ window: range }: { window: TimeWindow }) {
   const names = useResource(`metrics|${range.start}`, (signal) => api.labelValues('__name__', null, range, signal));
   const [needle, setNeedle] = useState('');
   if (names.data === null) return names.error === null ? <Loading what="Reading metric names" /> : null;
-  if (names.data.length === 0) return <NoData />;
+  if (names.data.length === 0) return <NoData elsewhere={false} />;
   const found = names.data.filter((name) => name.toLowerCase().includes(needle.toLowerCase()));
   return (
     <Panel
@@ -202,7 +202,7 @@ function Metrics({ window: range }: { window: TimeWindow }) {
         <ul class="metrics panel-body">
           {found.map((name) => (
             <li key={name}>
-              <a class="mono" href={linkTo(['explore'], { q: [suggested(name)] })}>
+              <a class="mono" href={linkTo(['explore'], { q: [suggestedQuery(name)] })}>
                 {name}
               </a>
             </li>
@@ -212,6 +212,3 @@ function Metrics({ window: range }: { window: TimeWindow }) {
     </Panel>
   );
 }
-
-/** A counter says little as such: its rate is asked for. */
-const suggested = (name: string): string => (/_(total|count|sum|bucket)$/.test(name) ? `rate(${name}[5m])` : name);

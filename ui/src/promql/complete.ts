@@ -1,6 +1,7 @@
 // What could stand at the cursor, best first, and what does the text become when one is taken?
 import type { Context } from './context';
 import { AGGREGATIONS, FUNCTIONS, KEYWORDS } from './functions';
+import { selectorOf } from './result';
 
 export interface Suggestion {
   /** What stands in the list. */
@@ -44,8 +45,10 @@ export function suggest(context: Context, names: readonly string[]): Suggestion[
 }
 
 function candidates(context: Context, names: readonly string[]): Suggestion[] {
+  const written = (kind: Suggestion['kind'], name: string): string =>
+    kind === 'value' ? escape(name) : kind === 'metric' ? selectorOf(name) : name;
   const all = (kind: Suggestion['kind'], end = ''): Suggestion[] =>
-    names.map((name) => ({ label: name, insert: `${kind === 'value' ? escape(name) : name}${end}`, kind, detail: '' }));
+    names.map((name) => ({ label: name, insert: `${written(kind, name)}${end}`, kind, detail: '' }));
   switch (context.kind) {
     case 'none':
       return [];

@@ -17,6 +17,17 @@ export function seriesName(metric: Metric): string {
   return inner === '' ? name || '{}' : `${name}{${inner}}`;
 }
 
+/** The selector of all series of a name, which may be none that PromQL takes for one: `cpu.load` comes from a file. */
+export function selectorOf(name: string): string {
+  return /^[a-zA-Z_:][a-zA-Z0-9_:]*$/.test(name) ? name : `{${JSON.stringify(name)}}`;
+}
+
+/** What to ask of a metric. A counter says little as such: its rate is asked for. */
+export function suggestedQuery(name: string): string {
+  const selector = selectorOf(name);
+  return /_(total|count|sum|bucket)$/.test(name) ? `rate(${selector}[5m])` : selector;
+}
+
 /** Names for a legend: labels that all series share are left out, unless there is but one. */
 export function legendNames(metrics: readonly Metric[]): string[] {
   const first = metrics[0];

@@ -146,6 +146,7 @@ for (const place of ['#/services', '#/services/bulletin-board', '#/traces', '#/g
     const { page, faults, close } = await open(browser, `${place}?${PAST}`);
     await page.getByText('No calls in this time range').waitFor();
     assert.match(await page.locator('.command code').first().textContent(), /-javaagent:tachograph-agent\.jar/);
+    await page.locator('a', { hasText: 'look at them in Explore' }).waitFor();
     if (place === '#/services') await picture(page, 'empty');
     assert.deepEqual(faults, []);
     await close();

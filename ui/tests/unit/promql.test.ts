@@ -3,7 +3,16 @@ import { describe, expect, test } from 'vitest';
 import { accept, suggest } from '../../src/promql/complete';
 import { contextAt } from '../../src/promql/context';
 import { AGGREGATIONS, FUNCTIONS } from '../../src/promql/functions';
-import { faultAt, legendNames, matrixOf, onGrid, seriesName, unitOf, vectorOf } from '../../src/promql/result';
+import {
+  faultAt,
+  legendNames,
+  matrixOf,
+  onGrid,
+  seriesName,
+  suggestedQuery,
+  unitOf,
+  vectorOf,
+} from '../../src/promql/result';
 
 /** `|` is the cursor. */
 function at(marked: string): [string, number] {
@@ -36,6 +45,17 @@ describe('context', () => {
   ])('%s', (marked, expected) => expect(contextAt(...at(marked))).toEqual(expected));
 });
 
+describe('what is asked of a metric', () => {
+  test.each([
+    ['up', 'up'],
+    ['http_requests_total', 'rate(http_requests_total[5m])'],
+    ['cpu.load', '{"cpu.load"}'],
+    ['disk "C:\\"', '{"disk \\"C:\\\\\\""}'],
+    ['net.bytes_total', 'rate({"net.bytes_total"}[5m])'],
+    ['größe', '{"größe"}'],
+  ])('%s', (name, query) => expect(suggestedQuery(name)).toBe(query));
+});
+
 describe('completion', () => {
   const labels = (marked: string, names: string[]): string[] =>
     suggest(contextAt(...at(marked)), names).map((one) => one.label);
@@ -56,6 +76,7 @@ describe('completion', () => {
     ['ra|', [], 'rate', 'rate(|'],
     ['ra|(up)', [], 'rate', 'rate(|up)'],
     ['sum(jv|)', ['jvm_threads'], 'jvm_threads', 'sum(jvm_threads|)'],
+    ['sum(cpu|)', ['cpu.load'], 'cpu.load', 'sum({"cpu.load"}|)'],
     ['up{ho|', ['host'], 'host', 'up{host="|'],
     ['up{ho|="a"}', ['host'], 'host', 'up{host="|="a"}'],
     ['up{host="we|', ['web-1'], 'web-1', 'up{host="web-1"|'],
