@@ -37,8 +37,8 @@ const SEGMENT_BYTES: u64 = 256 << 20;
 /// Rows and bytes that a scan holds at a time.
 const PAGE_ROWS: usize = 256;
 const PAGE_BYTES: usize = 4 << 20;
-/// Bytes that are read on the thread that asks, when they are in the system's memory: some 100 us of copying.
-const INLINE_BYTES_MAX: usize = 1 << 20;
+/// Bytes that are read on the thread that asks, when they are in the system's memory: some 200 us of copying.
+const INLINE_BYTES_MAX: usize = 2 << 20;
 
 /// What readers see. Locked after `Files`, never before.
 #[derive(Default)]

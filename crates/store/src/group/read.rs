@@ -27,8 +27,8 @@ use crate::{Error, Result};
 /// each, and at least.
 const UNITS_AT_ONCE_MAX: u64 = 128;
 const UNITS_AT_ONCE_MIN: u64 = 4;
-/// Values from which on decoding leaves the thread that serves others: below, the way there takes longer.
-const VALUES_INLINE_MAX: usize = 1 << 14;
+/// Values from which on decoding leaves the thread that serves others, some 200 us: the way there would take a large part of it.
+const VALUES_INLINE_MAX: usize = 1 << 16;
 /// Values from which on a unit is decoded by several threads.
 const VALUES_A_THREAD: usize = 1 << 16;
 

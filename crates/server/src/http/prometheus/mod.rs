@@ -23,8 +23,8 @@ use super::params::Params;
 use fetch::Fetched;
 use stats::Watch;
 
-/// Samples and points that are computed on the thread that read them: it takes less time than to wake another.
-const WORK_INLINE_MAX: usize = 16_384;
+/// Samples and points that are computed on the thread that read them, some 200 us: waking another would take a large part of it.
+const WORK_INLINE_MAX: usize = 1 << 16;
 
 type Answer = Result<Response, ApiError>;
 
