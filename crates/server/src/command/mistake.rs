@@ -1,12 +1,15 @@
 //! Mistakes in arguments are told as all others: a line that says what, one that says what to do.
 
 use super::Failure;
+use crate::config::WHOLE_NUMBER;
 
 /// The words of clap, without the usage and without the advice to hide an unknown flag behind `--`.
 pub fn mistake(error: &clap::Error) -> Failure {
     let text = error.render().to_string();
     let said: Vec<&str> = text.lines().map(str::trim).take_while(|line| !line.is_empty()).collect();
     let said = said.join(" ");
+    // What Rust says of a number that is none.
+    let said = said.replace("invalid digit found in string", &format!("not {WHOLE_NUMBER}"));
     let message = said.strip_prefix("error: ").unwrap_or(&said);
     let mut tips = text.lines().filter_map(|line| line.trim().strip_prefix("tip: "));
     let usage = text.lines().find_map(|line| line.strip_prefix("Usage: ")).unwrap_or("tacho");
@@ -40,6 +43,11 @@ mod tests {
             (
                 "querry up",
                 "error: unrecognized subcommand 'querry'\nhint: a similar subcommand exists: 'query'",
+            ),
+            (
+                "serve --requests-max 16MB",
+                "error: invalid value '16MB' for '--requests-max <N>': not a whole number from 0 without a unit\n\
+                 hint: `tacho --help` lists what there is",
             ),
             (
                 "delete",

@@ -6,7 +6,7 @@ use std::fmt::Display;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use super::{ConfigError, Settings};
+use super::{ConfigError, Settings, WHOLE_NUMBER};
 
 /// What the environment says.
 #[derive(Default)]
@@ -28,28 +28,28 @@ pub fn read(variables: impl IntoIterator<Item = (String, String)>) -> Result<Env
             "TACHO_INSECURE_LISTEN" => {
                 settings.insecure_listen = Some(yes_or_no("TACHO_INSECURE_LISTEN", value)?)
             }
-            "TACHO_BODY_BYTES_MAX" => settings.body_bytes_max = Some(parse("TACHO_BODY_BYTES_MAX", value)?),
-            "TACHO_REQUESTS_MAX" => settings.requests_max = Some(parse("TACHO_REQUESTS_MAX", value)?),
+            "TACHO_BODY_BYTES_MAX" => settings.body_bytes_max = Some(number("TACHO_BODY_BYTES_MAX", value)?),
+            "TACHO_REQUESTS_MAX" => settings.requests_max = Some(number("TACHO_REQUESTS_MAX", value)?),
             "TACHO_CONNECTIONS_MAX" => {
-                settings.connections_max = Some(parse("TACHO_CONNECTIONS_MAX", value)?)
+                settings.connections_max = Some(number("TACHO_CONNECTIONS_MAX", value)?)
             }
             "TACHO_REQUEST_SECONDS_MAX" => {
-                settings.request_seconds_max = Some(parse("TACHO_REQUEST_SECONDS_MAX", value)?);
+                settings.request_seconds_max = Some(number("TACHO_REQUEST_SECONDS_MAX", value)?);
             }
             "TACHO_SELFWATCH_SECONDS" => {
-                settings.selfwatch_seconds = Some(parse("TACHO_SELFWATCH_SECONDS", value)?);
+                settings.selfwatch_seconds = Some(number("TACHO_SELFWATCH_SECONDS", value)?);
             }
-            "TACHO_SERIES_MAX" => settings.series_max = Some(parse("TACHO_SERIES_MAX", value)?),
+            "TACHO_SERIES_MAX" => settings.series_max = Some(number("TACHO_SERIES_MAX", value)?),
             "TACHO_LABEL_VALUES_MAX" => {
-                settings.label_values_max = Some(parse("TACHO_LABEL_VALUES_MAX", value)?);
+                settings.label_values_max = Some(number("TACHO_LABEL_VALUES_MAX", value)?);
             }
             "TACHO_MERGE_CPU_PERCENT" => {
-                settings.merge_cpu_percent = Some(parse("TACHO_MERGE_CPU_PERCENT", value)?);
+                settings.merge_cpu_percent = Some(number("TACHO_MERGE_CPU_PERCENT", value)?);
             }
-            "TACHO_MERGE_ROWS" => settings.merge_rows = Some(parse("TACHO_MERGE_ROWS", value)?),
-            "TACHO_SWEEP_SECONDS" => settings.sweep_seconds = Some(parse("TACHO_SWEEP_SECONDS", value)?),
+            "TACHO_MERGE_ROWS" => settings.merge_rows = Some(number("TACHO_MERGE_ROWS", value)?),
+            "TACHO_SWEEP_SECONDS" => settings.sweep_seconds = Some(number("TACHO_SWEEP_SECONDS", value)?),
             "TACHO_MERGE_BYTES_PER_SECOND" => {
-                settings.merge_bytes_per_second = Some(parse("TACHO_MERGE_BYTES_PER_SECOND", value)?);
+                settings.merge_bytes_per_second = Some(number("TACHO_MERGE_BYTES_PER_SECOND", value)?);
             }
             _ => {}
         }
@@ -59,6 +59,11 @@ pub fn read(variables: impl IntoIterator<Item = (String, String)>) -> Result<Env
 
 fn parse<T: FromStr<Err: Display>>(name: &'static str, value: String) -> Result<T, ConfigError> {
     value.parse().map_err(|e: T::Err| ConfigError::Environment { name, cause: e.to_string(), value })
+}
+
+fn number<T: FromStr>(name: &'static str, value: String) -> Result<T, ConfigError> {
+    let cause = || format!("not {WHOLE_NUMBER}, or too large");
+    value.parse().map_err(|_| ConfigError::Environment { name, cause: cause(), value })
 }
 
 fn yes_or_no(name: &'static str, value: String) -> Result<bool, ConfigError> {

@@ -126,6 +126,9 @@ impl History {
 const SWEEP_MIN: Duration = Duration::from_millis(20);
 const SWEEP_MAX: Duration = Duration::from_secs(365 * 86_400);
 
+/// What is wanted where a setting is a number: bytes, too, have no unit.
+pub const WHOLE_NUMBER: &str = "a whole number from 0 without a unit";
+
 /// Why the settings cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
@@ -276,10 +279,18 @@ mod tests {
             for part in expect {
                 assert!(error.contains(part), "{part:?} in {error}");
             }
+            assert_eq!(error.lines().count(), 1, "{error}");
         };
         fails("dta = 'x'", &[], &["FILE", "unknown field `dta`", "line 1", "`data`"]);
         fails("\nhttp = 'here'", &[], &["FILE", "line 2", "\"here\" is not an address", "127.0.0.1:7070"]);
-        fails("requests_max = -1", &[], &["FILE", "line 1"]);
+        fails("requests_max = -1", &[], &["FILE", "line 1", "`requests_max = -1`", "a whole number from 0"]);
+        fails(
+            "\n\nbody_bytes_max = '16MB'",
+            &[],
+            &["line 3", "\"16MB\"", "whole number from 0 without a unit"],
+        );
+        fails("", &[("TACHO_REQUESTS_MAX", "abc")], &["TACHO_REQUESTS_MAX=\"abc\"", "a whole number from 0"]);
+        fails("", &[("TACHO_SERIES_MAX", "-5")], &["TACHO_SERIES_MAX=\"-5\"", "a whole number from 0"]);
         fails("requests_max = 0", &[], &["requests-max is 0"]);
         fails("data =", &[], &["FILE", "line 1"]);
         fails("", &[("TACHO_HTTP", "x:y")], &["TACHO_HTTP=\"x:y\"", "is not an address"]);
