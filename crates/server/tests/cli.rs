@@ -195,6 +195,22 @@ fn deletions_say_what_they_take_away() {
 }
 
 #[test]
+fn a_directory_in_use_is_asked_through_its_server() {
+    let data = tempfile::tempdir().unwrap();
+    let _server = Server::start(data.path());
+    let path = data.path().to_str().unwrap();
+    for command in [&["cardinality", "--data", path][..], &["inspect", path]] {
+        let (code, _, stderr) = run(command);
+        assert_eq!(code, Some(1), "{command:?}: {stderr}");
+        assert!(
+            stderr.starts_with(&format!("error: cannot read {path}: directory is in use by process ")),
+            "{stderr}"
+        );
+        assert!(stderr.ends_with("hint: a server runs on it: ask that one with --server\n"), "{stderr}");
+    }
+}
+
+#[test]
 fn queries_print_tables_plots_and_json() {
     let data = tempfile::tempdir().unwrap();
     let server = Server::start_with(data.path(), &["--selfwatch-seconds", "0"]);

@@ -1,9 +1,11 @@
 //! What commands that ask a server have in common: where it is, over which time, and how an answer is printed.
 
 use std::fmt;
+use std::path::Path;
 
 use jiff::Timestamp;
 use serde_json::Value;
+use tacho_store::ErrorKind;
 
 use super::Failure;
 use crate::client::{self, Client};
@@ -121,6 +123,15 @@ impl Server {
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Failure::new)?;
         runtime.block_on(self.client().get_text(&path))
+    }
+}
+
+/// A data directory cannot be read.
+pub fn unreadable(data: &Path, error: &tacho_store::Error) -> Failure {
+    let failure = Failure::new(format!("cannot read {}: {error}", data.display()));
+    match error.kind() {
+        ErrorKind::Locked => failure.hint("a server runs on it: ask that one with --server"),
+        _ => failure,
     }
 }
 

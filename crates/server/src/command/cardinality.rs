@@ -59,9 +59,8 @@ async fn offline(data: &Path, limit: usize) -> Result<Value, Failure> {
     if !data.is_dir() {
         return Err(Failure::usage(format!("{} is not a data directory", data.display())));
     }
-    let (store, _lock) = open_store(data, Arc::new(SystemClock))
-        .await
-        .map_err(|e| Failure::new(format!("cannot read {}: {e}", data.display())))?;
+    let (store, _lock) =
+        open_store(data, Arc::new(SystemClock)).await.map_err(|e| ask::unreadable(data, &e))?;
     Ok(report_json(&store.cardinality(limit)))
 }
 

@@ -4,7 +4,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde_json::Value;
-use tacho_store::ErrorKind;
 
 use super::Failure;
 use super::ask;
@@ -62,10 +61,8 @@ async fn offline(dir: PathBuf, series: usize) -> Result<Value, Failure> {
     if !dir.join("chunks").is_dir() {
         return Err(Failure::usage(format!("{} is not a data directory: it has no chunks/", dir.display())));
     }
-    let (store, _lock) = open_store(&dir, Arc::new(SystemClock)).await.map_err(|e| match e.kind() {
-        ErrorKind::Locked => Failure::new(e).hint("a server runs on it: ask that one with --server"),
-        _ => Failure::new(e),
-    })?;
+    let (store, _lock) =
+        open_store(&dir, Arc::new(SystemClock)).await.map_err(|e| ask::unreadable(&dir, &e))?;
     let report = inspect(&store, series).await.map_err(Failure::new)?;
     serde_json::to_value(report).map_err(Failure::new)
 }

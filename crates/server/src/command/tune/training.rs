@@ -101,7 +101,7 @@ async fn from_server(tune: &Tune, gathered: &mut Gathered) -> Result<(), Failure
 }
 
 async fn from_directory(tune: &Tune, data: &Path, gathered: &mut Gathered) -> Result<(), Failure> {
-    let cannot = |e: tacho_store::Error| Failure::new(format!("cannot read {}: {e}", data.display()));
+    let cannot = |e: tacho_store::Error| ask::unreadable(data, &e);
     if !data.is_dir() {
         return Err(Failure::usage(format!("{} is not a data directory", data.display())));
     }
