@@ -168,6 +168,20 @@ fn the_log_says_what_is_refused_and_what_stays_exact() {
 }
 
 #[test]
+fn a_server_whose_log_nobody_reads_goes_on() {
+    let dir = tempfile::tempdir().unwrap();
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let mut command = std::process::Command::new(support::tacho());
+    command.args(["serve", "--http", "127.0.0.1:0", "--records", "127.0.0.1:0", "--data"]).arg(dir.path());
+    let server = Server::from_command_with_log(command, dir.path(), writer.into()).expect("it starts");
+    assert_eq!(server.post("/write", &[], b"up value=1").status, 204);
+    assert_eq!(server.post("/api/v1/admin/tsdb/delete_series?match[]=up", &[], b"").status, 204, "is logged");
+    assert_eq!(server.get("/healthz").status, 200);
+    assert_eq!(server.stop().code(), Some(0));
+}
+
+#[test]
 fn a_busy_server_says_so_and_says_that_it_lives() {
     let data = tempfile::tempdir().unwrap();
     let server = Server::start_with(data.path(), &["--requests-max", "1", "--request-seconds-max", "1"]);

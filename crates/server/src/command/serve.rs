@@ -44,6 +44,8 @@ fn init_log() {
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal())
         .with_target(false)
+        // It would say by a panic that nobody reads the log.
+        .log_internal_errors(false)
         .init();
 }
 

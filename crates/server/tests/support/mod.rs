@@ -48,15 +48,24 @@ impl Server {
     }
 
     /// A server that `command` starts on `data`, with ports of the system's choice.
-    pub fn from_command(mut command: Command, data: &Path) -> Result<Self, (ExitStatus, String)> {
+    pub fn from_command(command: Command, data: &Path) -> Result<Self, (ExitStatus, String)> {
+        Self::from_command_with_log(command, data, Stdio::piped())
+    }
+
+    /// As [`Server::from_command`], with its log elsewhere.
+    pub fn from_command_with_log(
+        mut command: Command,
+        data: &Path,
+        log: Stdio,
+    ) -> Result<Self, (ExitStatus, String)> {
         let mut child = command
             .current_dir(std::env::temp_dir())
             .env("RUST_LOG", std::env::var("RUST_LOG").unwrap_or_else(|_| "info".into()))
             .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
+            .stderr(log)
             .spawn()
             .expect("tacho can be started");
-        let log = collect(child.stderr.take().expect("stderr is piped"));
+        let log = child.stderr.take().map_or_else(Arc::default, collect);
         let mut line = String::new();
         let mut stdout = BufReader::new(child.stdout.take().expect("stdout is piped"));
         stdout.read_line(&mut line).expect("stdout can be read");
