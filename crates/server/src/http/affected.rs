@@ -57,11 +57,12 @@ pub async fn affected(store: &Arc<Store>, selectors: &[Vec<Matcher>], range: Tim
         .collect();
     let mut out = Affected { accepted: (found.len() + executions.len()) as u64, ..Affected::default() };
     for id in executions {
-        if Instant::now() > end {
+        // A series may hold more than can be read in that time.
+        let Ok(calls) = tokio::time::timeout_at(end.into(), calls(store, id, range)).await else {
             out.cut = true;
             break;
-        }
-        let calls = calls(store, id, range).await?;
+        };
+        let calls = calls?;
         out.calls.series += u64::from(calls > 0);
         out.calls.records += calls;
     }
@@ -69,8 +70,12 @@ pub async fn affected(store: &Arc<Store>, selectors: &[Vec<Matcher>], range: Tim
         let wanted = found.iter().filter(|series| series.kind == kind).cloned().collect();
         let mut reader = Reader::new(store.clone(), wanted, range);
         let mut cut = false;
-        while !cut && reader.next().await?.is_some() {
-            cut = Instant::now() > end;
+        while !cut {
+            match tokio::time::timeout_at(end.into(), reader.next()).await {
+                Ok(slice) if slice.as_ref().is_ok_and(Option::is_none) => break,
+                Ok(slice) => drop(slice?),
+                Err(_) => cut = true,
+            }
         }
         out.cut |= cut;
         // That of the last record is not counted before its end.
