@@ -8,7 +8,8 @@ use std::collections::HashMap;
 use tacho_chunk::limits::GROUP_MEMBERS_MAX;
 use tacho_model::{Labels, NAME};
 
-/// Members from which on a group ends where the labels without the name change.
+/// Members from which on a group with regular times, which cost nothing, ends where the labels without the name change: reads
+/// seldom want both. Times that have to be written down are shared by as many as there may be.
 const GROUP_MEMBERS_MIN: usize = 8;
 /// Samples from which on equal times say that series of different labels belong together.
 const GROUP_SAMPLES_MIN: usize = 16;
@@ -18,17 +19,24 @@ const GROUP_SAMPLES_MIN: usize = 16;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Print {
     count: usize,
+    regular: bool,
     hash: u64,
 }
 
 impl Print {
-    /// Of times in order.
-    pub fn of(at: &[i64]) -> Self {
+    /// Of times in any order, which are sorted here: series that several senders have written differ in the order of arrival.
+    pub fn of(at: &mut Vec<i64>) -> Self {
+        if !at.is_sorted_by(|a, b| a < b) {
+            at.sort_unstable();
+            at.dedup();
+        }
         // Multiply and rotate, as in FxHash of rustc: 64 bits a step, and nobody gains by a collision.
         let mix = |hash: u64, at: &i64| {
             (hash.rotate_left(5) ^ at.cast_unsigned()).wrapping_mul(0x517c_c1b7_2722_0a95)
         };
-        Self { count: at.len(), hash: at.iter().fold(0, mix) }
+        let step = at.get(1).zip(at.first()).map(|(second, first)| second.wrapping_sub(*first));
+        let regular = at.windows(2).all(|pair| Some(pair[1].wrapping_sub(pair[0])) == step);
+        Self { count: at.len(), regular, hash: at.iter().fold(0, mix) }
     }
 }
 
@@ -63,8 +71,9 @@ pub fn form(mut newcomers: Vec<Newcomer<'_>>) -> Vec<Vec<u32>> {
 /// Does a group of so many members end before this series of the same times?
 fn ends(members: usize, last: &Labels, next: &Newcomer<'_>) -> bool {
     let apart = || by_rest(last, next.labels) != Ordering::Equal;
+    let Print { count, regular, .. } = next.times;
     members >= GROUP_MEMBERS_MAX
-        || ((members >= GROUP_MEMBERS_MIN || next.times.count < GROUP_SAMPLES_MIN) && apart())
+        || (((members >= GROUP_MEMBERS_MIN && regular) || count < GROUP_SAMPLES_MIN) && apart())
 }
 
 /// Order of labels without the name.
@@ -88,7 +97,7 @@ mod tests {
         let newcomers = labels.iter().zip(series).zip(0..).map(|((labels, (_, _, at)), number)| Newcomer {
             number,
             labels,
-            times: Print::of(at),
+            times: Print::of(&mut at.to_vec()),
         });
         assert_eq!(form(newcomers.collect()), expect);
     }
@@ -103,10 +112,15 @@ mod tests {
     }
 
     #[test]
+    fn the_order_of_arrival_and_repeats_make_no_difference() {
+        assert_eq!(Print::of(&mut vec![3, 1, 2, 2]), Print::of(&mut vec![1, 2, 3]));
+        assert_ne!(Print::of(&mut vec![1, 2, 4]), Print::of(&mut vec![1, 2, 3]));
+    }
+
+    #[test]
     fn a_group_ends_at_a_host_from_eight_on_and_at_sixty_four() {
-        let at: Vec<i64> = (0..20).collect();
         let names: Vec<String> = (0..70).map(|n| format!("m{n:02}")).collect();
-        let sizes = |hosts: &[usize]| {
+        let sizes = |at: &[i64], hosts: &[usize]| {
             let series = hosts
                 .iter()
                 .enumerate()
@@ -116,14 +130,22 @@ mod tests {
                     Labels::new([(NAME, name.as_str()), ("host", &host.to_string())]).unwrap()
                 })
                 .collect();
-            let newcomer = |(number, labels)| Newcomer { number, labels, times: Print::of(&at) };
+            let times = Print::of(&mut at.to_vec());
+            let newcomer = |(number, labels)| Newcomer { number, labels, times };
             form((0..).zip(&labels).map(newcomer).collect()).iter().map(Vec::len).collect::<Vec<_>>()
         };
-        assert_eq!(sizes(&[8, 3]), [8, 3]);
-        assert_eq!(sizes(&[7, 3, 2]), [10, 2]);
-        assert_eq!(sizes(&[64]), [64]);
-        assert_eq!(sizes(&[65, 1]), [64, 2]);
-        assert_eq!(sizes(&[70]), [64, 6]);
+        let regular: Vec<i64> = (0..20).collect();
+        for (hosts, expect) in [
+            (&[8, 3][..], &[8, 3][..]),
+            (&[7, 3, 2], &[10, 2]),
+            (&[64], &[64]),
+            (&[65, 1], &[64, 2]),
+            (&[70], &[64, 6]),
+        ] {
+            assert_eq!(sizes(&regular, hosts), expect, "{hosts:?}");
+        }
+        let jitter: Vec<i64> = (0..20).map(|n| n * 10 + n % 3).collect();
+        assert_eq!(sizes(&jitter, &[8, 3, 50, 9]), [64, 6], "times that cost something are shared by all");
     }
 
     #[test]
@@ -131,8 +153,11 @@ mod tests {
         let at: Vec<i64> = (0..20).collect();
         let labels: Vec<Labels> =
             (0..30).map(|n| Labels::new([(NAME, "m"), ("host", &format!("{n:02}"))]).unwrap()).collect();
-        let newcomer =
-            |number: u32| Newcomer { number, labels: &labels[number as usize], times: Print::of(&at) };
+        let newcomer = |number: u32| Newcomer {
+            number,
+            labels: &labels[number as usize],
+            times: Print::of(&mut at.clone()),
+        };
         let one_way = form((0..30).map(newcomer).collect());
         assert_eq!(one_way, form((0..30).rev().map(newcomer).collect()));
         assert_eq!(one_way.iter().map(Vec::len).collect::<Vec<_>>(), [8, 8, 8, 6]);

@@ -40,7 +40,7 @@ pub fn groups(generation: &Generation, series: &[(u32, Arc<Labels>)]) -> Vec<New
         if let Some(open) = generation.samples.get(number) {
             open.times(&mut at);
         }
-        Print::of(&at)
+        Print::of(&mut at)
     };
     let mut newcomers: Vec<(u32, &Labels, Print)> = Vec::with_capacity(series.len());
     for (number, labels) in series {
