@@ -149,7 +149,11 @@ fn lossy(
 }
 
 fn largest(column: &ValueColumn) -> f64 {
-    column.iter().map(Value::as_f64).filter(|value| value.is_finite()).fold(0.0, |most: f64, v| most.max(v.abs()))
+    column
+        .iter()
+        .map(Value::as_f64)
+        .filter(|value| value.is_finite())
+        .fold(0.0, |most: f64, v| most.max(v.abs()))
 }
 
 fn put(
