@@ -217,6 +217,11 @@ impl Rows for Csv {
             if text.trim().is_empty() {
                 continue;
             }
+            if text.contains('"') && split::is_open(row, self.dialect.delimiter) {
+                let reason = "a quote is opened and not closed".into();
+                out.broken.push(Broken { row: number, column: None, reason, bytes });
+                continue;
+            }
             let cells = split::cells(text, char::from(self.dialect.delimiter));
             match self.dialect.shape {
                 Shape::Wide => self.wide(&cells, &mut slots, &mut faults),

@@ -5,28 +5,52 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// Bytes of one row. A quote that is never closed costs one line and not the file: past this, a row ends with its line.
+/// Bytes and lines of one row. A quote that is not closed costs one line and not the file: past this, a row ends with
+/// its line.
 pub const ROW_BYTES_MAX: usize = 4 << 20;
+const ROW_LINES_MAX: usize = 1_000;
 
 /// Length of the row at the front with its line feed; `None` where its end is not there.
+///
+/// A row of several lines has to close its quotes as it should, right before a delimiter or the end of a line: or else
+/// one was opened by mistake, and the row is its first line.
 fn row_length(bytes: &[u8], delimiter: u8) -> Option<usize> {
     let line = bytes.iter().position(|byte| *byte == b'\n').map(|at| at + 1);
     let head = line.map_or(bytes, |end| bytes.get(..end).unwrap_or(bytes));
     if !head.contains(&b'"') {
         return line;
     }
-    let (mut quoted, mut begins, mut at) = (false, true, 0);
-    for byte in bytes.iter().take(ROW_BYTES_MAX) {
-        at += 1;
+    let (mut quoted, mut begins, mut lines) = (false, true, 0);
+    let mut rest = bytes.iter().enumerate().take(ROW_BYTES_MAX).peekable();
+    while let Some((at, byte)) = rest.next() {
         match *byte {
+            b'"' if quoted && lines > 0 => {
+                let ends = |next: u8| next == delimiter || matches!(next, b'\n' | b'\r' | b'"');
+                if rest.peek().is_some_and(|(_, next)| !ends(**next)) {
+                    return line;
+                }
+                quoted = false;
+            }
             b'"' if begins || quoted => quoted = !quoted,
-            b'\n' if !quoted => return Some(at),
+            b'\n' if !quoted => return Some(at + 1),
+            b'\n' if lines == ROW_LINES_MAX => return line,
+            b'\n' => lines += 1,
             _ => {}
         }
         // A doubled quote leaves and enters again: the second one is not at a cell's beginning, but the state is.
         begins = !quoted && (*byte == delimiter || *byte == b'"');
     }
-    if at == ROW_BYTES_MAX { line } else { None }
+    if bytes.len() >= ROW_BYTES_MAX { line } else { None }
+}
+
+/// Whether a quote is still open at the end of a row.
+pub(super) fn is_open(row: &[u8], delimiter: u8) -> bool {
+    let (mut quoted, mut begins) = (false, true);
+    for byte in row {
+        quoted ^= *byte == b'"' && (begins || quoted);
+        begins = !quoted && (*byte == delimiter || *byte == b'"');
+    }
+    quoted
 }
 
 /// Length of whole rows at the front.
@@ -46,12 +70,18 @@ pub(super) fn rows(block: &[u8], delimiter: u8) -> impl Iterator<Item = (Range<u
     let mut at = 0;
     std::iter::from_fn(move || {
         let rest = block.get(at..).filter(|rest| !rest.is_empty())?;
-        let range = at..at + row_length(rest, delimiter).unwrap_or(rest.len());
+        let range = at..at + row_length(rest, delimiter).unwrap_or_else(|| last_length(rest, delimiter));
         at = range.end;
         let row = block.get(range.clone())?;
         let row = row.strip_suffix(b"\n").unwrap_or(row);
         Some((range, row.strip_suffix(b"\r").unwrap_or(row)))
     })
+}
+
+/// Length of a row that has no end: all that is left, but its first line where a quote is still open at the end.
+fn last_length(rest: &[u8], delimiter: u8) -> usize {
+    let line = rest.iter().position(|byte| *byte == b'\n').map(|at| at + 1);
+    line.filter(|_| is_open(rest, delimiter)).unwrap_or(rest.len())
 }
 
 /// The cells of a row, without their quotes.
@@ -135,9 +165,16 @@ mod tests {
 
     #[test]
     fn a_quote_that_is_never_closed_costs_one_line() {
-        let mut block = b"1,\"x\n2,y\n".to_vec();
-        block.resize(ROW_BYTES_MAX + 10, b'\n');
-        let first: Vec<&[u8]> = rows(&block, b',').take(2).map(|(_, row)| row).collect();
-        assert_eq!(first, [b"1,\"x", &b"2,y"[..]]);
+        // At the end of a file, past the bound for bytes, past that for lines, and where a later one opens a cell.
+        let ends =
+            [String::new(), "x".repeat(ROW_BYTES_MAX), "z\n".repeat(ROW_LINES_MAX), "3,\"z\"\n".into()];
+        for end in ends {
+            let block = format!("1,\"x\n2,y\n{end}").into_bytes();
+            let first: Vec<&[u8]> = rows(&block, b',').take(2).map(|(_, row)| row).collect();
+            assert_eq!(first, [b"1,\"x", &b"2,y"[..]]);
+            assert!(is_open(first[0], b',') && !is_open(first[1], b','));
+        }
+        let long = format!("1,\"{}\"\n2,y", "z\n".repeat(ROW_LINES_MAX));
+        assert_eq!(rows(long.as_bytes(), b',').count(), 2, "as many lines as there may be");
     }
 }
