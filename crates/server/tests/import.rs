@@ -69,7 +69,8 @@ fn chronix_files_with_broken_rows() {
     let args =
         [file, "--name-fields", "host,process,-", "--time-zone", "Europe/Berlin", "--rejects", &rejects];
     let (code, outcome, stderr) = place.import(&args);
-    assert_eq!(code, Some(0), "{stderr}");
+    assert_eq!(code, Some(3), "{stderr}");
+    assert!(stderr.contains("error: 2 broken rows are left out"), "{stderr}");
     assert!(stderr.contains("as %d.%m.%Y %H:%M:%S%.f in Europe/Berlin; numbers like 1,234.5"), "{stderr}");
     assert!(stderr.contains("row 4, column \"Date\": \"yesterday\" is not a time like"), "{stderr}");
     let broken = "row 5, column \"java.lang:type=Memory/used\": \"1,23\" is not a number";
@@ -167,7 +168,7 @@ fn every_format_is_read() {
     let om = "# TYPE r counter\nr_total 5 1700000000.5 # {id=\"a\"} 1\nr_total 6 1700000001\nr 7\n# EOF\n";
     let om = place.file("a.openmetrics", om.as_bytes());
     let (code, outcome, stderr) = place.import(&[om.to_str().unwrap()]);
-    assert_eq!(code, Some(0), "{stderr}");
+    assert_eq!(code, Some(3), "{stderr}");
     let broken = "row 4: r is a counter: its samples end in \\\"_total\\\"";
     assert!(outcome["broken_named"][0].to_string().contains(broken), "{outcome}");
     assert_eq!((&outcome["samples"]["count"], &outcome["exemplars_left_out"]), (&2.into(), &1.into()));
@@ -258,6 +259,62 @@ fn what_is_broken_off_goes_on_and_doubles_nothing() {
         );
         assert!(outcome["earlier"].as_u64().unwrap() > 0);
     }
+}
+
+#[test]
+fn a_quote_that_is_not_closed_costs_one_row() {
+    let place = Place::new();
+    let row = |nth: usize| match nth {
+        801 => "801;\"1.000,5\n".to_owned(),
+        nth => format!("{nth};{nth},5\n"),
+    };
+    let rows: String = (0..5_000).map(row).collect();
+    let file = place.file("a.csv", format!("time;cpu\n{rows}").as_bytes());
+    let (path, rejects) = (file.to_str().unwrap(), place.path("rejects.csv"));
+    let (code, stdout, stderr) = run(&["import", path, "--dry-run"]);
+    assert_eq!(code, Some(3), "{stderr}");
+    assert!(stdout.contains("would import 4,999 samples of 1 series from 5,000 rows"), "{stdout}");
+    let (code, outcome, stderr) = place.import(&[path, "--rejects", &rejects]);
+    assert_eq!(code, Some(3), "{stderr}");
+    assert!(stderr.contains("row 803: a quote is opened and not closed"), "{stderr}");
+    assert_eq!((&outcome["samples"]["count"], &outcome["broken"]), (&4_999.into(), &1.into()));
+    assert_eq!(std::fs::read_to_string(&rejects).unwrap(), "801;\"1.000,5\n");
+}
+
+#[test]
+fn what_the_store_refuses_is_counted_and_the_rest_verified() {
+    let dir = tempfile::tempdir().unwrap();
+    let flags = ["--selfwatch-seconds", "0", "--label-values-max", "100"];
+    let server = Server::start_with(&dir.path().join("data"), &flags);
+    let line = |nth: usize| format!("m,id={} v={nth} {nth}\n", nth % 150);
+    let file = dir.path().join("a.lp");
+    std::fs::write(&file, (0..3_000).map(line).collect::<String>()).unwrap();
+    let url = server.url();
+    let (code, stdout, stderr) = run(&["import", file.to_str().unwrap(), "--server", &url]);
+    assert_eq!(code, Some(3), "{stdout}{stderr}");
+    let said = "2,000 records kept, 1,000 refused:\n  label \"id\" has 100 values, at most 100 are allowed\n";
+    assert!(stdout.contains(said) && stdout.contains("verified: the store holds 2,000 samples"), "{stdout}");
+    assert!(stderr.contains("the store refused 1,000 records\nhint: `tacho cardinality`"), "{stderr}");
+}
+
+#[test]
+fn a_pipe_that_is_closed_ends_an_export_quietly() {
+    let place = Place::new();
+    let file = place.file("rows.jsonl", rows(200_000).as_bytes());
+    assert_eq!(place.import(&[file.to_str().unwrap()]).0, Some(0));
+    let mut child = Command::new(tacho())
+        .args(["export", "--match", ALL, "--server", &place.server.url()])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut first = [0; 9];
+    let mut out = child.stdout.take().unwrap();
+    out.read_exact(&mut first).unwrap();
+    drop(out);
+    let mut said = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+    assert_eq!((child.wait().unwrap().code(), &*said, &first), (Some(0), "", b"{\"metric\""));
 }
 
 #[cfg(not(feature = "parquet"))]

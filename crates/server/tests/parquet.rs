@@ -78,7 +78,8 @@ fn parquet_of_others_is_read_and_its_broken_rows_are_kept() {
     }
     let (data, long, rejects) = (path("data"), path("long.parquet"), path("rejects.jsonl"));
     let args = ["import", &long, "--data", &data, "--label", "job=j", "--rejects", &rejects, "--json"];
-    let (said, stderr) = ok(&args);
+    let (code, said, stderr) = run(&args);
+    assert_eq!(code, Some(3), "{stderr}");
     let said: Value = serde_json::from_str(&said).unwrap();
     assert_eq!(
         (&said["rows"], &said["broken"], &said["samples"]["count"]),

@@ -117,7 +117,11 @@ impl Export {
             None => runtime.block_on(self.read_server(&mut sink)),
         };
         sink.bar.finish_and_clear();
-        self.finish(said?, sink)
+        let ended = match said {
+            Ok(said) => self.finish(said, &mut sink),
+            Err(failure) => Err(failure),
+        };
+        if sink.closed { Ok(()) } else { ended }
     }
 
     fn kind(&self) -> Option<Kind> {
@@ -128,7 +132,7 @@ impl Export {
     }
 
     /// Compares what was sent with what arrived.
-    fn finish(&self, said: Totals, mut sink: Sink) -> Result<(), Failure> {
+    fn finish(&self, said: Totals, sink: &mut Sink) -> Result<(), Failure> {
         sink.end()?;
         let Totals { series, samples, entries, lossy, bounds } = said;
         if (samples, entries) != (sink.totals.samples, sink.totals.entries) {
@@ -154,9 +158,10 @@ impl Export {
         );
         if lossy > 0 {
             let time = units::duration(bounds.time_ns);
+            let are = if lossy == 1 { "is" } else { "are" };
             let (lossy, value) = (count(lossy), bounds.value);
             eprintln!(
-                "warning: {lossy} series are not exact: values within {value:.3e}, times within {time}"
+                "warning: {lossy} series {are} not exact: values within {value:.3e}, times within {time}"
             );
         }
         if sink.left_out > 0 {
@@ -251,6 +256,13 @@ struct Sink {
     names: Vec<String>,
     totals: Totals,
     left_out: u64,
+    /// Nobody reads any more.
+    closed: bool,
+}
+
+/// As by `head`, which has what it wants.
+fn is_closed(written: &io::Result<()>) -> bool {
+    written.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }
 
 fn failed(error: impl std::fmt::Display) -> Failure {
@@ -269,12 +281,17 @@ impl Sink {
             names: Vec::new(),
             totals: Totals::default(),
             left_out: 0,
+            closed: false,
         }
     }
 
     fn write(&mut self, bytes: &[u8]) -> Result<(), Failure> {
         match &mut self.out {
-            Out::Text(out) => out.write_all(bytes).map_err(failed),
+            Out::Text(out) => {
+                let written = out.write_all(bytes);
+                self.closed |= is_closed(&written);
+                written.map_err(failed)
+            }
             _ => Ok(()),
         }
     }
@@ -298,7 +315,11 @@ impl Sink {
     /// Writes what is still in memory.
     fn end(&mut self) -> Result<(), Failure> {
         match std::mem::replace(&mut self.out, Out::Done) {
-            Out::Text(mut out) => out.flush().map_err(failed),
+            Out::Text(mut out) => {
+                let written = out.flush();
+                self.closed |= is_closed(&written);
+                written.map_err(failed)
+            }
             #[cfg(feature = "parquet")]
             Out::Table(writer) => writer.finish().map_err(failed)?.flush().map_err(failed),
             Out::Done => Ok(()),

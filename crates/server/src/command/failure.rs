@@ -3,13 +3,15 @@
 use std::fmt;
 use std::process::ExitCode;
 
-/// Exit codes, in the manner of `grep` and `curl`: 0 done, 1 failed, 2 used wrongly.
+/// Exit codes, in the manner of `grep` and `curl`: 0 done, 1 failed, 2 used wrongly, 3 done but for a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Code {
     /// It was tried and did not work.
     Failed = 1,
     /// It was not tried: settings or arguments are wrong. Also what clap exits with.
     Usage = 2,
+    /// It is done, but for records that were broken or refused.
+    Partly = 3,
 }
 
 #[derive(Debug)]
@@ -26,6 +28,10 @@ impl Failure {
 
     pub fn usage(message: impl fmt::Display) -> Self {
         Self { message: message.to_string(), hint: None, code: Code::Usage }
+    }
+
+    pub fn partly(message: impl fmt::Display) -> Self {
+        Self { message: message.to_string(), hint: None, code: Code::Partly }
     }
 
     #[must_use]

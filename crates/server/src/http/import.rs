@@ -37,10 +37,11 @@ async fn import(
         .map_err(|e| ApiError::internal(format!("decoding ended: {e}")))?;
     let Decoded { session, frames, bytes } = decoded?;
     app.metrics.received_bytes.with([PROTOCOL]).add(bytes as u64);
-    let (mut seq, mut repeated, mut refused) = (0, 0u64, Vec::new());
+    let (mut seq, mut repeated, mut refused, mut refused_records) = (0, 0u64, Vec::new(), 0);
     for data in frames {
         seq = data.seq;
         app.metrics.records_refused.with([PROTOCOL]).add(data.rejects.count);
+        refused_records += data.rejects.count;
         refused.extend(data.rejects.named.into_iter().map(|refused| refused.reason));
         match app.store.append(data.batch, Some(Origin { session, seq })).await? {
             Appended::Stored => {}
@@ -48,11 +49,18 @@ async fn import(
             Appended::Partly(left_out) => {
                 let records: usize = left_out.records.iter().sum();
                 app.metrics.records_refused.with([PROTOCOL]).add(records as u64);
+                refused_records += records as u64;
                 refused.extend(left_out.named.into_iter().map(|series| series.reason));
             }
         }
     }
-    Ok(Json(json!({ "status": "success", "data": { "seq": seq, "repeated": repeated, "refused": refused } })))
+    let data = json!({
+        "seq": seq,
+        "repeated": repeated,
+        "refused": refused,
+        "refused_records": refused_records,
+    });
+    Ok(Json(json!({ "status": "success", "data": data })))
 }
 
 struct Decoded {

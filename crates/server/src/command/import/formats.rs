@@ -1,7 +1,7 @@
 //! What is this file, and how is it read?
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
@@ -61,6 +61,17 @@ pub struct Opened {
 }
 
 impl Formats {
+    /// Fails for a file that this build cannot read, so that nothing is begun with others before.
+    pub fn check(&self, files: &[PathBuf]) -> Result<(), Failure> {
+        let is_parquet = |path: &&PathBuf| self.format.or_else(|| by_name(path)) == Some(Format::Parquet);
+        match files.iter().find(is_parquet) {
+            Some(path) if cfg!(not(feature = "parquet")) => {
+                Err(super::without_parquet(&format!("{} cannot be read", path.display())))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Steps over the header, where there is one. `read` counts bytes of the file as it lies on the disk.
     pub fn open(&self, path: &Path, read: &Arc<AtomicU64>, learned: &mut Learned) -> Result<Opened, Failure> {
         let format = self.format.or_else(|| by_name(path));

@@ -51,9 +51,10 @@ pub(in crate::command) use report::Findings;
   tacho import frame.parquet --name cpu --label job=trial
 
 Exit codes:
-  0  everything but broken rows is stored and verified (--json says how many are broken)
-  1  it is not: the message says why; after Ctrl-C the same command goes on
-  2  arguments are wrong; nothing is sent")]
+  0  everything is stored and verified
+  1  it is not: the message says why; after Ctrl-C, or with the server, the same command goes on
+  2  arguments are wrong; nothing is sent
+  3  everything is, but broken rows or records that the store refused; --dry-run: there are broken rows")]
 pub struct Import {
     /// Files, - for standard input
     #[arg(required = true, value_name = "FILE")]
@@ -144,7 +145,6 @@ impl Import {
 }
 
 /// For a build without the feature.
-#[cfg(not(feature = "parquet"))]
 pub(in crate::command) fn without_parquet(what: &str) -> Failure {
     Failure::usage(format!("{what}: this tacho was built without Parquet"))
         .hint("build one with it: cargo build --release -p tacho-server --features parquet")

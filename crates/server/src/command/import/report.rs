@@ -7,7 +7,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tacho_ingest::rows::Block;
 
+use super::state::Refused;
 use super::verify::Verdict;
+use crate::command::Failure;
 use crate::terminal::units;
 use crate::transfer::tally::Tally;
 
@@ -85,10 +87,12 @@ impl Findings {
         }
         let doubts = self.doubts.saturating_sub(DOUBTS_NAMED_MAX as u64);
         if doubts > 0 {
-            eprintln!("warning: {doubts} more files could be read in another way, too");
+            let files = if doubts == 1 { "file" } else { "files" };
+            eprintln!("warning: {doubts} more {files} could be read in another way, too");
         }
         if self.exemplars > 0 {
-            eprintln!("{} exemplars are left out", units::count(self.exemplars));
+            let are = if self.exemplars == 1 { "exemplar is" } else { "exemplars are" };
+            eprintln!("{} {are} left out", units::count(self.exemplars));
         }
     }
 
@@ -123,6 +127,25 @@ pub fn records(samples: u64, entries: u64) -> String {
     }
 }
 
+fn broken(rows: u64) -> String {
+    if rows == 1 { "1 broken row is".to_owned() } else { format!("{} broken rows are", units::count(rows)) }
+}
+
+/// Fails when not everything in the files is in the store.
+pub fn whole(findings: &Findings, refused: &Refused) -> Result<(), Failure> {
+    if refused.records > 0 {
+        let message = format!("the store refused {} records", units::count(refused.records));
+        return Err(Failure::partly(message).hint(
+            "`tacho cardinality` shows which labels have many values; past a higher limit (series_max, \
+             label_values_max) the same command with --again sends them",
+        ));
+    }
+    match findings.broken {
+        0 => Ok(()),
+        rows => Err(Failure::partly(format!("{} left out", broken(rows)))),
+    }
+}
+
 /// What came of an import.
 pub struct Summary<'a> {
     pub samples: Tally,
@@ -131,7 +154,7 @@ pub struct Summary<'a> {
     /// Records that an earlier run had sent.
     pub earlier: u64,
     pub seconds: f64,
-    pub refused: &'a [String],
+    pub refused: &'a Refused,
     /// `None` when the store was not asked.
     pub verdict: Option<&'a Verdict>,
 }
@@ -140,9 +163,12 @@ impl Summary<'_> {
     pub fn print(&self, findings: &Findings) {
         let all = self.samples.count + self.entries.count;
         let fresh = all.saturating_sub(self.earlier);
-        let rate = units::count((fresh as f64 / self.seconds.max(1e-3)) as u64);
+        let rate = match fresh {
+            0 => String::new(),
+            fresh => format!(", {} a second", units::count((fresh as f64 / self.seconds.max(1e-3)) as u64)),
+        };
         println!(
-            "imported {} of {} series from {} rows in {:.1} s, {rate} a second",
+            "imported {} of {} series from {} rows in {:.1} s{rate}",
             records(self.samples.count, self.entries.count),
             units::count(self.series as u64),
             units::count(findings.rows),
@@ -151,8 +177,15 @@ impl Summary<'_> {
         if self.earlier > 0 {
             println!("{} of them were there from an earlier run", units::count(self.earlier));
         }
-        for reason in self.refused {
-            println!("refused: {reason}");
+        if findings.broken > 0 {
+            println!("{} left out", broken(findings.broken));
+        }
+        if self.refused.records > 0 {
+            let kept = all.saturating_sub(self.refused.records);
+            println!("{} records kept, {} refused:", units::count(kept), units::count(self.refused.records));
+        }
+        for reason in &self.refused.reasons {
+            println!("  {reason}");
         }
         if let Some(verdict) = self.verdict {
             print!("{verdict}");
@@ -166,7 +199,8 @@ impl Summary<'_> {
         out["series"] = self.series.into();
         out["earlier"] = self.earlier.into();
         out["seconds"] = self.seconds.into();
-        out["refused"] = json!(self.refused);
+        out["refused"] = json!(self.refused.reasons);
+        out["refused_records"] = self.refused.records.into();
         out["verified"] = self.verdict.map_or(Value::Null, Verdict::json);
         out
     }

@@ -14,9 +14,9 @@ use super::checkpoint::Checkpoint;
 use super::feed::{Feed, Outcome, Piece, Step, other_files};
 use super::formats::Formats;
 use super::ledger::Ledger;
-use super::report::{Findings, Summary, records};
+use super::report::{Findings, Summary, records, whole};
 use super::source::is_stdin;
-use super::state::{self, Keeper};
+use super::state::{self, Keeper, Refused};
 use super::target::Target;
 use super::verify;
 use crate::clock::SystemClock;
@@ -40,6 +40,7 @@ pub async fn import(command: &Import) -> Result<(), Failure> {
         command.data.as_ref().map_or_else(|| command.server.clone(), |data| data.display().to_string());
     let job = state::job(&command.files, &settings, &target);
     let now = SystemClock.now();
+    feed(command, now).formats.check(&command.files)?;
     let mut keeper = Keeper::open(command.state.as_deref(), &command.files, job, command.again, now)?;
     if keeper.state.done {
         println!("nothing to do: {} says that this import is complete; --again repeats it", keeper.place());
@@ -54,19 +55,21 @@ pub async fn import(command: &Import) -> Result<(), Failure> {
     let sent = send(&feed, checkpoint, &mut target, &mut keeper, &bar).await;
     bar.finish_and_clear();
     keeper.save()?;
-    let Sent { outcome, refused } = sent?;
+    let outcome = sent?;
     outcome.findings.print(command.rejects.as_deref());
     if outcome.stopped {
         return Err(stopped(&keeper));
     }
     let seconds = begun.elapsed().as_secs_f64();
-    let verdict = match command.no_verify {
+    let refused = keeper.state.refused.clone();
+    let mut verdict = match command.no_verify {
         true => None,
         false => Some(check(&mut target, &outcome.ledger, &feed).await?),
     };
+    verdict.iter_mut().for_each(|verdict| verdict.excuse(refused.records));
     target.close().await?;
     let Ledger { accounts, samples, entries } = &outcome.ledger;
-    let (series, refused) = (accounts.len(), &*refused);
+    let (series, refused) = (accounts.len(), &refused);
     let verdict = verdict.as_ref();
     let summary =
         Summary { samples: *samples, entries: *entries, series, earlier, seconds, refused, verdict };
@@ -77,7 +80,10 @@ pub async fn import(command: &Import) -> Result<(), Failure> {
     match verdict {
         Some(verdict) if !verdict.is_good() => Err(Failure::new("the store does not hold what was sent")
             .hint("were there records of these series and times before, or are some deleted?")),
-        _ => keeper.finish(),
+        _ => {
+            keeper.finish()?;
+            whole(&outcome.findings, refused)
+        }
     }
 }
 
@@ -118,20 +124,13 @@ fn feed(command: &Import, now: Timestamp) -> Feed {
     }
 }
 
-/// What came of sending.
-struct Sent {
-    outcome: Outcome,
-    /// Reasons why the store refused records.
-    refused: Vec<String>,
-}
-
 async fn send(
     feed: &Arc<Feed>,
     checkpoint: Option<Checkpoint>,
     target: &mut Target,
     keeper: &mut Keeper,
     bar: &ProgressBar,
-) -> Result<Sent, Failure> {
+) -> Result<Outcome, Failure> {
     let (to, from) = channel(AHEAD);
     let thread = {
         let (feed, state) = (Arc::clone(feed), keeper.state.clone());
@@ -142,8 +141,8 @@ async fn send(
     interrupted.abort();
     // It ends by itself: the channel is closed.
     let outcome = thread.await.map_err(|e| Failure::new(format!("reading ended: {e}")))?;
-    let refused = drained?;
-    Ok(Sent { outcome: outcome?, refused })
+    drained?;
+    outcome
 }
 
 async fn drain(
@@ -152,9 +151,8 @@ async fn drain(
     keeper: &mut Keeper,
     bar: &ProgressBar,
     mut from: Receiver<Piece>,
-) -> Result<Vec<String>, Failure> {
+) -> Result<(), Failure> {
     let (session, resumed, mut saved) = (keeper.session(), keeper.state.clone(), Instant::now());
-    let mut refused = Vec::new();
     while let Some(piece) = from.recv().await {
         bar.set_position(feed.read.load(Ordering::Relaxed));
         bar.set_message(records(piece.samples.count, piece.entries.count));
@@ -165,7 +163,9 @@ async fn drain(
             }
             continue;
         }
-        refused.extend(target.put(piece.batch, session, piece.seq).await?);
+        let put = target.put(piece.batch, session, piece.seq).await;
+        let (records, reasons) = put.map_err(|failure| can_go_on(failure, keeper))?;
+        keeper.state.refused.add(records, &reasons);
         let state = &mut keeper.state;
         (state.seq, state.file, state.offset) = (piece.seq, piece.file, piece.offset);
         (state.samples, state.entries) = (piece.samples, piece.entries);
@@ -181,7 +181,18 @@ async fn drain(
             break;
         }
     }
-    Ok(refused)
+    Ok(())
+}
+
+/// What failed at the store can be tried again.
+fn can_go_on(failure: Failure, keeper: &Keeper) -> Failure {
+    match keeper.is_kept() {
+        true => {
+            let place = keeper.place();
+            failure.hint(format!("once the store is there again, the same command goes on, as {place} says"))
+        }
+        false => failure,
+    }
 }
 
 /// Ctrl-C ends the import after the piece that is under way.
@@ -220,15 +231,16 @@ pub fn dry(command: &Import) -> Result<(), Failure> {
     findings.print(command.rejects.as_deref());
     let said = records(ledger.samples.count, ledger.entries.count);
     if command.json {
-        let refused = &[];
+        let refused = &Refused::default();
         let (samples, entries, series) = (ledger.samples, ledger.entries, ledger.accounts.len());
         let summary = Summary { samples, entries, series, earlier: 0, seconds: 0.0, refused, verdict: None };
         ask::print_json(&summary.json(&findings));
     } else {
         shown.iter().for_each(|slice| print!("{}", export::lines(slice)));
-        println!("would import {said} of {} series", units::count(ledger.accounts.len() as u64));
+        let (series, rows) = (units::count(ledger.accounts.len() as u64), units::count(findings.rows));
+        println!("would import {said} of {series} series from {rows} rows");
     }
-    Ok(())
+    whole(&findings, &Refused::default())
 }
 
 fn first<T>(mut list: Vec<T>) -> Vec<T> {

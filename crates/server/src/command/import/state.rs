@@ -36,8 +36,36 @@ pub struct State {
     /// Of all pieces up to that one.
     pub samples: Tally,
     pub entries: Tally,
+    /// Records of these that the store did not take, and why.
+    #[serde(default)]
+    pub refused: Refused,
     /// Everything is stored.
     pub done: bool,
+}
+
+/// What the store did not take.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Refused {
+    pub records: u64,
+    /// Each way of refusing once, without the series.
+    pub reasons: Vec<String>,
+}
+
+/// Reasons that are kept.
+const REASONS_MAX: usize = 10;
+
+impl Refused {
+    pub fn add(&mut self, records: u64, reasons: &[String]) {
+        self.records += records;
+        for reason in reasons {
+            // `series {..}: label "id" has 4 values, at most 4 are allowed (new: "x")`
+            let why = reason.rsplit_once(" (new: ").map_or(&**reason, |(why, _)| why);
+            let why = why.rsplit_once("}: ").map_or(why, |(_, why)| why);
+            if self.reasons.len() < REASONS_MAX && !self.reasons.iter().any(|known| known == why) {
+                self.reasons.push(why.to_owned());
+            }
+        }
+    }
 }
 
 /// The state and where it is kept; nowhere for standard input, which cannot be read again.
@@ -87,6 +115,7 @@ impl Keeper {
             offset: 0,
             samples: Tally::default(),
             entries: Tally::default(),
+            refused: Refused::default(),
             done: false,
         };
         let state = kept.filter(|kept| kept.job == job).unwrap_or_else(fresh);
@@ -178,6 +207,18 @@ fn random() -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_reason_is_kept_once() {
+        let mut refused = Refused::default();
+        let values = |new: &str| {
+            format!("series a{{id={new:?}}}: label \"id\" has 4 values, at most 4 are allowed (new: {new:?})")
+        };
+        refused.add(7, &[values("x"), values("y}: z")]);
+        refused.add(1, &["series b{}: limit of 3 series is reached".to_owned()]);
+        let why = ["label \"id\" has 4 values, at most 4 are allowed", "limit of 3 series is reached"];
+        assert_eq!(refused, Refused { records: 8, reasons: why.map(str::to_owned).to_vec() });
+    }
 
     #[test]
     fn the_same_job_goes_on_and_another_begins_anew() {

@@ -40,8 +40,13 @@ impl Target {
         Ok(Self::Directory { store, _lock: lock })
     }
 
-    /// Keeps a piece; what of it was refused, and why.
-    pub async fn put(&mut self, batch: Batch, session: u128, seq: u64) -> Result<Vec<String>, Failure> {
+    /// Keeps a piece; how many of its records were refused, and why.
+    pub async fn put(
+        &mut self,
+        batch: Batch,
+        session: u128,
+        seq: u64,
+    ) -> Result<(u64, Vec<String>), Failure> {
         let begun = Instant::now();
         match self {
             Self::Server(connection) => {
@@ -62,9 +67,11 @@ impl Target {
                 loop {
                     match store.append(Arc::clone(&batch), Some(Origin { session, seq })).await {
                         Ok(Appended::Partly(refused)) => {
-                            return Ok(refused.named.into_iter().map(|series| series.reason).collect());
+                            let records: usize = refused.records.iter().sum();
+                            let reasons = refused.named.into_iter().map(|series| series.reason).collect();
+                            return Ok((records as u64, reasons));
                         }
-                        Ok(Appended::Stored | Appended::Repeated) => return Ok(vec![]),
+                        Ok(Appended::Stored | Appended::Repeated) => return Ok((0, vec![])),
                         Err(error) => match error.kind() {
                             ErrorKind::Full { retry_after } if begun.elapsed() < PATIENCE => {
                                 tokio::time::sleep(retry_after).await;
@@ -133,10 +140,11 @@ impl Question {
     }
 }
 
-fn refused(answer: &str) -> Vec<String> {
+fn refused(answer: &str) -> (u64, Vec<String>) {
     let answer: Value = serde_json::from_str(answer).unwrap_or_default();
     let list = answer["data"]["refused"].as_array().cloned().unwrap_or_default();
-    list.iter().filter_map(|reason| reason.as_str().map(str::to_owned)).collect()
+    let reasons: Vec<String> = list.iter().filter_map(|reason| reason.as_str().map(str::to_owned)).collect();
+    (answer["data"]["refused_records"].as_u64().unwrap_or(reasons.len() as u64), reasons)
 }
 
 fn full() -> Failure {
