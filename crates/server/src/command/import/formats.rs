@@ -15,7 +15,7 @@ use tacho_model::{NAME, Timestamp};
 
 use super::Reading;
 use super::blocks::{Blocks, Lines};
-use super::source::Source;
+use super::source::{Source, is_stdin};
 #[cfg(feature = "parquet")]
 use super::table::Table;
 use crate::command::Failure;
@@ -61,15 +61,10 @@ pub struct Opened {
 }
 
 impl Formats {
-    /// Fails for a file that this build cannot read, so that nothing is begun with others before.
+    /// Fails for a file that cannot be read at all, so that nothing is begun with others before.
     pub fn check(&self, files: &[PathBuf]) -> Result<(), Failure> {
         let is_parquet = |path: &&PathBuf| self.format.or_else(|| by_name(path)) == Some(Format::Parquet);
-        match files.iter().find(is_parquet) {
-            Some(path) if cfg!(not(feature = "parquet")) => {
-                Err(super::without_parquet(&format!("{} cannot be read", path.display())))
-            }
-            _ => Ok(()),
-        }
+        files.iter().filter(is_parquet).try_for_each(|path| check_parquet(path))
     }
 
     /// Steps over the header, where there is one. `read` counts bytes of the file as it lies on the disk.
@@ -124,6 +119,7 @@ impl Formats {
 
     #[cfg(feature = "parquet")]
     fn parquet(&self, path: &Path, read: &Arc<AtomicU64>) -> Result<Opened, Failure> {
+        check_parquet(path)?;
         let reading = &self.reading;
         let base = self.base(path).map_err(|e| Failure::new(format!("{}: {e}", path.display())))?;
         let table = Table::open(path, read, &reading.given(), reading.time_zone.clone(), base)?;
@@ -161,6 +157,18 @@ impl Reading {
             like: None,
         }
     }
+}
+
+/// Parquet needs a build that knows it, and a file that can be read from its end.
+fn check_parquet(path: &Path) -> Result<(), Failure> {
+    if cfg!(not(feature = "parquet")) {
+        return Err(super::without_parquet(&format!("{} cannot be read", path.display())));
+    }
+    if is_stdin(path) {
+        return Err(Failure::usage("Parquet cannot be read from standard input")
+            .hint("what is in it stands at its end: write it to a file first"));
+    }
+    Ok(())
 }
 
 fn describe(dialect: &Dialect, header: &[String], reading: &Reading) -> String {

@@ -39,10 +39,6 @@ impl Table {
         zone: TimeZone,
         base: Vec<(String, String)>,
     ) -> Result<Self, Failure> {
-        if source::is_stdin(path) {
-            return Err(Failure::usage("Parquet cannot be read from standard input")
-                .hint("what is in it stands at its end: write it to a file first"));
-        }
         let failed = |e: io::Error| source::cannot_read(path, &e);
         let file = File::open(path).map_err(failed)?;
         let length = file.metadata().map_err(failed)?.len();
