@@ -11,7 +11,8 @@ after(() => browser.close());
 
 test('the overview shows the service with its figures and charts', async () => {
   const { page, faults, close } = await open(browser, '#/services?range=15m');
-  const row = page.locator('tr', { hasText: 'bulletin-board' });
+  // The service's own row: its operations name it, too, as soon as they are there.
+  const row = page.locator('tr', { has: page.locator('td a.name', { hasText: 'bulletin-board' }) });
   await row.waitFor();
   const cells = (await row.locator('td').allTextContents()).map((text) => text.trim());
   assert.match(cells[3], /\/s$/, `rate in ${cells}`);
