@@ -2,6 +2,7 @@
 
 use tacho_model::{Sample, Timestamp, ValueType};
 
+use crate::codec::Part;
 use crate::group;
 use crate::header::TimesForm;
 use crate::values::ValueColumn;
@@ -25,7 +26,7 @@ pub(crate) fn decode(header: &Header, body: &[u8]) -> Result<SampleColumns, Erro
     let Some(info) = header.members.first() else { return Err(Error::value("members", 0u8)) };
     let at = match &header.times {
         Some(TimesForm::Stored(stored)) if stored.checksum.is_none() => {
-            let words = group::column(1, stored, body, header.count, ValueType::I64)?;
+            let words = group::column(1, stored, body, &Part::whole(header.count), ValueType::I64)?;
             words.into_iter().map(u64::cast_signed).collect()
         }
         _ => group::times(header, body)?.to_vec(),

@@ -4,11 +4,9 @@
 //! the way back is a division of two exact numbers, which IEEE 754 rounds correctly: it yields the float nearest to the decimal
 //! number, the one that a parser of the text would have made.
 
-use std::ops::Range;
-
 use tacho_model::ValueType;
 
-use super::{Codec, Look, Numbers, take_nested_part};
+use super::{Codec, Look, Numbers, Part, take_nested_part};
 use crate::Error;
 use crate::bytes::Reader;
 
@@ -79,24 +77,17 @@ impl Codec for Decimal {
     }
 
     fn decode(&self, bytes: &[u8], count: usize, kind: ValueType, depth: u8) -> Result<Vec<u64>, Error> {
-        self.decode_part(bytes, count, 0..count, kind, depth)
+        self.decode_part(bytes, &Part::whole(count), kind, depth)
     }
 
-    fn decode_part(
-        &self,
-        bytes: &[u8],
-        count: usize,
-        part: Range<usize>,
-        kind: ValueType,
-        depth: u8,
-    ) -> Result<Vec<u64>, Error> {
+    fn decode_part(&self, bytes: &[u8], part: &Part, kind: ValueType, depth: u8) -> Result<Vec<u64>, Error> {
         if kind != ValueType::F64 {
             return Err(Error::value("type of a decimal column", kind as u8));
         }
         let mut reader = Reader::new(bytes);
         let exponent = reader.byte("decimal exponent")?;
         let power = *POWERS.get(usize::from(exponent)).ok_or(Error::value("decimal exponent", exponent))?;
-        let integers = take_nested_part(&mut reader, count, part, ValueType::I64, depth)?;
+        let integers = take_nested_part(&mut reader, part, ValueType::I64, depth)?;
         reader.end("decimal column")?;
         #[expect(
             clippy::cast_precision_loss,

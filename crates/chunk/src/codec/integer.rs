@@ -1,10 +1,8 @@
 //! Floats that are whole numbers, bit for bit: most gauges and counters. -0.0 and NaN are not.
 
-use std::ops::Range;
-
 use tacho_model::ValueType;
 
-use super::{Codec, Look, Numbers, take_nested_part};
+use super::{Codec, Look, Numbers, Part, take_nested_part};
 use crate::Error;
 use crate::bytes::Reader;
 
@@ -45,22 +43,15 @@ impl Codec for Integer {
     }
 
     fn decode(&self, bytes: &[u8], count: usize, kind: ValueType, depth: u8) -> Result<Vec<u64>, Error> {
-        self.decode_part(bytes, count, 0..count, kind, depth)
+        self.decode_part(bytes, &Part::whole(count), kind, depth)
     }
 
-    fn decode_part(
-        &self,
-        bytes: &[u8],
-        count: usize,
-        part: Range<usize>,
-        kind: ValueType,
-        depth: u8,
-    ) -> Result<Vec<u64>, Error> {
+    fn decode_part(&self, bytes: &[u8], part: &Part, kind: ValueType, depth: u8) -> Result<Vec<u64>, Error> {
         if kind != ValueType::F64 {
             return Err(Error::value("type of an integer column", kind as u8));
         }
         let mut reader = Reader::new(bytes);
-        let integers = take_nested_part(&mut reader, count, part, ValueType::I64, depth)?;
+        let integers = take_nested_part(&mut reader, part, ValueType::I64, depth)?;
         reader.end("integer column")?;
         Ok(integers.into_iter().map(float).collect())
     }

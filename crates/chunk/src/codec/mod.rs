@@ -52,6 +52,21 @@ impl<'a> Numbers<'a> {
     }
 }
 
+/// Which numbers of a column are wanted.
+#[derive(Debug)]
+pub(crate) struct Part {
+    /// Numbers of the whole column.
+    pub(crate) count: usize,
+    /// Those that are wanted, within `count`.
+    pub(crate) places: Range<usize>,
+}
+
+impl Part {
+    pub(crate) const fn whole(count: usize) -> Self {
+        Self { count, places: 0..count }
+    }
+}
+
 /// A column as written.
 pub(crate) struct Encoded {
     pub(crate) codec: u8,
@@ -70,18 +85,11 @@ trait Codec: Sync {
     fn encode(&self, look: &Look<'_>) -> Option<Vec<u8>>;
     /// `count` words, or an error; allocates in proportion to `count` and the bytes only.
     fn decode(&self, bytes: &[u8], count: usize, kind: ValueType, depth: u8) -> Result<Vec<u64>, Error>;
-    /// The words of `part`, which lies within `count`, of all. Damage elsewhere need not be found.
-    fn decode_part(
-        &self,
-        bytes: &[u8],
-        count: usize,
-        part: Range<usize>,
-        kind: ValueType,
-        depth: u8,
-    ) -> Result<Vec<u64>, Error> {
-        let mut words = self.decode(bytes, count, kind, depth)?;
-        words.truncate(part.end);
-        words.drain(..part.start.min(words.len()));
+    /// The words of a part. Damage elsewhere need not be found.
+    fn decode_part(&self, bytes: &[u8], part: &Part, kind: ValueType, depth: u8) -> Result<Vec<u64>, Error> {
+        let mut words = self.decode(bytes, part.count, kind, depth)?;
+        words.truncate(part.places.end);
+        words.drain(..part.places.start.min(words.len()));
         Ok(words)
     }
     /// How much larger the column may be in another codec that reads faster: 1 not at all.
@@ -209,15 +217,14 @@ pub(crate) fn decode(
     kind: ValueType,
     depth: u8,
 ) -> Result<Vec<u64>, Error> {
-    decode_part(tag, bytes, count, 0..count, kind, depth)
+    decode_part(tag, bytes, &Part::whole(count), kind, depth)
 }
 
 /// Reads those numbers of a column that `part` says.
 pub(crate) fn decode_part(
     tag: u8,
     bytes: &[u8],
-    count: usize,
-    part: Range<usize>,
+    part: &Part,
     kind: ValueType,
     depth: u8,
 ) -> Result<Vec<u64>, Error> {
@@ -225,16 +232,11 @@ pub(crate) fn decode_part(
     if depth > NESTING_MAX {
         return Err(Error::limit("nesting of columns", depth.into(), NESTING_MAX.into()));
     }
-    if count == 0 {
+    if part.count == 0 {
         return Reader::new(bytes).end("column of no numbers").map(|()| vec![]);
     }
-    let (wanted, all) = (part.len(), part == (0..count));
-    let words = if all {
-        codec.decode(bytes, count, kind, depth)?
-    } else {
-        codec.decode_part(bytes, count, part, kind, depth)?
-    };
-    debug_assert_eq!(words.len(), wanted, "{} yields as many numbers as asked for", codec.name());
+    let words = codec.decode_part(bytes, part, kind, depth)?;
+    debug_assert_eq!(words.len(), part.places.len(), "{} yields as many numbers as asked for", codec.name());
     Ok(words)
 }
 
@@ -253,20 +255,19 @@ pub(crate) fn take_nested(
     kind: ValueType,
     depth: u8,
 ) -> Result<Vec<u64>, Error> {
-    take_nested_part(reader, count, 0..count, kind, depth)
+    take_nested_part(reader, &Part::whole(count), kind, depth)
 }
 
 /// Reads a part of what [`encode_nested`] wrote.
 pub(crate) fn take_nested_part(
     reader: &mut Reader<'_>,
-    count: usize,
-    part: Range<usize>,
+    part: &Part,
     kind: ValueType,
     depth: u8,
 ) -> Result<Vec<u64>, Error> {
     let tag = reader.byte("codec of a nested column")?;
     let size = reader.size("bytes of a nested column", reader.left())?;
-    decode_part(tag, reader.take(size, "nested column")?, count, part, kind, depth + 1)
+    decode_part(tag, reader.take(size, "nested column")?, part, kind, depth + 1)
 }
 
 #[cfg(test)]
@@ -339,7 +340,7 @@ mod tests {
                 let look = Look::new(Numbers { words: &words, kind }, 0, &look);
                 for codec in LADDER {
                     let Some(bytes) = codec.estimate(&look).and_then(|_| codec.encode(&look)) else { continue };
-                    let read = codec.decode_part(&bytes, count, part.clone(), kind, 0).unwrap();
+                    let read = codec.decode_part(&bytes, &Part { count, places: part.clone() }, kind, 0).unwrap();
                     prop_assert_eq!(&read, &words[part.clone()], "{} {:?} {:?}", codec.name(), kind, &part);
                 }
             }

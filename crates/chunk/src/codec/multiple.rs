@@ -1,10 +1,8 @@
 //! Numbers that are a base plus multiples of something: times in whole milliseconds, counters in the high bits of an id.
 
-use std::ops::Range;
-
 use tacho_model::ValueType;
 
-use super::{Codec, Look, Numbers, take_nested_part};
+use super::{Codec, Look, Numbers, Part, take_nested_part};
 use crate::Error;
 use crate::bytes::{Reader, put_scalar, put_varint};
 
@@ -69,21 +67,14 @@ impl Codec for Multiple {
     }
 
     fn decode(&self, bytes: &[u8], count: usize, kind: ValueType, depth: u8) -> Result<Vec<u64>, Error> {
-        self.decode_part(bytes, count, 0..count, kind, depth)
+        self.decode_part(bytes, &Part::whole(count), kind, depth)
     }
 
-    fn decode_part(
-        &self,
-        bytes: &[u8],
-        count: usize,
-        part: Range<usize>,
-        kind: ValueType,
-        depth: u8,
-    ) -> Result<Vec<u64>, Error> {
+    fn decode_part(&self, bytes: &[u8], part: &Part, kind: ValueType, depth: u8) -> Result<Vec<u64>, Error> {
         let mut reader = Reader::new(bytes);
         let low = reader.scalar(kind, "low of a multiple column")?;
         let divisor = reader.varint("multiple")?;
-        let quotients = take_nested_part(&mut reader, count, part, ValueType::U64, depth)?;
+        let quotients = take_nested_part(&mut reader, part, ValueType::U64, depth)?;
         reader.end("multiple column")?;
         Ok(quotients.into_iter().map(|q| low.wrapping_add(q.wrapping_mul(divisor))).collect())
     }

@@ -8,12 +8,13 @@ use super::STEP;
 use super::encode::{DECIMALS_SHIFT, LOSSY, UNIFORM};
 use super::numbers::{RAW, take_stats, take_value};
 use crate::bytes::Reader;
+use crate::codec::{self, Part};
 use crate::header::{Header, MemberForm, MemberInfo, Stored, TimesForm};
 use crate::limits::{CHUNK_RECORDS_MAX, GROUP_MEMBERS_MAX};
 use crate::stats::{Stats, to_word};
 use crate::times::Times;
 use crate::values::ValueColumn;
-use crate::{Error, Loss, Role, codec};
+use crate::{Error, Loss, Role};
 
 /// Reads the header of version 2. `bytes` is the length of the whole chunk.
 pub(crate) fn take_header(fields: &[u8], bytes: usize) -> Result<Header, Error> {
@@ -124,11 +125,11 @@ pub(crate) fn times(header: &Header, body: &[u8]) -> Result<Times, Error> {
     let disordered = Error::value("order of the times", header.count as u64);
     let disordered = || place(1, disordered.clone());
     if stored.checksum.is_none() {
-        let words = column(1, stored, body, header.count, ValueType::I64)?;
+        let words = column(1, stored, body, &Part::whole(header.count), ValueType::I64)?;
         let at: Vec<Timestamp> = words.into_iter().map(u64::cast_signed).collect();
         return Times::new(&at).ok_or_else(disordered);
     }
-    let words = column(1, stored, body, header.count, ValueType::U64)?;
+    let words = column(1, stored, body, &Part::whole(header.count), ValueType::U64)?;
     let span = header.end.abs_diff(header.start);
     let whole = words.first() == Some(&0) && words.last() == Some(&span);
     if !whole || !words.is_sorted_by(|a, b| a < b) {
@@ -148,30 +149,18 @@ pub(crate) fn values(
         MemberForm::Uniform(word) => vec![*word; part.len()],
         MemberForm::Stored(stored) => {
             let number = header.members.partition_point(|other| other.member < info.member) + 2;
-            column_part(number, stored, body, header.count, part, info.value_type)?
+            column(number, stored, body, &Part { count: header.count, places: part }, info.value_type)?
         }
     };
     Ok(ValueColumn::from_words(words, info.value_type))
 }
 
-/// Decodes the column of that number, counted from 1: the times.
+/// Decodes a part of the column of that number, counted from 1: the times.
 pub(crate) fn column(
     number: usize,
     stored: &Stored,
     body: &[u8],
-    count: usize,
-    kind: ValueType,
-) -> Result<Vec<u64>, Error> {
-    column_part(number, stored, body, count, 0..count, kind)
-}
-
-/// As [`column`], those numbers that `part` says.
-fn column_part(
-    number: usize,
-    stored: &Stored,
-    body: &[u8],
-    count: usize,
-    part: Range<usize>,
+    part: &Part,
     kind: ValueType,
 ) -> Result<Vec<u64>, Error> {
     let short = Error::Short { what: "body", wanted: stored.bytes, left: body.len() };
@@ -182,7 +171,7 @@ fn column_part(
             return Err(place(number, Error::ColumnChecksum { expected, got }));
         }
     }
-    codec::decode_part(stored.tag, bytes, count, part, kind, 0).map_err(|source| place(number, source))
+    codec::decode_part(stored.tag, bytes, part, kind, 0).map_err(|source| place(number, source))
 }
 
 fn place(number: usize, source: Error) -> Error {

@@ -9,15 +9,13 @@ mod marks;
 mod table;
 mod tokens;
 
-use std::ops::Range;
-
 use tacho_model::ValueType;
 
 use self::marks::{Mark, STRIDE};
 use self::table::{Decoder, Encoder, Frequencies};
 use self::tokens::{LITERALS, TOKENS, range_of, step_of, token};
 pub(super) use self::tokens::{Plan, plan};
-use super::{Codec, Look};
+use super::{Codec, Look, Part};
 use crate::Error;
 use crate::bits::{BitWriter, bits_at, word_at};
 use crate::bytes::{Reader, put_varint, unzigzag, zigzag};
@@ -390,26 +388,17 @@ impl Codec for Ans {
         Some(out)
     }
 
-    fn decode(&self, bytes: &[u8], count: usize, _: ValueType, _: u8) -> Result<Vec<u64>, Error> {
-        let opened = Opened::take(bytes, count, 0)?;
-        let mut words = vec![0; count];
-        opened.read(&mut words, true)?;
-        Ok(words)
+    fn decode(&self, bytes: &[u8], count: usize, kind: ValueType, depth: u8) -> Result<Vec<u64>, Error> {
+        self.decode_part(bytes, &Part::whole(count), kind, depth)
     }
 
-    fn decode_part(
-        &self,
-        bytes: &[u8],
-        count: usize,
-        part: Range<usize>,
-        _: ValueType,
-        _: u8,
-    ) -> Result<Vec<u64>, Error> {
-        let opened = Opened::take(bytes, count, part.start)?;
+    fn decode_part(&self, bytes: &[u8], part: &Part, _: ValueType, _: u8) -> Result<Vec<u64>, Error> {
+        let Part { count, places } = part;
+        let opened = Opened::take(bytes, *count, places.start)?;
         let from = opened.mark.token;
-        let mut words = vec![0; part.end.saturating_sub(from)];
-        opened.read(&mut words, part.end == count)?;
-        words.drain(..(part.start - from).min(words.len()));
+        let mut words = vec![0; places.end.saturating_sub(from)];
+        opened.read(&mut words, places.end == *count)?;
+        words.drain(..(places.start - from).min(words.len()));
         Ok(words)
     }
 }
