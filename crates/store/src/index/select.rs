@@ -76,26 +76,18 @@ impl Index {
     }
 
     fn narrow(&self, found: Found, cost: usize, matcher: &Matcher) -> Found {
-        let found = match found {
-            Found::Few(few) => match self.named(matcher, few.len()) {
-                Some(named) => {
-                    return Found::Few(named.into_iter().filter(|n| few.binary_search(n).is_ok()).collect());
-                }
-                None => Found::Few(few),
-            },
-            set => set,
-        };
         let pattern = matches!(matcher.op(), MatchOp::Regex | MatchOp::NotRegex);
         let single_max = if pattern { SINGLE_MAX.max(cost / 2) } else { SINGLE_MAX };
         let single = |n: &SeriesNumber| matcher.matches(self.labels_of(*n));
         match found {
-            Found::Few(few) if few.len() <= single_max => {
-                Found::Few(few.into_iter().filter(single).collect())
-            }
-            Found::Few(few) => {
-                let accepted = self.accepted(matcher);
-                Found::Few(few.into_iter().filter(|n| accepted.contains(*n)).collect())
-            }
+            Found::Few(few) => Found::Few(match self.named(matcher, few.len()) {
+                Some(named) => named.into_iter().filter(|n| few.binary_search(n).is_ok()).collect(),
+                None if few.len() <= single_max => few.into_iter().filter(single).collect(),
+                None => {
+                    let accepted = self.accepted(matcher);
+                    few.into_iter().filter(|n| accepted.contains(*n)).collect()
+                }
+            }),
             Found::Set(set) if set.len() <= single_max => Found::Few(set.iter().filter(single).collect()),
             Found::Set(mut set) => {
                 set.keep(&self.accepted(matcher));
