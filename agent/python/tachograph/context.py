@@ -1,0 +1,95 @@
+"""Who caused this call? Identities of calls: sessions, trace and span ids, and the W3C traceparent header.
+
+Nothing is drawn at random but the session: all other ids follow from it and from counters (docs/format/wire.md, segment).
+Before: track, which asks for the context of its open call. After: reader, which writes it as a parent.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from contextvars import ContextVar
+from typing import Optional
+
+MASK64 = (1 << 64) - 1
+
+# Segment of a context that came from another process.
+REMOTE = -1
+
+_TRACEPARENT = re.compile(r"([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}(-.*)?", re.ASCII | re.DOTALL)
+
+
+def mix64(value: int) -> int:
+    """The finaliser of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014), as `tacho_model::mix64`."""
+    value = (value ^ value >> 30) * 0xBF58476D1CE4E5B9 & MASK64
+    value = (value ^ value >> 27) * 0x94D049BB133111EB & MASK64
+    return value ^ value >> 31
+
+
+class Session:
+    """The identity of one process' life. `id`: 16 bytes."""
+
+    __slots__ = ("high", "id", "low")
+
+    def __init__(self, id_: bytes) -> None:
+        self.id = id_
+        self.high = int.from_bytes(id_[:8], "big")
+        self.low = int.from_bytes(id_[8:], "big")
+
+    @classmethod
+    def draw(cls) -> Session:
+        drawn = bytearray(os.urandom(16))
+        drawn[3] |= 1  # a zero first half would make a zero trace id thinkable, which W3C forbids
+        return cls(bytes(drawn))
+
+    def span(self, segment: int, call: int) -> int:
+        """Id of a call, 64 bits."""
+        return mix64(self.low + (segment << 24) + call & MASK64)
+
+    def trace_low(self, segment: int) -> int:
+        """Second half of the id of a trace that begins with `segment`; the first half is `high`."""
+        return self.span(segment, 0)
+
+
+class Context:
+    """One call as seen from elsewhere: another thread or task of this process, or another process. Never changes.
+
+    `segment`: number of the segment of `session` that the trace began with, REMOTE if it did not begin there.
+    """
+
+    __slots__ = ("segment", "session", "span", "trace_high", "trace_low")
+
+    def __init__(self, trace_high: int, trace_low: int, span: int, segment: int, session: Optional[Session]) -> None:
+        self.trace_high = trace_high
+        self.trace_low = trace_low
+        self.span = span
+        self.segment = segment
+        self.session = session
+
+    @property
+    def traceparent(self) -> str:
+        """The header to send. Always sampled: nothing here is sampled away."""
+        return f"00-{self.trace_high:016x}{self.trace_low:016x}-{self.span:016x}-01"
+
+    def is_of(self, session: Session) -> bool:
+        """Did the trace begin in this session? Not so in a process that was forked since."""
+        return self.segment != REMOTE and self.session is session
+
+
+def parse_traceparent(header: Optional[str]) -> Optional[Context]:
+    """A `traceparent` (W3C Trace Context, level 1). None for None and for anything that the recommendation calls invalid."""
+    match = _TRACEPARENT.fullmatch(header) if header else None
+    if match is None:
+        return None
+    version, trace, span, more = match.groups()
+    if version == "ff" or version == "00" and more is not None:
+        return None
+    high, low, parent = int(trace[:16], 16), int(trace[16:], 16), int(span, 16)
+    if not high | low or not parent:
+        return None
+    return Context(high, low, parent, REMOTE, None)
+
+
+# The parent of calls that have no caller on their own strand. Set where a task is created and inside the outermost coroutine of a
+# task, so whatever copies the context (asyncio, anyio, copy_context) carries it on.
+CALLER: ContextVar[Optional[Context]] = ContextVar("tachograph_caller", default=None)

@@ -1,0 +1,112 @@
+"""What is the CRC-32C of these bytes? Without a compiled module, and fast enough for a sender in Python.
+
+A table look-up a byte costs some 60 ns a byte in an interpreter. Here long inputs are folded first: a CRC is linear, so the words of
+the first part may be multiplied by x^(8 * distance) modulo the polynomial and added to the words `distance` bytes later, which leaves
+the CRC as it is and the input shorter (the idea of Gopal et al., Fast CRC Computation for Generic Polynomials Using PCLMULQDQ, 2009).
+A multiplication of a 32-bit word is 16 byte-to-byte tables, and `bytes.translate` runs them at the speed of C: some 5 ns a byte.
+
+Before: wire.frame. After: nothing; the polynomial is that of RFC 3720, appendix B.4.
+"""
+
+from __future__ import annotations
+
+POLYNOMIAL = 0x82F63B78
+MASK = 0xFFFFFFFF
+
+# Below this a fold costs more than it saves.
+_FOLD_BYTES_MIN = 256
+
+
+def _byte_table() -> list[int]:
+    table = []
+    for value in range(256):
+        for _ in range(8):
+            value = value >> 1 ^ (POLYNOMIAL if value & 1 else 0)
+        table.append(value)
+    return table
+
+
+_TABLE = _byte_table()
+_planes_by_distance: dict[int, list[list[bytes]]] = {}
+
+
+def _advance(crc: int, zeros: int) -> int:
+    """The register after `zeros` zero bytes."""
+    for _ in range(zeros):
+        crc = crc >> 8 ^ _TABLE[crc & 255]
+    return crc
+
+
+def _apply(columns: list[int], word: int) -> int:
+    result, bit = 0, 0
+    while word:
+        if word & 1:
+            result ^= columns[bit]
+        word >>= 1
+        bit += 1
+    return result
+
+
+def _columns(distance: int) -> list[int]:
+    """The linear map "a word becomes what it is worth `distance` bytes later", as the images of its 32 bits."""
+    if distance <= 4:
+        return [_advance(1 << bit, distance) for bit in range(32)]
+    half = _columns(distance // 2)
+    return [_apply(half, column) for column in half]
+
+
+def _planes(distance: int) -> list[list[bytes]]:
+    """`[source byte][target byte]` -> table of 256 bytes, for a distance that is a power of two, at least 4."""
+    planes = _planes_by_distance.get(distance)
+    if planes is None:
+        columns = _columns(distance)
+        planes = []
+        for source in range(4):
+            images = [0] * 256
+            for value in range(1, 256):
+                low = value & -value
+                images[value] = images[value ^ low] ^ columns[8 * source + low.bit_length() - 1]
+            planes.append([bytes(image >> 8 * target & 255 for image in images) for target in range(4)])
+        _planes_by_distance[distance] = planes
+    return planes
+
+
+def _fold(planes: list[bytes]) -> list[bytes]:
+    """A shorter input with the same remainder. `planes[i]`: byte i of each word."""
+    words = len(planes[0])
+    distance = 1 << (words - 1).bit_length() - 1
+    head = words - distance
+    tables = _planes(4 * distance)
+    heads = [plane[:head] for plane in planes]
+    folded = []
+    for target in range(4):
+        # Big-endian numbers end where their bytes end: the head is added to the last words.
+        total = int.from_bytes(planes[target][head:], "big")
+        for source in range(4):
+            total ^= int.from_bytes(heads[source].translate(tables[source][target]), "big")
+        folded.append(total.to_bytes(distance, "big"))
+    return folded
+
+
+def _folded(data: bytes) -> bytes:
+    """At most `_FOLD_BYTES_MIN` bytes with the same CRC when the register starts at 0."""
+    # The register's start value is the same as the first four bytes inverted; leading zeros are worth nothing then.
+    words = bytes(-len(data) % 4) + bytes(byte ^ 255 for byte in data[:4]) + data[4:]
+    planes = [words[plane::4] for plane in range(4)]
+    while len(planes[0]) > _FOLD_BYTES_MIN // 4:
+        planes = _fold(planes)
+    short = bytearray(4 * len(planes[0]))
+    for plane in range(4):
+        short[plane::4] = planes[plane]
+    return bytes(short)
+
+
+def crc32c(data: bytes) -> int:
+    """CRC-32C (Castagnoli) of `data`, 0 to 2^32 - 1."""
+    crc = MASK
+    if len(data) > _FOLD_BYTES_MIN:
+        data, crc = _folded(data), 0
+    table = _TABLE
+    for byte in data:
+        crc = crc >> 8 ^ table[(crc ^ byte) & 255]
+    return crc ^ MASK

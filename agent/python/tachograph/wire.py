@@ -1,0 +1,343 @@
+"""What are the bytes of the protocol? Frames, records and definitions as docs/format/wire.md draws them.
+
+Functions that begin with `put_` append to a bytearray; those that name a frame answer its body. Nothing here keeps state.
+Before: reader (segments), outbox (samples, entries), dictionary. After: link.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable
+from typing import NamedTuple, Optional
+
+from .crc32c import crc32c
+
+VERSION = 1
+FRAME_HEADER_BYTES = 12
+FRAME_BODY_BYTES_MAX = 4_194_304
+DICT_IDS_MAX = 65_536
+DICT_BYTES_MAX = 16_777_216
+HELLO_PAIRS_MAX = 32
+HEARTBEAT_MS = 5_000
+
+# From crates/model/src/limits.rs.
+LABELS_MAX = 64
+LABEL_NAME_BYTES_MAX = 256
+LABEL_VALUE_BYTES_MAX = 4_096
+ENTRY_BYTES_MAX = 1 << 20
+OPERATION_BYTES_MAX = 8_192
+SEGMENT_EVENTS_MAX = 65_536
+SEGMENT_CARRIED_MAX = 65_536
+SEGMENT_ATTRIBUTES_MAX = 4_096
+ATTRIBUTE_BYTES_MAX = 4_096
+
+HELLO, DICT, DATA, PING, BYE = 1, 2, 3, 4, 5
+WELCOME, ACK, WAIT, PONG, ERROR, REJECT = 65, 66, 67, 68, 69, 70
+
+DICT_TEXT, DICT_OPERATION, DICT_SERIES = 1, 2, 3
+TAG_SAMPLES, TAG_ENTRY, TAG_SEGMENT = 1, 2, 3
+VALUE_F64, VALUE_I64, VALUE_U64 = 1, 2, 3
+BODY_TEXT, BODY_BYTES = 0, 1
+FLAG_CONTINUED, FLAG_PARENT, FLAG_TRACE_FULL, FLAG_TRACE_OF_SEGMENT, FLAG_ATTRIBUTES = 1, 2, 4, 8, 16
+FORM_TEXT_ID, FORM_STRING, FORM_UUID, FORM_INTEGER = 0, 1, 2, 3
+
+MASK64 = (1 << 64) - 1
+
+
+class Damaged(Exception):
+    """What came is not this protocol; the message says what was wrong."""
+
+
+# ---- primitives ----
+
+
+def put_varint(out: bytearray, value: int) -> None:
+    """Unsigned LEB128 of 0 to 2^64 - 1."""
+    while value > 127:
+        out.append(value & 127 | 128)
+        value >>= 7
+    out.append(value)
+
+
+def zigzag(value: int) -> int:
+    """A signed number as an unsigned one; taken modulo 2^64 first, as differences of times are."""
+    value &= MASK64
+    return (value << 1 & MASK64) ^ (MASK64 if value >> 63 else 0)
+
+
+def put_blob(out: bytearray, data: bytes) -> None:
+    put_varint(out, len(data))
+    out += data
+
+
+def cut(text: str, bytes_max: int) -> bytes:
+    """UTF-8; what is longer is cut between two characters and ends in an ellipsis. Lone surrogates become question marks."""
+    data = text.encode("utf-8", "replace")
+    if len(data) <= bytes_max:
+        return data
+    end = bytes_max - 3
+    while data[end] & 0xC0 == 0x80:
+        end -= 1
+    return data[:end] + "…".encode()
+
+
+# ---- frames ----
+
+
+def frame(type_: int, body: bytes) -> bytes:
+    head = struct.pack("<IBBH", len(body), type_, 0, 0)
+    return head + struct.pack("<I", crc32c(head + body)) + body
+
+
+def hello(session: bytes, pairs: Iterable[tuple[str, str]], version_min: int = VERSION, version_max: int = VERSION) -> bytes:
+    """`session`: 16 bytes. At most `HELLO_PAIRS_MAX` pairs are taken."""
+    taken = list(pairs)[:HELLO_PAIRS_MAX]
+    out = bytearray(b"tacho")
+    out += bytes((version_min, version_max))
+    out += session
+    put_varint(out, len(taken))
+    for key, value in taken:
+        put_blob(out, key.encode())
+        put_blob(out, cut(value, LABEL_VALUE_BYTES_MAX))
+    return bytes(out)
+
+
+def ping(executions_dropped: int, samples_dropped: int, entries_dropped: int, bytes_buffered: int) -> bytes:
+    out = bytearray()
+    for count in (executions_dropped, samples_dropped, entries_dropped, bytes_buffered):
+        put_varint(out, count)
+    return bytes(out)
+
+
+def data_head(seq: int, base: int) -> bytearray:
+    """`base`: ns since the epoch. Records follow."""
+    out = bytearray()
+    put_varint(out, seq)
+    out += (base & MASK64).to_bytes(8, "little")
+    return out
+
+
+# ---- definitions ----
+
+
+def put_text(out: bytearray, id_: int, text: bytes) -> None:
+    out.append(DICT_TEXT)
+    put_varint(out, id_)
+    put_blob(out, text)
+
+
+def put_operation(out: bytearray, id_: int, kind: int, name: bytes) -> None:
+    out.append(DICT_OPERATION)
+    put_varint(out, id_)
+    out.append(kind)
+    put_blob(out, name)
+
+
+def put_series(out: bytearray, id_: int, labels: Iterable[tuple[bytes, bytes]]) -> None:
+    pairs = list(labels)
+    out.append(DICT_SERIES)
+    put_varint(out, id_)
+    put_varint(out, len(pairs))
+    for name, value in pairs:
+        put_blob(out, name)
+        put_blob(out, value)
+
+
+# ---- records: the content behind tag and length ----
+
+
+def put_record(out: bytearray, tag: int, content: bytes) -> None:
+    out.append(tag)
+    put_blob(out, content)
+
+
+def samples(value_type: int, series: int, base: int, points: Iterable[tuple[int, float]]) -> bytes:
+    """`points`: (time in ns, value); values fit `value_type`, of `VALUE_F64` they are floats, else integers."""
+    points = list(points)
+    out = bytearray((value_type,))
+    put_varint(out, series)
+    put_varint(out, len(points))
+    before = base
+    for time, value in points:
+        put_varint(out, zigzag(time - before))
+        before = time
+        if value_type == VALUE_F64:
+            out += struct.pack("<d", value)
+        else:
+            put_varint(out, zigzag(int(value)) if value_type == VALUE_I64 else int(value))
+    return bytes(out)
+
+
+def entry(series: int, dt: int, body: int, content: bytes) -> bytes:
+    """`dt`: ns since the frame's base. `body`: `BODY_TEXT` or `BODY_BYTES`."""
+    out = bytearray()
+    put_varint(out, series)
+    put_varint(out, zigzag(dt))
+    out.append(body)
+    put_blob(out, content)
+    return bytes(out)
+
+
+def put_enter(out: bytearray, dt: int, operation: int) -> None:
+    """`operation` 0: the innermost open call ended with an exception."""
+    put_varint(out, dt << 1 | 1)
+    put_varint(out, operation)
+
+
+def put_exit(out: bytearray, dt: int) -> None:
+    put_varint(out, dt << 1)
+
+
+def put_failed(out: bytearray, dt: int) -> None:
+    put_enter(out, dt, 0)
+
+
+class Head(NamedTuple):
+    """What a part of a segment says before its events.
+
+    `trace`: 16 bytes, or None; `trace_of`: number of the segment that the trace began with, or None; neither: it begins here.
+    `parent`: 8 bytes, or None. `part` 0 is the first. `carried`: (operation, call, age in ns), outermost first.
+    """
+
+    segment: int
+    thread: int
+    trace: Optional[bytes] = None
+    trace_of: Optional[int] = None
+    parent: Optional[bytes] = None
+    part: int = 0
+    first_call: int = 0
+    carried: tuple[tuple[int, int, int], ...] = ()
+
+
+def segment(head: Head, start: int, events: bytes, event_count: int, attributes: bytes, attribute_count: int) -> bytes:
+    """`start`: ns since the frame's base. `events` and `attributes`: what the `put_` functions wrote."""
+    flags = (
+        (FLAG_CONTINUED if head.part else 0)
+        | (FLAG_PARENT if head.parent is not None else 0)
+        | (FLAG_TRACE_FULL if head.trace is not None else 0)
+        | (FLAG_TRACE_OF_SEGMENT if head.trace_of is not None else 0)
+        | (FLAG_ATTRIBUTES if attribute_count else 0)
+    )
+    out = bytearray((flags,))
+    put_varint(out, head.segment)
+    if head.trace is not None:
+        out += head.trace
+    elif head.trace_of is not None:
+        put_varint(out, head.trace_of)
+    put_varint(out, head.thread)
+    put_varint(out, zigzag(start))
+    if head.parent is not None:
+        out += head.parent
+    if head.part:
+        for number in (head.part, head.first_call, len(head.carried)):
+            put_varint(out, number)
+        for call in head.carried:
+            for number in call:
+                put_varint(out, number)
+    put_varint(out, event_count)
+    out += events
+    if attribute_count:
+        put_varint(out, attribute_count)
+        out += attributes
+    return bytes(out)
+
+
+# ---- attributes ----
+
+
+def put_attribute_text(out: bytearray, call: int, key: int, text: int) -> None:
+    put_varint(out, call)
+    put_varint(out, key)
+    out.append(FORM_TEXT_ID)
+    put_varint(out, text)
+
+
+def put_attribute_string(out: bytearray, call: int, key: int, value: bytes) -> None:
+    put_varint(out, call)
+    put_varint(out, key)
+    out.append(FORM_STRING)
+    put_blob(out, value)
+
+
+def put_attribute_uuid(out: bytearray, call: int, key: int, value: bytes) -> None:
+    """`value`: 16 bytes."""
+    put_varint(out, call)
+    put_varint(out, key)
+    out.append(FORM_UUID)
+    out += value
+
+
+def put_attribute_integer(out: bytearray, call: int, key: int, value: int) -> None:
+    """`value`: -2^63 to 2^63 - 1."""
+    put_varint(out, call)
+    put_varint(out, key)
+    out.append(FORM_INTEGER)
+    put_varint(out, zigzag(value))
+
+
+# ---- from the server ----
+
+
+class Body:
+    """Reads a control frame's body from its beginning. Raises Damaged where it ends too early."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+        self.at = 0
+
+    def u8(self) -> int:
+        return self.raw(1)[0]
+
+    def raw(self, count: int) -> bytes:
+        end = self.at + count
+        if end > len(self.data):
+            raise Damaged(f"a frame's body of {len(self.data)} bytes ends inside a field of {count} bytes at byte {self.at}")
+        self.at, begin = end, self.at
+        return self.data[begin:end]
+
+    def varint(self) -> int:
+        value = shift = 0
+        while True:
+            byte = self.u8()
+            value |= (byte & 127) << shift
+            if byte < 128:
+                break
+            shift += 7
+            if shift > 63:
+                raise Damaged(f"a varint of more than 10 bytes at byte {self.at}")
+        if value > MASK64:
+            raise Damaged(f"a varint of more than 64 bits at byte {self.at}")
+        return value
+
+    def string(self) -> str:
+        return self.raw(self.varint()).decode("utf-8", "replace")
+
+    def i64(self) -> int:
+        return int.from_bytes(self.raw(8), "little", signed=True)
+
+
+class FrameReader:
+    """Bytes from the server in, whole frames out."""
+
+    def __init__(self) -> None:
+        self.pending = bytearray()
+
+    def push(self, data: bytes) -> None:
+        self.pending += data
+
+    def next(self) -> Optional[tuple[int, Body]]:
+        """(type, body) of the next frame, None if it is not all there yet. Raises Damaged."""
+        if len(self.pending) < FRAME_HEADER_BYTES:
+            return None
+        length, type_, _, _, checksum = struct.unpack_from("<IBBHI", self.pending)
+        if length > FRAME_BODY_BYTES_MAX:
+            raise Damaged(f"a frame says that it is {length} bytes long")
+        end = FRAME_HEADER_BYTES + length
+        if len(self.pending) < end:
+            return None
+        body = bytes(self.pending[FRAME_HEADER_BYTES:end])
+        computed = crc32c(bytes(self.pending[:8]) + body)
+        if computed != checksum:
+            raise Damaged(f"frame checksum mismatch: expected 0x{checksum:08x}, got 0x{computed:08x}")
+        del self.pending[:end]
+        return type_, Body(body)

@@ -1,0 +1,39 @@
+"""Reads `testdata/wire/*.vec` (testdata/README.md): cases of (key, value) pairs in order."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+FOLDER = Path(__file__).resolve().parents[3] / "testdata" / "wire"
+
+Case = list[tuple[str, str]]
+
+
+def cases(name: str) -> list[Case]:
+    found: list[Case] = []
+    case: Case = []
+    for line in [*(FOLDER / name).read_text("utf-8").splitlines(), ""]:
+        if line.startswith("#"):
+            continue
+        if not line:
+            if case:
+                found.append(case)
+            case = []
+        elif line.startswith("case "):
+            case.append(("case", line[5:]))
+        else:
+            key, _, value = line.partition(" =")
+            case.append((key, value[1:]))
+    return found
+
+
+def one(case: Case, key: str) -> str:
+    """The value of a key that is there once. Raises KeyError."""
+    for found, value in case:
+        if found == key:
+            return value
+    raise KeyError(f"{key} of {case[0][1]}")
+
+
+def several(case: Case, key: str) -> list[str]:
+    return [value for found, value in case if found == key]
