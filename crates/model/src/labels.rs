@@ -172,20 +172,6 @@ impl Labels {
         &self.canonical
     }
 
-    /// The canonical bytes before and behind the name: equal for series that differ in nothing else.
-    pub fn without_name(&self) -> [&[u8]; 2] {
-        let mut parts = Parts(&self.canonical);
-        let mut before = 0;
-        while let Some((name, _)) = parts.pair() {
-            match name.cmp(NAME.as_bytes()) {
-                Ordering::Less => before = self.canonical.len() - parts.0.len(),
-                Ordering::Equal => return [self.canonical.get(..before).unwrap_or_default(), parts.0],
-                Ordering::Greater => break,
-            }
-        }
-        [&self.canonical, &[]]
-    }
-
     /// The inverse of [`Labels::canonical`].
     pub fn from_canonical(bytes: &[u8]) -> Result<Self, LabelError> {
         let mut pairs = Vec::new();
@@ -373,18 +359,6 @@ mod tests {
         assert_eq!(a, b);
         assert_eq!(a.id(), b.id());
         assert_eq!(Labels::new([("a", "1"), ("a", "2")]), Err(LabelError::Duplicate { name: "a".into() }));
-    }
-
-    #[test]
-    fn series_that_differ_in_their_name_have_the_rest_in_common() {
-        let rest = |pairs: &[(&str, &str)]| {
-            let labels = Labels::new(pairs.iter().copied()).unwrap();
-            labels.without_name().map(|part| String::from_utf8_lossy(part).replace('\u{FFFD}', " "))
-        };
-        assert_eq!(rest(&[("Z", "1"), (NAME, "up"), ("a", "2")]), ["Z 1 ", "a 2 "]);
-        assert_eq!(rest(&[(NAME, "up"), ("a", "2")]), ["", "a 2 "]);
-        assert_eq!(rest(&[("a", "2")]), ["a 2 ", ""]);
-        assert_eq!(rest(&[]), ["", ""]);
     }
 
     #[test]

@@ -38,57 +38,65 @@ type Numbers = [u64; BLOCK - 1];
 pub struct PackedSamples {
     /// Never empty once there was a sample, so that the last one is at hand.
     tail: Vec<(Timestamp, u64)>,
-    blocks: Option<Box<Blocks>>,
+    /// Full blocks, one after the other.
+    #[expect(
+        clippy::box_collection,
+        reason = "most series of many have none, and each of them pays for what lies here"
+    )]
+    blocks: Option<Box<Vec<u8>>>,
+    /// How many; beside the rest, so that nobody has to look behind the pointer.
+    count: u32,
     ordered: bool,
-}
-
-/// Full blocks, one after the other.
-#[derive(Clone, Debug, Default)]
-struct Blocks {
-    count: usize,
-    bytes: Vec<u8>,
 }
 
 impl Default for PackedSamples {
     fn default() -> Self {
-        Self { tail: Vec::new(), blocks: None, ordered: true }
+        Self { tail: Vec::new(), blocks: None, count: 0, ordered: true }
     }
 }
 
 impl PackedSamples {
-    /// Appends a sample.
+    /// Appends a sample. Returns the memory that it took, bytes.
     // Called from another crate for each sample that comes: without this it is a call each time.
     #[inline]
-    pub fn push(&mut self, at: Timestamp, word: u64) {
+    pub fn push(&mut self, at: Timestamp, word: u64) -> usize {
         if let Some((last, _)) = self.tail.last() {
             self.ordered &= *last <= at;
         }
-        if self.tail.len() == self.tail.capacity() {
-            self.make_room();
-        }
+        let full = self.tail.len() == self.tail.capacity();
+        let grown = if full { self.make_room() } else { 0 };
         self.tail.push((at, word));
+        grown
     }
 
-    /// Makes the tail larger, or packs it when it is as large as it gets.
+    /// Makes the tail larger, or packs it when it is as large as it gets. Returns the memory that it took, bytes.
     #[cold]
-    fn make_room(&mut self) {
+    fn make_room(&mut self) -> usize {
         let len = self.tail.len();
+        let before = self.bytes();
         if len < BLOCK {
             // 1, 2, 4 and so on: `Vec` itself would begin with four.
-            return self.tail.reserve_exact((len * 2).clamp(1, BLOCK) - len);
+            self.tail.reserve_exact((len * 2).clamp(1, BLOCK) - len);
+            return self.bytes() - before;
         }
         let (mut at, mut words) = ([0; BLOCK], [0; BLOCK]);
         for ((at, word), sample) in at.iter_mut().zip(&mut words).zip(&self.tail) {
             (*at, *word) = *sample;
         }
-        let out = self.blocks.get_or_insert_default().make_room();
+        let out = self.blocks.get_or_insert_default();
+        if out.capacity() - out.len() < BLOCK {
+            // By a quarter instead of doubling: most of what an open store holds lies here.
+            out.reserve_exact((out.len() / 4).max(BLOCK));
+        }
         times::put(out, &at);
         values::put(out, &words);
+        self.count += 1;
         self.tail.clear();
+        self.bytes().saturating_sub(before)
     }
 
     pub fn len(&self) -> usize {
-        self.blocks.as_ref().map_or(0, |blocks| blocks.count * BLOCK) + self.tail.len()
+        self.count as usize * BLOCK + self.tail.len()
     }
 
     pub const fn is_empty(&self) -> bool {
@@ -112,7 +120,7 @@ impl PackedSamples {
 
     /// Memory, bytes: this struct and its share of the heap.
     pub fn bytes(&self) -> usize {
-        let blocks = self.blocks.as_ref().map_or(0, |blocks| size_of::<Blocks>() + blocks.bytes.capacity());
+        let blocks = self.blocks.as_ref().map_or(0, |blocks| size_of::<Vec<u8>>() + blocks.capacity());
         size_of::<Self>() + self.tail.capacity() * size_of::<(Timestamp, u64)>() + blocks
     }
 
@@ -146,7 +154,7 @@ impl PackedSamples {
     }
 
     fn blocks(&self) -> impl Iterator<Item = Block<'_>> {
-        let mut reader = Reader::new(self.blocks.as_ref().map_or(&[], |blocks| blocks.bytes.as_slice()));
+        let mut reader = Reader::new(self.blocks.as_ref().map_or(&[], |blocks| blocks.as_slice()));
         std::iter::from_fn(move || {
             if reader.left() == 0 {
                 return None;
@@ -156,17 +164,6 @@ impl PackedSamples {
             debug_assert!(block.is_ok(), "a packed block does not read back: {:?}", block.err());
             block.ok()
         })
-    }
-}
-
-impl Blocks {
-    /// Room for one more block. Grows by a quarter instead of doubling: most of what an open store holds lies here.
-    fn make_room(&mut self) -> &mut Vec<u8> {
-        self.count += 1;
-        if self.bytes.capacity() - self.bytes.len() < BLOCK {
-            self.bytes.reserve_exact((self.bytes.len() / 4).max(BLOCK));
-        }
-        &mut self.bytes
     }
 }
 
@@ -285,9 +282,10 @@ mod tests {
     /// Pushes samples and reads them back, all and those of some ranges; returns bytes a sample.
     fn check(samples: &[(Timestamp, u64)]) -> f64 {
         let mut packed = PackedSamples::default();
+        let mut bytes = packed.bytes();
         for (n, (at, word)) in samples.iter().enumerate() {
-            packed.push(*at, *word);
-            assert_eq!((packed.len(), packed.last()), (n + 1, Some((*at, *word))));
+            bytes += packed.push(*at, *word);
+            assert_eq!((packed.len(), packed.last(), packed.bytes()), (n + 1, Some((*at, *word)), bytes));
         }
         assert_eq!(
             (packed.first_at(), packed.is_empty()),

@@ -16,6 +16,8 @@ pub(super) struct Gathering {
     samples: Vec<SampleSeries>,
     /// The series of `samples`.
     order: Vec<SeriesIndex>,
+    /// How many of `samples` began with each line that began some.
+    runs: Vec<usize>,
     entries: Vec<EntrySeries>,
     entry_slots: HashMap<SeriesIndex, usize>,
     slots: Vec<Slot>,
@@ -60,6 +62,7 @@ impl Gathering {
     }
 
     pub(super) fn keep_line(&mut self, table: &SeriesTable, at: Timestamp) {
+        let before = self.samples.len();
         for nth in 0..self.numbers.len() {
             let Some((series, value)) = self.numbers.get(nth).copied() else { break };
             let slot = self.slots.get(series as usize).filter(|slot| slot.body == self.body);
@@ -72,6 +75,9 @@ impl Gathering {
             }
         }
         self.numbers.clear();
+        if self.samples.len() > before {
+            self.runs.push(self.samples.len() - before);
+        }
         for (series, body) in self.texts.drain(..) {
             let Some(labels) = table.labels(series) else { continue };
             let slot = *self.entry_slots.entry(series).or_insert_with(|| {
@@ -101,8 +107,8 @@ impl Gathering {
         position
     }
 
-    /// Series in the order in which they came first, each with its values in theirs.
-    pub(super) fn take_batch(&mut self) -> Batch {
+    /// Series in the order in which they came first, each with its values in theirs, and the runs of those that one line began.
+    pub(super) fn take_batch(&mut self) -> (Batch, Vec<usize>) {
         for (series, list) in self.order.drain(..).zip(&self.samples) {
             if let Some(slot) = self.slots.get_mut(series as usize) {
                 slot.count = u32::try_from(list.samples.len()).unwrap_or(u32::MAX);
@@ -110,7 +116,7 @@ impl Gathering {
         }
         self.entry_slots.clear();
         let (samples, entries) = (std::mem::take(&mut self.samples), std::mem::take(&mut self.entries));
-        Batch { samples, entries, executions: Vec::new() }
+        (Batch { samples, entries, executions: Vec::new() }, std::mem::take(&mut self.runs))
     }
 
     /// The table has forgotten its series.

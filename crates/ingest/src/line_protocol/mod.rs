@@ -75,6 +75,8 @@ impl FromStr for Precision {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Decoded {
     pub batch: Batch,
+    /// Numbers of series of samples, in the batch's order, that differ in their names only: one line brought them.
+    pub runs: Vec<usize>,
     pub rejects: Rejects<Refused>,
 }
 
@@ -123,13 +125,13 @@ impl Decoder {
                 }
             }
         }
-        let batch = self.gathering.take_batch();
+        let (batch, runs) = self.gathering.take_batch();
         if self.table.bytes() > DECODER_BYTES_MAX {
             self.table = SeriesTable::default();
             self.gathering.forget();
             self.resets += 1;
         }
-        Decoded { batch, rejects }
+        Decoded { batch, runs, rejects }
     }
 
     /// How often all of it was forgotten.

@@ -49,7 +49,9 @@ async fn remote_write(State(app): State<Arc<App>>, headers: HeaderMap, body: Bod
     let packed = body::read(&headers, body, bytes_max).await?;
     let decode = move |bytes: &[u8]| {
         let decoded = remote_write::decode(bytes, bytes_max)?;
-        Ok((decoded.batch, decoded.rejects))
+        // Every sender's series stand in an order of its own: each is a run.
+        let runs = vec![1; decoded.batch.samples.len()];
+        Ok((decoded.batch, runs, decoded.rejects))
     };
     keep(&app, "remote-write", in_turn(&app.writes, packed, decode).await?).await
 }
@@ -73,7 +75,7 @@ async fn lines(State(app): State<Arc<App>>, uri: Uri, headers: HeaderMap, body: 
             resets.add(decoder.resets() - before);
             decoded
         });
-        Ok((decoded.batch, decoded.rejects))
+        Ok((decoded.batch, decoded.runs, decoded.rejects))
     };
     keep(&app, "line", in_turn(&app.writes, packed, decode).await?).await
 }
@@ -96,6 +98,9 @@ impl Decoders {
     }
 }
 
+/// Numbers of series of samples, in the batch's order, that have the same labels but the name.
+type Runs = Vec<usize>;
+
 /// What a body held.
 struct Decoded<R> {
     batch: Batch,
@@ -111,13 +116,13 @@ struct Decoded<R> {
 async fn in_turn<R: Send + 'static>(
     writes: &Arc<Semaphore>,
     packed: Packed,
-    decode: impl FnOnce(&[u8]) -> Result<(Batch, Rejects<R>), ApiError> + Send + 'static,
+    decode: impl FnOnce(&[u8]) -> Result<(Batch, Runs, Rejects<R>), ApiError> + Send + 'static,
 ) -> Result<Decoded<R>, ApiError> {
     let turn = writes.clone().acquire_owned().await.map_err(|e| ApiError::internal(e.to_string()))?;
     let work = move || {
         let bytes = packed.unpack()?;
-        let (batch, rejects) = decode(&bytes)?;
-        Ok(Decoded { counts: counts_by_service(&batch), batch, rejects, bytes: bytes.len(), turn })
+        let (batch, runs, rejects) = decode(&bytes)?;
+        Ok(Decoded { counts: counts_by_service(&batch, &runs), batch, rejects, bytes: bytes.len(), turn })
     };
     tokio::task::spawn_blocking(work).await.map_err(|e| ApiError::internal(format!("decoding ended: {e}")))?
 }
@@ -158,39 +163,26 @@ fn told<R: Display>(rejects: &Rejects<R>, refused: &Refused) -> ApiError {
     ApiError::bad(format!("{count} refused, the rest is kept: {}{tail}", named.join("; ")))
 }
 
-/// Records by service (label `service`, else `job`) and kind. Series that differ from the one before in their name only,
-/// as those of a line do, are of its service.
-fn counts_by_service(batch: &Batch) -> HashMap<(String, Kind), u64> {
-    let mut counts = HashMap::new();
-    let samples = batch.samples.iter().map(|s| (&*s.labels, s.samples.len()));
-    add_counts(&mut counts, Kind::Sample, samples);
-    let entries = batch.entries.iter().map(|s| (&*s.labels, s.entries.len()));
-    add_counts(&mut counts, Kind::Entry, entries);
-    counts
-}
-
-fn add_counts<'a>(
-    counts: &mut HashMap<(String, Kind), u64>,
-    kind: Kind,
-    series: impl Iterator<Item = (&'a Labels, usize)>,
-) {
-    let mut before = None;
-    let mut waiting = 0;
-    let mut add = |labels: &Labels, count: u64| {
-        let service = labels.get("service").or_else(|| labels.get("job")).unwrap_or("");
-        *counts.entry((service.to_owned(), kind)).or_default() += count;
-    };
-    for (labels, count) in series {
-        if let Some(before) = before.filter(|before: &&Labels| before.without_name() != labels.without_name())
-        {
-            add(before, std::mem::take(&mut waiting));
+/// Records by service (label `service`, else `job`) and kind. Labels are looked at once a run: with thousands of series to
+/// a body, whose labels lie all over memory, that is most of the cost.
+fn counts_by_service(batch: &Batch, runs: &[usize]) -> HashMap<(String, Kind), u64> {
+    fn service(labels: &Labels) -> &str {
+        labels.get("service").or_else(|| labels.get("job")).unwrap_or("")
+    }
+    let mut counts: HashMap<(&str, Kind), u64> = HashMap::new();
+    let mut left = batch.samples.as_slice();
+    for run in runs {
+        let (series, rest) = left.split_at(left.len().min(*run));
+        if let Some(first) = series.first() {
+            let count: usize = series.iter().map(|s| s.samples.len()).sum();
+            *counts.entry((service(&first.labels), Kind::Sample)).or_default() += count as u64;
         }
-        before = Some(labels);
-        waiting += count as u64;
+        left = rest;
     }
-    if let Some(before) = before {
-        add(before, waiting);
+    for series in &batch.entries {
+        *counts.entry((service(&series.labels), Kind::Entry)).or_default() += series.entries.len() as u64;
     }
+    counts.into_iter().map(|((service, kind), count)| ((service.to_owned(), kind), count)).collect()
 }
 
 #[cfg(test)]
@@ -213,8 +205,8 @@ mod tests {
     #[test]
     fn records_are_counted_by_service() {
         let lines = b"m,service=x a=1,b=2\nm,service=x a=3\nm,job=y a=1\nm a=1,b=\"t\"\nm,service=y,z=1 a=1\nn,service=x a=1\n";
-        let batch = line_protocol::decode(lines, Precision::Nanoseconds, 0).batch;
-        let counts = counts_by_service(&batch);
+        let decoded = line_protocol::decode(lines, Precision::Nanoseconds, 0);
+        let counts = counts_by_service(&decoded.batch, &decoded.runs);
         let of = |service: &str, kind| counts.get(&(service.to_owned(), kind)).copied();
         assert_eq!(
             (of("x", Kind::Sample), of("y", Kind::Sample), of("", Kind::Sample)),
@@ -232,7 +224,7 @@ mod tests {
         let decode = move |_: &[u8]| {
             begun.send(()).unwrap();
             may_go_on.recv().unwrap();
-            Ok((Batch::default(), Rejects::<String>::default()))
+            Ok((Batch::default(), Runs::new(), Rejects::<String>::default()))
         };
         let taken = writes.clone();
         let request = tokio::spawn(async move { in_turn(&taken, packed, decode).await.map(|d| d.bytes) });

@@ -62,15 +62,21 @@ impl OpenSamples {
         Self { number, value_type: first.value.value_type(), form }
     }
 
-    fn push(&mut self, sample: Sample) {
-        match &mut self.form {
+    /// Appends samples. Returns the memory that they took, bytes.
+    fn push(&mut self, samples: &[Sample]) -> usize {
+        let (mut grown, packed) = match &mut self.form {
+            Form::Many(packed) => (0, packed),
+            Form::One { .. } if samples.is_empty() => return 0,
             Form::One { at, word } => {
-                let mut packed = Box::new(Packed::new(*at, *word, self.value_type));
-                packed.push(sample);
+                let packed = Box::new(Packed::new(*at, *word, self.value_type));
+                let bytes = packed.bytes();
                 self.form = Form::Many(packed);
+                let Form::Many(packed) = &mut self.form else { return bytes };
+                (bytes, packed)
             }
-            Form::Many(packed) => packed.push(sample),
-        }
+        };
+        samples.iter().for_each(|sample| grown += packed.push(*sample));
+        grown
     }
 
     pub fn len(&self) -> usize {
@@ -81,6 +87,7 @@ impl OpenSamples {
     }
 
     /// Memory beside this struct, bytes.
+    #[cfg(test)]
     fn heap_bytes(&self) -> usize {
         match &self.form {
             Form::One { .. } => 0,
@@ -120,12 +127,14 @@ impl Packed {
         Self { samples, value_type, mixed: Vec::new() }
     }
 
-    fn push(&mut self, sample: Sample) {
+    /// Returns the memory that the sample took, bytes.
+    fn push(&mut self, sample: Sample) -> usize {
         if self.mixed.is_empty() && sample.value.value_type() == self.value_type {
-            self.samples.push(sample.at, word_of(sample.value));
-        } else {
-            self.mixed.push(sample);
+            return self.samples.push(sample.at, word_of(sample.value));
         }
+        let capacity = self.mixed.capacity();
+        self.mixed.push(sample);
+        (self.mixed.capacity() - capacity) * size_of::<Sample>()
     }
 
     fn bytes(&self) -> usize {
@@ -214,11 +223,10 @@ impl OpenSeries {
             let grown = self.make_place(number, *first);
             return grown + self.push(number, rest);
         };
-        let before = open.heap_bytes();
-        samples.iter().for_each(|sample| open.push(*sample));
-        let (bytes, values) = (open.heap_bytes(), open.len());
+        let grown = open.push(samples);
+        let values = open.len();
         self.values_max = self.values_max.max(values);
-        bytes.saturating_sub(before)
+        grown
     }
 
     /// Makes room for a series that is not there yet; returns its bytes.
