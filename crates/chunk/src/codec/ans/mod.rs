@@ -13,7 +13,7 @@ use tacho_model::ValueType;
 
 use self::marks::{Mark, STRIDE};
 use self::table::{Decoder, Encoder, Frequencies};
-use self::tokens::{LITERALS, TOKENS, range_of, step_of, token};
+use self::tokens::{LITERALS, RANGES, TOKENS, range_of, step_of, token};
 pub(super) use self::tokens::{Plan, plan};
 use super::{Codec, Look, Part};
 use crate::Error;
@@ -287,8 +287,12 @@ fn read_tokens(
     let (_, widest) = range_of(parameters.frequencies.highest());
     let centre = parameters.centre;
     if widest <= WORD_BITS {
+        // Few tokens have more bits, so many a one is read at the end: with a word behind it, that takes no longer than elsewhere.
+        let mut padded = Vec::with_capacity(more.len() + size_of::<u64>());
+        padded.extend_from_slice(more);
+        padded.resize(more.len() + size_of::<u64>(), 0);
         read_tokens_with(bytes, mark, centre, decoder, steps, |bit, width| {
-            (word_at(more, bit >> 3) >> (bit & 7)) & ((1 << width) - 1)
+            (word_at(&padded, bit >> 3) >> (bit & 7)) & ((1 << width) - 1)
         })
     } else {
         read_tokens_with(bytes, mark, centre, decoder, steps, |bit, width| bits_at(more, bit, width))
@@ -305,15 +309,13 @@ fn read_tokens_with(
     more: impl Fn(usize, u32) -> u64,
 ) -> (usize, usize) {
     let (mut states, mut bit, mut more_bit) = (mark.states, mark.bit, mark.more_bit);
-    let mut ranges = [(0, 0); TOKENS];
-    ranges.iter_mut().zip(0..=u8::MAX).for_each(|(range, token)| *range = range_of(token));
     for group in steps.chunks_mut(LANES) {
         let mut stream = word_at(bytes, bit >> 3) >> (bit & 7);
         for (state, step) in states.iter_mut().zip(group) {
             let (entry, width) = decoder.step(state, stream);
             stream >>= width;
             bit += width as usize;
-            let (low, width) = ranges.get(usize::from(entry.token)).copied().unwrap_or_default();
+            let (low, width) = RANGES.get(usize::from(entry.token)).copied().unwrap_or_default();
             *step = step_of(low.wrapping_add(more(more_bit, width)), centre);
             more_bit += width as usize;
         }

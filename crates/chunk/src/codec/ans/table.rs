@@ -11,6 +11,10 @@ use crate::bytes::Reader;
 /// Tables have at most `2^LOG_MAX` states: a table of entries fits the first cache, and four steps fit one read.
 pub(super) const LOG_MAX: u32 = 11;
 const LOG_MIN: u32 = 5;
+/// A table of so many is made larger only for rare tokens.
+const LOG_ENOUGH: u32 = 9;
+/// States beyond their share that rare tokens may get: one in `2^EXCESS_LOG`, which costs the others 0.006 bits each.
+const EXCESS_LOG: u32 = 8;
 /// Entries of a decoder: one for each state of the largest table.
 const STATES_MAX: usize = 1 << LOG_MAX;
 
@@ -23,9 +27,7 @@ pub(super) struct Frequencies {
 impl Frequencies {
     /// Scales counts so that they add up to a power of two and every token that occurs has one at least.
     pub(super) fn new(counts: &[u32; TOKENS], total: usize) -> Option<Self> {
-        let distinct = counts.iter().filter(|count| **count > 0).count();
-        let log = width_of(total as u64).saturating_sub(2).max(width_of(distinct as u64) + 1);
-        let log = log.clamp(LOG_MIN, LOG_MAX);
+        let log = log_of(counts, total);
         let mut of = [0u16; TOKENS];
         for (frequency, count) in of.iter_mut().zip(counts).filter(|(_, count)| **count > 0) {
             let scaled = ((u64::from(*count) << (log + 1)) / total as u64).div_ceil(2);
@@ -94,21 +96,37 @@ impl Frequencies {
         at.and_then(|at| u8::try_from(at).ok()).unwrap_or(0)
     }
 
-    /// Each state's token.
-    fn deal(&self) -> Vec<u8> {
+    /// Each state's token; what is beyond the states is of no meaning.
+    fn deal(&self) -> [u8; STATES_MAX] {
+        let (mut sorted, mut states) = ([0; STATES_MAX], [0; STATES_MAX]);
+        let mut from = 0;
+        for (token, frequency) in (0..=u8::MAX).zip(&self.of).filter(|(_, frequency)| **frequency > 0) {
+            let to = from + usize::from(*frequency);
+            sorted.get_mut(from..to).unwrap_or_default().fill(token);
+            from = to;
+        }
         let size = 1usize << self.log;
-        let mut states = vec![0; size];
-        let mut at = 0;
-        for (token, frequency) in (0..=u8::MAX).zip(&self.of) {
-            for _ in 0..*frequency {
-                if let Some(state) = states.get_mut(at) {
-                    *state = token;
-                }
-                at = (at + (size >> 1) + (size >> 3) + 3) & (size - 1);
+        let step = (size >> 1) + (size >> 3) + 3;
+        // Places are products, not sums, so that none waits for the one before.
+        for (number, token) in sorted.iter().take(size).enumerate() {
+            if let Some(state) = states.get_mut((number * step) & (size - 1) & (STATES_MAX - 1)) {
+                *state = *token;
             }
         }
         states
     }
+}
+
+/// How large a table? Every state is work before the first number is read, and few make it fit. But what occurs less often than once
+/// in all states gets more than its share, and the others pay for it.
+fn log_of(counts: &[u32; TOKENS], total: usize) -> u32 {
+    let occurring = || counts.iter().filter(|count| **count > 0).map(|count| *count as usize);
+    let least = width_of(occurring().count() as u64) + 1;
+    let most = width_of(total as u64).saturating_sub(2).max(least).clamp(LOG_MIN, LOG_MAX);
+    let excess = |log: u32| -> usize { occurring().map(|count| total.saturating_sub(count << log)).sum() };
+    (least.max(LOG_ENOUGH).min(most)..most)
+        .find(|log| excess(*log) <= total << log >> EXCESS_LOG)
+        .unwrap_or(most)
 }
 
 /// What a state of the decoder says.
@@ -130,7 +148,8 @@ impl Decoder {
     pub(super) fn new(frequencies: &Frequencies) -> Self {
         let mut entries = Box::new([Entry::default(); STATES_MAX]);
         let mut next = frequencies.of;
-        for (entry, token) in entries.iter_mut().zip(frequencies.deal()) {
+        let size = 1usize << frequencies.log;
+        for (entry, token) in entries.iter_mut().zip(frequencies.deal()).take(size) {
             let Some(place) = next.get_mut(usize::from(token)) else { continue };
             let bits = frequencies.log + 1 - width_of(u64::from(*place));
             let base = (u32::from(*place) << bits) - (1 << frequencies.log);
@@ -205,7 +224,7 @@ impl Encoder {
             start = start.saturating_add(*frequency);
         }
         let mut states = vec![0u16; size as usize];
-        for (state, token) in (size..).zip(frequencies.deal()) {
+        for (state, token) in (size..size * 2).zip(frequencies.deal()) {
             let Some(place) = starts.get_mut(usize::from(token)) else { continue };
             if let Some(slot) = states.get_mut(usize::from(*place)) {
                 *slot = u16::try_from(state).unwrap_or(0);

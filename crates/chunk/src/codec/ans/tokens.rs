@@ -43,6 +43,17 @@ pub(super) const fn range_of(token: u8) -> (u64, u32) {
     ((4 + (above % 4) as u64) << bits, bits)
 }
 
+/// What [`range_of`] says, of all tokens.
+pub(super) static RANGES: [(u64, u32); TOKENS] = {
+    let mut ranges = [(0, 0); TOKENS];
+    let (mut rest, mut token) = (ranges.as_mut_slice(), 0);
+    while let Some((range, others)) = rest.split_first_mut() {
+        *range = range_of(token);
+        (rest, token) = (others, token.wrapping_add(1));
+    }
+    ranges
+};
+
 /// The cheapest plan for a column, by a sample of runs of neighbours.
 pub(in crate::codec) fn plan<'a>(runs: impl Iterator<Item = &'a [u64]> + Clone, order_max: u8) -> Plan {
     let mut best = Plan { order: 0, centre: 0, bits: f64::INFINITY };
