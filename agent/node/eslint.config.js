@@ -1,0 +1,17 @@
+// What the formatter and the type checker do not see: names that are never used, comparisons that mean something else.
+
+export default [
+  {
+    languageOptions: { ecmaVersion: 2022, sourceType: 'module' },
+    rules: {
+      eqeqeq: 'error',
+      'max-len': ['error', { code: 130 }],
+      'max-lines': ['error', 600],
+      'max-lines-per-function': ['error', 70],
+      'no-unused-vars': 'error',
+      'no-var': 'error',
+      'prefer-const': 'error',
+    },
+  },
+  { files: ['test/**'], rules: { 'max-lines-per-function': 'off' } },
+];

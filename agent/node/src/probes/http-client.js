@@ -1,0 +1,73 @@
+// Which requests go out by `http` and `https`? Each is a call of kind http-client, parent of what the server records. The
+// channel of Node 18 and 20 speaks after the header is written, so `request` and `get` are replaced. After:
+// `../record/recorder.js`.
+
+import { errorMonitor } from 'node:events';
+import http from 'node:http';
+import https from 'node:https';
+import { syncBuiltinESMExports } from 'node:module';
+import { current } from '../record/context.js';
+import { KIND } from '../wire/constants.js';
+import { Names, knownMethod, pathOf } from './names.js';
+
+const HOSTS_MAX = 512;
+const FAILED_FROM = 500;
+
+/** @typedef {import('node:http').ClientRequest} ClientRequest */
+
+/** @type {import('./index.js').Probe} */
+export function install({ recorder, guard }) {
+  const names = new Names(recorder.dictionary, KIND.HTTP_CLIENT, HOSTS_MAX);
+
+  /** A request was made; its header has not left yet. */
+  const made = guard((/** @type {ClientRequest} */ request, /** @type {boolean} */ isSecure) => {
+    const operation = names.operation(knownMethod(request.method), authority(request, isSecure));
+    const call = recorder.enter(current(), operation);
+    recorder.attribute(call, 'http.path', pathOf(request.path));
+    const header = recorder.traceparent(call);
+    if (header !== null && !request.headersSent && !request.hasHeader('traceparent')) {
+      request.setHeader('traceparent', header);
+    }
+    /** @type {unknown} */
+    let error;
+    request.once(errorMonitor, (thrown) => {
+      error = thrown;
+    });
+    const closed = guard(() => {
+      const response = /** @type {any} */ (request).res;
+      const status = response?.statusCode;
+      recorder.attribute(call, 'http.status', status);
+      if (error !== undefined || status === undefined || status >= FAILED_FROM) {
+        recorder.fail(call, error);
+      } else {
+        recorder.exit(call);
+      }
+    });
+    request.once('close', closed);
+  });
+
+  for (const [module, isSecure] of /** @type {[any, boolean][]} */ ([
+    [http, false],
+    [https, true],
+  ])) {
+    const original = module.request;
+    const request = function request(/** @type {any[]} */ ...args) {
+      const made_ = original.apply(module, args);
+      made(made_, isSecure);
+      return made_;
+    };
+    module.request = request;
+    module.get = function get(/** @type {any[]} */ ...args) {
+      const sent = request(...args);
+      sent.end();
+      return sent;
+    };
+  }
+  syncBuiltinESMExports();
+}
+
+/** @param {ClientRequest} request @param {boolean} isSecure */
+function authority(request, isSecure) {
+  const host = request.getHeader('host');
+  return typeof host === 'string' ? host : `${request.host}${isSecure ? ':443' : ''}`;
+}

@@ -1,0 +1,93 @@
+// Which libraries are watched? Each probe is one file and one line here. Before: `../agent.js`.
+
+import Module from 'node:module';
+import { isProbeWanted } from '../config.js';
+import * as httpClient from './http-client.js';
+import * as httpServer from './http-server.js';
+import * as pg from './pg.js';
+import * as undici from './undici.js';
+
+/**
+ * What a probe works with.
+ * @typedef {object} Surroundings
+ * @property {import('../record/recorder.js').Recorder} recorder
+ * @property {import('../config.js').Config} config
+ * @property {import('../log.js').Log} log
+ * @property {<F extends (this: any, ...args: any[]) => any>(fn: F) => F} guard what it answers never throws into the program
+ */
+
+/** @typedef {(surroundings: Surroundings) => void} Probe */
+
+/** @type {Record<string, Probe>} */
+const PROBES = {
+  'http-server': httpServer.install,
+  'http-client': httpClient.install,
+  undici: undici.install,
+  pg: (surroundings) => onLoad(surroundings, pg.isPg, pg.change),
+};
+
+/** @param {Omit<Surroundings, 'guard'>} given */
+export function install(given) {
+  const guard = makeGuard(given.log);
+  for (const [name, probe] of Object.entries(PROBES)) {
+    if (isProbeWanted(given.config.probes, name)) {
+      guard(probe)({ ...given, guard });
+    }
+  }
+  for (const name of given.config.probes) {
+    if (name !== '*' && !Object.hasOwn(PROBES, name.replace(/^-/, ''))) {
+      given.log.say(`TACHO_PROBES: there is no probe "${name}"; there are ${Object.keys(PROBES).join(', ')}`);
+    }
+  }
+}
+
+/**
+ * A fault of ours is told once a minute and otherwise nobody's business.
+ * @param {import('../log.js').Log} log
+ * @returns {Surroundings['guard']}
+ */
+export function makeGuard(log) {
+  return (fn) =>
+    /** @type {any} */ (
+      /** @this {any} */ function (/** @type {any[]} */ ...args) {
+        try {
+          return fn.apply(this, args);
+        } catch (error) {
+          const where = error instanceof Error ? error.stack : error;
+          log.sayOnce(`fault ${error}`, `a probe failed, the program goes on: ${where}`);
+          return undefined;
+        }
+      }
+    );
+}
+
+/**
+ * Calls `change` with what a CommonJS module exports, once, when it is loaded (an `import` of one goes the same way) or at once
+ * if it was.
+ * @param {Surroundings} surroundings
+ * @param {(name: string) => boolean} isIt
+ * @param {(exports: any, surroundings: Surroundings) => void} change
+ */
+function onLoad(surroundings, isIt, change) {
+  const changed = new WeakSet();
+  const once = surroundings.guard((/** @type {any} */ exports) => {
+    if ((typeof exports === 'object' || typeof exports === 'function') && exports !== null && !changed.has(exports)) {
+      changed.add(exports);
+      change(exports, surroundings);
+    }
+  });
+  const loader = /** @type {any} */ (Module);
+  for (const [file, module] of Object.entries(loader._cache ?? {})) {
+    if (isIt(file)) {
+      once(/** @type {any} */ (module).exports);
+    }
+  }
+  const original = loader._load;
+  loader._load = function _load(/** @type {string} */ name, /** @type {any[]} */ ...rest) {
+    const exports = original.call(this, name, ...rest);
+    if (typeof name === 'string' && isIt(name)) {
+      once(exports);
+    }
+    return exports;
+  };
+}

@@ -1,0 +1,164 @@
+// Which statements does the PostgreSQL client `pg` execute, and how long does one wait for a connection of its pool? A
+// statement is a call of kind database whose name is its shape (`sql.js`). After: `../record/recorder.js`.
+
+import { errorMonitor } from 'node:events';
+import { endWith } from '../record/calls.js';
+import { become, bound, current } from '../record/context.js';
+import { KIND } from '../wire/constants.js';
+import { shape } from './sql.js';
+
+/** Texts whose operation is remembered. A program that writes values into its texts has any number. */
+const TEXTS_MAX = 4_096;
+const TEXT_CHARS_MAX = 4_096;
+
+/** @typedef {import('./index.js').Surroundings} Surroundings */
+/** @typedef {import('../record/strand.js').Call} Call */
+
+/**
+ * Whether a module that was asked for by this name may be `pg`.
+ * @param {string} name
+ */
+export function isPg(name) {
+  return name === 'pg' || /[\\/]pg[\\/]lib[\\/]index\.js$/.test(name);
+}
+
+/** Changes what `require('pg')` gave. @param {any} pg @param {Surroundings} surroundings */
+export function change(pg, surroundings) {
+  if (typeof pg?.Client?.prototype?.query !== 'function') {
+    return;
+  }
+  changeQuery(pg.Client.prototype, surroundings);
+  if (typeof pg.Pool?.prototype?.connect === 'function') {
+    changeConnect(pg.Pool.prototype, surroundings);
+  }
+}
+
+/** @param {any} client @param {Surroundings} surroundings */
+function changeQuery(client, { recorder, guard }) {
+  const original = client.query;
+  /** @type {Map<string, number>} */
+  const texts = new Map();
+
+  const operationOf = (/** @type {string} */ text) => {
+    let operation = texts.get(text);
+    if (operation === undefined) {
+      operation = recorder.dictionary.operation(KIND.DATABASE, shape(text));
+      if (texts.size < TEXTS_MAX && text.length <= TEXT_CHARS_MAX) {
+        texts.set(text, operation);
+      }
+    }
+    return operation;
+  };
+
+  const begin = guard((/** @type {any} */ query) => {
+    const text = typeof query === 'string' ? query : query?.text;
+    return typeof text === 'string' ? recorder.enter(current(), operationOf(text)) : undefined;
+  });
+
+  const end = guard((/** @type {Call} */ call, /** @type {unknown} */ error) => {
+    if (error === undefined || error === null) {
+      recorder.exit(call);
+    } else {
+      recorder.fail(call, error);
+    }
+  });
+
+  client.query = function query(/** @type {any[]} */ ...args) {
+    const call = begin(args[0]);
+    if (call === undefined) {
+      return original.apply(this, args);
+    }
+    const done = wrapCallback(args, call, end);
+    try {
+      const result = original.apply(this, args);
+      if (done || typeof result?.then !== 'function') {
+        if (!done) follow(result, call, end);
+        return result;
+      }
+      return endWith(recorder, call, result);
+    } catch (error) {
+      end(call, error);
+      throw error;
+    }
+  };
+}
+
+/**
+ * Puts the end of the call before the program's callback, wherever it stands.
+ * @param {any[]} args changed
+ * @param {Call} call
+ * @param {(call: Call, error: unknown) => void} end
+ * @returns {boolean} whether there is one
+ */
+function wrapCallback(args, call, end) {
+  const wrapped = (/** @type {(...args: any[]) => unknown} */ callback) => {
+    const inContext = bound(callback);
+    return function (/** @type {any} */ error, /** @type {any[]} */ ...rest) {
+      end(call, error);
+      // @ts-expect-error whatever pg calls it on
+      return inContext.call(this, error, ...rest);
+    };
+  };
+  const at = args.findIndex((argument) => typeof argument === 'function');
+  if (at >= 0) {
+    args[at] = wrapped(args[at]);
+    return true;
+  }
+  const query = args[0];
+  if (typeof query?.callback === 'function') {
+    if (typeof query.submit === 'function') {
+      query.callback = wrapped(query.callback);
+    } else {
+      args[0] = Object.assign(Object.create(query), { callback: wrapped(query.callback) });
+    }
+    return true;
+  }
+  return false;
+}
+
+/**
+ * A cursor or a stream of rows ends when it says so.
+ * @param {any} result
+ * @param {Call} call
+ * @param {(call: Call, error: unknown) => void} end
+ */
+function follow(result, call, end) {
+  if (typeof result?.once !== 'function') {
+    end(call, undefined);
+    return;
+  }
+  result.once('end', () => end(call, undefined));
+  result.once('close', () => end(call, undefined));
+  result.once(errorMonitor, (/** @type {unknown} */ error) => end(call, error));
+}
+
+/** @param {any} pool @param {Surroundings} surroundings */
+function changeConnect(pool, { recorder, guard }) {
+  const original = pool.connect;
+  const operation = recorder.dictionary.operation(KIND.CONNECTION_WAIT, 'Pool.connect');
+  const begin = guard(() => recorder.enter(current(), operation));
+  const end = guard((/** @type {Call} */ call, /** @type {unknown} */ error) => {
+    if (error) {
+      recorder.fail(call, error);
+    } else {
+      recorder.exit(call);
+    }
+  });
+  pool.connect = function connect(/** @type {any} */ callback) {
+    const before = current();
+    const call = begin();
+    if (call === undefined) {
+      return original.call(this, callback);
+    }
+    if (typeof callback === 'function') {
+      // The pool calls back from wherever a connection became free: in the context of whoever gave it back.
+      const inContext = bound(callback);
+      return original.call(this, (/** @type {any} */ error, /** @type {any} */ ...rest) => {
+        end(call, error);
+        return inContext(error, ...rest);
+      });
+    }
+    become(before);
+    return endWith(recorder, call, original.call(this));
+  };
+}

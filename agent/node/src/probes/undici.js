@@ -1,0 +1,65 @@
+// Which requests go out by `fetch`, or by undici itself? As `http-client.js`, from the channels that undici speaks on, also
+// where it is inside Node. After: `../record/recorder.js`.
+
+import diagnostics from 'node:diagnostics_channel';
+import { current } from '../record/context.js';
+import { KIND } from '../wire/constants.js';
+import { Names, knownMethod, pathOf } from './names.js';
+
+const HOSTS_MAX = 512;
+const FAILED_FROM = 500;
+
+/** @type {import('./index.js').Probe} */
+export function install({ recorder, guard }) {
+  const names = new Names(recorder.dictionary, KIND.HTTP_CLIENT, HOSTS_MAX);
+  /** @type {WeakMap<object, { call: import('../record/strand.js').Call, status: number }>} */
+  const calls = new WeakMap();
+
+  const created = guard((/** @type {any} */ { request }) => {
+    const host = String(request.origin).replace(/^https?:\/\//, '');
+    const call = recorder.enter(current(), names.operation(knownMethod(request.method), host));
+    recorder.attribute(call, 'http.path', pathOf(request.path));
+    const header = recorder.traceparent(call);
+    if (header !== null && !hasHeader(request.headers, 'traceparent')) {
+      request.addHeader('traceparent', header);
+    }
+    calls.set(request, { call, status: 0 });
+  });
+
+  const headers = guard((/** @type {any} */ { request, response }) => {
+    const entry = calls.get(request);
+    if (entry !== undefined) {
+      entry.status = response.statusCode;
+    }
+  });
+
+  const ended = guard((/** @type {any} */ { request, error }) => {
+    const entry = calls.get(request);
+    if (entry === undefined) {
+      return;
+    }
+    const { call, status } = entry;
+    recorder.attribute(call, 'http.status', status > 0 ? status : undefined);
+    if (error !== undefined || status >= FAILED_FROM) {
+      recorder.fail(call, error);
+    } else {
+      recorder.exit(call);
+    }
+  });
+
+  diagnostics.subscribe('undici:request:create', created);
+  diagnostics.subscribe('undici:request:headers', headers);
+  diagnostics.subscribe('undici:request:trailers', ended);
+  diagnostics.subscribe('undici:request:error', ended);
+}
+
+/**
+ * @param {string | unknown[] | undefined} headers lines of text, or names and values by turns
+ * @param {string} name in lower case
+ */
+function hasHeader(headers, name) {
+  if (typeof headers === 'string') {
+    return `\r\n${headers}`.toLowerCase().includes(`\r\n${name}:`);
+  }
+  return Array.isArray(headers) && headers.some((part, at) => at % 2 === 0 && String(part).toLowerCase() === name);
+}

@@ -1,0 +1,112 @@
+// How is a function watched without changing what it does? Its result, its exception, its `this` and its promise reach the
+// caller as they were; the call ends when the promise is kept or broken. Before: `../index.js`. After: `recorder.js`.
+
+import { types } from 'node:util';
+import { KIND } from '../wire/constants.js';
+import { become, current } from './context.js';
+
+/** @typedef {import('./recorder.js').Recorder} Recorder */
+/** @typedef {import('./strand.js').Call} Call */
+
+/**
+ * Runs a function as a call.
+ * @template T
+ * @param {Recorder} recorder
+ * @param {string} name
+ * @param {() => T} fn
+ * @returns {T}
+ */
+export function record(recorder, name, fn) {
+  return run(recorder, recorder.dictionary.operation(KIND.METHOD, name), fn, undefined, []);
+}
+
+/**
+ * A function that does what `fn` does, and is a call each time.
+ * @template {(this: any, ...args: any[]) => any} F
+ * @param {Recorder} recorder
+ * @param {F} fn
+ * @param {string} name
+ * @returns {F}
+ */
+export function wrap(recorder, fn, name) {
+  let operation = 0;
+  /** @this {any} */
+  function watched() {
+    if (new.target !== undefined) {
+      return Reflect.construct(fn, arguments, new.target === watched ? fn : new.target);
+    }
+    if (operation === 0) {
+      operation = recorder.dictionary.operation(KIND.METHOD, name);
+    }
+    return run(recorder, operation, fn, this, arguments);
+  }
+  for (const key of ['name', 'length', 'prototype']) {
+    const descriptor = Object.getOwnPropertyDescriptor(fn, key);
+    if (descriptor !== undefined) {
+      Object.defineProperty(watched, key, descriptor);
+    }
+  }
+  return /** @type {F} */ (/** @type {unknown} */ (watched));
+}
+
+/**
+ * @param {Recorder} recorder
+ * @param {number} operation
+ * @param {(this: any, ...args: any[]) => any} fn
+ * @param {unknown} self
+ * @param {ArrayLike<unknown>} args
+ */
+function run(recorder, operation, fn, self, args) {
+  const before = current();
+  const call = recorder.enter(before, operation);
+  become(call);
+  let result;
+  try {
+    result = Reflect.apply(fn, self, args);
+  } catch (error) {
+    recorder.fail(call, error);
+    throw error;
+  } finally {
+    become(before);
+  }
+  if (typeof result === 'object' && result !== null && types.isPromise(result)) {
+    return endWith(recorder, call, result);
+  }
+  recorder.exit(call);
+  return result;
+}
+
+/**
+ * Ends the call with the promise. The caller gets a promise that settles as the given one does: to listen to the given one would
+ * make a rejection that nobody handles look handled. A promise that is more than a promise (a subclass, one with members of its
+ * own) is handed on as it is, and the call ends at once.
+ * @param {Recorder} recorder
+ * @param {Call} call
+ * @param {Promise<any>} promise
+ */
+export function endWith(recorder, call, promise) {
+  if (Object.getPrototypeOf(promise) !== Promise.prototype || hasMembers(promise)) {
+    recorder.exit(call);
+    return promise;
+  }
+  return promise.then(
+    (value) => {
+      recorder.exit(call);
+      return value;
+    },
+    (error) => {
+      recorder.fail(call, error);
+      throw error;
+    },
+  );
+}
+
+/** @param {object} promise */
+function hasMembers(promise) {
+  for (const key in promise) {
+    if (Object.hasOwn(promise, key)) {
+      return true;
+    }
+  }
+  return false;
+}

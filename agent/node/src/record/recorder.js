@@ -1,0 +1,377 @@
+// Where does a call belong, and when is what is known of it sent? Probes say that a call begins and ends; strands keep the order;
+// a part is closed with the outermost call, when it is long, or when it is a second old (the next part carries what is open).
+//
+// Before: `../probes/`, `calls.js`. After: `strand.js`, then `../send/outbox.js`.
+
+import { Buffer } from 'node:buffer';
+import { types } from 'node:util';
+import { now } from '../send/clock.js';
+import { TAG } from '../wire/constants.js';
+import { SegmentPart } from '../wire/segment.js';
+import { Call, Strand, Trace } from './strand.js';
+import { format } from './traceparent.js';
+
+const AGE_MAX_NS = 1e9;
+/** What happens so long after its caller has ended (a timer that repeats) is a trace of its own. */
+const ORPHAN_NS = 10e9;
+/** Parts that are kept to be used again, and their size at most. */
+const SPARE_PARTS_MAX = 256;
+const SPARE_BYTES_MAX = 4_096;
+
+/** Stands for a call that found no room. What it calls is left out with it, so that a tree is whole or not there. */
+export const LEFT_OUT = new Call(new Strand(-1, new Trace(-1, null), null, 0), 0, 0, 0);
+LEFT_OUT.end = Infinity;
+
+export class Recorder {
+  /**
+   * @param {object} parts
+   * @param {import('./session.js').Session} parts.session
+   * @param {import('../wire/dictionary.js').Dictionary} parts.dictionary
+   * @param {import('../send/outbox.js').Outbox} parts.outbox
+   * @param {import('../send/clock.js').Clock} parts.clock
+   * @param {import('../send/totals.js').Totals} parts.totals
+   * @param {string} parts.thread name of the thread
+   * @param {number} parts.pendingMax bytes of all parts at hand
+   * @param {() => void} parts.wake there is something to send soon
+   * @param {import('../log.js').Log} parts.log
+   */
+  constructor({ session, dictionary, outbox, clock, totals, thread, pendingMax, wake, log }) {
+    this.log = log;
+    this.session = session;
+    this.dictionary = dictionary;
+    this.outbox = outbox;
+    this.clock = clock;
+    this.totals = totals;
+    this.thread = dictionary.text(thread);
+    this.pendingMax = pendingMax;
+    this.wake = wake;
+    this.segments = 0;
+    this.pending = 0;
+    /** Strands with a part at hand. @type {Strand[]} */
+    this.active = [];
+    /** @type {SegmentPart[]} */
+    this.spare = [];
+    /** The last thing of ours that failed; told of in the log. @type {unknown} */
+    this.lastFault = null;
+    /** Exceptions that were told of. @type {WeakSet<object>} */
+    this.told = new WeakSet();
+  }
+
+  /**
+   * A call begins.
+   * @param {Call | undefined} parent what the context remembers
+   * @param {number} operation
+   * @returns {Call}
+   */
+  enter(parent, operation) {
+    try {
+      return this.#enter(parent, operation);
+    } catch (fault) {
+      return this.#spoil(parent, fault);
+    }
+  }
+
+  /** @param {Call | undefined} parent @param {number} operation */
+  #enter(parent, operation) {
+    const time = now();
+    if (parent === undefined) {
+      return this.#beginStrand(null, null, operation, time);
+    }
+    if (parent.end < 0 && parent.strand.takes(parent)) {
+      const strand = parent.strand;
+      const call = strand.enter(strand.part ?? this.#newPart(strand, time), operation, time);
+      this.#settle(strand);
+      return call;
+    }
+    if (parent === LEFT_OUT) {
+      this.totals.callsDropped++;
+      return LEFT_OUT;
+    }
+    if (parent.end >= 0 && time - parent.end > ORPHAN_NS) {
+      return this.#beginStrand(null, null, operation, time);
+    }
+    const { number, trace } = parent.strand;
+    return this.#beginStrand(trace, this.session.span(number, parent.number), operation, time);
+  }
+
+  /**
+   * A call begins that another process caused, or nobody.
+   * @param {import('./traceparent.js').Remote | null} remote
+   * @param {number} operation
+   */
+  enterFrom(remote, operation) {
+    const trace = remote === null ? null : new Trace(-1, remote.trace);
+    return this.#beginStrand(trace, remote === null ? null : remote.span, operation, now());
+  }
+
+  /**
+   * @param {Trace | null} trace null for a new one
+   * @param {import('./session.js').Half | null} parent
+   * @param {number} operation
+   * @param {number} time
+   */
+  #beginStrand(trace, parent, operation, time) {
+    if (this.pending >= this.pendingMax || this.outbox.isFull()) {
+      this.totals.callsDropped++;
+      return LEFT_OUT;
+    }
+    const number = this.segments++;
+    const strand = new Strand(number, trace ?? new Trace(number, null), parent, this.clock.skew);
+    return strand.enter(this.#newPart(strand, time), operation, time);
+  }
+
+  /**
+   * A call ends.
+   * @param {Call} call
+   */
+  exit(call) {
+    try {
+      this.#end(call, false);
+    } catch (fault) {
+      this.#spoil(call, fault);
+    }
+  }
+
+  /**
+   * A call ends, as failed.
+   * @param {Call} call
+   * @param {unknown} [error] if there is one
+   */
+  fail(call, error) {
+    try {
+      if (call.end < 0 && error !== undefined && this.#isNews(error, call)) {
+        this.attribute(call, 'exception', exceptionText(error));
+      }
+      this.#end(call, true);
+    } catch (fault) {
+      this.#spoil(call, fault);
+    }
+  }
+
+  /**
+   * Something of ours failed (no stack, no memory): what is at hand of the strand is given up, for nobody knows what was written.
+   * @param {Call | undefined} call
+   * @param {unknown} fault
+   * @returns {Call} what stands for the call that was to begin
+   */
+  #spoil(call, fault) {
+    this.totals.callsDropped++;
+    if (call !== undefined && call !== LEFT_OUT) {
+      call.strand.isBroken = true;
+    }
+    this.lastFault = fault;
+    return LEFT_OUT;
+  }
+
+  /** @param {Call} call @param {boolean} failed */
+  #end(call, failed) {
+    if (call.end >= 0) {
+      return;
+    }
+    const time = now();
+    call.end = time;
+    const { strand } = call;
+    const { open } = strand;
+    if (strand.isBroken) {
+      this.totals.callsDropped++;
+      open.splice(open.indexOf(call) >>> 0, 1);
+      this.#giveUp(strand);
+      return;
+    }
+    if (open[open.length - 1] !== call) {
+      this.#close(strand);
+      this.#dropAttributes(strand); // those without an event to go with
+      strand.branch(call, this.session.span(strand.number, call.number));
+    }
+    strand.exit(strand.part ?? this.#newPart(strand, time), time, failed);
+    if (open.length === 0) {
+      this.#close(strand);
+    } else {
+      this.#settle(strand);
+    }
+  }
+
+  /**
+   * @param {Call} call
+   * @param {string} key
+   * @param {string | number | bigint | null | undefined} value a number is a whole one; nothing is written for no value
+   */
+  attribute(call, key, value) {
+    if (call.end >= 0 || value === undefined || value === null || call.strand.isBroken) {
+      return;
+    }
+    const { strand } = call;
+    const part = strand.part ?? this.#newPart(strand, now());
+    if (!part.hasRoomForAttribute()) {
+      this.totals.attributesDropped++;
+      return;
+    }
+    const id = this.dictionary.text(key);
+    if (typeof value === 'string') {
+      part.attributeText(call.number, id, value, this.dictionary.value(value));
+    } else {
+      part.attributeInteger(call.number, id, value);
+    }
+    this.#settle(strand);
+  }
+
+  /**
+   * The header that tells another process who calls.
+   * @param {Call | undefined} call
+   * @returns {string | null} null when the call is not recorded
+   */
+  traceparent(call) {
+    if (call === undefined || call === LEFT_OUT) {
+      return null;
+    }
+    const { trace, number } = call.strand;
+    trace.hex ??= Buffer.from(trace.id ?? this.session.trace(trace.segment)).toString('hex');
+    return format(trace.hex, this.session.span(number, call.number));
+  }
+
+  /**
+   * Closes the parts that have been at hand for long.
+   * @param {boolean} all whatever their age
+   */
+  sweep(all) {
+    const time = now();
+    if (this.lastFault !== null) {
+      this.log.sayOnce('recorder', `some calls could not be recorded: ${this.lastFault}`);
+      this.lastFault = null;
+    }
+    for (let at = this.active.length - 1; at >= 0; at--) {
+      const strand = this.active[at];
+      if (all || time - strand.start > AGE_MAX_NS) {
+        this.#close(strand);
+        this.#dropAttributes(strand);
+      }
+    }
+  }
+
+  /** @param {Strand} strand @param {number} time */
+  #newPart(strand, time) {
+    const part = this.spare.pop() ?? new SegmentPart();
+    strand.part = part;
+    strand.start = time;
+    strand.place = this.active.length;
+    this.active.push(strand);
+    part.charged = part.capacity();
+    this.pending += part.charged;
+    if (strand.place === 0) {
+      this.wake();
+    }
+    return part;
+  }
+
+  /**
+   * Looks after an event whether the part has become too long or takes too much memory.
+   * @param {Strand} strand
+   */
+  #settle(strand) {
+    const part = /** @type {SegmentPart} */ (strand.part);
+    if (part.hasGrown()) {
+      const capacity = part.capacity();
+      this.pending += capacity - part.charged;
+      part.charged = capacity;
+      if (this.pending >= this.pendingMax) {
+        this.#close(strand);
+        return;
+      }
+    }
+    if (strand.isLong()) {
+      this.#close(strand);
+    }
+  }
+
+  /** @param {Strand} strand */
+  #close(strand) {
+    const { part } = strand;
+    if (part === null || part.eventCount === 0) {
+      return;
+    }
+    if (strand.isBroken) {
+      this.#giveUp(strand);
+      return;
+    }
+    const head = strand.head(this.thread);
+    if (this.outbox.isFull()) {
+      this.totals.callsDropped += part.exits;
+    } else {
+      const start = strand.start + strand.skew;
+      const out = this.outbox.begin(start);
+      part.write(head, start - this.outbox.base, out);
+      this.totals.callsSent += part.exits;
+      this.outbox.end(TAG.SEGMENT, part.exits, 0, 0);
+    }
+    this.#release(strand, part);
+  }
+
+  /** @param {Strand} strand a broken one */
+  #giveUp(strand) {
+    if (strand.part !== null) {
+      this.totals.callsDropped += strand.part.exits;
+      this.#release(strand, strand.part);
+    }
+  }
+
+  /**
+   * Gives up attributes that no event came after.
+   * @param {Strand} strand
+   */
+  #dropAttributes(strand) {
+    const { part } = strand;
+    if (part !== null && part.eventCount === 0) {
+      this.totals.attributesDropped += part.attributeCount;
+      this.#release(strand, part);
+    }
+  }
+
+  /** @param {Strand} strand @param {SegmentPart} part */
+  #release(strand, part) {
+    strand.part = null;
+    this.pending -= part.charged;
+    const last = /** @type {Strand} */ (this.active.pop());
+    if (last !== strand) {
+      this.active[strand.place] = last;
+      last.place = strand.place;
+    }
+    if (this.spare.length < SPARE_PARTS_MAX && part.capacity() <= SPARE_BYTES_MAX) {
+      part.clear();
+      this.spare.push(part);
+    }
+  }
+
+  /**
+   * An exception is told of where it appeared first and where it left the outermost call.
+   * @param {unknown} error
+   * @param {Call} call
+   */
+  #isNews(error, call) {
+    if (typeof error !== 'object' || error === null) {
+      return true;
+    }
+    const isOutermost = call.strand.open[0] === call;
+    if (this.told.has(error) && !isOutermost) {
+      return false;
+    }
+    this.told.add(error);
+    return true;
+  }
+}
+
+/**
+ * `class: message`, without running code of the program: a getter may wait, throw or change something.
+ * @param {unknown} error
+ */
+export function exceptionText(error) {
+  if (typeof error !== 'object' || error === null || types.isProxy(error)) {
+    return typeof error === 'string' ? error : typeof error;
+  }
+  const own = (/** @type {object} */ of, /** @type {string} */ key) => Object.getOwnPropertyDescriptor(of, key)?.value;
+  const prototype = Object.getPrototypeOf(error);
+  const type = prototype === null || types.isProxy(prototype) ? undefined : own(prototype, 'constructor');
+  const name = typeof type === 'function' ? own(type, 'name') : undefined;
+  const message = own(error, 'message');
+  const title = typeof name === 'string' && name !== '' ? name : 'Error';
+  return typeof message === 'string' && message !== '' ? `${title}: ${message}` : title;
+}

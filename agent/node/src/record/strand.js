@@ -1,0 +1,190 @@
+// How do calls that overlap become a properly nested sequence? A strand is one segment in the making: calls of one trace of which
+// each began inside the one before and, as long as things go as they should, ends before it. `recorder.js` puts a call into the
+// strand of its parent only if the parent is innermost there; else the call begins a strand of its own.
+//
+// A parent that ends while a call inside it goes on (nobody waited for it) does not break the nesting: the part at hand is
+// closed, and what goes on is moved to a strand of its own, a *branch*. It is the same segment in the bytes, so the calls keep
+// their ids: its parts carry only the moved calls, name the ended call as their parent, and enter no further ones.
+//
+// Before: `recorder.js`. After: `../wire/segment.js` (bytes), `../send/outbox.js`.
+
+/** @typedef {import('../wire/segment.js').SegmentPart} SegmentPart */
+
+const EVENTS_MAX = 4_096;
+/** A part of a deep recursion is longer, or most of it would be carried calls. */
+const EVENTS_MAX_DEEP = 60_000;
+const ATTRIBUTE_BYTES_MAX = 262_144;
+/** The ids of a segment's calls have 24 bits. */
+const CALLS_MAX = 1 << 24;
+
+/** With which segment, or in which other process, did this trace begin? */
+export class Trace {
+  /**
+   * @param {number} segment where `id` is null
+   * @param {Uint8Array | null} id 16 bytes, of a trace that began elsewhere
+   */
+  constructor(segment, id) {
+    this.segment = segment;
+    this.id = id;
+    /** 32 hex digits, once somebody has asked. @type {string | null} */
+    this.hex = null;
+  }
+}
+
+/** One call. It is what an asynchronous context remembers as the caller of what happens in it. */
+export class Call {
+  /**
+   * @param {Strand} strand
+   * @param {number} number in its segment
+   * @param {number} operation
+   * @param {number} start
+   */
+  constructor(strand, number, operation, start) {
+    this.strand = strand;
+    this.number = number;
+    this.operation = operation;
+    this.start = start;
+    /** When it ended, -1 while it runs. */
+    this.end = -1;
+  }
+}
+
+export class Strand {
+  /**
+   * @param {number} number
+   * @param {Trace} trace
+   * @param {import('./session.js').Half | null} parent
+   * @param {number} skew of the clock
+   */
+  constructor(number, trace, parent, skew) {
+    this.number = number;
+    this.trace = trace;
+    this.parent = parent;
+    this.skew = skew;
+    /** Calls that run, outermost first. @type {Call[]} */
+    this.open = [];
+    this.calls = 0;
+    this.parts = 0;
+    this.firstCall = 0;
+    /** Times of the part's first and last event. */
+    this.start = 0;
+    this.last = 0;
+    /** The strand that counts calls and parts of this segment; another one for a branch. @type {Strand} */
+    this.origin = this;
+    /** The part at hand; null between two parts. @type {SegmentPart | null} */
+    this.part = null;
+    /** Position in the recorder's list of strands with a part at hand. */
+    this.place = -1;
+    /** Something failed while it was written: the rest of it is left out. */
+    this.isBroken = false;
+  }
+
+  /**
+   * Whether a call that begins in `parent` may be put in here.
+   * @param {Call} parent
+   */
+  takes(parent) {
+    return this.open[this.open.length - 1] === parent && this.origin === this && !this.isBroken && this.calls < CALLS_MAX;
+  }
+
+  /**
+   * The first event of a part is about to be written.
+   * @param {SegmentPart} part
+   * @param {number} time
+   */
+  #begin(part, time) {
+    this.start = time;
+    this.last = time;
+    this.firstCall = this.origin.calls;
+    if (this.origin.parts > 0) {
+      for (const call of this.open) {
+        part.carry(call.operation, call.number, Math.max(0, time - call.start));
+      }
+    }
+  }
+
+  /**
+   * @param {SegmentPart} part
+   * @param {number} time
+   * @returns {number} ns since the event before
+   */
+  #step(part, time) {
+    if (part.eventCount === 0) {
+      this.#begin(part, time);
+      return 0;
+    }
+    const step = time - this.last;
+    if (step <= 0) {
+      return 0;
+    }
+    this.last = time;
+    return step;
+  }
+
+  /**
+   * @param {SegmentPart} part
+   * @param {number} operation
+   * @param {number} time
+   */
+  enter(part, operation, time) {
+    part.enter(this.#step(part, time), operation);
+    const call = new Call(this, this.calls++, operation, time);
+    this.open.push(call);
+    return call;
+  }
+
+  /**
+   * Ends the innermost call.
+   * @param {SegmentPart} part
+   * @param {number} time
+   * @param {boolean} failed
+   */
+  exit(part, time, failed) {
+    const step = this.#step(part, time);
+    this.open.pop();
+    if (failed) {
+      part.failed(step);
+    } else {
+      part.exit(step);
+    }
+  }
+
+  /** Whether the part at hand should be closed. */
+  isLong() {
+    const part = this.part;
+    if (part === null) {
+      return false;
+    }
+    const events = part.eventCount;
+    return (
+      (events >= EVENTS_MAX && events >= Math.min(EVENTS_MAX_DEEP, 2 * this.open.length)) ||
+      (part.attributes !== null && part.attributes.size >= ATTRIBUTE_BYTES_MAX)
+    );
+  }
+
+  /**
+   * Moves the calls inside `call` to a strand of their own. The part at hand has been closed.
+   * @param {Call} call one of the open ones, not the innermost
+   * @param {import('./session.js').Half} span its id
+   */
+  branch(call, span) {
+    const branch = new Strand(this.number, this.trace, span, this.skew);
+    branch.origin = this.origin;
+    branch.open = this.open.splice(this.open.indexOf(call) + 1);
+    for (const moved of branch.open) {
+      moved.strand = branch;
+    }
+  }
+
+  /**
+   * What stands before the events of the part at hand.
+   * @param {number} thread
+   * @returns {import('../wire/segment.js').Head}
+   */
+  head(thread) {
+    const { id, segment } = this.trace;
+    const part = this.origin.parts++;
+    const { number, parent, firstCall } = this;
+    return { number, parent, trace: id, traceOf: segment, part, firstCall, thread };
+  }
+}

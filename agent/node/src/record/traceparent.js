@@ -1,0 +1,42 @@
+// Who called, when the caller is another process? The header of W3C Trace Context, level 1, read and written.
+// Before: a probe's request. After: `recorder.js`.
+
+import { Buffer } from 'node:buffer';
+
+/**
+ * A call of another process.
+ * @typedef {object} Remote
+ * @property {Uint8Array} trace 16 bytes
+ * @property {import('./session.js').Half} span
+ */
+
+const LENGTH = 55;
+const SHAPE = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}(-.*)?$/s;
+
+/**
+ * @param {unknown} header `00-<32 hex>-<16 hex>-<2 hex>`; a later version may have more behind it
+ * @returns {Remote | null} null for anything the recommendation calls invalid
+ */
+export function parse(header) {
+  const match = typeof header === 'string' && header.length >= LENGTH ? SHAPE.exec(header) : null;
+  if (match === null || match[1] === 'ff' || (match[1] === '00' && match[4] !== undefined)) {
+    return null;
+  }
+  const trace = Buffer.from(match[2], 'hex');
+  const span = { high: parseInt(match[3].slice(0, 8), 16), low: parseInt(match[3].slice(8), 16) };
+  return trace.every((byte) => byte === 0) || (span.high === 0 && span.low === 0) ? null : { trace, span };
+}
+
+/**
+ * The header to send. Always sampled: nothing here is sampled away.
+ * @param {string} trace 32 hex digits
+ * @param {import('./session.js').Half} span
+ */
+export function format(trace, span) {
+  return `00-${trace}-${hex8(span.high)}${hex8(span.low)}-01`;
+}
+
+/** @param {number} half */
+function hex8(half) {
+  return half.toString(16).padStart(8, '0');
+}

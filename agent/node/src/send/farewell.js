@@ -1,0 +1,85 @@
+// What is sent when the process ends? At `exit` no event is delivered any more, so the rest of the conversation is held
+// without the loop: the socket's descriptor is written and read directly, at most so long. Where there is no connection,
+// nothing is waited for.
+//
+// Before: `../agent.js`. After: the server; then the process is gone.
+
+import { readSync, writeSync } from 'node:fs';
+import { performance } from 'node:perf_hooks';
+
+const CHUNK_BYTES = 262_144;
+const EMPTY = Buffer.alloc(0);
+
+/**
+ * @param {import('./link.js').Link} link
+ * @param {import('./outbox.js').Outbox} outbox
+ * @param {number} maxMs
+ * @returns {boolean} whether the server has everything
+ */
+export function farewell(link, outbox, maxMs) {
+  const fd = /** @type {any} */ (link.socket)?._handle?.fd;
+  if (typeof fd !== 'number' || fd < 0) {
+    return outbox.isAcknowledged(); // no connection, or a platform that hides the descriptor
+  }
+  try {
+    talk(fd, link, outbox, performance.now() + maxMs);
+  } catch (error) {
+    link.log.detail(`the farewell ended early: ${error}`);
+  }
+  return outbox.isAcknowledged();
+}
+
+/**
+ * @param {number} fd
+ * @param {import('./link.js').Link} link
+ * @param {import('./outbox.js').Outbox} outbox
+ * @param {number} deadline
+ */
+function talk(fd, link, outbox, deadline) {
+  const { protocol } = link;
+  const input = Buffer.alloc(8_192);
+  /** @type {Uint8Array} */
+  let out = link.unwritten();
+  if (!link.isConnected) {
+    protocol.connected(performance.now()); // it is under way: writing waits for it
+  }
+  protocol.pingSoon();
+  for (let now = performance.now(); now < deadline; now = performance.now()) {
+    if (out.length === 0) {
+      out = protocol.next(now, CHUNK_BYTES) ?? EMPTY;
+    }
+    const written = out.length > 0 ? attempt(() => writeSync(fd, out)) : 0;
+    out = out.subarray(written);
+    const read = attempt(() => readSync(fd, input));
+    if (read > 0) {
+      protocol.take(Buffer.from(input.subarray(0, read)), performance.now());
+    }
+    if (protocol.state === 'open' && outbox.isAcknowledged() && out.length === 0) {
+      protocol.bye();
+      writeSync(fd, protocol.next(now, 0) ?? EMPTY);
+      return;
+    }
+    if (written === 0 && read === 0) {
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1);
+    }
+  }
+}
+
+/**
+ * @param {() => number} operation
+ * @returns {number} 0 when it would have to wait
+ */
+function attempt(operation) {
+  try {
+    const count = operation();
+    if (count === 0) {
+      throw new Error('the server closed the connection');
+    }
+    return count;
+  } catch (error) {
+    if (/** @type {NodeJS.ErrnoException} */ (error).code === 'EAGAIN') {
+      return 0;
+    }
+    throw error;
+  }
+}

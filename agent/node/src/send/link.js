@@ -1,0 +1,177 @@
+// How does the connection to the server come about, and again after it was lost? One socket after the other, driven by events; it
+// never keeps the process alive.
+//
+//   resting --(time is up)--> connecting --> connected (Protocol: greeting, open)
+//      ^                                          |
+//      +--------(any fault; backs off)------------+
+//
+// Before: `protocol.js`, which says what goes over it. After: the server.
+
+import { connect } from 'node:net';
+import { performance } from 'node:perf_hooks';
+import { Damaged } from '../wire/reader.js';
+import { Refused } from './protocol.js';
+
+const BACKOFF_FIRST_MS = 100;
+const BACKOFF_LAST_MS = 5_000;
+/** Between two looks at heartbeat and silence. */
+const CHECK_MS = 500;
+/** Handed to the socket at once. */
+const CHUNK_BYTES = 262_144;
+
+export class Link {
+  /**
+   * @param {object} parts
+   * @param {{ host: string, port: number }} parts.address
+   * @param {import('./protocol.js').Protocol} parts.protocol
+   * @param {import('./totals.js').Totals} parts.totals
+   * @param {import('../log.js').Log} parts.log
+   */
+  constructor({ address, protocol, totals, log }) {
+    this.address = address;
+    this.protocol = protocol;
+    this.totals = totals;
+    this.log = log;
+    /** @type {import('node:net').Socket | null} */
+    this.socket = null;
+    this.isConnected = false;
+    this.isEnded = false;
+    this.backoffMs = BACKOFF_FIRST_MS;
+    /** What was handed to the socket last. @type {Uint8Array} */
+    this.chunk = Buffer.alloc(0);
+    this.hasOutage = false;
+    this.checkedAt = 0;
+    this.check = setInterval(() => this.#check(), CHECK_MS).unref();
+    this.pump = this.pump.bind(this);
+  }
+
+  get name() {
+    return `${this.address.host}:${this.address.port}`;
+  }
+
+  /** Begins to connect. */
+  start() {
+    if (this.isEnded) {
+      return;
+    }
+    const socket = connect({ ...this.address, noDelay: true });
+    this.socket = socket;
+    socket.unref();
+    const mine = () => this.socket === socket; // one that was given up may still have events under way
+    socket.on('connect', () => mine() && this.#connected());
+    socket.on('data', (bytes) => mine() && this.#take(bytes));
+    socket.on('error', (error) => mine() && this.#fail(error.message, 0));
+    socket.on('close', () => mine() && this.#fail('the server closed the connection', 0));
+    this.protocol.lastHeard = performance.now();
+    this.checkedAt = performance.now();
+  }
+
+  #connected() {
+    this.isConnected = true;
+    this.protocol.connected(performance.now());
+    this.pump();
+  }
+
+  /** @param {Buffer} bytes */
+  #take(bytes) {
+    const wasOpen = this.protocol.state === 'open';
+    try {
+      this.protocol.take(bytes, performance.now());
+    } catch (error) {
+      if (error instanceof Refused) {
+        this.#fail(error.message, error.pauseMs);
+      } else if (error instanceof Damaged) {
+        this.#fail(`what answers is not a tacho server: ${error.message}`, 0);
+      } else {
+        this.#fail(String(error), 0);
+      }
+      return;
+    }
+    if (!wasOpen && this.protocol.state === 'open') {
+      this.#opened();
+    }
+    this.pump();
+  }
+
+  #opened() {
+    this.backoffMs = BACKOFF_FIRST_MS;
+    const connected = this.hasOutage ? 'connected again to ' : 'connected to ';
+    const dropped = this.totals.callsDropped;
+    const lost = this.hasOutage && dropped > 0 ? `; ${dropped} calls were dropped so far` : '';
+    this.log.sayOnce(connected, `${connected}${this.name}${lost}`);
+    this.hasOutage = false;
+  }
+
+  /** Writes what there is to say, as far as the socket takes it. */
+  pump() {
+    const { socket } = this;
+    if (socket === null || !this.isConnected) {
+      return;
+    }
+    // One piece at a time: so it is known how much of it has left when the process ends (farewell.js).
+    while (socket.writableLength === 0 && !socket.destroyed) {
+      const chunk = this.protocol.next(performance.now(), CHUNK_BYTES);
+      if (chunk === null) {
+        return;
+      }
+      this.chunk = chunk;
+      socket.write(chunk, this.pump);
+    }
+  }
+
+  /** What the kernel has not taken of what was handed to the socket. */
+  unwritten() {
+    const { socket, chunk } = this;
+    const handle = /** @type {any} */ (socket)?._handle;
+    const left = socket !== null && socket.writableLength > 0 ? (handle?.writeQueueSize ?? 0) : 0;
+    return chunk.subarray(chunk.length - Math.min(left, chunk.length));
+  }
+
+  #check() {
+    const now = performance.now();
+    const { protocol } = this;
+    if (now - this.checkedAt > 3 * CHECK_MS) {
+      protocol.lastHeard = Math.max(protocol.lastHeard, now); // nobody could listen: the program has kept the loop
+    }
+    this.checkedAt = now;
+    const silence = this.isConnected ? protocol.silence(now) : null;
+    if (silence !== null) {
+      this.#fail(silence, 0);
+    } else if (this.socket !== null && !this.isConnected && now - protocol.lastHeard > 10 * CHECK_MS) {
+      this.#fail('no answer to the attempt to connect', 0);
+    } else {
+      this.pump();
+    }
+  }
+
+  /** @param {string} why @param {number} pauseMs at least, before the next try */
+  #fail(why, pauseMs) {
+    const wasOpen = this.protocol.state === 'open';
+    this.close();
+    const wait = Math.max(pauseMs, this.backoffMs * (0.5 + Math.random() / 2)); // many agents do not come at once
+    this.backoffMs = Math.min(BACKOFF_LAST_MS, this.backoffMs * 2);
+    setTimeout(() => this.start(), wait).unref();
+    if (!this.hasOutage || wasOpen) {
+      this.hasOutage = true;
+      const what = wasOpen ? 'lost the server' : 'cannot reach the server';
+      this.log.sayOnce(`outage ${why}`, `${what} ${this.name}: ${why}; the program goes on, the agent keeps trying`);
+    }
+  }
+
+  /** Gives up the connection at hand. */
+  close() {
+    const { socket } = this;
+    this.socket = null;
+    this.isConnected = false;
+    socket?.on('error', () => {});
+    socket?.destroy();
+    this.protocol.closed();
+  }
+
+  /** No further connections. */
+  end() {
+    this.isEnded = true;
+    clearInterval(this.check);
+    this.close();
+  }
+}

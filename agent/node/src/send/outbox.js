@@ -1,0 +1,148 @@
+// What waits for its acknowledgement? Records become numbered DATA frames here and stay until the server has them on disk,
+// over all reconnects. Bounded in bytes; where there is no room the caller counts what it could not hand over.
+//
+// Before: `../record/recorder.js`, `../sample/samples.js`. After: `protocol.js`.
+
+import { Bytes } from '../wire/bytes.js';
+import { FRAME } from '../wire/constants.js';
+import { beginFrame, finishFrame } from '../wire/frame.js';
+
+/** A frame is closed when it has reached this; a single record may be longer. */
+const FRAME_BYTES = 65_536;
+/** What a frame in the queue costs beside its bytes. */
+const FRAME_OVERHEAD = 128;
+
+/**
+ * A frame, ready to be sent, perhaps for the second time.
+ * @typedef {object} Sent
+ * @property {number} seq
+ * @property {Buffer} frame
+ * @property {number} dictionarySize the dictionary's size when the frame was closed: so much must be sent before it
+ * @property {number} calls
+ * @property {number} samples
+ * @property {number} entries
+ */
+
+export class Outbox {
+  /**
+   * @param {object} parts
+   * @param {import('../wire/dictionary.js').Dictionary} parts.dictionary
+   * @param {import('./clock.js').Clock} parts.clock
+   * @param {number} parts.bytesMax
+   * @param {(full: boolean) => void} parts.wake a frame was begun, or is full
+   */
+  constructor({ dictionary, clock, bytesMax, wake }) {
+    this.dictionary = dictionary;
+    this.clock = clock;
+    this.bytesMax = bytesMax;
+    this.wake = wake;
+    this.frame = new Bytes(FRAME_BYTES + 8_192);
+    this.record = new Bytes(8_192);
+    /** Frames without an acknowledgement, oldest first; those before `next` were sent on this connection. @type {Sent[]} */
+    this.frames = [];
+    this.next = 0;
+    this.bytes = 0;
+    this.seq = 0;
+    this.isOpen = false;
+    /** Base of the frame that is being filled: ns since the process began, moved by the clock's skew. */
+    this.base = 0;
+    this.calls = 0;
+    this.samples = 0;
+    this.entries = 0;
+  }
+
+  /** No record can be taken now. */
+  isFull() {
+    return this.bytes + this.frame.size >= this.bytesMax;
+  }
+
+  /**
+   * Begins a record.
+   * @param {number} at its time, the base of the frame if it is the frame's first
+   * @returns {Bytes} where its content is to be written; then comes `end`
+   */
+  begin(at) {
+    if (!this.isOpen) {
+      beginFrame(this.frame).varint(++this.seq).u64(this.clock.epoch(at));
+      this.base = at;
+      this.isOpen = true;
+      this.calls = this.samples = this.entries = 0;
+      this.wake(false);
+    }
+    return this.record.clear();
+  }
+
+  /**
+   * Puts the record into the frame.
+   * @param {number} tag
+   * @param {number} calls that end in it
+   * @param {number} samples
+   * @param {number} entries
+   */
+  end(tag, calls, samples, entries) {
+    this.frame.u8(tag).varint(this.record.size).append(this.record);
+    this.calls += calls;
+    this.samples += samples;
+    this.entries += entries;
+    if (this.frame.size >= FRAME_BYTES) {
+      this.close();
+      this.wake(true);
+    }
+  }
+
+  /** Closes the frame at hand, so that it can be sent. */
+  close() {
+    if (this.isOpen) {
+      const frame = finishFrame(this.frame, FRAME.DATA).copy();
+      const { seq, calls, samples, entries } = this;
+      this.frames.push({ seq, frame, dictionarySize: this.dictionary.size(), calls, samples, entries });
+      this.bytes += frame.length + FRAME_OVERHEAD;
+      this.frame.clear();
+      this.isOpen = false;
+    }
+  }
+
+  /** The next frame to send. */
+  peek() {
+    return this.next < this.frames.length ? this.frames[this.next] : null;
+  }
+
+  sent() {
+    this.next++;
+  }
+
+  /** @param {number | bigint} upTo all frames up to it are on the server's disk */
+  acknowledge(upTo) {
+    let count = 0;
+    while (count < this.frames.length && this.frames[count].seq <= upTo) {
+      this.bytes -= this.frames[count++].frame.length + FRAME_OVERHEAD;
+    }
+    if (count > 0) {
+      this.frames.splice(0, count);
+      this.next = Math.max(0, this.next - count);
+    }
+  }
+
+  /** Whether the server has everything that was closed. */
+  isAcknowledged() {
+    return this.frames.length === 0;
+  }
+
+  /** The connection is gone: everything without an acknowledgement is to be sent again. */
+  rewind() {
+    this.next = 0;
+  }
+
+  /**
+   * Throws away all closed frames: the server refuses them for good.
+   * @param {import('./totals.js').Totals} totals
+   */
+  discard(totals) {
+    for (const lost of this.frames) {
+      totals.callsDropped += lost.calls;
+      totals.samplesDropped += lost.samples;
+      totals.entriesDropped += lost.entries;
+    }
+    this.acknowledge(Infinity);
+  }
+}

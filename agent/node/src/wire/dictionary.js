@@ -1,0 +1,175 @@
+// Which id has this string on the wire? Ids are given out once and mean the same for the whole session, so frames that wait to
+// be sent again stay right; a new connection is sent everything from the start. Bounded as the protocol wants it: past a bound
+// the name is `(other)`. Before: `../record/`, `../sample/`. After: `../send/protocol.js`, which sends what is new before a
+// DATA frame.
+
+import { Bytes } from './bytes.js';
+import { ATTRIBUTE_BYTES_MAX, DICT, DICT_BYTES_MAX, DICT_IDS_MAX, FRAME, KIND, OPERATION_BYTES_MAX } from './constants.js';
+import { beginFrame, finishFrame } from './frame.js';
+
+export const OTHER = '(other)';
+
+/** Below the protocol's bounds, so that the last definitions still fit. */
+const OPERATIONS_MAX = DICT_IDS_MAX - 64;
+const STRING_BYTES_MAX = DICT_BYTES_MAX - (1 << 20);
+
+/** Names of each kind but method: those come from data, so they have no natural bound. */
+const DYNAMIC_MAX = 8_192;
+/** Keys and thread names; and values that came again. */
+const TEXTS_MAX = 32_768;
+const VALUES_MAX = 16_384;
+const SERIES_MAX = 16_384;
+/** A value that is longer is sent as it is. */
+const VALUE_CHARS_MAX = 64;
+/** A DICT frame is closed when it has reached this. */
+const BODY_BYTES = 65_536;
+const SEEN = 4_096;
+
+export class Dictionary {
+  /** @param {{ operations?: number, stringBytes?: number }} [limits] lower ones, for tests */
+  constructor(limits = {}) {
+    this.operationsMax = limits.operations ?? OPERATIONS_MAX;
+    this.stringBytesMax = limits.stringBytes ?? STRING_BYTES_MAX;
+    this.definitions = new Bytes(16_384);
+    /** Positions where a DICT body may end, some BODY_BYTES apart. @type {number[]} */
+    this.cuts = [];
+    this.stringBytes = 0;
+    /** One map for each kind. @type {Map<string, number>[]} */
+    this.operations = Array.from({ length: 7 }, () => new Map());
+    this.operationCount = 0;
+    /** @type {Map<string, number>} */
+    this.texts = new Map();
+    this.valueCount = 0;
+    this.seriesCount = 0;
+    this.seen = new Int32Array(SEEN);
+    for (let kind = KIND.METHOD; kind <= KIND.TASK; kind++) {
+      this.#defineOperation(kind, OTHER);
+    }
+  }
+
+  /** Bytes of all definitions so far; a DATA frame may be sent when so much was sent on its connection. */
+  size() {
+    return this.definitions.size;
+  }
+
+  /**
+   * Id of an operation.
+   * @param {number} kind
+   * @param {string} name cut at 8,192 bytes when it is sent
+   * @returns {number}
+   */
+  operation(kind, name) {
+    const known = this.operations[kind];
+    const id = known.get(name);
+    if (id !== undefined) {
+      return id;
+    }
+    const full =
+      this.operationCount >= this.operationsMax ||
+      this.stringBytes > this.stringBytesMax ||
+      (kind !== KIND.METHOD && known.size >= DYNAMIC_MAX);
+    return full ? /** @type {number} */ (known.get(OTHER)) : this.#defineOperation(kind, name);
+  }
+
+  /** @param {number} kind @param {string} name */
+  #defineOperation(kind, name) {
+    const id = ++this.operationCount;
+    this.operations[kind].set(name, id);
+    const before = this.definitions.size;
+    this.definitions.u8(DICT.OPERATION).varint(id).u8(kind).stringCut(name, OPERATION_BYTES_MAX);
+    this.#defined(before);
+    return id;
+  }
+
+  /**
+   * Id of a key or a thread's name.
+   * @param {string} text
+   * @returns {number}
+   */
+  text(text) {
+    const id = this.texts.get(text);
+    if (id !== undefined) {
+      return id;
+    }
+    const full = this.texts.size - this.valueCount >= TEXTS_MAX || this.stringBytes > this.stringBytesMax;
+    return full && text !== OTHER ? this.text(OTHER) : this.#defineText(text);
+  }
+
+  /**
+   * Id of a value that is worth one: it is short and came before.
+   * @param {string} value
+   * @returns {number} 0 if it is not
+   */
+  value(value) {
+    const id = this.texts.get(value);
+    if (id !== undefined) {
+      return id;
+    }
+    if (value.length > VALUE_CHARS_MAX || this.valueCount >= VALUES_MAX || this.stringBytes > this.stringBytesMax) {
+      return 0;
+    }
+    let hash = 0;
+    for (let at = 0; at < value.length; at++) {
+      hash = (Math.imul(hash, 31) + value.charCodeAt(at)) | 0;
+    }
+    hash |= 1;
+    const slot = (hash >>> 1) % SEEN;
+    if (this.seen[slot] !== hash) {
+      this.seen[slot] = hash;
+      return 0;
+    }
+    this.valueCount++;
+    return this.#defineText(value);
+  }
+
+  /** @param {string} text */
+  #defineText(text) {
+    const id = this.texts.size + 1;
+    this.texts.set(text, id);
+    const before = this.definitions.size;
+    this.definitions.u8(DICT.TEXT).varint(id).stringCut(text, ATTRIBUTE_BYTES_MAX);
+    this.#defined(before);
+    return id;
+  }
+
+  /**
+   * Id of a new series.
+   * @param {[string, string][]} labels
+   * @returns {number} 0 if there are too many
+   */
+  series(labels) {
+    if (this.seriesCount >= SERIES_MAX || this.stringBytes > this.stringBytesMax) {
+      return 0;
+    }
+    const id = ++this.seriesCount;
+    const before = this.definitions.size;
+    this.definitions.u8(DICT.SERIES).varint(id).varint(labels.length);
+    for (const [name, value] of labels) {
+      this.definitions.string(name).string(value);
+    }
+    this.#defined(before);
+    return id;
+  }
+
+  /** @param {number} before */
+  #defined(before) {
+    const { size } = this.definitions;
+    this.stringBytes += size - before;
+    if (size - (this.cuts.at(-1) ?? 0) >= BODY_BYTES) {
+      this.cuts.push(size);
+    }
+  }
+
+  /**
+   * The next DICT frame of a connection.
+   * @param {number} from how much was sent on it
+   * @param {number} to how much is needed, more than `from`
+   * @returns {{ frame: Buffer, end: number }} and how much has been sent with it
+   */
+  frame(from, to) {
+    const cut = this.cuts.find((at) => at > from);
+    const end = cut === undefined ? to : Math.min(cut, to);
+    const out = beginFrame(new Bytes(end - from + 16)).raw(this.definitions.array.subarray(from, end));
+    return { frame: finishFrame(out, FRAME.DICT).array.subarray(0, out.size), end };
+  }
+}

@@ -1,0 +1,188 @@
+// How is one part of a segment written? (wire.md, DATA, record 3.) Somebody says what happened, in order; `write` gives the
+// bytes. Before: `../record/strand.js`. After: `../send/outbox.js`.
+
+import { Buffer } from 'node:buffer';
+import { Bytes } from './bytes.js';
+import { ATTRIBUTE_BYTES_MAX, FLAG, FORM, SEGMENT_ATTRIBUTES_MAX } from './constants.js';
+
+/**
+ * What stands before the events.
+ * @typedef {object} Head
+ * @property {number | bigint} number of the segment in its session
+ * @property {{ high: number, low: number } | null} parent span id in two halves, null for none
+ * @property {Uint8Array | null} trace 16 bytes of a trace that began elsewhere
+ * @property {number | bigint} traceOf segment with which the trace began, where `trace` is null and there is a parent
+ * @property {number} part
+ * @property {number} firstCall
+ * @property {number} thread text id
+ */
+
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
+
+export class SegmentPart {
+  constructor() {
+    this.events = new Bytes(128);
+    this.eventCount = 0;
+    /** Calls that end in this part: what is lost if it is thrown away. */
+    this.exits = 0;
+    this.carriedCount = 0;
+    this.attributeCount = 0;
+    /** What the recorder has counted of this part's memory, bytes. */
+    this.charged = 0;
+    /** @type {Bytes | null} made when there is something to carry */
+    this.carried = null;
+    /** @type {Bytes | null} made for the first attribute */
+    this.attributes = null;
+  }
+
+  clear() {
+    this.events.size = 0;
+    this.eventCount = 0;
+    this.exits = 0;
+    this.carriedCount = 0;
+    this.attributeCount = 0;
+    if (this.carried !== null) this.carried.size = 0;
+    if (this.attributes !== null) this.attributes.size = 0;
+  }
+
+  /** Whether it may hold more memory than was counted. */
+  hasGrown() {
+    return this.capacity() > this.charged;
+  }
+
+  /** Bytes of memory that it holds. */
+  capacity() {
+    return this.events.array.length + (this.carried?.array.length ?? 0) + (this.attributes?.array.length ?? 0);
+  }
+
+  /**
+   * A call that is open already.
+   * @param {number} operation
+   * @param {number} call
+   * @param {number} age ns before the part's first event
+   */
+  carry(operation, call, age) {
+    this.carried ??= new Bytes(64);
+    this.carried.varint(operation).varint(call).varint(age);
+    this.carriedCount++;
+  }
+
+  /**
+   * @param {number} dt ns since the event before
+   * @param {number} operation
+   */
+  enter(dt, operation) {
+    this.eventCount++;
+    const bytes = this.events;
+    // Nearly all times and ids are small: four bytes and three.
+    if (dt < 0x800_0000 && operation < 0x20_0000 && bytes.array.length - bytes.size >= 8) {
+      const array = bytes.array;
+      let at = bytes.size;
+      for (dt = (dt << 1) | 1; dt >= 0x80; dt >>>= 7) array[at++] = dt | 0x80;
+      array[at++] = dt;
+      for (; operation >= 0x80; operation >>>= 7) array[at++] = operation | 0x80;
+      array[at++] = operation;
+      bytes.size = at;
+    } else {
+      bytes.varint(odd(dt)).varint(operation);
+    }
+  }
+
+  /** @param {number} dt */
+  exit(dt) {
+    this.eventCount++;
+    this.exits++;
+    const bytes = this.events;
+    if (dt < 0x800_0000 && bytes.array.length - bytes.size >= 4) {
+      const array = bytes.array;
+      let at = bytes.size;
+      for (dt <<= 1; dt >= 0x80; dt >>>= 7) array[at++] = dt | 0x80;
+      array[at++] = dt;
+      bytes.size = at;
+    } else {
+      bytes.varint(dt * 2);
+    }
+  }
+
+  /**
+   * The innermost call ended with an exception.
+   * @param {number} dt
+   */
+  failed(dt) {
+    this.eventCount++;
+    this.exits++;
+    this.events.varint(odd(dt)).u8(0);
+  }
+
+  /** @param {number} call @param {number} key text id @param {number} form */
+  #attribute(call, key, form) {
+    this.attributes ??= new Bytes(96);
+    this.attributeCount++;
+    return this.attributes.varint(call).varint(key).u8(form);
+  }
+
+  hasRoomForAttribute() {
+    return this.attributeCount < SEGMENT_ATTRIBUTES_MAX;
+  }
+
+  /**
+   * @param {number} call
+   * @param {number} key text id
+   * @param {string} value
+   * @param {number} valueId text id of the value, 0 where it has none
+   */
+  attributeText(call, key, value, valueId) {
+    if (value.length === 36 && UUID.test(value)) {
+      this.#attribute(call, key, FORM.UUID).raw(Buffer.from(value.replaceAll('-', ''), 'hex'));
+    } else if (valueId !== 0) {
+      this.#attribute(call, key, FORM.TEXT_ID).varint(valueId);
+    } else {
+      this.#attribute(call, key, FORM.STRING).stringCut(value, ATTRIBUTE_BYTES_MAX);
+    }
+  }
+
+  /** @param {number} call @param {number} key text id @param {number | bigint} value */
+  attributeInteger(call, key, value) {
+    this.#attribute(call, key, FORM.INTEGER).zigzag(value);
+  }
+
+  /**
+   * @param {Head} head
+   * @param {number} start time of the first event relative to the frame's base, ns
+   * @param {Bytes} out
+   */
+  write(head, start, out) {
+    const flags =
+      (head.part > 0 ? FLAG.CONTINUED : 0) |
+      (head.parent !== null ? FLAG.PARENT : 0) |
+      (head.trace !== null ? FLAG.TRACE_FULL : 0) |
+      (head.parent !== null && head.trace === null ? FLAG.TRACE_OF_SEGMENT : 0) |
+      (this.attributeCount > 0 ? FLAG.ATTRIBUTES : 0);
+    out.u8(flags).varint(head.number);
+    if (head.trace !== null) {
+      out.raw(head.trace);
+    } else if (head.parent !== null) {
+      out.varint(head.traceOf);
+    }
+    out.varint(head.thread).zigzag(start);
+    if (head.parent !== null) {
+      out.id8(head.parent.high, head.parent.low);
+    }
+    if (head.part > 0) {
+      out.varint(head.part).varint(head.firstCall).varint(this.carriedCount);
+      if (this.carried !== null) out.append(this.carried);
+    }
+    out.varint(this.eventCount).append(this.events);
+    if (this.attributes !== null && this.attributeCount > 0) {
+      out.varint(this.attributeCount).append(this.attributes);
+    }
+  }
+}
+
+/**
+ * `dt << 1 | 1`, also where that is more than a number can hold.
+ * @param {number} dt
+ */
+function odd(dt) {
+  return dt < 2 ** 51 ? dt * 2 + 1 : BigInt(dt) * 2n + 1n;
+}
