@@ -7,6 +7,11 @@ use clap::Parser;
 use clap::error::ErrorKind;
 use tacho_server::command::{self, Cli};
 
+/// The C library's keeps what a peak took (docs/adr/0009-allocator.md).
+#[cfg(all(feature = "jemalloc", not(target_env = "msvc")))]
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
 fn main() -> ExitCode {
     let ended = match Cli::try_parse() {
         Ok(cli) => command::run(cli),
