@@ -25,6 +25,24 @@ const VALUE_CHARS_MAX = 64;
 const BODY_BYTES = 65_536;
 const SEEN = 4_096;
 
+/** @param {Bytes} out @param {number} id @param {string} text */
+export function defineText(out, id, text) {
+  out.u8(DICT.TEXT).varint(id).stringCut(text, ATTRIBUTE_BYTES_MAX);
+}
+
+/** @param {Bytes} out @param {number} id @param {number} kind @param {string} name */
+export function defineOperation(out, id, kind, name) {
+  out.u8(DICT.OPERATION).varint(id).u8(kind).stringCut(name, OPERATION_BYTES_MAX);
+}
+
+/** @param {Bytes} out @param {number} id @param {[string, string][]} labels */
+export function defineSeries(out, id, labels) {
+  out.u8(DICT.SERIES).varint(id).varint(labels.length);
+  for (const [name, value] of labels) {
+    out.string(name).string(value);
+  }
+}
+
 export class Dictionary {
   /** @param {{ operations?: number, stringBytes?: number }} [limits] lower ones, for tests */
   constructor(limits = {}) {
@@ -76,7 +94,7 @@ export class Dictionary {
     const id = ++this.operationCount;
     this.operations[kind].set(name, id);
     const before = this.definitions.size;
-    this.definitions.u8(DICT.OPERATION).varint(id).u8(kind).stringCut(name, OPERATION_BYTES_MAX);
+    defineOperation(this.definitions, id, kind, name);
     this.#defined(before);
     return id;
   }
@@ -127,7 +145,7 @@ export class Dictionary {
     const id = this.texts.size + 1;
     this.texts.set(text, id);
     const before = this.definitions.size;
-    this.definitions.u8(DICT.TEXT).varint(id).stringCut(text, ATTRIBUTE_BYTES_MAX);
+    defineText(this.definitions, id, text);
     this.#defined(before);
     return id;
   }
@@ -143,10 +161,7 @@ export class Dictionary {
     }
     const id = ++this.seriesCount;
     const before = this.definitions.size;
-    this.definitions.u8(DICT.SERIES).varint(id).varint(labels.length);
-    for (const [name, value] of labels) {
-      this.definitions.string(name).string(value);
-    }
+    defineSeries(this.definitions, id, labels);
     this.#defined(before);
     return id;
   }

@@ -1,0 +1,357 @@
+// Are our bytes those of the protocol? The vectors of testdata/wire, which Rust and Java follow too, and the edges of each type.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { Session } from '../src/record/session.js';
+import { Bytes } from '../src/wire/bytes.js';
+import { ATTRIBUTE_BYTES_MAX, FORM, FRAME, TAG } from '../src/wire/constants.js';
+import { crc32c } from '../src/wire/crc32c.js';
+import { Dictionary, OTHER, defineOperation, defineSeries, defineText } from '../src/wire/dictionary.js';
+import { FrameReader, beginFrame, byeFrame, finishFrame, helloFrame, pingFrame } from '../src/wire/frame.js';
+import { entry, sampleValue, samplesHead } from '../src/wire/records.js';
+import { SegmentPart } from '../src/wire/segment.js';
+import { vectors } from './support/vectors.js';
+
+/** A number where it is exact, else a bigint. */
+const number = (text) => (Number.isSafeInteger(Number(text)) ? Number(text) : BigInt(text));
+/** Of the first line with this key. */
+const value = (lines, key) => lines.find(([name]) => name === key)?.[1];
+const all = (lines, key) => lines.filter(([name]) => name === key).map(([, text]) => text);
+const split = (text, at) => [text.slice(0, text.indexOf(at)), text.slice(text.indexOf(at) + 1)];
+
+const ENCODERS = {
+  HELLO: (lines) =>
+    helloFrame(
+      Buffer.from(value(lines, 'session'), 'hex'),
+      all(lines, 'pair').map((pair) => split(pair, '=')),
+      number(value(lines, 'version_max')),
+    ),
+  PING: (lines) =>
+    pingFrame(
+      ...['executions_dropped', 'samples_dropped', 'entries_dropped', 'bytes_buffered'].map((key) => number(value(lines, key))),
+    ),
+  BYE: () => byeFrame(),
+  DICT: (lines) => {
+    const out = beginFrame(new Bytes(16));
+    lines.forEach(([key, text], at) => {
+      if (key !== 'define') return;
+      const [what, id, ...rest] = text.split(' ');
+      if (what === 'text') defineText(out, number(id), rest.join(' '));
+      if (what === 'operation') defineOperation(out, number(id), number(rest[0]), rest.slice(1).join(' '));
+      if (what === 'series') {
+        const next = lines.findIndex(([name], later) => later > at && name === 'define');
+        const labels = all(lines.slice(at, next < 0 ? undefined : next), 'label');
+        defineSeries(
+          out,
+          number(id),
+          labels.map((label) => split(label, '=')),
+        );
+      }
+    });
+    return finishFrame(out, FRAME.DICT).copy();
+  },
+  DATA: (lines) => {
+    const out = beginFrame(new Bytes(16)).varint(number(value(lines, 'seq'))).u64(BigInt(value(lines, 'base')));
+    const starts = lines.flatMap(([key], at) => (key === 'record' ? [at] : []));
+    starts.forEach((from, at) => {
+      const record = lines.slice(from, starts[at + 1]);
+      const body = new Bytes(4);
+      RECORDS[value(record, 'record')](body, record);
+      out.u8({ samples: TAG.SAMPLES, entry: TAG.ENTRY, segment: TAG.SEGMENT }[value(record, 'record')]);
+      out.varint(body.size).append(body);
+    });
+    return finishFrame(out, FRAME.DATA).copy();
+  },
+};
+
+const RECORDS = {
+  samples: (out, lines) => {
+    const samples = all(lines, 'sample').map((sample) => sample.split(' '));
+    const type = number(value(lines, 'type'));
+    samplesHead(out, type, number(value(lines, 'series')), samples.length);
+    for (const [dt, text] of samples) {
+      sampleValue(out.zigzag(number(dt)), type, type === 1 ? Buffer.from(text, 'hex').readDoubleBE() : number(text));
+    }
+  },
+  entry: (out, lines) => {
+    const text = value(lines, 'text');
+    const body = text ?? Buffer.from(value(lines, 'bytes'), 'hex');
+    entry(out, number(value(lines, 'series')), number(value(lines, 'dt')), body, 1_000);
+  },
+  segment: (out, lines) => {
+    const part = new SegmentPart();
+    for (const carried of all(lines, 'carried')) part.carry(...carried.split(' ').map(number));
+    for (const event of all(lines, 'event')) {
+      const [what, dt, operation] = event.split(' ');
+      part[what](Number(dt), Number(operation));
+    }
+    for (const attribute of all(lines, 'attribute')) {
+      const [call, key, form, ...rest] = attribute.split(' ');
+      const text = rest.join(' ');
+      if (form === 'integer') part.attributeInteger(number(call), number(key), number(text));
+      else part.attributeText(number(call), number(key), text, form === 'text' ? number(text) : 0);
+    }
+    const parent = value(lines, 'parent');
+    const trace = value(lines, 'trace');
+    const head = {
+      number: number(value(lines, 'number')),
+      parent: parent === undefined ? null : { high: parseInt(parent.slice(0, 8), 16), low: parseInt(parent.slice(8), 16) },
+      trace: trace === undefined ? null : Buffer.from(trace, 'hex'),
+      traceOf: number(value(lines, 'trace_of') ?? 0),
+      part: number(value(lines, 'part') ?? 0),
+      firstCall: number(value(lines, 'first_call') ?? 0),
+      thread: number(value(lines, 'thread')),
+    };
+    part.write(head, number(value(lines, 'start')), out);
+  },
+};
+
+const DECODERS = {
+  WELCOME: (body) => [
+    ['version', body.u8()],
+    ['acked', body.varint()],
+    ['frame_body_bytes_max', body.varint()],
+    ['heartbeat_ms', body.varint()],
+  ],
+  ACK: (body) => [['seq', body.varint()]],
+  REJECT: (body) => [
+    ['seq', body.varint()],
+    ['record', body.varint()],
+    ['reason', body.string()],
+  ],
+  WAIT: (body) => [['ms', body.varint()]],
+  PONG: (body) => [['time', body.i64()]],
+  ERROR: (body) => [
+    ['code', body.varint()],
+    ['message', body.string()],
+  ],
+};
+
+for (const { name, lines, hex } of [...vectors('control.vec'), ...vectors('data.vec')]) {
+  const type = value(lines, 'frame');
+  test(`vector ${name}`, () => {
+    if (type in ENCODERS) {
+      assert.equal(ENCODERS[type](lines).toString('hex'), hex);
+    } else {
+      const reader = new FrameReader();
+      for (const byte of Buffer.from(hex, 'hex')) reader.push(Buffer.from([byte]));
+      const frame = reader.next();
+      assert.equal(frame.type, FRAME[type]);
+      const fields = DECODERS[type](frame.body).map(([key, field]) => [key, String(field)]);
+      assert.deepEqual([['frame', type], ...fields], lines);
+    }
+    const session = value(lines, 'session');
+    if (type === 'DATA' && session !== undefined) {
+      const ids = new Session(Buffer.from(session, 'hex'));
+      const own = (half) => half.high.toString(16).padStart(8, '0') + half.low.toString(16).padStart(8, '0');
+      const segment = number(value(lines, 'number'));
+      const traceOf = value(lines, 'trace_of');
+      const trace = value(lines, 'trace') ?? ids.trace(traceOf === undefined ? segment : number(traceOf)).toString('hex');
+      assert.equal(trace, value(lines, 'trace_id'));
+      for (const span of all(lines, 'span')) {
+        assert.equal(`${span.split(' ')[0]} ${own(ids.span(segment, number(span.split(' ')[0])))}`, span);
+      }
+    }
+  });
+}
+
+test('there are vectors of every frame', () => {
+  const seen = new Set([...vectors('control.vec'), ...vectors('data.vec')].map(({ lines }) => value(lines, 'frame')));
+  assert.deepEqual([...seen].sort(), Object.keys(FRAME).sort());
+});
+
+test('span ids are those of 64 bit arithmetic', () => {
+  const mask = (1n << 64n) - 1n;
+  const mix64 = (n) => {
+    n = ((n ^ (n >> 30n)) * 0xbf58476d1ce4e5b9n) & mask;
+    n = ((n ^ (n >> 27n)) * 0x94d049bb133111ebn) & mask;
+    return n ^ (n >> 31n);
+  };
+  const numbers = [0, 1, 255, 256, 65_535, 2 ** 32 - 1, 2 ** 32, 2 ** 40 + 12_345, 2 ** 53 - 1];
+  const calls = [0, 1, 4_711, 2 ** 24 - 1];
+  for (const low of ['0000000000000000', 'ffffffffffffffff', 'fffffffffffffffe', '8796a5b4c3d2e1f0', '00000000ffffffff']) {
+    const session = new Session(Buffer.from(`0f1e2d3c4b5a6978${low}`, 'hex'));
+    for (const segment of numbers) {
+      for (const call of calls) {
+        const expected = mix64((BigInt(`0x${low}`) + (BigInt(segment) << 24n) + BigInt(call)) & mask);
+        const { high, low: lower } = session.span(segment, call);
+        assert.equal((BigInt(high) << 32n) | BigInt(lower), expected, `${low} ${segment} ${call}`);
+      }
+    }
+  }
+});
+
+const CHECKSUMS = [
+  ['123456789', 0xe3069283],
+  ['', 0],
+  ['\0'.repeat(32), 0x8a9136aa],
+  ['a', 0xc1d04330],
+];
+for (const [text, sum] of CHECKSUMS) {
+  test(`crc32c of ${JSON.stringify(text)}`, () => {
+    const bytes = Buffer.from(text, 'latin1');
+    assert.equal(crc32c(bytes, 0, bytes.length), sum);
+    const half = bytes.length >> 1;
+    assert.equal(crc32c(bytes, half, bytes.length, crc32c(bytes, 0, half)), sum);
+  });
+}
+
+const PRIMITIVES = [
+  ['varint', 0, '00'],
+  ['varint', 127, '7f'],
+  ['varint', 128, '8001'],
+  ['varint', 2 ** 31 - 1, 'ffffffff07'],
+  ['varint', 2 ** 31, '8080808008'],
+  ['varint', 2 ** 32, '8080808010'],
+  ['varint', 2 ** 53 - 1, 'ffffffffffffff0f'],
+  ['varint', 2n ** 64n - 1n, 'ffffffffffffffffff01'],
+  ['zigzag', 0, '00'],
+  ['zigzag', -1, '01'],
+  ['zigzag', 1, '02'],
+  ['zigzag', -(2 ** 31), 'ffffffff0f'],
+  ['zigzag', 2 ** 52, '8080808080808010'],
+  ['zigzag', 2 ** 53, '8080808080808020'],
+  ['zigzag', -(2 ** 53), 'ffffffffffffff1f'],
+  ['zigzag', -(2n ** 63n), 'ffffffffffffffffff01'],
+  ['u64', -1n, 'ffffffffffffffff'],
+];
+for (const [kind, given, hex] of PRIMITIVES) {
+  test(`${kind} of ${given}`, () => assert.equal(new Bytes(1)[kind](given).view().toString('hex'), hex));
+}
+
+test('every event is what the general case would write', () => {
+  const edges = [0, 1, 63, 64, 2 ** 13, 2 ** 20, 2 ** 27 - 1, 2 ** 27, 2 ** 31, 2 ** 40, 2 ** 52];
+  for (const dt of edges) {
+    for (const operation of [1, 127, 128, 65_536]) {
+      const part = new SegmentPart();
+      part.enter(dt, operation);
+      part.exit(dt);
+      part.failed(dt);
+      const wide = BigInt(dt) * 2n;
+      const expected = new Bytes(64).varint(wide + 1n).varint(operation).varint(wide).varint(wide + 1n).varint(0);
+      assert.deepEqual(part.events.view(), expected.view(), `${dt} ${operation}`);
+    }
+  }
+});
+
+const CUTS = [
+  ['short', 10, 'short'],
+  ['0123456789', 10, '0123456789'],
+  ['0123456789a', 10, '0123456…'],
+  ['ääääää', 12, 'ääääää'],
+  ['äääääää', 12, 'ääää…'],
+  ['漢漢漢漢漢', 12, '漢漢漢…'],
+  ['🚀🚀🚀🚀', 12, '🚀🚀…'],
+  ['a🚀🚀🚀🚀', 12, 'a🚀🚀…'],
+];
+for (const [text, bytesMax, expected] of CUTS) {
+  test(`${text} in ${bytesMax} bytes`, () => {
+    const bytes = new Bytes(4).stringCut(text, bytesMax).view();
+    assert.equal(bytes.toString('utf8', 1), expected);
+    assert.equal(bytes[0], bytes.length - 1);
+    assert.ok(bytes[0] <= bytesMax);
+  });
+}
+
+test('a lone surrogate is still UTF-8', () => {
+  const bytes = new Bytes(4).string('a\ud83db').view().subarray(1);
+  assert.equal(new TextDecoder('utf8', { fatal: true }).decode(bytes), 'a\ufffdb');
+});
+
+const DAMAGED = [
+  ['a length past the limit', Buffer.from('0100400003000000' + '00000000', 'hex'), /4194305 bytes/],
+  ['a wrong checksum', Buffer.from('00000000050000000029f4c1', 'hex'), /checksum mismatch/],
+  ['text', Buffer.from('HTTP/1.1 400 Bad Request\r\n\r\n'), /frame of \d+ bytes/],
+];
+for (const [what, bytes, message] of DAMAGED) {
+  test(`${what} is damage`, () => {
+    const reader = new FrameReader();
+    reader.push(bytes);
+    assert.throws(() => reader.next(), { message });
+  });
+}
+
+const SHORT = [
+  ['varint', '80', /beyond the end/],
+  ['varint', 'ffffffffffffffffffff01', /more than 64 bits/],
+  ['string', '05616263', /beyond the end/],
+  ['i64', '00', /beyond the end/],
+];
+for (const [kind, hex, message] of SHORT) {
+  test(`${kind} of ${hex} is damage`, () => {
+    const out = beginFrame(new Bytes(32)).raw(Buffer.from(hex, 'hex'));
+    const reader = new FrameReader();
+    reader.push(finishFrame(out, FRAME.ACK).copy());
+    const { body } = reader.next();
+    assert.throws(() => body[kind](), { message });
+  });
+}
+
+test('ids are given once, and past a bound all are (other)', () => {
+  const dictionary = new Dictionary({ operations: 10 });
+  const first = dictionary.operation(1, 'a');
+  assert.equal(dictionary.operation(1, 'a'), first);
+  assert.notEqual(dictionary.operation(2, 'a'), first);
+  const ids = Array.from({ length: 100 }, (_, at) => dictionary.operation(1, `name ${at}`));
+  assert.equal(new Set(ids).size, 10 - 6 - 2 + 1); // six are the (other) of each kind, two are above
+  assert.equal(ids[99], dictionary.operation(1, OTHER));
+  assert.notEqual(ids[99], dictionary.operation(4, 'select 1'));
+});
+
+test('names of data are bounded below the ids of the protocol', () => {
+  const dictionary = new Dictionary();
+  const statements = new Set(Array.from({ length: 10_000 }, (_, at) => dictionary.operation(4, `select ${at}`)));
+  assert.equal(statements.size, 8_192);
+  const methods = new Set(Array.from({ length: 70_000 }, (_, at) => dictionary.operation(1, `m${at}`)));
+  assert.ok(methods.size > 50_000 && Math.max(...methods, ...statements) <= 65_536);
+  assert.ok(dictionary.size() < 16_777_216);
+});
+
+test('strings are bounded in bytes', () => {
+  const dictionary = new Dictionary({ stringBytes: 100_000 });
+  for (let at = 0; at < 1_000; at++) {
+    dictionary.operation(1, `${at}`.padEnd(9_000, 'x'));
+    dictionary.text(`${at}`.padEnd(5_000, 'y'));
+    dictionary.value(`${at}`);
+    dictionary.series([['__name__', `${at}`.padEnd(5_000, 'z')]]);
+  }
+  assert.ok(dictionary.size() < 100_000 + 30_000);
+  assert.equal(dictionary.series([['__name__', 'a']]), 0);
+});
+
+test('a value gets an id the second time, and only a short one', () => {
+  const dictionary = new Dictionary();
+  assert.equal(dictionary.value('GET'), 0);
+  const id = dictionary.value('GET');
+  assert.ok(id > 0);
+  assert.equal(dictionary.value('GET'), id);
+  const long = 'x'.repeat(65);
+  assert.deepEqual([dictionary.value(long), dictionary.value(long)], [0, 0]);
+});
+
+test('a dictionary goes out in frames of some 64 KiB, whole and in order', () => {
+  const dictionary = new Dictionary();
+  for (let at = 0; at < 20_000; at++) dictionary.operation(1, `com.shop.Board.method${at}`);
+  const bodies = [];
+  for (let sent = 0; sent < dictionary.size(); ) {
+    const { frame, end } = dictionary.frame(sent, dictionary.size());
+    const reader = new FrameReader();
+    reader.push(Buffer.from(frame));
+    bodies.push(reader.next().body.body);
+    sent = end;
+  }
+  assert.ok(bodies.length > 5 && bodies.every((body) => body.length < 70_000));
+  assert.deepEqual(Buffer.concat(bodies), dictionary.definitions.view());
+});
+
+test('every form of an attribute', () => {
+  const part = new SegmentPart();
+  part.attributeText(0, 1, '01234567-89ab-cdef-0123-456789abcdef', 9);
+  part.attributeText(0, 1, '01234567-89AB-cdef-0123-456789abcdef', 0);
+  part.attributeText(0, 1, 'x'.repeat(5_000), 0);
+  const bytes = part.attributes.view();
+  assert.equal(bytes[2], FORM.UUID);
+  assert.equal(bytes[3 + 16 + 2], FORM.STRING);
+  assert.ok(bytes.subarray(-3).equals(Buffer.from('…')));
+  assert.ok(bytes.length < ATTRIBUTE_BYTES_MAX + 80);
+});
