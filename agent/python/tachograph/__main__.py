@@ -1,0 +1,52 @@
+"""How is a program watched that knows nothing of us? `python -m tachograph run app.py ...` or `run -m shop.server ...`.
+
+Before: the shell. After: agent.start, then the program as `__main__`.
+"""
+
+from __future__ import annotations
+
+import os
+import runpy
+import sys
+
+HELP = """\
+usage: python -m tachograph run [-m] PROGRAM [ARGUMENT ...]
+
+Runs a script, or with -m a module, and records what TACHO_INCLUDE selects and what the probes know.
+Settings come from the environment: TACHO_SERVER, TACHO_SERVICE, TACHO_INCLUDE ... (README.md has them all).
+
+example: TACHO_INCLUDE='shop..*' python -m tachograph run app.py --port 8080
+"""
+
+
+def main(arguments: list[str]) -> int:
+    """Answers the exit status where it does not come from the program."""
+    if arguments[:1] in (["-h"], ["--help"]):
+        sys.stdout.write(HELP)
+        return 0
+    is_module = arguments[1:2] == ["-m"]
+    program = arguments[2:] if is_module else arguments[1:]
+    if arguments[:1] != ["run"] or not program:
+        sys.stderr.write(HELP)
+        return 2
+    from . import agent
+
+    sys.argv = program
+    # As the interpreter has it: the folder of the script, or where one is for a module.
+    sys.path[0] = os.getcwd() if is_module else os.path.dirname(os.path.abspath(program[0]))
+    if is_module:
+        agent.start(**_service(program[0].split(".")[0]))
+        runpy.run_module(program[0], run_name="__main__", alter_sys=True)
+    else:
+        agent.start()
+        runpy.run_path(program[0], run_name="__main__")
+    return 0
+
+
+def _service(name: str) -> dict[str, str]:
+    """The name of a module is known here, and not to `identity`."""
+    return {} if os.environ.get("TACHO_SERVICE") else {"service": name}
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

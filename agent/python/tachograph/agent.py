@@ -1,0 +1,185 @@
+"""What happens when, from `start` to the end of the process? The agent's parts are put together here, and once more in a forked child.
+
+Before: `tachograph.start`, `python -m tachograph run`. After: sender, imports, probes.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+import threading
+from typing import Any, Optional, Union
+
+from . import config, identity, probes, track, wire
+from .context import CALLER, REMOTE, Context
+from .dictionary import Dictionary
+from .imports import Imports
+from .inbox import Inbox, Value
+from .link import Link
+from .log import Log
+from .operations import SHARED
+from .outbox import Outbox
+from .probes import http_server
+from .sampler import Sampler
+from .sender import Sender
+from .totals import Totals
+from .track import LOCAL, Home
+
+
+class Agent:
+    """What one process records and sends, from `begin` to `stop`."""
+
+    def __init__(self, settings: config.Settings, log: Log) -> None:
+        self.settings = settings
+        self.log = log
+        self.imports = Imports(settings.include, settings.exclude, log)
+        self.forking: Optional[Context] = None
+        self.is_stopped = False
+        self._assemble()
+
+    def _assemble(self) -> None:
+        """All that belongs to one session."""
+        settings = self.settings
+        labels = identity.labels(settings)
+        self.labels = labels
+        self.home = track.home = Home(True, max(1_024, settings.buffer), settings.strands_max)
+        self.totals = Totals()
+        outbox = Outbox(Dictionary(SHARED), settings.queue)
+        hello = wire.hello(self.home.session.id, identity.pairs(labels))
+        try:
+            link = Link(settings.server, hello, outbox, self.totals, self.log)
+        except ValueError as e:
+            self.log.say(f"server: {e}; using {config.Settings.server}")
+            link = Link(config.Settings.server, hello, outbox, self.totals, self.log)
+        self.inbox = Inbox(self.home, labels)
+        self.sender = Sender(self.home, self.inbox, outbox, link, self.log)
+        self.sampler = Sampler(self.inbox, self.totals)
+        if settings.samplers:
+            self.sender.sample_with(self.sampler, settings.sample_interval)
+
+    def begin(self) -> None:
+        if self.settings.samplers:
+            self.sampler.install()
+        http_server.request_id_headers = tuple(name.lower() for name in self.settings.request_id_headers)
+        probes.install(self.settings, self.log)
+        self.imports.install()
+        self.sender.start()
+        atexit.register(self.stop)
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(before=self._before_fork, after_in_parent=self._after_in_parent, after_in_child=self._after_in_child)
+        self.log.detail(f"started: {identity.pairs(self.labels)}")
+
+    def stop(self) -> None:
+        """Sends what there is, waits `flush_max` for it at most, says BYE. Nothing is recorded any more."""
+        if self.is_stopped:
+            return
+        self.is_stopped = True
+        self.imports.report()
+        if self.sender.thread is not None:
+            if not self.sender.flush(self.settings.flush_max) and self.totals.bytes_queued:
+                queued = f"{self.totals.bytes_queued} bytes of records are not acknowledged"
+                self.log.say(f"the program ends before the server has everything: {queued}")
+            self.home.is_on = False
+            self.sender.rest()
+            self.sender.link.close()
+
+    # ---- forks: a child is a process of its own, with a session of its own ----
+
+    def _before_fork(self) -> None:
+        if self.is_stopped:
+            return
+        # The thread rests, so that nothing is half done in the child; and a fork beside threads is warned about by Python 3.12.
+        self.sender.rest()
+        now = track.here().context()
+        self.forking = now and Context(now.trace_high, now.trace_low, now.span, REMOTE, None)
+
+    def _after_in_parent(self) -> None:
+        self.forking = None
+        if not self.is_stopped:
+            self.sender.start()
+
+    def _after_in_child(self) -> None:
+        if self.is_stopped:
+            return
+        self.sender.link.forget()
+        self.sampler.remove()
+        self._assemble()
+        LOCAL.__dict__.clear()
+        CALLER.set(None)
+        track.here().origin = self.forking
+        if self.settings.samplers:
+            self.sampler.install()
+        self.sender.start()
+        _flush_with_multiprocessing(self)
+
+
+def _flush_with_multiprocessing(agent: Agent) -> None:
+    """A process of `multiprocessing` ends without `atexit`, but not without its own finalizers, which it makes after the fork."""
+    util = sys.modules.get("multiprocessing.util")
+    if util is not None:
+        util.register_after_fork(agent, lambda known: util.Finalize(known, known.stop, exitpriority=0))
+
+
+_agent: Optional[Agent] = None
+_lock = threading.Lock()
+
+
+def start(**settings: Any) -> bool:
+    """Begins to record; the first call counts. Settings over those of the environment (README.md); never raises.
+
+    False if the agent was started before or is switched off.
+    """
+    global _agent
+    with _lock:
+        if _agent is not None:
+            return False
+        values, warnings = config.load(os.environ, settings)
+        log = Log(values.log, values.log_detail)
+        for warning in warnings:
+            log.say(warning)
+        if not values.enabled:
+            log.say("switched off by the setting enabled")
+            return False
+        try:
+            agent = Agent(values, log)
+            agent.begin()
+        except Exception as e:
+            log.say(f"the agent cannot start: {type(e).__name__}: {e}")
+            track.home = Home()
+            return False
+        _agent = agent
+        return True
+
+
+def flush(wait_s: float = 1.5) -> bool:
+    """Waits until the server has everything that was recorded so far; False if that took longer or there is no server."""
+    return _agent is not None and _agent.sender.flush(wait_s)
+
+
+def totals() -> Optional[Totals]:
+    """What was sent and dropped so far; None before `start`."""
+    return _agent and _agent.totals
+
+
+def sample(name: str, value: Value, **labels: object) -> None:
+    """A number of a series, now; `service`, `host` and `instance` are added. Nothing before `start`."""
+    agent = _agent
+    if agent is None or agent.is_stopped:
+        return
+    try:
+        number = value if isinstance(value, (int, float)) else float(value)
+        agent.inbox.sample(agent.inbox.series(name, labels), number)
+    except Exception as e:
+        agent.log.say_once(f"sample {name}", f"a sample of {name} is left out: {type(e).__name__}: {e}")
+
+
+def entry(name: str, body: Union[str, bytes], **labels: object) -> None:
+    """A text (or bytes) of a series, now; cut to 1 MiB. Nothing before `start`."""
+    agent = _agent
+    if agent is None or agent.is_stopped:
+        return
+    try:
+        agent.inbox.entry(agent.inbox.series(name, labels), body if isinstance(body, bytes) else str(body))
+    except Exception as e:
+        agent.log.say_once(f"entry {name}", f"an entry of {name} is left out: {type(e).__name__}: {e}")

@@ -1,0 +1,350 @@
+"""How do frames reach the server? One connection after the other; a state machine that the sender steps, nothing in it waits.
+
+    RESTING --(time is up)--> RESOLVING --> CONNECTING --> GREETING --(WELCOME)--> OPEN
+       ^                                                                             |
+       +---------------------------(any fault; backs off)----------------------------+
+
+Before: outbox. After: crates/server/src/listen/connection.rs.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import random
+import select
+import socket
+import threading
+from enum import Enum
+from time import monotonic
+from typing import Any, Optional
+
+from . import wire
+from .dictionary import Dictionary
+from .log import Log
+from .outbox import Outbox
+from .totals import Totals
+
+_GREETING_S = 5.0
+# After an answer that trying again at once cannot change.
+_REFUSED_S = 60.0
+# At least so long after any ERROR: a WELCOME before it has reset the back-off.
+_PAUSE_S = 1.0
+_BACKOFF_S = (0.1, 5.0)
+_STEP_FRAMES_MAX = 64
+_HEARTBEAT_S = (0.1, 600.0)
+
+
+class State(Enum):
+    RESTING = 0
+    RESOLVING = 1
+    CONNECTING = 2
+    GREETING = 3
+    OPEN = 4
+
+
+class Refusal(Exception):
+    """The server said ERROR. `pause_s`: how long to stay away."""
+
+    def __init__(self, message: str, pause_s: float) -> None:
+        super().__init__(message)
+        self.pause_s = pause_s
+
+
+def parse_address(text: str) -> tuple[str, int]:
+    """`host:port`, `host` (port 7071) or `[v6]:port`. Raises ValueError."""
+    host, colon, port = text.rpartition(":")
+    if not colon or text.endswith("]") or ":" in host.strip("[]") and not host.startswith("["):
+        host, port = text, "7071"
+    if not host.strip("[]") or not port.isascii() or not port.isdigit() or not 0 < int(port) < 65_536:
+        raise ValueError(f'"{text}" is no address: host:port was expected')
+    return host.strip("[]"), int(port)
+
+
+class Link:
+    def __init__(self, address: str, hello: bytes, outbox: Outbox, totals: Totals, log: Log) -> None:
+        """`address` as `parse_address` takes it; `hello`: the body of HELLO. Raises ValueError."""
+        self.name = address
+        self.address = parse_address(address)
+        self.hello = wire.frame(wire.HELLO, hello)
+        self.outbox = outbox
+        self.dictionary: Dictionary = outbox.dictionary
+        self.totals = totals
+        self.log = log
+        self.state = State.RESTING
+        self.socket: Optional[socket.socket] = None
+        self.resolver: Optional[Resolver] = None
+        self.frames = wire.FrameReader()
+        self.out = b""
+        self.dictionary_sent = 0
+        self.attempts = 0
+        self.deadline = monotonic()
+        self.backoff_s = _BACKOFF_S[0]
+        self.heartbeat_s = 5.0
+        self.heard_at = self.pinged_at = self.hold_until = 0.0
+        self.dropped_at_ping = 0
+        self.is_outage = False
+        self.has_failed = False
+
+    @property
+    def is_first_try(self) -> bool:
+        """A try is under way, and none has failed so far: a program that ends early may wait for it a moment."""
+        return not self.has_failed and self.state is not State.OPEN
+
+    @property
+    def is_busy(self) -> bool:
+        """Something is under way that a look in a few milliseconds would bring forward."""
+        return bool(self.out) or self.state not in (State.RESTING, State.OPEN)
+
+    def step(self) -> None:
+        """Does whatever can be done without waiting."""
+        now = monotonic()
+        try:
+            if self.state is State.RESTING:
+                if now >= self.deadline:
+                    self.state = State.RESOLVING
+                    self.resolver = Resolver(self.address)
+            elif self.state is State.RESOLVING:
+                self._connect(now)
+            elif self.state is State.CONNECTING:
+                self._finish_connect()
+                self._expire(now)
+            else:
+                self._receive(now)
+                self._send(now)
+                self._expire(now)
+        except wire.Damaged as e:
+            self._fail(now, f"what answers is not a tacho server: {e}", self._next_backoff())
+        except Refusal as e:
+            self._fail(now, str(e), e.pause_s)
+        except OSError as e:
+            self._fail(now, e.strerror or str(e) or type(e).__name__, self._next_backoff())
+
+    def close(self) -> None:
+        """Says BYE where there is somebody to say it to, and closes."""
+        if self.socket is not None:
+            try:
+                if self.state is State.OPEN and not self.out:
+                    self.socket.send(wire.frame(wire.BYE, b""))
+            except OSError:
+                pass
+            self.forget()
+
+    def forget(self) -> None:
+        """Closes the socket without a word: it may be the parent's after a fork."""
+        if self.socket is not None:
+            self.socket.close()
+        self.socket = None
+        self.state = State.RESTING
+
+    def ping_soon(self) -> None:
+        """Makes the next step tell the server the counts, whatever the time."""
+        if self.totals.calls_dropped != self.dropped_at_ping:
+            self.pinged_at = monotonic() - self.heartbeat_s
+
+    # ---- making a connection ----
+
+    def _connect(self, now: float) -> None:
+        found = self.resolver.result(self.attempts) if self.resolver else None
+        if found is None:
+            return
+        family, address = found
+        self.attempts += 1
+        self.socket = socket.socket(family, socket.SOCK_STREAM)
+        self.socket.setblocking(False)
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.state = State.CONNECTING
+        self.deadline = now + _GREETING_S
+        code = self.socket.connect_ex(address)
+        if code not in (0, errno.EINPROGRESS, errno.EWOULDBLOCK):
+            raise OSError(code, os.strerror(code).lower())
+        if not code:
+            self._greet()
+
+    def _finish_connect(self) -> None:
+        if is_writable(self.socket):
+            code = self.socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+            if code:
+                raise OSError(code, os.strerror(code).lower())
+            self._greet()
+
+    def _greet(self) -> None:
+        self.state = State.GREETING
+        self.frames = wire.FrameReader()
+        self.out = self.hello
+        self.dictionary_sent = 0
+
+    def _expire(self, now: float) -> None:
+        """Too long without a word."""
+        if self.state is State.OPEN:
+            if now - self.heard_at > 3 * self.heartbeat_s:
+                raise TimeoutError(f"the server has not answered for {3 * self.heartbeat_s:g} s")
+        elif now > self.deadline:
+            raise TimeoutError(f"no answer within {_GREETING_S:g} s")
+
+    def _next_backoff(self) -> float:
+        """Twice as long each time, with jitter, so that many agents do not come at once."""
+        step = self.backoff_s
+        self.backoff_s = min(_BACKOFF_S[1], 2 * step)
+        return step * random.uniform(0.5, 1.0)
+
+    def _fail(self, now: float, why: str, pause_s: float) -> None:
+        was_open = self.state is State.OPEN
+        self.forget()
+        self.out = b""
+        self.deadline = now + pause_s
+        self.has_failed = True
+        self.outbox.rewind()
+        if not self.is_outage or was_open:
+            self.is_outage = True
+            what = "lost the server" if was_open else "cannot reach the server"
+            self.log.say_once(f"outage {why}", f"{what} {self.name}: {why}; the program goes on, the agent keeps trying")
+
+    # ---- from the server ----
+
+    def _receive(self, now: float) -> None:
+        while True:
+            try:
+                data = self.socket.recv(65_536)
+            except (BlockingIOError, InterruptedError):
+                return
+            if not data:
+                raise ConnectionError("the server closed the connection")
+            self.frames.push(data)
+            while (frame := self.frames.next()) is not None:
+                self._take(*frame, now)
+
+    def _take(self, type_: int, body: wire.Body, now: float) -> None:
+        self.heard_at = now
+        if self.state is State.GREETING and type_ not in (wire.WELCOME, wire.ERROR):
+            raise wire.Damaged(f"frame type {type_} came before WELCOME")
+        if type_ == wire.WELCOME:
+            self._welcome(body, now)
+        elif type_ == wire.ACK:
+            self.outbox.acknowledge(body.varint())
+        elif type_ == wire.WAIT:
+            self.hold_until = now + min(body.varint() / 1e3, _HEARTBEAT_S[1])
+            self.heard_at = self.hold_until  # it has announced its silence
+            self.log.say_once("wait", "the server is full and asked to wait")
+        elif type_ == wire.ERROR:
+            raise self._refusal(body.varint(), body.string())
+        elif type_ == wire.REJECT:
+            self.totals.records_rejected += 1
+            where = f"frame {body.varint()}, record {body.varint()}"
+            self.log.say_once("reject", f"the server refused a record ({where}): {body.string()}")
+        # PONG has done its work by arriving; a type of a later version is none of our business.
+
+    def _welcome(self, body: wire.Body, now: float) -> None:
+        if self.state is not State.GREETING:
+            return
+        body.u8()
+        acknowledged = body.varint()
+        body.varint()  # our frames are far below any limit that a server may name
+        self.heartbeat_s = min(max(body.varint() / 1e3, _HEARTBEAT_S[0]), _HEARTBEAT_S[1])
+        self.outbox.acknowledge(acknowledged)
+        self.state = State.OPEN
+        self.pinged_at = now - self.heartbeat_s  # the first goes out at once: it tells what was dropped meanwhile
+        self.hold_until = 0.0
+        self.totals.connects += 1
+        self.backoff_s = _BACKOFF_S[0]
+        dropped = self.totals.calls_dropped
+        connected = "connected again to" if self.is_outage else "connected to"
+        counts = f"; {dropped} calls were dropped so far" if self.is_outage and dropped else ""
+        (self.log.say_once if self.is_outage else self._detail_once)(connected, f"{connected} {self.name}{counts}")
+        self.is_outage = False
+
+    def _detail_once(self, _subject: str, line: str) -> None:
+        self.log.detail(line)
+
+    def _refusal(self, code: int, message: str) -> Refusal:
+        """What an ERROR means for us (wire.md, table of codes)."""
+        text = f"the server refuses: {message} (error {code})"
+        if code in (3, 4, 5):
+            self.outbox.discard(self.totals)  # the same frames would fail in the same way again
+        is_worth_it = code in (1, 3, 4, 5, 7, 8, 9)
+        return Refusal(text, max(_PAUSE_S, self._next_backoff()) if is_worth_it else _REFUSED_S)
+
+    # ---- to the server ----
+
+    def _send(self, now: float) -> None:
+        for _ in range(_STEP_FRAMES_MAX):
+            if not self.out and not self._prepare(now):
+                return
+            try:
+                count = self.socket.send(self.out)
+            except (BlockingIOError, InterruptedError):
+                return
+            except OSError:
+                # A server that refuses says why and closes; the reason may still lie in the socket.
+                self._receive(now)
+                raise
+            self.totals.bytes_sent += count
+            self.out = self.out[count:]
+            if self.out:
+                return
+
+    def _prepare(self, now: float) -> bool:
+        """Chooses what goes out next; False if there is nothing."""
+        if self.state is not State.OPEN:
+            return False
+        if self._ping_is_due(now):
+            self.pinged_at = now
+            self.dropped_at_ping = self.totals.calls_dropped
+            counts = self.dropped_at_ping, self.totals.samples_dropped, self.totals.entries_dropped, self.outbox.bytes
+            self.out = wire.frame(wire.PING, wire.ping(*counts))
+            return True
+        if now < self.hold_until or not self.outbox.waiting:
+            return False
+        following = self.outbox.waiting[0]
+        if self.dictionary_sent < following.dictionary_size:
+            definitions = self.dictionary.frame_body(self.dictionary_sent, following.dictionary_size)
+            self.dictionary_sent += len(definitions)
+            self.out = wire.frame(wire.DICT, definitions)
+        else:
+            self.out = following.frame
+            self.outbox.sent()
+        return True
+
+    def _ping_is_due(self, now: float) -> bool:
+        is_news = self.totals.calls_dropped != self.dropped_at_ping and now - self.pinged_at > self.heartbeat_s / 5
+        return is_news or now - self.pinged_at >= self.heartbeat_s
+
+
+def is_writable(one: Any) -> bool:
+    """`select` knows no descriptor above 1,023, and `poll` is not everywhere."""
+    poll = getattr(select, "poll", None)
+    if poll is None:
+        return bool(select.select((), (one,), (one,), 0)[1])
+    asked = poll()
+    asked.register(one, select.POLLOUT)
+    return bool(asked.poll(0))
+
+
+class Resolver:
+    """A name becomes an address. A name server may take seconds, so it is asked on a thread; a literal address needs none."""
+
+    def __init__(self, address: tuple[str, int]) -> None:
+        self.address = address
+        self.found: list[tuple[int, Any]] = []
+        self.fault: Optional[OSError] = None
+        try:
+            self._resolve(socket.AI_NUMERICHOST)
+        except OSError:
+            threading.Thread(target=self._ask, name="tachograph-resolver", daemon=True).start()
+
+    def _ask(self) -> None:
+        try:
+            self._resolve(0)
+        except (OSError, UnicodeError) as e:
+            self.fault = e if isinstance(e, OSError) else OSError(0, f"{self.address[0]}: {e}")
+
+    def _resolve(self, flags: int) -> None:
+        host, port = self.address
+        answers = socket.getaddrinfo(host, port, 0, socket.SOCK_STREAM, 0, flags)
+        self.found = [(answer[0], answer[4]) for answer in answers]
+
+    def result(self, attempt: int) -> Optional[tuple[int, Any]]:
+        """(family, address), another one with each attempt; None if it is not there yet. Raises OSError."""
+        if self.fault is not None:
+            raise self.fault
+        return self.found[attempt % len(self.found)] if self.found else None

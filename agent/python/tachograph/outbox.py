@@ -1,0 +1,107 @@
+"""Which frames are not acknowledged yet? Records become numbered DATA frames here and stay until the server has them on disk.
+
+Bounded in bytes; a record that finds no room is refused, and the caller counts what was in it. Before: reader, sender. After: link.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+
+from . import wire
+from .dictionary import Dictionary
+from .totals import Totals
+
+# A frame is closed when it has reached this; a single record may be longer.
+FRAME_BYTES = 65_536
+
+# What a frame in the queue costs beside its bytes.
+_FRAME_OVERHEAD = 200
+
+
+@dataclass
+class Counts:
+    calls: int = 0
+    samples: int = 0
+    entries: int = 0
+
+
+@dataclass
+class Sent:
+    """A frame, ready to be sent, perhaps for the second time. `dictionary_size`: so much must be sent before it."""
+
+    seq: int
+    frame: bytes
+    dictionary_size: int
+    counts: Counts
+
+
+class Outbox:
+    def __init__(self, dictionary: Dictionary, bytes_max: int) -> None:
+        self.dictionary = dictionary
+        self.bytes_max = bytes_max
+        self.unacknowledged: deque[Sent] = deque()
+        self.waiting: deque[Sent] = deque()
+        self.seq = 0
+        self.base = 0
+        self.body = bytearray()
+        self.counts = Counts()
+        self.bytes = 0
+
+    @property
+    def is_full(self) -> bool:
+        return self.bytes + len(self.body) >= self.bytes_max
+
+    def begin(self, at: int) -> int:
+        """Before a record. `at`: its time, ns since the epoch. Answers the base that times of the record are relative to."""
+        if not self.body:
+            self.seq += 1
+            self.base = at
+            self.body = wire.data_head(self.seq, at)
+            self.counts = Counts()
+        return self.base
+
+    def put(self, tag: int, content: bytes, counts: Counts) -> None:
+        """A record, after `begin`. `counts`: what is lost when it is."""
+        wire.put_record(self.body, tag, content)
+        self.counts.calls += counts.calls
+        self.counts.samples += counts.samples
+        self.counts.entries += counts.entries
+        if len(self.body) >= FRAME_BYTES:
+            self.close()
+
+    def close(self) -> None:
+        """Closes the frame at hand, so that it can be sent."""
+        if self.body:
+            frame = wire.frame(wire.DATA, bytes(self.body))
+            self.waiting.append(Sent(self.seq, frame, self.dictionary.size, self.counts))
+            self.bytes += len(frame) + _FRAME_OVERHEAD
+            self.body = bytearray()
+
+    def acknowledge(self, up_to: int) -> None:
+        """All frames up to this number are on the server's disk; those that wait were sent on an earlier connection."""
+        for frames in (self.unacknowledged, self.waiting):
+            while frames and frames[0].seq <= up_to:
+                self.bytes -= len(frames.popleft().frame) + _FRAME_OVERHEAD
+
+    def has_all(self, up_to: int) -> bool:
+        """Is every frame up to this number acknowledged?"""
+        return all(not frames or frames[0].seq > up_to for frames in (self.unacknowledged, self.waiting))
+
+    def sent(self) -> None:
+        """The first waiting frame went out."""
+        self.unacknowledged.append(self.waiting.popleft())
+
+    def rewind(self) -> None:
+        """The connection is gone: what has no acknowledgement is to be sent again."""
+        while self.unacknowledged:
+            self.waiting.appendleft(self.unacknowledged.pop())
+
+    def discard(self, totals: Totals) -> None:
+        """Throws away all closed frames: the server refuses them for good."""
+        self.rewind()
+        for lost in self.waiting:
+            totals.calls_dropped_in_queue += lost.counts.calls
+            totals.samples_dropped += lost.counts.samples
+            totals.entries_dropped += lost.counts.entries
+        self.acknowledge(wire.MASK64)

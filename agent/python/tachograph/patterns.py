@@ -1,0 +1,100 @@
+"""Which functions are watched? Patterns of `include` and `exclude`, in the syntax of the Java agent.
+
+    shop..*              everything in the modules of shop and below
+    shop.*               the modules, functions and classes directly in shop
+    shop.board           one module
+    shop.board.Board     one class
+    shop.board.Board.post    one method, or shop.board.post one function
+    shop..*Service.find*     methods that begin with find, of classes that end in Service
+
+A star is any characters but a dot, two dots are any number of packages. A pattern is held against the name of the module, of each class
+around a function, and of the function: it counts where one fits. Before: config. After: imports.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from .log import Log
+
+
+class Pattern:
+    """Raises ValueError with a sentence, if `text` is no pattern. `hits`: functions that were found with it."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.hits = 0
+        if text.startswith("@"):
+            raise ValueError(f"a decorator leaves no name behind: use @tachograph.record in place of the pattern {text}")
+        for character in text:
+            if not (character.isalnum() or character in "_.*<>"):
+                raise ValueError(f"'{character}' cannot be part of a pattern: {text}")
+        if not text or "..." in text or text.endswith(".") or (text.startswith(".") and not text.startswith("..")):
+            raise ValueError(f"a dot is out of place in the pattern: {text}")
+        self.expression = re.compile(_expression(text), re.DOTALL)
+
+    def fits(self, name: str) -> bool:
+        return self.expression.fullmatch(name) is not None
+
+
+def _expression(text: str) -> str:
+    parts = []
+    for part in re.split(r"(\.\.|\*)", text):
+        if part == "..":
+            # Also nothing at all at the beginning; one dot, or packages between two, else.
+            parts.append(r"(?:[^.]+\.)*" if not "".join(parts) else r"\.(?:[^.]+\.)*")
+        else:
+            parts.append("[^.]*" if part == "*" else re.escape(part))
+    return "".join(parts)
+
+
+class Selection:
+    """What `include` names, less what `exclude` names. A wrong pattern is named in the log and left out."""
+
+    def __init__(self, include: Iterable[str], exclude: Iterable[str], log: Log) -> None:
+        self.include = _parse(include, log)
+        self.exclude = _parse(exclude, log)
+
+    def may_hold(self, module: str) -> bool:
+        """Is it worth looking into this module? Asked for every module that is imported."""
+        if any(pattern.fits(module) for pattern in self.exclude):
+            return False
+        return any(_may_fit_below(pattern, module) for pattern in self.include)
+
+    def holds(self, names: Sequence[str]) -> bool:
+        """`names`: of the module, the classes around the function, and the function, outermost first."""
+        if any(pattern.fits(name) for pattern in self.exclude for name in names):
+            return False
+        found = [pattern for pattern in self.include if any(pattern.fits(name) for name in names)]
+        for pattern in found:
+            pattern.hits += 1
+        return bool(found)
+
+    def names_method(self, name: str) -> bool:
+        """Does a pattern spell out a method such as `__len__`, which a star does not select?"""
+        last = name.rpartition(".")[2]
+        return any(pattern.text.endswith(last) and pattern.fits(name) for pattern in self.include)
+
+
+def _parse(texts: Iterable[str], log: Log) -> list[Pattern]:
+    patterns = []
+    for text in texts:
+        try:
+            patterns.append(Pattern(text))
+        except ValueError as e:
+            log.say(f"{e}; it is left out")
+    return patterns
+
+
+def _may_fit_below(pattern: Pattern, module: str) -> bool:
+    """The pattern fits the module, or the module is the beginning of a name that it may fit."""
+    if pattern.fits(module):
+        return True
+    head, dots, _ = pattern.text.partition("..")
+    parts = head.split(".") if head else []
+    own = module.split(".")
+    if dots and len(own) >= len(parts):
+        return all(Pattern(part).fits(name) for part, name in zip(parts, own) if part)
+    # Without "..": the pattern has more parts than the module, and the first ones fit.
+    return len(parts) > len(own) and all(Pattern(part).fits(name) for part, name in zip(parts, own))

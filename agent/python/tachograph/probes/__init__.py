@@ -1,0 +1,29 @@
+"""Which libraries are watched without a word of the program? Each probe replaces a few functions of a library.
+
+One more probe is one file with `install(settings, log)` and one line here. A probe for a library that is not imported yet waits for it.
+Before: agent. After: recorder.
+"""
+
+from __future__ import annotations
+
+from typing import Callable
+
+from ..config import Settings
+from ..log import Log
+from . import context, dbapi, http_client
+
+PROBES: dict[str, Callable[[Settings, Log], None]] = {
+    "context": context.install,
+    "http": http_client.install,
+    "dbapi": dbapi.install,
+}
+
+
+def install(settings: Settings, log: Log) -> None:
+    for name, probe in PROBES.items():
+        if not settings.wants_probe(name):
+            continue
+        try:
+            probe(settings, log)
+        except Exception as e:
+            log.say(f"the probe {name} is not installed: {type(e).__name__}: {e}")

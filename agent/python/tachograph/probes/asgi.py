@@ -1,0 +1,87 @@
+"""Which requests does an ASGI application answer? `application = tachograph.asgi(application)`.
+
+Requests overlap on one thread, so each has a track of its own, and whatever the application awaits runs on it.
+Before: the server (ASGI 3). After: http_server.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Iterable
+from typing import Any, Callable, Optional
+
+from ..recorder import drive, task_here
+from . import http_server
+
+Scope = dict[str, Any]
+Application = Callable[[Scope, Callable[..., Any], Callable[..., Any]], Awaitable[None]]
+Route = Callable[[Scope], Optional[str]]
+
+_INSIDE = "tachograph.request"
+
+
+class Asgi:
+    """`route`: from a scope to the route's pattern, such as `/ads/{id}`; None: it is guessed."""
+
+    def __init__(self, application: Application, route: Optional[Route] = None) -> None:
+        self.application = application
+        self.route = route
+
+    async def __call__(self, scope: Scope, receive: Callable[..., Any], send: Callable[..., Any]) -> None:
+        if scope.get("type") != "http" or not http_server.is_on() or _INSIDE in scope:
+            await self.application(scope, receive, send)
+            return
+        headers = _headers(scope.get("headers") or ())
+        request_ids = (headers[name] for name in http_server.request_id_headers if name in headers)
+        path = scope.get("root_path", "") + scope.get("path", "/") if self._is_mounted(scope) else scope.get("path", "/")
+        strand = http_server.begin(
+            scope.get("method", "GET"), path, self._route(scope), headers.get("traceparent"), next(request_ids, None)
+        )
+        scope[_INSIDE] = True
+        status = 0
+
+        async def watch(message: dict[str, Any]) -> None:
+            nonlocal status
+            if message.get("type") == "http.response.start":
+                status = int(message.get("status", 0))
+            await send(message)
+
+        async def run() -> None:
+            try:
+                await self.application(scope, receive, watch)
+            except BaseException as e:
+                http_server.finish(strand, status, e, _matched(scope))
+                raise
+            http_server.finish(strand, status, None, _matched(scope))
+
+        await drive(run(), 0, task_here(), strand)
+
+    @staticmethod
+    def _is_mounted(scope: Scope) -> bool:
+        """Older servers give the path below the mount point."""
+        root = scope.get("root_path", "")
+        return bool(root) and not str(scope.get("path", "")).startswith(root)
+
+    def _route(self, scope: Scope) -> Optional[str]:
+        try:
+            return self.route(scope) if self.route else None
+        except Exception:
+            return None
+
+
+def _headers(pairs: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
+    """The first of each name counts."""
+    found: dict[str, str] = {}
+    for name, value in pairs:
+        found.setdefault(name.decode("latin-1").lower(), value.decode("latin-1"))
+    return found
+
+
+def _matched(scope: Scope) -> Optional[str]:
+    """Where frameworks leave the route that they matched: FastAPI and Starlette."""
+    path = getattr(scope.get("route"), "path", None)
+    return path if isinstance(path, str) else None
+
+
+def asgi(application: Application, route: Optional[Route] = None) -> Asgi:
+    """The application, watched. `route`: from a scope to the route's pattern; None: it is guessed from the path."""
+    return Asgi(application, route)

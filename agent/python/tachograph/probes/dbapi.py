@@ -1,0 +1,265 @@
+"""Which statements go to a database? `connect` of sqlite3, psycopg2 and psycopg gives connections whose cursors are watched.
+
+`execute` and `executemany` are calls of kind database, named by the statement's shape; `executemany` has `db.batch`. SQLite computes
+rows as they are fetched, so its `fetchall` and `fetchmany` are calls, too. Connections stay instances of the classes they were, or of
+subclasses of them. Before: the drivers (PEP 249). After: recorder.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import types
+from typing import Any, Callable, Optional
+
+from .. import operations
+from ..config import Settings
+from ..log import Log
+from ..recorder import Span
+from . import sql
+from .late import when_imported
+
+# Texts whose operation is remembered. A program that writes values into its texts has any number.
+_TEXTS_MAX = 4_096
+_TEXT_CHARS_MAX = 4_096
+
+_operations: dict[tuple[str, Any], int] = {}
+_subclasses: dict[type, type] = {}
+
+
+def install(_settings: Settings, log: Log) -> None:
+    for name, watch in (("sqlite3.dbapi2", _watch_sqlite), ("psycopg2", _watch_psycopg2), ("psycopg", _watch_psycopg)):
+        when_imported(name, functools.partial(_guarded, watch, log))
+
+
+def _guarded(watch: Callable[[types.ModuleType], None], log: Log, module: types.ModuleType) -> None:
+    try:
+        watch(module)
+    except Exception as e:
+        log.say(f"{module.__name__} is not watched: {type(e).__name__}: {e}")
+
+
+def statement(text: Any, cursor: Any = None, prefix: str = "") -> Span:
+    """The call of a statement: a str, bytes, or what has `as_string` (psycopg's `sql`)."""
+    try:
+        if not isinstance(text, (str, bytes)):
+            text = text.as_string(cursor) if hasattr(text, "as_string") else str(text)
+        id_ = _operations.get((prefix, text))
+        if id_ is None:
+            id_ = operations.SHARED.id(operations.DATABASE, prefix + sql.shape(text))
+            if len(_operations) < _TEXTS_MAX and len(text) <= _TEXT_CHARS_MAX:
+                _operations[prefix, text] = id_
+    except Exception:
+        id_ = operations.SHARED.id(operations.DATABASE, "(statement)")
+    return Span(id_)
+
+
+def _batch(span: Span, parameters: Any) -> None:
+    if hasattr(parameters, "__len__"):
+        span.attribute("db.batch", len(parameters))
+
+
+def _replace(owner: Any, name: str, make: Callable[[Any], Any]) -> None:
+    original = getattr(owner, name)
+    setattr(owner, name, functools.wraps(original)(make(original)))
+
+
+def _waiting(name: str) -> Span:
+    return Span(operations.SHARED.id(operations.CONNECTION_WAIT, name))
+
+
+def _subclass(base: type, make: Callable[[type], type]) -> type:
+    """The watched subclass of a class, made once; the class itself if it cannot be one."""
+    if base in _subclasses.values():
+        return base
+    found = _subclasses.get(base)
+    if found is None:
+        found = make(base)
+        found.__name__, found.__qualname__, found.__module__ = base.__name__, base.__qualname__, base.__module__
+        _subclasses[base] = found
+    return found
+
+
+def _watched_cursor(base: type) -> type:
+    class Cursor(base):  # type: ignore[misc, valid-type]
+        def execute(self, query: Any, *args: Any, **kwargs: Any) -> Any:
+            with statement(query, self):
+                return super().execute(query, *args, **kwargs)
+
+        def executemany(self, query: Any, parameters: Any, *args: Any, **kwargs: Any) -> Any:
+            with statement(query, self) as span:
+                _batch(span, parameters)
+                return super().executemany(query, parameters, *args, **kwargs)
+
+    return Cursor
+
+
+# ---- sqlite3 ----
+
+_SQLITE_FACTORY_AT = 5
+
+
+def _watch_sqlite(module: types.ModuleType) -> None:
+    def connect_of(original: Callable[..., Any]) -> Callable[..., Any]:
+        def connect(*args: Any, **kwargs: Any) -> Any:
+            given = list(args)
+            at_position = len(given) > _SQLITE_FACTORY_AT
+            factory = given[_SQLITE_FACTORY_AT] if at_position else kwargs.get("factory", module.Connection)
+            if isinstance(factory, type):
+                watched = _subclass(factory, _sqlite_connection)
+                if at_position:
+                    given[_SQLITE_FACTORY_AT] = watched
+                else:
+                    kwargs["factory"] = watched
+            with _waiting("sqlite3.connect"):
+                return original(*given, **kwargs)
+
+        return connect
+
+    _replace(module, "connect", connect_of)
+    package = sys.modules.get("sqlite3")
+    if package is not None and hasattr(package, "connect"):
+        package.connect = module.connect  # type: ignore[attr-defined]
+
+
+def _sqlite_connection(base: type) -> type:
+    default = sys.modules["sqlite3.dbapi2"].Cursor
+
+    class Connection(base):  # type: ignore[misc, valid-type]
+        def cursor(self, factory: Any = None) -> Any:
+            wanted = default if factory is None else factory
+            return super().cursor(_subclass(wanted, _sqlite_cursor) if isinstance(wanted, type) else wanted)
+
+    # Since 3.10 these make a cursor past `cursor`. A class of the program that has its own keeps them.
+    for name in ("execute", "executemany", "executescript"):
+        if getattr(base, name) is getattr(sys.modules["sqlite3.dbapi2"].Connection, name):
+            setattr(Connection, name, _with_new_cursor(name))
+    return Connection
+
+
+def _with_new_cursor(name: str) -> Callable[..., Any]:
+    def run(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return getattr(self.cursor(), name)(*args, **kwargs)
+
+    run.__name__ = name
+    return run
+
+
+def _sqlite_cursor(base: type) -> type:
+    class Cursor(_watched_cursor(base)):  # type: ignore[misc]
+        last: Optional[str] = None
+
+        def execute(self, query: Any, *args: Any, **kwargs: Any) -> Any:
+            self.last = query
+            return super().execute(query, *args, **kwargs)
+
+        def executescript(self, script: Any) -> Any:
+            with statement(script, self):
+                return super().executescript(script)
+
+        def fetchall(self) -> Any:
+            with statement(self.last or "", prefix="fetch "):
+                return super().fetchall()
+
+        def fetchmany(self, *args: Any, **kwargs: Any) -> Any:
+            with statement(self.last or "", prefix="fetch "):
+                return super().fetchmany(*args, **kwargs)
+
+    return Cursor
+
+
+# ---- psycopg2 ----
+
+
+def _watch_psycopg2(module: types.ModuleType) -> None:
+    plain = module.extensions.connection
+
+    def connect_of(original: Callable[..., Any]) -> Callable[..., Any]:
+        def connect(dsn: Any = None, connection_factory: Any = None, *args: Any, **kwargs: Any) -> Any:
+            factory = plain if connection_factory is None else connection_factory
+            watched = _subclass(factory, _psycopg2_connection) if isinstance(factory, type) else factory
+            with _waiting("psycopg2.connect"):
+                connection = original(dsn, watched, *args, **kwargs)
+            if watched is not factory:
+                # What it makes when nobody asks for a class; making a cursor says nothing to the server.
+                connection.cursor_factory = _own_cursor(connection)
+            return connection
+
+        return connect
+
+    _replace(module, "connect", connect_of)
+
+
+def _own_cursor(connection: Any) -> type:
+    cursor = connection.cursor()
+    cursor.close()
+    return _subclass(type(cursor), _watched_cursor)
+
+
+def _psycopg2_connection(base: type) -> type:
+    class Connection(base):  # type: ignore[misc, valid-type]
+        def cursor(self, name: Any = None, cursor_factory: Any = None, *args: Any, **kwargs: Any) -> Any:
+            if isinstance(cursor_factory, type):
+                kwargs["cursor_factory"] = _subclass(cursor_factory, _watched_cursor)
+            elif cursor_factory is not None:
+                kwargs["cursor_factory"] = cursor_factory
+            return super().cursor(name, **kwargs) if not args else super().cursor(name, kwargs.pop("cursor_factory", None), *args)
+
+    return Connection
+
+
+# ---- psycopg 3: its classes are Python, so their methods are replaced ----
+
+
+def _watch_psycopg(module: types.ModuleType) -> None:
+    def connect_of(original: Any) -> Any:
+        function = original.__func__
+
+        def connect(cls: type, *args: Any, **kwargs: Any) -> Any:
+            with _waiting("psycopg.connect"):
+                return function(cls, *args, **kwargs)
+
+        return classmethod(functools.wraps(function)(connect))
+
+    module.Connection.connect = connect_of(module.Connection.connect)
+    module.connect = module.Connection.connect
+    for cursor in (module.Cursor, module.ServerCursor):
+        _replace(cursor, "execute", _execute_of)
+        _replace(cursor, "executemany", _executemany_of)
+    for cursor in (module.AsyncCursor, module.AsyncServerCursor):
+        _replace(cursor, "execute", _execute_async_of)
+        _replace(cursor, "executemany", _executemany_async_of)
+
+
+def _execute_of(original: Callable[..., Any]) -> Callable[..., Any]:
+    def execute(self: Any, query: Any, *args: Any, **kwargs: Any) -> Any:
+        with statement(query, self):
+            return original(self, query, *args, **kwargs)
+
+    return execute
+
+
+def _executemany_of(original: Callable[..., Any]) -> Callable[..., Any]:
+    def executemany(self: Any, query: Any, parameters: Any, *args: Any, **kwargs: Any) -> Any:
+        with statement(query, self) as span:
+            _batch(span, parameters)
+            return original(self, query, parameters, *args, **kwargs)
+
+    return executemany
+
+
+def _execute_async_of(original: Callable[..., Any]) -> Callable[..., Any]:
+    async def execute(self: Any, query: Any, *args: Any, **kwargs: Any) -> Any:
+        with statement(query, self):
+            return await original(self, query, *args, **kwargs)
+
+    return execute
+
+
+def _executemany_async_of(original: Callable[..., Any]) -> Callable[..., Any]:
+    async def executemany(self: Any, query: Any, parameters: Any, *args: Any, **kwargs: Any) -> Any:
+        with statement(query, self) as span:
+            _batch(span, parameters)
+            return await original(self, query, parameters, *args, **kwargs)
+
+    return executemany

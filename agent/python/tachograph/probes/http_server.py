@@ -1,0 +1,44 @@
+"""What is a request that came in? The root of its trace here, or a child of the traceparent that it brought. Used by wsgi and asgi.
+
+Before: wsgi, asgi. After: track.
+"""
+
+from __future__ import annotations
+
+from typing import Optional
+
+from .. import operations, track
+from ..context import parse_traceparent
+from ..track import Strand
+from .route import guessed, known_method
+
+_FAILED_FROM = 500
+_TEXT_CHARS_MAX = 4_096
+
+# Names of header fields that may carry the id of a request, in lower case, the most important first; set by `agent.begin`.
+request_id_headers: tuple[str, ...] = ("x-request-id", "x-correlation-id")
+
+
+def is_on() -> bool:
+    return track.home.is_on
+
+
+def begin(method: str, path: str, route: Optional[str], traceparent: Optional[str], request_id: Optional[str]) -> Strand:
+    """`path` without the query; `route` None: it is guessed from the path."""
+    name = f"{known_method(method)} {route or guessed(path)}"
+    strand = Strand(operations.SHARED.id(operations.HTTP_SERVER, name), parse_traceparent(traceparent), is_root=True)
+    strand.attribute("http.path", path[:_TEXT_CHARS_MAX])
+    if request_id:
+        strand.attribute("request.id", request_id[:_TEXT_CHARS_MAX])
+    return strand
+
+
+def finish(strand: Strand, status: int, thrown: Optional[BaseException], route: Optional[str] = None) -> None:
+    """`status` 0: not known. `route`: what the framework has matched, where it tells."""
+    # An exception that reaches the server becomes its answer 500.
+    told = _FAILED_FROM if thrown is not None and status < _FAILED_FROM else status
+    if route:
+        strand.attribute("http.route", route[:_TEXT_CHARS_MAX])
+    if told:
+        strand.attribute("http.status", told)
+    strand.end(thrown, is_failed=told >= _FAILED_FROM)

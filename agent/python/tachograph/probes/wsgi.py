@@ -1,0 +1,121 @@
+"""Which requests does a WSGI application answer? `application = tachograph.wsgi(application)`.
+
+A request lasts until its body is exhausted or closed; each step of a streamed body runs on the request's track.
+Before: the server (PEP 3333). After: http_server.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Callable, Optional
+
+from ..track import Strand
+from . import http_server
+
+Environ = dict[str, Any]
+Application = Callable[[Environ, Callable[..., Any]], Iterable[bytes]]
+Route = Callable[[Environ], Optional[str]]
+
+_INSIDE = "tachograph.request"
+
+
+class Wsgi:
+    """`route`: from an environ to the route's pattern, such as `/ads/{id}`; None: it is guessed."""
+
+    def __init__(self, application: Application, route: Optional[Route] = None) -> None:
+        self.application = application
+        self.route = route
+
+    def __call__(self, environ: Environ, start_response: Callable[..., Any]) -> Iterable[bytes]:
+        if not http_server.is_on() or _INSIDE in environ:
+            return self.application(environ, start_response)
+        request = _Request(environ, self._route(environ))
+
+        def start(status: str, headers: Any, *exc_info: Any) -> Any:
+            request.status = int(status[:3]) if status[:3].isdigit() else 0
+            return start_response(status, headers, *exc_info)
+
+        try:
+            with request.strand:
+                body = self.application(environ, start)
+        except BaseException as e:
+            request.finish(e)
+            raise
+        file_wrapper = environ.get("wsgi.file_wrapper")
+        is_file = isinstance(file_wrapper, type) and isinstance(body, file_wrapper)
+        if isinstance(body, (list, tuple)) or is_file:
+            request.finish(None)
+            return body
+        return _Body(body, request)
+
+    def _route(self, environ: Environ) -> Optional[str]:
+        try:
+            return self.route(environ) if self.route else None
+        except Exception:
+            return None
+
+
+class _Request:
+    def __init__(self, environ: Environ, route: Optional[str]) -> None:
+        self.environ = environ
+        self.status = 0
+        path = environ.get("SCRIPT_NAME", "") + environ.get("PATH_INFO", "")
+        try:
+            path = path.encode("latin-1").decode("utf-8", "replace")  # PEP 3333 has bytes as characters
+        except UnicodeEncodeError:
+            pass
+        self.strand: Strand = http_server.begin(
+            environ.get("REQUEST_METHOD", "GET"), path, route, environ.get("HTTP_TRACEPARENT"), _request_id(environ)
+        )
+        environ[_INSIDE] = True
+
+    def finish(self, thrown: Optional[BaseException]) -> None:
+        rule = getattr(self.environ.get("bottle.route"), "rule", None)
+        http_server.finish(self.strand, self.status, thrown, rule)
+
+
+def _request_id(environ: Environ) -> Optional[str]:
+    for name in http_server.request_id_headers:
+        found = environ.get("HTTP_" + name.upper().replace("-", "_"))
+        if found:
+            return str(found)
+    return None
+
+
+class _Body:
+    """A body that is made while it is sent."""
+
+    def __init__(self, body: Iterable[bytes], request: _Request) -> None:
+        self.body = body
+        self.request = request
+        self.chunks: Optional[Iterator[bytes]] = None
+
+    def __iter__(self) -> _Body:
+        return self
+
+    def __next__(self) -> bytes:
+        try:
+            with self.request.strand:
+                if self.chunks is None:
+                    self.chunks = iter(self.body)
+                return next(self.chunks)
+        except StopIteration:
+            self.request.finish(None)
+            raise
+        except BaseException as e:
+            self.request.finish(e)
+            raise
+
+    def close(self) -> None:
+        try:
+            close = getattr(self.body, "close", None)
+            if close is not None:
+                with self.request.strand:
+                    close()
+        finally:
+            self.request.finish(None)
+
+
+def wsgi(application: Application, route: Optional[Route] = None) -> Wsgi:
+    """The application, watched. `route`: from an environ to the route's pattern; None: it is guessed from the path."""
+    return Wsgi(application, route)

@@ -1,0 +1,386 @@
+"""What does a program say about its calls? `record` for functions, `span` for blocks, facts about the innermost call.
+
+The wrapper of a plain function is the hot path: about 0.3 us, most of it two readings of the clock and the call itself; it is
+written out for that, `Track.enter` does the same. Nothing here raises what the function did not raise.
+Before: the program, imports, probes. After: track.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import sys
+import types
+from collections.abc import AsyncGenerator, Coroutine, Generator
+from time import perf_counter_ns
+from typing import Any, Callable, Optional, TypeVar, Union, overload
+
+from . import operations
+from .context import CALLER, Context
+from .track import FULL, LOCAL, NO_CALL, Strand, Track, here, new_thread_track, retire
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+# Set on a wrapper, so that nothing is recorded twice.
+MARK = "__tachograph__"
+
+_KINDS = {
+    "method": operations.METHOD,
+    "http-server": operations.HTTP_SERVER,
+    "http-client": operations.HTTP_CLIENT,
+    "database": operations.DATABASE,
+    "connection-wait": operations.CONNECTION_WAIT,
+    "task": operations.TASK,
+}
+
+
+def kind_id(kind: str) -> int:
+    if kind not in _KINDS:
+        raise ValueError(f'"{kind}" is no kind of operation: one of {", ".join(_KINDS)} was expected')
+    return _KINDS[kind]
+
+
+def name_of(function: Callable[..., Any]) -> str:
+    """`shop.board.Board.post`; functions of the program's own script are named after its file or module."""
+    module = getattr(function, "__module__", None) or "unknown"
+    return f"{main_name() if module == '__main__' else module}.{getattr(function, '__qualname__', '(unknown)')}"
+
+
+def main_name() -> str:
+    main = sys.modules.get("__main__")
+    spec = getattr(main, "__spec__", None)
+    if spec is not None and not spec.name.startswith("tachograph."):
+        return str(spec.name).removesuffix(".__main__")
+    file = getattr(main, "__file__", None) or ""
+    return file.replace("\\", "/").rsplit("/", 1)[-1].removesuffix(".py") or "__main__"
+
+
+@overload
+def record(function: F) -> F: ...
+@overload
+def record(*, name: Optional[str] = None, kind: str = "method") -> Callable[[F], F]: ...
+
+
+def record(function: Any = None, *, name: Optional[str] = None, kind: str = "method") -> Any:
+    """Decorator: each call of the function is recorded.
+
+    A coroutine function's call lasts from its first step to its end, waiting included. Of a generator (plain or asynchronous) each step
+    is a call, from `next` to `yield`, so the time of the consumer is not in it. Static and class methods and properties are taken, too.
+    Raises ValueError for an unknown `kind`.
+    """
+    number = kind_id(kind)
+    if function is None:
+        return lambda decorated: record(decorated, name=name, kind=kind)
+    if isinstance(function, (staticmethod, classmethod)):
+        return type(function)(record(function.__func__, name=name, kind=kind))
+    if isinstance(function, property):
+        parts = [part and record(part, name=name, kind=kind) for part in (function.fget, function.fset, function.fdel)]
+        return property(*parts, doc=function.__doc__)
+    if getattr(function, MARK, False) or not callable(function):
+        return function
+    wrapped = _wrapper(function, operations.SHARED.id(number, name or name_of(function)))
+    setattr(wrapped, MARK, True)
+    return wrapped
+
+
+def _wrapper(function: Callable[..., Any], operation: int) -> Callable[..., Any]:
+    if inspect.iscoroutinefunction(function):
+        return _coroutine_function(function, operation)
+    if inspect.isasyncgenfunction(function):
+        return _async_generator_function(function, operation)
+    if inspect.isgeneratorfunction(function):
+        return _generator_function(function, operation)
+    return _function(function, operation)
+
+
+# ---- plain functions: the hot path ----
+
+
+def _function(function: Callable[..., Any], operation: int) -> Callable[..., Any]:
+    local = LOCAL
+    now = perf_counter_ns
+    enter = -operation
+
+    @functools.wraps(function)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        try:
+            track = local.track
+        except AttributeError:
+            track = new_thread_track()
+        words = track.words
+        if len(words) > track.look:
+            return _call_slowly(track, wrapper, function, args, kwargs)
+        outer = track.open
+        if outer < 0:
+            track.begin()
+        track.open = track.calls = call = track.calls + 1
+        words.append(enter)
+        words.append(now())
+        try:
+            result = function(*args, **kwargs)
+        except BaseException as thrown:
+            track.fail(thrown, call, outer)
+            raise
+        words.append(now())
+        track.open = outer
+        return result
+
+    return wrapper
+
+
+def _call_slowly(
+    track: Track, wrapper: Callable[..., Any], function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """The list is long, or calls are being left out, or the agent is off or was started since."""
+    if here() is not track or track.admit():
+        return wrapper(*args, **kwargs)
+    track.count_dropped()
+    words = track.words
+    track.words = FULL
+    try:
+        return function(*args, **kwargs)
+    finally:
+        track.words = words
+
+
+# ---- generators: each step is a call ----
+
+
+def _generator_function(function: Callable[..., Any], operation: int) -> Callable[..., Any]:
+    def step(inner: Generator[Any, Any, Any], value: Any, thrown: Optional[BaseException]) -> Any:
+        return inner.send(value) if thrown is None else inner.throw(thrown)
+
+    recorded = _function(step, operation)
+
+    @functools.wraps(function)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        inner = function(*args, **kwargs)
+        value: Any = None
+        thrown: Optional[BaseException] = None
+        while True:
+            try:
+                item = recorded(inner, value, thrown)
+            except StopIteration as stop:
+                return stop.value
+            value, thrown = None, None
+            try:
+                value = yield item
+            except BaseException as e:
+                thrown = e
+
+    return wrapper
+
+
+def _async_generator_function(function: Callable[..., Any], operation: int) -> Callable[..., Any]:
+    async def step(inner: AsyncGenerator[Any, Any], value: Any, thrown: Optional[BaseException]) -> Any:
+        return await (inner.asend(value) if thrown is None else inner.athrow(thrown))
+
+    recorded = _coroutine_function(step, operation)
+
+    @functools.wraps(function)
+    async def wrapper(*args: Any, **kwargs: Any) -> Any:
+        inner = function(*args, **kwargs)
+        value: Any = None
+        thrown: Optional[BaseException] = None
+        while True:
+            try:
+                item = await recorded(inner, value, thrown)
+            except StopAsyncIteration:
+                return
+            value, thrown = None, None
+            try:
+                value = yield item
+            except GeneratorExit:
+                await inner.aclose()
+                raise
+            except BaseException as e:
+                thrown = e
+
+    return wrapper
+
+
+# ---- coroutines: the outermost one of a task has a track of its own ----
+
+
+def _coroutine_function(function: Callable[..., Any], operation: int) -> Callable[..., Any]:
+    @functools.wraps(function)
+    async def wrapper(*args: Any, **kwargs: Any) -> Any:
+        task = task_here()
+        track = here()
+        if not track.home.is_on:
+            return await function(*args, **kwargs)
+        if task is None or track.task is not task:
+            return await drive(function(*args, **kwargs), operation, task)
+        if len(track.words) > track.look and not track.admit():
+            return await _await_unrecorded(track, function(*args, **kwargs))
+        outer = track.open
+        call = track.enter(operation)
+        try:
+            result = await function(*args, **kwargs)
+        except BaseException as thrown:
+            track.leave(call, outer, thrown)
+            raise
+        if not track.leave(call, outer):
+            retire(track)
+        return result
+
+    return wrapper
+
+
+async def _await_unrecorded(track: Track, coroutine: Coroutine[Any, Any, Any]) -> Any:
+    track.count_dropped()
+    words = track.words
+    track.words = FULL
+    try:
+        return await coroutine
+    finally:
+        track.words = words
+
+
+def task_here() -> object:
+    """The asyncio task that runs now, None outside of one. Does not import asyncio."""
+    events = sys.modules.get("asyncio.events")
+    if events is None:
+        return None
+    loop = events._get_running_loop()
+    return None if loop is None else sys.modules["asyncio.tasks"].current_task(loop)
+
+
+@types.coroutine
+def drive(
+    coroutine: Coroutine[Any, Any, Any], operation: int, task: object, strand: Optional[Strand] = None
+) -> Generator[Any, Any, Any]:
+    """Runs a coroutine as a call on a track of its own: that track is the thread's during each step, and only then.
+
+    `strand`: one that has begun, where the caller has something to say about it.
+    """
+    strand = strand or Strand(operation)
+    strand.track.task = task
+    # Whatever copies the context inside the task knows at least this call as its caller.
+    token = CALLER.set(strand.context()) if task is not None else None
+    value: Any = None
+    thrown: Optional[BaseException] = None
+    try:
+        while True:
+            with strand:
+                try:
+                    yielded = coroutine.send(value) if thrown is None else coroutine.throw(thrown)
+                except StopIteration as stop:
+                    strand.end()
+                    return stop.value
+                except BaseException as e:
+                    strand.end(e)
+                    raise
+            value, thrown = None, None
+            try:
+                value = yield yielded
+            except BaseException as e:
+                thrown = e
+    finally:
+        if token is not None:
+            reset_caller(token)
+
+
+def reset_caller(token: Any) -> None:
+    try:
+        CALLER.reset(token)
+    except ValueError:
+        pass  # closed by the garbage collector, in another context
+
+
+# ---- blocks ----
+
+
+class Span:
+    """A block as a call: `with span("load"):`. In a task that is not recorded itself it is a segment of its own."""
+
+    __slots__ = ("call", "operation", "outer", "strand", "token", "track", "words")
+
+    def __init__(self, operation: int) -> None:
+        self.operation = operation
+        self.call = NO_CALL
+        self.outer = NO_CALL
+        self.track: Optional[Track] = None
+        self.strand: Optional[Strand] = None
+        self.token: Any = None
+        self.words: Any = None
+
+    def __enter__(self) -> Span:
+        track = self.track = here()
+        task = task_here()
+        if task is not None and track.task is not task:
+            self.strand = Strand(self.operation)
+            self.token = CALLER.set(self.strand.context())
+            return self
+        if len(track.words) > track.look and not track.admit():
+            track.count_dropped()
+            self.words = track.words
+            track.words = FULL
+            return self
+        self.outer = track.open
+        self.call = track.enter(self.operation)
+        return self
+
+    def __exit__(self, _type: Any, thrown: Optional[BaseException], _traceback: Any) -> None:
+        track = self.track
+        if self.strand is not None:
+            reset_caller(self.token)
+            self.strand.end(thrown)
+        elif self.words is not None:
+            track.words = self.words
+        elif not track.leave(self.call, self.outer, thrown):
+            retire(track)
+
+    def attribute(self, key: str, value: Union[str, float, bool]) -> None:
+        """A fact about this block; cut to 4,096 bytes."""
+        fact = fact_of(value)
+        if self.strand is not None:
+            self.strand.attribute(str(key), fact)
+        elif self.call >= 0 and self.track is not None and self.track.open >= self.call:
+            self.track.attribute(self.call, str(key), fact)
+
+    @property
+    def traceparent(self) -> Optional[str]:
+        context = (self.strand or self.track or here()).context()
+        return context and context.traceparent
+
+
+def span(name: str, kind: str = "method") -> Span:
+    """A block that is recorded as a call of the operation `name`. Raises ValueError for an unknown `kind`."""
+    return Span(operations.SHARED.id(kind_id(kind), str(name)))
+
+
+# ---- the innermost call ----
+
+
+def context() -> Optional[Context]:
+    """What runs now, as a parent for something elsewhere."""
+    return here().context()
+
+
+def traceparent() -> Optional[str]:
+    """The W3C header that names the innermost open call as the caller; None outside of one."""
+    now = here().context()
+    return now and now.traceparent
+
+
+def attribute(key: str, value: Union[str, float, bool]) -> None:
+    """A fact about the innermost open call, such as `order.id`; nothing outside of one."""
+    track = here()
+    if track.open >= 0:
+        track.attribute(track.open, str(key), fact_of(value))
+
+
+_FACT_CHARS_MAX = 4_096
+
+
+def fact_of(value: Any) -> Union[str, int]:
+    """Whole numbers of 64 bits stay numbers, all else is text."""
+    if type(value) is int and -(1 << 63) <= value < 1 << 63:
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    try:
+        return str(value)[:_FACT_CHARS_MAX]
+    except Exception as e:
+        return f"({type(e).__name__})"

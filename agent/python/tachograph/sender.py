@@ -1,0 +1,168 @@
+"""Who empties the tracks? The agent's own thread: again and again it reads tracks, fills frames, steps the connection and sleeps.
+
+It sleeps 50 ms when little happens and less when tracks fill quickly; a track that is half full wakes it.
+Before: track, inbox, sampler. After: link.
+"""
+
+from __future__ import annotations
+
+import threading
+from time import monotonic, perf_counter_ns
+from typing import Optional
+
+from .dictionary import Dictionary
+from .inbox import Inbox
+from .link import Link, State
+from .log import Log
+from .outbox import Outbox
+from .reader import TrackReader, WallClock
+from .sampler import Sampler
+from .totals import Totals
+from .track import Home, Track
+
+_SLEEP_S = (0.001, 0.05)
+_SLEEP_BUSY_S = 0.002
+_FAULT_S = 1.0
+_SAMPLES_FIRST_S = 1.0
+# Words in one track at which the next look comes sooner, or later.
+_WORDS_MANY, _WORDS_FEW = 8_192, 1_024
+# How long a fork waits for the sender to come to rest.
+_PAUSE_S = 1.0
+
+
+class Sender:
+    def __init__(self, home: Home, inbox: Inbox, outbox: Outbox, link: Link, log: Log) -> None:
+        self.home = home
+        self.inbox = inbox
+        self.outbox = outbox
+        self.dictionary: Dictionary = outbox.dictionary
+        self.link = link
+        self.totals: Totals = link.totals
+        self.log = log
+        self.clock = WallClock()
+        self.readers: dict[Track, TrackReader] = {}
+        self.sampler: Optional[Sampler] = None
+        self.sample_interval_s = 5.0
+        self.sample_at = 0.0
+        self.thread: Optional[threading.Thread] = None
+        self.flushed: Optional[threading.Event] = None
+        self.flush_seq = -1
+        self.sleep_s = _SLEEP_S[1]
+        self.fullest = 0
+        # Of tracks that are gone.
+        self.dropped_before = 0
+        self.attributes_dropped_before = 0
+        self.inbox_dropped_seen = (0, 0)
+
+    def sample_with(self, sampler: Sampler, interval_s: float) -> None:
+        """The program gets its first second for itself."""
+        self.sampler = sampler
+        self.sample_interval_s = max(0.1, interval_s)
+        self.sample_at = monotonic() + min(_SAMPLES_FIRST_S, self.sample_interval_s)
+
+    # ---- from other threads ----
+
+    def start(self) -> None:
+        self.thread = threading.Thread(target=self._run, name="tachograph-sender", daemon=True)
+        self.thread.start()
+
+    def rest(self) -> None:
+        """Ends the thread, so that a fork finds nothing half done; `start` goes on."""
+        thread, self.thread = self.thread, None
+        if thread is not None:
+            self.home.wake()
+            thread.join(_PAUSE_S)
+
+    def flush(self, wait_s: float) -> bool:
+        """Sends everything that was recorded so far, open calls included, and waits for the acknowledgement; not where there is no server.
+
+        False if not everything was acknowledged in time.
+        """
+        if self.thread is None or self.thread is threading.current_thread():
+            return False
+        done = self.flushed = threading.Event()
+        self.home.wake()
+        return done.wait(wait_s) and not self.totals.bytes_queued
+
+    # ---- the thread ----
+
+    def _run(self) -> None:
+        while self.thread is threading.current_thread():
+            pause = _FAULT_S
+            try:
+                self.step()
+                pause = self._pause()
+            except Exception as e:  # the program must not feel it, and one line tells of it
+                self.log.say_once(f"sender {type(e)}", f"the sender failed and goes on: {type(e).__name__}: {e}")
+            self.home.waker.acquire(timeout=pause)
+
+    def step(self) -> None:
+        """One round. Also called by tests, without the thread."""
+        self.clock.update()
+        flushing = self.flushed
+        self.fullest = 0
+        now = perf_counter_ns()
+        for track in list(self.home.tracks):
+            self._read(track, now)
+        if self.sampler is not None and monotonic() >= self.sample_at:
+            self.sample_at = max(self.sample_at + self.sample_interval_s, monotonic())
+            self.sampler.sample()
+        self.inbox.empty_into(self.outbox, self.totals)
+        self._count()
+        if flushing is not None and self.flush_seq < 0:
+            for reader in self.readers.values():
+                reader.close_part()
+            self.outbox.close()
+            self.flush_seq = self.outbox.seq
+            self.link.ping_soon()
+        self.outbox.close()
+        self.totals.bytes_queued = self.outbox.bytes
+        self.link.step()
+        if flushing is not None:
+            self._end_flush(flushing)
+
+    def _read(self, track: Track, now: int) -> None:
+        reader = self.readers.get(track)
+        if reader is None:
+            if not track.events and not track.ended:
+                return  # a strand that has done nothing yet needs no reader
+            reader = self.readers[track] = TrackReader(track, self.outbox, self.clock, self.totals)
+        # Looked at before the words: what ended before is all there.
+        has_ended = track.ended or (track.guard is not None and track.guard() is None)
+        self.fullest = max(self.fullest, reader.read(now))
+        if has_ended and not track.events:
+            reader.finish()
+            del self.readers[track]
+            self.home.tracks.pop(track, None)
+            self.dropped_before += track.dropped
+            self.attributes_dropped_before += track.attributes_dropped
+
+    def _count(self) -> None:
+        tracks = list(self.home.tracks)
+        self.totals.calls_dropped_in_tracks = self.home.strandless + self.dropped_before + sum(track.dropped for track in tracks)
+        attributes = self.attributes_dropped_before + sum(track.attributes_dropped for track in tracks)
+        self.totals.attributes_dropped_in_tracks = attributes
+        dropped = self.inbox.samples_dropped, self.inbox.entries_dropped
+        self.totals.samples_dropped += dropped[0] - self.inbox_dropped_seen[0]
+        self.totals.entries_dropped += dropped[1] - self.inbox_dropped_seen[1]
+        self.inbox_dropped_seen = dropped
+
+    def _end_flush(self, flushing: threading.Event) -> None:
+        link = self.link
+        is_open = link.state is State.OPEN
+        is_hopeless = not is_open and not link.is_first_try
+        if is_hopeless or (is_open and self.outbox.has_all(self.flush_seq) and not link.is_busy):
+            self.totals.bytes_queued = self.outbox.bytes
+            self.flushed = None
+            self.flush_seq = -1
+            flushing.set()
+
+    def _pause(self) -> float:
+        """How long to sleep: less while tracks fill quickly or the connection has something under way."""
+        if self.fullest > _WORDS_MANY:
+            self.sleep_s = max(_SLEEP_S[0], self.sleep_s / 4)
+        elif self.fullest < _WORDS_FEW:
+            self.sleep_s = min(_SLEEP_S[1], self.sleep_s * 2)
+        is_sending = self.link.state is State.OPEN and bool(self.outbox.waiting)
+        is_hurried = self.flushed is not None or self.link.is_busy or is_sending
+        return min(self.sleep_s, _SLEEP_BUSY_S) if is_hurried else self.sleep_s

@@ -1,0 +1,337 @@
+"""Where do calls leave their marks? In a list that belongs to one strand of work: a thread, a task, a request.
+
+    words     meaning
+    -id, t    enter operation `id` at time t (perf_counter_ns)
+    t         the innermost open call returned at t
+    ESCAPE, (what, ...)   see the constants
+
+A strand appends, the sender cuts words off at the front; each is one operation of the interpreter, so neither takes a lock. A list
+that is as long as `look` sends the next call to the slow path, which wakes the sender, or leaves the call and all that it calls out and
+counts it. Exits always find room, so what is recorded nests always: there is no way to write an exit without its enter.
+
+Before: recorder, whose wrappers append. After: reader, which the sender hands the words to.
+"""
+
+from __future__ import annotations
+
+import itertools
+import sys
+import threading
+import weakref
+from time import perf_counter_ns
+from types import TracebackType
+from typing import Any, Optional, Union
+
+from .context import CALLER, Context, Session
+from .operations import SHARED
+
+# What follows an ESCAPE: a tuple that begins with one of these.
+ESCAPE = -(1 << 62)
+BEGIN, FAILED, UNWIND, ATTRIBUTE = range(4)
+# (BEGIN, segment number, parent Context or None, thread name)    the next enter is an outermost call
+# (FAILED, time, call, text of the exception or None)             this call and all inside it that are open end now, as failed
+# (UNWIND, time, call)                                            this call returned, but calls inside it are open: those failed
+# (ATTRIBUTE, call, key, str or int)
+
+# Calls of one segment have 24 bits for their number.
+CALLS_MAX = (1 << 24) - 65_536
+
+# The words of a strand that leaves calls out: longer than any limit.
+FULL = range(sys.maxsize)
+
+NO_CALL = -1
+
+Word = Union[int, tuple]
+
+
+class Home:
+    """What all tracks of the process share. Replaced as a whole in a forked child."""
+
+    def __init__(self, is_on: bool = False, buffer: int = 65_536, strands_max: int = 10_000) -> None:
+        self.session = Session.draw()
+        self.is_on = is_on
+        self.look_half = buffer // 2
+        self.look_full = buffer
+        self.strands_max = strands_max
+        self.segments = itertools.count(1)
+        self.tracks: dict[Track, None] = {}
+        self.lock = threading.Lock()
+        # Calls that were left out because there were too many strands; changed under the lock.
+        self.strandless = 0
+        self.waker = threading.Lock()
+
+    def wake(self) -> None:
+        """Ends the sender's sleep. Never waits."""
+        try:
+            self.waker.release()
+        except RuntimeError:
+            pass  # it is awake
+
+
+home = Home()
+
+
+class Track:
+    """The marks of one strand. All but `events`, `look` and `ended` belongs to the strand."""
+
+    __slots__ = (
+        "__weakref__", "attached", "attributes_dropped", "calls", "dropped", "ended", "events", "guard", "home", "look", "open",
+        "origin", "parent", "segment", "task", "thrown", "words",
+    )  # fmt: skip
+
+    def __init__(self, of: Home, is_full: bool = False) -> None:
+        self.home = of
+        self.events: list[Word] = []
+        # What wrappers append to: `events`, or FULL while calls are left out.
+        self.words: Any = FULL if is_full else self.events
+        self.look = -1 if is_full else of.look_half
+        # Number of the innermost open call in its segment, NO_CALL for none, and of the last one that began.
+        self.open = NO_CALL
+        self.calls = NO_CALL
+        self.segment = 0
+        self.parent: Optional[Context] = None
+        # Who causes outermost calls: what was handed over with this very task, and what the strand began in.
+        self.attached: Optional[Context] = None
+        self.origin: Optional[Context] = None
+        self.task: object = None
+        self.thrown: Optional[tuple[int, type, int, int]] = None
+        self.dropped = 0
+        self.attributes_dropped = 0
+        self.ended = False
+        # Of a thread's own track: gone when the thread is.
+        self.guard: Optional[weakref.ref[Guard]] = None
+
+    # ---- calls ----
+
+    def begin(self) -> None:
+        """What must be said before an outermost call."""
+        parent = self.attached or CALLER.get() or self.origin
+        number = next(self.home.segments)
+        self.parent = parent
+        self.segment = number
+        self.calls = NO_CALL
+        self.thrown = None
+        self.events.append(ESCAPE)
+        self.events.append((BEGIN, number, parent, threading.current_thread().name))
+
+    def enter(self, operation: int) -> int:
+        """A call begins; `open` was looked at and there is room. Answers its number."""
+        if self.open < 0:
+            self.begin()
+        self.open = self.calls = call = self.calls + 1
+        self.events.append(-operation)
+        self.events.append(perf_counter_ns())
+        return call
+
+    def leave(self, call: int, outer: int, thrown: Optional[BaseException] = None) -> bool:
+        """A call ends that need not be the innermost one. False: this track is not to be used any more (`retired`)."""
+        if self.open < call:
+            return True  # it was ended already, with a call that it was in
+        is_innermost = self.open == call
+        if thrown is not None:
+            self.fail(thrown, call, outer)
+        elif is_innermost:
+            self.events.append(perf_counter_ns())
+        else:
+            self.events.append(ESCAPE)
+            self.events.append((UNWIND, perf_counter_ns(), call))
+        self.open = outer
+        return is_innermost
+
+    def fail(self, thrown: BaseException, call: int, outer: int) -> None:
+        """A call ends with an exception. Its text is told where it first appears and where it leaves the outermost call."""
+        now = perf_counter_ns()
+        if isinstance(thrown, CONTROL_FLOW):
+            self.events.append(ESCAPE)
+            self.events.append((UNWIND, now, call))
+        else:
+            same = (id(thrown), type(thrown), call, self.calls)
+            text = None if self.thrown == same and outer >= 0 else exception_text(thrown)
+            self.events.append(ESCAPE)
+            self.events.append((FAILED, now, call, text))
+            self.thrown = (id(thrown), type(thrown), outer, self.calls)
+        self.open = outer
+
+    def attribute(self, call: int, key: str, value: Union[str, int]) -> None:
+        """A fact about an open call; counted when there is no room."""
+        if self.words is FULL:
+            return
+        if len(self.events) > self.home.look_full:
+            self.attributes_dropped += 1
+        else:
+            self.events.append(ESCAPE)
+            self.events.append((ATTRIBUTE, call, key, value))
+
+    def context(self) -> Optional[Context]:
+        """The innermost open call, to be handed to another strand or process; None when none is open."""
+        if self.open < 0:
+            return self.attached or CALLER.get() or self.origin
+        session = self.home.session
+        span = session.span(self.segment, self.open)
+        root = self.parent
+        if root is None:
+            return Context(session.high, session.trace_low(self.segment), span, self.segment, session)
+        return Context(root.trace_high, root.trace_low, span, root.segment, root.session)
+
+    # ---- room ----
+
+    def admit(self) -> bool:
+        """The slow path of an enter: is there room all the same?"""
+        if self.words is FULL or self.calls >= CALLS_MAX:
+            return False
+        self.home.wake()
+        self.look = self.home.look_full
+        return len(self.events) <= self.look
+
+    def count_dropped(self) -> None:
+        if self.home.is_on:
+            self.dropped += 1
+
+
+CONTROL_FLOW = (StopIteration, StopAsyncIteration, GeneratorExit)
+
+_TEXT_CHARS_MAX = 4_096
+_SIMPLE = {str, int, float, bool, bytes, type(None)}
+
+
+def exception_text(thrown: BaseException) -> str:
+    """`class: message`, without running code of the program, which `str` of an exception or of its arguments may be."""
+    kind = type(thrown)
+    name = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+    arguments = thrown.args
+    method = getattr(kind.__str__, "__objclass__", None)
+    message = ""
+    if method is not None and method.__module__ == "builtins" and all(type(one) in _SIMPLE for one in arguments):
+        message = str(thrown)
+    elif arguments and type(arguments[0]) is str:
+        message = arguments[0]
+    return f"{name}: {message}"[:_TEXT_CHARS_MAX] if message else name
+
+
+# ---- whose track is it ----
+
+
+class Guard:
+    """Lives as long as its thread."""
+
+    __slots__ = ("__weakref__",)
+
+
+LOCAL = threading.local()
+
+# A thread that was started inside a call is caused by it: thread -> context, until its first call is recorded.
+ORIGINS: weakref.WeakKeyDictionary[threading.Thread, Context] = weakref.WeakKeyDictionary()
+
+
+def here() -> Track:
+    """The track of what runs now on this thread."""
+    try:
+        track = LOCAL.track
+    except AttributeError:
+        return new_thread_track()
+    if track.home is not home:
+        return new_thread_track()
+    return track
+
+
+def new_thread_track() -> Track:
+    """The thread's own track. One that records nothing while the agent is off."""
+    track = Track(home, not home.is_on)
+    if home.is_on:
+        guard = LOCAL.guard = Guard()
+        track.guard = weakref.ref(guard)
+        track.origin = ORIGINS.pop(threading.current_thread(), None) if ORIGINS else None
+        home.tracks[track] = None
+    LOCAL.track = track
+    return track
+
+
+def new_strand() -> Track:
+    """A track of its own for work that overlaps other work. To be ended by `end_strand`."""
+    if home.is_on and len(home.tracks) < home.strands_max:
+        track = Track(home)
+        home.tracks[track] = None
+        return track
+    if home.is_on:
+        with home.lock:
+            home.strandless += 1
+    return Track(home, True)
+
+
+def end_strand(track: Track) -> None:
+    track.ended = True
+    if track.dropped and track not in track.home.tracks:
+        with track.home.lock:
+            track.home.strandless += track.dropped
+
+
+def retire(track: Track) -> None:
+    """Calls are open on this track that were ended behind their back: what comes is written to a new one."""
+    fresh = Track(track.home)
+    fresh.attached, fresh.origin, fresh.task = track.attached, track.origin, track.task
+    if LOCAL.__dict__.get("track") is track:
+        LOCAL.track = fresh
+        fresh.guard = track.guard
+        track.home.tracks[fresh] = None
+    track.ended = True
+
+
+class Strand:
+    """One call on a track of its own: it may end on another thread, and overlap anything.
+
+    `parent` None: whoever is innermost here. Work inside it is put on its track with `with strand:`, a step at a time.
+    """
+
+    __slots__ = ("before", "call", "is_open", "segment", "track")
+
+    def __init__(self, operation: int, parent: Optional[Context] = None, is_root: bool = False) -> None:
+        self.is_open = True
+        caller = parent if is_root else parent or here().context()
+        self.track = track = new_strand()
+        self.call = NO_CALL
+        self.before: Optional[Track] = None
+        track.attached = caller
+        if track.words is FULL:
+            return
+        token = CALLER.set(None) if is_root else None
+        try:
+            self.call = track.enter(operation)
+        finally:
+            if token is not None:
+                CALLER.reset(token)
+
+    def __enter__(self) -> Strand:
+        self.before = here()
+        LOCAL.track = self.track
+        return self
+
+    def __exit__(self, _type: Optional[type], _thrown: Optional[BaseException], _traceback: Optional[TracebackType]) -> None:
+        self.track = LOCAL.track  # it may have been retired
+        LOCAL.track = self.before
+        self.before = None
+
+    def context(self) -> Optional[Context]:
+        return self.track.context()
+
+    def attribute(self, key: str, value: Union[str, int]) -> None:
+        if self.is_open and self.call >= 0:
+            self.track.attribute(self.call, key, value)
+
+    def end(self, thrown: Optional[BaseException] = None, is_failed: bool = False) -> None:
+        """Ends it; the first end counts. `is_failed`: without an exception, as by an answer 500."""
+        if not self.is_open:
+            return
+        self.is_open = False
+        track = self.track
+        if self.call >= 0 and track.open >= self.call:
+            if thrown is None and is_failed:
+                track.events.append(ESCAPE)
+                track.events.append((FAILED, perf_counter_ns(), self.call, None))
+                track.open = NO_CALL
+            else:
+                track.leave(self.call, NO_CALL, thrown)
+        end_strand(track)
+
+
+def operation(kind: int, name: str) -> int:
+    return SHARED.id(kind, name)
