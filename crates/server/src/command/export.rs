@@ -18,7 +18,7 @@ use tacho_query::promql;
 
 use super::Failure;
 use super::ask;
-use crate::client::{self, Client};
+use crate::client;
 use crate::clock::SystemClock;
 use crate::http::export;
 use crate::serve::open_store;
@@ -45,12 +45,8 @@ pub struct Export {
     /// Which series: a PromQL selector; may be given again
     #[arg(long = "match", value_name = "SELECTOR", required = true)]
     selectors: Vec<String>,
-    /// Begin: Unix seconds or RFC 3339 [default: all]
-    #[arg(long, value_name = "TIME", value_parser = ask::instant)]
-    start: Option<i64>,
-    /// End: Unix seconds or RFC 3339 [default: all]
-    #[arg(long, value_name = "TIME", value_parser = ask::instant)]
-    end: Option<i64>,
+    #[command(flatten)]
+    ends: ask::Ends,
     /// How to write it
     #[arg(long, value_enum, default_value = "jsonl", value_name = "FORMAT")]
     format: Format,
@@ -60,9 +56,8 @@ pub struct Export {
     /// Write to this file [default: standard output]
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// The server to ask
-    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:7070")]
-    server: String,
+    #[command(flatten)]
+    server: ask::Server,
     /// Read this data directory, which no server uses now
     #[arg(long, value_name = "DIR", conflicts_with = "server")]
     data: Option<PathBuf>,
@@ -172,12 +167,14 @@ impl Export {
 
     async fn read_server(&self, sink: &mut Sink) -> Result<Totals, Failure> {
         let kind = self.kind().map(Kind::name);
-        let (start, end) = (self.start.map(ask::seconds), self.end.map(ask::seconds));
-        let ends =
-            [("start", start.as_deref()), ("end", end.as_deref()), ("kind", kind), ("totals", Some("1"))];
+        let ends = self.ends.params();
+        let ends = ends.iter().map(|(name, value)| (*name, value.as_deref()));
         let selectors = self.selectors.iter().map(|selector| ("match[]", Some(selector.as_str())));
-        let path = client::path("/api/v1/export", selectors.chain(ends));
-        let mut stream = Client::new(&self.server).stream(&path).await?;
+        let path = client::path(
+            "/api/v1/export",
+            selectors.chain(ends).chain([("kind", kind), ("totals", Some("1"))]),
+        );
+        let mut stream = self.server.client().stream(&path).await?;
         let mut lines = Vec::new();
         let mut totals = None;
         while let Some(part) = stream.next().await? {
@@ -196,7 +193,7 @@ impl Export {
     }
 
     async fn read_directory(&self, data: PathBuf, sink: &mut Sink) -> Result<Totals, Failure> {
-        let cannot = |e: tacho_store::Error| Failure::new(format!("cannot read {}: {e}", data.display()));
+        let cannot = |e: tacho_store::Error| ask::unreadable(&data, &e);
         if !data.is_dir() {
             return Err(Failure::usage(format!("{} is not a data directory", data.display())));
         }
@@ -206,7 +203,7 @@ impl Export {
         let found = reader::find(&store, &selectors, self.kind());
         sink.begin(reader::label_names(&found))?;
         let all = TimeRange::ALL;
-        let range = TimeRange::new(self.start.unwrap_or(all.start), self.end.unwrap_or(all.end));
+        let range = TimeRange::new(self.ends.start.unwrap_or(all.start), self.ends.end.unwrap_or(all.end));
         let mut reader = Reader::new(store, found, range);
         while let Some(slice) = reader.next().await.map_err(cannot)? {
             sink.lines(export::lines(&slice).as_bytes())?;
