@@ -2,6 +2,8 @@
 // named and the default counts: a program never fails because of a setting of its agent. Before: the environment. After:
 // `agent.js`.
 
+import { isIPv6 } from 'node:net';
+
 /** @typedef {'text' | 'flag' | 'duration' | 'size' | 'list' | 'address'} Type */
 
 /** Every setting, once: its type, and what counts where nothing is set. @type {Record<string, [Type, string]>} */
@@ -83,8 +85,8 @@ export function load(environment) {
       config.warnings.push(`${variable}: ${EXPECTED[setting[0]]} was expected, not "${text}"; using ${instead}`);
     } else {
       // Other programs of this name have settings too, so only what looks like a slip is named.
-      const near = Object.keys(SETTINGS).find((known) => distance(known, name) <= DISTANCE_MAX);
-      if (near !== undefined) {
+      const [near] = Object.keys(SETTINGS).sort((a, b) => distance(a, name) - distance(b, name));
+      if (distance(near, name) <= DISTANCE_MAX) {
         config.warnings.push(`${variable}: there is no such setting, did you mean TACHO_${near.toUpperCase()}?`);
       }
     }
@@ -125,11 +127,13 @@ function scaled(text, units) {
 
 /** @param {string} text `host`, `host:port`, `[::1]:port`, `::1` */
 function address(text) {
-  const match =
-    /^(?:\[([^\]]+)\]|([^:[\]]+))(?::([0-9]{1,5}))?$/.exec(text) ?? /^([0-9a-f:.]*:[0-9a-f:.]*:[0-9a-f:.]*)$/i.exec(text);
-  const port = match?.[3] === undefined ? PORT : Number(match[3]);
+  if (isIPv6(text)) {
+    return { host: text, port: PORT };
+  }
+  const match = /^(?:\[([^\]]+)\]|([^:[\]\s]+))(?::([0-9]{1,5}))?$/.exec(text);
   const host = match?.[1] ?? match?.[2];
-  return host === undefined || host.trim() === '' || port < 1 || port > 65_535 ? null : { host, port };
+  const port = match?.[3] === undefined ? PORT : Number(match[3]);
+  return host === undefined || port < 1 || port > 65_535 ? null : { host, port };
 }
 
 /**

@@ -51,7 +51,9 @@ const ENCODERS = {
     return finishFrame(out, FRAME.DICT).copy();
   },
   DATA: (lines) => {
-    const out = beginFrame(new Bytes(16)).varint(number(value(lines, 'seq'))).u64(BigInt(value(lines, 'base')));
+    const out = beginFrame(new Bytes(16))
+      .varint(number(value(lines, 'seq')))
+      .u64(BigInt(value(lines, 'base')));
     const starts = lines.flatMap(([key], at) => (key === 'record' ? [at] : []));
     starts.forEach((from, at) => {
       const record = lines.slice(from, starts[at + 1]);
@@ -228,7 +230,12 @@ test('every event is what the general case would write', () => {
       part.exit(dt);
       part.failed(dt);
       const wide = BigInt(dt) * 2n;
-      const expected = new Bytes(64).varint(wide + 1n).varint(operation).varint(wide).varint(wide + 1n).varint(0);
+      const expected = new Bytes(64)
+        .varint(wide + 1n)
+        .varint(operation)
+        .varint(wide)
+        .varint(wide + 1n)
+        .varint(0);
       assert.deepEqual(part.events.view(), expected.view(), `${dt} ${operation}`);
     }
   }
@@ -333,7 +340,7 @@ test('a dictionary goes out in frames of some 64 KiB, whole and in order', () =>
   const dictionary = new Dictionary();
   for (let at = 0; at < 20_000; at++) dictionary.operation(1, `com.shop.Board.method${at}`);
   const bodies = [];
-  for (let sent = 0; sent < dictionary.size(); ) {
+  for (let sent = 0; sent < dictionary.size();) {
     const { frame, end } = dictionary.frame(sent, dictionary.size());
     const reader = new FrameReader();
     reader.push(Buffer.from(frame));

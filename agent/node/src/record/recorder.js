@@ -45,6 +45,7 @@ export class Recorder {
     this.thread = dictionary.text(thread);
     this.pendingMax = pendingMax;
     this.wake = wake;
+    this.orphanNs = ORPHAN_NS;
     this.segments = 0;
     this.pending = 0;
     /** Strands with a part at hand. @type {Strand[]} */
@@ -87,7 +88,7 @@ export class Recorder {
       this.totals.callsDropped++;
       return LEFT_OUT;
     }
-    if (parent.end >= 0 && time - parent.end > ORPHAN_NS) {
+    if (parent.end >= 0 && time - parent.end > this.orphanNs) {
       return this.#beginStrand(null, null, operation, time);
     }
     const { number, trace } = parent.strand;
@@ -335,7 +336,7 @@ export class Recorder {
       this.active[strand.place] = last;
       last.place = strand.place;
     }
-    if (this.spare.length < SPARE_PARTS_MAX && part.capacity() <= SPARE_BYTES_MAX) {
+    if (!strand.isBroken && this.spare.length < SPARE_PARTS_MAX && part.capacity() <= SPARE_BYTES_MAX) {
       part.clear();
       this.spare.push(part);
     }

@@ -1,0 +1,243 @@
+// Does the client keep its side of the conversation? Greeting, numbers, acknowledgements, repetition, patience, refusals.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { Protocol, Refused } from '../src/send/protocol.js';
+import { Bytes } from '../src/wire/bytes.js';
+import { FRAME } from '../src/wire/constants.js';
+import { FrameReader, beginFrame, finishFrame } from '../src/wire/frame.js';
+import { Damaged } from '../src/wire/reader.js';
+import { parts } from './support/parts.js';
+
+const NAMES = Object.fromEntries(Object.entries(FRAME).map(([name, type]) => [type, name]));
+
+function frame(type, write = (out) => out) {
+  return finishFrame(write(beginFrame(new Bytes(64))), FRAME[type]).copy();
+}
+
+const welcome = (acked, heartbeat = 5_000) =>
+  frame('WELCOME', (out) => out.u8(1).varint(acked).varint(4_194_304).varint(heartbeat));
+const ack = (seq) => frame('ACK', (out) => out.varint(seq));
+const error = (code) => frame('ERROR', (out) => out.varint(code).string('because'));
+
+function conversation(limits) {
+  const all = parts(limits);
+  const { session, outbox, dictionary, totals, log } = all;
+  const protocol = new Protocol({ session: session.bytes, pairs: [['service', 's']], outbox, dictionary, totals, log });
+  /** What goes out now: types, and numbers of DATA frames. */
+  const said = (now, bytesMax = 2 ** 20) => {
+    const reader = new FrameReader();
+    for (let chunk = protocol.next(now, bytesMax); chunk !== null; chunk = protocol.next(now, bytesMax)) reader.push(chunk);
+    const found = [];
+    for (let next = reader.next(); next !== null; next = reader.next()) {
+      found.push(next.type === FRAME.DATA ? `DATA ${next.body.varint()}` : NAMES[next.type]);
+    }
+    return found;
+  };
+  const call = (name) => {
+    all.recorder.exit(all.recorder.enter(undefined, dictionary.operation(1, name)));
+    outbox.close();
+  };
+  return { ...all, protocol, said, call };
+}
+
+test('a connection begins with HELLO, and nothing else until WELCOME', () => {
+  const { protocol, said, call } = conversation();
+  call('a');
+  assert.deepEqual(said(0), []);
+  protocol.connected(0);
+  assert.deepEqual(said(0), ['HELLO']);
+  assert.deepEqual(said(1), []);
+  protocol.take(welcome(0), 2);
+  assert.deepEqual(said(2), ['PING', 'DICT', 'DATA 1']);
+});
+
+test('definitions go before the frame that needs them, once a connection', () => {
+  const { protocol, said, call } = conversation();
+  protocol.connected(0);
+  protocol.take(welcome(0), 0);
+  call('a');
+  assert.deepEqual(said(0), ['HELLO', 'PING', 'DICT', 'DATA 1']);
+  call('a');
+  assert.deepEqual(said(1), ['DATA 2']);
+  call('b');
+  assert.deepEqual(said(2), ['DICT', 'DATA 3']);
+});
+
+test('frames stay until they are acknowledged, and are said again after a reconnect', () => {
+  const { protocol, said, call, outbox } = conversation();
+  protocol.connected(0);
+  protocol.take(welcome(0), 0);
+  for (const name of ['a', 'b', 'c', 'd']) call(name);
+  said(0);
+  protocol.take(ack(2), 1);
+  assert.equal(outbox.frames.length, 2);
+  protocol.closed();
+  call('e');
+  protocol.connected(2);
+  assert.deepEqual(said(2), ['HELLO']);
+  protocol.take(welcome(3), 3);
+  assert.deepEqual(said(3), ['PING', 'DICT', 'DATA 4', 'DICT', 'DATA 5']);
+  protocol.take(ack(4), 4);
+  protocol.take(ack(4), 4);
+  protocol.take(ack(5), 5);
+  assert.ok(outbox.isAcknowledged());
+  assert.equal(outbox.bytes, 0);
+  call('a');
+  assert.deepEqual(said(6), ['DATA 6']);
+});
+
+test('the server is heard to the byte', () => {
+  const { protocol, said, call, outbox } = conversation();
+  protocol.connected(0);
+  call('a');
+  for (const byte of welcome(0)) protocol.take(Buffer.from([byte]), 1);
+  said(1);
+  for (const byte of ack(1)) protocol.take(Buffer.from([byte]), 2);
+  assert.ok(outbox.isAcknowledged());
+});
+
+test('PING comes each heartbeat, and sooner when something was dropped', () => {
+  const { protocol, said, totals } = conversation();
+  protocol.connected(0);
+  protocol.take(welcome(0, 1_000), 0);
+  said(0);
+  assert.deepEqual(said(999), []);
+  assert.deepEqual(said(1_000), ['PING']);
+  totals.callsDropped = 7;
+  assert.deepEqual(said(1_100), []);
+  assert.deepEqual(said(1_201), ['PING']);
+  assert.deepEqual(said(1_500), []);
+});
+
+test('WAIT holds DATA back, not PING', () => {
+  const { protocol, said, call, log } = conversation();
+  protocol.connected(0);
+  protocol.take(welcome(0, 1_000), 0);
+  said(0);
+  protocol.take(
+    frame('WAIT', (out) => out.varint(60_000)),
+    0,
+  );
+  call('a');
+  assert.deepEqual(said(1_000), ['PING']);
+  assert.equal(protocol.silence(59_000), null);
+  assert.deepEqual(said(60_000), ['PING', 'DICT', 'DATA 1']);
+  assert.match(log.lines.join(), /asked to wait/);
+});
+
+test('REJECT is counted and told', () => {
+  const { protocol, totals, log } = conversation();
+  protocol.connected(0);
+  protocol.take(welcome(0), 0);
+  protocol.take(
+    frame('REJECT', (out) => out.varint(7).varint(2).string('series 9 is not defined')),
+    0,
+  );
+  assert.equal(totals.rejected, 1);
+  assert.match(log.lines.join(), /frame 7, record 2.*series 9 is not defined/);
+});
+
+const CODES = [
+  [1, 1_000, true],
+  [2, 60_000, true],
+  [3, 1_000, false],
+  [4, 1_000, false],
+  [5, 1_000, false],
+  [6, 60_000, true],
+  [7, 1_000, true],
+  [8, 1_000, true],
+  [9, 1_000, true],
+  [77, 60_000, true],
+];
+for (const [code, pauseMs, isKept] of CODES) {
+  test(`ERROR ${code}`, () => {
+    const { protocol, call, outbox, totals } = conversation();
+    call('a');
+    protocol.connected(0);
+    assert.throws(
+      () => protocol.take(error(code), 0),
+      (thrown) => thrown instanceof Refused && thrown.pauseMs === pauseMs && /because/.test(thrown.message),
+    );
+    assert.equal(outbox.frames.length, isKept ? 1 : 0);
+    assert.equal(totals.callsDropped, isKept ? 0 : 1);
+  });
+}
+
+test('what is no tacho server is found out', () => {
+  const { protocol } = conversation();
+  protocol.connected(0);
+  assert.throws(() => protocol.take(Buffer.from('SSH-2.0-OpenSSH_9.9\r\n'), 0), Damaged);
+  protocol.closed();
+  protocol.connected(0);
+  assert.throws(() => protocol.take(ack(1), 0), { message: /came before WELCOME/ });
+});
+
+test('a frame of a later version is stepped over', () => {
+  const { protocol } = conversation();
+  protocol.connected(0);
+  protocol.take(welcome(0), 0);
+  const later = beginFrame(new Bytes(64)).raw(Buffer.from('news'));
+  protocol.take(finishFrame(later, 99).copy(), 0);
+  assert.equal(protocol.state, 'open');
+});
+
+test('silence is noticed', () => {
+  const { protocol } = conversation();
+  assert.equal(protocol.silence(1e9), null);
+  protocol.connected(0);
+  assert.equal(protocol.silence(5_000), null);
+  assert.match(protocol.silence(5_001), /5000 ms/);
+  protocol.take(welcome(0, 1_000), 5_000);
+  assert.equal(protocol.silence(8_000), null);
+  assert.match(protocol.silence(8_001), /3000 ms/);
+});
+
+test('a piece is no longer than it may be, by more than a frame', () => {
+  const { protocol, call } = conversation();
+  protocol.connected(0);
+  protocol.take(welcome(0), 0);
+  for (let at = 0; at < 1_000; at++) call(`name ${at}`);
+  assert.ok(protocol.next(0, 1_000).length < 20_000);
+});
+
+test('samples and entries carry the labels of the process, and faults are named', () => {
+  const all = parts();
+  const { samples, totals, log } = all;
+  samples.sample({ __name__: 'queue', of: 'mail' }, 1.5);
+  samples.sample({ __name__: 'queue', of: 'mail', service: 'other' }, 7n);
+  samples.sample('name', NaN);
+  samples.count('count', 2 ** 40);
+  samples.entry({ __name__: 'log' }, 'hello');
+  samples.entry('log', 'x'.repeat(2_000_000));
+  const { samples: found, entries } = all.decoded();
+  assert.deepEqual(found, [
+    [{ __name__: 'queue', of: 'mail', service: 's' }, 1.5],
+    [{ __name__: 'queue', of: 'mail', service: 'other' }, 7],
+    [{ __name__: 'name', service: 's' }, NaN],
+    [{ __name__: 'count', service: 's' }, 2 ** 40],
+  ]);
+  assert.equal(entries[0][3], 'hello');
+  assert.equal(Buffer.byteLength(entries[1][3]), 1_048_576);
+  const many = Object.fromEntries(Array.from({ length: 70 }, (_, at) => [`l${at}`, 'v']));
+  const faults = [
+    { of: 'mail' },
+    { __name__: '' },
+    { __name__: 'a', '': 'x' },
+    { __name__: 'a', b: 'c'.repeat(5_000) },
+    { __name__: 'a', ...many },
+  ];
+  for (const labels of faults) samples.sample(labels, 1);
+  samples.sample('name', 'text');
+  assert.equal(totals.samplesDropped, faults.length + 1);
+  assert.equal(log.lines.length, faults.length + 1);
+  assert.equal(totals.samplesSent, 4);
+  assert.equal(totals.entriesSent, 2);
+});
+
+test('series are bounded', () => {
+  const { samples, totals } = parts({ queue: 2 ** 26 });
+  for (let at = 0; at < 20_000; at++) samples.sample({ __name__: 'n', at }, 1);
+  assert.equal(totals.samplesSent, 16_384);
+  assert.equal(totals.samplesDropped, 20_000 - 16_384);
+});

@@ -1,0 +1,293 @@
+// Do calls that overlap in any way come out with their parents, times and attributes, properly nested?
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { LEFT_OUT, exceptionText } from '../src/record/recorder.js';
+import { parse } from '../src/record/traceparent.js';
+import { parts, random } from './support/parts.js';
+
+const hex = ({ high, low }) => high.toString(16).padStart(8, '0') + low.toString(16).padStart(8, '0');
+
+/** What the decoder should have found of a call. */
+function expected({ session, clock }, call, model) {
+  const { trace, number } = call.strand;
+  return {
+    span: hex(session.span(number, call.number)),
+    trace: model.trace ?? Buffer.from(trace.id ?? session.trace(trace.segment)).toString('hex'),
+    parent: model.parent,
+    begin: clock.epoch(call.start),
+    end: Number.isFinite(call.end) && call.end >= 0 ? clock.epoch(call.end) : null,
+    failed: model.failed,
+    attributes: model.attributes,
+  };
+}
+
+/** Waits until the clock has moved, so that calls have times of their own. */
+function tick() {
+  for (const until = performance.now() + 0.002; performance.now() < until;);
+}
+
+/**
+ * Calls begin below random ones and end in random order, with attributes and sweeps in between.
+ * @param {number} seed
+ * @param {{ nested?: number }} how of ten calls, so many end innermost first
+ */
+function play(seed, { nested = 5 } = {}) {
+  const all = parts();
+  const { recorder, dictionary } = all;
+  const next = random(seed);
+  const operations = Array.from({ length: 5 }, (_, at) => dictionary.operation(1, `operation ${at}`));
+  const key = (call) => `${call.strand.number}/${call.number}`;
+  const models = new Map();
+  let open = [];
+  const ended = [];
+  for (let step = 0; step < 400; step++) {
+    const what = next(10);
+    if (what < 4 || open.length === 0) {
+      const from = [...open, ...ended.slice(-3)];
+      const parent = next(8) === 0 || from.length === 0 ? undefined : from[next(2) === 0 ? open.length - 1 : next(from.length)];
+      const call = recorder.enter(parent, operations[next(5)]);
+      const span = parent === undefined ? null : hex(all.session.span(parent.strand.number, parent.number));
+      models.set(key(call), {
+        call,
+        parent: span,
+        trace: parent && models.get(key(parent)).trace,
+        failed: false,
+        attributes: {},
+      });
+      const model = models.get(key(call));
+      model.trace ??= all.session.trace(call.strand.number).toString('hex');
+      open.push(call);
+    } else if (what < 8) {
+      const at = next(10) < nested ? open.length - 1 : next(open.length);
+      const [call] = open.splice(at, 1);
+      const failed = next(5) === 0;
+      models.get(key(call)).failed = failed;
+      if (failed) recorder.fail(call);
+      else recorder.exit(call);
+      ended.push(call);
+    } else if (what === 8) {
+      const call = open[next(open.length)];
+      recorder.attribute(call, 'n', step);
+      models.get(key(call)).attributes.n = step;
+      models.get(key(call)).isTold = step;
+    } else if (next(4) === 0) {
+      // Attributes that no event of their strand comes after are lost with a sweep, so it comes right after events only.
+      if (all.recorder.active.every((strand) => strand.part.eventCount > 0)) recorder.sweep(true);
+    }
+    tick();
+  }
+  if (next(2) === 0) {
+    for (const call of open) recorder.exit(call);
+    open = [];
+  }
+  return { all, models };
+}
+
+for (let seed = 1; seed <= 60; seed++) {
+  test(`overlapping calls, seed ${seed}`, () => {
+    const { all, models } = play(seed, { nested: [0, 5, 9, 10][seed % 4] });
+    const { calls, parts: written } = all.decoded();
+    assert.equal(all.totals.callsDropped, 0);
+    assert.equal(calls.size, models.size);
+    const lost = all.totals.attributesDropped;
+    let missing = 0;
+    for (const [key, model] of models) {
+      const found = calls.get(key);
+      const wanted = expected(all, model.call, model);
+      if (lost > 0 && found.attributes.n !== wanted.attributes.n) {
+        missing++;
+        delete wanted.attributes.n;
+        delete found.attributes.n;
+      }
+      const { span, trace, parent, begin, end, failed, attributes } = found;
+      assert.deepEqual({ span, trace, parent, begin, end, failed, attributes }, wanted, key);
+    }
+    assert.ok(missing <= lost);
+    const numbers = written.map(({ segment, part }) => `${segment}/${part}`);
+    assert.equal(new Set(numbers).size, numbers.length, 'a part is written once');
+  });
+}
+
+test('calls that end innermost first are one segment', () => {
+  const all = parts();
+  const operation = all.dictionary.operation(1, 'a');
+  const calls = [undefined];
+  for (let depth = 0; depth < 10; depth++) calls.push(all.recorder.enter(calls.at(-1), operation));
+  for (const call of calls.slice(1).reverse()) all.recorder.exit(call);
+  assert.deepEqual(all.decoded().parts, [{ segment: 0, part: 0 }]);
+});
+
+test('a call whose caller goes on beside it is a segment of its own', () => {
+  const all = parts();
+  const operation = all.dictionary.operation(1, 'a');
+  const root = all.recorder.enter(undefined, operation);
+  const first = all.recorder.enter(root, operation);
+  const second = all.recorder.enter(root, operation);
+  for (const call of [first, second, root]) all.recorder.exit(call);
+  const { parts: written, calls } = all.decoded();
+  assert.deepEqual(written.map(({ segment }) => segment).sort(), [0, 1]);
+  assert.equal(calls.get('1/0').parent, calls.get('0/0').span);
+});
+
+test('a long segment is cut into parts, and a deep one into fewer', () => {
+  const all = parts();
+  const operation = all.dictionary.operation(1, 'a');
+  const root = all.recorder.enter(undefined, operation);
+  for (let at = 0; at < 10_000; at++) all.recorder.exit(all.recorder.enter(root, operation));
+  all.recorder.exit(root);
+  const wide = all.decoded();
+  assert.equal(wide.calls.size, 10_001);
+  assert.equal(wide.parts.length, 5);
+  const deep = parts();
+  const again = deep.dictionary.operation(1, 'a');
+  const open = [undefined];
+  for (let at = 0; at < 20_000; at++) open.push(deep.recorder.enter(open.at(-1), again));
+  for (const call of open.slice(1).reverse()) deep.recorder.exit(call);
+  const found = deep.decoded();
+  assert.equal(found.calls.size, 20_000);
+  assert.ok([...found.calls.values()].every((call) => call.end !== null));
+  assert.ok(found.parts.length < 12, `${found.parts.length} parts`);
+});
+
+test('who called from elsewhere is the parent, and a call that is sent on says who calls', () => {
+  const all = parts({ session: '0f1e2d3c4b5a69788796a5b4c3d2e1f0' });
+  const operation = all.dictionary.operation(2, 'GET /');
+  const remote = parse('00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00');
+  const root = all.recorder.enterFrom(remote, operation);
+  const inner = all.recorder.enter(root, operation);
+  const beside = all.recorder.enter(root, operation);
+  const header = all.recorder.traceparent(beside);
+  for (const call of [inner, beside, root]) all.recorder.exit(call);
+  const { calls } = all.decoded();
+  for (const call of calls.values()) assert.equal(call.trace, '4bf92f3577b34da6a3ce929d0e0e4736');
+  assert.equal(calls.get('0/0').parent, '00f067aa0ba902b7');
+  assert.equal(calls.get('1/0').parent, calls.get('0/0').span);
+  assert.equal(header, `00-4bf92f3577b34da6a3ce929d0e0e4736-${calls.get('1/0').span}-01`);
+  assert.equal(all.recorder.traceparent(undefined), null);
+  assert.equal(all.recorder.traceparent(LEFT_OUT), null);
+});
+
+test('what happens long after its caller has ended is a trace of its own', () => {
+  const all = parts();
+  const operation = all.dictionary.operation(1, 'a');
+  const root = all.recorder.enter(undefined, operation);
+  all.recorder.exit(root);
+  const soon = all.recorder.enter(root, operation);
+  all.recorder.exit(soon);
+  all.recorder.orphanNs = 0;
+  tick();
+  all.recorder.exit(all.recorder.enter(root, operation));
+  const { calls } = all.decoded();
+  assert.equal(calls.get('1/0').parent, calls.get('0/0').span);
+  assert.equal(calls.get('2/0').parent, null);
+});
+
+test('a queue without room leaves out whole trees and counts them', () => {
+  const all = parts({ queue: 70_000 });
+  const operation = all.dictionary.operation(1, 'a');
+  let entered = 0;
+  for (let trace = 0; trace < 10_000; trace++) {
+    const root = all.recorder.enter(undefined, operation);
+    const inner = all.recorder.enter(root, operation);
+    entered += 2;
+    all.recorder.exit(inner);
+    all.recorder.exit(root);
+  }
+  const { calls } = all.decoded();
+  assert.ok(calls.size > 1_000 && calls.size < entered);
+  assert.equal(calls.size + all.totals.callsDropped, entered);
+  assert.equal(all.totals.callsSent, calls.size);
+  assert.ok([...calls.values()].every((call) => call.end !== null));
+});
+
+test('memory of open calls is bounded, and given back', () => {
+  const all = parts({ pending: 64_000 });
+  const operation = all.dictionary.operation(1, 'a');
+  const open = Array.from({ length: 1_000 }, () => all.recorder.enter(undefined, operation));
+  assert.ok(all.recorder.pending < 70_000);
+  const kept = open.filter((call) => call !== LEFT_OUT);
+  assert.equal(kept.length + all.totals.callsDropped, 1_000);
+  for (const call of open) {
+    all.recorder.attribute(call, 'a', 'b'.repeat(100));
+    all.recorder.exit(call);
+  }
+  assert.equal(all.recorder.pending, 0);
+  assert.equal(all.recorder.active.length, 0);
+  const { calls } = all.decoded();
+  assert.equal(calls.size, kept.length);
+  assert.ok([...calls.values()].every((call) => call.end !== null));
+});
+
+test('a segment takes so many attributes and no more', () => {
+  const all = parts();
+  const call = all.recorder.enter(undefined, all.dictionary.operation(1, 'a'));
+  for (let at = 0; at < 4_200; at++) all.recorder.attribute(call, 'n', at);
+  all.recorder.exit(call);
+  assert.equal(all.totals.attributesDropped, 4_200 - 4_096);
+  assert.equal(all.decoded().calls.get('0/0').attributes.n, 4_095);
+});
+
+test('a call that ended stays as it was', () => {
+  const all = parts();
+  const call = all.recorder.enter(undefined, all.dictionary.operation(1, 'a'));
+  all.recorder.exit(call);
+  all.recorder.exit(call);
+  all.recorder.fail(call, new Error('late'));
+  all.recorder.attribute(call, 'late', 1);
+  const [found] = all.decoded().calls.values();
+  assert.deepEqual([found.failed, found.attributes], [false, {}]);
+});
+
+test('an exception is told of where it appeared and where it left', () => {
+  const all = parts();
+  const operation = all.dictionary.operation(1, 'a');
+  const [root, middle, inner] = [0, 1, 2].reduce((open) => [...open, all.recorder.enter(open.at(-1), operation)], []);
+  const error = new RangeError('too far');
+  for (const call of [inner, middle, root]) all.recorder.fail(call, error);
+  const told = [...all.decoded().calls.values()].map((call) => [call.failed, call.attributes.exception]);
+  assert.deepEqual(told, [
+    [true, 'RangeError: too far'],
+    [true, undefined],
+    [true, 'RangeError: too far'],
+  ]);
+});
+
+class Custom extends Error {
+  get message() {
+    throw new Error('never asked');
+  }
+}
+const EXCEPTIONS = [
+  [new Error('a'), 'Error: a'],
+  [new TypeError(''), 'TypeError'],
+  [new Custom(), 'Custom'],
+  ['text', 'text'],
+  [17, 'number'],
+  [null, 'object'],
+  [{ message: 'm' }, 'Object: m'],
+  [Object.create(null), 'Error'],
+  [new Proxy(new Error('p'), {}), 'object'],
+];
+for (const [error, text] of EXCEPTIONS) {
+  test(`exception ${text}`, () => assert.equal(exceptionText(error), text));
+}
+
+test('a fault of the recorder costs a trace, not the program', () => {
+  const all = parts();
+  const operation = all.dictionary.operation(1, 'a');
+  const root = all.recorder.enter(undefined, operation);
+  root.strand.part.enter = () => {
+    throw new RangeError('Maximum call stack size exceeded');
+  };
+  const inner = all.recorder.enter(root, operation);
+  assert.equal(inner, LEFT_OUT);
+  all.recorder.exit(inner);
+  all.recorder.exit(root);
+  all.recorder.exit(all.recorder.enter(undefined, operation));
+  assert.equal(all.recorder.pending, 0);
+  const { calls } = all.decoded();
+  assert.deepEqual([...calls.keys()], ['1/0']);
+  assert.ok(all.totals.callsDropped >= 2);
+  assert.match(all.log.lines[0], /Maximum call stack/);
+});

@@ -1,0 +1,209 @@
+// Texts in, decisions out: statements, routes, headers, settings, names.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { isProbeWanted, load } from '../src/config.js';
+import { serviceOf } from '../src/identity.js';
+import { isPg } from '../src/probes/pg.js';
+import { Names, knownMethod, pathOf, routeOf } from '../src/probes/names.js';
+import { shape } from '../src/probes/sql.js';
+import { format, parse } from '../src/record/traceparent.js';
+import { Dictionary } from '../src/wire/dictionary.js';
+import { random } from './support/parts.js';
+
+// The cases of the Java agent's SqlTest, so that both name a statement the same.
+const STATEMENTS = String.raw`
+select 1                                        | select ?
+select * from ad where id=17                    | select * from ad where id=?
+select * from ad where id = -17                 | select * from ad where id = -?
+select 1.5e-3, 0xFF, 1E+6, .5                   | select ?, ?, ?, .?
+select t1.a2 from t1 where a2 = 3               | select t1.a2 from t1 where a2 = ?
+select 'it''s', E'it\'s', N'x', '' from t       | select ?, ?, ?, ? from t
+select $$a 'b' 1$$, $tag$ x $$ y $tag$, $1      | select ?, ?, ?
+select "a 1", ~b 2~ from "t 3"                  | select "a 1", ~b 2~ from "t 3"
+select a -- 'not a string                       | select a
+select /* 1 */ a /* open                        | select a
+select a from t where b in (1, 2,3)             | select a from t where b in (?)
+select a from t where b IN(?,?,?) and c = ?     | select a from t where b IN(?) and c = ?
+select a from t where b in ('x', 'y') or c in(1)| select a from t where b in (?) or c in(?)
+select a from t where b in (select c from d)    | select a from t where b in (select c from d)
+select min(1, 2, 3)                             | select min(?, ?, ?)
+insert into t (a, b) values (1, 'x')            | insert into t (a, b) values (?, ?)
+insert into t values (1,2), (3,4), (5,6),(7,8)  | insert into t values (?, ?), ...
+insert into t values (?, ?), (?, ?) returning a | insert into t values (?, ?), ... returning a
+insert into t values ($1, $2), ($3, $4)         | insert into t values (?, ?), ...
+update t set a = 'x' where b = :name            | update t set a = ? where b = :name
+select a ;                                      | select a
+select 'open string                             | select ?
+SELECT ö, 漢 FROM größe WHERE ä = 'ö'            | SELECT ö, 漢 FROM größe WHERE ä = ?`;
+for (const line of STATEMENTS.trim().split('\n')) {
+  const [text, expected] = line.split('|').map((part) => part.trim().replaceAll('~', '`'));
+  test(`statement ${text}`, () => assert.equal(shape(text), expected));
+}
+
+test('white space is folded', () => {
+  assert.equal(shape('\n select a\t\r\n   from t\nwhere b = 1 \n'), 'select a from t where b = ?');
+  assert.equal(shape('f( a , b )'), 'f(a, b)');
+});
+
+test('long statements are cut, and read in part only', () => {
+  const wide = shape(`select ${'a, '.repeat(5_000)}`);
+  assert.equal(wide.length, 1_000);
+  assert.ok(wide.endsWith('...'));
+  const rows = Array.from({ length: 100_000 }, (_, at) => `(${at}, 'x')`).join(', ');
+  assert.equal(shape(`insert into t values ${rows}`), 'insert into t values (?, ?), ...');
+});
+
+test('any text has a shape', () => {
+  const next = random(1);
+  const signs = [...'\'"`$-/*?(),;: \n\\ab1Eein.漢', '\ud83d'];
+  for (let round = 0; round < 20_000; round++) {
+    const text = Array.from({ length: next(40) }, () => signs[next(signs.length)]).join('');
+    assert.ok(shape(text).length <= 1_000, text);
+  }
+  assert.equal(shape(''), '');
+});
+
+// The cases of the Java agent's RouteTest.
+const ROUTES = [
+  ['/', '/'],
+  ['', '/'],
+  ['/ads', '/ads'],
+  ['/ads/', '/ads/'],
+  ['/ads/17', '/ads/{id}'],
+  ['/ads/-17/edit', '/ads/{id}/edit'],
+  ['/ads/2026-11-21', '/ads/{id}'],
+  ['/users/550e8400-e29b-41d4-a716-446655440000', '/users/{id}'],
+  ['/objects/5f2b8c9d1e3a4b6c8d7e9f01', '/objects/{id}'],
+  ['/v2/beef', '/v2/beef'],
+  ['/a1b2', '/a1b2'],
+  ['/facade/decade', '/facade/decade'],
+  ['/ads;jsessionid=17', '/ads'],
+  ['/ads?id=17', '/ads'],
+  ['/ads#17', '/ads'],
+  [`/x/${'a'.repeat(48)}`, '/x/{id}'],
+  ['/a/b/c/d/e/f/g/h/i/j', '/a/b/c/d/e/f/g/h/...'],
+  ['/a/b/c/d/e/f/g/h', '/a/b/c/d/e/f/g/h'],
+  ['ads/17', '/ads/{id}'],
+];
+for (const [url, route] of ROUTES) {
+  test(`route of ${url}`, () => assert.equal(routeOf(pathOf(url)), route));
+}
+
+test('names of requests are bounded, and methods are known ones', () => {
+  const names = new Names(new Dictionary(), 2, 3);
+  const ids = ['/a', '/b', '/c', '/d', '/e', '/a'].map((route) => names.operation('GET', route));
+  assert.equal(new Set(ids).size, 4);
+  assert.equal(ids[3], ids[4]);
+  assert.equal(ids[0], ids[5]);
+  assert.deepEqual(['GET', 'get', 'BREW', undefined].map(knownMethod), ['GET', 'OTHER', 'OTHER', 'OTHER']);
+});
+
+const TRACE = '4bf92f3577b34da6a3ce929d0e0e4736';
+const SPAN = '00f067aa0ba902b7';
+const HEADERS = [
+  [`00-${TRACE}-${SPAN}-01`, true],
+  [`00-${TRACE}-${SPAN}-00`, true],
+  [`cc-${TRACE}-${SPAN}-00-what the future brings`, true],
+  [`ff-${TRACE}-${SPAN}-01`, false],
+  [`00-${TRACE}-${SPAN}-01-more`, false],
+  [`cc-${TRACE}-${SPAN}-01x`, false],
+  [`00-${'0'.repeat(32)}-${SPAN}-01`, false],
+  [`00-${TRACE}-${'0'.repeat(16)}-01`, false],
+  [`00-${TRACE}-${SPAN}-0x`, false],
+  [`00-${TRACE.toUpperCase()}-${SPAN}-01`, false],
+  [`00_${TRACE}-${SPAN}-01`, false],
+  [`0g-${TRACE}-${SPAN}-01`, false],
+  ['', false],
+  ['00', false],
+  [undefined, false],
+  [['a', 'b'], false],
+];
+for (const [header, isValid] of HEADERS) {
+  test(`traceparent ${header}`, () => {
+    const remote = parse(header);
+    assert.equal(remote !== null, isValid);
+    if (remote !== null) {
+      assert.equal(format(Buffer.from(remote.trace).toString('hex'), remote.span), `00-${TRACE}-${SPAN}-01`);
+    }
+  });
+}
+
+const SETTINGS = [
+  ['TACHO_SERVER', 'tacho.example:9', 'server', { host: 'tacho.example', port: 9 }],
+  ['TACHO_SERVER', 'tacho', 'server', { host: 'tacho', port: 7071 }],
+  ['TACHO_SERVER', '[::1]:80', 'server', { host: '::1', port: 80 }],
+  ['TACHO_SERVER', '::1', 'server', { host: '::1', port: 7071 }],
+  ['TACHO_SERVICE', ' shop ', 'service', 'shop'],
+  ['TACHO_ENABLED', 'FALSE', 'enabled', false],
+  ['TACHO_QUEUE', '64KiB', 'queue', 65_536],
+  ['TACHO_QUEUE', '1000', 'queue', 1_000],
+  ['TACHO_FLUSH_MAX', '2s', 'flush_max', 2_000],
+  ['TACHO_SAMPLE_INTERVAL', '250ms', 'sample_interval', 250],
+  ['TACHO_SAMPLE_INTERVAL', '1m', 'sample_interval', 60_000],
+  ['TACHO_PROBES', 'pg, undici', 'probes', ['pg', 'undici']],
+  ['TACHO_DATA', '/var/lib/tacho', 'service', ''],
+];
+for (const [variable, text, name, value] of SETTINGS) {
+  test(`${variable}=${text}`, () => {
+    const config = load({ [variable]: text, PATH: '/bin' });
+    assert.deepEqual(config[name], value);
+    assert.deepEqual(config.warnings, []);
+  });
+}
+
+const FAULTS = [
+  ['TACHO_SERVER', 'a:b:c', /TACHO_SERVER: host:port was expected, not "a:b:c"; using 127.0.0.1:7071/],
+  ['TACHO_SERVER', 'a:0', /host:port was expected/],
+  ['TACHO_SERVER', 'a:65536', /host:port was expected/],
+  ['TACHO_ENABLED', 'yes', /true or false was expected, not "yes"; using true/],
+  ['TACHO_QUEUE', '16MB', /a size such as 16MiB was expected/],
+  ['TACHO_FLUSH_MAX', '-1s', /a duration such as/],
+  ['TACHO_SERVIC', 'x', /no such setting, did you mean TACHO_SERVICE\?/],
+];
+for (const [variable, text, warning] of FAULTS) {
+  test(`${variable}=${text} is a fault`, () => {
+    const config = load({ [variable]: text });
+    assert.equal(config.warnings.length, 1);
+    assert.match(config.warnings[0], warning);
+    assert.deepEqual({ ...config, warnings: [] }, load({}));
+  });
+}
+
+const WANTED = [
+  ['*', true, true],
+  ['pg', true, false],
+  ['-pg', false, true],
+  ['*,-pg', false, true],
+  ['undici', false, true],
+  ['', false, false],
+];
+for (const [text, isPgWanted, isUndiciWanted] of WANTED) {
+  test(`probes ${text}`, () => {
+    const { probes } = load({ TACHO_PROBES: text });
+    assert.deepEqual([isProbeWanted(probes, 'pg'), isProbeWanted(probes, 'undici')], [isPgWanted, isUndiciWanted]);
+  });
+}
+
+const MODULES = [
+  ['pg', true],
+  ['/app/node_modules/pg/lib/index.js', true],
+  ['C:\\app\\node_modules\\pg\\lib\\index.js', true],
+  ['pg-pool', false],
+  ['/app/node_modules/pgx/lib/index.js', false],
+  ['./lib/index.js', false],
+];
+for (const [name, is] of MODULES) {
+  test(`module ${name}`, () => assert.equal(isPg(name), is));
+}
+
+const SCRIPTS = [
+  [undefined, 'node'],
+  [new URL('.', import.meta.url).pathname + 'x.js', 'tachograph'],
+  ['/nowhere/shop/index.js', 'shop'],
+  ['/nowhere/shop/cart.mjs', 'cart'],
+  ['/index.js', 'index'],
+];
+for (const [script, name] of SCRIPTS) {
+  test(`service of ${script?.split('/').slice(-2).join('/')}`, () => assert.equal(serviceOf(script), name));
+}
