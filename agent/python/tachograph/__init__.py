@@ -1,10 +1,10 @@
 """Records what a Python program does and sends it to a Tachograph server. README.md is the guide.
 
-    import tachograph
-    tachograph.start(service="shop")
+import tachograph
+tachograph.start(service="shop")
 
-    @tachograph.record
-    def post(ad): ...
+@tachograph.record
+def post(ad): ...
 """
 
 from .agent import entry, flush, sample, start, totals

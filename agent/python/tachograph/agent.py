@@ -67,7 +67,9 @@ class Agent:
         self.sender.start()
         atexit.register(self.stop)
         if hasattr(os, "register_at_fork"):
-            os.register_at_fork(before=self._before_fork, after_in_parent=self._after_in_parent, after_in_child=self._after_in_child)
+            os.register_at_fork(
+                before=self._before_fork, after_in_parent=self._after_in_parent, after_in_child=self._after_in_child
+            )
         self.log.detail(f"started: {identity.pairs(self.labels)}")
 
     def stop(self) -> None:

@@ -110,5 +110,3 @@ def _run_forever(original: Callable[..., Any]) -> Callable[..., Any]:
             end_strand(loops)
 
     return run_forever
-
-

@@ -26,7 +26,13 @@ def install(_settings: Settings, _log: Log) -> None:
 
 
 def _watch(module: types.ModuleType) -> None:
-    for name, make in (("putrequest", _begin), ("putheader", _notice), ("endheaders", _tell), ("getresponse", _end), ("close", _close)):
+    for name, make in (
+        ("putrequest", _begin),
+        ("putheader", _notice),
+        ("endheaders", _tell),
+        ("getresponse", _end),
+        ("close", _close),
+    ):
         original = getattr(module.HTTPConnection, name)
         setattr(module.HTTPConnection, name, functools.wraps(original)(make(original)))
 

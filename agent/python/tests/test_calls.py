@@ -1,0 +1,323 @@
+"""Are calls recorded as they happened, on one thread? Plain functions, failures, generators, spans, limits."""
+
+from __future__ import annotations
+
+import random
+import unittest
+from typing import Any
+
+import tachograph
+from tachograph import track
+from tachograph.reader import EVENTS_MAX
+
+from .inside import Recording, aged, tree
+
+
+@tachograph.record(name="f")
+def f(depth: int = 0) -> int:
+    return f(depth - 1) + 1 if depth else 0
+
+
+@tachograph.record(name="bad")
+def bad(message: str = "no") -> None:
+    raise ValueError(message)
+
+
+@tachograph.record(name="caller")
+def caller() -> None:
+    f()
+    bad()
+
+
+@tachograph.record(name="numbers")
+def numbers(count: int) -> Any:
+    for number in range(count):
+        f()
+        yield number
+    return "end"
+
+
+class Loud(Exception):
+    """Its text is code of the program."""
+
+    def __str__(self) -> str:
+        raise AssertionError("the agent has run code of the program")
+
+
+@tachograph.record(name="loud")
+def loud(*arguments: object) -> None:
+    raise Loud(*arguments)
+
+
+class Board:
+    @tachograph.record(name="method")
+    def method(self) -> str:
+        return "method"
+
+    @tachograph.record(name="static")
+    @staticmethod
+    def static() -> str:
+        return "static"
+
+    @tachograph.record(name="class")
+    @classmethod
+    def of_class(cls) -> str:
+        return cls.__name__
+
+    @tachograph.record(name="property")
+    @property
+    def value(self) -> str:
+        return "value"
+
+
+def quietly(run: Any, *arguments: Any) -> None:
+    try:
+        run(*arguments)
+    except Exception as e:
+        assert e.__traceback__ is not None
+
+
+class Calls(unittest.TestCase):
+    maxDiff = None
+
+    def check(self, run: Any, *lines: str, **home: int) -> None:
+        self.assertEqual(tree(run, **home), list(lines))
+
+    def test_nesting(self) -> None:
+        self.check(lambda: f(2), "|f", "  f", "    f")
+        self.check(lambda: (f(), f()), "|f", "|f")
+
+    def test_failures_are_told_where_they_appear_and_where_they_leave(self) -> None:
+        def twice() -> None:
+            with tachograph.span("outer"):
+                quietly(caller)
+
+        self.check(lambda: quietly(bad), "|bad! exception=ValueError: no")
+        self.check(lambda: quietly(caller), "|caller! exception=ValueError: no", "  f", "  bad! exception=ValueError: no")
+        self.check(twice, "|outer", "  caller!", "    f", "    bad! exception=ValueError: no")
+
+    def test_texts_of_exceptions_run_no_code_of_the_program(self) -> None:
+        name = f"{__name__}.Loud"
+        self.check(lambda: quietly(loud, "text", object()), f"|loud! exception={name}: text")
+        self.check(lambda: quietly(loud, object()), f"|loud! exception={name}")
+        self.check(lambda: quietly(bad, "x" * 10_000), f"|bad! exception=ValueError: {'x' * 4_084}")
+
+    def test_methods(self) -> None:
+        board = Board()
+        for run, name in [(board.method, "method"), (board.static, "static"), (board.of_class, "class")]:
+            self.check(run, f"|{name}")
+        self.check(lambda: board.value, "|property")
+        self.assertEqual((board.method(), board.static(), board.of_class(), board.value), ("method", "static", "Board", "value"))
+
+    def test_generators_are_calls_step_by_step(self) -> None:
+        def consume() -> None:
+            with tachograph.span("consumer"):
+                for _ in numbers(2):
+                    f()
+
+        step = ["  numbers", "    f"]
+        self.check(consume, "|consumer", *step, "  f", *step, "  f", "  numbers")
+
+    def test_generators_behave_as_before(self) -> None:
+        def talk() -> Any:
+            heard = []
+            try:
+                while True:
+                    try:
+                        heard.append((yield len(heard)))
+                    except KeyError as e:
+                        heard.append(repr(e))
+            finally:
+                heard.append("closed")
+                said.extend(heard)
+
+        for make in (talk, tachograph.record(talk)):
+            said: list[Any] = []
+            generator = make()
+            self.assertEqual([next(generator), generator.send("a"), generator.throw(KeyError("b"))], [0, 1, 2])
+            generator.close()
+            self.assertEqual(said, ["a", "KeyError('b')", "closed"])
+        self.assertEqual(list(numbers(3)), [0, 1, 2])
+
+    def test_facts(self) -> None:
+        def run() -> None:
+            tachograph.attribute("lost", 1)
+            with tachograph.span("span") as span:
+                f()
+                span.attribute("text", "Größe 漢 🚀")
+                tachograph.attribute("number", -(1 << 63))
+                tachograph.attribute("large", 1 << 63)
+                tachograph.attribute("flag", True)
+                tachograph.attribute("id", "01234567-89ab-cdef-0123-456789abcdef")
+                tachograph.attribute("long", "y" * 5_000)
+            span.attribute("late", 1)
+
+        text = "text=Größe 漢 🚀 number=-9223372036854775808 large=9223372036854775808 flag=true"
+        self.check(run, f"|span {text} id=0123456789abcdef0123456789abcdef long={'y' * 4_096}", "  f")
+
+    def test_spans_that_overlap_do_not_break_the_nesting(self) -> None:
+        def crossed() -> None:
+            a, b = tachograph.span("a"), tachograph.span("b")
+            a.__enter__()
+            b.__enter__()
+            a.__exit__(None, None, None)
+            f()
+            b.__exit__(None, None, None)
+            f()
+
+        self.check(crossed, "|a", "  b!", "|f", "|f")
+
+    def test_a_span_is_closed_by_a_function_inside_it(self) -> None:
+        span = tachograph.span("span")
+
+        @tachograph.record(name="closer")
+        def closer() -> None:
+            span.__exit__(None, None, None)
+            f()
+
+        def run() -> None:
+            span.__enter__()
+            closer()
+            f()
+
+        self.check(run, "|span", "  closer!", "|f", "|f")
+
+    def test_without_a_start_nothing_is_recorded(self) -> None:
+        self.assertEqual(f(3), 3)
+        with tachograph.span("span") as span:
+            span.attribute("a", 1)
+            self.assertIsNone(span.traceparent)
+        tachograph.sample("a", 1)
+        tachograph.entry("a", "b")
+        self.assertFalse(tachograph.flush())
+        self.assertFalse(track.here().events)
+
+    def test_arguments_and_names_are_kept(self) -> None:
+        @tachograph.record
+        def named(a: int, *, b: int = 2) -> tuple[int, int]:
+            """Its text."""
+            return a, b
+
+        self.assertEqual((named(1, b=3), named.__name__, named.__doc__), ((1, 3), "named", "Its text."))
+        self.check(lambda: named(1), f"|{__name__}.Calls.test_arguments_and_names_are_kept.<locals>.named")
+        self.assertIs(tachograph.record(named), named, "it is not recorded twice")
+        self.assertRaisesRegex(ValueError, '"query" is no kind of operation', tachograph.record, f, kind="query")
+
+
+class Limits(unittest.TestCase):
+    def test_a_full_buffer_leaves_out_whole_calls_and_counts_them(self) -> None:
+        with Recording(buffer=1_024) as recording:
+            with tachograph.span("outer"):
+                for _ in range(1_000):
+                    f(1)
+            with tachograph.span("later"):
+                pass
+            calls = recording.calls()
+            recording.sender.step()
+            kept = len(calls)
+            self.assertLess(kept, 1_000)
+            self.assertEqual(kept + recording.totals.calls_dropped, 2_002)
+            self.assertTrue(all(call.end is not None for call in calls))
+            with tachograph.span("after"):
+                pass
+            self.assertIn("|after", recording.tree(), "there is room again")
+
+    def test_a_full_queue_drops_and_counts(self) -> None:
+        with Recording(queue=200_000) as recording:
+            for _ in range(100):
+                for _ in range(1_000):
+                    f()
+                recording.sender.step()
+            totals = recording.totals
+            self.assertGreater(totals.calls_dropped_in_queue, 0)
+            self.assertEqual(totals.calls_sent + totals.calls_dropped, 100_000)
+            self.assertLess(recording.outbox.bytes, 300_000)
+            recording.outbox.discard(totals)
+            self.assertEqual((totals.calls_dropped, recording.outbox.bytes), (100_000, 0))
+
+    def test_too_many_strands(self) -> None:
+        with Recording(strands_max=4) as recording:
+            strands = [track.Strand(track.operation(1, "strand")) for _ in range(5)]
+            with strands[4]:
+                f(1)
+            for strand in strands:
+                strand.end()
+            recording.sender.step()
+            self.assertEqual(len(recording.calls()), 3)
+            self.assertEqual(recording.totals.calls_dropped, 4)
+
+    def test_long_segments_come_in_parts(self) -> None:
+        with Recording() as recording:
+            with tachograph.span("outer") as span:
+                for round_ in range(4):
+                    for _ in range(EVENTS_MAX // 2):
+                        f(1)
+                    recording.sender.step()
+                    span.attribute(f"round{round_}", round_)
+                aged(recording, 2)
+                tachograph.attribute("between", 1)
+                aged(recording, 2)
+            calls = recording.calls()
+            self.assertEqual(len(calls), 1 + 4 * EVENTS_MAX)
+            self.assertGreater(recording.parts, 4)
+            self.assertEqual(calls[0].attributes, {"round0": 0, "round1": 1, "round2": 2, "round3": 3, "between": 1})
+            self.assertTrue(all(call.end is not None and call.parent for call in calls[1:]))
+
+    def test_deep_recursion_is_not_cut_at_each_step(self) -> None:
+        self.assertEqual(len(tree(lambda: f(150))), 151)
+
+    def test_what_is_open_is_sent_and_goes_on(self) -> None:
+        with Recording() as recording:
+            with tachograph.span("open"):
+                f()
+                aged(recording, 2)
+                self.assertEqual(recording.tree(), ["|open~", "  f"])
+                f()
+            self.assertEqual(recording.tree(), ["|open", "  f", "  f"])
+
+    def test_a_lost_exit_is_made_up_for(self) -> None:
+        def run() -> None:
+            with tachograph.span("outer"):
+                own = track.here()
+                own.enter(track.operation(1, "lost"))  # as if an exception had come between an enter and its `try`
+            f()
+
+        self.assertEqual(tree(run), ["|outer", "  lost!", "|f"])
+
+
+class AnyProgram(unittest.TestCase):
+    def test_random_programs_nest(self) -> None:
+        for seed in range(200):
+            rng = random.Random(seed)
+            expected: list[str] = []
+            with self.subTest(seed), Recording(buffer=1 << 20) as recording:
+                for _ in range(20):
+                    quietly(self.act, rng, recording, expected, 0)
+                self.assertEqual([line.split(" exception")[0].replace("|", "") for line in recording.tree()], expected)
+
+    def act(self, rng: random.Random, recording: Recording, expected: list[str], depth: int) -> None:
+        at = len(expected)
+        expected.append("")
+        is_failed = rng.random() < 0.2
+        kind = rng.choice(["function", "span"])
+
+        def body() -> None:
+            for _ in range(rng.randrange(3) if depth < 5 else 0):
+                quietly(self.act, rng, recording, expected, depth + 1)
+                if rng.random() < 0.2:
+                    recording.sender.step()
+                if rng.random() < 0.1:
+                    aged(recording, 2)
+            if is_failed:
+                raise ValueError(depth)
+
+        expected[at] = "  " * depth + kind + ("!" if is_failed else "")
+        if kind == "function":
+            tachograph.record(body, name=kind)()
+        else:
+            with tachograph.span(kind):
+                body()
+
+
+if __name__ == "__main__":
+    unittest.main()

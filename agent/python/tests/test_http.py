@@ -1,0 +1,324 @@
+"""Are requests recorded that come in (WSGI, ASGI) and go out (http.client)? In one process, without a tacho server."""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import sqlite3
+import threading
+import unittest
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from typing import Any
+from wsgiref.simple_server import WSGIRequestHandler, make_server
+from wsgiref.util import FileWrapper, setup_testing_defaults
+
+import tachograph
+
+from .inside import Recording, tree
+
+TRACE, SPAN = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
+
+
+@tachograph.record(name="work")
+def work() -> bytes:
+    return b"work"
+
+
+def whole(_environ: Any, start_response: Any) -> list[bytes]:
+    start_response("200 OK", [("Content-Type", "text/plain")])
+    return [work()]
+
+
+def streamed(_environ: Any, start_response: Any) -> Iterator[bytes]:
+    start_response("201 Created", [])
+    yield work()
+    yield work()
+
+
+def refuses(_environ: Any, start_response: Any) -> list[bytes]:
+    start_response("503 Busy", [])
+    return []
+
+
+def raises(_environ: Any, _start_response: Any) -> list[bytes]:
+    raise KeyError("page")
+
+
+def raises_late(_environ: Any, start_response: Any) -> Iterator[bytes]:
+    start_response("200 OK", [])
+    yield work()
+    raise KeyError("page")
+
+
+def ask(application: Any, path: str = "/ads/17", **environ: Any) -> list[bytes]:
+    """One request, as a server makes it; an exception of the application is swallowed."""
+    asked: dict[str, Any] = {"PATH_INFO": path, **environ}
+    setup_testing_defaults(asked)
+    body: Any = ()
+    try:
+        body = application(asked, lambda _status, _headers, *_exc_info: None)
+        return list(body)
+    except KeyError:
+        return []
+    finally:
+        if hasattr(body, "close"):
+            body.close()
+
+
+class Wsgi(unittest.TestCase):
+    def check(self, application: Any, *lines: str, **environ: Any) -> None:
+        self.assertEqual(tree(lambda: ask(tachograph.wsgi(application), **environ)), list(lines))
+
+    def test_requests(self) -> None:
+        head = "GET /ads/{id}"
+        failed = "http.status=500 exception=KeyError: 'page'"
+        for application, lines in [
+            (whole, [f"|{head} http.path=/ads/17 http.status=200", "  work"]),
+            (streamed, [f"|{head} http.path=/ads/17 http.status=201", "  work", "  work"]),
+            (refuses, [f"|{head}! http.path=/ads/17 http.status=503"]),
+            (raises, [f"|{head}! http.path=/ads/17 {failed}"]),
+            (raises_late, [f"|{head}! http.path=/ads/17 {failed}", "  work"]),
+        ]:
+            with self.subTest(application.__name__):
+                self.check(application, *lines)
+
+    def test_facts(self) -> None:
+        self.check(
+            whole,
+            "|POST /größe http.path=/größe request.id=r1 http.status=200",
+            "  work",
+            path="/größe".encode().decode("latin-1"),
+            REQUEST_METHOD="POST",
+            HTTP_X_REQUEST_ID="r1",
+            QUERY_STRING="secret=1",
+        )
+        self.check(whole, "|OTHER / http.path=/ http.status=200", "  work", path="/", REQUEST_METHOD="BREW")
+
+    def test_routes_that_are_known(self) -> None:
+        application = tachograph.wsgi(whole, route=lambda environ: environ["PATH_INFO"].replace("17", "<number>"))
+        self.assertEqual(tree(lambda: ask(application))[0], "|GET /ads/<number> http.path=/ads/17 http.status=200")
+        application = tachograph.wsgi(whole, route=lambda environ: environ["missing"])
+        self.assertEqual(tree(lambda: ask(application))[0], "|GET /ads/{id} http.path=/ads/17 http.status=200")
+
+    def test_the_outermost_of_two_counts(self) -> None:
+        self.check(tachograph.wsgi(whole), "|GET /ads/{id} http.path=/ads/17 http.status=200", "  work")
+
+    def test_a_request_does_not_belong_to_what_runs_the_server(self) -> None:
+        def run() -> None:
+            with tachograph.span("server"):
+                ask(tachograph.wsgi(whole))
+
+        self.assertEqual(tree(run), ["|server", "|GET /ads/{id} http.path=/ads/17 http.status=200", "  work"])
+
+    def test_the_caller_is_taken_over(self) -> None:
+        with Recording() as recording:
+            ask(tachograph.wsgi(whole), HTTP_TRACEPARENT=f"00-{TRACE}-{SPAN}-01")
+            self.assertEqual(recording.calls()[0].parent, int(SPAN, 16))
+
+    def test_streams_overlap(self) -> None:
+        def run() -> None:
+            def environ() -> dict[str, Any]:
+                one: dict[str, Any] = {}
+                setup_testing_defaults(one)
+                return one
+
+            application = tachograph.wsgi(streamed)
+            a = application(environ(), lambda *_: None)
+            b = application(environ(), lambda *_: None)
+            self.assertEqual([next(a), next(b), next(a)], [b"work"] * 3)
+            a.close()
+            a.close()
+            self.assertEqual(list(b), [b"work"])
+
+        request = "|GET / http.path=/ http.status=201"
+        self.assertEqual(tree(run), [request, "  work", "  work", request, "  work", "  work"])
+
+    def test_files_stay_what_they_are(self) -> None:
+        import io
+
+        wrapper = FileWrapper(io.BytesIO(b"file"))
+        found: list[Any] = []
+        asked: dict[str, Any] = {"wsgi.file_wrapper": FileWrapper}
+        setup_testing_defaults(asked)
+        tree(lambda: found.append(tachograph.wsgi(lambda _e, _s: wrapper)(asked, lambda *_: None)))
+        self.assertIs(found[0], wrapper)
+
+
+async def asgi_app(scope: Any, _receive: Any, send: Any) -> None:
+    await asyncio.sleep(0)
+    scope["route"] = type("Route", (), {"path": "/ads/{ad}"})()
+    work()
+    if scope["path"] == "/fails":
+        raise KeyError("page")
+    await send({"type": "http.response.start", "status": 200 if scope["path"] != "/busy" else 503, "headers": []})
+    await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+class Asgi(unittest.TestCase):
+    def check(self, paths: list[str], *lines: str, **scope: Any) -> None:
+        application = tachograph.asgi(asgi_app)
+
+        async def receive() -> dict[str, Any]:
+            return {"type": "http.request"}
+
+        async def send(_message: Any) -> None:
+            await asyncio.sleep(0)
+
+        async def run() -> None:
+            scopes = [{"type": "http", "method": "GET", "path": path, "headers": [], **scope} for path in paths]
+            await asyncio.gather(*(application(one, receive, send) for one in scopes), return_exceptions=True)
+
+        self.assertEqual(tree(lambda: asyncio.run(run())), list(lines))
+
+    def test_requests_that_overlap(self) -> None:
+        self.check(
+            ["/ads/17", "/fails", "/busy"],
+            "|GET /ads/{id} http.path=/ads/17 http.route=/ads/{ad} http.status=200",
+            "  work",
+            "|GET /fails! http.path=/fails http.route=/ads/{ad} http.status=500 exception=KeyError: 'page'",
+            "  work",
+            "|GET /busy! http.path=/busy http.route=/ads/{ad} http.status=503",
+            "  work",
+        )
+
+    def test_facts(self) -> None:
+        headers = [(b"X-Request-ID", b"r1"), (b"traceparent", f"00-{TRACE}-{SPAN}-01".encode())]
+        facts = "http.path=/shop/ads request.id=r1 http.route=/ads/{ad} http.status=200"
+        self.check(["/ads"], f"|GET /shop/ads {facts}", "  work", headers=headers, root_path="/shop")
+
+    def test_other_scopes_pass_by(self) -> None:
+        seen: list[str] = []
+
+        async def lifespan(scope: Any, _receive: Any, _send: Any) -> None:
+            seen.append(scope["type"])
+
+        lines = tree(lambda: asyncio.run(tachograph.asgi(lifespan)({"type": "lifespan"}, None, None)))
+        self.assertEqual((lines, seen), ([], ["lifespan"]))
+
+
+class Silent(WSGIRequestHandler):
+    def log_message(self, *_arguments: Any) -> None:
+        pass
+
+
+class Client(unittest.TestCase):
+    def setUp(self) -> None:
+        self.heard: list[dict[str, Any]] = []
+
+        def application(environ: Any, start_response: Any) -> list[bytes]:
+            self.heard.append(environ)
+            start_response("500 No" if environ["PATH_INFO"] == "/fails" else "200 OK", [])
+            return [b"answer"]
+
+        self.server = make_server("127.0.0.1", 0, application, handler_class=Silent)
+        self.address = f"127.0.0.1:{self.server.server_port}"
+        thread = threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        self.addCleanup(self.server.server_close)
+        self.addCleanup(thread.join)
+        self.addCleanup(self.server.shutdown)
+
+    def test_requests(self) -> None:
+        def run() -> None:
+            with tachograph.span("caller"):
+                urllib.request.urlopen(f"http://{self.address}/ads?secret=1").read()
+                self.assertRaises(urllib.error.HTTPError, urllib.request.urlopen, f"http://{self.address}/fails")
+
+        name = f"GET {self.address}"
+        path = ["http.path=/ads http.status=200", "http.path=/fails http.status=500"]
+        self.assertEqual(tree(run), ["|caller", f"  |{name} {path[0]}", f"  |{name}! {path[1]}"])
+
+    def test_the_server_is_told_who_calls(self) -> None:
+        with Recording() as recording:
+            urllib.request.urlopen(f"http://{self.address}/").read()
+            told = self.heard[0]["HTTP_TRACEPARENT"]
+            self.assertEqual(int(told.split("-")[2], 16), recording.calls()[0].span)
+            request = urllib.request.Request(f"http://{self.address}/", headers={"Traceparent": f"00-{TRACE}-{SPAN}-00"})
+            urllib.request.urlopen(request).read()
+            self.assertEqual(self.heard[1]["HTTP_TRACEPARENT"], f"00-{TRACE}-{SPAN}-00", "what the program says itself stays")
+
+    def test_nobody_there(self) -> None:
+        def run() -> None:
+            connection = http.client.HTTPConnection("127.0.0.1", 1)
+            self.assertRaises(ConnectionError, connection.request, "GET", "/")
+
+        lines = tree(run)
+        self.assertRegex(lines[0], r"\|GET 127\.0\.0\.1:1! http\.path=/ exception=ConnectionRefusedError: ")
+
+    def test_requests_that_overlap_or_are_given_up(self) -> None:
+        def run() -> None:
+            a, b, c = (http.client.HTTPConnection(self.address) for _ in range(3))
+            a.request("GET", "/a")
+            b.request("POST", "/b", body=b"b")
+            c.request("GET", "/c")
+            a.getresponse().read()
+            b.getresponse().read()
+            for connection in (a, b, c):
+                connection.close()
+
+        lines = [f"|GET {self.address} http.path=/a http.status=200", f"|POST {self.address} http.path=/b http.status=200"]
+        self.assertEqual(tree(run), [*lines, f"|GET {self.address}! http.path=/c"])
+
+    def test_nothing_is_added_when_the_agent_is_off(self) -> None:
+        urllib.request.urlopen(f"http://{self.address}/").read()
+        self.assertNotIn("HTTP_TRACEPARENT", self.heard[0])
+
+
+class Sqlite(unittest.TestCase):
+    def check(self, run: Any, *lines: str) -> None:
+        self.assertEqual(tree(run), ["|sqlite3.connect", *lines])
+
+    def test_statements(self) -> None:
+        def run() -> None:
+            connection = sqlite3.connect(":memory:")
+            cursor = connection.cursor()
+            cursor.execute("create table ad (id, text)")
+            cursor.executemany("insert into ad values (?, ?)", [(1, "a"), (2, "b"), (3, "c")])
+            rows = connection.execute("select * from ad where id > 1")
+            self.assertEqual((rows.fetchone(), rows.fetchmany(1), rows.fetchall()), ((2, "b"), [(3, "c")], []))
+            self.assertRaises(sqlite3.OperationalError, cursor.execute, "select 'x' from nowhere")
+            connection.executescript("select 1; select 2;")
+            self.assertIsInstance(connection, sqlite3.Connection)
+            self.assertIsInstance(cursor, sqlite3.Cursor)
+
+        select = "select * from ad where id > ?"
+        self.check(
+            run,
+            "|create table ad (id, text)",
+            "|insert into ad values (?, ?) db.batch=3",
+            f"|{select}",
+            f"|fetch {select}",
+            f"|fetch {select}",
+            "|select ? from nowhere! exception=sqlite3.OperationalError: no such table: nowhere",
+            "|select ?; select ?",
+        )
+
+    def test_classes_of_the_program_are_kept(self) -> None:
+        class Own(sqlite3.Connection):
+            def execute(self, *arguments: Any) -> Any:
+                return ("own", super().execute(*arguments))
+
+        class OwnCursor(sqlite3.Cursor):
+            own = True
+
+        def run() -> None:
+            connection = sqlite3.connect(":memory:", factory=Own)
+            self.assertIsInstance(connection, Own)
+            self.assertEqual(connection.execute("select 1")[0], "own")
+            self.assertTrue(connection.cursor(OwnCursor).execute("select 2").own)
+
+        self.assertIn("|select ?", tree(run))
+
+    def test_an_enormous_statement(self) -> None:
+        def run() -> None:
+            text = "select " + ", ".join(f"'{number}' as c{number}" for number in range(1_500)) + " -- " + "x" * 500_000
+            self.assertEqual(len(sqlite3.connect(":memory:").execute(text).fetchone()), 1_500)
+
+        lines = tree(run)
+        self.assertEqual((len(lines), len(lines[1]), lines[1][-3:]), (2, 1_001, "..."))
+
+
+if __name__ == "__main__":
+    unittest.main()

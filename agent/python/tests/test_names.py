@@ -1,0 +1,204 @@
+"""Settings, patterns, statements, routes: texts in, decisions out."""
+
+from __future__ import annotations
+
+import random
+import unittest
+
+from tachograph import config, identity
+from tachograph.link import parse_address
+from tachograph.log import Log
+from tachograph.patterns import Pattern, Selection
+from tachograph.probes.route import guessed
+from tachograph.probes.sql import NAME_CHARS_MAX, shape
+
+
+class Config(unittest.TestCase):
+    def test_values(self) -> None:
+        for name, text, value in [
+            ("SERVER", "a:1", "a:1"),
+            ("SAMPLERS", "False", False),
+            ("BUFFER", "1024", 1024),
+            ("QUEUE", "2MiB", 2 << 20),
+            ("QUEUE", "100", 100),
+            ("FLUSH_MAX", "250ms", 0.25),
+            ("FLUSH_MAX", "2 s", 2.0),
+            ("SAMPLE_INTERVAL", "1m", 60.0),
+            ("SAMPLE_INTERVAL", "500", 0.5),
+            ("INCLUDE", " a.*, b..* ,", ("a.*", "b..*")),
+        ]:
+            settings, warnings = config.load({f"TACHO_{name}": text, "TACHO": "/bin/tacho", "TACHO_TEST_QUICK": "1"})
+            self.assertEqual((getattr(settings, name.lower()), warnings), (value, []))
+
+    def test_wrong_values_are_named_and_the_default_counts(self) -> None:
+        for environment, arguments, expected in [
+            ({"TACHO_BUFFER": "many"}, {}, 'environment TACHO_BUFFER: a whole number was expected, not "many"; using 65536'),
+            (
+                {"TACHO_QUEUE": "16 MB"},
+                {},
+                'environment TACHO_QUEUE: a size such as 16MiB was expected, not "16 MB"; using 16777216',
+            ),
+            ({"TACHO_SERVICES": "x"}, {}, "environment TACHO_SERVICES: there is no such setting, did you mean TACHO_SERVICE?"),
+            ({}, {"serv": "x"}, "argument serv: there is no such setting, did you mean server?"),
+            ({}, {"samplers": 1}, 'argument samplers: true or false was expected, not "1"; using True'),
+            ({}, {"flush_max": -1}, 'argument flush_max: a duration such as 100ms or 5s was expected, not "-1"; using 1.5'),
+        ]:
+            self.assertEqual(config.load(environment, arguments), (config.Settings(), [expected]))
+
+    def test_arguments_win(self) -> None:
+        settings, warnings = config.load({"TACHO_SERVICE": "a"}, {"service": "b", "include": ["x.*"], "flush_max": 2})
+        self.assertEqual((settings.service, settings.include, settings.flush_max, warnings), ("b", ("x.*",), 2.0, []))
+
+    def test_probes(self) -> None:
+        for probes, expected in [
+            ("", True),
+            ("*", True),
+            ("http", False),
+            ("dbapi,http", True),
+            ("-dbapi", False),
+            ("-http", True),
+        ]:
+            settings, _ = config.load({"TACHO_PROBES": probes})
+            self.assertEqual(settings.wants_probe("dbapi"), expected, probes)
+
+    def test_services_are_named_after_the_program(self) -> None:
+        for argv, module, expected in [
+            (["lib/shop.py", "-x"], "", "shop"),
+            (["/x/shop/server.py"], "shop.server", "shop"),
+            (["-c"], "", "unknown"),
+            ([""], "", "unknown"),
+            ([], "", "unknown"),
+        ]:
+            self.assertEqual(identity.service_of(argv, module), expected)
+
+    def test_addresses(self) -> None:
+        for text, expected in [("a:1", ("a", 1)), ("a", ("a", 7071)), ("[::1]:5", ("::1", 5)), ("[::1]", ("::1", 7071))]:
+            self.assertEqual(parse_address(text), expected)
+        for text in ["", ":1", "a:0", "a:65536", "a:b", "a:"]:
+            self.assertRaisesRegex(ValueError, "is no address", parse_address, text)
+
+
+class Patterns(unittest.TestCase):
+    def test_fits(self) -> None:
+        for pattern, name, expected in [
+            ("shop..*", "shop.Board", True),
+            ("shop..*", "shop.deep.er.Board", True),
+            ("shop..*", "shopping.Board", False),
+            ("shop..*", "shop", False),
+            ("shop.*", "shop.Board", True),
+            ("shop.*", "shop.deep.Board", False),
+            ("shop.Board", "shop.Board", True),
+            ("shop.Board", "shop.Board2", False),
+            ("shop.Board", "shop.Board.post", False),
+            ("shop.Board.p*t", "shop.Board.print", True),
+            ("shop..*Service.find*", "shop.a.b.UserService.findAll", True),
+            ("shop..*Service.find*", "shop.UserService.findAll", True),
+            ("shop..*Service.find*", "shop.UserServices.findAll", False),
+            ("..*Service", "a.b.UserService", True),
+            ("..*Service", "UserService", True),
+            ("..Board.*", "shop.Board.post", True),
+            ("*", "main", True),
+            ("*", "a.main", False),
+            ("com..shop..*", "com.a.shop.b.Main", True),
+            ("com..shop..*", "com.shop.Main", True),
+            ("größe.漢*", "größe.漢字", True),
+        ]:
+            self.assertEqual(Pattern(pattern).fits(name), expected, f"{pattern} {name}")
+
+    def test_refuses(self) -> None:
+        for text in ["", "@", "@shop.watched", "shop.", ".shop", "a...b", "a b", "a/b/*", "a.b(int)"]:
+            self.assertRaises(ValueError, Pattern, text)
+
+    def test_modules_that_are_looked_into(self) -> None:
+        for include, exclude, module, expected in [
+            ("shop.*", "", "shop", True),
+            ("shop.*", "", "shop.board", True),
+            ("shop.*", "", "shop.board.deep", False),
+            ("shop..*", "", "shop", True),
+            ("shop..*", "", "shop.board.deep", True),
+            ("shop..*", "", "shopping", False),
+            ("shop.board.Board.post", "", "shop.board", True),
+            ("shop.board.Board.post", "", "shop.other", False),
+            ("..*Service.find*", "", "any.thing", True),
+            ("shop..*", "shop.board", "shop.board", False),
+            ("", "", "shop", False),
+        ]:
+            selection = Selection(filter(None, [include]), filter(None, [exclude]), Log())
+            self.assertEqual(selection.may_hold(module), expected, f"{include} -{exclude} {module}")
+
+
+class Statements(unittest.TestCase):
+    def check(self, text: str, expected: str) -> None:
+        self.assertEqual(shape(text), expected)
+
+    def test_keeps_the_shape_and_drops_the_data(self) -> None:
+        for text, expected in [
+            ("select 1", "select ?"),
+            ("select * from ad where id=17", "select * from ad where id=?"),
+            ("select * from ad where id = -17", "select * from ad where id = -?"),
+            ("select 1.5e-3, 0xFF, 1E+6, .5", "select ?, ?, ?, .?"),
+            ("select t1.a2 from t1 where a2 = 3", "select t1.a2 from t1 where a2 = ?"),
+            (r"select 'it''s', E'it\'s', N'x', '' from t", "select ?, ?, ?, ? from t"),
+            ("select $$a 'b' 1$$, $tag$ x $$ y $tag$, $1", "select ?, ?, ?"),
+            ('select "a 1", `b 2` from "t 3"', 'select "a 1", `b 2` from "t 3"'),
+            ("select a -- 'not a string", "select a"),
+            ("select /* 1 */ a /* open", "select a"),
+            ("select a from t where b in (1, 2,3)", "select a from t where b in (?)"),
+            ("select a from t where b IN(?,?,?) and c = ?", "select a from t where b IN(?) and c = ?"),
+            ("select a from t where b in ('x', 'y') or c in(1)", "select a from t where b in (?) or c in(?)"),
+            ("select a from t where b in (select c from d)", "select a from t where b in (select c from d)"),
+            ("select min(1, 2, 3)", "select min(?, ?, ?)"),
+            ("insert into t (a, b) values (1, 'x')", "insert into t (a, b) values (?, ?)"),
+            ("insert into t values (1,2), (3,4), (5,6),(7,8)", "insert into t values (?, ?), ..."),
+            ("insert into t values (?, ?), (?, ?) returning a", "insert into t values (?, ?), ... returning a"),
+            ("update t set a = 'x' where b = :name", "update t set a = ? where b = :name"),
+            ("update t set a = %s where b = %(name)s", "update t set a = ? where b = ?"),
+            ("select a ;", "select a"),
+            ("select 'open string", "select ?"),
+            ("SELECT ö, 漢 FROM größe WHERE ä = 'ö'", "SELECT ö, 漢 FROM größe WHERE ä = ?"),
+            ("\n select a\t\r\n   from t\nwhere b = 1 \n", "select a from t where b = ?"),
+            ("f( a , b )", "f(a, b)"),
+            ("", ""),
+        ]:
+            self.check(text, expected)
+
+    def test_long_texts_are_cut(self) -> None:
+        name = shape("select " + "a, " * 5_000)
+        self.assertEqual((len(name), name[-3:]), (NAME_CHARS_MAX, "..."))
+        rows = "".join(f", ({row}, 'x')" for row in range(100_000))
+        self.check(f"insert into t values (0, 'x'){rows}", "insert into t values (?, ?), ...")
+
+    def test_any_text_has_a_shape(self) -> None:
+        rng = random.Random(1)
+        signs = "'\"`$-/*?(),;: \n\\ab1Eein.漢%s\ud83d"
+        for _ in range(20_000):
+            text = "".join(rng.choice(signs) for _ in range(rng.randrange(40)))
+            self.assertLessEqual(len(shape(text)), NAME_CHARS_MAX, text)
+
+
+class Routes(unittest.TestCase):
+    def test_ids_are_taken_out(self) -> None:
+        for path, expected in [
+            ("/", "/"),
+            ("", "/"),
+            ("/ads", "/ads"),
+            ("/ads/", "/ads/"),
+            ("/ads/17", "/ads/{id}"),
+            ("/ads/-17/edit", "/ads/{id}/edit"),
+            ("/ads/2026-11-21", "/ads/{id}"),
+            ("/users/550e8400-e29b-41d4-a716-446655440000", "/users/{id}"),
+            ("/objects/5f2b8c9d1e3a4b6c8d7e9f01", "/objects/{id}"),
+            ("/v2/beef", "/v2/beef"),
+            ("/a1b2", "/a1b2"),
+            ("/facade/decade", "/facade/decade"),
+            ("/ads;jsessionid=17", "/ads"),
+            ("/ads?id=17", "/ads"),
+            ("/x/" + "a" * 48, "/x/{id}"),
+            ("/a/b/c/d/e/f/g/h/i/j", "/a/b/c/d/e/f/g/h/..."),
+            ("ads/17", "/ads/{id}"),
+        ]:
+            self.assertEqual(guessed(path), expected)
+
+
+if __name__ == "__main__":
+    unittest.main()
