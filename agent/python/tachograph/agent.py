@@ -79,7 +79,7 @@ class Agent:
         self.is_stopped = True
         self.imports.report()
         if self.sender.thread is not None:
-            if not self.sender.flush(self.settings.flush_max) and self.totals.bytes_queued:
+            if not self.sender.flush(self.settings.flush_max, is_patient=False) and self.totals.bytes_queued:
                 queued = f"{self.totals.bytes_queued} bytes of records are not acknowledged"
                 self.log.say(f"the program ends before the server has everything: {queued}")
             self.home.is_on = False
@@ -155,7 +155,7 @@ def start(**settings: Any) -> bool:
 
 
 def flush(wait_s: float = 1.5) -> bool:
-    """Waits until the server has everything that was recorded so far; False if that took longer or there is no server."""
+    """Waits until the server has everything that was recorded so far; False if that took longer than `wait_s` seconds."""
     return _agent is not None and _agent.sender.flush(wait_s)
 
 

@@ -56,7 +56,8 @@ def parse_address(text: str) -> tuple[str, int]:
     host, colon, port = text.rpartition(":")
     if not colon or text.endswith("]") or ":" in host.strip("[]") and not host.startswith("["):
         host, port = text, "7071"
-    if not host.strip("[]") or not port.isascii() or not port.isdigit() or not 0 < int(port) < 65_536:
+    is_port = port.isascii() and port.isdigit() and 0 < int(port) < 65_536
+    if not host.strip("[]") or " " in host or not is_port:
         raise ValueError(f'"{text}" is no address: host:port was expected')
     return host.strip("[]"), int(port)
 

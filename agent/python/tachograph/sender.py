@@ -30,6 +30,16 @@ _WORDS_MANY, _WORDS_FEW = 8_192, 1_024
 _PAUSE_S = 1.0
 
 
+class Flush:
+    """Somebody waits until everything up to now is acknowledged. `seq`: number of the last frame of it, None: not known yet."""
+
+    def __init__(self, is_patient: bool) -> None:
+        self.is_patient = is_patient
+        self.seq: Optional[int] = None
+        self.done = threading.Event()
+        self.is_acknowledged = False
+
+
 class Sender:
     def __init__(self, home: Home, inbox: Inbox, outbox: Outbox, link: Link, log: Log) -> None:
         self.home = home
@@ -45,8 +55,7 @@ class Sender:
         self.sample_interval_s = 5.0
         self.sample_at = 0.0
         self.thread: Optional[threading.Thread] = None
-        self.flushed: Optional[threading.Event] = None
-        self.flush_seq = -1
+        self.flushes: list[Flush] = []
         self.sleep_s = _SLEEP_S[1]
         self.fullest = 0
         # Of tracks that are gone.
@@ -73,16 +82,17 @@ class Sender:
             self.home.wake()
             thread.join(_PAUSE_S)
 
-    def flush(self, wait_s: float) -> bool:
-        """Sends everything that was recorded so far, open calls included, and waits for the acknowledgement; not where there is no server.
+    def flush(self, wait_s: float, is_patient: bool = True) -> bool:
+        """Sends everything that was recorded so far, open calls included, and waits until all of it is acknowledged: True.
 
-        False if not everything was acknowledged in time.
+        Not `is_patient`: where there is no server it does not wait for one.
         """
         if self.thread is None or self.thread is threading.current_thread():
             return False
-        done = self.flushed = threading.Event()
+        flush = Flush(is_patient)
+        self.flushes.append(flush)
         self.home.wake()
-        return done.wait(wait_s) and not self.totals.bytes_queued
+        return flush.done.wait(wait_s) and flush.is_acknowledged
 
     # ---- the thread ----
 
@@ -99,7 +109,7 @@ class Sender:
     def step(self) -> None:
         """One round. Also called by tests, without the thread."""
         self.clock.update()
-        flushing = self.flushed
+        flushes = list(self.flushes)
         self.fullest = 0
         now = perf_counter_ns()
         for track in list(self.home.tracks):
@@ -109,17 +119,18 @@ class Sender:
             self.sampler.sample()
         self.inbox.empty_into(self.outbox, self.totals)
         self._count()
-        if flushing is not None and self.flush_seq < 0:
-            for reader in self.readers.values():
-                reader.close_part()
-            self.outbox.close()
-            self.flush_seq = self.outbox.seq
-            self.link.ping_soon()
+        for flush in flushes:
+            if flush.seq is None:
+                for reader in self.readers.values():
+                    reader.close_part()
+                self.outbox.close()
+                flush.seq = self.outbox.seq
+                self.link.ping_soon()
         self.outbox.close()
         self.totals.bytes_queued = self.outbox.bytes
         self.link.step()
-        if flushing is not None:
-            self._end_flush(flushing)
+        for flush in flushes:
+            self._end_flush(flush)
 
     def _read(self, track: Track, now: int) -> None:
         reader = self.readers.get(track)
@@ -147,15 +158,15 @@ class Sender:
         self.totals.entries_dropped += dropped[1] - self.inbox_dropped_seen[1]
         self.inbox_dropped_seen = dropped
 
-    def _end_flush(self, flushing: threading.Event) -> None:
+    def _end_flush(self, flush: Flush) -> None:
         link = self.link
         is_open = link.state is State.OPEN
-        is_hopeless = not is_open and not link.is_first_try
-        if is_hopeless or (is_open and self.outbox.has_all(self.flush_seq) and not link.is_busy):
+        is_hopeless = not is_open and not link.is_first_try and not flush.is_patient
+        flush.is_acknowledged = is_open and self.outbox.has_all(flush.seq or 0) and not link.is_busy
+        if is_hopeless or flush.is_acknowledged:
             self.totals.bytes_queued = self.outbox.bytes
-            self.flushed = None
-            self.flush_seq = -1
-            flushing.set()
+            self.flushes.remove(flush)
+            flush.done.set()
 
     def _pause(self) -> float:
         """How long to sleep: less while tracks fill quickly or the connection has something under way."""
@@ -164,5 +175,5 @@ class Sender:
         elif self.fullest < _WORDS_FEW:
             self.sleep_s = min(_SLEEP_S[1], self.sleep_s * 2)
         is_sending = self.link.state is State.OPEN and bool(self.outbox.waiting)
-        is_hurried = self.flushed is not None or self.link.is_busy or is_sending
+        is_hurried = bool(self.flushes) or self.link.is_busy or is_sending
         return min(self.sleep_s, _SLEEP_BUSY_S) if is_hurried else self.sleep_s

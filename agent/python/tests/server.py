@@ -1,0 +1,168 @@
+"""A real `tacho serve`, and Python programs that are run in processes of their own and watched."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+import urllib.error
+import urllib.parse
+import urllib.request
+from pathlib import Path
+from typing import Any, Callable, Optional
+
+ROOT = Path(__file__).resolve().parents[1]
+BINARY = Path(os.environ.get("TACHO") or ROOT / "../../target/release/tacho").resolve()
+
+# What the tests wait for comes within milliseconds; past this it does not come.
+PATIENCE_S = 60.0
+
+
+def free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
+
+
+def until(find: Callable[[], Any], what: str) -> Any:
+    """Asks again and again until the answer is true; the answer."""
+    deadline = time.monotonic() + PATIENCE_S
+    while True:
+        found = find()
+        if found:
+            return found
+        if time.monotonic() > deadline:
+            raise AssertionError(f"{what} did not come within {PATIENCE_S} s")
+        time.sleep(0.02)
+
+
+class Server:
+    """Data in a folder of its own; ports stay the same over restarts."""
+
+    def __init__(self) -> None:
+        if not BINARY.exists():
+            raise AssertionError(f"{BINARY} is missing: run `make build` in the root of the repository, or name another with TACHO")
+        self.folder = tempfile.TemporaryDirectory()
+        self.http, self.records = free_port(), free_port()
+        self.process: Optional[subprocess.Popen[bytes]] = None
+
+    @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self.records}"
+
+    def start(self) -> None:
+        http = f"127.0.0.1:{self.http}"
+        command = [str(BINARY), "serve", "--data", self.folder.name, "--http", http, "--records", self.address]
+        self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=self.folder.name)
+        until(self._is_ready, "the server")
+
+    def _is_ready(self) -> bool:
+        assert self.process is not None
+        if self.process.poll() is not None:
+            raise AssertionError(f"the server ended with status {self.process.returncode}")
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.http}/readyz", timeout=5) as answer:
+                return answer.status == 200
+        except OSError:
+            return False
+
+    def kill(self) -> None:
+        """SIGKILL."""
+        if self.process is not None:
+            self.process.send_signal(signal.SIGKILL)
+            self.process.wait()
+            self.process = None
+
+    def close(self) -> None:
+        self.kill()
+        self.folder.cleanup()
+
+    def get(self, path: str, **parameters: Any) -> Any:
+        query = urllib.parse.urlencode(parameters, doseq=True)
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.http}{path}?{query}", timeout=PATIENCE_S) as answer:
+            return json.load(answer)
+
+    # ---- what the tests ask ----
+
+    def traces(self, service: str) -> list[dict[str, Any]]:
+        return self.get("/api/traces", service=service, limit=10_000)["traces"]
+
+    def counts(self, service: str) -> dict[str, int]:
+        """Calls by operation."""
+        return {one["operation"]: one["count"] for one in self.get("/api/operations", service=service)["operations"]}
+
+    def tree(self, trace_id: str, facts: tuple[str, ...] = ()) -> list[str]:
+        """The calls of a trace, a line each, indented; `!` behind a failed one; with these attributes."""
+        lines = []
+        for span in self.get(f"/api/traces/{trace_id}")["spans"]:
+            told = "".join(f" {key}={span['attributes'][key]}" for key in facts if key in span["attributes"])
+            mark = {"ok": "", "failed": "!", "running": "~"}[span["outcome"]]
+            lines.append(f"{'  ' * span['depth']}{span['service']}: {span['operation']}{mark}{told}")
+        return lines
+
+    def last(self, query: str) -> dict[tuple[tuple[str, str], ...], float]:
+        """The newest value of each series that a PromQL selector finds, by its labels without name, host and instance."""
+        found = {}
+        for one in self.get("/api/v1/query", query=query)["data"]["result"]:
+            labels = {key: value for key, value in one["metric"].items() if key not in ("__name__", "host", "instance")}
+            found[tuple(sorted(labels.items()))] = float(one["value"][1])
+        return found
+
+
+class ServerTest(unittest.TestCase):
+    """Each class has a server of its own, each test a service of its own."""
+
+    maxDiff = None
+    server: Server
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        cls.server = Server()
+        cls.addClassCleanup(cls.server.close)
+        cls.server.start()
+
+    @property
+    def service(self) -> str:
+        return self._testMethodName
+
+    def environment(self, **settings: str) -> dict[str, str]:
+        """`settings` without their prefix; names that are not ours have it too, and are kept as they are in capitals."""
+        kept = {key: value for key, value in os.environ.items() if not key.startswith("TACHO")}
+        ours = {f"TACHO_{key.upper()}": value for key, value in settings.items()}
+        base = {"TACHO_SERVER": self.server.address, "TACHO_SERVICE": self.service, "TACHO_FLUSH_MAX": "30s"}
+        return {**kept, **base, **ours, "PYTHONPATH": str(ROOT)}
+
+    def launch(
+        self, source: str, *arguments: str, python: str = sys.executable, folder: Optional[str] = None, **settings: str
+    ) -> subprocess.Popen[str]:
+        """Starts a program that is given as text (with `arguments` of the interpreter before it: `-m tachograph run`)."""
+        home = folder or tempfile.mkdtemp()
+        script = Path(home) / "app.py"
+        script.write_text(source, "utf-8")
+        return subprocess.Popen(
+            [python, *arguments, str(script)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=home,
+            env=self.environment(**settings),
+        )
+
+    def run_program(self, source: str, *arguments: str, **options: Any) -> tuple[str, str]:
+        """(standard output, standard error) of a program that must end with status 0."""
+        process = self.launch(source, *arguments, **options)
+        out, err = process.communicate(timeout=2 * PATIENCE_S)
+        self.assertEqual(process.returncode, 0, err)
+        return out, err
+
+    def only_tree(self, service: str = "", facts: tuple[str, ...] = ()) -> list[str]:
+        traces = self.server.traces(service or self.service)
+        self.assertEqual(len(traces), 1, traces)
+        return self.server.tree(traces[0]["trace_id"], facts)

@@ -1,0 +1,327 @@
+"""Does what a program did arrive at a real server, whatever happens to either of them?"""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+import time
+import unittest
+from pathlib import Path
+
+from .server import ServerTest, until
+
+SHOP = '''
+import sqlite3
+def post(ad):
+    check(ad)
+    return ad
+def check(ad):
+    if ad < 0:
+        raise ValueError("no such ad")
+class Board:
+    def __init__(self): self.ads = []
+    def add(self, ad): self.ads.append(post(ad))
+    def __len__(self): return len(self.ads)
+    def getter(self): return self.ads
+    @staticmethod
+    def fixed(): return 1
+    @property
+    def size(self): return len(self)
+async def later(): return 1
+def steps():
+    yield 1
+'''
+
+TRACED = '''
+import tachograph
+tachograph.start()
+@tachograph.record
+def inner(n):
+    if n == 2: raise KeyError(n)
+with tachograph.span("outer") as span:
+    span.attribute("order.id", 17)
+    for n in range(3):
+        try: inner(n)
+        except KeyError: pass
+tachograph.sample("app_orders", 3, shop="north")
+tachograph.sample("app_weight", 2.5)
+tachograph.entry("app_log", "größe 漢")
+'''
+
+
+class Programs(ServerTest):
+    def test_traces_operations_samples_entries(self) -> None:
+        _, err = self.run_program(TRACED)
+        self.assertEqual(err, "", "the agent is silent when all is well")
+        name = self.service
+        lines = [f"  {name}: app.inner", f"  {name}: app.inner", f"  {name}: app.inner! exception=KeyError: 2"]
+        self.assertEqual(self.only_tree(facts=("order.id", "exception")), [f"{name}: outer order.id=17", *lines])
+        self.assertEqual(self.server.counts(name), {"outer": 1, "app.inner": 3})
+        self.assertEqual(self.server.last(f'app_orders{{service="{name}"}}'), {(("service", name), ("shop", "north")): 3})
+        self.assertEqual(self.server.last(f'app_weight{{service="{name}"}}'), {(("service", name),): 2.5})
+        found = self.server.get("/api/v1/entries", **{"match[]": f'app_log{{service="{name}"}}'})["data"]
+        self.assertEqual([one["text"] for one in found["entries"]], ["größe 漢"])
+
+    def test_samples_of_the_process_and_of_the_agent(self) -> None:
+        source = "import tachograph, time, gc\ntachograph.start()\nwith tachograph.span('s'): gc.collect()\ntime.sleep(1)\n"
+        self.run_program(source, sample_interval="200ms")
+        process = (("service", self.service),)
+        for name in [
+            "process_cpu_seconds_total",
+            "process_cpu_user_seconds_total",
+            "process_cpu_system_seconds_total",
+            "process_resident_memory_bytes",
+            "process_uptime_seconds",
+            "python_threads_current",
+        ]:
+            self.assertIn(process, self.server.last(f'{name}{{service="{self.service}"}}'), name)
+        full = (("generation", "2"), *process)
+        self.assertGreaterEqual(self.server.last(f'python_gc_collection_seconds_count{{service="{self.service}"}}')[full], 1)
+        sent = self.server.last(f'tacho_agent_sent_total{{service="{self.service}"}}')
+        self.assertEqual(sent[("kind", "execution"), *process], 1)
+
+    def test_a_program_that_knows_nothing_of_us(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            (Path(folder) / "shop").mkdir()
+            (Path(folder) / "shop" / "__init__.py").write_text("def opening(): pass\n")
+            (Path(folder) / "shop" / "board.py").write_text(SHOP)
+            source = (
+                "import sys, inspect, asyncio, pickle\n"
+                "from shop import board, opening\n"
+                "opening(); b = board.Board(); b.add(1); b.getter(); b.fixed(); b.size; list(board.steps())\n"
+                "asyncio.run(board.later())\n"
+                "assert inspect.getsource(board).startswith('\\nimport sqlite3'), 'the source is found as before'\n"
+                "assert board.__spec__.loader.get_source('shop.board'), 'the loader is what it was'\n"
+                "assert pickle.loads(pickle.dumps(board.post)) is board.post\n"
+                "print(sys.argv[1:], __name__, len(b))\n"
+            )
+            settings = {"include": "shop.*,nothing.here", "exclude": "shop.*.Board.get*"}
+            process = self.launch(source, "-m", "tachograph", "run", folder=folder, **settings)
+            out, err = process.communicate()
+            self.assertEqual((process.returncode, out), (0, "[] __main__ 1\n"), err)
+            self.assertRegex(err, r"the pattern nothing\.here has selected no function so far \(\d+ modules were imported")
+        board = ["Board.__init__", "Board.add", "Board.fixed", "Board.size", "check", "later", "post"]
+        expected = {"shop.opening": 1, "shop.board.steps": 2, **{f"shop.board.{name}": 1 for name in board}}
+        self.assertEqual(self.server.counts(self.service), expected)
+
+    def test_run_a_module_with_arguments(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            (Path(folder) / "tool.py").write_text("import sys\nprint(sys.argv[1:])\nsys.exit(3)\n")
+            command = [*self.python(), "-m", "tachograph", "run", "-m", "tool", "--a", "b"]
+            done = subprocess.run(command, cwd=folder, env=self.environment(), capture_output=True, text=True, check=False)
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (3, "['--a', 'b']\n", ""))
+
+    def test_help_and_wrong_use(self) -> None:
+        for arguments, status in [(["--help"], 0), ([], 2), (["run"], 2), (["walk", "app.py"], 2), (["run", "-m"], 2)]:
+            command = [*self.python(), "-m", "tachograph", *arguments]
+            done = subprocess.run(command, env=self.environment(), capture_output=True, text=True, check=False)
+            self.assertEqual(done.returncode, status)
+            self.assertIn("usage: python -m tachograph run", done.stdout + done.stderr)
+
+    def test_a_forked_child_has_a_session_of_its_own(self) -> None:
+        out, _ = self.run_program(
+            """
+import multiprocessing, os, tachograph, warnings
+warnings.simplefilter("error")
+tachograph.start()
+@tachograph.record
+def child(): pass
+with tachograph.span("parent"):
+    pid = os.fork()
+    if not pid:
+        child()
+        tachograph.flush(30)
+        os._exit(0)
+    assert os.waitpid(pid, 0)[1] == 0
+    process = multiprocessing.get_context("fork").Process(target=child)
+    process.start(); process.join()
+    assert process.exitcode == 0
+child()
+print("done")
+"""
+        )
+        self.assertEqual(out, "done\n")
+        traces = self.server.traces(self.service)
+        trees = sorted(self.server.tree(trace["trace_id"]) for trace in traces)
+        name = self.service
+        own = [f"{name}: app.child"]
+        inherited = [f"{name}: parent", f"  {name}: app.child", f"  {name}: app.child"]
+        self.assertEqual(trees, [own, inherited])
+        kinds = self.server.get("/api/v1/status/cardinality")["data"]["series"]
+        self.assertGreaterEqual(kinds["execution"], 3, "an instance for each process")
+
+    def test_two_processes_in_one_trace(self) -> None:
+        answering = self.launch(
+            """
+import sys, tachograph
+from wsgiref.simple_server import make_server
+tachograph.start(service="answering")
+@tachograph.record
+def page(): return b"page"
+def application(environ, start_response):
+    start_response("200 OK", [])
+    return [page()]
+server = make_server("127.0.0.1", 0, tachograph.wsgi(application))
+print(server.server_port, flush=True)
+server.handle_request()
+""",
+        )
+        port = answering.stdout.readline().strip()
+        asking = f"""
+import tachograph, urllib.request
+tachograph.start(service="asking")
+with tachograph.span("visit"):
+    assert urllib.request.urlopen("http://127.0.0.1:{port}/ads/17").read() == b"page"
+"""
+        self.run_program(asking)
+        _, err = answering.communicate(timeout=60)
+        self.assertEqual(answering.returncode, 0, err)
+        expected = [
+            "asking: visit",
+            f"  asking: GET 127.0.0.1:{port} http.status=200",
+            "    answering: GET /ads/{id} http.status=200",
+            "      answering: app.page",
+        ]
+        self.assertEqual(self.only_tree("asking", ("http.status",)), expected)
+
+    def test_enormous_names_texts_and_values_are_cut(self) -> None:
+        self.run_program(
+            """
+import tachograph
+tachograph.start()
+with tachograph.span("漢" * 10_000) as span:
+    span.attribute("k" * 10_000, "漢" * 10_000)
+    for number in range(5_000):
+        span.attribute("many", number)
+tachograph.entry("log", "漢" * 1_000_000)
+tachograph.sample("large", 1 << 80)
+tachograph.sample("wrong", "text")
+assert tachograph.flush(30)
+print(tachograph.totals().records_rejected)
+"""
+        )
+        span = self.server.get(f"/api/traces/{self.server.traces(self.service)[0]['trace_id']}")["spans"][0]
+        self.assertEqual((len(span["operation"].encode()), span["operation"][-1]), (8_190, "…"))
+        self.assertEqual(sorted(len(key.encode()) for key in span["attributes"]), [4, 4_096])
+        self.assertEqual(self.server.last(f'large{{service="{self.service}"}}'), {(("service", self.service),): float(1 << 80)})
+
+    def test_an_absent_server_is_no_reason_to_disturb(self) -> None:
+        source = """
+import tachograph
+tachograph.start()
+@tachograph.record
+def f(): return 1
+print(sum(f() for _ in range(1000)))
+"""
+        for address, words in [
+            ("127.0.0.1:1", "cannot reach the server"),
+            ("no.such.host.invalid:7071", "cannot reach the server"),
+            (f"127.0.0.1:{self.server.http}", "what answers is not a tacho server"),
+            ("not an address", '"not an address" is no address'),
+        ]:
+            out, err = self.run_program(source, server=address, flush_max="2s")
+            self.assertEqual(out, "1000\n")
+            if address != "no.such.host.invalid:7071":  # a name server may take longer than the program
+                self.assertIn(words, err)
+            self.assertNotIn("Traceback", err)
+
+    def test_switched_off(self) -> None:
+        source = "import tachograph, threading\nprint(tachograph.start(), threading.active_count())\n"
+        out, err = self.run_program(source, enabled="false")
+        self.assertEqual(out, "False 1\n")
+        self.assertIn("switched off by the setting enabled", err)
+
+    def test_a_daemon_thread_at_work_when_the_program_ends(self) -> None:
+        out, err = self.run_program(
+            """
+import tachograph, threading, time
+tachograph.start()
+@tachograph.record
+def f(): pass
+def work():
+    while True: f()
+threading.Thread(target=work, daemon=True).start()
+time.sleep(0.2)
+print("end")
+"""
+        )
+        self.assertEqual((out, err), ("end\n", ""))
+        self.assertGreater(self.server.counts(self.service)["app.f"], 100)
+
+    @staticmethod
+    def python() -> list[str]:
+        import sys
+
+        return [sys.executable]
+
+
+class Restarts(ServerTest):
+    def test_a_killed_server_loses_and_doubles_nothing(self) -> None:
+        """`work` is called with rising numbers while the server is killed three times; each must be there once."""
+        program = self.launch(
+            """
+import sys, tachograph, threading, time
+tachograph.start()
+@tachograph.record
+def work(): pass
+is_over = threading.Event()
+threading.Thread(target=lambda: (sys.stdin.readline(), is_over.set()), daemon=True).start()
+count = 0
+while not is_over.is_set():
+    with tachograph.span("request") as span:
+        span.attribute("number", count)
+        work()
+    count += 1
+    tachograph.sample("app_count", count)
+    time.sleep(0.001)
+ok = tachograph.flush(60)
+totals = tachograph.totals()
+print(ok, count, totals.calls_dropped, totals.samples_dropped, totals.connects)
+"""
+        )
+        for _ in range(3):
+            before = self.server.counts(self.service).get("request", 0)
+            until(lambda before=before: self.server.counts(self.service).get("request", 0) > before + 50, "some requests")
+            self.server.kill()
+            time.sleep(0.2)
+            self.server.start()
+        out, err = program.communicate("\n", timeout=120)
+        ok, count, calls_dropped, samples_dropped, connects = out.split()
+        self.assertEqual((ok, calls_dropped, samples_dropped), ("True", "0", "0"), err)
+        self.assertGreaterEqual(int(connects), 4)
+        self.assertEqual(self.server.counts(self.service), {"request": int(count), "app.work": int(count)})
+        self.assertIn("connected again to", err)
+        found = self.server.get("/api/v1/query", query=f'count_over_time(app_count{{service="{self.service}"}}[1h])')
+        self.assertEqual([one["value"][1] for one in found["data"]["result"]], [count])
+
+    def test_a_server_that_comes_late_gets_what_there_was_room_for(self) -> None:
+        self.server.kill()
+        program = self.launch(
+            """
+import sys, tachograph
+tachograph.start()
+@tachograph.record
+def f(): pass
+with tachograph.span("first"): pass
+for _ in range(300_000): f()
+print("ready", flush=True)
+sys.stdin.readline()
+assert tachograph.flush(60)
+totals = tachograph.totals()
+print(totals.calls_sent, totals.calls_dropped, totals.bytes_queued)
+""",
+            queue="200000",
+            sample_interval="100ms",
+        )
+        self.assertEqual(program.stdout.readline(), "ready\n")
+        self.server.start()
+        out, err = program.communicate("\n", timeout=120)
+        sent, dropped, queued = map(int, out.split())
+        self.assertEqual((sent + dropped, queued), (300_001, 0), err)
+        self.assertGreater(dropped, 100_000)
+        counts = self.server.counts(self.service)
+        self.assertEqual((counts["first"], counts["app.f"]), (1, sent - 1))
+
+
+if __name__ == "__main__":
+    unittest.main()
