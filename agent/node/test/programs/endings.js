@@ -1,0 +1,34 @@
+// Ends as its argument says, right after its last call.
+
+import { setTimeout as sleep } from 'node:timers/promises';
+import { record } from 'tachograph';
+
+const [how, pause] = process.argv.slice(2);
+let ends = 0;
+process.on('beforeExit', () => console.log(`beforeExit ${++ends}`));
+await sleep(Number(pause));
+if (how === 'own handler') {
+  process.on('SIGTERM', () => {
+    record('goodbye', () => 1);
+    process.exit(3);
+  });
+}
+const open = record('outer', async () => {
+  for (let at = 0; at < 100; at++) {
+    record('inner', () => 1);
+  }
+  await sleep(how.startsWith('signal') || how === 'own handler' ? 60_000 : 5);
+});
+const ENDINGS = {
+  natural: () => open,
+  exit: () => process.exit(4),
+  throw: () => {
+    setImmediate(() => {
+      throw new Error('nobody catches it');
+    });
+  },
+  signal: () => process.kill(process.pid, 'SIGTERM'),
+  'signal SIGINT': () => process.kill(process.pid, 'SIGINT'),
+  'own handler': () => process.kill(process.pid, 'SIGTERM'),
+};
+await ENDINGS[how]();

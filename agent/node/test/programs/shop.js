@@ -1,0 +1,28 @@
+// A program of ES modules that does not know of the agent: a server that asks itself, and ends.
+
+import { createServer, get } from 'node:http';
+
+const server = createServer((request, response) => {
+  if (request.url.startsWith('/stock/')) {
+    response.end('3');
+    return;
+  }
+  if (request.url === '/broken') {
+    response.statusCode = 503;
+    response.end();
+    return;
+  }
+  get({ host: '127.0.0.1', port: server.address().port, path: '/stock/17?fresh' }, (answer) => {
+    answer.resume();
+    answer.on('end', () => response.end('ok'));
+  });
+});
+
+server.listen(0, '127.0.0.1', async () => {
+  const base = `http://127.0.0.1:${server.address().port}`;
+  const answer = await fetch(`${base}/cart/5?x=1`, { headers: { 'x-request-id': 'cjs-1' } });
+  console.log(await answer.text());
+  await (await fetch(`${base}/broken`)).text();
+  server.close();
+  server.closeIdleConnections();
+});

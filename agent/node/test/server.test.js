@@ -1,0 +1,262 @@
+// Does what a real program does arrive at a real server, whatever happens to either of them?
+
+import assert from 'node:assert/strict';
+import { createServer } from 'node:net';
+import { after, before, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Tacho, outline, run, start, until } from './support/tacho.js';
+
+/** @type {Tacho} */
+let tacho;
+before(async () => {
+  tacho = await Tacho.start();
+});
+after(() => tacho.close());
+
+const WAYS = [
+  ['shop.js', ['--import', 'tachograph/register']],
+  ['shop.cjs', ['--import', 'tachograph/register']],
+  ['shop.cjs', ['--require', 'tachograph/register.cjs']],
+  ['shop.js', ['--require', 'tachograph/register.cjs']],
+];
+for (const [program, flags] of WAYS) {
+  test(`${program} with ${flags.join(' ')}`, async () => {
+    const service = `${program} ${flags[0]}`;
+    const { code, out, err } = await run(tacho, program, { flags, service });
+    assert.deepEqual([code, out], [0, 'ok\n'], err);
+    const host = /GET (127\.0\.0\.1:\d+)/.exec([...(await tacho.operations(service)).keys()].join('\n'))[1];
+    const { traces } = await tacho.get('/api/traces', { service });
+    assert.deepEqual(traces.map((trace) => [trace.operation, trace.outcome]).sort(), [
+      [`GET ${host}`, 'failed'],
+      [`GET ${host}`, 'ok'],
+    ]);
+    const ok = traces.find((trace) => trace.outcome === 'ok');
+    const { spans } = await tacho.get(`/api/traces/${ok.trace_id}`);
+    assert.deepEqual(outline(spans), [`GET ${host}`, '  GET /cart/{id}', `    GET ${host}`, '      GET /stock/{id}']);
+    const [, cart, , stock] = spans;
+    assert.deepEqual(cart.attributes, { 'http.path': '/cart/5', 'http.status': 200, 'request.id': 'cjs-1' });
+    assert.deepEqual(stock.attributes, { 'http.path': '/stock/17', 'http.status': 200 });
+    assert.deepEqual([cart.kind, spans[2].kind, cart.thread], ['http-server', 'http-client', 'main']);
+    for (const [at, span] of spans.entries()) {
+      assert.ok(at === 0 || span.duration_ns <= spans[at - 1].duration_ns, 'a call takes no longer than its caller waits');
+    }
+    const { traces: byId } = await tacho.get('/api/traces', { service, request_id: 'cjs-1' });
+    assert.equal(byId.length, 1);
+  });
+}
+
+const ENDINGS = [
+  ['natural', 0, null, 'beforeExit 1\n'],
+  ['exit', 4, null, ''],
+  ['throw', 1, null, ''],
+  ['signal', null, 'SIGTERM', ''],
+  ['signal SIGINT', null, 'SIGINT', ''],
+  ['own handler', 3, null, ''],
+];
+for (const [how, code, signal, out] of ENDINGS) {
+  for (const pause of [0, 400]) {
+    test(`the end by ${how} after ${pause} ms`, async () => {
+      const service = `ending ${how} ${pause}`;
+      const ended = await run(tacho, 'endings.js', { args: [how, String(pause)], service });
+      assert.deepEqual([ended.code, ended.signal, ended.out], [code, signal, out], ended.err);
+      const operations = await tacho.operations(service);
+      assert.equal(operations.get('inner')?.count, 100, ended.err);
+      if (how === 'own handler') assert.equal(operations.get('goodbye').count, 1);
+      const spans = await tacho.trace(service, 'outer');
+      assert.equal(spans[0].outcome, how === 'natural' ? 'ok' : 'running');
+    });
+  }
+}
+
+test('without a server the program runs as ever and ends at once', async () => {
+  const nowhere = { records: '127.0.0.1:1' };
+  const ended = await run(nowhere, 'endings.js', { args: ['natural', '300'] });
+  assert.deepEqual([ended.code, ended.out], [0, 'beforeExit 1\n']);
+  const lines = ended.err.trim().split('\n');
+  assert.match(lines[0], /cannot reach the server 127\.0\.0\.1:1: .*ECONNREFUSED.*; the program goes on/);
+  assert.match(lines[1], /ends before the server has everything: \d+ bytes/);
+  assert.equal(lines.length, 2, ended.err);
+});
+
+test('a server that never answers holds nobody up', async () => {
+  const silent = createServer(() => {}).listen(0, '127.0.0.1');
+  await new Promise((done) => silent.once('listening', done));
+  const records = `127.0.0.1:${silent.address().port}`;
+  const ended = await run({ records }, 'endings.js', { args: ['exit', '300'], env: { TACHO_FLUSH_MAX: '200ms' } });
+  assert.equal(ended.code, 4);
+  assert.match(ended.err, /ends before the server has everything/);
+  silent.close();
+});
+
+test('what is no tacho server is named', async () => {
+  const other = createServer((socket) => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n')).listen(0, '127.0.0.1');
+  await new Promise((done) => other.once('listening', done));
+  const records = `127.0.0.1:${other.address().port}`;
+  const ended = await run({ records }, 'endings.js', { args: ['natural', '300'] });
+  assert.equal(ended.code, 0);
+  assert.match(ended.err, /what answers is not a tacho server/);
+  other.close();
+});
+
+test('switched off it does nothing', async () => {
+  const service = 'off';
+  const ended = await run(tacho, 'endings.js', { args: ['natural', '0'], service, env: { TACHO_ENABLED: 'false' } });
+  assert.deepEqual([ended.code, ended.err], [0, '']);
+  assert.equal((await tacho.operations(service)).size, 0);
+});
+
+test('wrong settings are named, and the program starts', async () => {
+  const env = { TACHO_QUEUE: 'much', TACHO_PROBES: '*,oracle', TACHO_SERVIC: 'x' };
+  const ended = await run(tacho, 'endings.js', { args: ['natural', '0'], env });
+  assert.equal(ended.code, 0);
+  assert.match(ended.err, /TACHO_QUEUE: a size such as 16MiB was expected, not "much"/);
+  assert.match(ended.err, /there is no probe "oracle"; there are http-server, http-client, undici, pg/);
+  assert.match(ended.err, /did you mean TACHO_SERVICE\?/);
+});
+
+test('a worker thread has a session of its own', async () => {
+  const ended = await run(tacho, 'threads.js', { service: 'threads' });
+  assert.equal(ended.code, 0, ended.err);
+  const spans = await tacho.trace('threads', 'in worker');
+  assert.deepEqual(outline(spans), ['in worker', '  below']);
+  assert.match(spans[0].thread, /^worker-\d+$/);
+  assert.equal((await tacho.trace('threads', 'in main'))[0].thread, 'main');
+});
+
+test('nothing is lost or stored twice when the server is killed and comes back', async () => {
+  const other = await Tacho.start();
+  try {
+    const program = start(other, 'stream.js', { service: 'stream', env: { TACHO_QUEUE: '256MiB', TACHO_SAMPLERS: 'false' } });
+    await program.line(/under way/);
+    for (let round = 0; round < 3; round++) {
+      await other.kill();
+      await sleep(100);
+      await other.start();
+      await until('the stream again', async () => ((await other.operations('stream')).get('trace')?.count ?? 0) > 0);
+      await sleep(300);
+    }
+    program.child.stdin.write('stop\n');
+    const { code, out, err } = await program.ended;
+    assert.equal(code, 0, err);
+    assert.match(err, /lost the server.*\n.*connected again/);
+    assert.doesNotMatch(err, /not acknowledged/);
+    const traces = Number(/traces (\d+)/.exec(out)[1]);
+    const operations = await other.operations('stream');
+    assert.equal(operations.get('trace').count, traces);
+    assert.equal(operations.get('work').count, traces * 5);
+    const { data } = await other.get('/api/v1/query', { query: 'count_over_time(turns[1h])' });
+    assert.equal(Number(data.result[0].value[1]), traces / 200);
+  } finally {
+    await other.close();
+  }
+});
+
+test('a queue that overflows drops whole traces and says how many', async () => {
+  const nowhere = { records: '127.0.0.1:1' };
+  const program = start(nowhere, 'stream.js', { service: 'overflow', env: { TACHO_QUEUE: '100KiB' } });
+  await program.line(/under way/);
+  await sleep(500);
+  program.child.stdin.write('stop\n');
+  const { code, err } = await program.ended;
+  assert.equal(code, 0, err);
+  const bytes = Number(/(\d+) bytes of records are not acknowledged/.exec(err)[1]);
+  assert.ok(bytes < 200 * 1024, `${bytes}`);
+});
+
+test('too long, too many, not what one expects', async () => {
+  const service = 'hostile';
+  const { code, out, err } = await run(tacho, 'hostile.js', { service, env: { TACHO_QUEUE: '256MiB' } });
+  assert.deepEqual([code, out], [0, 'done\n'], err);
+  assert.doesNotMatch(err, /refuse|fault|probe failed/);
+  const operations = await tacho.operations(service);
+  assert.ok(operations.get('(other)').count > 4_000);
+  assert.ok(operations.get('GET (other)').count > 70);
+  const long = [...operations.keys()].find((name) => name.startsWith('xxx'));
+  assert.equal(Buffer.byteLength(long), 8_192);
+  assert.ok(operations.has('größe 漢 \ufffd'));
+  const { data } = await tacho.get('/api/v1/entries', { 'match[]': `{service="${service}"}` });
+  assert.deepEqual(data.entries.map((entry) => Buffer.byteLength(entry.text)).sort(), [1_048_576, 6]);
+  const path = (await tacho.get('/api/traces', { service, operation: 'GET /{id}' })).traces[0];
+  const { spans } = await tacho.get(`/api/traces/${path.trace_id}`);
+  const { attributes } = spans.find((span) => span.kind === 'http-server');
+  assert.ok(attributes['http.path'].endsWith('p…') && Buffer.byteLength(attributes['http.path']) <= 4_096);
+  assert.ok(attributes['request.id'].endsWith('r…'));
+});
+
+test('a trace goes through two processes', async () => {
+  const back = start(tacho, 'tier.js', { args: ['back'], service: 'back' });
+  const [, backPort] = await back.line(/listening (\d+)/);
+  const host = `127.0.0.1:${backPort}`;
+  const front = start(tacho, 'tier.js', { args: ['front', `http://${host}`], service: 'front' });
+  const [, frontPort] = await front.line(/listening (\d+)/);
+  const caller = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01';
+  const answer = await fetch(`http://127.0.0.1:${frontPort}/`, { headers: { traceparent: caller } });
+  assert.equal(await answer.text(), 'front');
+  await Promise.all([front.stop(), back.stop()]);
+  const { spans } = await tacho.get('/api/traces/4bf92f3577b34da6a3ce929d0e0e4736');
+  const found = outline(spans).map((line, at) => `${line} of ${spans[at].service}`);
+  const [first, ...below] = found;
+  assert.equal(first, 'GET / of front');
+  assert.equal(spans[0].parent, '00f067aa0ba902b7');
+  assert.deepEqual(below.slice(0, 4), [
+    `  GET ${host} of front`,
+    '    GET /by/fetch of back',
+    `  POST ${host} of front`,
+    '    POST /by/request of back',
+  ]);
+  assert.deepEqual(below.slice(4).sort(), [
+    '    POST /left of back',
+    '    POST /right of back',
+    `  POST ${host} of front`,
+    `  POST ${host} of front`,
+  ]);
+  const { edges } = await tacho.get('/api/graph', { level: 'service' });
+  assert.ok(edges.some(({ from, to }) => /front/.test(from) && /back/.test(to)));
+});
+
+const METRICS = [
+  'nodejs_eventloop_lag_mean_seconds',
+  'nodejs_eventloop_lag_p99_seconds',
+  'nodejs_eventloop_lag_max_seconds',
+  'nodejs_eventloop_utilization_ratio',
+  'nodejs_gc_duration_seconds_count',
+  'nodejs_gc_duration_seconds_sum',
+  'nodejs_heap_size_used_bytes',
+  'nodejs_heap_size_total_bytes',
+  'nodejs_external_memory_bytes',
+  'process_resident_memory_bytes',
+  'process_cpu_user_seconds_total',
+  'process_cpu_system_seconds_total',
+  'process_cpu_seconds_total',
+  'process_cpu_usage_ratio',
+  'process_uptime_seconds',
+  'process_start_time_seconds',
+  'tacho_agent_sent_total',
+  'tacho_agent_dropped_total',
+  'tacho_agent_sent_bytes_total',
+  'turns',
+];
+test('samples of the process', async () => {
+  const program = start(tacho, 'stream.js', {
+    service: 'samples',
+    env: { TACHO_SAMPLE_INTERVAL: '200ms', TACHO_INSTANCE: 'one' },
+  });
+  await program.line(/under way/);
+  await sleep(700);
+  program.child.stdin.write('stop\n');
+  const { err } = await program.ended;
+  const series = await tacho.series('samples');
+  const names = new Set(series.map((labels) => labels.__name__));
+  for (const name of METRICS) assert.ok(names.has(name), `${name} is not there: ${err}`);
+  for (const { service, host, instance } of series)
+    assert.deepEqual({ service, host, instance }, { service: 'samples', host: 'test', instance: 'one' });
+  const value = (name) => tacho.value(`${name}{service="samples"}`);
+  const rss = await value('process_resident_memory_bytes');
+  assert.ok(rss > 2 ** 24 && rss < 2 ** 32, `${rss}`);
+  const lag = await value('nodejs_eventloop_lag_mean_seconds');
+  assert.ok(lag >= 0 && lag < 1, `${lag}`);
+  const start_ = await value('process_start_time_seconds');
+  assert.ok(Math.abs(start_ - Date.now() / 1_000) < 600);
+  const [minor] = [await tacho.value('nodejs_gc_duration_seconds_count{service="samples",kind="minor"}')];
+  assert.ok(minor > 0, `${minor}`);
+});

@@ -1,0 +1,174 @@
+// A real `tacho serve` of the test's own, and real programs that are watched.
+
+import { spawn } from 'node:child_process';
+import { accessSync, constants, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+
+export const PACKAGE = fileURLToPath(new URL('../..', import.meta.url));
+const BINARY = process.env.TACHO ?? resolve(PACKAGE, '../../target/release/tacho');
+/** Far more than anything here takes; ends what hangs. */
+const PATIENCE_MS = 60_000;
+
+function binary() {
+  try {
+    accessSync(BINARY, constants.X_OK);
+    return BINARY;
+  } catch {
+    throw new Error(`there is no server at ${BINARY}: run \`make build\`, or set TACHO to the binary`);
+  }
+}
+
+/** The environment without anybody's settings. */
+function clean(extra = {}) {
+  const kept = Object.entries(process.env).filter(([name]) => !name.startsWith('TACHO') && name !== 'NODE_OPTIONS');
+  // What the test runner tells its children is not meant for theirs.
+  return { ...Object.fromEntries(kept.filter(([name]) => name !== 'NODE_TEST_CONTEXT')), ...extra };
+}
+
+/** Asks until the answer is there. */
+export async function until(what, ask) {
+  let last;
+  for (const end = Date.now() + PATIENCE_MS; Date.now() < end; await sleep(50)) {
+    try {
+      const answer = await ask();
+      if (answer) return answer;
+      last = answer;
+    } catch (error) {
+      last = error;
+    }
+  }
+  throw new Error(`${what} did not come: ${last}`);
+}
+
+export class Tacho {
+  constructor() {
+    this.directory = mkdtempSync(join(tmpdir(), 'tachograph-node-'));
+    this.http = '127.0.0.1:0';
+    this.records = '127.0.0.1:0';
+  }
+
+  static async start() {
+    const tacho = new Tacho();
+    await tacho.start();
+    return tacho;
+  }
+
+  /** Starts it, also again, on the same data and ports. */
+  async start() {
+    const args = ['serve', '--data', this.directory, '--http', this.http, '--records', this.records, '--selfwatch-seconds', '0'];
+    const child = spawn(binary(), args, { env: clean(), stdio: ['ignore', 'pipe', 'pipe'] });
+    this.child = child;
+    this.ended = new Promise((done) => child.once('exit', done));
+    let said = '';
+    child.stderr.on('data', (text) => (said += text));
+    const ready = new Promise((done, fail) => {
+      child.stdout.on('data', (text) => {
+        const match = /http=(\S+) records=(\S+)/.exec(String(text));
+        if (match !== null) done([match[1], match[2]]);
+      });
+      child.once('exit', (code) => fail(new Error(`tacho ended with ${code}: ${said}`)));
+      child.once('error', fail);
+    });
+    [this.http, this.records] = await ready;
+  }
+
+  /** As a crash. */
+  async kill() {
+    this.child.kill('SIGKILL');
+    await this.ended;
+  }
+
+  async close() {
+    this.child.kill('SIGTERM');
+    await this.ended;
+    rmSync(this.directory, { recursive: true, force: true });
+  }
+
+  async get(path, parameters = {}) {
+    const url = `http://${this.http}${path}?${new URLSearchParams(parameters)}`;
+    const answer = await fetch(url);
+    const body = await answer.json();
+    if (!answer.ok) throw new Error(`${url}: ${JSON.stringify(body)}`);
+    return body;
+  }
+
+  /** Operations of a service: name to what is known. */
+  async operations(service) {
+    const { operations } = await this.get('/api/operations', { service, limit: 100_000 });
+    return new Map(operations.map((operation) => [operation.operation, operation]));
+  }
+
+  /** Spans of the one trace that begins with this operation. */
+  async trace(service, operation) {
+    const { traces } = await this.get('/api/traces', { service });
+    const found = traces.filter((trace) => trace.operation === operation);
+    if (found.length !== 1)
+      throw new Error(`${found.length} traces of ${operation}, there are ${traces.map((t) => t.operation)}`);
+    return (await this.get(`/api/traces/${found[0].trace_id}`)).spans;
+  }
+
+  /** Names of the series of samples of a service. */
+  async series(service) {
+    const { data } = await this.get('/api/v1/series', { 'match[]': `{service="${service}"}` });
+    return data;
+  }
+
+  /** The last value of a series. */
+  async value(selector) {
+    const { data } = await this.get('/api/v1/query', { query: selector });
+    return data.result.length === 0 ? undefined : Number(data.result[0].value[1]);
+  }
+}
+
+/** Lines `depth operation` of spans, in the order of the tree. */
+export function outline(spans) {
+  return spans.map((span) => `${'  '.repeat(span.depth)}${span.operation}`);
+}
+
+/**
+ * Starts a program of test/programs under the agent.
+ * @param {Tacho | { records: string }} tacho
+ * @param {string} program
+ * @param {{ flags?: string[], args?: string[], env?: Record<string, string>, service?: string }} [how]
+ */
+export function start(
+  tacho,
+  program,
+  { flags = ['--import', 'tachograph/register'], args = [], env = {}, service = program } = {},
+) {
+  const settings = { TACHO_SERVER: tacho.records, TACHO_SERVICE: service, TACHO_HOST: 'test', ...env };
+  const command = [...flags, join(PACKAGE, 'test/programs', program), ...args];
+  const child = spawn(process.execPath, command, { cwd: PACKAGE, env: clean(settings), stdio: ['pipe', 'pipe', 'pipe'] });
+  const timer = setTimeout(() => child.kill('SIGKILL'), PATIENCE_MS);
+  const said = { out: '', err: '' };
+  child.stdout.on('data', (text) => (said.out += text));
+  child.stderr.on('data', (text) => (said.err += text));
+  const ended = new Promise((done, fail) => {
+    child.once('error', fail);
+    child.once('close', (code, signal) => {
+      clearTimeout(timer);
+      done({ code, signal, ...said });
+    });
+  });
+  return {
+    child,
+    said,
+    ended,
+    /** Waits for a line that matches. */
+    line: (pattern) =>
+      until(`${pattern} of ${program}`, () => {
+        if (child.exitCode !== null) throw new Error(`${program} ended: ${said.out}${said.err}`);
+        return pattern.exec(said.out);
+      }),
+    stop: async () => {
+      child.kill('SIGTERM');
+      return ended;
+    },
+  };
+}
+
+/** Runs a program to its end. */
+export const run = (...how) => start(...how).ended;
