@@ -9,10 +9,12 @@ def post(ad): ...
 
 from .agent import entry, flush, sample, start, totals
 from .context import Context
-from .identity import VERSION as __version__
+from .identity import VERSION
 from .probes.asgi import asgi
 from .probes.wsgi import wsgi
 from .recorder import Span, attribute, record, span, traceparent
+
+__version__ = VERSION
 
 __all__ = [
     "Context",

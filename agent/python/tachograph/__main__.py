@@ -9,6 +9,8 @@ import os
 import runpy
 import sys
 
+from . import agent
+
 HELP = """\
 usage: python -m tachograph run [-m] PROGRAM [ARGUMENT ...]
 
@@ -29,8 +31,6 @@ def main(arguments: list[str]) -> int:
     if arguments[:1] != ["run"] or not program:
         sys.stderr.write(HELP)
         return 2
-    from . import agent
-
     sys.argv = program
     # As the interpreter has it: the folder of the script, or where one is for a module.
     sys.path[0] = os.getcwd() if is_module else os.path.dirname(os.path.abspath(program[0]))

@@ -1,4 +1,5 @@
-"""What happens when, from `start` to the end of the process? The agent's parts are put together here, and once more in a forked child.
+"""What happens when, from `start` to the end of the process? The agent's parts are put together here, and once more in a forked
+child.
 
 Before: `tachograph.start`, `python -m tachograph run`. After: sender, imports, probes.
 """

@@ -82,7 +82,7 @@ def parse_traceparent(header: Optional[str]) -> Optional[Context]:
     if match is None:
         return None
     version, trace, span, more = match.groups()
-    if version == "ff" or version == "00" and more is not None:
+    if version == "ff" or (version == "00" and more is not None):
         return None
     high, low, parent = int(trace[:16], 16), int(trace[16:], 16), int(span, 16)
     if not high | low or not parent:

@@ -1,9 +1,10 @@
 """What is the CRC-32C of these bytes? Without a compiled module, and fast enough for a sender in Python.
 
-A table look-up a byte costs some 60 ns a byte in an interpreter. Here long inputs are folded first: a CRC is linear, so the words of
-the first part may be multiplied by x^(8 * distance) modulo the polynomial and added to the words `distance` bytes later, which leaves
-the CRC as it is and the input shorter (the idea of Gopal et al., Fast CRC Computation for Generic Polynomials Using PCLMULQDQ, 2009).
-A multiplication of a 32-bit word is 16 byte-to-byte tables, and `bytes.translate` runs them at the speed of C: some 5 ns a byte.
+A table look-up a byte costs some 60 ns a byte in an interpreter. Here long inputs are folded first: a CRC is linear, so the words
+of the first part may be multiplied by x^(8 * distance) modulo the polynomial and added to the words `distance` bytes later, which
+leaves the CRC as it is and the input shorter (the idea of Gopal et al., Fast CRC Computation for Generic Polynomials Using
+PCLMULQDQ, 2009). A multiplication of a 32-bit word is 16 byte-to-byte tables, and `bytes.translate` runs them at the speed of C:
+some 5 ns a byte.
 
 Before: wire.frame. After: nothing; the polynomial is that of RFC 3720, appendix B.4.
 """
@@ -19,10 +20,10 @@ _FOLD_BYTES_MIN = 256
 
 def _byte_table() -> list[int]:
     table = []
-    for value in range(256):
+    for crc in range(256):
         for _ in range(8):
-            value = value >> 1 ^ (POLYNOMIAL if value & 1 else 0)
-        table.append(value)
+            crc = crc >> 1 ^ (POLYNOMIAL if crc & 1 else 0)  # noqa: PLW2901
+        table.append(crc)
     return table
 
 

@@ -1,7 +1,7 @@
 """Which id has a string on the wire? Ids are given out once and mean the same for the whole session.
 
-So frames that wait to be sent again stay right; a new connection is sent everything from the start. Bounded as the protocol wants it:
-past a bound the name is `(other)`. Before: reader, outbox. After: link, which sends `frame_body`.
+So frames that wait to be sent again stay right; a new connection is sent everything from the start. Bounded as the protocol wants
+it: past a bound the name is `(other)`. Before: reader, outbox. After: link, which sends `frame_body`.
 """
 
 from __future__ import annotations

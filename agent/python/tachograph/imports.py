@@ -47,7 +47,7 @@ class Imports:
                 self.watch(module)
 
     def _wants(self, name: str) -> bool:
-        return name.split(".")[0] != "tachograph" and self.selection.may_hold(name)
+        return name.split(".", maxsplit=1)[0] != "tachograph" and self.selection.may_hold(name)
 
     # ---- finder ----
 

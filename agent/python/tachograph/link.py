@@ -43,7 +43,7 @@ class State(Enum):
     OPEN = 4
 
 
-class Refusal(Exception):
+class RefusalError(Exception):
     """The server said ERROR. `pause_s`: how long to stay away."""
 
     def __init__(self, message: str, pause_s: float) -> None:
@@ -54,7 +54,7 @@ class Refusal(Exception):
 def parse_address(text: str) -> tuple[str, int]:
     """`host:port`, `host` (port 7071) or `[v6]:port`. Raises ValueError."""
     host, colon, port = text.rpartition(":")
-    if not colon or text.endswith("]") or ":" in host.strip("[]") and not host.startswith("["):
+    if not colon or text.endswith("]") or (":" in host.strip("[]") and not host.startswith("[")):
         host, port = text, "7071"
     is_port = port.isascii() and port.isdigit() and 0 < int(port) < 65_536
     if not host.strip("[]") or " " in host or not is_port:
@@ -114,9 +114,9 @@ class Link:
                 self._receive(now)
                 self._send(now)
                 self._expire(now)
-        except wire.Damaged as e:
+        except wire.DamagedError as e:
             self._fail(now, f"what answers is not a tacho server: {e}", self._next_backoff())
-        except Refusal as e:
+        except RefusalError as e:
             self._fail(now, str(e), e.pause_s)
         except OSError as e:
             self._fail(now, e.strerror or str(e) or type(e).__name__, self._next_backoff())
@@ -218,7 +218,7 @@ class Link:
     def _take(self, type_: int, body: wire.Body, now: float) -> None:
         self.heard_at = now
         if self.state is State.GREETING and type_ not in (wire.WELCOME, wire.ERROR):
-            raise wire.Damaged(f"frame type {type_} came before WELCOME")
+            raise wire.DamagedError(f"frame type {type_} came before WELCOME")
         if type_ == wire.WELCOME:
             self._welcome(body, now)
         elif type_ == wire.ACK:
@@ -257,13 +257,13 @@ class Link:
     def _detail_once(self, _subject: str, line: str) -> None:
         self.log.detail(line)
 
-    def _refusal(self, code: int, message: str) -> Refusal:
+    def _refusal(self, code: int, message: str) -> RefusalError:
         """What an ERROR means for us (wire.md, table of codes)."""
         text = f"the server refuses: {message} (error {code})"
         if code in (3, 4, 5):
             self.outbox.discard(self.totals)  # the same frames would fail in the same way again
         is_worth_it = code in (1, 3, 4, 5, 7, 8, 9)
-        return Refusal(text, max(_PAUSE_S, self._next_backoff()) if is_worth_it else _REFUSED_S)
+        return RefusalError(text, max(_PAUSE_S, self._next_backoff()) if is_worth_it else _REFUSED_S)
 
     # ---- to the server ----
 

@@ -39,7 +39,7 @@ class Log:
         """As `say`, but at most once a minute for each subject."""
         now = time.monotonic()
         before = self.said_at.get(subject)
-        if before is not None and now - before < _REPEAT_S or before is None and len(self.said_at) >= _SUBJECTS_MAX:
+        if (before is not None and now - before < _REPEAT_S) or (before is None and len(self.said_at) >= _SUBJECTS_MAX):
             return
         self.said_at[subject] = now
         self.say(line)

@@ -39,7 +39,7 @@ class Operations:
             return self.ids.get((kind, name)) or self._add(kind, name)
 
     def _is_full(self, kind: int) -> bool:
-        return len(self.entries) > self.count_max or kind != METHOD and self.counts[kind] > self.dynamic_max
+        return len(self.entries) > self.count_max or (kind != METHOD and self.counts[kind] > self.dynamic_max)
 
     def _add(self, kind: int, name: str) -> int:
         self.entries.append((kind, name))

@@ -1,6 +1,7 @@
 """Which frames are not acknowledged yet? Records become numbered DATA frames here and stay until the server has them on disk.
 
-Bounded in bytes; a record that finds no room is refused, and the caller counts what was in it. Before: reader, sender. After: link.
+Bounded in bytes; a record that finds no room is refused, and the caller counts what was in it. Before: reader, sender. After:
+link.
 """
 
 from __future__ import annotations

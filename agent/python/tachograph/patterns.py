@@ -7,8 +7,8 @@
     shop.board.Board.post    one method, or shop.board.post one function
     shop..*Service.find*     methods that begin with find, of classes that end in Service
 
-A star is any characters but a dot, two dots are any number of packages. A pattern is held against the name of the module, of each class
-around a function, and of the function: it counts where one fits. Before: config. After: imports.
+A star is any characters but a dot, two dots are any number of packages. A pattern is held against the name of the module, of each
+class around a function, and of the function: it counts where one fits. Before: config. After: imports.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What did this strand do? Follows the words of one track and turns them into parts of segments.
 
-A part is closed with the outermost call, when it is long, or when it is a second old; the next part then carries the calls that are
-open. Before: track, whose table of words this is the other side of. After: outbox.
+A part is closed with the outermost call, when it is long, or when it is a second old; the next part then carries the calls that
+are open. Before: track, whose table of words this is the other side of. After: outbox.
 """
 
 from __future__ import annotations
@@ -54,7 +54,8 @@ class TrackReader:
         self.clock = clock
         self.totals = totals
         self.is_broken = False
-        # Of the segment. `offset`: perf_counter_ns to epoch, the same for all its parts, so durations do not see a clock that is set.
+        # Of the segment. `offset`: perf_counter_ns to epoch, the same for all its parts, so durations do not see a clock that is
+        # set.
         self.segment = 0
         self.parent: Optional[Context] = None
         self.thread = ""

@@ -7,6 +7,7 @@ Before: the program, imports, probes. After: track.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import sys
@@ -64,9 +65,9 @@ def record(*, name: Optional[str] = None, kind: str = "method") -> Callable[[F],
 def record(function: Any = None, *, name: Optional[str] = None, kind: str = "method") -> Any:
     """Decorator: each call of the function is recorded.
 
-    A coroutine function's call lasts from its first step to its end, waiting included. Of a generator (plain or asynchronous) each step
-    is a call, from `next` to `yield`, so the time of the consumer is not in it. Static and class methods and properties are taken, too.
-    Raises ValueError for an unknown `kind`.
+    A coroutine function's call lasts from its first step to its end, waiting included. Of a generator (plain or asynchronous)
+    each step is a call, from `next` to `yield`, so the time of the consumer is not in it. Static and class methods and properties
+    are taken, too. Raises ValueError for an unknown `kind`.
     """
     number = kind_id(kind)
     if function is None:
@@ -282,10 +283,8 @@ def drive(
 
 
 def reset_caller(token: Any) -> None:
-    try:
+    with contextlib.suppress(ValueError):  # closed by the garbage collector, in another context
         CALLER.reset(token)
-    except ValueError:
-        pass  # closed by the garbage collector, in another context
 
 
 # ---- blocks ----

@@ -15,6 +15,11 @@ from pathlib import Path
 from time import perf_counter_ns
 from typing import Any, Callable
 
+try:
+    import resource
+except ImportError:  # not a Unix
+    resource = None  # type: ignore[assignment]
+
 from .inbox import Inbox, Value
 from .totals import Totals
 
@@ -107,9 +112,7 @@ class Sampler:
 
 def _cpu_seconds() -> tuple[float, float]:
     """User and system time of the process."""
-    try:
-        import resource
-    except ImportError:
+    if resource is None:
         now = os.times()
         return now.user, now.system
     used = resource.getrusage(resource.RUSAGE_SELF)

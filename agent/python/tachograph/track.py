@@ -5,15 +5,17 @@
     t         the innermost open call returned at t
     ESCAPE, (what, ...)   see the constants
 
-A strand appends, the sender cuts words off at the front; each is one operation of the interpreter, so neither takes a lock. A list
-that is as long as `look` sends the next call to the slow path, which wakes the sender, or leaves the call and all that it calls out and
-counts it. Exits always find room, so what is recorded nests always: there is no way to write an exit without its enter.
+A strand appends, the sender cuts words off at the front; each is one operation of the interpreter, so neither takes a lock. A
+list that is as long as `look` sends the next call to the slow path, which wakes the sender, or leaves the call and all that it
+calls out and counts it. Exits always find room, so what is recorded nests always: there is no way to write an exit without its
+enter.
 
 Before: recorder, whose wrappers append. After: reader, which the sender hands the words to.
 """
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import sys
 import threading
@@ -62,10 +64,8 @@ class Home:
 
     def wake(self) -> None:
         """Ends the sender's sleep. Never waits."""
-        try:
+        with contextlib.suppress(RuntimeError):  # it is awake
             self.waker.release()
-        except RuntimeError:
-            pass  # it is awake
 
 
 home = Home()

@@ -44,7 +44,7 @@ FORM_TEXT_ID, FORM_STRING, FORM_UUID, FORM_INTEGER = 0, 1, 2, 3
 MASK64 = (1 << 64) - 1
 
 
-class Damaged(Exception):
+class DamagedError(Exception):
     """What came is not this protocol; the message says what was wrong."""
 
 
@@ -279,7 +279,7 @@ def put_attribute_integer(out: bytearray, call: int, key: int, value: int) -> No
 
 
 class Body:
-    """Reads a control frame's body from its beginning. Raises Damaged where it ends too early."""
+    """Reads a control frame's body from its beginning. Raises DamagedError where it ends too early."""
 
     def __init__(self, data: bytes) -> None:
         self.data = data
@@ -291,7 +291,7 @@ class Body:
     def raw(self, count: int) -> bytes:
         end = self.at + count
         if end > len(self.data):
-            raise Damaged(f"a frame's body of {len(self.data)} bytes ends inside a field of {count} bytes at byte {self.at}")
+            raise DamagedError(f"a frame's body of {len(self.data)} bytes ends inside a field of {count} bytes at byte {self.at}")
         self.at, begin = end, self.at
         return self.data[begin:end]
 
@@ -304,9 +304,9 @@ class Body:
                 break
             shift += 7
             if shift > 63:
-                raise Damaged(f"a varint of more than 10 bytes at byte {self.at}")
+                raise DamagedError(f"a varint of more than 10 bytes at byte {self.at}")
         if value > MASK64:
-            raise Damaged(f"a varint of more than 64 bits at byte {self.at}")
+            raise DamagedError(f"a varint of more than 64 bits at byte {self.at}")
         return value
 
     def string(self) -> str:
@@ -326,18 +326,18 @@ class FrameReader:
         self.pending += data
 
     def next(self) -> Optional[tuple[int, Body]]:
-        """(type, body) of the next frame, None if it is not all there yet. Raises Damaged."""
+        """(type, body) of the next frame, None if it is not all there yet. Raises DamagedError."""
         if len(self.pending) < FRAME_HEADER_BYTES:
             return None
         length, type_, _, _, checksum = struct.unpack_from("<IBBHI", self.pending)
         if length > FRAME_BODY_BYTES_MAX:
-            raise Damaged(f"a frame says that it is {length} bytes long")
+            raise DamagedError(f"a frame says that it is {length} bytes long")
         end = FRAME_HEADER_BYTES + length
         if len(self.pending) < end:
             return None
         body = bytes(self.pending[FRAME_HEADER_BYTES:end])
         computed = crc32c(bytes(self.pending[:8]) + body)
         if computed != checksum:
-            raise Damaged(f"frame checksum mismatch: expected 0x{checksum:08x}, got 0x{computed:08x}")
+            raise DamagedError(f"frame checksum mismatch: expected 0x{checksum:08x}, got 0x{computed:08x}")
         del self.pending[:end]
         return type_, Body(body)

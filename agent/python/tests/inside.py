@@ -1,7 +1,7 @@
 """What did a piece of code record? Runs it in this process without a server, and reads the frames back.
 
-`tree(run)` is the one way in: lines of text, a call a line, indented by its caller, `!` behind a failed one, `~` behind one without an end,
-`|` before one that begins a segment.
+`tree(run)` is the one way in: lines of text, a call a line, indented by its caller, `!` behind a failed one, `~` behind one
+without an end, `|` before one that begins a segment.
 """
 
 from __future__ import annotations

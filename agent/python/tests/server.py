@@ -47,7 +47,7 @@ class Server:
 
     def __init__(self) -> None:
         if not BINARY.exists():
-            raise AssertionError(f"{BINARY} is missing: run `make build` in the root of the repository, or name another with TACHO")
+            raise AssertionError(f"{BINARY} is missing: run `make build` in the repository's root, or name another with TACHO")
         self.folder = tempfile.TemporaryDirectory()
         self.http, self.records = free_port(), free_port()
         self.process: Optional[subprocess.Popen[bytes]] = None

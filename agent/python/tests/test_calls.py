@@ -37,7 +37,7 @@ def numbers(count: int) -> Any:
     return "end"
 
 
-class Loud(Exception):
+class LoudError(Exception):
     """Its text is code of the program."""
 
     def __str__(self) -> str:
@@ -46,7 +46,7 @@ class Loud(Exception):
 
 @tachograph.record(name="loud")
 def loud(*arguments: object) -> None:
-    raise Loud(*arguments)
+    raise LoudError(*arguments)
 
 
 class Board:
@@ -73,8 +73,8 @@ class Board:
 def quietly(run: Any, *arguments: Any) -> None:
     try:
         run(*arguments)
-    except Exception as e:
-        assert e.__traceback__ is not None
+    except Exception:
+        return
 
 
 class Calls(unittest.TestCase):
@@ -97,7 +97,7 @@ class Calls(unittest.TestCase):
         self.check(twice, "|outer", "  caller!", "    f", "    bad! exception=ValueError: no")
 
     def test_texts_of_exceptions_run_no_code_of_the_program(self) -> None:
-        name = f"{__name__}.Loud"
+        name = f"{__name__}.LoudError"
         self.check(lambda: quietly(loud, "text", object()), f"|loud! exception={name}: text")
         self.check(lambda: quietly(loud, object()), f"|loud! exception={name}")
         self.check(lambda: quietly(bad, "x" * 10_000), f"|bad! exception=ValueError: {'x' * 4_084}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import http.client
+import io
 import sqlite3
 import threading
 import unittest
@@ -136,8 +137,6 @@ class Wsgi(unittest.TestCase):
         self.assertEqual(tree(run), [request, "  work", "  work", request, "  work", "  work"])
 
     def test_files_stay_what_they_are(self) -> None:
-        import io
-
         wrapper = FileWrapper(io.BytesIO(b"file"))
         found: list[Any] = []
         asked: dict[str, Any] = {"wsgi.file_wrapper": FileWrapper}

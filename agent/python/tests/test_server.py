@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 import tempfile
 import time
 import unittest
@@ -10,7 +11,7 @@ from pathlib import Path
 
 from .server import ServerTest, until
 
-SHOP = '''
+SHOP = """
 import sqlite3
 def post(ad):
     check(ad)
@@ -30,9 +31,9 @@ class Board:
 async def later(): return 1
 def steps():
     yield 1
-'''
+"""
 
-TRACED = '''
+TRACED = """
 import tachograph
 tachograph.start()
 @tachograph.record
@@ -46,7 +47,7 @@ with tachograph.span("outer") as span:
 tachograph.sample("app_orders", 3, shop="north")
 tachograph.sample("app_weight", 2.5)
 tachograph.entry("app_log", "größe 漢")
-'''
+"""
 
 
 class Programs(ServerTest):
@@ -78,7 +79,7 @@ class Programs(ServerTest):
         full = (("generation", "2"), *process)
         self.assertGreaterEqual(self.server.last(f'python_gc_collection_seconds_count{{service="{self.service}"}}')[full], 1)
         sent = self.server.last(f'tacho_agent_sent_total{{service="{self.service}"}}')
-        self.assertEqual(sent[("kind", "execution"), *process], 1)
+        self.assertEqual(sent[(("kind", "execution"), *process)], 1)
 
     def test_a_program_that_knows_nothing_of_us(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
@@ -107,13 +108,13 @@ class Programs(ServerTest):
     def test_run_a_module_with_arguments(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
             (Path(folder) / "tool.py").write_text("import sys\nprint(sys.argv[1:])\nsys.exit(3)\n")
-            command = [*self.python(), "-m", "tachograph", "run", "-m", "tool", "--a", "b"]
+            command = [sys.executable, "-m", "tachograph", "run", "-m", "tool", "--a", "b"]
             done = subprocess.run(command, cwd=folder, env=self.environment(), capture_output=True, text=True, check=False)
         self.assertEqual((done.returncode, done.stdout, done.stderr), (3, "['--a', 'b']\n", ""))
 
     def test_help_and_wrong_use(self) -> None:
         for arguments, status in [(["--help"], 0), ([], 2), (["run"], 2), (["walk", "app.py"], 2), (["run", "-m"], 2)]:
-            command = [*self.python(), "-m", "tachograph", *arguments]
+            command = [sys.executable, "-m", "tachograph", *arguments]
             done = subprocess.run(command, env=self.environment(), capture_output=True, text=True, check=False)
             self.assertEqual(done.returncode, status)
             self.assertIn("usage: python -m tachograph run", done.stdout + done.stderr)
@@ -247,12 +248,6 @@ print("end")
         )
         self.assertEqual((out, err), ("end\n", ""))
         self.assertGreater(self.server.counts(self.service)["app.f"], 100)
-
-    @staticmethod
-    def python() -> list[str]:
-        import sys
-
-        return [sys.executable]
 
 
 class Restarts(ServerTest):

@@ -73,14 +73,14 @@ def samples(record: Case, base: int) -> tuple[int, bytes]:
     return wire.TAG_SAMPLES, wire.samples(value_type, int(one(record, "series")), base, points)
 
 
-def entry(record: Case, base: int) -> tuple[int, bytes]:
+def entry(record: Case, _base: int) -> tuple[int, bytes]:
     is_text = bool(several(record, "text"))
     content = one(record, "text").encode() if is_text else bytes.fromhex(one(record, "bytes"))
     body = wire.BODY_TEXT if is_text else wire.BODY_BYTES
     return wire.TAG_ENTRY, wire.entry(int(one(record, "series")), int(one(record, "dt")), body, content)
 
 
-def segment(record: Case, base: int) -> tuple[int, bytes]:
+def segment(record: Case, _base: int) -> tuple[int, bytes]:
     def number(key: str) -> int:
         return int(one(record, key)) if several(record, key) else 0
 
@@ -202,7 +202,7 @@ class Primitives(unittest.TestCase):
             (wire.frame(wire.ACK, b"\xff" * 12), "more than 10 bytes"),
             (wire.frame(wire.ACK, b"\xff" * 9 + b"\x7f"), "more than 64 bits"),
         ]:
-            with self.subTest(words), self.assertRaisesRegex(wire.Damaged, words):
+            with self.subTest(words), self.assertRaisesRegex(wire.DamagedError, words):
                 reader = wire.FrameReader()
                 reader.push(data)
                 _, body = reader.next()

@@ -18,7 +18,6 @@ import threading
 import types
 from typing import Any, Callable
 
-
 from ..config import Settings
 from ..context import CALLER, Context
 from ..log import Log

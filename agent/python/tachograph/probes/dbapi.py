@@ -1,8 +1,8 @@
 """Which statements go to a database? `connect` of sqlite3, psycopg2 and psycopg gives connections whose cursors are watched.
 
-`execute` and `executemany` are calls of kind database, named by the statement's shape; `executemany` has `db.batch`. SQLite computes
-rows as they are fetched, so its `fetchall` and `fetchmany` are calls, too. Connections stay instances of the classes they were, or of
-subclasses of them. Before: the drivers (PEP 249). After: recorder.
+`execute` and `executemany` are calls of kind database, named by the statement's shape; `executemany` has `db.batch`. SQLite
+computes rows as they are fetched, so its `fetchall` and `fetchmany` are calls, too. Connections stay instances of the classes
+they were, or of subclasses of them. Before: the drivers (PEP 249). After: recorder.
 """
 
 from __future__ import annotations

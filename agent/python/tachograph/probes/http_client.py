@@ -1,7 +1,7 @@
 """Which requests go out? `http.client`, and so urllib, urllib3 and requests; each tells the server who calls (traceparent).
 
-A request is a segment of its own, child of the call that sends it, from its first line to the status of the answer: several may be under
-way on one thread. Before: http.client. After: track.
+A request is a segment of its own, child of the call that sends it, from its first line to the status of the answer: several may
+be under way on one thread. Before: http.client. After: track.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """What is the shape of a statement? Literals become `?`, white space one blank, comments nothing, lists of values one value.
 
-So statements that differ only in data are one operation and no data leaves the process. The same rules as `Sql.java` of the Java agent,
-and `%s` and `%(name)s`, which are parameters in Python. Knows what the common dialects agree on: `'it''s'`, `E'\\''`, `$tag$...$tag$`,
-`"name"`, `-- ...`, `/* ... */`, `:name`, `$1`. A text that ends inside a literal is taken as if it were closed there.
-Before: dbapi. After: operations.
+So statements that differ only in data are one operation and no data leaves the process. The same rules as `Sql.java` of the Java
+agent, and `%s` and `%(name)s`, which are parameters in Python. Knows what the common dialects agree on: `'it''s'`, `E'\\''`,
+`$tag$...$tag$`, `"name"`, `-- ...`, `/* ... */`, `:name`, `$1`. A text that ends inside a literal is taken as if it were closed
+there. Before: dbapi. After: operations.
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ Before: the server (PEP 3333). After: http_server.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Iterator
 from typing import Any, Callable, Optional
 
@@ -60,10 +61,8 @@ class _Request:
         self.environ = environ
         self.status = 0
         path = environ.get("SCRIPT_NAME", "") + environ.get("PATH_INFO", "")
-        try:
+        with contextlib.suppress(UnicodeEncodeError):
             path = path.encode("latin-1").decode("utf-8", "replace")  # PEP 3333 has bytes as characters
-        except UnicodeEncodeError:
-            pass
         self.strand: Strand = http_server.begin(
             environ.get("REQUEST_METHOD", "GET"), path, route, environ.get("HTTP_TRACEPARENT"), _request_id(environ)
         )
