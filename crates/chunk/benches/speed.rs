@@ -74,7 +74,9 @@ fn open_chunks() {
 fn open_samples(name: &str, words: Vec<u64>) {
     let push = || {
         let mut packed = PackedSamples::default();
-        (0..).zip(&words).for_each(|(n, word)| packed.push(n * 10_000_000_000, *word));
+        for (n, word) in (0..).zip(&words) {
+            packed.push(n * 10_000_000_000, *word);
+        }
         packed
     };
     best(&format!("push, {name}"), SAMPLES, push);
