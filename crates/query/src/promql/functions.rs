@@ -254,14 +254,14 @@ static TABLE: LazyLock<Vec<Function>> = LazyLock::new(|| {
             "Population standard deviation of the samples in the range.";
         stdvar_over_time(v: Range) -> Vector: Window(S::digest(over_time::stdvar)),
             "Population variance of the samples in the range.";
-        mad_over_time(v: Range) -> Vector: Window(S::window(over_time::mad)),
+        mad_over_time(v: Range) -> Vector: Window(S::values(over_time::mad)),
             "Median absolute deviation of the samples in the range.";
         first_over_time(v: Range) -> Vector: WindowNamed(S::digest(over_time::first)), "Oldest sample in the range.";
         last_over_time(v: Range) -> Vector: WindowNamed(S::digest(over_time::last)), "Newest sample in the range.";
         present_over_time(v: Range) -> Vector: Window(S::digest(over_time::present)), "1 where the range has a sample.";
         absent_over_time(v: Range) -> Vector: Whole(vector::absent_over_time),
             "1 where no series has a sample in the range.";
-        quantile_over_time(q: Scalar, v: Range) -> Vector: Window(S::window(over_time::quantile)),
+        quantile_over_time(q: Scalar, v: Range) -> Vector: Window(S::values(over_time::quantile)),
             "Quantile q, 0 to 1, of the samples in the range.";
         ts_of_first_over_time(v: Range) -> Vector: Window(S::digest(over_time::time_of_first)),
             "Time of the oldest sample in the range.";

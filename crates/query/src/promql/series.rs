@@ -9,6 +9,9 @@ use tacho_model::{Labels, Timestamp};
 
 use super::is_stale;
 
+/// Values that are searched for staleness markers at once.
+const BLOCK: usize = 256;
+
 /// One series of a [`super::Selection`]. Pieces ascend in time and do not overlap.
 #[derive(Clone, Debug)]
 pub struct SeriesData {
@@ -65,7 +68,11 @@ impl Piece {
 
     pub(super) fn has_stale(&self) -> bool {
         match self {
-            Self::Samples { values, .. } => values.iter().any(|value| is_stale(*value)),
+            // Whole blocks are looked at, without asking after each value whether it was the one.
+            Self::Samples { values, .. } => {
+                let any = |block: &[f64]| block.iter().fold(false, |any, value| any | is_stale(*value));
+                values.chunks(BLOCK).any(any)
+            }
             Self::Summary(_) => false,
         }
     }

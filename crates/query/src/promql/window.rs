@@ -11,7 +11,7 @@ use super::digest::Digest;
 use super::grid::Grid;
 use super::output::Point;
 use super::rows::{Columns, Ranges, Samples};
-use super::series::{At, Cursor, Passed, Run};
+use super::series::{At, Cursor, Passed, Piece, Run};
 use super::slide::{cut, slide};
 use super::{Limits, STALE};
 
@@ -114,6 +114,19 @@ impl Sliding {
         Self { slide: Box::new(slide), uses_now: false, from_summaries: false }
     }
 
+    /// A function of the values of each window, whatever their times; it may change their order and the values themselves.
+    pub fn values(read: fn(&mut [f64], &[f64]) -> Option<f64>) -> Self {
+        let slide = move |series: &Samples<'_>, frame: &Frame<'_>, visits: &mut Visits<'_>| {
+            if frame.ranges.changes.is_empty() {
+                return each_values(&series.pieces, frame, visits, read);
+            }
+            each_window(series, frame, visits, |window, parameters| {
+                read(&mut window.values.to_vec(), parameters)
+            })
+        };
+        Self { slide: Box::new(slide), uses_now: false, from_summaries: false }
+    }
+
     pub fn using_now(self) -> Self {
         Self { uses_now: true, ..self }
     }
@@ -180,6 +193,35 @@ fn each_window(
         let samples = walk.window(bounds.now, step, visits)?;
         let window = Window { at: &samples.at, values: &samples.values, bounds };
         let value = if window.at.is_empty() { None } else { read(&window, &parameters) };
+        points.push(value.unwrap_or(STALE));
+    }
+    Ok(points)
+}
+
+/// What `read` makes of the values of each window. Times are not laid out for it.
+fn each_values(
+    pieces: &[Piece],
+    frame: &Frame<'_>,
+    visits: &mut Visits<'_>,
+    read: fn(&mut [f64], &[f64]) -> Option<f64>,
+) -> Result<Vec<f64>, Error> {
+    let mut cursor = Cursor::new(pieces);
+    let mut parameters = vec![0.0; frame.parameters.len()];
+    let mut points = Vec::with_capacity(frame.grid.count);
+    let mut values = Vec::new();
+    for step in 0..frame.grid.count {
+        let bounds = frame.bounds(step);
+        cursor.pass(bounds.start, |_| {}).map_err(|_| cut())?;
+        values.clear();
+        let append = |passed: Passed<'_>| {
+            if let Passed::Run(run) = passed {
+                values.extend_from_slice(run.values);
+            }
+        };
+        cursor.clone().pass(bounds.end, append).map_err(|_| cut())?;
+        visits.count(values.len())?;
+        frame.parameters_at(step, &mut parameters);
+        let value = if values.is_empty() { None } else { read(&mut values, &parameters) };
         points.push(value.unwrap_or(STALE));
     }
     Ok(points)

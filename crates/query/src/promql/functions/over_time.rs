@@ -77,15 +77,14 @@ pub fn integral(area: &Area, _: &Bounds, _: &[f64]) -> Option<f64> {
     (area.ends.count > 1).then_some(area.area)
 }
 
-pub fn quantile(window: &Window<'_>, parameters: &[f64]) -> Option<f64> {
-    Some(quantile::quantile(parameters[0], &mut window.values.to_vec()))
+pub fn quantile(values: &mut [f64], parameters: &[f64]) -> Option<f64> {
+    Some(quantile::quantile(parameters[0], values))
 }
 
-pub fn mad(window: &Window<'_>, _: &[f64]) -> Option<f64> {
-    let mut values = window.values.to_vec();
-    let median = quantile::quantile(0.5, &mut values);
+pub fn mad(values: &mut [f64], _: &[f64]) -> Option<f64> {
+    let median = quantile::quantile(0.5, values);
     values.iter_mut().for_each(|value| *value = (*value - median).abs());
-    Some(quantile::quantile(0.5, &mut values))
+    Some(quantile::quantile(0.5, values))
 }
 
 pub fn time_of_min(window: &Window<'_>, _: &[f64]) -> Option<f64> {
