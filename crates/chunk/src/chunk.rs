@@ -1,8 +1,9 @@
 //! What lies in these bytes? Opening checks the header only; what lies behind it is checked before it is decoded.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
-use tacho_model::{Entry, Kind};
+use tacho_model::{Entry, Kind, TimeRange};
 
 use crate::bytes::Reader;
 use crate::columns::Columns;
@@ -24,56 +25,77 @@ pub(crate) const GROUP_PREFIX_BYTES: usize = 16;
 /// A chunk whose header has been read and checked; the records are still encoded.
 #[derive(Clone, Debug)]
 pub struct Chunk<'a> {
-    header: Header,
+    header: Cow<'a, Header>,
     body: &'a [u8],
     /// In version 1; columns of version 2 have one each.
+    body_checksum: Option<u32>,
+}
+
+/// What [`Chunk::open`] reads.
+struct Opened<'a> {
+    header: Header,
+    body: &'a [u8],
     body_checksum: Option<u32>,
 }
 
 impl<'a> Chunk<'a> {
     /// Checks magic, version and header, not the body.
     pub fn open(bytes: &'a [u8]) -> Result<Self, Error> {
-        let mut reader = Reader::new(bytes);
-        let got = reader.array("magic")?;
-        if got != *MAGIC {
-            return Err(Error::Magic { got });
-        }
-        let [version, kind, reserved_low, reserved_high] = reader.array("version and kind")?;
-        if version > GROUP_VERSION {
-            return Err(Error::Version { got: version, known: GROUP_VERSION });
-        }
-        let header_bytes = u32::from_le_bytes(reader.array("header length")?);
-        let of_group = version == GROUP_VERSION;
-        let body_checksum = if of_group { None } else { Some(reader.array("body checksum")?) };
-        let body_checksum = body_checksum.map(u32::from_le_bytes);
-        let prefix_bytes = if of_group { GROUP_PREFIX_BYTES } else { PREFIX_BYTES };
-        let expected = u32::from_le_bytes(reader.array("header checksum")?);
-        let header_bytes = usize::try_from(header_bytes).unwrap_or(usize::MAX);
-        if header_bytes > CHUNK_HEADER_BYTES_MAX {
-            return Err(Error::limit("bytes of the header", header_bytes, CHUNK_HEADER_BYTES_MAX));
-        }
-        let fields = reader.take(header_bytes, "header")?;
-        let before = bytes.get(..prefix_bytes - 4).unwrap_or_default();
-        let got = crc32c::crc32c_append(crc32c::crc32c(before), fields);
-        if got != expected {
-            return Err(Error::HeaderChecksum { expected, got });
-        }
-        let reserved = u16::from_le_bytes([reserved_low, reserved_high]);
-        if version == 0 || reserved != 0 {
-            return Err(Error::value("version or reserved field", version.max(reserved_low)));
-        }
-        let kind = Kind::from_byte(kind).ok_or(Error::value("kind of chunk", kind))?;
-        let header = match (of_group, kind) {
-            (false, _) => Header::take(kind, fields, bytes.len())?,
-            (true, Kind::Sample) => group::take_header(fields, bytes.len())?,
-            (true, Kind::Entry | Kind::Execution) => return Err(Error::value("kind of a group", kind as u8)),
-        };
-        let body = reader.rest();
+        let Opened { header, body, body_checksum } = Opened::of(bytes, bytes.len())?;
         check_body_bytes(&header, body.len())?;
-        Ok(Self { header, body, body_checksum })
+        Ok(Self { header: Cow::Owned(header), body, body_checksum })
     }
 
-    pub const fn header(&self) -> &Header {
+    /// Where in a chunk of samples the header lies, and the columns that are needed for some members' samples in `range`: in
+    /// order, with gaps between. `front` is its first bytes; `None` when they do not tell. Each column has a checksum of its own.
+    pub fn parts(
+        front: &[u8],
+        range: TimeRange,
+        is_wanted: impl Fn(u16) -> bool,
+    ) -> Option<Vec<Range<usize>>> {
+        let Opened { mut header, body, body_checksum: None } = Opened::of(front, u32::MAX as usize).ok()?
+        else {
+            return None;
+        };
+        let begin = front.len() - body.len();
+        let mut parts: Vec<Range<usize>> = std::iter::once(0..begin).collect();
+        for part in group::gather(&mut header, range, is_wanted) {
+            let (from, to) = (part.start.checked_add(begin)?, part.end.checked_add(begin)?);
+            match parts.last_mut().filter(|last| last.end == from) {
+                Some(last) => last.end = to,
+                None => parts.push(from..to),
+            }
+        }
+        Some(parts)
+    }
+
+    /// As [`Chunk::open`], of what [`Chunk::parts`] says, without the gaps. `whole` is the length of the chunk.
+    pub fn open_parts(
+        bytes: &'a [u8],
+        whole: usize,
+        range: TimeRange,
+        is_wanted: impl Fn(u16) -> bool,
+    ) -> Result<Self, Error> {
+        let Opened { mut header, body, body_checksum } = Opened::of(bytes, whole)?;
+        let wanted = group::gather(&mut header, range, is_wanted).iter().map(Range::len).sum();
+        check_length(wanted, body.len())?;
+        Ok(Self { header: Cow::Owned(header), body, body_checksum })
+    }
+
+    /// The chunk that was opened before, in these bytes, and had this header.
+    pub fn reopen(bytes: &'a [u8], header: &'a Header) -> Result<Self, Error> {
+        let (prefix, body_checksum) = Prefix::take(&mut Reader::new(bytes))?;
+        let length = if body_checksum.is_some() { PREFIX_BYTES } else { GROUP_PREFIX_BYTES };
+        let mut reader = Reader::new(bytes);
+        reader.take(length.saturating_add(prefix.header_bytes), "header")?;
+        Ok(Self { header: Cow::Borrowed(header), body: reader.rest(), body_checksum })
+    }
+
+    pub fn into_header(self) -> Header {
+        self.header.into_owned()
+    }
+
+    pub fn header(&self) -> &Header {
         &self.header
     }
 
@@ -130,8 +152,67 @@ impl<'a> Chunk<'a> {
     }
 }
 
+/// What stands before the header.
+struct Prefix {
+    version: u8,
+    kind: u8,
+    reserved: [u8; 2],
+    header_bytes: usize,
+}
+
+impl Prefix {
+    /// With the checksum of the body, where there is one. What is left in the reader begins with the checksum of the header.
+    fn take(reader: &mut Reader<'_>) -> Result<(Self, Option<u32>), Error> {
+        let got = reader.array("magic")?;
+        if got != *MAGIC {
+            return Err(Error::Magic { got });
+        }
+        let [version, kind, reserved @ ..] = reader.array::<4>("version and kind")?;
+        if version > GROUP_VERSION {
+            return Err(Error::Version { got: version, known: GROUP_VERSION });
+        }
+        let header_bytes = u32::from_le_bytes(reader.array("header length")?);
+        let of_group = version == GROUP_VERSION;
+        let body_checksum = if of_group { None } else { Some(reader.array("body checksum")?) };
+        let header_bytes = usize::try_from(header_bytes).unwrap_or(usize::MAX);
+        Ok((Self { version, kind, reserved, header_bytes }, body_checksum.map(u32::from_le_bytes)))
+    }
+}
+
+impl<'a> Opened<'a> {
+    /// Reads and checks the header of a chunk of `whole` bytes, of which these are the first.
+    fn of(bytes: &'a [u8], whole: usize) -> Result<Self, Error> {
+        let mut reader = Reader::new(bytes);
+        let (Prefix { version, kind, reserved, header_bytes }, body_checksum) = Prefix::take(&mut reader)?;
+        let before = bytes.get(..bytes.len() - reader.left()).unwrap_or_default();
+        let expected = u32::from_le_bytes(reader.array("header checksum")?);
+        if header_bytes > CHUNK_HEADER_BYTES_MAX {
+            return Err(Error::limit("bytes of the header", header_bytes, CHUNK_HEADER_BYTES_MAX));
+        }
+        let fields = reader.take(header_bytes, "header")?;
+        let got = crc32c::crc32c_append(crc32c::crc32c(before), fields);
+        if got != expected {
+            return Err(Error::HeaderChecksum { expected, got });
+        }
+        if version == 0 || reserved != [0; 2] {
+            let [low, _] = reserved;
+            return Err(Error::value("version or reserved field", version.max(low)));
+        }
+        let kind = Kind::from_byte(kind).ok_or(Error::value("kind of chunk", kind))?;
+        let header = match (body_checksum, kind) {
+            (Some(_), _) => Header::take(kind, fields, whole)?,
+            (None, Kind::Sample) => group::take_header(fields, whole)?,
+            (None, Kind::Entry | Kind::Execution) => return Err(Error::value("kind of a group", kind as u8)),
+        };
+        Ok(Self { header, body: reader.rest(), body_checksum })
+    }
+}
+
 fn check_body_bytes(header: &Header, got: usize) -> Result<(), Error> {
-    let wanted = header.columns().fold(0usize, |sum, column| sum.saturating_add(column.bytes));
+    check_length(header.columns().fold(0usize, |sum, column| sum.saturating_add(column.bytes)), got)
+}
+
+fn check_length(wanted: usize, got: usize) -> Result<(), Error> {
     if got < wanted {
         return Err(Error::Short { what: "body", wanted, left: got });
     }

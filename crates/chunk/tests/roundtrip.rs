@@ -8,7 +8,7 @@ use tacho_chunk::{
     Chunk, Encoding, GroupColumn, Header, Stats, Sum, ValueColumn, Values, encode_entries, encode_executions,
     encode_group,
 };
-use tacho_model::{Body, Entry, Kind, Value};
+use tacho_model::{Body, Entry, Kind, TimeRange, Value};
 
 /// Encodes samples of these members and decodes them again, each by itself; returns the header of the chunk.
 fn group(at: &[i64], members: &[(u16, ValueColumn)]) -> Header {
@@ -27,11 +27,40 @@ fn group(at: &[i64], members: &[(u16, ValueColumn)]) -> Header {
         let stats = chunk.header().member(*member).unwrap().stats;
         assert_eq!((Some(stats.first), Some(stats.last)), (values.get(0), values.get(values.len() - 1)));
     }
+    members.iter().step_by(2).for_each(|(member, values)| parts(&bytes, at, (*member, values)));
     let header = chunk.header();
     assert_eq!((header.kind, header.count, header.bytes), (Kind::Sample, at.len(), bytes.len()));
     assert_eq!((Some(&header.start), Some(&header.end)), (at.first(), at.last()));
     assert_eq!((header.time_error_max, header.members.len()), (0, members.len()));
     header.clone()
+}
+
+/// Reads one member from the parts of a chunk that it needs, and nothing from them that it does not need.
+fn parts(bytes: &[u8], at: &[i64], (wanted, values): (u16, &ValueColumn)) {
+    let gathered = |range| {
+        let parts = Chunk::parts(bytes, range, |member| member == wanted).unwrap();
+        assert_eq!(Chunk::parts(&bytes[..parts[0].start + 9], range, |_| true), None, "no header");
+        let all: Vec<u8> = parts.into_iter().flat_map(|part| bytes[part].to_vec()).collect();
+        let open = |all: &[u8]| {
+            let chunk = Chunk::open_parts(all, bytes.len(), range, |member| member == wanted);
+            chunk.map(Chunk::into_header)
+        };
+        assert!(open(&all[..all.len() - 1]).is_err());
+        let header = open(&all).unwrap();
+        let chunk = Chunk::reopen(&all, &header).unwrap();
+        let others = header.members.iter().filter(|info| info.member != wanted && info.bytes > 0);
+        others.for_each(|info| assert!(chunk.values(info.member).is_err(), "a column that is not there"));
+        (chunk.values(wanted), chunk.times().map(|times| times.to_vec()), all.len())
+    };
+    let (read, times, _) = gathered(TimeRange::ALL);
+    assert_eq!((read.unwrap().as_ref(), times.as_deref()), (Some(values), Ok(at)));
+    let last = at.last().copied().unwrap_or(0);
+    if last < i64::MAX {
+        let whole = Chunk::open(bytes).unwrap();
+        let columns: usize = whole.header().members.iter().map(|info| info.bytes).sum();
+        let (_, _, length) = gathered(TimeRange::new(last + 1, i64::MAX));
+        assert!(length <= bytes.len() - columns, "a header alone, where the times do not overlap");
+    }
 }
 
 /// A group of one.

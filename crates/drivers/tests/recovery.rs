@@ -7,7 +7,7 @@ use bytes::Bytes;
 use futures_util::TryStreamExt;
 use tacho_drivers::embedded::Embedded;
 use tacho_store::disk::FaultyDisk;
-use tacho_store::driver::{Delete, Driver, Row, Scan, Table};
+use tacho_store::driver::{Delete, Driver, Parts, Row, Scan, Table};
 use tacho_store::random::Random;
 use tacho_store::{ErrorKind, Result};
 
@@ -117,6 +117,33 @@ async fn damage_in_the_middle_costs_its_rows_only() {
         expect.extend_from_slice(if sealed { &[30, 31] } else { &[] });
         assert_eq!(keys(&bench.open().await).await, expect, "sealed: {sealed}");
     }
+}
+
+#[tokio::test]
+async fn damage_beyond_the_parts_that_are_read_does_not_matter() {
+    let bench = Bench::new();
+    let driver = bench.open().await;
+    let values = [noise(1, 100_000), noise(2, 100_000)];
+    driver.put(vec![row(0, &values[0]), row(1, &values[1])]).await.unwrap();
+    drop(driver);
+    let path = &bench.segments()[0];
+    let mut bytes = std::fs::read(path).unwrap();
+    let place = |part: &[u8]| bytes.windows(part.len()).position(|window| window == part).unwrap();
+    let (begins, head) = (place(&values[0]), place(&values[1]) - 1);
+    let driver = bench.open().await;
+    bytes[begins + 50_000] ^= 1;
+    std::fs::write(path, &bytes).unwrap();
+    let parts: Parts = Arc::new(|_, _| Some(vec![0..10, 30_000..40_000]));
+    let read = || driver.read_parts(vec![Scan::all(Table::Chunks, *b"p")], parts.clone());
+    let cut = |value: &[u8]| [&value[..10], &value[30_000..40_000]].concat();
+    let found = read().await.unwrap().remove(0);
+    let found: Vec<&[u8]> = found.iter().map(|cut| &*cut.row.value).collect();
+    assert_eq!(found, [cut(&values[0]), cut(&values[1])]);
+    // A row that is another's is no row.
+    bytes[head] ^= 1;
+    std::fs::write(path, &bytes).unwrap();
+    let found = read().await.unwrap().remove(0);
+    assert_eq!(found.iter().map(|cut| cut.row.value.len()).collect::<Vec<_>>(), [10_010]);
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@
 //!
 //! Path of one record: `flush.rs` puts encoded chunks here; `read.rs` scans them.
 
-use std::ops::Bound;
+use std::ops::{Bound, Range};
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -152,6 +152,24 @@ pub struct Capabilities {
 
 pub type RowStream = BoxStream<'static, Result<Row>>;
 
+/// Which parts of a row's value are wanted, in their order, by the number of its scan and the first bytes of the value. `None`:
+/// all of it.
+pub type Parts = Arc<dyn Fn(usize, &[u8]) -> Option<Vec<Range<usize>>> + Send + Sync>;
+
+/// A row whose value may be cut down to the parts that are wanted, one right after the other.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cut {
+    pub row: Row,
+    /// Bytes of the whole value.
+    pub whole: usize,
+}
+
+impl From<Row> for Cut {
+    fn from(row: Row) -> Self {
+        Self { whole: row.value.len(), row }
+    }
+}
+
 /// A back end. Every one passes [`crate::conformance`].
 #[async_trait]
 pub trait Driver: Send + Sync + 'static {
@@ -174,6 +192,13 @@ pub trait Driver: Send + Sync + 'static {
             all.push(self.scan(scan).await?.try_collect().await?);
         }
         Ok(all)
+    }
+
+    /// As [`Driver::read`], without those parts of long values that nobody wants. A value is whole, or cut to its parts; what is
+    /// cut was not checked, so it must hold checksums of its own. A back end that cannot read parts reads everything.
+    async fn read_parts(&self, scans: Vec<Scan>, _: Parts) -> Result<Vec<Vec<Cut>>> {
+        let rows = self.read(scans).await?;
+        Ok(rows.into_iter().map(|rows| rows.into_iter().map(Cut::from).collect()).collect())
     }
 
     /// Removes rows; what is not there is no error. Durable like `put`.
@@ -206,6 +231,10 @@ impl<D: Driver + ?Sized> Driver for Arc<D> {
 
     async fn read(&self, scans: Vec<Scan>) -> Result<Vec<Vec<Row>>> {
         (**self).read(scans).await
+    }
+
+    async fn read_parts(&self, scans: Vec<Scan>, parts: Parts) -> Result<Vec<Vec<Cut>>> {
+        (**self).read_parts(scans, parts).await
     }
 
     async fn delete(&self, deletes: Vec<Delete>) -> Result<()> {

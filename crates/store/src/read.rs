@@ -15,7 +15,7 @@ use futures_util::TryStreamExt;
 use tacho_chunk::{Chunk, ExecutionBlock, Header};
 use tacho_model::{Entry, Kind, SeriesId, TimeRange};
 
-use crate::driver::Row;
+use crate::driver::{Cut, Row};
 use crate::generation::{Generation, Generations};
 use crate::group::row::{Replacement, split_value};
 use crate::keys::{ChunkKey, Span, chunk_scan, spans};
@@ -137,15 +137,21 @@ pub async fn chunks(shared: &Shared, kind: Kind, id: SeriesId) -> Result<Vec<Chu
     let visit = shared.upkeep.enter();
     let mut infos = Vec::new();
     for (group, member) in partitions(shared, kind, id) {
-        each_live(shared, (kind, group), TimeRange::ALL, &visit, |Found { key, chunk, row_bytes }| {
-            let place = |e| unreadable(e).with("series", id).with("start", key.start);
-            let header = Chunk::open(&chunk).map_err(place)?.header().clone();
-            if let Some(bytes) = share(&header, member, row_bytes) {
-                let (start, end, generation) = (header.start, header.end, key.generation);
-                infos.push(ChunkInfo { start, end, generation, bytes, member, header });
-            }
-            Ok(())
-        })
+        each_live(
+            shared,
+            (kind, group),
+            TimeRange::ALL,
+            &visit,
+            |Found { key, chunk, row_bytes, .. }| {
+                let place = |e| unreadable(e).with("series", id).with("start", key.start);
+                let header = Chunk::open(&chunk).map_err(place)?.header().clone();
+                if let Some(bytes) = share(&header, member, row_bytes) {
+                    let (start, end, generation) = (header.start, header.end, key.generation);
+                    infos.push(ChunkInfo { start, end, generation, bytes, member, header });
+                }
+                Ok(())
+            },
+        )
         .await?;
     }
     infos.sort_by_key(|info| (info.start, info.generation));
@@ -176,7 +182,10 @@ fn share(header: &Header, member: u16, row_bytes: usize) -> Option<usize> {
 /// A row of a partition that counts.
 pub struct Found {
     pub key: ChunkKey,
+    /// Whole, or its parts.
     pub chunk: Bytes,
+    /// Bytes of the whole chunk.
+    pub whole: usize,
     /// Of key and value.
     row_bytes: usize,
 }
@@ -190,15 +199,16 @@ impl Found {
         let key = ChunkKey::decode(&row.clustering)?;
         let row_bytes = row.partition.len() + row.clustering.len() + row.value.len();
         let (replacement, chunk) = split_value(&row.value).map_err(|e| e.with("start", key.start))?;
-        Ok(Some((Self { key, chunk, row_bytes }, replacement)))
+        Ok(Some((Self { key, whole: chunk.len(), chunk, row_bytes }, replacement)))
     }
 }
 
 /// Of the rows of one partition those that the visit sees and that no other replaces.
-pub fn live(rows: impl Iterator<Item = Row>, visit: &Visit) -> Result<Vec<Found>> {
+pub fn live(rows: impl Iterator<Item = Cut>, visit: &Visit) -> Result<Vec<Found>> {
     let (mut keys, mut found) = (Vec::new(), Vec::new());
-    for row in rows {
-        if let Some((row, replacement)) = Found::of(&row, visit)? {
+    for Cut { row: cut, whole } in rows {
+        if let Some((mut row, replacement)) = Found::of(&cut, visit)? {
+            row.whole += whole - cut.value.len();
             keys.push((row.key, replacement));
             found.push(row);
         }

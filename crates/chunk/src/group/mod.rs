@@ -8,7 +8,7 @@ mod numbers;
 mod read;
 
 pub use self::encode::{GroupColumn, encode_group};
-pub(crate) use self::read::{column, take_header, times, values};
+pub(crate) use self::read::{column, gather, take_header, times, values};
 
 /// Tag of the codec `step`, which times of a constant step name without having bytes.
 const STEP: u8 = 2;

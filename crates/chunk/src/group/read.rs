@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use tacho_model::{Kind, Timestamp, ValueType};
+use tacho_model::{Kind, TimeRange, Timestamp, ValueType};
 
 use super::STEP;
 use super::encode::{DECIMALS_SHIFT, LOSSY, UNIFORM};
@@ -111,6 +111,36 @@ fn take_member(
     };
     let loss = (flags & LOSSY != 0).then(|| Loss::take(reader)).transpose()?;
     Ok(MemberInfo::new(member, value_type, stats, form, loss))
+}
+
+/// Gathers the columns that are needed for some members' samples in `range`: places in the header become those in a body of these
+/// columns alone, and of others beyond any body. Returns where the columns lie in the whole body.
+pub(crate) fn gather(
+    header: &mut Header,
+    range: TimeRange,
+    is_wanted: impl Fn(u16) -> bool,
+) -> Vec<Range<usize>> {
+    let overlaps = TimeRange::new(header.start, header.end).overlaps(&range);
+    let (mut parts, mut gathered) = (vec![], 0usize);
+    let mut place = |stored: &mut Stored, wanted: bool| {
+        if wanted {
+            parts.push(stored.from..stored.from.saturating_add(stored.bytes));
+            stored.from = gathered;
+            gathered = gathered.saturating_add(stored.bytes);
+        } else {
+            stored.from = usize::MAX;
+        }
+    };
+    let any = overlaps && header.members.iter().any(|info| is_wanted(info.member));
+    if let Some(TimesForm::Stored(stored)) = &mut header.times {
+        place(stored, any);
+    }
+    for info in &mut header.members {
+        if let MemberForm::Stored(stored) = &mut info.form {
+            place(stored, any && is_wanted(info.member));
+        }
+    }
+    parts
 }
 
 /// Decodes the times.

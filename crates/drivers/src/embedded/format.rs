@@ -119,6 +119,16 @@ pub fn take_row(bytes: &[u8]) -> Taken<'_> {
     Taken::Row(RowRef { action: head.action, table: head.table, partition, clustering, value })
 }
 
+/// The first bytes of a value, when those of a row are of this one, whose value has so many bytes.
+pub fn take_head<'a>(bytes: &'a [u8], (row, value): (RowRef<'_>, usize)) -> Option<&'a [u8]> {
+    let head = RowHead::decode(bytes)?;
+    let same = (head.action, head.table, head.value) == (row.action, row.table, value)
+        && (head.partition, head.clustering) == (row.partition.len(), row.clustering.len());
+    let (partition, rest) = bytes.get(ROW_HEAD_BYTES..)?.split_at_checked(head.partition)?;
+    let (clustering, front) = rest.split_at_checked(head.clustering)?;
+    (same && partition == row.partition && clustering == row.clustering).then_some(front)
+}
+
 /// Appends one batch; `each` learns every row's offset in it.
 pub fn put_batch<'a>(
     out: &mut Vec<u8>,

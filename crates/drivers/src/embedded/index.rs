@@ -98,11 +98,12 @@ impl Index {
         }
     }
 
-    /// Bytes of the rows of a scan, whatever its limit; counting ends at `most`. No row is empty.
-    pub fn bytes(&self, scan: &Scan, most: usize) -> usize {
+    /// Bytes of the rows of a scan, of each at most `row_max`, whatever its limit; counting ends at `most`. No row is empty.
+    pub fn bytes(&self, scan: &Scan, row_max: usize, most: usize) -> usize {
         let mut bytes = 0;
         for (key, place) in self.range(scan).into_iter().flatten() {
-            bytes += ROW_HEAD_BYTES + scan.partition.len() + key.len() + place.value_bytes as usize;
+            let row = ROW_HEAD_BYTES + scan.partition.len() + key.len() + place.value_bytes as usize;
+            bytes += row.min(row_max);
             if bytes >= most {
                 break;
             }

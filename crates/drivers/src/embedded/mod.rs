@@ -12,6 +12,7 @@ mod index;
 mod load;
 mod patience;
 mod segments;
+mod spot;
 
 use std::collections::BTreeSet;
 use std::ops::Bound;
@@ -19,18 +20,18 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use async_trait::async_trait;
-use bytes::Bytes;
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 use tacho_store::disk::{Disk, RealDisk};
-use tacho_store::driver::{Capabilities, Delete, Driver, Info, Order, Row, RowStream, Scan};
+use tacho_store::driver::{Capabilities, Cut, Delete, Driver, Info, Order, Parts, Row, RowStream, Scan};
 use tacho_store::lock::DirectoryLock;
 use tacho_store::{Error, ErrorKind, Result};
 
 use compact::Compaction;
-use format::{Action, ROW_HEAD_BYTES, RowRef, Taken, VALUE_BYTES_MAX, take_row};
+use format::{Action, RowRef, VALUE_BYTES_MAX};
 use index::{Found, Index};
 use patience::Patience;
 use segments::{Handles, Segments, entries};
+use spot::{Choice, Spot, WHOLE_BYTES_MAX};
 
 /// Bytes of a segment: so few files that all stay open, so small that rewriting one is short.
 const SEGMENT_BYTES: u64 = 256 << 20;
@@ -169,12 +170,12 @@ impl Inner {
         directory.index.page(scan, 1).is_empty()
     }
 
-    /// Bytes of the values of some scans' rows; of the first rows, where they are many.
-    fn bytes(&self, scans: &[Scan]) -> usize {
+    /// Bytes of some scans' rows, of each at most `row_max`; of the first rows, where they are many.
+    fn bytes(&self, scans: &[Scan], row_max: usize) -> usize {
         let directory = self.directory.read().unwrap_or_else(PoisonError::into_inner);
         let mut bytes = 0;
         for scan in scans {
-            bytes += directory.index.bytes(scan, INLINE_BYTES_MAX + 1);
+            bytes += directory.index.bytes(scan, row_max, INLINE_BYTES_MAX + 1);
             if bytes > INLINE_BYTES_MAX {
                 break;
             }
@@ -182,16 +183,22 @@ impl Inner {
         bytes
     }
 
-    /// All rows of each scan.
-    fn read(&self, scans: &[Scan], patience: Patience) -> Result<Vec<Vec<Row>>> {
-        scans.iter().map(|scan| self.rows(scan.clone(), patience)).collect()
+    /// All rows of each scan, cut to the parts that are wanted.
+    fn read(&self, scans: &[Scan], parts: Option<&Parts>, patience: Patience) -> Result<Vec<Vec<Cut>>> {
+        let mut all = Vec::with_capacity(scans.len());
+        for (number, scan) in scans.iter().enumerate() {
+            let parts = parts.map(|parts| move |front: &[u8]| parts(number, front));
+            let parts = parts.as_ref().map(|parts| parts as &Choice<'_>);
+            all.push(self.rows(scan.clone(), parts, patience)?);
+        }
+        Ok(all)
     }
 
     /// All rows of a scan.
-    fn rows(&self, mut scan: Scan, patience: Patience) -> Result<Vec<Row>> {
+    fn rows(&self, mut scan: Scan, parts: Option<&Choice<'_>>, patience: Patience) -> Result<Vec<Cut>> {
         let mut rows = Vec::new();
         while scan.limit != Some(0) {
-            let mut page = self.page(&scan, patience)?;
+            let mut page = self.page(&scan, parts, patience)?;
             page.go_on(&mut scan);
             rows.append(&mut page.rows);
             if !page.more {
@@ -202,7 +209,7 @@ impl Inner {
     }
 
     /// The next rows of a scan, and whether there may be more.
-    fn page(&self, scan: &Scan, patience: Patience) -> Result<Page> {
+    fn page(&self, scan: &Scan, parts: Option<&Choice<'_>>, patience: Patience) -> Result<Page> {
         let count = scan.limit.unwrap_or(usize::MAX).min(PAGE_ROWS);
         let (found, handles): (Vec<Found>, Vec<_>) = {
             let directory = self.directory.read().unwrap_or_else(PoisonError::into_inner);
@@ -218,22 +225,17 @@ impl Inner {
                 page.more = true;
                 break;
             }
-            let length =
-                ROW_HEAD_BYTES + scan.partition.len() + clustering.len() + place.value_bytes as usize;
-            bytes += length;
-            let mut row = vec![0; length];
             let file =
                 handle.ok_or_else(|| Error::corrupt("segment is not open").with("segment", place.segment))?;
-            patience
-                .read(&file, &mut row, place.offset.into())
-                .map_err(|e| Error::io("read row", &self.path, e))?;
-            match value_of(row) {
-                Some(value) => page.rows.push(Row {
-                    table: scan.table,
-                    partition: scan.partition.clone(),
-                    clustering: clustering.to_vec(),
-                    value,
-                }),
+            let spot = Spot { scan, clustering: &clustering, place, file: &file, patience };
+            let value = spot.read(parts).map_err(|e| Error::io("read row", &self.path, e))?;
+            match value {
+                Some(value) => {
+                    bytes += spot.before() + value.len();
+                    let (table, partition) = (scan.table, scan.partition.clone());
+                    let row = Row { table, partition, clustering: clustering.to_vec(), value };
+                    page.rows.push(Cut { row, whole: place.value_bytes as usize });
+                }
                 None => tracing::error!(
                     path = %self.path.display(), segment = place.segment, offset = place.offset,
                     "damaged row stepped over"
@@ -242,6 +244,29 @@ impl Inner {
             page.last = Some(clustering.into_vec());
         }
         Ok(page)
+    }
+}
+
+impl Inner {
+    /// Without a change of threads for little that is in memory, with one for everything else. `row_max`: bytes that are read of
+    /// a row, about, at most.
+    async fn read_anywhere(
+        self: Arc<Self>,
+        scans: Vec<Scan>,
+        parts: Option<Parts>,
+        row_max: usize,
+    ) -> Result<Vec<Vec<Cut>>> {
+        match self.bytes(&scans, row_max) {
+            0 => return Ok(scans.iter().map(|_| Vec::new()).collect()),
+            bytes if bytes <= INLINE_BYTES_MAX => {
+                // What went wrong is found out by reading again.
+                if let Ok(rows) = self.read(&scans, parts.as_ref(), Patience::Memory) {
+                    return Ok(rows);
+                }
+            }
+            _ => {}
+        }
+        blocking(move || self.read(&scans, parts.as_ref(), Patience::Disk)).await
     }
 }
 
@@ -261,7 +286,7 @@ impl Page {
 
 /// Rows of a scan that were read together.
 struct Page {
-    rows: Vec<Row>,
+    rows: Vec<Cut>,
     /// Where the next page goes on.
     last: Option<Vec<u8>>,
     more: bool,
@@ -275,13 +300,6 @@ fn row_ref(row: &Row) -> RowRef<'_> {
         clustering: &row.clustering,
         value: &row.value,
     }
-}
-
-/// The value of a row's bytes, without a copy; `None` when they are damaged.
-fn value_of(row: Vec<u8>) -> Option<Bytes> {
-    let Taken::Row(RowRef { value, .. }) = take_row(&row) else { return None };
-    let at = row.len() - value.len();
-    Some(Bytes::from(row).split_off(at))
 }
 
 #[async_trait]
@@ -309,31 +327,24 @@ impl Driver for Embedded {
                 return Ok(None);
             };
             let (inner, scan, page) = blocking(move || {
-                let page = inner.page(&scan, Patience::Disk)?;
+                let page = inner.page(&scan, None, Patience::Disk)?;
                 page.go_on(&mut scan);
                 Ok((inner, scan, page))
             })
             .await?;
             let next = page.more.then_some((inner, scan));
-            Ok::<_, Error>(Some((stream::iter(page.rows.into_iter().map(Ok)), next)))
+            Ok::<_, Error>(Some((stream::iter(page.rows.into_iter().map(|cut| Ok(cut.row))), next)))
         });
         Ok(pages.try_flatten().boxed())
     }
 
-    /// Without a change of threads for little that is in memory, with one for everything else.
     async fn read(&self, scans: Vec<Scan>) -> Result<Vec<Vec<Row>>> {
-        match self.0.bytes(&scans) {
-            0 => return Ok(scans.iter().map(|_| Vec::new()).collect()),
-            bytes if bytes <= INLINE_BYTES_MAX => {
-                // What went wrong is found out by reading again.
-                if let Ok(rows) = self.0.read(&scans, Patience::Memory) {
-                    return Ok(rows);
-                }
-            }
-            _ => {}
-        }
-        let inner = self.0.clone();
-        blocking(move || inner.read(&scans, Patience::Disk)).await
+        let rows = self.0.clone().read_anywhere(scans, None, usize::MAX).await?;
+        Ok(rows.into_iter().map(|rows| rows.into_iter().map(|cut| cut.row).collect()).collect())
+    }
+
+    async fn read_parts(&self, scans: Vec<Scan>, parts: Parts) -> Result<Vec<Vec<Cut>>> {
+        self.0.clone().read_anywhere(scans, Some(parts), WHOLE_BYTES_MAX).await
     }
 
     async fn delete(&self, deletes: Vec<Delete>) -> Result<()> {

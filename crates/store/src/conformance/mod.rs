@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use bytes::Bytes;
 use futures_util::TryStreamExt;
 
-use crate::driver::{Delete, Driver, Order, Row, Scan, Table};
+use crate::driver::{Delete, Driver, Order, Parts, Row, Scan, Table};
 use crate::random::Random;
 use crate::{Error, Result};
 
@@ -54,6 +54,7 @@ cases![
     tables_and_partitions_are_apart,
     many_partitions,
     many_ranges_at_once,
+    values_are_whole_or_cut_to_their_parts,
     a_batch_is_all_there,
     scan_while_writing,
     parallel_writers,
@@ -249,6 +250,45 @@ async fn many_ranges_at_once(bench: Bench) -> Result<(), String> {
     }
     equal("ranges", &driver.read(scans).await.map_err(say)?, &expect)?;
     equal("none", &driver.read(Vec::new()).await.map_err(say)?, &Vec::new())
+}
+
+async fn values_are_whole_or_cut_to_their_parts(bench: Bench) -> Result<(), String> {
+    let driver = bench.open().await?;
+    let value = |length: usize| (0..length).map(|at| (at * at / 251).to_le_bytes()[0]).collect::<Vec<u8>>();
+    let lengths = [0, 10, 5_000, 40_000, 300_000];
+    let of = |partition: &[u8]| -> Vec<Row> {
+        (0..).zip(lengths).map(|(key, length)| row(partition, &[key], &value(length))).collect()
+    };
+    for partition in [b"p", b"q"] {
+        driver.put(of(partition)).await.map_err(say)?;
+    }
+    // Of the second partition whatever lies beyond the end, backwards or twice: such a value is whole.
+    let parts = [
+        vec![0..30, 30..31, 5_000..9_000, 39_000..40_000],
+        vec![0..30, 200_000..400_000],
+        vec![5..6, 0..4],
+        vec![0..30, 20..40],
+    ];
+    for (number, other) in parts.iter().skip(1).enumerate() {
+        let chosen = [parts[0].clone(), other.clone()];
+        let wanted: Parts = Arc::new(move |scan, front| (front.len() >= 30).then(|| chosen[scan].clone()));
+        let scans = vec![all(), Scan::all(Table::Chunks, *b"q"), Scan::all(Table::Chunks, *b"nobody")];
+        let read = driver.read_parts(scans, wanted).await.map_err(say)?;
+        equal("scans", &read.len(), &3)?;
+        for (partition, read) in [b"p", b"q"].into_iter().zip(&read) {
+            for (cut, whole) in read.iter().zip(of(partition)) {
+                let pieces = parts[0].iter().filter_map(|part| whole.value.get(part.clone()));
+                let cut_down = Bytes::from(pieces.flatten().copied().collect::<Vec<u8>>());
+                let short = Row { value: cut_down, ..whole.clone() };
+                let may_be_cut = partition == b"p" && whole.value.len() >= 40_000;
+                equal("whole length", &cut.whole, &whole.value.len())?;
+                let is_one = cut.row == whole || may_be_cut && cut.row == short;
+                equal(&format!("parts {number} of {:?}", whole.clustering), &is_one, &true)?;
+            }
+        }
+        equal("rows", &read.iter().map(Vec::len).collect::<Vec<_>>(), &vec![5, 5, 0])?;
+    }
+    Ok(())
 }
 
 async fn rows_are_deleted(bench: Bench) -> Result<(), String> {

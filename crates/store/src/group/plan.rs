@@ -9,7 +9,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use tacho_chunk::{Chunk, Summary};
+use tacho_chunk::{Chunk, Header, Summary};
 use tacho_model::{TimeRange, Windows};
 
 use super::piece::{Part, Place, merge};
@@ -20,8 +20,10 @@ use crate::upkeep::Mask;
 #[derive(Debug)]
 pub struct Stored {
     pub place: Place,
-    /// The chunk, without what stands before it in its row.
+    /// The chunk, without what stands before it in its row, or the parts of it that the question needs.
     pub chunk: Bytes,
+    /// Bytes of the whole chunk.
+    pub whole: usize,
     /// Member numbers in the chunk's group and the series that they are; in order of member.
     pub members: Arc<[(u16, usize)]>,
 }
@@ -81,11 +83,26 @@ enum Slot {
     Decoded(usize),
 }
 
+impl Stored {
+    fn open(&self, range: TimeRange) -> Result<Chunk<'_>, tacho_chunk::Error> {
+        if self.chunk.len() == self.whole {
+            return Chunk::open(&self.chunk);
+        }
+        Chunk::open_parts(&self.chunk, self.whole, range, |member| is_wanted(&self.members, member))
+    }
+}
+
+/// Is a member among these, which are in order?
+pub fn is_wanted(members: &[(u16, usize)], member: u16) -> bool {
+    members.binary_search_by_key(&member, |(member, _)| *member).is_ok()
+}
+
 /// One chunk that must be decoded: these members' columns, each into its slot.
 #[derive(Debug)]
 pub struct Job {
     place: Place,
     chunk: Bytes,
+    header: Header,
     columns: Vec<(u16, usize)>,
 }
 
@@ -128,10 +145,12 @@ impl Plan {
             candidates.push(open.into_iter().map(candidate).collect());
             plan.masks.push(masks);
         }
+        let mut headers = Vec::with_capacity(stored.len());
         for (row, stored) in stored.iter().enumerate() {
             plan.report.chunks_seen += 1;
             plan.report.bytes_read += stored.chunk.len() as u64;
-            match Chunk::open(&stored.chunk) {
+            headers.push(None);
+            match stored.open(question.range) {
                 Ok(chunk) => {
                     let found = columns(&chunk, &stored.members, question);
                     let range = TimeRange::new(chunk.header().start, chunk.header().end);
@@ -144,6 +163,7 @@ impl Plan {
                     for (series, column) in found {
                         candidates[series].push(Candidate { range, source: Source::Chunk { row, column } });
                     }
+                    headers[row] = Some(chunk.into_header());
                 }
                 Err(error) => {
                     plan.report.chunks_skipped += 1;
@@ -151,12 +171,18 @@ impl Plan {
                 }
             }
         }
-        plan.choose(candidates, stored, question);
+        plan.choose(candidates, stored, headers, question);
         Ok(plan)
     }
 
     /// Decides for each series what is decoded.
-    fn choose(&mut self, candidates: Vec<Vec<Candidate>>, stored: &[Stored], question: &Question) {
+    fn choose(
+        &mut self,
+        candidates: Vec<Vec<Candidate>>,
+        stored: &[Stored],
+        headers: Vec<Option<Header>>,
+        question: &Question,
+    ) {
         // By row: columns to be decoded, and whether anything was answered by statistics.
         let mut wanted: Vec<(Vec<(u16, usize)>, bool)> = vec![Default::default(); stored.len()];
         for (series, mut candidates) in candidates.into_iter().enumerate() {
@@ -174,10 +200,10 @@ impl Plan {
             }
             self.series.push(steps);
         }
-        for (stored, (columns, summarised)) in stored.iter().zip(wanted) {
-            if !columns.is_empty() {
+        for ((stored, header), (columns, summarised)) in stored.iter().zip(headers).zip(wanted) {
+            if let Some(header) = header.filter(|_| !columns.is_empty()) {
                 self.report.chunks_decoded += 1;
-                self.jobs.push(Job { place: stored.place, chunk: stored.chunk.clone(), columns });
+                self.jobs.push(Job { place: stored.place, chunk: stored.chunk.clone(), header, columns });
             } else if summarised {
                 self.report.chunks_summarised += 1;
             }
@@ -313,7 +339,7 @@ impl Job {
     }
 
     fn decode(&self, range: TimeRange, done: &mut Done) -> Result<(), tacho_chunk::Error> {
-        let chunk = Chunk::open(&self.chunk)?;
+        let chunk = Chunk::reopen(&self.chunk, &self.header)?;
         let times = chunk.times()?;
         let places = times.slice(range);
         if places.is_empty() {

@@ -10,12 +10,14 @@ use std::num::NonZero;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
+use tacho_chunk::Chunk;
 use tacho_model::{Kind, SeriesId, TimeRange, Windows};
 
 use super::piece::Part;
-use super::plan::{Asked, Done, Job, Plan, Question, Stored};
+use super::plan::{Asked, Done, Job, Plan, Question, Stored, is_wanted};
+use super::row::replacement_bytes;
 use crate::answer::{Piece, ReadReport, SampleAnswer};
-use crate::driver::Scan;
+use crate::driver::{Parts, Scan};
 use crate::generation::Generation;
 use crate::keys::{CHUNK_SPAN_MAX_NS, chunk_scan, spans};
 use crate::read::{live, snapshot, take_room, unreadable};
@@ -122,7 +124,8 @@ async fn read(
     });
     let scans: Vec<Scan> = scans.collect();
     // What was never sealed lies in memory alone.
-    let rows = if scans.is_empty() { Vec::new() } else { shared.driver.read(scans).await? };
+    let parts = parts(units, question);
+    let rows = if scans.is_empty() { Vec::new() } else { shared.driver.read_parts(scans, parts).await? };
     let mut rows = rows.into_iter();
     let mut plans = Vec::with_capacity(units.len());
     for (unit, (oldest, asked)) in units.iter().zip(open) {
@@ -134,6 +137,7 @@ async fn read(
             stored.extend(flushed.map(|row| Stored {
                 place: (row.key.generation, row.key.number),
                 chunk: row.chunk,
+                whole: row.whole,
                 members: group.members.clone(),
             }));
         }
@@ -162,6 +166,24 @@ async fn read(
             unit.series.iter().map(|(_, place)| *place).zip(plan.finish(done))
         });
     Ok(pieces.collect())
+}
+
+/// What of a chunk is read: its header, and where it has samples of the range, the columns of the unit's series. The others in
+/// the group may be tens as many.
+fn parts(units: &[Unit], question: Question) -> Parts {
+    let members: Vec<_> = units.iter().flat_map(|unit| &unit.groups).map(|g| g.members.clone()).collect();
+    Arc::new(move |scan, front| {
+        let members = members.get(scan / spans(Kind::Sample).len())?;
+        let before = replacement_bytes(front)?;
+        let parts = Chunk::parts(front.get(before..)?, question.range, |member| is_wanted(members, member));
+        let mut parts = parts?;
+        for part in &mut parts {
+            *part = part.start + before..part.end.checked_add(before)?;
+        }
+        // The first part is the header's: with it comes what stands before it.
+        parts.first_mut()?.start = 0;
+        Some(parts)
+    })
 }
 
 /// One bad chunk must not hide all the good ones; one of a newer version is an error.

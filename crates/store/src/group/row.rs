@@ -168,7 +168,18 @@ impl Replacement {
 /// # Errors
 /// `Version` for a prefix of a newer version, `Corrupt` for a broken one.
 pub fn split_value(value: &Bytes) -> Result<(Option<Replacement>, Bytes)> {
-    let Some(rest) = value.strip_prefix(MAGIC) else { return Ok((None, value.clone())) };
+    let (replacement, before) = take_replacement(value)?;
+    Ok((replacement, value.slice(before..)))
+}
+
+/// Bytes before the chunk, by the first bytes of a row's value; `None` when they are broken or too few.
+pub fn replacement_bytes(front: &[u8]) -> Option<usize> {
+    take_replacement(front).ok().map(|(_, before)| before)
+}
+
+/// With how many bytes it takes.
+fn take_replacement(value: &[u8]) -> Result<(Option<Replacement>, usize)> {
+    let Some(rest) = value.strip_prefix(MAGIC) else { return Ok((None, 0)) };
     let mut cursor = Cursor::new(rest);
     let version = cursor.byte("version").unwrap_or(0);
     if version > REPLACEMENT_VERSION {
@@ -183,8 +194,7 @@ pub fn split_value(value: &Bytes) -> Result<(Option<Replacement>, Bytes)> {
         Ok(Replacement { merge, starts, through: u64::from_le_bytes(cursor.array("through")?) })
     };
     let replacement = read().map_err(|e| Error::corrupt("replacement").caused_by(e))?;
-    let chunk = value.slice(value.len() - cursor.rest().len()..);
-    Ok((Some(replacement), chunk))
+    Ok((Some(replacement), value.len() - cursor.rest().len()))
 }
 
 #[cfg(test)]

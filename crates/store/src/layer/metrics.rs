@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use futures_util::StreamExt;
 
 use crate::Result;
-use crate::driver::{Capabilities, Delete, Driver, Info, Row, RowStream, Scan};
+use crate::driver::{Capabilities, Cut, Delete, Driver, Info, Parts, Row, RowStream, Scan};
 
 /// Bounds of latency buckets double from 2^10 ns (about 1 us); the last one takes everything over 2^35 ns (34 s).
 pub const BUCKETS: usize = 27;
@@ -136,6 +136,14 @@ impl<D: Driver> Driver for Metrics<D> {
         let result = self.inner.read(scans).await;
         self.scan.observe(begin.elapsed(), &result);
         result.iter().flatten().flatten().for_each(|row| self.scan.row(row));
+        result
+    }
+
+    async fn read_parts(&self, scans: Vec<Scan>, parts: Parts) -> Result<Vec<Vec<Cut>>> {
+        let begin = Instant::now();
+        let result = self.inner.read_parts(scans, parts).await;
+        self.scan.observe(begin.elapsed(), &result);
+        result.iter().flatten().flatten().for_each(|cut| self.scan.row(&cut.row));
         result
     }
 

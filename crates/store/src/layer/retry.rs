@@ -11,7 +11,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures_util::{StreamExt, TryStreamExt, stream};
 
-use crate::driver::{Capabilities, Delete, Driver, Info, Order, Row, RowStream, Scan};
+use crate::driver::{Capabilities, Cut, Delete, Driver, Info, Order, Parts, Row, RowStream, Scan};
 use crate::random::Random;
 use crate::{Error, Result};
 
@@ -125,6 +125,16 @@ impl<D: Driver> Driver for Retry<D> {
         let mut attempts = self.attempts();
         loop {
             match self.inner.read(scans.clone()).await {
+                Ok(rows) => return Ok(rows),
+                Err(error) => attempts.after(error).await?,
+            }
+        }
+    }
+
+    async fn read_parts(&self, scans: Vec<Scan>, parts: Parts) -> Result<Vec<Vec<Cut>>> {
+        let mut attempts = self.attempts();
+        loop {
+            match self.inner.read_parts(scans.clone(), parts.clone()).await {
                 Ok(rows) => return Ok(rows),
                 Err(error) => attempts.after(error).await?,
             }

@@ -287,7 +287,7 @@ fn read_tokens(
     let (_, widest) = range_of(parameters.frequencies.highest());
     let centre = parameters.centre;
     if widest <= WORD_BITS {
-        // Few tokens have more bits, so many a one is read at the end: with a word behind it, that takes no longer than elsewhere.
+        // Where few tokens have more bits, most are read at the end: with a word behind it, that takes no longer than elsewhere.
         let mut padded = Vec::with_capacity(more.len() + size_of::<u64>());
         padded.extend_from_slice(more);
         padded.resize(more.len() + size_of::<u64>(), 0);

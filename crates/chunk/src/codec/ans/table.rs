@@ -117,8 +117,8 @@ impl Frequencies {
     }
 }
 
-/// How large a table? Every state is work before the first number is read, and few make it fit. But what occurs less often than once
-/// in all states gets more than its share, and the others pay for it.
+/// How large a table? Every state is work before the first number is read, and few states fit most columns. But what occurs less
+/// often than once in all states gets more than its share, and the others pay for it.
 fn log_of(counts: &[u32; TOKENS], total: usize) -> u32 {
     let occurring = || counts.iter().filter(|count| **count > 0).map(|count| *count as usize);
     let least = width_of(occurring().count() as u64) + 1;

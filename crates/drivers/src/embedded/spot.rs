@@ -1,0 +1,101 @@
+//! One row where it lies: how much of it is read? Short rows at once, of long ones the front, which tells what else is wanted.
+
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+
+use bytes::Bytes;
+use tacho_store::driver::Scan;
+
+use super::format::{Action, ROW_HEAD_BYTES, RowRef, Taken, take_head, take_row};
+use super::index::Place;
+use super::patience::Patience;
+
+/// Bytes of a row up to which it is read whole: parts cost a call each.
+pub const WHOLE_BYTES_MAX: usize = 16 << 10;
+/// Bytes of a longer row that are read first: the header of most chunks.
+const FRONT_BYTES: usize = 4 << 10;
+
+/// Which parts of a value are wanted, by its front; `None`: all of it.
+pub type Choice<'a> = dyn Fn(&[u8]) -> Option<Vec<Range<usize>>> + 'a;
+
+pub struct Spot<'a> {
+    pub scan: &'a Scan,
+    pub clustering: &'a [u8],
+    pub place: Place,
+    pub file: &'a File,
+    pub patience: Patience,
+}
+
+impl Spot<'_> {
+    /// Bytes before the value.
+    pub fn before(&self) -> usize {
+        ROW_HEAD_BYTES + self.scan.partition.len() + self.clustering.len()
+    }
+
+    /// The value, or the parts of it that are wanted, one after the other; `None` when the row is damaged.
+    pub fn read(&self, parts: Option<&Choice<'_>>) -> io::Result<Option<Bytes>> {
+        let long = self.before() + self.place.value_bytes as usize > WHOLE_BYTES_MAX;
+        match parts.filter(|_| long) {
+            Some(parts) => match self.read_parts(parts)? {
+                Some(value) => Ok(Some(value)),
+                None => self.read_whole(),
+            },
+            None => self.read_whole(),
+        }
+    }
+
+    fn read_whole(&self) -> io::Result<Option<Bytes>> {
+        let mut row = vec![0; self.before() + self.place.value_bytes as usize];
+        self.patience.read(self.file, &mut row, self.place.offset.into())?;
+        let Taken::Row(RowRef { value, .. }) = take_row(&row) else { return Ok(None) };
+        let at = row.len() - value.len();
+        Ok(Some(Bytes::from(row).split_off(at)))
+    }
+
+    /// `None` when the whole row must be looked at.
+    fn read_parts(&self, parts: &Choice<'_>) -> io::Result<Option<Bytes>> {
+        let whole = self.place.value_bytes as usize;
+        let mut front = vec![0; FRONT_BYTES];
+        self.patience.read(self.file, &mut front, self.place.offset.into())?;
+        // Its checksum needs the whole row; but this one it is.
+        let Some(value) = take_head(&front, self.wanted()) else { return Ok(None) };
+        let Some(parts) = parts(value).filter(|parts| are_within(parts, whole)) else { return Ok(None) };
+        let bytes: usize = parts.iter().map(Range::len).sum();
+        if bytes > whole / 2 {
+            return Ok(None);
+        }
+        let mut out = vec![0; bytes];
+        let mut rest = out.as_mut_slice();
+        for part in parts {
+            let (mine, others) = rest.split_at_mut(part.len());
+            match value.get(part.clone()) {
+                Some(known) => mine.copy_from_slice(known),
+                None => {
+                    let offset = u64::from(self.place.offset) + (self.before() + part.start) as u64;
+                    self.patience.read(self.file, mine, offset)?;
+                }
+            }
+            rest = others;
+        }
+        Ok(Some(out.into()))
+    }
+
+    /// The row as the index knows it, without its value.
+    fn wanted(&self) -> (RowRef<'_>, usize) {
+        let row = RowRef {
+            action: Action::Put,
+            table: self.scan.table,
+            partition: &self.scan.partition,
+            clustering: self.clustering,
+            value: &[],
+        };
+        (row, self.place.value_bytes as usize)
+    }
+}
+
+/// Do parts ascend, without a common byte, within so many?
+fn are_within(parts: &[Range<usize>], bytes: usize) -> bool {
+    let ordered = parts.iter().zip(parts.iter().skip(1)).all(|(a, b)| a.end <= b.start);
+    ordered && parts.iter().all(|part| part.start <= part.end && part.end <= bytes)
+}
