@@ -13,8 +13,9 @@ export const OTHER = '(other)';
 const OPERATIONS_MAX = DICT_IDS_MAX - 64;
 const STRING_BYTES_MAX = DICT_BYTES_MAX - (1 << 20);
 
-/** Names of each kind but method: those come from data, so they have no natural bound. */
-const DYNAMIC_MAX = 8_192;
+/** Names of each kind but method. All may come from data, so each kind has a share of its own: none can starve another. */
+const KIND_MAX = 8_192;
+const METHODS_MAX = OPERATIONS_MAX - 5 * KIND_MAX;
 /** Keys and thread names; and values that came again. */
 const TEXTS_MAX = 32_768;
 const VALUES_MAX = 16_384;
@@ -44,9 +45,9 @@ export function defineSeries(out, id, labels) {
 }
 
 export class Dictionary {
-  /** @param {{ operations?: number, stringBytes?: number }} [limits] lower ones, for tests */
+  /** @param {{ methods?: number, stringBytes?: number }} [limits] lower ones, for tests */
   constructor(limits = {}) {
-    this.operationsMax = limits.operations ?? OPERATIONS_MAX;
+    this.methodsMax = limits.methods ?? METHODS_MAX;
     this.stringBytesMax = limits.stringBytes ?? STRING_BYTES_MAX;
     this.definitions = new Bytes(16_384);
     /** Positions where a DICT body may end, some BODY_BYTES apart. @type {number[]} */
@@ -82,10 +83,7 @@ export class Dictionary {
     if (id !== undefined) {
       return id;
     }
-    const full =
-      this.operationCount >= this.operationsMax ||
-      this.stringBytes > this.stringBytesMax ||
-      (kind !== KIND.METHOD && known.size >= DYNAMIC_MAX);
+    const full = known.size >= (kind === KIND.METHOD ? this.methodsMax : KIND_MAX) || this.stringBytes > this.stringBytesMax;
     return full ? /** @type {number} */ (known.get(OTHER)) : this.#defineOperation(kind, name);
   }
 

@@ -96,8 +96,8 @@ export class Tacho {
   }
 
   /** Operations of a service: name to what is known. */
-  async operations(service) {
-    const { operations } = await this.get('/api/operations', { service, limit: 100_000 });
+  async operations(service, wanted = {}) {
+    const { operations } = await this.get('/api/operations', { service, ...wanted });
     return new Map(operations.map((operation) => [operation.operation, operation]));
   }
 

@@ -1,0 +1,7 @@
+// The board as a CommonJS program.
+'use strict';
+
+const { record } = require('tachograph');
+const board = require('./board.cjs');
+
+board(record);

@@ -1,0 +1,60 @@
+// A real PostgreSQL of the test's own in a fresh directory, gone when closed. It refuses to run as root, so root steps down.
+
+import { execFileSync } from 'node:child_process';
+import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+/** Debian keeps the server's programs out of PATH, one folder for each version; the newest is taken. */
+function programs() {
+  const debian = '/usr/lib/postgresql';
+  const versions = existsSync(debian) ? readdirSync(debian).sort((a, b) => Number(b) - Number(a)) : [];
+  const folders = [...versions.map((version) => join(debian, version, 'bin')), ...(process.env.PATH ?? '').split(':')];
+  const found = folders.find((folder) => existsSync(join(folder, 'initdb')));
+  if (found === undefined) {
+    throw new Error(`PostgreSQL is not installed: no initdb in ${folders} (Debian: apt-get install postgresql)`);
+  }
+  return found;
+}
+
+function freePort() {
+  return new Promise((done) => {
+    const server = createServer().listen(0, '127.0.0.1', () => {
+      const { port } = /** @type {import('node:net').AddressInfo} */ (server.address());
+      server.close(() => done(port));
+    });
+  });
+}
+
+export class Postgres {
+  static async start() {
+    const postgres = new Postgres();
+    postgres.folder = programs();
+    postgres.directory = mkdtempSync(join(tmpdir(), 'tachograph-node-postgres-'));
+    postgres.port = await freePort();
+    const data = join(postgres.directory, 'data');
+    if (process.getuid?.() === 0) {
+      execFileSync('chown', ['postgres', postgres.directory]);
+    }
+    postgres.run('initdb', '-D', data, '-U', 'board', '-A', 'trust', '-E', 'UTF8', '--no-locale', '--no-sync');
+    const options = `-p ${postgres.port} -c listen_addresses=127.0.0.1 -c fsync=off -k ${postgres.directory}`;
+    postgres.run('pg_ctl', '-D', data, '-w', '-l', join(postgres.directory, 'log'), '-o', options, 'start');
+    return postgres;
+  }
+
+  get url() {
+    return `postgres://board:secret@127.0.0.1:${this.port}/postgres`;
+  }
+
+  run(program, ...args) {
+    const asServer = process.getuid?.() === 0 ? ['setpriv', '--reuid=postgres', '--regid=postgres', '--init-groups'] : [];
+    const [command, ...rest] = [...asServer, join(this.folder, program), ...args];
+    execFileSync(command, rest, { cwd: '/', stdio: ['ignore', 'ignore', 'inherit'] });
+  }
+
+  close() {
+    this.run('pg_ctl', '-D', join(this.directory, 'data'), '-m', 'immediate', '-w', 'stop');
+    rmSync(this.directory, { recursive: true, force: true });
+  }
+}
