@@ -25,7 +25,7 @@ from .probes import http_server
 from .sampler import Sampler
 from .sender import Sender
 from .totals import Totals
-from .track import LOCAL, Home
+from .track import LOCAL, NO_CALL, Home
 
 
 class Agent:
@@ -44,6 +44,7 @@ class Agent:
         settings = self.settings
         labels = identity.labels(settings)
         self.labels = labels
+        track.OFF.look = NO_CALL  # whoever was told that the agent is off asks again
         self.home = track.home = Home(True, max(1_024, settings.buffer), settings.strands_max)
         self.totals = Totals()
         outbox = Outbox(Dictionary(SHARED), settings.queue)

@@ -11,7 +11,7 @@ from typing import Optional, Union
 
 from . import wire
 from .dictionary import Labels
-from .outbox import Counts, Outbox
+from .outbox import Outbox
 from .totals import Totals
 from .track import Home
 
@@ -82,7 +82,7 @@ def _put_samples(series: Labels, type_: int, points: list[tuple[int, Value]], ou
         totals.samples_dropped += len(points)
         return
     base = outbox.begin(points[0][0])
-    outbox.put(wire.TAG_SAMPLES, wire.samples(type_, id_, base, points), Counts(samples=len(points)))
+    outbox.put(wire.TAG_SAMPLES, wire.samples(type_, id_, base, points), samples=len(points))
     totals.samples_sent += len(points)
 
 
@@ -94,5 +94,5 @@ def _put_entry(series: Labels, at: int, body: Union[str, bytes], outbox: Outbox,
     form = wire.BODY_BYTES if isinstance(body, bytes) else wire.BODY_TEXT
     content = body if isinstance(body, bytes) else wire.cut(body, wire.ENTRY_BYTES_MAX)
     dt = at - outbox.begin(at)
-    outbox.put(wire.TAG_ENTRY, wire.entry(id_, dt, form, content), Counts(entries=1))
+    outbox.put(wire.TAG_ENTRY, wire.entry(id_, dt, form, content), entries=1)
     totals.entries_sent += 1

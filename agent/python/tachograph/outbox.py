@@ -62,12 +62,12 @@ class Outbox:
             self.counts = Counts()
         return self.base
 
-    def put(self, tag: int, content: bytes, counts: Counts) -> None:
-        """A record, after `begin`. `counts`: what is lost when it is."""
+    def put(self, tag: int, content: bytes, calls: int = 0, samples: int = 0, entries: int = 0) -> None:
+        """A record, after `begin`; the numbers say what is lost when it is."""
         wire.put_record(self.body, tag, content)
-        self.counts.calls += counts.calls
-        self.counts.samples += counts.samples
-        self.counts.entries += counts.entries
+        self.counts.calls += calls
+        self.counts.samples += samples
+        self.counts.entries += entries
         if len(self.body) >= FRAME_BYTES:
             self.close()
 

@@ -13,7 +13,7 @@ from typing import Optional, Union
 from . import wire
 from .context import Context
 from .dictionary import Dictionary
-from .outbox import Counts, Outbox
+from .outbox import Outbox
 from .totals import Totals
 from .track import ATTRIBUTE, BEGIN, CALLS_MAX, ESCAPE, FAILED, Track, Word
 
@@ -27,6 +27,14 @@ AGE_MAX_NS = 1_000_000_000
 _CHUNK_WORDS = 4_096
 
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.ASCII)
+
+
+def _varints() -> list[bytes]:
+    """Those of one and two bytes: nearly all differences of times, at a look-up each."""
+    return [bytes((value,)) if value < 128 else bytes((value & 127 | 128, value >> 7)) for value in range(16_384)]
+
+
+_VARINTS = _varints()
 
 
 class WallClock:
@@ -56,22 +64,16 @@ class TrackReader:
         self.is_broken = False
         # Of the segment. `offset`: perf_counter_ns to epoch, the same for all its parts, so durations do not see a clock that is
         # set.
-        self.segment = 0
-        self.parent: Optional[Context] = None
-        self.thread = ""
+        self.head = wire.Head()
         self.offset = 0
         self.calls = 0
         # Of each open call: operation (negative), number, time of the enter.
         self.open: list[tuple[int, int, int]] = []
         # Of the part.
-        self.part = 0
         self.events = bytearray()
         self.event_count = 0
-        self.exits = 0
         self.start = 0
         self.last = 0
-        self.first_call = 0
-        self.carried: list[tuple[int, int, int]] = []
         self.attributes = bytearray()
         self.attribute_count = 0
 
@@ -101,8 +103,9 @@ class TrackReader:
 
     def _take(self, chunk: list[Word]) -> None:
         """The sender's hot loop: what `wire.put_enter` and `wire.put_exit` do is written out."""
-        events, count, last, exits, calls = self.events, self.event_count, self.last, self.exits, self.calls
-        open_, append, operations = self.open, self.events.append, self.dictionary.operation_bytes
+        events, count, last, calls = self.events, self.event_count, self.last, self.calls
+        open_, operations = self.open, self.dictionary.operation_bytes
+        varints = _VARINTS
         words = iter(chunk)
         for word in words:
             if word >= 0:
@@ -110,70 +113,80 @@ class TrackReader:
                     last = self._begin_part(word, calls)
                 value = word - last << 1
                 last = word
+                count += 1
+                if value < 16_384:
+                    events += varints[value]
+                else:
+                    wire.put_varint(events, value)
                 open_.pop()
-                exits += 1
+                if not open_:
+                    self.event_count, self.last, self.calls = count, last, calls
+                    self.close_part()
+                    events, count = self.events, 0
             elif word != ESCAPE:
                 time = next(words)
                 if not count:
                     last = self._begin_part(time, calls)
                 value = time - last << 1 | 1
                 last = time
-                open_.append((word, calls, time))
-                calls += 1
-            else:
-                self.event_count, self.last, self.exits, self.calls = count, last, exits, calls
-                self._escape(next(words))
-                events, count, last, exits, calls = self.events, self.event_count, self.last, self.exits, self.calls
-                append = events.append
-                continue
-            count += 1
-            if value < 128:
-                append(value)
-            elif value < 16_384:
-                append(value & 127 | 128)
-                append(value >> 7)
-            elif value < 2_097_152:
-                append(value & 127 | 128)
-                append(value >> 7 & 127 | 128)
-                append(value >> 14)
-            else:
-                wire.put_varint(events, value)
-            if value & 1:
+                count += 1
+                if value < 16_384:
+                    events += varints[value]
+                else:
+                    wire.put_varint(events, value)
                 try:
                     events += operations[-word]
                 except (IndexError, TypeError):
                     events += self.dictionary.operation(-word)
-            elif not open_:
-                self.event_count, self.last, self.exits, self.calls = count, last, exits, calls
-                self.close_part()
-                events, count, exits = self.events, 0, 0
-                append = events.append
-        self.event_count, self.last, self.exits, self.calls = count, last, exits, calls
+                open_.append((word, calls, time))
+                calls += 1
+            else:
+                self.event_count, self.last, self.calls = count, last, calls
+                self._escape(next(words))
+                events, count, last, calls = self.events, self.event_count, self.last, self.calls
+        self.event_count, self.last, self.calls = count, last, calls
 
     def _begin_part(self, time: int, calls: int) -> int:
         """Before the first event of a part: what it carries. Answers the time that the first difference is taken to."""
         self.start = time
-        self.first_call = calls
-        if self.part:
-            self.carried = [
+        head = self.head
+        head.first_call = calls
+        if head.part:
+            head.carried = [
                 (wire.Body(self.dictionary.operation(-word)).varint(), number, max(0, time - began))
                 for word, number, began in self.open
             ]
         return time
+
+    @property
+    def _exits(self) -> int:
+        """Calls that end in the part: what is lost if it is thrown away."""
+        return self.event_count - (self.calls - self.head.first_call) if self.event_count else 0
 
     # ---- what happens seldom ----
 
     def _escape(self, what: tuple) -> None:
         kind = what[0]
         if kind == BEGIN:
-            self.finish()
-            _, self.segment, self.parent, self.thread = what
-            self.offset = self.clock.offset
-            self.calls = self.part = 0
+            self._begin_segment(*what[1:])
         elif kind == ATTRIBUTE:
             self._attribute(*what[1:])
         elif any(number == what[2] for _, number, _ in self.open):
             self._end(what)
+
+    def _begin_segment(self, number: int, parent: Optional[Context], thread: str) -> None:
+        if self.open:
+            self.finish()
+        is_ours = parent is not None and parent.is_of(self.track.home.session)
+        head = self.head
+        head.segment = number
+        head.thread = self.dictionary.text(thread)
+        head.trace = None if parent is None or is_ours else (parent.trace_high << 64 | parent.trace_low).to_bytes(16, "big")
+        head.trace_of = parent.segment if is_ours and parent is not None else None
+        head.parent = None if parent is None else parent.span.to_bytes(8, "big")
+        head.part = 0
+        self.offset = self.clock.offset
+        self.calls = 0
 
     def _end(self, what: tuple) -> None:
         """FAILED or UNWIND of a call that is open: what is open inside it has lost its exit, and failed."""
@@ -193,7 +206,6 @@ class TrackReader:
         put(self.events, max(0, time - self.last))
         self.last = max(self.last, time)
         self.event_count += 1
-        self.exits += 1
         self.open.pop()
 
     def _attribute(self, call: int, key: str, value: Union[str, int]) -> None:
@@ -219,35 +231,23 @@ class TrackReader:
 
     def close_part(self) -> None:
         """Hands the part to the outbox and begins the next one."""
-        if self.event_count and self.outbox.is_full:
-            self.totals.calls_dropped_in_queue += self.exits
-        elif self.event_count:
-            self._hand_over()
-            self.totals.calls_sent += self.exits
-        if self.event_count:
-            self.part += 1
-            self.events = bytearray()
+        if not self.event_count:
+            return
+        exits, outbox = self._exits, self.outbox
+        if outbox.is_full:
+            self.totals.calls_dropped_in_queue += exits
+        else:
+            start = self.start + self.offset
+            base = outbox.begin(start)
+            content = wire.segment(self.head, start - base, self.events, self.event_count, self.attributes, self.attribute_count)
+            outbox.put(wire.TAG_SEGMENT, content, exits)
+            self.totals.calls_sent += exits
+        self.head.part += 1
+        self.events = bytearray()
+        self.event_count = 0
+        if self.attribute_count:
             self.attributes = bytearray()
-            self.event_count = self.exits = self.attribute_count = 0
-            self.carried = []
-
-    def _hand_over(self) -> None:
-        parent, session = self.parent, self.track.home.session
-        is_ours = parent is not None and parent.is_of(session)
-        head = wire.Head(
-            segment=self.segment,
-            thread=self.dictionary.text(self.thread),
-            trace=None if parent is None or is_ours else (parent.trace_high << 64 | parent.trace_low).to_bytes(16, "big"),
-            trace_of=parent.segment if parent is not None and is_ours else None,
-            parent=None if parent is None else parent.span.to_bytes(8, "big"),
-            part=self.part,
-            first_call=self.first_call,
-            carried=tuple(self.carried),
-        )
-        start = self.start + self.offset
-        base = self.outbox.begin(start)
-        content = wire.segment(head, start - base, self.events, self.event_count, self.attributes, self.attribute_count)
-        self.outbox.put(wire.TAG_SEGMENT, content, Counts(calls=self.exits))
+            self.attribute_count = 0
 
     def finish(self) -> None:
         """The strand has ended. Calls that are open will never exit: they end, as failed, when the last event happened."""
@@ -257,12 +257,12 @@ class TrackReader:
 
     def _spoil(self) -> None:
         """Something that must not happen did (no memory): the rest of the segment is thrown away and counted, the track is not."""
-        self.totals.calls_dropped_in_queue += self.exits + len(self.open)
+        self.totals.calls_dropped_in_queue += self._exits + len(self.open)
         self.is_broken = True
         self.open.clear()
         self.events = bytearray()
         self.attributes = bytearray()
-        self.event_count = self.exits = self.attribute_count = 0
+        self.event_count = self.attribute_count = 0
 
     def _after_fault(self, chunk: list[Word]) -> list[Word]:
         """What comes with the next segment."""

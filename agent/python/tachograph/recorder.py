@@ -18,7 +18,7 @@ from typing import Any, Callable, Optional, TypeVar, Union, overload
 
 from . import operations
 from .context import CALLER, Context
-from .track import FULL, LOCAL, NO_CALL, Strand, Track, here, new_thread_track, retire
+from .track import FULL, LOCAL, LOOK_OFF, NO_CALL, Strand, Track, here, new_thread_track, retire
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -110,6 +110,8 @@ def _function(function: Callable[..., Any], operation: int) -> Callable[..., Any
             track = new_thread_track()
         words = track.words
         if len(words) > track.look:
+            if track.look == LOOK_OFF:
+                return function(*args, **kwargs)
             return _call_slowly(track, wrapper, function, args, kwargs)
         outer = track.open
         if outer < 0:

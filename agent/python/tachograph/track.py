@@ -70,6 +70,9 @@ class Home:
 
 home = Home()
 
+# The `look` of a track that records nothing, since the agent is off.
+LOOK_OFF = -2
+
 
 class Track:
     """The marks of one strand. All but `events`, `look` and `ended` belongs to the strand."""
@@ -211,6 +214,11 @@ def exception_text(thrown: BaseException) -> str:
 # ---- whose track is it ----
 
 
+# What all threads write to while the agent is off; the start of the agent sends them to the slow path once.
+OFF = Track(home, True)
+OFF.look = LOOK_OFF
+
+
 class Guard:
     """Lives as long as its thread."""
 
@@ -236,7 +244,7 @@ def here() -> Track:
 
 def new_thread_track() -> Track:
     """The thread's own track. One that records nothing while the agent is off."""
-    track = Track(home, not home.is_on)
+    track = Track(home) if home.is_on else OFF
     if home.is_on:
         guard = LOCAL.guard = Guard()
         track.guard = weakref.ref(guard)

@@ -7,8 +7,9 @@ Before: reader (segments), outbox (samples, entries), dictionary. After: link.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
-from typing import NamedTuple, Optional
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Optional
 
 from .crc32c import crc32c
 
@@ -192,42 +193,44 @@ def put_failed(out: bytearray, dt: int) -> None:
     put_enter(out, dt, 0)
 
 
-class Head(NamedTuple):
-    """What a part of a segment says before its events.
+@dataclass
+class Head:
+    """What a part of a segment says before its events. Filled again for each, since a sender writes thousands a second.
 
     `trace`: 16 bytes, or None; `trace_of`: number of the segment that the trace began with, or None; neither: it begins here.
     `parent`: 8 bytes, or None. `part` 0 is the first. `carried`: (operation, call, age in ns), outermost first.
     """
 
-    segment: int
-    thread: int
+    segment: int = 0
+    thread: int = 0
     trace: Optional[bytes] = None
     trace_of: Optional[int] = None
     parent: Optional[bytes] = None
     part: int = 0
     first_call: int = 0
-    carried: tuple[tuple[int, int, int], ...] = ()
+    carried: Sequence[tuple[int, int, int]] = ()
 
 
 def segment(head: Head, start: int, events: bytes, event_count: int, attributes: bytes, attribute_count: int) -> bytes:
     """`start`: ns since the frame's base. `events` and `attributes`: what the `put_` functions wrote."""
-    flags = (
-        (FLAG_CONTINUED if head.part else 0)
-        | (FLAG_PARENT if head.parent is not None else 0)
-        | (FLAG_TRACE_FULL if head.trace is not None else 0)
-        | (FLAG_TRACE_OF_SEGMENT if head.trace_of is not None else 0)
-        | (FLAG_ATTRIBUTES if attribute_count else 0)
-    )
+    trace, trace_of, parent = head.trace, head.trace_of, head.parent
+    flags = FLAG_ATTRIBUTES if attribute_count else 0
+    if head.part:
+        flags |= FLAG_CONTINUED
+    if parent is not None:
+        flags |= FLAG_PARENT
     out = bytearray((flags,))
     put_varint(out, head.segment)
-    if head.trace is not None:
-        out += head.trace
-    elif head.trace_of is not None:
-        put_varint(out, head.trace_of)
+    if trace is not None:
+        out[0] |= FLAG_TRACE_FULL
+        out += trace
+    elif trace_of is not None:
+        out[0] |= FLAG_TRACE_OF_SEGMENT
+        put_varint(out, trace_of)
     put_varint(out, head.thread)
     put_varint(out, zigzag(start))
-    if head.parent is not None:
-        out += head.parent
+    if parent is not None:
+        out += parent
     if head.part:
         for number in (head.part, head.first_call, len(head.carried)):
             put_varint(out, number)
