@@ -1,6 +1,7 @@
 """What does watching cost? The same recursion under each setup, a fresh process each time, in turns; prints tables.
 
-MooBench's method (Waller, Ehmke, Hasselbring, 2015): a trace is one call of a function that calls itself to a depth of 10. Setups:
+MooBench's method (Waller, Ehmke, Hasselbring, 2015): a trace is one call of a function that calls itself to a depth of 10.
+Setups:
 
     none         the function itself
     off          decorated, the agent is not started
@@ -10,11 +11,13 @@ MooBench's method (Waller, Ehmke, Hasselbring, 2015): a trace is one call of a f
     python3 bench/overhead.py --tacho ../../target/release/tacho            # everything, some 3 minutes
     python3 bench/overhead.py --only recursion --forks 5 --traces 200000 --rate 10000
 
-In a closed loop (no --rate) the program does nothing but call watched functions, which none does: the sender cannot keep up and drops,
-which is counted. CPU is of the whole process, sender included.
+In a closed loop (no --rate) the program does nothing but call watched functions, which none does: the sender cannot keep up and
+drops, which is counted. CPU is of the whole process, sender included.
 """
 
 from __future__ import annotations
+
+# ruff: noqa: PLC0415 (a process imports what its setup needs)
 
 import argparse
 import json
@@ -107,7 +110,7 @@ def timed(run: Callable[[], Any], options: argparse.Namespace) -> dict[str, floa
     times = []
     burst = max(1, options.rate // 1_000) if options.rate else options.traces
     began = cpu = 0
-    for half in range(2):
+    for _half in range(2):
         times.clear()
         began, cpu = now(), time.process_time_ns()
         due = began
@@ -119,9 +122,9 @@ def timed(run: Callable[[], Any], options: argparse.Namespace) -> dict[str, floa
                 due += burst * 1_000_000_000 // options.rate
                 time.sleep(max(0, due - now()) / 1e9)
     wall, cpu = now() - began, time.process_time_ns() - cpu
-    import tachograph
-
     if options.server:
+        import tachograph
+
         tachograph.flush(30)
     return {
         "median": statistics.median(times) / 1e3,
@@ -170,11 +173,10 @@ def measure(work: str, setups: tuple[str, ...], rate: int, options: argparse.Nam
     print(f"\n{work}: {what}, {pace}, {options.traces} traces (the first half warms up), medians of {options.forks} processes\n")
     print("| | median us | mean us | CPU us | a second | bytes a trace | dropped % |\n|---|---|---|---|---|---|---|")
     for setup, results in found.items():
-        figures = {key: statistics.median(result[key] for result in results) for key in results[0]}
-        tail = f"{figures['bytes']:.0f} | {figures['dropped']:.1f}" if setup == "sent" else " | "
-        print(
-            f"| {setup} | {figures['median']:.2f} | {figures['mean']:.2f} | {figures['cpu']:.2f} | {figures['rate']:.0f} | {tail} |"
-        )
+        figure = {key: statistics.median(result[key] for result in results) for key in results[0]}
+        head = f"{figure['median']:.2f} | {figure['mean']:.2f} | {figure['cpu']:.2f} | {figure['rate']:.0f}"
+        tail = f"{figure['bytes']:.0f} | {figure['dropped']:.1f}" if setup == "sent" else "|"
+        print(f"| {setup} | {head} | {tail} |")
 
 
 def machine() -> str:

@@ -9,7 +9,7 @@ import os
 import runpy
 import sys
 
-from . import agent
+from . import agent, script
 
 HELP = """\
 usage: python -m tachograph run [-m] PROGRAM [ARGUMENT ...]
@@ -39,7 +39,7 @@ def main(arguments: list[str]) -> int:
         runpy.run_module(program[0], run_name="__main__", alter_sys=True)
     else:
         agent.start()
-        runpy.run_path(program[0], run_name="__main__")
+        script.run(program[0], agent.selection())
     return 0
 
 

@@ -21,6 +21,7 @@ from .link import Link
 from .log import Log
 from .operations import SHARED
 from .outbox import Outbox
+from .patterns import Selection
 from .probes import http_server
 from .sampler import Sampler
 from .sender import Sender
@@ -159,6 +160,11 @@ def start(**settings: Any) -> bool:
 def flush(wait_s: float = 1.5) -> bool:
     """Waits until the server has everything that was recorded so far; False if that took longer than `wait_s` seconds."""
     return _agent is not None and _agent.sender.flush(wait_s)
+
+
+def selection() -> Selection:
+    """What `include` and `exclude` say; nothing is selected before `start`."""
+    return _agent.imports.selection if _agent else Selection((), (), Log())
 
 
 def totals() -> Optional[Totals]:

@@ -22,9 +22,6 @@ from .patterns import Selection
 # A pattern that has selected nothing after this time is named.
 REPORT_AFTER_S = 60.0
 
-# Special methods that are calls in the eyes of a reader; others are selected by a pattern that spells them out.
-_SPECIAL = {"__init__", "__call__"}
-
 
 class Imports:
     """A finder for `sys.meta_path`."""
@@ -108,7 +105,8 @@ class Imports:
         for name, member in list(vars(owner).items()):
             full = f"{names[-1]}.{name}"
             if isinstance(member, type):
-                is_own = member.__module__ == module and member.__qualname__.endswith(name) and member is not owner
+                # Where it was defined, not where it was imported or renamed to.
+                is_own = member.__module__ == module and f"{names[0]}.{member.__qualname__}" == full
                 count += self._watch_members(member, module, (*names, full)) if is_own else 0
             elif self._is_watchable(member, module, name, full) and self.selection.holds((*names, full)):
                 try:
@@ -126,8 +124,7 @@ class Imports:
             return False
         if getattr(function, recorder.MARK, False) or function.__code__.co_filename.startswith("<"):
             return False
-        is_special = name.startswith("__") and name.endswith("__") and name not in _SPECIAL
-        return not is_special or self.selection.names_method(full)
+        return self.selection.is_watchable(name, full)
 
     def report(self) -> None:
         """Names, once, the patterns that have selected nothing."""

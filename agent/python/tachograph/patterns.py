@@ -49,6 +49,10 @@ def _expression(text: str) -> str:
     return "".join(parts)
 
 
+# Special methods that are calls in the eyes of a reader.
+_SPECIAL = {"__init__", "__call__"}
+
+
 class Selection:
     """What `include` names, less what `exclude` names. A wrong pattern is named in the log and left out."""
 
@@ -71,8 +75,12 @@ class Selection:
             pattern.hits += 1
         return bool(found)
 
-    def names_method(self, name: str) -> bool:
-        """Does a pattern spell out a method such as `__len__`, which a star does not select?"""
+    def is_watchable(self, name: str, full: str) -> bool:
+        """Special methods such as `__len__` are taken only by a pattern that spells them out."""
+        is_special = name.startswith("__") and name.endswith("__") and name not in _SPECIAL
+        return not is_special or self._spells_out(full)
+
+    def _spells_out(self, name: str) -> bool:
         last = name.rpartition(".")[2]
         return any(pattern.text.endswith(last) and pattern.fits(name) for pattern in self.include)
 

@@ -105,6 +105,34 @@ class Programs(ServerTest):
         expected = {"shop.opening": 1, "shop.board.steps": 2, **{f"shop.board.{name}": 1 for name in board}}
         self.assertEqual(self.server.counts(self.service), expected)
 
+    def test_functions_of_the_script_itself(self) -> None:
+        source = """# -*- coding: latin-1 -*-
+import functools, inspect
+@functools.lru_cache
+def cached(n): return n
+class Board:
+    @property
+    def size(self): return 1
+    @size.setter
+    def size(self, n): pass
+    @staticmethod
+    def fixed(): return 2
+    def __len__(self): return 3
+    def left_out(self): pass
+async def later(): pass
+def fails(): raise KeyError
+if __name__ == "__main__":
+    import asyncio, pickle
+    board = Board(); board.size; board.size = 2; board.fixed(); len(board); board.left_out(); cached(1); cached(1)
+    asyncio.run(later())
+    assert pickle.loads(pickle.dumps(fails)) is fails
+    try: fails()
+    except KeyError as e: assert e.__traceback__.tb_next.tb_next.tb_lineno == 15, e.__traceback__.tb_next.tb_next.tb_lineno
+"""
+        self.run_program(source, "-m", "tachograph", "run", include="app.*", exclude="app.Board.left_out")
+        names = {"Board.size": 2, "Board.fixed": 1, "cached": 2, "later": 1, "fails": 1}
+        self.assertEqual(self.server.counts(self.service), {f"app.{name}": count for name, count in names.items()})
+
     def test_run_a_module_with_arguments(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
             (Path(folder) / "tool.py").write_text("import sys\nprint(sys.argv[1:])\nsys.exit(3)\n")

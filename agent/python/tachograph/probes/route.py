@@ -6,7 +6,10 @@ The rules of `Route.java` of the Java agent. Before: wsgi, asgi. After: operatio
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
+# Paths that are remembered with their route, and what is looked at of each.
+_PATHS_MAX, _PATH_CHARS_MAX = 4_096, 1_024
 _SEGMENTS_MAX = 8
 _SEGMENT_CHARS_MAX = 40
 _HEX_CHARS_MIN = 16
@@ -15,12 +18,17 @@ _HEX = re.compile(r"[0-9a-fA-F-]+", re.ASCII)
 METHODS = {"GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH"}
 
 
-def guessed(path: str) -> str:
-    """A query or a path parameter ends it."""
+@lru_cache(_PATHS_MAX)
+def _guessed(path: str) -> str:
     path = re.split("[?;#]", path or "/", maxsplit=1)[0] or "/"
     parts = (path[1:] if path.startswith("/") else path).split("/")
     kept = ["{id}" if _is_id(part) else part for part in parts[:_SEGMENTS_MAX]]
     return "/" + "/".join(kept) + ("/..." if len(parts) > _SEGMENTS_MAX else "")
+
+
+def guessed(path: str) -> str:
+    """A query or a path parameter ends it."""
+    return _guessed(path[:_PATH_CHARS_MAX])
 
 
 def _is_id(part: str) -> bool:
