@@ -18,7 +18,6 @@ drops, which is counted. CPU is of the whole process, sender included.
 from __future__ import annotations
 
 # ruff: noqa: PLC0415 (a process imports what its setup needs)
-
 import argparse
 import json
 import os

@@ -78,7 +78,7 @@ class Imports:
         return None
 
     def _wrap_loader(self, loader: Any) -> None:
-        """The loader stays the same object, for those who ask the module's spec for its source; one method is put before its own."""
+        """The loader stays the same object, for those who ask it for the source; one method is put before its own."""
         execute: Callable[[types.ModuleType], None] = loader.exec_module
 
         def exec_module(module: types.ModuleType) -> None:

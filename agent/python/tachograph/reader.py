@@ -91,11 +91,12 @@ class TrackReader:
             chunk = words[:count]
             del words[:count]
             rest -= count
+            owed = len(self.open) + self._exits + self._handled
             try:
                 self._take(self._after_fault(chunk) if self.is_broken else chunk)
                 self._close_if_long()
             except Exception:
-                self._spoil()
+                self._spoil(owed + _entered(chunk))
         self.track.look = self.track.home.look_half if self.calls < CALLS_MAX else -1
         if self.event_count and now - self.start > AGE_MAX_NS:
             self.close_part()
@@ -255,9 +256,16 @@ class TrackReader:
             self._event(self.last if self.event_count else self.open[-1][2], is_failed=True)
         self.close_part()
 
-    def _spoil(self) -> None:
-        """Something that must not happen did (no memory): the rest of the segment is thrown away and counted, the track is not."""
-        self.totals.calls_dropped_in_queue += self._exits + len(self.open)
+    @property
+    def _handled(self) -> int:
+        return self.totals.calls_sent + self.totals.calls_dropped_in_queue
+
+    def _spoil(self, owed: int) -> None:
+        """Something that must not happen did (no memory): the words at hand are thrown away and counted, the track is not.
+
+        `owed`: what `_handled` would be if all of them had been sent.
+        """
+        self.totals.calls_dropped_in_queue += owed - self._handled
         self.is_broken = True
         self.open.clear()
         self.events = bytearray()
@@ -269,5 +277,11 @@ class TrackReader:
         for at, word in enumerate(chunk):
             if isinstance(word, tuple) and word[0] == BEGIN:
                 self.is_broken = False
+                self.totals.calls_dropped_in_queue += _entered(chunk[:at])
                 return chunk[at - 1 :] if at else [ESCAPE, *chunk]
+        self.totals.calls_dropped_in_queue += _entered(chunk)
         return []
+
+
+def _entered(words: list[Word]) -> int:
+    return sum(word.__class__ is int and ESCAPE < word < 0 for word in words)

@@ -67,7 +67,7 @@ def record(function: Any = None, *, name: Optional[str] = None, kind: str = "met
 
     A coroutine function's call lasts from its first step to its end, waiting included. Of a generator (plain or asynchronous)
     each step is a call, from `next` to `yield`, so the time of the consumer is not in it. Static and class methods and properties
-    are taken, too. Raises ValueError for an unknown `kind`.
+    are taken, too; a class stands for its methods. Raises ValueError for an unknown `kind`.
     """
     number = kind_id(kind)
     if function is None:
@@ -77,11 +77,22 @@ def record(function: Any = None, *, name: Optional[str] = None, kind: str = "met
     if isinstance(function, property):
         parts = [part and record(part, name=name, kind=kind) for part in (function.fget, function.fset, function.fdel)]
         return property(*parts, doc=function.__doc__)
+    if isinstance(function, type):
+        return _record_methods(function, kind)
     if getattr(function, MARK, False) or not callable(function):
         return function
     wrapped = _wrapper(function, operations.SHARED.id(number, name or name_of(function)))
     setattr(wrapped, MARK, True)
     return wrapped
+
+
+def _record_methods(owner: type, kind: str) -> type:
+    """A class: each method that it defines itself, special ones but `__init__` and `__call__` left out."""
+    for name, member in list(vars(owner).items()):
+        is_special = name.startswith("__") and name not in ("__init__", "__call__")
+        if isinstance(member, (types.FunctionType, staticmethod, classmethod, property)) and not is_special:
+            setattr(owner, name, record(member, kind=kind))
+    return owner
 
 
 def _wrapper(function: Callable[..., Any], operation: int) -> Callable[..., Any]:

@@ -199,6 +199,13 @@ _SIMPLE = {str, int, float, bool, bytes, type(None)}
 
 def exception_text(thrown: BaseException) -> str:
     """`class: message`, without running code of the program, which `str` of an exception or of its arguments may be."""
+    try:
+        return _exception_text(thrown)
+    except Exception:  # out of stack, or a class that is not what it says
+        return "(exception)"
+
+
+def _exception_text(thrown: BaseException) -> str:
     kind = type(thrown)
     name = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
     arguments = thrown.args

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import unittest
 from typing import Any
+from unittest import mock
 
 import tachograph
 from tachograph import track
@@ -108,6 +109,42 @@ class Calls(unittest.TestCase):
             self.check(run, f"|{name}")
         self.check(lambda: board.value, "|property")
         self.assertEqual((board.method(), board.static(), board.of_class(), board.value), ("method", "static", "Board", "value"))
+
+    def test_a_class_stands_for_its_methods(self) -> None:
+        @tachograph.record
+        class Shop:
+            size = 1
+
+            def __init__(self) -> None:
+                self.ads: list[int] = []
+
+            def __len__(self) -> int:
+                return len(self.ads)
+
+            @property
+            def first(self) -> int:
+                return self.size
+
+        def run() -> None:
+            shop = Shop()
+            self.assertEqual((len(shop), shop.first, isinstance(shop, Shop)), (0, 1, True))
+
+        names = [line.rpartition(".")[2] for line in tree(run)]
+        self.assertEqual(names, ["__init__", "first"])
+
+    def test_recursion_without_end(self) -> None:
+        @tachograph.record(name="endless")
+        def endless() -> None:
+            endless()
+
+        def run() -> None:
+            self.assertRaises(RecursionError, endless)
+            f()
+
+        lines = tree(run)
+        self.assertRegex(lines[0], r"^\|endless! exception=(RecursionError|\(exception\))")
+        self.assertGreater(len(lines), 100)
+        self.assertEqual(lines[-1], "|f", "the track is as good as before")
 
     def test_generators_are_calls_step_by_step(self) -> None:
         def consume() -> None:
@@ -283,6 +320,33 @@ class Limits(unittest.TestCase):
             f()
 
         self.assertEqual(tree(run), ["|outer", "  lost!", "|f"])
+
+
+class Faults(unittest.TestCase):
+    def test_a_fault_of_the_sender_costs_the_segment_and_no_more(self) -> None:
+        with Recording() as recording:
+            with tachograph.span("before"):
+                pass
+            recording.sender.step()
+            with mock.patch.object(recording.outbox.dictionary, "text", side_effect=MemoryError), tachograph.span("lost"):
+                f()
+                recording.sender.step()
+                f()
+            recording.sender.step()
+            with tachograph.span("after"):
+                f()
+            self.assertEqual(recording.tree(), ["|before", "|after", "  f"])
+            self.assertEqual((recording.totals.calls_sent, recording.totals.calls_dropped), (3, 3))
+
+    def test_a_sampler_that_fails_does_not_end_the_sender(self) -> None:
+        with Recording() as recording:
+            recording.sender.sampler = mock.Mock()
+            recording.sender.sampler.sample.side_effect = OSError("no /proc")
+            recording.sender.start()
+            recording.sender.flush(0.1, is_patient=False)
+            self.assertTrue(recording.sender.thread.is_alive())
+            recording.sender.rest()
+            recording.sender.sampler = None
 
 
 class AnyProgram(unittest.TestCase):

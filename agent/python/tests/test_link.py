@@ -1,0 +1,251 @@
+"""Does the link keep to the protocol, whatever the server says? A scripted server; the link is stepped by hand."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import struct
+import time
+import unittest
+from typing import Any, Optional
+from unittest import mock
+
+from tachograph import link, wire
+from tachograph.dictionary import Dictionary
+from tachograph.log import Log
+from tachograph.operations import SHARED
+from tachograph.outbox import Outbox
+from tachograph.totals import Totals
+
+NAMES = {wire.HELLO: "HELLO", wire.DICT: "DICT", wire.DATA: "DATA", wire.PING: "PING", wire.BYE: "BYE"}
+
+
+def varints(*numbers: int) -> bytes:
+    out = bytearray()
+    for number in numbers:
+        wire.put_varint(out, number)
+    return bytes(out)
+
+
+def welcome(acked: int = 0, heartbeat_ms: int = 5_000) -> bytes:
+    return wire.frame(wire.WELCOME, b"\x01" + varints(acked, wire.FRAME_BODY_BYTES_MAX, heartbeat_ms))
+
+
+def error(code: int) -> bytes:
+    return wire.frame(wire.ERROR, varints(code, 4) + b"text")
+
+
+class Peer:
+    """One side of a connection that a test speaks for."""
+
+    def __init__(self, accepted: socket.socket) -> None:
+        self.socket = accepted
+        self.socket.setblocking(False)
+        self.pending = bytearray()
+        self.heard: list[str] = []
+        self.is_closed = False
+
+    def listen(self) -> None:
+        """Frames as `NAME`, DATA with its number, PING with its counts."""
+        with contextlib.suppress(BlockingIOError):
+            data = self.socket.recv(1 << 20)
+            self.is_closed = not data
+            self.pending += data
+        while len(self.pending) >= wire.FRAME_HEADER_BYTES:
+            length, type_ = struct.unpack_from("<IB", self.pending)
+            end = wire.FRAME_HEADER_BYTES + length
+            if len(self.pending) < end:
+                return
+            body = wire.Body(bytes(self.pending[wire.FRAME_HEADER_BYTES : end]))
+            del self.pending[:end]
+            numbers = {wire.DATA: 1, wire.PING: 4}.get(type_, 0)
+            self.heard.append(" ".join([NAMES[type_], *(str(body.varint()) for _ in range(numbers))]))
+
+
+class LinkTest(unittest.TestCase):
+    def setUp(self) -> None:
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.addCleanup(self.listener.close)
+        self.listener.setblocking(False)
+        self.totals = Totals()
+        self.outbox = Outbox(Dictionary(SHARED), 1 << 20)
+        self.said: list[str] = []
+        log = Log()
+        log.say = self.said.append
+        address = f"127.0.0.1:{self.listener.getsockname()[1]}"
+        self.link = link.Link(address, wire.hello(bytes(16), []), self.outbox, self.totals, log)
+        self.addCleanup(self.link.forget)
+        self.peer: Optional[Peer] = None
+        self.addCleanup(self.drop_peer)
+
+    def again(self) -> None:
+        self.doCleanups()
+        self.setUp()
+
+    def drop_peer(self) -> None:
+        if self.peer is not None:
+            self.peer.socket.close()
+        self.peer = None
+
+    def put(self, text: str, calls: int = 1) -> None:
+        """A frame that needs a definition."""
+        self.outbox.dictionary.text(text)
+        self.outbox.begin(0)
+        self.outbox.put(wire.TAG_ENTRY, b"", calls)
+        self.outbox.close()
+
+    def until(self, is_done: Any) -> None:
+        deadline = time.monotonic() + 30
+        while not is_done():
+            self.assertLess(time.monotonic(), deadline, f"heard {self.peer and self.peer.heard}, said {self.said}")
+            self.link.step()
+            with contextlib.suppress(BlockingIOError):
+                accepted = self.listener.accept()[0]
+                self.drop_peer()
+                self.peer = Peer(accepted)
+            if self.peer is not None:
+                self.peer.listen()
+            time.sleep(0.001)
+
+    def hears(self, *frames: str) -> None:
+        self.until(lambda: self.peer is not None and len(self.peer.heard) >= len(frames))
+        self.assertEqual(self.peer.heard, list(frames))
+        self.peer.heard.clear()
+
+    def says(self, *frames: bytes) -> None:
+        """In pieces, as a network may."""
+        for byte in b"".join(frames):
+            self.peer.socket.sendall(bytes((byte,)))
+        self.link.step()
+
+    def settle(self, steps: int = 20) -> None:
+        for _ in range(steps):
+            self.link.step()
+            self.peer.listen()
+            time.sleep(0.001)
+
+    def opened(self, acked: int = 0) -> None:
+        self.hears("HELLO")
+        self.says(welcome(acked))
+        self.until(lambda: self.link.state is link.State.OPEN)
+
+    def hang_up(self) -> None:
+        self.drop_peer()
+        self.until(lambda: self.link.state is not link.State.OPEN)
+
+
+class Conversations(LinkTest):
+    def test_frames_wait_for_their_acknowledgement(self) -> None:
+        self.put("a")
+        self.opened()
+        self.hears("PING 0 0 0 " + str(self.outbox.bytes), "DICT", "DATA 1")
+        self.put("a")
+        self.put("b")
+        self.hears("DATA 2", "DICT", "DATA 3")
+        self.assertFalse(self.outbox.has_all(1))
+        self.says(wire.frame(wire.ACK, varints(2)))
+        self.until(lambda: self.outbox.has_all(2))
+        self.assertFalse(self.outbox.has_all(3))
+        self.link.close()
+        self.until(lambda: self.peer.is_closed)
+        self.assertEqual(self.peer.heard, ["BYE"])
+
+    def test_after_a_reconnect_the_dictionary_and_what_is_not_on_disk_come_again(self) -> None:
+        for text in "abc":
+            self.put(text)
+        self.opened()
+        self.hears("PING 0 0 0 " + str(self.outbox.bytes), "DICT", "DATA 1", "DICT", "DATA 2", "DICT", "DATA 3")
+        self.hang_up()
+        self.put("d")
+        self.opened(acked=2)
+        self.hears("PING 0 0 0 " + str(self.outbox.bytes), "DICT", "DATA 3", "DICT", "DATA 4")
+        self.assertRegex(self.said[0], "^lost the server")
+        self.assertRegex(self.said[1], "^connected again to")
+        self.assertEqual(self.totals.connects, 2)
+
+    def test_wait_holds_back_and_ends(self) -> None:
+        self.opened()
+        self.hears("PING 0 0 0 0")
+        self.says(wire.frame(wire.WAIT, varints(200)))
+        self.until(lambda: self.link.hold_until)
+        self.put("a")
+        self.settle()
+        self.assertEqual(self.peer.heard, [])
+        self.hears("DICT", "DATA 1")
+
+    def test_a_refused_record_is_counted_and_named(self) -> None:
+        self.opened()
+        self.says(wire.frame(wire.REJECT, varints(1, 2, 4) + b"text"), wire.frame(99, b"of a later version"))
+        self.until(lambda: self.totals.records_rejected)
+        self.assertIn("the server refused a record (frame 1, record 2): text", self.said)
+        self.assertIs(self.link.state, link.State.OPEN)
+
+    def test_drops_are_told_soon(self) -> None:
+        self.opened()
+        self.hears("PING 0 0 0 0")
+        self.totals.calls_dropped_in_tracks = 5
+        self.totals.samples_dropped = 1
+        self.link.ping_soon()
+        self.hears("PING 5 1 0 0")
+
+    def test_errors(self) -> None:
+        for code, is_kept, pause_s in [(1, True, 1), (7, True, 1), (8, True, 1), (9, True, 1), (4, False, 1), (5, False, 1)]:
+            with self.subTest(code):
+                self.check_error(code, is_kept, pause_s)
+        for code in (2, 6):
+            with self.subTest(code):
+                self.check_error(code, True, 60)
+
+    def check_error(self, code: int, is_kept: bool, pause_s: float) -> None:
+        self.again()
+        self.put("a", calls=3)
+        self.opened()
+        self.says(error(code))
+        self.until(lambda: self.link.state is link.State.RESTING)
+        self.assertIn(f"the server refuses: text (error {code})", self.said[-1])
+        self.assertEqual((len(self.outbox.waiting), self.totals.calls_dropped), (1, 0) if is_kept else (0, 3))
+        rest = self.link.deadline - time.monotonic()
+        self.assertTrue(pause_s - 1 < rest <= max(pause_s, 5), rest)
+
+    def test_what_is_no_tacho_server(self) -> None:
+        for answer, words in [
+            (b"HTTP/1.1 400 Bad Request\r\n\r\n", "not a tacho server: a frame says that it is"),
+            (wire.frame(wire.ACK, varints(1)), "frame type 66 came before WELCOME"),
+            (welcome()[:-1] + b"\x00", "checksum mismatch"),
+        ]:
+            with self.subTest(words):
+                self.again()
+                self.hears("HELLO")
+                self.says(answer)
+                self.until(lambda: self.said)
+                self.assertIn(words, self.said[0])
+
+    def test_a_server_that_says_nothing(self) -> None:
+        self.hears("HELLO")
+        self.says(welcome(heartbeat_ms=100))
+        self.until(lambda: self.said)
+        self.assertIn("the server has not answered for 0.3 s", self.said[0])
+
+    def test_a_server_that_does_not_greet(self) -> None:
+        with mock.patch.object(link, "_GREETING_S", 0.05):
+            self.until(lambda: self.said)
+        self.assertIn("no answer within 0.05 s", self.said[0])
+
+    def test_waits_grow(self) -> None:
+        self.listener.close()
+        with mock.patch.object(link, "monotonic") as clock:
+            waits = []
+            self.link.deadline = 0.0
+            clock.return_value = 0.0
+            for _ in range(10):
+                while self.link.state is not link.State.RESTING or self.link.deadline <= clock.return_value:
+                    self.link.step()
+                waits.append(self.link.deadline - clock.return_value)
+                clock.return_value = self.link.deadline
+        for wait, step in zip(waits, (0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 5, 5, 5, 5)):
+            self.assertTrue(step / 2 <= wait <= step, waits)
+        self.assertEqual(len(self.said), 1, "an outage is told once")
+
+
+if __name__ == "__main__":
+    unittest.main()
