@@ -213,6 +213,34 @@ test('a trace goes through two processes', async () => {
   assert.ok(edges.some(({ from, to }) => /front/.test(from) && /back/.test(to)));
 });
 
+test('requests that go wrong, or are special', async () => {
+  const service = 'clients';
+  const watched = await run(tacho, 'clients.js', { service });
+  const alone = await run(tacho, 'clients.js', { service: 'alone', env: { TACHO_ENABLED: 'false' } });
+  assert.equal(watched.code, 0, watched.err);
+  assert.equal(watched.out, alone.out, watched.err);
+  const below = async (operation) => (await tacho.trace(service, operation)).slice(1);
+  for (const operation of ['refused', 'refused by fetch']) {
+    const [call] = await below(operation);
+    assert.deepEqual([call.operation, call.kind, call.outcome], ['GET 127.0.0.1:2', 'http-client', 'failed']);
+    assert.match(call.attributes.exception, /^Error: connect ECONNREFUSED/);
+  }
+  for (const operation of ['own header', 'own header of fetch', 'array of headers']) {
+    const [call, ...rest] = await below(operation);
+    assert.deepEqual([call.kind, call.attributes['http.status'], rest.length], ['http-client', 200, 0]);
+  }
+  const [aborted, served] = await below('aborted');
+  assert.deepEqual([aborted.outcome, served.outcome, served.attributes['http.status']], ['failed', 'failed', undefined]);
+  const [unread, answered] = await below('unread');
+  assert.deepEqual([unread.outcome, unread.attributes['http.status'], answered.operation], ['ok', 200, 'GET /unread']);
+  assert.equal(answered.attributes['http.route'], '/base/:what');
+  const alive = await tacho.trace(service, 'kept alive');
+  assert.equal(alive.filter((span) => span.kind === 'http-client').length, 3);
+  for (const span of alive.filter((server) => server.kind === 'http-server')) {
+    assert.equal(alive.find((client) => client.id === span.parent).attributes['http.path'], span.attributes['http.path']);
+  }
+});
+
 const METRICS = [
   'nodejs_eventloop_lag_mean_seconds',
   'nodejs_eventloop_lag_p99_seconds',

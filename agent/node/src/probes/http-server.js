@@ -11,8 +11,8 @@ import { Names, knownMethod, pathOf, routeOf } from './names.js';
 const ROUTES_MAX = 1_024;
 const FAILED_FROM = 500;
 
-/** @type {WeakMap<object, { call: import('../record/strand.js').Call, request: any }>} */
-const calls = new WeakMap();
+/** @typedef {import('node:http').IncomingMessage} Request */
+/** @typedef {import('node:http').ServerResponse} Response */
 
 /** @type {import('./index.js').Probe} */
 export function install({ recorder, config, guard }) {
@@ -20,17 +20,16 @@ export function install({ recorder, config, guard }) {
   const idHeaders = config.request_id_headers.map((name) => name.toLowerCase());
 
   const closed = guard(
-    /** @this {import('node:http').ServerResponse} */ function () {
-      const { call, request } = /** @type {any} */ (calls.get(this));
+    (/** @type {import('../record/strand.js').Call} */ call, /** @type {any} */ request, /** @type {Response} */ response) => {
       const route = request.route?.path; // Express, and routers like it
       if (typeof route === 'string') {
         recorder.attribute(call, 'http.route', typeof request.baseUrl === 'string' ? request.baseUrl + route : route);
       }
-      if (this.headersSent) {
-        recorder.attribute(call, 'http.status', this.statusCode);
+      if (response.headersSent) {
+        recorder.attribute(call, 'http.status', response.statusCode);
       }
       // One that was not answered whole: the client went away, or the program dropped it.
-      if (this.statusCode >= FAILED_FROM || !this.writableFinished) {
+      if (response.statusCode >= FAILED_FROM || !response.writableFinished) {
         recorder.fail(call);
       } else {
         recorder.exit(call);
@@ -42,15 +41,33 @@ export function install({ recorder, config, guard }) {
     const { request, response } = message;
     const path = pathOf(request.url);
     const operation = names.operation(knownMethod(request.method), routeOf(path));
-    const call = recorder.enterFrom(parse(request.headers.traceparent), operation);
+    const call = recorder.enterFrom(parse(header(request, 'traceparent')), operation);
     recorder.attribute(call, 'http.path', path);
-    const idHeader = idHeaders.find((name) => typeof request.headers[name] === 'string');
-    if (idHeader !== undefined) {
-      recorder.attribute(call, 'request.id', request.headers[idHeader]);
+    for (const name of idHeaders) {
+      const id = header(request, name);
+      if (id !== undefined) {
+        recorder.attribute(call, 'request.id', id);
+        break;
+      }
     }
     become(call);
-    calls.set(response, { call, request });
-    response.once('close', closed);
+    response.on('close', () => closed(call, request, response));
   });
   diagnostics.subscribe('http.server.request.start', started);
+}
+
+/**
+ * The first header of this name, without making the object of all of them, which the program may never ask for.
+ * @param {Request} request
+ * @param {string} name in lower case
+ * @returns {string | undefined}
+ */
+function header({ rawHeaders }, name) {
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const found = rawHeaders[at];
+    if (found.length === name.length && (found === name || found.toLowerCase() === name)) {
+      return rawHeaders[at + 1];
+    }
+  }
+  return undefined;
 }
