@@ -7,7 +7,7 @@ use tacho_ingest::wire::{ClientFrame, Frame, FrameDecoder, ServerFrame, Session}
 
 #[test]
 fn control_frames() {
-    for case in read("control.vec") {
+    for case in read("control.vec").into_iter().chain(read("probes.vec")) {
         let bytes = support::control::encode(&case);
         case.expect("hex", &[&support::vector::hex(&bytes)]);
         let mut decoder = FrameDecoder::new();

@@ -24,12 +24,14 @@ pub enum FrameType {
     Data = 3,
     Ping = 4,
     Bye = 5,
+    Probed = 6,
     Welcome = 65,
     Ack = 66,
     Wait = 67,
     Pong = 68,
     Error = 69,
     Reject = 70,
+    Probes = 71,
 }
 
 impl FrameType {
@@ -40,12 +42,14 @@ impl FrameType {
             3 => Some(Self::Data),
             4 => Some(Self::Ping),
             5 => Some(Self::Bye),
+            6 => Some(Self::Probed),
             65 => Some(Self::Welcome),
             66 => Some(Self::Ack),
             67 => Some(Self::Wait),
             68 => Some(Self::Pong),
             69 => Some(Self::Error),
             70 => Some(Self::Reject),
+            71 => Some(Self::Probes),
             _ => None,
         }
     }

@@ -2,6 +2,7 @@
 
 use super::frame::{Frame, FrameType, put_frame};
 use super::primitive::{put_bytes, put_varint};
+use super::probes::{Probed, Probes};
 use super::{HELLO_PAIRS_MAX, VERSION};
 use crate::Error;
 use crate::reader::{Flaw, Reader};
@@ -82,6 +83,7 @@ pub enum ClientFrame<'a> {
     Data(&'a [u8]),
     Ping(Ping),
     Bye,
+    Probed(Probed),
 }
 
 impl<'a> ClientFrame<'a> {
@@ -97,6 +99,9 @@ impl<'a> ClientFrame<'a> {
                 read_ping(&mut reader).map(Self::Ping).map_err(|flaw| malformed("PING", flaw))
             }
             Some(FrameType::Bye) => Ok(Self::Bye),
+            Some(FrameType::Probed) => {
+                Probed::read(&mut reader).map(Self::Probed).map_err(|flaw| malformed("PROBED", flaw))
+            }
             _ => Err(Error::Unexpected { what: format!("frame type {}", frame.type_byte) }),
         }
     }
@@ -114,6 +119,7 @@ impl<'a> ClientFrame<'a> {
                 put_varint(out, ping.bytes_buffered);
             }),
             Self::Bye => put_frame(out, FrameType::Bye, |_| ()),
+            Self::Probed(probed) => put_frame(out, FrameType::Probed, |out| probed.put(out)),
         }
     }
 }
@@ -178,6 +184,7 @@ pub enum ServerFrame {
         code: u64,
         message: String,
     },
+    Probes(Probes),
 }
 
 impl ServerFrame {
@@ -208,6 +215,7 @@ impl ServerFrame {
                 put_varint(out, *code);
                 put_bytes(out, message.as_bytes());
             }),
+            Self::Probes(probes) => put_frame(out, FrameType::Probes, |out| probes.put(out)),
         }
     }
 
@@ -221,6 +229,7 @@ impl ServerFrame {
             Some(FrameType::Wait) => reader.varint().map(Self::Wait),
             Some(FrameType::Pong) => reader.i64().map(Self::Pong),
             Some(FrameType::Error) => read_error(&mut reader),
+            Some(FrameType::Probes) => Probes::read(&mut reader).map(Self::Probes),
             _ => return Ok(None),
         }
         .map(Some)

@@ -1,7 +1,7 @@
 //! The native record protocol: which records does an agent's byte stream hold? (`docs/format/wire.md`)
 //!
 //! ```text
-//!   bytes ── frame ──▶ Frame ── message ──▶ HELLO, PING, ...
+//!   bytes ── frame ──▶ Frame ── message ──▶ HELLO, PING, ...       (probes: PROBES, PROBED)
 //!                        ├─ DICT ── dict ──▶ Dictionary
 //!                        └─ DATA ── data ──▶ Batch + rejects      (record, segment: one record each)
 //! ```
@@ -15,6 +15,7 @@ mod encode;
 mod frame;
 mod message;
 pub(crate) mod primitive;
+mod probes;
 mod record;
 mod segment;
 
@@ -23,6 +24,7 @@ pub use dict::{DictFrame, Dictionary};
 pub use encode::{AttributeForm, Continued, DataFrame, SegmentRecord, TraceForm};
 pub use frame::{Frame, FrameDecoder, FrameType, HEADER_BYTES};
 pub use message::{ClientFrame, ErrorCode, Hello, Ping, Reject, ServerFrame, Welcome};
+pub use probes::{Moved, ProbeRule, ProbeState, Probed, Probes, RuleOutcome};
 
 /// The version that this code speaks.
 pub const VERSION: u8 = 1;
@@ -39,3 +41,11 @@ pub const HEARTBEAT_MS: u64 = 5_000;
 /// Rejects of one frame that are named; the rest is counted only.
 pub const REJECTS_MAX: usize = 16;
 const _: () = assert!(REJECTS_MAX == crate::reject::REJECTS_NAMED_MAX);
+/// Rules of one PROBES, and of one server.
+pub const PROBE_RULES_MAX: usize = 1_000;
+/// Bytes of one rule's pattern.
+pub const PROBE_PATTERN_BYTES_MAX: usize = 1_024;
+/// Operations that one PROBED tells of: the hottest.
+pub const PROBED_MOVED_MAX: usize = 256;
+/// Bytes of a text of PROBED that are kept; a longer one is cut.
+pub const PROBED_TEXT_BYTES_MAX: usize = 512;

@@ -1,8 +1,11 @@
 //! Control frames from keys, and back.
 
-use tacho_ingest::wire::{ClientFrame, Frame, Hello, Ping, Reject, ServerFrame, Welcome};
+use tacho_ingest::wire::{
+    ClientFrame, Frame, Hello, Moved, Ping, ProbeRule, ProbeState, Probed, Probes, Reject, RuleOutcome,
+    ServerFrame, Welcome,
+};
 
-use super::vector::Case;
+use super::vector::{Case, number};
 
 enum Message {
     Client(ClientFrame<'static>),
@@ -42,7 +45,41 @@ fn message(case: &Case) -> Message {
             code: case.number("code"),
             message: case.text("message").to_owned(),
         }),
+        "PROBES" => Message::Server(ServerFrame::Probes(Probes {
+            revision: case.number("revision"),
+            rules: case.all("rule").into_iter().map(rule).collect(),
+        })),
+        "PROBED" => Message::Client(ClientFrame::Probed(probed(case))),
         other => panic!("{}: frame {other}", case.name),
+    }
+}
+
+fn rule(text: &str) -> ProbeRule {
+    let (state, pattern) = text.split_once(' ').unwrap();
+    ProbeRule { state: ProbeState::from_byte(number(state)).unwrap(), pattern: pattern.to_owned() }
+}
+
+fn probed(case: &Case) -> Probed {
+    let outcome = |text: &str| {
+        let mut words = text.splitn(3, ' ');
+        let mut word = || words.next().unwrap_or_default();
+        RuleOutcome { rule: number(word()), matched: number(word()), fault: word().to_owned() }
+    };
+    let (reasons, since) = (case.all("reason"), case.all("since"));
+    let moved = case.all("moved").into_iter().zip(reasons).zip(since);
+    Probed {
+        revision: case.number("revision"),
+        on: case.number("on"),
+        aggregated: case.number("aggregated"),
+        off: case.number("off"),
+        rules: case.all("rule").into_iter().map(outcome).collect(),
+        moved: moved
+            .map(|((operation, reason), since)| Moved {
+                operation: operation.to_owned(),
+                reason: reason.to_owned(),
+                since: number(since),
+            })
+            .collect(),
     }
 }
 

@@ -135,6 +135,8 @@ impl Listener<'_> {
                 ClientFrame::Data(body) => self.take(body).await?,
                 ClientFrame::Ping(ping) => self.answer(ping).await?,
                 ClientFrame::Bye => return Ok(()),
+                // Nobody asked: no PROBES are sent yet.
+                ClientFrame::Probed(_) => {}
                 ClientFrame::Hello(_) => {
                     return Err(Farewell::new(ErrorCode::Malformed, "a second HELLO").into());
                 }
