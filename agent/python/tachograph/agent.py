@@ -151,7 +151,7 @@ def start(**settings: Any) -> bool:
             agent.begin()
         except Exception as e:
             log.say(f"the agent cannot start: {type(e).__name__}: {e}")
-            track.home = Home()
+            track.home, track.OFF.look = track.OFF.home, track.LOOK_OFF
             return False
         _agent = agent
         return True

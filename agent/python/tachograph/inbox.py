@@ -37,6 +37,11 @@ class Inbox:
         self.entries_dropped = 0
 
     def series(self, name: str, labels: dict[str, object]) -> Labels:
+        """Raises ValueError for labels that a server refuses anyway: they would fill the dictionary."""
+        for label, value in labels.items():
+            if len(label) > wire.LABEL_NAME_BYTES_MAX or len(str(value)) > wire.LABEL_VALUE_BYTES_MAX:
+                length = f"{len(str(value))} characters, {wire.LABEL_VALUE_BYTES_MAX} is the most"
+                raise ValueError(f"the label {label[: wire.LABEL_NAME_BYTES_MAX]} has {length}")
         return tuple(sorted({**self.labels, "__name__": name, **{key: str(value) for key, value in labels.items()}}.items()))
 
     def sample(self, series: Labels, value: Value, at: Optional[int] = None) -> None:

@@ -186,6 +186,7 @@ class TrackReader:
         head.trace_of = parent.segment if is_ours and parent is not None else None
         head.parent = None if parent is None else parent.span.to_bytes(8, "big")
         head.part = 0
+        head.carried = ()
         self.offset = self.clock.offset
         self.calls = 0
 
@@ -211,9 +212,13 @@ class TrackReader:
 
     def _attribute(self, call: int, key: str, value: Union[str, int]) -> None:
         is_open = any(number == call for _, number, _ in reversed(self.open))
-        if not is_open or self.attribute_count >= wire.SEGMENT_ATTRIBUTES_MAX:
+        # Facts without an event between them cannot be cut into parts.
+        is_full = len(self.attributes) >= ATTRIBUTE_BYTES_MAX and not self.event_count
+        if not is_open or is_full or self.attribute_count >= wire.SEGMENT_ATTRIBUTES_MAX:
             self.totals.attributes_dropped += 1
             return
+        if len(self.attributes) >= ATTRIBUTE_BYTES_MAX and self.event_count:
+            self.close_part()
         self.attribute_count += 1
         key_id = self.dictionary.text(key)
         if isinstance(value, int):
@@ -235,7 +240,7 @@ class TrackReader:
         if not self.event_count:
             return
         exits, outbox = self._exits, self.outbox
-        if outbox.is_full:
+        if outbox.is_full or len(self.head.carried) > wire.SEGMENT_CARRIED_MAX:
             self.totals.calls_dropped_in_queue += exits
         else:
             start = self.start + self.offset

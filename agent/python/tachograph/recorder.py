@@ -318,6 +318,7 @@ class Span:
         self.words: Any = None
 
     def __enter__(self) -> Span:
+        self.strand = self.words = None
         track = self.track = here()
         task = task_here()
         if task is not None and track.task is not task:

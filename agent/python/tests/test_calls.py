@@ -300,6 +300,23 @@ class Limits(unittest.TestCase):
             self.assertEqual(calls[0].attributes, {"round0": 0, "round1": 1, "round2": 2, "round3": 3, "between": 1})
             self.assertTrue(all(call.end is not None and call.parent for call in calls[1:]))
 
+    def test_many_long_facts_come_in_parts_or_are_counted(self) -> None:
+        with Recording() as recording:
+            with tachograph.span("outer") as span:
+                for number in range(400):
+                    span.attribute(f"fact{number}", "x" * 4_000)
+                    f()
+            calls = recording.calls()
+            self.assertEqual((len(calls), len(calls[0].attributes)), (401, 400))
+            with tachograph.span("outer") as span:
+                recording.sender.step()
+                for number in range(400):
+                    span.attribute(f"fact{number}", "x" * 4_000)
+            recording.calls()
+            dropped = recording.totals.attributes_dropped
+            self.assertTrue(0 < dropped < 400, dropped)
+            self.assertLess(max(len(sent.frame) for sent in recording.outbox.waiting), 1 << 20)
+
     def test_deep_recursion_is_not_cut_at_each_step(self) -> None:
         self.assertEqual(len(tree(lambda: f(150))), 151)
 

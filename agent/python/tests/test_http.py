@@ -136,6 +136,9 @@ class Wsgi(unittest.TestCase):
         request = "|GET / http.path=/ http.status=201"
         self.assertEqual(tree(run), [request, "  work", "  work", request, "  work", "  work"])
 
+    def test_an_environ_that_is_none_is_not_our_business(self) -> None:
+        self.check(whole, "|work", REQUEST_METHOD=b"GET", SCRIPT_NAME=17)
+
     def test_files_stay_what_they_are(self) -> None:
         wrapper = FileWrapper(io.BytesIO(b"file"))
         found: list[Any] = []
@@ -186,6 +189,9 @@ class Asgi(unittest.TestCase):
         headers = [(b"X-Request-ID", b"r1"), (b"traceparent", f"00-{TRACE}-{SPAN}-01".encode())]
         facts = "http.path=/shop/ads request.id=r1 http.route=/ads/{ad} http.status=200"
         self.check(["/ads"], f"|GET /shop/ads {facts}", "  work", headers=headers, root_path="/shop")
+
+    def test_a_scope_that_is_none_is_not_our_business(self) -> None:
+        self.check(["/ads"], "|work", headers=[("text", "is no bytes")])
 
     def test_other_scopes_pass_by(self) -> None:
         seen: list[str] = []

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Iterable
 from typing import Any, Callable, Optional
 
 from ..recorder import drive, task_here
+from ..track import Strand
 from . import http_server
 
 Scope = dict[str, Any]
@@ -30,12 +31,11 @@ class Asgi:
         if scope.get("type") != "http" or not http_server.is_on() or _INSIDE in scope:
             await self.application(scope, receive, send)
             return
-        headers = _headers(scope.get("headers") or ())
-        request_ids = (headers[name] for name in http_server.request_id_headers if name in headers)
-        path = scope.get("root_path", "") + scope.get("path", "/") if self._is_mounted(scope) else scope.get("path", "/")
-        strand = http_server.begin(
-            scope.get("method", "GET"), path, self._route(scope), headers.get("traceparent"), next(request_ids, None)
-        )
+        try:
+            strand = self._begin(scope)
+        except Exception:  # a scope that is none
+            await self.application(scope, receive, send)
+            return
         scope[_INSIDE] = True
         status = 0
 
@@ -54,6 +54,13 @@ class Asgi:
             http_server.finish(strand, status, None, _matched(scope))
 
         await drive(run(), 0, task_here(), strand)
+
+    def _begin(self, scope: Scope) -> Strand:
+        headers = _headers(scope.get("headers") or ())
+        request_ids = (headers[name] for name in http_server.request_id_headers if name in headers)
+        path = scope.get("root_path", "") + scope.get("path", "/") if self._is_mounted(scope) else scope.get("path", "/")
+        method = scope.get("method", "GET")
+        return http_server.begin(method, path, self._route(scope), headers.get("traceparent"), next(request_ids, None))
 
     @staticmethod
     def _is_mounted(scope: Scope) -> bool:

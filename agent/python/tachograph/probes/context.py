@@ -13,6 +13,7 @@ Before: the program. After: track.
 from __future__ import annotations
 
 import concurrent.futures.thread
+import contextlib
 import functools
 import threading
 import types
@@ -44,7 +45,8 @@ def _thread_start(original: Callable[[Any], None]) -> Callable[[Any], None]:
         if not getattr(_pools, "is_on", False):
             caller = here().context()
             if caller is not None:
-                ORIGINS[self] = caller
+                with contextlib.suppress(Exception):  # a subclass that cannot be hashed
+                    ORIGINS[self] = caller
         original(self)
 
     return start

@@ -55,7 +55,7 @@ def statement(text: Any, cursor: Any = None, prefix: str = "") -> Span:
 
 
 def _batch(span: Span, parameters: Any) -> None:
-    if hasattr(parameters, "__len__"):
+    if isinstance(parameters, (list, tuple)):  # the length of anything else may be code of the program
         span.attribute("db.batch", len(parameters))
 
 

@@ -30,7 +30,10 @@ class Wsgi:
     def __call__(self, environ: Environ, start_response: Callable[..., Any]) -> Iterable[bytes]:
         if not http_server.is_on() or _INSIDE in environ:
             return self.application(environ, start_response)
-        request = _Request(environ, self._route(environ))
+        try:
+            request = _Request(environ, self._route(environ))
+        except Exception:  # an environ that is none
+            return self.application(environ, start_response)
 
         def start(status: str, headers: Any, *exc_info: Any) -> Any:
             request.status = int(status[:3]) if status[:3].isdigit() else 0
