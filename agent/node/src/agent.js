@@ -37,14 +37,9 @@ export class Agent {
     const dictionary = new Dictionary();
     const clock = new Clock();
     const totals = new Totals();
-    const outbox = new Outbox({
-      dictionary,
-      clock,
-      bytesMax: config.queue,
-      wake: (full) => (full ? this.link.pump() : this.#wake()),
-    });
-    const thread = isMainThread ? 'main' : `worker-${threadId}`;
     const wake = () => this.#wake();
+    const outbox = new Outbox({ dictionary, clock, bytesMax: config.queue, wake });
+    const thread = isMainThread ? 'main' : `worker-${threadId}`;
     this.clock = clock;
     this.totals = totals;
     this.outbox = outbox;

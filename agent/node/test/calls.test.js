@@ -194,3 +194,22 @@ test('a program that runs out of stack gets its own exception, and the recorder 
   record(all.recorder, 'after', () => 1);
   assert.ok(tree(all).some(([name]) => name === 'after'));
 });
+
+test('wherever the stack ends, what goes out is well formed', () => {
+  const all = parts();
+  const fill = (/** @type {number} */ left) => (left > 0 ? fill(left - 1) : 0);
+  // Comes to the end of the stack at ever other places: names, attributes, parts and frames are written there.
+  const deeper = (n, step) => {
+    record(all.recorder, `name ${n} ${step}`, () => {
+      all.recorder.attribute(current(), `key ${n % 50}`, `value ${n % 70} ${step}`);
+      all.samples.sample({ __name__: 'depth', n: n % 100, step }, n);
+      fill(step);
+      deeper(n + 1, step);
+    });
+  };
+  for (let step = 0; step < 40; step++) {
+    assert.throws(() => deeper(0, step), RangeError);
+  }
+  const { calls } = all.decoded();
+  assert.ok(calls.size > 1_000);
+});

@@ -29,7 +29,7 @@ export class Outbox {
    * @param {import('../wire/dictionary.js').Dictionary} parts.dictionary
    * @param {import('./clock.js').Clock} parts.clock
    * @param {number} parts.bytesMax
-   * @param {(full: boolean) => void} parts.wake a frame was begun, or is full
+   * @param {() => void} parts.wake a frame was begun
    */
   constructor({ dictionary, clock, bytesMax, wake }) {
     this.dictionary = dictionary;
@@ -67,7 +67,7 @@ export class Outbox {
       this.base = at;
       this.isOpen = true;
       this.calls = this.samples = this.entries = 0;
-      this.wake(false);
+      this.wake();
     }
     return this.record.clear();
   }
@@ -80,13 +80,18 @@ export class Outbox {
    * @param {number} entries
    */
   end(tag, calls, samples, entries) {
-    this.frame.u8(tag).varint(this.record.size).append(this.record);
+    const before = this.frame.size;
+    try {
+      this.frame.u8(tag).varint(this.record.size).append(this.record);
+    } catch (fault) {
+      this.frame.size = before; // whole or not at all: a program that runs out of stack may do so in here
+      throw fault;
+    }
     this.calls += calls;
     this.samples += samples;
     this.entries += entries;
     if (this.frame.size >= FRAME_BYTES) {
       this.close();
-      this.wake(true);
     }
   }
 

@@ -89,11 +89,10 @@ export class Dictionary {
 
   /** @param {number} kind @param {string} name */
   #defineOperation(kind, name) {
-    const id = ++this.operationCount;
+    const id = this.operationCount + 1;
+    this.#define(() => defineOperation(this.definitions, id, kind, name));
+    this.operationCount = id;
     this.operations[kind].set(name, id);
-    const before = this.definitions.size;
-    defineOperation(this.definitions, id, kind, name);
-    this.#defined(before);
     return id;
   }
 
@@ -134,17 +133,16 @@ export class Dictionary {
       this.seen[slot] = hash;
       return 0;
     }
+    const defined = this.#defineText(value);
     this.valueCount++;
-    return this.#defineText(value);
+    return defined;
   }
 
   /** @param {string} text */
   #defineText(text) {
     const id = this.texts.size + 1;
+    this.#define(() => defineText(this.definitions, id, text));
     this.texts.set(text, id);
-    const before = this.definitions.size;
-    defineText(this.definitions, id, text);
-    this.#defined(before);
     return id;
   }
 
@@ -157,15 +155,24 @@ export class Dictionary {
     if (this.seriesCount >= SERIES_MAX || this.stringBytes > this.stringBytesMax) {
       return 0;
     }
-    const id = ++this.seriesCount;
-    const before = this.definitions.size;
-    defineSeries(this.definitions, id, labels);
-    this.#defined(before);
+    const id = this.seriesCount + 1;
+    this.#define(() => defineSeries(this.definitions, id, labels));
+    this.seriesCount = id;
     return id;
   }
 
-  /** @param {number} before */
-  #defined(before) {
+  /**
+   * Whole or not at all: a program that runs out of stack may do so in here.
+   * @param {() => void} write
+   */
+  #define(write) {
+    const before = this.definitions.size;
+    try {
+      write();
+    } catch (fault) {
+      this.definitions.size = before;
+      throw fault;
+    }
     const { size } = this.definitions;
     this.stringBytes += size - before;
     if (size - (this.cuts.at(-1) ?? 0) >= BODY_BYTES) {
