@@ -47,7 +47,7 @@ pub use encoding::{CodecSet, Compression, Effort, Encoding};
 pub use entries::encode_entries;
 pub use error::Error;
 pub use execution::{AttributeData, AttributeRef, Call, ExecutionBlock, RowRef, Shape, encode_executions};
-pub use group::{GroupColumn, encode_group};
+pub use group::{GroupColumn, encode_group, encode_group_by};
 pub use header::{ColumnInfo, Header, MemberInfo, Tables};
 pub use loss::{Aggregate, Aggregation, Loss, Method, Tolerance};
 pub use role::Role;

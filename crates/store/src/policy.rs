@@ -3,11 +3,11 @@
 //! Rules are tried in their order, each sort for itself; the first whose matchers accept the series counts. A series that
 //! no rule accepts is kept for ever, as it came.
 
-use tacho_chunk::semantic::{Semantic, is_counter_name};
-use tacho_chunk::{Aggregation, CodecSet, Compression};
-use tacho_model::{Labels, Matcher, Timestamp};
+use std::sync::Arc;
 
-use crate::seal::CHUNK_VALUES_MAX;
+use tacho_chunk::semantic::{Semantic, is_counter_name};
+use tacho_chunk::{Aggregation, CodecSet, Compression, Encoding};
+use tacho_model::{Labels, Matcher, Timestamp};
 
 /// What holds for the series that all matchers accept.
 #[derive(Clone, Debug, PartialEq)]
@@ -43,18 +43,19 @@ pub struct Downsampling {
 }
 
 /// How chunks are cut and written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ChunkSettings {
-    /// Samples of a series in one merged chunk, about.
-    pub values: usize,
+    /// Samples of a series in one merged chunk, about; `None`: as the store is set.
+    pub values: Option<usize>,
     /// Of numbers.
     pub codecs: CodecSet,
     pub compression: Compression,
 }
 
-impl Default for ChunkSettings {
-    fn default() -> Self {
-        Self { values: CHUNK_VALUES_MAX, codecs: CodecSet::ALL, compression: Compression::Auto }
+impl ChunkSettings {
+    /// For merges.
+    pub fn encoding(&self) -> Encoding {
+        Encoding { codecs: self.codecs, compression: self.compression, ..Encoding::thorough() }
     }
 }
 
@@ -65,6 +66,7 @@ pub struct Policy {
     pub keep: Option<u64>,
     pub downsampling: Option<Downsampling>,
     pub semantic: Option<Semantic>,
+    pub chunks: ChunkSettings,
 }
 
 impl Policy {
@@ -80,7 +82,12 @@ impl Policies {
         let semantic = first(&self.semantic, labels).map(|semantic| {
             if is_counter_name(labels.name()) { Semantic { value: None, ..*semantic } } else { *semantic }
         });
-        Policy { keep: self.keep(labels), downsampling: first(&self.downsampling, labels).copied(), semantic }
+        Policy {
+            keep: self.keep(labels),
+            downsampling: first(&self.downsampling, labels).copied(),
+            semantic,
+            chunks: first(&self.chunks, labels).copied().unwrap_or_default(),
+        }
     }
 
     /// How long its records are kept, ns; `None`: for ever.
@@ -88,9 +95,11 @@ impl Policies {
         first(&self.retention, labels).copied()
     }
 
-    /// How the chunks of a series' group are cut; `values` where no rule says it.
-    pub fn chunks_of(&self, labels: &Labels, values: usize) -> ChunkSettings {
-        first(&self.chunks, labels).copied().unwrap_or(ChunkSettings { values, ..ChunkSettings::default() })
+    /// Samples of each series in a chunk of series that are cut together: the first rule that says it and accepts one of
+    /// them counts.
+    pub fn chunk_values(&self, group: &[Arc<Labels>]) -> Option<usize> {
+        let accepts = |rule: &&Rule<ChunkSettings>| group.iter().any(|labels| rule.accepts(labels));
+        self.chunks.iter().filter(|rule| rule.then.values.is_some()).find(accepts)?.then.values
     }
 
     /// Does any rule take records away or thin them out as they grow old?
@@ -121,19 +130,34 @@ mod tests {
     #[test]
     fn the_first_rule_that_accepts_counts_each_sort_for_itself() {
         let chunks =
-            ChunkSettings { values: 100, compression: Compression::Zstd, ..ChunkSettings::default() };
+            ChunkSettings { values: Some(100), compression: Compression::Zstd, ..ChunkSettings::default() };
         let policies = Policies {
             retention: vec![rule("debug.*", 1), rule(".*", 2)],
             chunks: vec![rule("debug.x", chunks)],
             ..Policies::default()
         };
         let of = |name: &str| policies.of(&labels(name));
-        let cut = |name: &str| policies.chunks_of(&labels(name), 7).values;
-        assert_eq!((of("debug.x").keep, cut("debug.x")), (Some(1), 100));
-        assert_eq!((of("up").keep, cut("up")), (Some(2), 7));
+        assert_eq!((of("debug.x").keep, of("debug.x").chunks), (Some(1), chunks));
+        assert_eq!((of("up").keep, of("up").chunks), (Some(2), ChunkSettings::default()));
         assert_eq!(Policies::default().of(&labels("up")), Policy::default());
         assert_eq!(of("up").expired_before(10), 8);
         assert_eq!(Policy::default().expired_before(10), i64::MIN);
+    }
+
+    #[test]
+    fn a_group_is_cut_by_the_first_rule_that_says_how() {
+        let settings = |values| ChunkSettings { values, ..ChunkSettings::default() };
+        let chunks =
+            vec![rule("a", settings(None)), rule("a|b", settings(Some(1))), rule(".*", settings(Some(2)))];
+        let policies = Policies { chunks, ..Policies::default() };
+        let values = |names: &[&str]| {
+            let group: Vec<Arc<Labels>> = names.iter().map(|name| Arc::new(labels(name))).collect();
+            policies.chunk_values(&group)
+        };
+        assert_eq!(values(&["c", "b"]), Some(1));
+        assert_eq!(values(&["a"]), Some(1));
+        assert_eq!(values(&["c"]), Some(2));
+        assert_eq!(Policies::default().chunk_values(&[Arc::new(labels("a"))]), None);
     }
 
     #[test]

@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use common::{Bench, batch, entries, executions, samples, values};
 use tacho_chunk::semantic::Semantic;
-use tacho_chunk::{Aggregate, Aggregation, Method, Tolerance};
+use tacho_chunk::{Aggregate, Aggregation, CodecSet, Method, Tolerance};
 use tacho_model::{Kind, ManualClock, Matcher, NAME, TimeRange};
 use tacho_store::layer::faults::{Faults, Faulty};
-use tacho_store::policy::{Downsampling, Policies, Rule};
+use tacho_store::policy::{ChunkSettings, Downsampling, Policies, Rule};
 use tacho_store::{ErrorKind, MemoryDriver, Options, Store};
 
 const ALL: TimeRange = TimeRange::ALL;
@@ -284,6 +284,59 @@ async fn full_chunks_give_up_what_they_may_and_say_so() {
     store.merge_all().await.unwrap();
     let again = values(&store, "m", TimeRange::new(SECOND, i64::MAX)).await;
     assert_eq!(again[..], after[1..], "what was given up is given up once");
+}
+
+/// Samples of three series that come together, at times that jitter, merged: each series' only chunk.
+async fn merged_together(policies: Policies) -> [tacho_store::ChunkInfo; 3] {
+    let bench = Bench::with(Arc::new(MemoryDriver::new()), quiet(policies));
+    let store = bench.open().await;
+    for part in 0..10i64 {
+        let mut all = tacho_model::Batch::default();
+        for (name, factor) in ["a", "b", "c"].into_iter().zip([3, 5, 7]) {
+            let point = |n: i64| (n * SECOND + n * 7_919 % 1_000_003, (n * factor % 101) as f64);
+            let points: Vec<(i64, f64)> = (part * 1_000..(part + 1) * 1_000).map(point).collect();
+            all.samples.extend(samples(name, &points).samples);
+        }
+        store.append(all, None).await.unwrap();
+        store.flush().await.unwrap();
+    }
+    store.merge_all().await.unwrap();
+    let mut out = Vec::new();
+    for name in ["a", "b", "c"] {
+        let mut chunks = store.chunks(Kind::Sample, common::id(name)).await.unwrap();
+        assert_eq!(chunks.len(), 1, "{name}");
+        out.extend(chunks.pop());
+        assert_eq!(values(&store, name, ALL).await.len(), 10_000, "{name}");
+    }
+    out.try_into().unwrap()
+}
+
+#[tokio::test]
+async fn what_a_rule_says_of_one_series_of_a_group_holds_for_it_and_not_for_the_others() {
+    let codecs = |chunk: &tacho_store::ChunkInfo, member: usize| chunk.header.members[member].codec;
+    let plain = merged_together(Policies::default()).await;
+    assert_eq!(plain.each_ref().map(|chunk| chunk.header.members.len()), [3; 3], "one row for all of them");
+    for (nth, name) in ["a", "b", "c"].into_iter().enumerate() {
+        let varint =
+            ChunkSettings { codecs: CodecSet::only(["varint"]).unwrap(), ..ChunkSettings::default() };
+        let policies = Policies { chunks: rule(name, varint), ..Policies::default() };
+        for chunk in merged_together(policies).await {
+            for member in 0..3 {
+                let changed = codecs(&chunk, member) != codecs(&plain[0], member);
+                assert_eq!(changed, member == nth, "{name}: {:?}", codecs(&chunk, member));
+            }
+        }
+        let policies = Policies {
+            semantic: rule(name, Semantic { time: 2_000_000, ..Semantic::default() }),
+            ..Policies::default()
+        };
+        let chunks = merged_together(policies).await;
+        for (of, chunk) in chunks.iter().enumerate() {
+            let bound = if of == nth { 1..=2_000_000 } else { 0..=0 };
+            assert!(bound.contains(&chunk.header.time_error_max), "{name}: {}", chunk.header.time_error_max);
+            assert_eq!(chunk.header.members.len(), if of == nth { 1 } else { 2 });
+        }
+    }
 }
 
 #[tokio::test]

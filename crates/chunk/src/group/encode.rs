@@ -40,15 +40,29 @@ pub fn encode_group(
     columns: &[GroupColumn<'_>],
     encoding: &Encoding,
 ) -> Vec<u8> {
+    encode_group_by(at, time_error_max, columns, encoding, |_| *encoding)
+}
+
+/// As [`encode_group`]; each column has an encoding of its own, `of(n)` for `columns[n]`, and the times have theirs.
+///
+/// # Panics
+/// As [`encode_group`].
+pub fn encode_group_by(
+    at: &[Timestamp],
+    time_error_max: u64,
+    columns: &[GroupColumn<'_>],
+    times: &Encoding,
+    of: impl Fn(usize) -> Encoding,
+) -> Vec<u8> {
     check(at, columns);
     let mut header = Fields::default();
-    header.times(at, time_error_max, encoding);
+    header.times(at, time_error_max, times);
     put_varint(&mut header.fields, columns.len() as u64);
     let mut next = 0;
-    for column in columns {
+    for (n, column) in columns.iter().enumerate() {
         put_varint(&mut header.fields, u64::from(column.member - next));
         next = column.member + 1;
-        header.values(column, encoding);
+        header.values(column, &of(n));
     }
     let bytes = header.finish();
     verify::group(&bytes, at, columns);

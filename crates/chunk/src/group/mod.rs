@@ -7,7 +7,7 @@ mod encode;
 mod numbers;
 mod read;
 
-pub use self::encode::{GroupColumn, encode_group};
+pub use self::encode::{GroupColumn, encode_group, encode_group_by};
 pub(crate) use self::read::{column, gather, take_header, times, values};
 
 /// Tag of the codec `step`, which times of a constant step name without having bytes.

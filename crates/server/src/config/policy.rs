@@ -169,8 +169,7 @@ fn tolerance(place: Place, amount: Amount) -> Result<Tolerance, ConfigError> {
 
 fn chunks(place: Place, rule: Chunks) -> Result<Rule<ChunkSettings>, ConfigError> {
     let default = ChunkSettings::default();
-    let values = rule.values.unwrap_or(default.values);
-    if !CHUNK_VALUES.contains(&values) {
+    if let Some(values) = rule.values.filter(|values| !CHUNK_VALUES.contains(values)) {
         let (least, most) = CHUNK_VALUES.into_inner();
         return Err(place.wrong("values", &values.to_string(), format!("{least} to {most} are allowed")));
     }
@@ -183,7 +182,8 @@ fn chunks(place: Place, rule: Chunks) -> Result<Rule<ChunkSettings>, ConfigError
         None => default.codecs,
         Some(names) => codecs(place, names)?,
     };
-    Ok(Rule { matchers: place.matchers(&rule.r#match)?, then: ChunkSettings { values, codecs, compression } })
+    let then = ChunkSettings { values: rule.values, codecs, compression };
+    Ok(Rule { matchers: place.matchers(&rule.r#match)?, then })
 }
 
 fn codecs(place: Place, names: &[String]) -> Result<CodecSet, ConfigError> {

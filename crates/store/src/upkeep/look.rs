@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tacho_chunk::Encoding;
 use tacho_model::{Kind, Timestamp};
 
 use super::choice::{self, Aim, Facts, Merge, State, Zeal};
@@ -16,7 +15,6 @@ use super::window::{self, Known, Partition, Scope, Stretch, Window};
 use crate::driver::{Delete, Table};
 use crate::keys::{CHUNK_SPAN_MAX_NS, CHUNK_WIDE_SPAN_MAX_NS, ChunkKey};
 use crate::open::CHUNK_CALLS_MAX;
-use crate::policy::ChunkSettings;
 use crate::shared::Shared;
 use crate::{Error, ErrorKind, Result};
 
@@ -77,7 +75,8 @@ pub struct Seen {
 /// Members of a partition and what holds for them.
 struct Rules {
     treatments: Vec<Treatment>,
-    chunks: ChunkSettings,
+    /// Samples or entries of one series in one chunk.
+    values: usize,
 }
 
 fn rules(shared: &Shared, partition: &Partition, now: Timestamp) -> Option<Rules> {
@@ -93,10 +92,10 @@ fn rules(shared: &Shared, partition: &Partition, now: Timestamp) -> Option<Rules
     let tombstones = shared.tombstones.read();
     let policies = &shared.options.policies;
     let of = labels.iter().map(|labels| (policies.of(labels), tombstones.masks(labels)));
-    let chunks = policies.chunks_of(labels.first()?, shared.options.chunk_values);
+    let values = policies.chunk_values(&labels).unwrap_or(shared.options.chunk_values);
     Some(Rules {
         treatments: of.map(|(policy, masks)| Treatment::new(&policy, masks, now)).collect(),
-        chunks,
+        values,
     })
 }
 
@@ -118,15 +117,8 @@ pub async fn look(shared: &Arc<Shared>, job: Job) -> Result<Seen> {
         delete(shared, &window.emptied).await?;
     }
     let aim = aim(shared, &job, &rules);
-    let cutting = Cutting {
-        records: aim.records,
-        encoding: Encoding {
-            codecs: rules.chunks.codecs,
-            compression: rules.chunks.compression,
-            ..Encoding::thorough()
-        },
-        settled_before: now.saturating_sub_unsigned(CHUNK_SPAN_MAX_NS),
-    };
+    let cutting =
+        Cutting { records: aim.records, settled_before: now.saturating_sub_unsigned(CHUNK_SPAN_MAX_NS) };
     let shared = shared.clone();
     let work = move || work(&shared, job, window, &rules, &aim, &cutting);
     let ended = |e| Error::new(ErrorKind::Closed, "merge did not end").caused_by(e);
@@ -153,7 +145,7 @@ fn aim(shared: &Shared, job: &Job, rules: &Rules) -> Aim {
     let kind = job.partition.kind;
     Aim {
         zeal: job.zeal,
-        records: if kind == Kind::Execution { CHUNK_CALLS_MAX } else { rules.chunks.values },
+        records: if kind == Kind::Execution { CHUNK_CALLS_MAX } else { rules.values },
         span_max: if kind == Kind::Execution { u64::MAX } else { CHUNK_WIDE_SPAN_MAX_NS },
         fan_in: shared.options.merge_rows,
         values_max: shared.options.merge_values.max(1),

@@ -14,12 +14,12 @@ mod samples;
 
 use bytes::Bytes;
 use tacho_chunk::semantic::Semantic;
-use tacho_chunk::{Aggregation, Encoding, ExecutionBlock};
+use tacho_chunk::{Aggregation, ExecutionBlock};
 use tacho_model::{Kind, Timestamp};
 
 use super::tombstones::Mask;
 use crate::keys::{CHUNK_SPAN_MAX_NS, ChunkKey, Span};
-use crate::policy::Policy;
+use crate::policy::{ChunkSettings, Policy};
 
 /// A row that is to be replaced.
 #[derive(Clone, Debug)]
@@ -37,6 +37,7 @@ pub struct Treatment {
     /// Samples up to this moment are thinned out; a step ends there.
     pub thin: Option<(Timestamp, Aggregation)>,
     pub semantic: Option<Semantic>,
+    pub chunks: ChunkSettings,
 }
 
 impl Treatment {
@@ -45,7 +46,8 @@ impl Treatment {
             let before = now.saturating_sub_unsigned(down.after);
             (end_of_step(before, down.to), down.to)
         });
-        Self { masks, expired_before: policy.expired_before(now), thin, semantic: policy.semantic }
+        let (semantic, chunks) = (policy.semantic, policy.chunks);
+        Self { masks, expired_before: policy.expired_before(now), thin, semantic, chunks }
     }
 
     /// Is a record left out?
@@ -64,7 +66,6 @@ pub fn end_of_step(at: Timestamp, to: Aggregation) -> Timestamp {
 pub struct Cutting {
     /// Records of one chunk, about.
     pub records: usize,
-    pub encoding: Encoding,
     /// Chunks that end before it are not expected to grow any more: they may be given what is done once.
     pub settled_before: Timestamp,
 }

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use tacho_chunk::semantic::{self, Semantic};
-use tacho_chunk::{Chunk, GroupColumn, Loss, ValueColumn, Values, encode_group};
+use tacho_chunk::{Chunk, Encoding, GroupColumn, Loss, ValueColumn, Values, encode_group_by};
 use tacho_model::{TimeRange, Timestamp, ValueType};
 
 use super::picks::{Picks, Ranked, Run, pick};
@@ -26,6 +26,7 @@ struct Column {
     loss: Option<Loss>,
     /// What may be given up once a chunk is full.
     semantic: Semantic,
+    encoding: Encoding,
 }
 
 /// A column and its times, which others may have as well.
@@ -134,7 +135,8 @@ fn classes(
             picks.runs.iter().map(|run| opened[run.source].chunk.header().time_error_max).max().unwrap_or(0);
         for member in of {
             for (at, column) in columns(opened, ranked, &picks, member)? {
-                let column = Column { semantic: treatment.semantic.unwrap_or_default(), ..column };
+                let semantic = treatment.semantic.unwrap_or_default();
+                let column = Column { semantic, encoding: treatment.chunks.encoding(), ..column };
                 for (at, column) in thinned(at, column, treatment) {
                     add(&mut classes, at, time_error_max, column);
                 }
@@ -210,6 +212,7 @@ fn columns(
                 values: gather(&decoded, &sort),
                 loss: sort.loss,
                 semantic: Semantic::default(),
+                encoding: Encoding::thorough(),
             },
         )
     };
@@ -249,14 +252,11 @@ fn thinned(at: Arc<[Timestamp]>, column: Column, treatment: &Treatment) -> Vec<T
     let done = |to| column.loss.and_then(|loss| loss.aggregation) == Some(to);
     let Some((through, to)) = treatment.thin.filter(|(_, to)| !done(*to)) else { return vec![(at, column)] };
     let old = at.partition_point(|at| *at <= through);
-    let Column { member, values, loss, semantic } = column;
-    let thin = semantic::aggregate(&at[..old], values.clone().part(0..old).as_values(), to);
-    let Ok((thin_at, thin_values, thin_loss)) = thin else {
-        return vec![(at, Column { member, values, loss, semantic })];
-    };
-    let young = Column { member, values: values.part(old..at.len()), loss, semantic };
-    let loss = loss.map_or(thin_loss, |before| Loss { aggregation: Some(to), ..before });
-    let thin = Column { member, values: thin_values, loss: Some(loss), semantic };
+    let thin = semantic::aggregate(&at[..old], column.values.clone().part(0..old).as_values(), to);
+    let Ok((thin_at, thin_values, thin_loss)) = thin else { return vec![(at, column)] };
+    let loss = column.loss.map_or(thin_loss, |before| Loss { aggregation: Some(to), ..before });
+    let thin = Column { values: thin_values, loss: Some(loss), ..column };
+    let young = Column { values: column.values.part(old..at.len()), ..column };
     vec![(thin_at.into(), thin), (at[old..].into(), young)]
 }
 
@@ -264,54 +264,66 @@ fn thinned(at: Arc<[Timestamp]>, column: Column, treatment: &Treatment) -> Vec<T
 fn encode(class: &Class, cutting: &Cutting) -> Vec<Made> {
     let mut rows = Vec::new();
     for cut in cuts(&class.at, cutting.records) {
-        let (Some(start), Some(end)) = (class.at.get(cut.start), class.at.get(cut.end - 1)) else { continue };
+        let at = class.at.get(cut.clone()).unwrap_or_default();
+        let Some(end) = at.last() else { continue };
         // What is given up is given up once, when the chunk is not expected to be merged again.
         let last = cut.len() >= cutting.records / 3 * 2 || *end < cutting.settled_before;
-        let (at, time_error_max) =
-            if last { compacted(class, cut.clone()) } else { exact(class, cut.clone()) };
-        let part = |column: &Column| {
-            let values = column.values.clone().part(cut.clone());
-            let (values, loss) = if last { simplified(values, column) } else { (values, column.loss) };
-            (column.member, values, loss)
-        };
-        let parts: Vec<_> = class.columns.iter().map(part).collect();
-        let columns: Vec<GroupColumn<'_>> = parts
-            .iter()
-            .map(|(member, values, loss)| GroupColumn {
-                member: *member,
-                values: values.as_values(),
-                loss: *loss,
-            })
-            .collect();
-        let chunk = encode_group(&at, time_error_max, &columns, &cutting.encoding);
-        rows.push(Made {
-            span: span_of(*start, *end),
-            start: *start,
-            generation: 0,
-            rest_of: None,
-            records: (at.len() * columns.len()) as u64,
-            chunk: chunk.into(),
-        });
+        let all: Vec<&Column> = class.columns.iter().collect();
+        let (movable, fixed): (Vec<&Column>, Vec<&Column>) =
+            all.iter().partition(|column| last && column.semantic.time > 0);
+        match compacted(at, &movable).filter(|_| class.time_error_max == 0) {
+            // The times of the others stay: they have a row of their own.
+            Some((moved, error)) => {
+                rows.push(row(&moved, error, &movable, cut.clone(), last));
+                if !fixed.is_empty() {
+                    rows.push(row(at, 0, &fixed, cut, last));
+                }
+            }
+            None => rows.push(row(at, class.time_error_max, &all, cut, last)),
+        }
     }
     rows
 }
 
-fn exact(class: &Class, cut: Range<usize>) -> (Vec<Timestamp>, u64) {
-    (class.at.get(cut).unwrap_or_default().to_vec(), class.time_error_max)
+/// A part of some columns, `at` its times.
+fn row(at: &[Timestamp], time_error_max: u64, columns: &[&Column], cut: Range<usize>, last: bool) -> Made {
+    let part = |column: &&Column| {
+        let values = column.values.clone().part(cut.clone());
+        let (values, loss) = if last { simplified(values, column) } else { (values, column.loss) };
+        (column.member, values, loss)
+    };
+    let parts: Vec<_> = columns.iter().map(part).collect();
+    let made: Vec<GroupColumn<'_>> = parts
+        .iter()
+        .map(|(member, values, loss)| GroupColumn {
+            member: *member,
+            values: values.as_values(),
+            loss: *loss,
+        })
+        .collect();
+    let of = |n: usize| columns[n].encoding;
+    // Times are everybody's: what the rules of some say does not hold for them.
+    let agreed = columns.iter().all(|column| column.encoding == of(0));
+    let times = if agreed { of(0) } else { Encoding::thorough() };
+    let chunk = encode_group_by(at, time_error_max, &made, &times, of);
+    let (start, end) = (at[0], at[at.len() - 1]);
+    Made {
+        span: span_of(start, end),
+        start,
+        generation: 0,
+        rest_of: None,
+        records: (at.len() * columns.len()) as u64,
+        chunk: chunk.into(),
+    }
 }
 
 /// Times moved as far as all columns allow; first and last stay where they are, so that chunks do not come to overlap.
-fn compacted(class: &Class, cut: Range<usize>) -> (Vec<Timestamp>, u64) {
-    let bound = class.columns.iter().map(|column| column.semantic.time).min().unwrap_or(0);
-    if bound == 0 || class.time_error_max > 0 {
-        return exact(class, cut);
-    }
-    let at = class.at.get(cut.clone()).unwrap_or_default();
+/// `None` where they stay as they are.
+fn compacted(at: &[Timestamp], columns: &[&Column]) -> Option<(Vec<Timestamp>, u64)> {
+    let bound = columns.iter().map(|column| column.semantic.time).min()?;
     let (mut moved, error) = semantic::compact_times(at, bound);
-    if let (Some(last), Some(end)) = (moved.last_mut(), at.last()) {
-        *last = *end;
-    }
-    if moved.is_sorted_by(|a, b| a < b) { (moved, error) } else { exact(class, cut) }
+    *moved.last_mut()? = *at.last()?;
+    (error > 0 && moved.is_sorted_by(|a, b| a < b)).then_some((moved, error))
 }
 
 /// Values moved as far as their rule allows, unless they were before.
