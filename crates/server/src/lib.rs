@@ -10,6 +10,7 @@ pub mod client;
 pub mod clock;
 pub mod command;
 pub mod config;
+pub mod control;
 pub mod http;
 pub mod inspect;
 pub mod listen;

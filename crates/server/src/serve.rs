@@ -14,6 +14,7 @@ use tokio::net::TcpListener;
 
 use crate::clock::SystemClock;
 use crate::config::{Address, Config};
+use crate::control::{Control, Unusable};
 use crate::http::{self, App};
 use crate::listen::native::{self, Native};
 use crate::metrics::Metrics;
@@ -26,6 +27,8 @@ pub enum ServeError {
     Listen { key: &'static str, address: Address, source: std::io::Error },
     #[error("cannot open the data directory {data}: {source}")]
     Open { data: PathBuf, source: tacho_store::Error },
+    #[error(transparent)]
+    Rules(#[from] Unusable),
     #[error("not everything could be put into the store, the journal keeps it: {0}")]
     Close(tacho_store::Error),
     #[error("cannot watch for signals: {0}")]
@@ -45,11 +48,12 @@ pub async fn run(config: Config, up: impl FnOnce(Listening)) -> Result<(), Serve
     let (store, _lock) = open_store_with(&config.data, config.history.options(), clock.clone())
         .await
         .map_err(|source| ServeError::Open { data: config.data.clone(), source })?;
+    let control = Arc::new(Control::open(&config.data, metrics.clone())?);
     let (http_listener, http_address) = listen("http", config.http).await?;
     let (records_listener, records_address) = listen("records", config.records).await?;
     let (trigger, shutdown) = shutdown::channel();
     let connections_max = config.connections_max;
-    let native = Native::new(store.clone(), metrics.clone(), clock.clone());
+    let native = Native::new(store.clone(), metrics.clone(), clock.clone(), control);
     let records = tokio::spawn(native::serve(records_listener, native, connections_max, shutdown.clone()));
     let notices = tokio::spawn(notices::run(store.clone(), config.history.options(), shutdown.clone()));
     let watch = config.selfwatch.map(|interval| {

@@ -13,6 +13,7 @@ use tacho_ingest::wire::{
 };
 use tacho_model::{Kind, MatchOp, Matcher, Sample, TimeRange, Value};
 use tacho_server::clock::SystemClock;
+use tacho_server::control::Control;
 use tacho_server::listen::Patience;
 use tacho_server::listen::native::{self, Native};
 use tacho_server::metrics::Metrics;
@@ -57,7 +58,8 @@ fn start_patient(connections_max: usize, options: Options, patience: Patience) -
     let store = runtime.block_on(open).unwrap();
     let socket = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).unwrap();
     let at = socket.local_addr().unwrap();
-    let native = Native::new(store.clone(), metrics.clone(), clock).with_patience(patience);
+    let control = Arc::new(Control::new(metrics.clone()));
+    let native = Native::new(store.clone(), metrics.clone(), clock, control).with_patience(patience);
     let listener = runtime.spawn(native::serve(socket, native, connections_max, shutdown));
     Running { runtime, at, store, metrics, driver, disk, trigger, listener, _directory: directory }
 }

@@ -1,6 +1,6 @@
 //! PROBES and PROBED: which methods is a client to watch, and what did it make of that?
 //!
-//! Step before: `server/src/listen/control.rs` holds the rules. Step after: the agent's own patterns.
+//! Step before: `server/src/control/mod.rs` holds the rules. Step after: the agent's own patterns.
 
 use tacho_model::Timestamp;
 

@@ -70,6 +70,7 @@ fn failure(error: ServeError) -> Failure {
             ErrorKind::StorageFull => Some("make room on the disk".into()),
             _ => None,
         },
+        ServeError::Rules(_) => Some("mend the file, or take it away to start without rules".into()),
         ServeError::Signal(_) | ServeError::Close(_) => None,
     };
     match hint {

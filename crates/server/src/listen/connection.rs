@@ -19,6 +19,8 @@ use super::incoming::Incoming;
 use super::native::Native;
 use super::outgoing::{self, Outgoing};
 use super::sessions::Claim;
+use super::telling;
+use crate::control::{Identity, Presence};
 use crate::shutdown::Shutdown;
 
 /// Talks to one agent until either side ends it.
@@ -63,6 +65,9 @@ async fn converse(
     let welcome = Welcome { version, acked, frame_body_bytes_max, heartbeat_ms: HEARTBEAT_MS };
     outgoing.send(ServerFrame::Welcome(welcome)).await?;
 
+    let identity = Identity::new(|key| session.executions().get(key).or_else(|| hello.get(key)));
+    let takes_rules = hello.get("control") == Some("1");
+    let presence = native.control.enter(hello.session, identity, takes_rules, native.clock.now());
     let counts = Counts::new(&native.metrics, session.executions().get("service").unwrap_or_default());
     let (pending, decoded) = mpsc::channel(FRAMES_IN_FLIGHT_MAX);
     let committing = Committer {
@@ -78,6 +83,7 @@ async fn converse(
     let listener = Listener {
         native,
         claim: &claim,
+        presence: &presence,
         counts: &counts,
         outgoing,
         session,
@@ -90,6 +96,7 @@ async fn converse(
         tokio::select! {
             () = shutdown.wait() => Err(Farewell::shutting_down().into()),
             () = superseded.wait() => Err(Farewell::superseded().into()),
+            stop = telling::run(&presence, outgoing, &*native.clock) => stop,
             stop = listener.run(incoming) => stop,
         }
     };
@@ -114,6 +121,7 @@ async fn greet(incoming: &mut Incoming<'_>) -> Result<Hello, Stop> {
 struct Listener<'a> {
     native: &'a Native,
     claim: &'a Claim<'a>,
+    presence: &'a Presence<'a>,
     counts: &'a Counts,
     outgoing: &'a Outgoing,
     session: Session,
@@ -135,8 +143,7 @@ impl Listener<'_> {
                 ClientFrame::Data(body) => self.take(body).await?,
                 ClientFrame::Ping(ping) => self.answer(ping).await?,
                 ClientFrame::Bye => return Ok(()),
-                // Nobody asked: no PROBES are sent yet.
-                ClientFrame::Probed(_) => {}
+                ClientFrame::Probed(probed) => self.presence.answered(probed, self.native.clock.now()),
                 ClientFrame::Hello(_) => {
                     return Err(Farewell::new(ErrorCode::Malformed, "a second HELLO").into());
                 }
@@ -186,8 +193,10 @@ impl Listener<'_> {
     }
 
     async fn answer(&self, ping: Ping) -> Result<(), Stop> {
+        let now = self.native.clock.now();
+        self.presence.heard(ping, now);
         self.counts.dropped(self.claim.report(ping));
-        self.outgoing.send(ServerFrame::Pong(self.native.clock.now())).await?;
+        self.outgoing.send(ServerFrame::Pong(now)).await?;
         Ok(())
     }
 }

@@ -4,6 +4,7 @@
 //!   native ── accepts, bounds ──▶ connection ── reads, decodes ──▶ commit ── appends ──▶ store
 //!                                     │  ▲                            │
 //!                       sessions: one connection a session            └── ACK, WAIT ──▶ outgoing
+//!                                  control: its rules ── telling ────────── PROBES ──────▶
 //! ```
 //!
 //! Step before: the agent's sender (`agent/java`). Step after: `crates/store/src/store.rs`.
@@ -17,5 +18,6 @@ pub mod native;
 mod outgoing;
 mod patience;
 mod sessions;
+mod telling;
 
 pub use patience::Patience;

@@ -15,6 +15,7 @@ use tokio::sync::Semaphore;
 use super::connection;
 use super::patience::Patience;
 use super::sessions::Sessions;
+use crate::control::Control;
 use crate::metrics::Metrics;
 use crate::shutdown::Shutdown;
 
@@ -35,6 +36,7 @@ pub struct Native {
     pub(super) store: Arc<Store>,
     pub(super) metrics: Arc<Metrics>,
     pub(super) clock: Arc<dyn Clock>,
+    pub(super) control: Arc<Control>,
     pub(super) sessions: Sessions,
     /// One permit a byte.
     pub(super) in_flight: Arc<Semaphore>,
@@ -45,11 +47,17 @@ pub struct Native {
 }
 
 impl Native {
-    pub fn new(store: Arc<Store>, metrics: Arc<Metrics>, clock: Arc<dyn Clock>) -> Self {
+    pub fn new(
+        store: Arc<Store>,
+        metrics: Arc<Metrics>,
+        clock: Arc<dyn Clock>,
+        control: Arc<Control>,
+    ) -> Self {
         Self {
             store,
             metrics,
             clock,
+            control,
             sessions: Sessions::default(),
             in_flight: Arc::new(Semaphore::new(IN_FLIGHT_BYTES_MAX)),
             large_frames: Semaphore::new(LARGE_FRAMES_MAX),

@@ -2,6 +2,7 @@
 //!
 //! Read at `/metrics` (`http/status.rs`) and, every ten seconds, into the store itself (`selfwatch.rs`).
 
+mod control;
 mod process;
 pub mod registry;
 mod store;
@@ -30,6 +31,7 @@ pub struct Metrics {
     pub connections_refused: Family<Counter, 2>,
     pub http_requests: Family<Counter, 2>,
     pub http_request_seconds: Family<Histogram, 1>,
+    pub control: control::ControlFigures,
     store: store::StoreFigures,
     upkeep: upkeep::UpkeepFigures,
     process: process::Process,
@@ -84,6 +86,7 @@ impl Default for Metrics {
                 ["route"],
                 "Time to answer an HTTP request.",
             ),
+            control: control::ControlFigures::default(),
             store: store::StoreFigures::default(),
             upkeep: upkeep::UpkeepFigures::default(),
             process: process::Process::default(),
@@ -108,6 +111,7 @@ impl Metrics {
             &self.http_request_seconds,
         ];
         own.into_iter()
+            .chain(self.control.families())
             .chain(self.store.families())
             .chain(self.upkeep.families())
             .chain(self.process.families())

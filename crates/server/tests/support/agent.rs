@@ -6,8 +6,8 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 use tacho_ingest::wire::{
-    ClientFrame, DataFrame, DictFrame, FrameDecoder, Hello, Ping, SegmentRecord, ServerFrame, TraceForm,
-    Welcome,
+    ClientFrame, DataFrame, DictFrame, FrameDecoder, Hello, Ping, Probed, Probes, SegmentRecord, ServerFrame,
+    TraceForm, Welcome,
 };
 use tacho_model::{Body, Entry, Event, EventKind, OperationKind, Sample, Value};
 
@@ -23,6 +23,13 @@ pub fn hello(session: u128) -> Hello {
     let pairs = [("service", "shop"), ("host", "h1"), ("instance", "")];
     let pairs = pairs.map(|(key, value)| (key.to_owned(), value.to_owned())).to_vec();
     Hello { version_min: 1, version_max: 1, session, pairs }
+}
+
+/// A process of this service that takes PROBES.
+pub fn controlled(session: u128, service: &str, instance: &str) -> Hello {
+    let pairs = [("service", service), ("host", "h1"), ("instance", instance), ("control", "1")];
+    let pairs = pairs.map(|(key, value)| (key.to_owned(), value.to_owned())).to_vec();
+    Hello { pairs, ..hello(session) }
 }
 
 /// Two series of samples, one of entries, two operations. The series are the session's own.
@@ -82,6 +89,20 @@ impl Agent {
         let mut bytes = Vec::new();
         ClientFrame::Ping(ping).encode(&mut bytes);
         self.send(&bytes);
+    }
+
+    pub fn probed(&mut self, probed: Probed) {
+        let mut bytes = Vec::new();
+        ClientFrame::Probed(probed).encode(&mut bytes);
+        self.send(&bytes);
+    }
+
+    /// The next list of rules. Nothing else may come before it.
+    pub fn probes(&mut self) -> Probes {
+        match self.receive() {
+            Some(ServerFrame::Probes(probes)) => probes,
+            other => panic!("{other:?} instead of PROBES"),
+        }
     }
 
     pub fn bye(&mut self) {

@@ -1,0 +1,357 @@
+//! The agents: who is connected or was lately, what was each told, and what did it answer?
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use tacho_ingest::wire::{Moved, PROBED_TEXT_BYTES_MAX, Ping, Probed};
+use tacho_model::Timestamp;
+
+/// Agents that are remembered. Past it those that left longest ago are forgotten; connected ones never are.
+const AGENTS_MAX: usize = 4_096;
+/// How long one is remembered after it left, ns.
+const REMEMBERED_NS: i64 = 3_600_000_000_000;
+/// Bytes of a value of HELLO that are kept: enough to tell processes apart.
+const PAIR_BYTES_MAX: usize = 512;
+/// Bytes of the answers of all agents. An answer past it is kept without its lists.
+const ANSWER_BYTES_MAX: usize = 64 << 20;
+/// After this time without an answer an agent counts as silent, ns.
+const ANSWER_TIME_MAX_NS: i64 = 10_000_000_000;
+
+/// What a process said of itself in HELLO.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Identity {
+    pub service: String,
+    pub host: String,
+    pub instance: String,
+    pub runtime: String,
+    pub agent: String,
+}
+
+impl Identity {
+    /// `get` gives the value of a pair.
+    pub fn new<'a>(get: impl Fn(&str) -> Option<&'a str>) -> Self {
+        let kept = |key| get(key).map_or_else(String::new, |value| cut(value, PAIR_BYTES_MAX).to_owned());
+        Self {
+            service: kept("service"),
+            host: kept("host"),
+            instance: kept("instance"),
+            runtime: kept("runtime"),
+            agent: kept("agent"),
+        }
+    }
+}
+
+/// Whether an agent takes rules, and what it was told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Control {
+    /// Its HELLO did not say that it does.
+    None,
+    /// Nothing was sent yet on this connection.
+    Unsent,
+    Sent {
+        revision: u64,
+        /// Ids of the rules in their order.
+        rules: Arc<[u64]>,
+        at: Timestamp,
+    },
+}
+
+/// How an agent stands to its rules.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// It takes no rules.
+    Deaf,
+    /// It was told just now.
+    Waiting,
+    /// It was told and does not answer.
+    Silent,
+    /// It has answered what it was told last.
+    Follows,
+}
+
+impl Standing {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Deaf => "none",
+            Self::Waiting => "waiting",
+            Self::Silent => "silent",
+            Self::Follows => "follows",
+        }
+    }
+}
+
+/// What an agent made of its rules.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Report {
+    pub at: Timestamp,
+    pub revision: u64,
+    pub on: u64,
+    pub aggregated: u64,
+    pub off: u64,
+    /// Id, methods that it decides, and why it cannot be followed (empty if it can).
+    pub rules: Vec<(u64, u64, String)>,
+    pub moved: Vec<Moved>,
+    /// The lists were left out for want of room.
+    pub cut: bool,
+}
+
+#[derive(Clone, Debug)]
+pub struct Agent {
+    pub session: u128,
+    pub identity: Identity,
+    pub control: Control,
+    /// When it connected.
+    pub since: Timestamp,
+    /// When it last said PING or PROBED, or connected.
+    pub heard: Timestamp,
+    /// When it was heard last, if it is not connected.
+    pub left: Option<Timestamp>,
+    pub totals: Ping,
+    pub report: Option<Arc<Report>>,
+    entry: u64,
+}
+
+impl Agent {
+    pub fn takes_rules(&self) -> bool {
+        self.control != Control::None
+    }
+
+    pub fn is_connected(&self) -> bool {
+        self.left.is_none()
+    }
+
+    pub fn standing(&self, now: Timestamp) -> Standing {
+        match &self.control {
+            Control::None => Standing::Deaf,
+            Control::Unsent => Standing::Waiting,
+            Control::Sent { revision, at, .. } => {
+                let answered = self
+                    .report
+                    .as_ref()
+                    .is_some_and(|report| report.revision == *revision && report.at >= *at);
+                match now.saturating_sub(*at) {
+                    _ if answered => Standing::Follows,
+                    waited if waited < ANSWER_TIME_MAX_NS => Standing::Waiting,
+                    _ => Standing::Silent,
+                }
+            }
+        }
+    }
+
+    /// Notes that these rules are sent; false when they have been on this connection.
+    pub(super) fn send(&mut self, revision: u64, rules: Arc<[u64]>, at: Timestamp) -> bool {
+        let same = matches!(&self.control, Control::Sent { rules: sent, .. } if *sent == rules);
+        if !same {
+            self.control = Control::Sent { revision, rules, at };
+        }
+        !same
+    }
+}
+
+/// What became of an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Outcome {
+    Taken,
+    /// It answers something older, or nothing.
+    Stale,
+    /// Taken without its lists.
+    Cut,
+}
+
+impl Outcome {
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Taken => "taken",
+            Self::Stale => "stale",
+            Self::Cut => "cut",
+        }
+    }
+}
+
+#[derive(Default)]
+pub(super) struct Agents {
+    by_session: HashMap<u128, Agent>,
+    /// Counts connections.
+    entries: u64,
+    /// Bytes of all reports, as [`weigh`] counts them.
+    bytes: usize,
+}
+
+impl Agents {
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Agent> {
+        self.by_session.values()
+    }
+
+    pub(super) fn connected(&self) -> impl Iterator<Item = &Agent> {
+        self.iter().filter(|agent| agent.is_connected())
+    }
+
+    /// The number of this connection.
+    pub(super) fn enter(
+        &mut self,
+        session: u128,
+        identity: Identity,
+        takes_rules: bool,
+        now: Timestamp,
+    ) -> u64 {
+        self.entries += 1;
+        let entry = self.entries;
+        let control = if takes_rules { Control::Unsent } else { Control::None };
+        // What it answered on an earlier connection is shown until it answers anew.
+        let report = self.by_session.remove(&session).and_then(|earlier| earlier.report);
+        let (since, heard, totals) = (now, now, Ping::default());
+        let agent = Agent { session, identity, control, since, heard, left: None, totals, report, entry };
+        self.by_session.insert(session, agent);
+        entry
+    }
+
+    /// The agent of a connection, unless a newer one has taken its session over.
+    pub(super) fn get(&mut self, session: u128, entry: u64) -> Option<&mut Agent> {
+        self.by_session.get_mut(&session).filter(|agent| agent.entry == entry)
+    }
+
+    /// Takes an answer to what was sent last.
+    pub(super) fn answer(&mut self, session: u128, entry: u64, probed: Probed, now: Timestamp) -> Outcome {
+        let held = self.bytes;
+        let Some(agent) = self.get(session, entry) else { return Outcome::Stale };
+        agent.heard = now;
+        let sent = match &agent.control {
+            Control::Sent { revision, rules, .. } if *revision == probed.revision => rules,
+            _ => return Outcome::Stale,
+        };
+        let mut report = report(probed, sent, now);
+        let others = held - agent.report.as_deref().map_or(0, weigh);
+        if others + weigh(&report) > ANSWER_BYTES_MAX {
+            report = Report { rules: Vec::new(), moved: Vec::new(), cut: true, ..report };
+        }
+        let outcome = if report.cut { Outcome::Cut } else { Outcome::Taken };
+        let bytes = others + weigh(&report);
+        agent.report = Some(Arc::new(report));
+        self.bytes = bytes;
+        outcome
+    }
+
+    /// Forgets who left long ago, and past the bound who left longest ago; how many.
+    pub(super) fn forget(&mut self, now: Timestamp) -> u64 {
+        let before = self.by_session.len();
+        let long_ago =
+            |agent: &Agent| agent.left.is_some_and(|left| now.saturating_sub(left) > REMEMBERED_NS);
+        let mut bytes = self.bytes;
+        self.by_session.retain(|_, agent| {
+            let stays = !long_ago(agent);
+            bytes -= if stays { 0 } else { agent.report.as_deref().map_or(0, weigh) };
+            stays
+        });
+        while self.by_session.len() > AGENTS_MAX {
+            let away =
+                self.by_session.values().filter_map(|agent| Some((agent.left?, agent.entry, agent.session)));
+            let Some((.., oldest)) = away.min() else { break };
+            let gone = self.by_session.remove(&oldest);
+            bytes -= gone.and_then(|agent| agent.report).as_deref().map_or(0, weigh);
+        }
+        self.bytes = bytes;
+        (before - self.by_session.len()) as u64
+    }
+}
+
+/// Positions of the rules become their ids; texts are cut.
+fn report(probed: Probed, sent: &[u64], now: Timestamp) -> Report {
+    let Probed { revision, on, aggregated, off, rules, moved } = probed;
+    let text = |text: String| cut(&text, PROBED_TEXT_BYTES_MAX).to_owned();
+    let rules = rules.into_iter().filter_map(|outcome| {
+        let id = usize::try_from(outcome.rule).ok().and_then(|at| sent.get(at))?;
+        Some((*id, outcome.matched, text(outcome.fault)))
+    });
+    let moved = moved.into_iter().map(|moved| Moved {
+        operation: text(moved.operation),
+        reason: text(moved.reason),
+        since: moved.since,
+    });
+    let (rules, moved) = (rules.collect(), moved.collect());
+    Report { at: now, revision, on, aggregated, off, rules, moved, cut: false }
+}
+
+/// Bytes that a report takes, near enough.
+fn weigh(report: &Report) -> usize {
+    let rules: usize = report.rules.iter().map(|rule| size_of_val(rule) + rule.2.len()).sum();
+    let moved = |moved: &Moved| size_of_val(moved) + moved.operation.len() + moved.reason.len();
+    size_of::<Report>() + rules + report.moved.iter().map(moved).sum::<usize>()
+}
+
+/// As much of the text as fits into so many bytes.
+fn cut(text: &str, bytes_max: usize) -> &str {
+    let end = (0..=bytes_max.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
+    text.get(..end.unwrap_or(0)).unwrap_or("")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tacho_ingest::wire::RuleOutcome;
+
+    const HOUR: i64 = REMEMBERED_NS;
+
+    fn identity(service: &str) -> Identity {
+        Identity { service: service.into(), ..Identity::default() }
+    }
+
+    fn probed(revision: u64, faults: usize, bytes: usize) -> Probed {
+        let outcome = |rule| RuleOutcome { rule, matched: 3, fault: "ä".repeat(bytes / 2) };
+        Probed { revision, on: 5, rules: (0..faults as u64).map(outcome).collect(), ..Probed::default() }
+    }
+
+    #[test]
+    fn an_answer_belongs_to_what_was_sent_last() {
+        let mut agents = Agents::default();
+        let entry = agents.enter(7, identity("shop"), true, 0);
+        assert_eq!(agents.answer(7, entry, probed(1, 0, 0), 1), Outcome::Stale, "nothing was sent");
+        let standing = |agents: &Agents, now| agents.by_session[&7].standing(now);
+        assert!(agents.get(7, entry).unwrap().send(1, [11, 12].into(), 5));
+        assert!(!agents.get(7, entry).unwrap().send(2, [11, 12].into(), 6), "the same list again");
+        assert_eq!(standing(&agents, 6), Standing::Waiting);
+        assert_eq!(standing(&agents, 5 + ANSWER_TIME_MAX_NS), Standing::Silent);
+        assert_eq!(agents.answer(7, entry, probed(1, 3, 2_000), 7), Outcome::Taken);
+        assert_eq!(standing(&agents, HOUR), Standing::Follows);
+        let report = agents.by_session[&7].report.clone().unwrap();
+        let fault = "ä".repeat(PROBED_TEXT_BYTES_MAX / 2);
+        assert_eq!(report.rules, [(11, 3, fault.clone()), (12, 3, fault)], "the third was never sent");
+        assert!(agents.get(7, entry).unwrap().send(3, [].into(), 8));
+        assert_eq!(agents.answer(7, entry, probed(1, 0, 0), 9), Outcome::Stale);
+        assert_eq!(standing(&agents, 9), Standing::Waiting);
+        let again = agents.enter(7, identity("shop"), false, 20);
+        assert_eq!(standing(&agents, 20), Standing::Deaf);
+        assert!(agents.get(7, entry).is_none() && agents.get(7, again).is_some());
+    }
+
+    #[test]
+    fn the_bytes_of_all_answers_are_bounded() {
+        let mut agents = Agents::default();
+        let rules: Arc<[u64]> = (1..=1_000).collect();
+        let mut outcomes = Vec::new();
+        for session in 0..200 {
+            let entry = agents.enter(session, identity("shop"), true, 0);
+            agents.get(session, entry).unwrap().send(1, Arc::clone(&rules), 0);
+            outcomes.push(agents.answer(session, entry, probed(1, 1_000, 512), 1));
+        }
+        assert!(agents.bytes <= ANSWER_BYTES_MAX + 200 * size_of::<Report>(), "{}", agents.bytes);
+        assert_eq!((outcomes[0], outcomes[199]), (Outcome::Taken, Outcome::Cut));
+        let last = agents.by_session[&199].report.clone().unwrap();
+        assert_eq!((last.on, last.rules.len(), last.cut), (5, 0, true));
+        agents.by_session.values_mut().for_each(|agent| agent.left = Some(1));
+        assert_eq!(agents.forget(HOUR + 1), 0);
+        assert_eq!((agents.forget(HOUR + 2), agents.bytes), (200, 0));
+    }
+
+    #[test]
+    fn those_that_left_longest_ago_are_forgotten_past_the_bound() {
+        let mut agents = Agents::default();
+        let held = agents.enter(0, identity("shop"), false, 0);
+        for session in 1..=AGENTS_MAX as u128 {
+            let entry = agents.enter(session, identity("shop"), false, 1);
+            agents.get(session, entry).unwrap().left = Some(2);
+        }
+        assert_eq!(agents.forget(3), 1);
+        assert!(agents.get(0, held).is_some() && !agents.by_session.contains_key(&1));
+        assert_eq!(agents.iter().count(), AGENTS_MAX);
+    }
+}

@@ -1,0 +1,151 @@
+//! `probes.json` of the data directory: which rules hold after a restart? Replaced as a whole, durably.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::io::{self, ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use tacho_ingest::wire::PROBE_RULES_MAX;
+
+use super::Rule;
+
+const VERSION: u32 = 1;
+
+#[derive(Clone, Debug)]
+pub(super) struct File(PathBuf);
+
+/// The file is there, and is not what this program wrote.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot use the rules for probes in {}: {cause}", .path.display())]
+pub struct Unusable {
+    pub path: PathBuf,
+    cause: String,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Content {
+    version: u32,
+    rules: Vec<Rule>,
+}
+
+/// Read first: a later version may have other members.
+#[derive(Deserialize)]
+struct Version {
+    version: u32,
+}
+
+impl File {
+    pub(super) fn of(data: &Path) -> Self {
+        Self(data.join("probes.json"))
+    }
+
+    /// The rules in their order; none where there is no file.
+    pub(super) fn read(&self) -> Result<Vec<Rule>, Unusable> {
+        let unusable = |cause: String| Unusable { path: self.0.clone(), cause };
+        match std::fs::read(&self.0) {
+            Ok(bytes) => parse(&bytes).map_err(unusable),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
+            Err(error) => Err(unusable(error.to_string())),
+        }
+    }
+
+    /// On disk when it returns; before that, the file is the old one as a whole.
+    pub(super) fn write(&self, rules: &[Rule]) -> io::Result<()> {
+        let content = Content { version: VERSION, rules: rules.to_vec() };
+        let mut bytes = serde_json::to_vec_pretty(&content)?;
+        bytes.push(b'\n');
+        let aside = self.0.with_extension("json.new");
+        let mut file = std::fs::File::create(&aside)?;
+        file.write_all(&bytes)?;
+        file.sync_all()?;
+        std::fs::rename(&aside, &self.0)?;
+        let directory = self.0.parent().filter(|path| !path.as_os_str().is_empty());
+        std::fs::File::open(directory.unwrap_or(Path::new(".")))?.sync_all()
+    }
+}
+
+fn parse(bytes: &[u8]) -> Result<Vec<Rule>, String> {
+    let Version { version } = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+    if version != VERSION {
+        return Err(format!("it has version {version}, this program knows {VERSION}"));
+    }
+    let Content { rules, .. } = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+    if rules.len() > PROBE_RULES_MAX {
+        return Err(format!("{} rules, at most {PROBE_RULES_MAX} are allowed", rules.len()));
+    }
+    let mut ids = BTreeSet::new();
+    for rule in &rules {
+        if rule.id == 0 || rule.id == u64::MAX || !ids.insert(rule.id) {
+            return Err(format!("the id {} is not one of its own", rule.id));
+        }
+        rule.check().map_err(|refused| format!("rule {}: {refused}", rule.id))?;
+    }
+    Ok(rules)
+}
+
+impl fmt::Display for File {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.display().fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tacho_ingest::wire::ProbeState;
+
+    fn rule(id: u64, pattern: &str) -> Rule {
+        let (service, pattern) = ("größe".to_owned(), pattern.to_owned());
+        let since = 1_763_758_800_000_000_001;
+        Rule {
+            id,
+            service,
+            instance: String::new(),
+            state: ProbeState::Aggregate,
+            pattern,
+            since,
+            kept: true,
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = File::of(directory.path());
+        assert_eq!(file.read().unwrap(), []);
+        for rules in [vec![rule(3, "com.shop..*"), rule(7, "@a.B")], vec![]] {
+            file.write(&rules).unwrap();
+            assert_eq!(file.read().unwrap(), rules);
+        }
+        let left: Vec<_> =
+            std::fs::read_dir(directory.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
+        assert_eq!(left, ["probes.json"]);
+    }
+
+    #[test]
+    fn a_damaged_file_is_named_with_what_is_wrong() {
+        let one = r#"{"id":1,"state":"on","pattern":"a.*","since":1}"#;
+        let content = |rules: &str| format!(r#"{{"version":1,"rules":[{rules}]}}"#);
+        let many = vec![one; PROBE_RULES_MAX + 1].join(",");
+        let long = format!(r#"{{"id":1,"state":"on","pattern":"{}","since":1}}"#, "a".repeat(1_025));
+        for (text, cause) in [
+            (String::new(), "EOF while parsing a value at line 1 column 0"),
+            (content(one).split_at(40).0.to_owned(), "EOF while parsing"),
+            (r#"{"version":2,"probes":[]}"#.to_owned(), "it has version 2, this program knows 1"),
+            (content(&one.replace("on", "maybe")), "state \"maybe\" is not on, off or aggregate at line 1"),
+            (content(&one.replace("\"since\"", "\"sinse\"")), "unknown field `sinse`"),
+            (content(&format!("{one},{one}")), "the id 1 is not one of its own"),
+            (content(&many), "1001 rules, at most 1000 are allowed"),
+            (content(&long), "rule 1: pattern has 1025 bytes, at most 1024 are allowed"),
+        ] {
+            let directory = tempfile::tempdir().unwrap();
+            let path = directory.path().join("probes.json");
+            std::fs::write(&path, &text).unwrap();
+            let error = File::of(directory.path()).read().unwrap_err().to_string();
+            assert!(error.contains(cause) && error.contains(&path.display().to_string()), "{error}");
+        }
+        assert_eq!(parse(content(one).as_bytes()).map(|rules| rules.len()), Ok(1));
+    }
+}

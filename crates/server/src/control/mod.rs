@@ -1,0 +1,242 @@
+//! Adaptive monitoring: which agents are there, what are they to watch, and what did they make of it?
+//!
+//! ```text
+//!   http/probes ── rule ────▶ Control ── PROBES ──▶ listen/connection ──▶ agent
+//!   http/agents ◀── agents ──  │   ▲ ◀── PROBED ──
+//!                              ▼   │ at the start
+//!                            probes.json
+//! ```
+//!
+//! A rule holds from the moment at which its request is answered; one that is to be kept is on disk by then.
+
+mod agents;
+mod file;
+mod rules;
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tacho_ingest::wire::{Ping, ProbeRule, Probed, Probes};
+use tacho_model::Timestamp;
+use tokio::sync::watch;
+
+pub use agents::{Agent, Control as Controlled, Identity, Report, Standing};
+pub use file::Unusable;
+pub use rules::{Refused, Rule, SCOPE_BYTES_MAX, Wanted, state_name};
+
+use crate::metrics::Metrics;
+use crate::metrics::registry::{Counter, Gauge};
+use agents::Agents;
+use rules::Rules;
+
+/// What is shared by the listener and the API.
+pub struct Control {
+    table: Mutex<Table>,
+    /// Held over a change, which may wait for the disk.
+    file: tokio::sync::Mutex<Option<file::File>>,
+    /// Rises with each change of the rules.
+    revision: watch::Sender<u64>,
+    metrics: Arc<Metrics>,
+}
+
+#[derive(Default)]
+struct Table {
+    rules: Rules,
+    agents: Agents,
+}
+
+/// A rule that was added.
+#[derive(Debug)]
+pub struct Added {
+    pub rule: Rule,
+    /// Rules of the same scope and pattern, which it takes the place of.
+    pub replaced: Vec<u64>,
+    /// Connected agents that it is for, and that take rules.
+    pub agents: usize,
+    /// Connected agents that it is for, and that take none.
+    pub deaf: usize,
+}
+
+/// Why the rules stay as they were.
+#[derive(Debug, thiserror::Error)]
+pub enum ChangeError {
+    #[error(transparent)]
+    Refused(#[from] Refused),
+    #[error("cannot write {file}: {source}")]
+    Disk { file: String, source: std::io::Error },
+    #[error("the change was not carried through: {0}")]
+    Ended(#[from] tokio::task::JoinError),
+}
+
+impl Control {
+    /// Without rules, and without a file for them.
+    pub fn new(metrics: Arc<Metrics>) -> Self {
+        Self::with(Rules::default(), None, metrics)
+    }
+
+    /// With the rules that a data directory keeps.
+    ///
+    /// # Errors
+    /// When its file is there and cannot be used.
+    pub fn open(data: &Path, metrics: Arc<Metrics>) -> Result<Self, Unusable> {
+        let file = file::File::of(data);
+        let rules = Rules::from_kept(file.read()?);
+        Ok(Self::with(rules, Some(file), metrics))
+    }
+
+    fn with(rules: Rules, file: Option<file::File>, metrics: Arc<Metrics>) -> Self {
+        let control = Self {
+            table: Mutex::new(Table { rules, agents: Agents::default() }),
+            file: tokio::sync::Mutex::new(file),
+            revision: watch::channel(1).0,
+            metrics,
+        };
+        control.count_rules(&control.table().rules);
+        control
+    }
+
+    fn table(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds a rule behind all others, so that it decides. Goes on when the caller has gone.
+    pub async fn add(self: &Arc<Self>, wanted: Wanted, now: Timestamp) -> Result<Added, ChangeError> {
+        let (rule, replaced) = self.change(move |rules| rules.add(wanted, now)).await?;
+        let table = self.table();
+        let fits = |agent: &&Agent| rule.fits(&agent.identity);
+        let (takes, deaf): (Vec<&Agent>, Vec<&Agent>) =
+            table.agents.connected().filter(fits).partition(|agent| agent.takes_rules());
+        let (agents, deaf) = (takes.len(), deaf.len());
+        drop(table);
+        Ok(Added { rule, replaced, agents, deaf })
+    }
+
+    /// Removes rules by their ids: all of them, or none where one is not there.
+    pub async fn remove(self: &Arc<Self>, ids: Vec<u64>) -> Result<usize, ChangeError> {
+        self.change(move |rules| rules.remove(&ids)).await
+    }
+
+    pub async fn clear(self: &Arc<Self>) -> Result<usize, ChangeError> {
+        self.change(|rules| Ok(rules.clear())).await
+    }
+
+    async fn change<T: Send + 'static>(
+        self: &Arc<Self>,
+        edit: impl FnOnce(&mut Rules) -> Result<T, Refused> + Send + 'static,
+    ) -> Result<T, ChangeError> {
+        let control = Arc::clone(self);
+        let work = tokio::spawn(async move {
+            let file = control.file.lock().await;
+            let before = control.table().rules.clone();
+            let mut after = before.clone();
+            let done = edit(&mut after)?;
+            if let Some(file) = file.as_ref().filter(|_| !after.keeps_as(&before)) {
+                let (file, kept) = (file.clone(), after.kept());
+                let name = file.to_string();
+                let written = tokio::task::spawn_blocking(move || file.write(&kept)).await?;
+                written.map_err(|source| ChangeError::Disk { file: name, source })?;
+            }
+            control.count_rules(&after);
+            // Together: a list is sent with the revision that it belongs to.
+            let mut table = control.table();
+            table.rules = after;
+            control.revision.send_modify(|revision| *revision += 1);
+            drop(table);
+            Ok(done)
+        });
+        work.await?
+    }
+
+    fn count_rules(&self, rules: &Rules) {
+        let kept = rules.iter().filter(|rule| rule.kept).count();
+        for (name, count) in [("true", kept), ("false", rules.iter().len() - kept)] {
+            self.metrics.control.rules.with([name]).set(i64::try_from(count).unwrap_or(i64::MAX));
+        }
+    }
+
+    pub fn rules(&self) -> Vec<Rule> {
+        self.table().rules.iter().cloned().collect()
+    }
+
+    /// All that are connected, and those that were until lately; by service, host, instance and age.
+    pub fn agents(&self, now: Timestamp) -> Vec<Agent> {
+        let mut table = self.table();
+        self.metrics.control.agents_forgotten.with([]).add(table.agents.forget(now));
+        let mut agents: Vec<Agent> = table.agents.iter().cloned().collect();
+        drop(table);
+        agents.sort_by(|a, b| a.identity.cmp(&b.identity).then(a.since.cmp(&b.since)));
+        agents
+    }
+
+    /// A session has connected: `identity` is what its HELLO said.
+    pub fn enter(
+        &self,
+        session: u128,
+        identity: Identity,
+        takes_rules: bool,
+        now: Timestamp,
+    ) -> Presence<'_> {
+        let connected = self.metrics.control.agents.with([&identity.service]);
+        connected.add(1);
+        let sent = self.metrics.control.sent.with([&identity.service]);
+        let mut table = self.table();
+        let entry = table.agents.enter(session, identity, takes_rules, now);
+        self.metrics.control.agents_forgotten.with([]).add(table.agents.forget(now));
+        drop(table);
+        Presence { control: self, session, entry, takes_rules, connected, sent }
+    }
+}
+
+/// A connected agent; dropping it is leaving.
+pub struct Presence<'a> {
+    control: &'a Control,
+    session: u128,
+    /// Tells this connection from an earlier one of the session.
+    entry: u64,
+    takes_rules: bool,
+    connected: Gauge,
+    sent: Counter,
+}
+
+impl Presence<'_> {
+    /// Tells of changes of the rules; `None` for an agent that takes none.
+    pub fn changes(&self) -> Option<watch::Receiver<u64>> {
+        self.takes_rules.then(|| self.control.revision.subscribe())
+    }
+
+    /// The list for this agent, if it has not been sent yet. It counts as sent then.
+    pub fn due(&self, now: Timestamp) -> Option<Probes> {
+        let mut table = self.control.table();
+        let Table { rules, agents } = &mut *table;
+        let agent = agents.get(self.session, self.entry)?;
+        let list: Vec<&Rule> = rules.iter().filter(|rule| rule.fits(&agent.identity)).collect();
+        let revision = *self.control.revision.borrow();
+        if !agent.send(revision, list.iter().map(|rule| rule.id).collect(), now) {
+            return None;
+        }
+        self.sent.add(1);
+        let rules = list.iter().map(|rule| ProbeRule { state: rule.state, pattern: rule.pattern.clone() });
+        Some(Probes { revision, rules: rules.collect() })
+    }
+
+    pub fn heard(&self, ping: Ping, now: Timestamp) {
+        if let Some(agent) = self.control.table().agents.get(self.session, self.entry) {
+            agent.heard = now;
+            agent.totals = ping;
+        }
+    }
+
+    pub fn answered(&self, probed: Probed, now: Timestamp) {
+        let outcome = self.control.table().agents.answer(self.session, self.entry, probed, now);
+        self.control.metrics.control.answers.with([outcome.name()]).add(1);
+    }
+}
+
+impl Drop for Presence<'_> {
+    fn drop(&mut self) {
+        self.connected.add(-1);
+        if let Some(agent) = self.control.table().agents.get(self.session, self.entry) {
+            agent.left = Some(agent.heard);
+        }
+    }
+}

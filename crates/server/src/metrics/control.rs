@@ -1,0 +1,42 @@
+//! What switching probes at run time has done, as metrics.
+
+use super::registry::{Collect, Counter, Family, Gauge};
+
+pub struct ControlFigures {
+    /// Agents that are connected.
+    pub agents: Family<Gauge, 1>,
+    /// Agents that had left and are not remembered any more: for their age, or for want of room.
+    pub agents_forgotten: Family<Counter, 0>,
+    /// Rules that hold. `kept` is true or false.
+    pub rules: Family<Gauge, 1>,
+    /// Lists of rules that were sent.
+    pub sent: Family<Counter, 1>,
+    /// Answers to them. `outcome` is taken, stale (to an older list, or to none) or cut (without its lists).
+    pub answers: Family<Counter, 1>,
+}
+
+impl Default for ControlFigures {
+    fn default() -> Self {
+        Self {
+            agents: Family::new("tacho_agents", ["service"], "Agents that are connected."),
+            agents_forgotten: Family::new(
+                "tacho_agents_forgotten_total",
+                [],
+                "Agents that had left and are not remembered any more.",
+            ),
+            rules: Family::new("tacho_probe_rules", ["kept"], "Rules for probes that hold."),
+            sent: Family::new("tacho_probe_lists_sent_total", ["service"], "Lists of rules sent to agents."),
+            answers: Family::new(
+                "tacho_probe_answers_total",
+                ["outcome"],
+                "Answers of agents to such lists.",
+            ),
+        }
+    }
+}
+
+impl ControlFigures {
+    pub fn families(&self) -> [&dyn Collect; 5] {
+        [&self.agents, &self.agents_forgotten, &self.rules, &self.sent, &self.answers]
+    }
+}
