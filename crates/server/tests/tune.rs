@@ -65,6 +65,14 @@ fn a_file_is_tried_drawn_and_becomes_a_section() {
     let server = Server::start_with(&dir.path().join("data"), &["--config", &toml]);
     assert_eq!(server.get("/readyz").status, 200, "a server starts with it");
     drop(server);
+    std::fs::write(&toml, "[[chunks]]\nmatch = '{host=\"a\"}'\nvalues = 128\n").unwrap();
+    std::fs::write(&mix, "sum(wave)\nnobody\n").unwrap();
+    let (_, stderr) = tune(&[&file, "--write", &toml, "--queries", &mix]);
+    assert!(
+        stderr.contains("a [[chunks]] rule that stands before this one decides for 3 of 6 series"),
+        "{stderr}"
+    );
+    assert!(stderr.contains("warning: nobody: none of the sampled series"), "{stderr}");
     let drawing = std::fs::read_to_string(&svg).unwrap();
     let trials = report["trials"].as_array().unwrap().len();
     assert_eq!(drawing.matches("<title>").count(), trials);
@@ -104,6 +112,12 @@ fn what_cannot_be_tuned_is_said() {
         assert!(code != Some(0) && stderr.contains(expect), "{args:?}: {expect} in {stderr}");
     };
     fails(&[file, "--match", "{host=\"z\"}"], "there are no samples to try settings on");
+    let few = dir.path().join("few.csv");
+    std::fs::write(&few, "time,value\n1700000000,1\n1700000010,2\n").unwrap();
+    fails(&[few.to_str().unwrap()], "2 values are too few to choose settings by: 1,000 are wanted at least");
+    let wrong = dir.path().join("tacho.toml");
+    std::fs::write(&wrong, "dta = 1\n").unwrap();
+    fails(&[file, "--write", wrong.to_str().unwrap()], "unknown field `dta`");
     fails(&[file, "--tolerance", "2"], "a share is below 1; give an amount as 5abs");
     fails(&[file, "--queries", "/nowhere"], "cannot read /nowhere");
     fails(&["--data", "/nowhere"], "/nowhere is not a data directory");

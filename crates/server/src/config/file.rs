@@ -11,7 +11,12 @@ pub const DEFAULT: &str = "tacho.toml";
 pub fn read(path: &Path) -> Result<Settings, ConfigError> {
     let text =
         std::fs::read_to_string(path).map_err(|source| ConfigError::File { path: path.into(), source })?;
-    toml::from_str(&text).map_err(|e| ConfigError::Syntax { path: path.into(), cause: cause(&text, &e) })
+    parse(path, &text)
+}
+
+/// `path` is for messages.
+pub fn parse(path: &Path, text: &str) -> Result<Settings, ConfigError> {
+    toml::from_str(text).map_err(|e| ConfigError::Syntax { path: path.into(), cause: cause(text, &e) })
 }
 
 /// In one line: where, what, and the line it stands in.

@@ -8,7 +8,7 @@ mod environment;
 mod file;
 mod policy;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -175,13 +175,14 @@ impl Settings {
         }
     }
 
+    fn policies(&mut self) -> Result<Policies, ConfigError> {
+        let (retention, downsampling) = (self.retention.take(), self.downsampling.take());
+        let (semantic, chunks) = (self.semantic.take(), self.chunks.take());
+        policy::Sections { retention, downsampling, semantic, chunks }.policies()
+    }
+
     fn complete(mut self) -> Result<Config, ConfigError> {
-        let sections = policy::Sections {
-            retention: self.retention.take(),
-            downsampling: self.downsampling.take(),
-            semantic: self.semantic.take(),
-            chunks: self.chunks.take(),
-        };
+        let policies = Arc::new(self.policies()?);
         let usual = Options::default();
         let merge_bytes = self.merge_bytes_per_second.unwrap_or(usual.merge_bytes_per_second);
         if merge_bytes == 0 {
@@ -200,7 +201,7 @@ impl Settings {
                 .sweep_seconds
                 .map_or(usual.sweep_every, Duration::from_secs)
                 .clamp(SWEEP_MIN, SWEEP_MAX),
-            policies: Arc::new(sections.policies()?),
+            policies,
         };
         let config = Config {
             data: self.data.unwrap_or_else(|| "tacho-data".into()),
@@ -245,6 +246,11 @@ pub fn load(
         None => file::read_if_there(file::DEFAULT.as_ref())?,
     };
     flags.over(from_environment.settings).over(from_file).complete()
+}
+
+/// The rules of a file's text; `path` is for messages.
+pub fn rules(path: &Path, text: &str) -> Result<Policies, ConfigError> {
+    file::parse(path, text)?.policies()
 }
 
 #[cfg(test)]

@@ -59,7 +59,13 @@ pub fn load(file: Option<&Path>, training: &Training, seed: u64) -> Result<Mix, 
     let finds = |plan: &Plan| {
         plan.selectors().iter().any(|s| all.iter().any(|labels| s.matchers.iter().all(|m| m.matches(labels))))
     };
-    if !mix.plans.iter().any(finds) {
+    let found: Vec<bool> = mix.plans.iter().map(finds).collect();
+    for (text, found) in mix.texts.iter().zip(found.chunks(ASKED as usize)) {
+        if !found.contains(&true) {
+            eprintln!("warning: {text}: none of the sampled series is selected, the query weighs nothing");
+        }
+    }
+    if !found.contains(&true) {
         return Err(Failure::new("no query of the mix selects any of the sampled series")
             .hint("take more of them with --values, or another --match"));
     }

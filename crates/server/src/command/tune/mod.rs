@@ -1,10 +1,12 @@
 //! `tacho tune`: which settings suit these data and these questions? Tried on the user's own.
 //!
 //! `training.rs` gathers a sample of the series, `mix.rs` the questions, `trial.rs` measures one way of writing chunks
-//! after the other (`tacho_chunk::tune` encodes and chooses), `report.rs` draws and recommends.
+//! after the other (`tacho_chunk::tune` encodes and chooses), `report.rs` draws and recommends, `section.rs` puts it
+//! into a file.
 
 mod mix;
 mod report;
+mod section;
 mod training;
 mod trial;
 
@@ -16,6 +18,7 @@ use tacho_chunk::{Method, Tolerance};
 use super::Failure;
 use super::ask;
 use super::import::Reading;
+use crate::terminal::units;
 use trial::{Limits, Trials};
 
 /// Try chunk sizes, codecs, compression and tolerances on your own data and queries, and recommend settings
@@ -88,10 +91,16 @@ pub struct Tune {
     reading: Reading,
 }
 
+/// Where training data are fewer, one day's habits would decide for years.
+const VALUES_MIN: usize = 1_000;
+
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Favour {
+    /// Half the space is worth queries that take 32 times as long
     Space,
+    /// Half the space is worth queries that take twice as long
     Balanced,
+    /// A query that is a fifth faster is worth twice the space
     Speed,
 }
 
@@ -107,17 +116,26 @@ impl Favour {
 
 impl Tune {
     pub fn run(self) -> Result<(), Failure> {
+        let file = self.write.as_deref().map(section::File::open).transpose()?;
         let training = training::gather(&self)?;
+        if training.values() < VALUES_MIN {
+            return Err(Failure::new(format!(
+                "{} values are too few to choose settings by: {} are wanted at least",
+                training.values(),
+                units::count(VALUES_MIN as u64)
+            ))
+            .hint("widen --match, --start and --end, or name more files"));
+        }
         let mix = mix::load(self.queries.as_deref(), &training, self.seed)?;
         let limits = Limits::new(self.seconds, self.tolerance, self.method, self.time_tolerance);
         let trials = Trials::run(&training, &mix, &limits)?;
         let lossless: Vec<usize> =
             (0..trials.done.len()).filter(|at| trials.done[*at].candidate.semantic.is_lossless()).collect();
         let costs: Vec<_> = lossless.iter().map(|at| trials.done[*at].cost).collect();
-        let best = recommend(&costs, self.favour.weights()).map(|at| lossless[at]);
+        let best = recommend(&costs, self.favour.weights()).map(|at| trials.plainest(lossless[at]));
         let best =
             best.ok_or_else(|| Failure::new("no trial came to its end").hint("give it more --seconds"))?;
-        report::Report { tune: &self, training: &training, mix: &mix, trials: &trials, best }.give()
+        report::Report { tune: &self, training: &training, mix: &mix, trials: &trials, best, file }.give()
     }
 }
 

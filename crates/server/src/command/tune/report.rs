@@ -4,10 +4,11 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use tacho_chunk::tune::{Cost, front};
-use tacho_chunk::{CodecSet, Tolerance};
+use tacho_chunk::{CodecSet, Compression, Tolerance};
 
 use super::Tune;
 use super::mix::Mix;
+use super::section;
 use super::training::Training;
 use super::trial::{Trial, Trials, name};
 use crate::command::{Failure, ask};
@@ -18,9 +19,6 @@ use crate::terminal::units;
 
 /// A tolerance that saves less than this share of the space is not worth its errors.
 const WORTH: f64 = 0.05;
-/// What stands around the section in a file that others write, too.
-const BEGIN: &str = "# begin of what tacho tune wrote";
-const END: &str = "# end of what tacho tune wrote";
 
 pub struct Report<'a> {
     pub tune: &'a Tune,
@@ -29,6 +27,8 @@ pub struct Report<'a> {
     pub trials: &'a Trials,
     /// Position of the recommended trial; nothing is given up in it.
     pub best: usize,
+    /// Where the section goes.
+    pub file: Option<section::File>,
 }
 
 impl Report<'_> {
@@ -36,14 +36,33 @@ impl Report<'_> {
         if let Some(path) = &self.tune.svg {
             std::fs::write(path, self.drawing()).map_err(|e| cannot_write(path, &e))?;
         }
-        if let Some(path) = &self.tune.write {
-            put_section(path, &self.section())?;
+        if let Some(file) = &self.file {
+            self.put(file)?;
         }
         match self.tune.json {
             true => ask::print_json(&self.json()),
             false => self.print(),
         }
         Ok(())
+    }
+
+    fn put(&self, file: &section::File) -> Result<(), Failure> {
+        let policies = file.put(&self.section(), &self.matches())?;
+        let all = self.training.labels.iter().flatten().map(|labels| &**labels);
+        let others = section::decided_before(&policies, &super::training::selector(self.tune)?, all);
+        if others > 0 {
+            eprintln!(
+                "warning: a [[chunks]] rule that stands before this one decides for {} of {} series: move it behind, or away",
+                units::count(others as u64),
+                units::count(self.training.series() as u64)
+            );
+        }
+        Ok(())
+    }
+
+    /// The line that says what the section is for.
+    fn matches(&self) -> String {
+        format!("match = {}", toml_text(&self.tune.selector))
     }
 
     fn costs(&self) -> Vec<Cost> {
@@ -127,17 +146,20 @@ impl Report<'_> {
     /// As `config/policy.rs` reads it.
     fn section(&self) -> String {
         let best = &self.trials.done[self.best];
-        let matcher = toml_text(&self.tune.selector);
+        let matches = self.matches();
         let mut out = format!(
-            "# {:.3} bytes a value, {} a query of the mix, over {} values of {} series\n[[chunks]]\nmatch = {matcher}\n\
-             values = {}\ncompression = \"{}\"\n",
+            "# {:.3} bytes a value, {} a query of the mix, over {} values of {} series\n[[chunks]]\n{matches}\n\
+             values = {}\n",
             best.cost.bytes,
             units::duration(best.cost.read as u64),
             units::count(self.training.values() as u64),
             units::count(self.training.series() as u64),
             best.candidate.values,
-            best.candidate.encoding.compression.name(),
         );
+        let compression = best.candidate.encoding.compression;
+        if compression != Compression::Auto {
+            out.push_str(&format!("compression = \"{}\"\n", compression.name()));
+        }
         let codecs = best.candidate.encoding.codecs;
         if codecs != CodecSet::ALL {
             let names: Vec<String> = codecs.chosen().map(|name| format!("{name:?}")).collect();
@@ -146,7 +168,7 @@ impl Report<'_> {
         if let Some(lossy) = self.worthwhile() {
             let semantic = &lossy.candidate.semantic;
             out.push_str(&format!(
-                "\n# {:.3} bytes a value; {}\n[[semantic]]\nmatch = {matcher}\n",
+                "\n# {:.3} bytes a value; {}\n[[semantic]]\n{matches}\n",
                 lossy.cost.bytes,
                 errors(lossy)
             ));
@@ -251,39 +273,6 @@ fn toml_text(text: &str) -> String {
     if text.contains('\'') { format!("{text:?}") } else { format!("'{text}'") }
 }
 
-/// Replaces what an earlier run wrote, or appends. A file that would not be read afterwards is left as it is.
-fn put_section(path: &Path, section: &str) -> Result<(), Failure> {
-    let before = match std::fs::read_to_string(path) {
-        Ok(text) => text,
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => String::new(),
-        Err(e) => return Err(Failure::new(format!("cannot read {}: {e}", path.display()))),
-    };
-    let kept = match (before.find(BEGIN), before.find(END)) {
-        (Some(begin), Some(end)) if begin < end => {
-            format!("{}{}", &before[..begin], before[end + END.len()..].trim_start_matches('\n'))
-        }
-        _ => before,
-    };
-    let gap = if kept.is_empty() || kept.ends_with("\n\n") { "" } else { "\n" };
-    let after = format!("{kept}{gap}{BEGIN}\n{section}{END}\n");
-    std::fs::write(path, after).map_err(|e| cannot_write(path, &e))
-}
-
 fn cannot_write(path: &Path, error: &std::io::Error) -> Failure {
     Failure::new(format!("cannot write {}: {error}", path.display()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_section_is_replaced_and_the_rest_stays() {
-        let file = tempfile::NamedTempFile::new().unwrap();
-        std::fs::write(file.path(), "data = 'x'\n").unwrap();
-        put_section(file.path(), "a = 1\n").unwrap();
-        put_section(file.path(), "b = 2\n").unwrap();
-        let text = std::fs::read_to_string(file.path()).unwrap();
-        assert_eq!(text, format!("data = 'x'\n\n{BEGIN}\nb = 2\n{END}\n"));
-    }
 }
