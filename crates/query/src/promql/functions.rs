@@ -15,6 +15,7 @@ mod time;
 mod trend;
 mod vector;
 
+use std::ops::RangeInclusive;
 use std::sync::LazyLock;
 
 use promql_parser::parser::function::{self as parser, register_extra_functions};
@@ -397,6 +398,23 @@ static TABLE: LazyLock<Vec<Function>> = LazyLock::new(|| {
     table.sort_by_key(|function| function.name);
     table
 });
+
+/// As many samples as one may ask for: more than any window holds.
+const SAMPLES_MAX: usize = u32::MAX as usize;
+
+/// An argument that must be a whole number.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "saturates, and is checked after"
+)]
+fn whole(number: f64, what: &str, within: &RangeInclusive<usize>) -> Result<usize, Error> {
+    if number.fract() == 0.0 && number >= 0.0 && within.contains(&(number as usize)) {
+        return Ok(number as usize);
+    }
+    let (least, most) = (within.start(), within.end());
+    Err(Error::bad_data(format!("{what} must be whole, from {least} to {most}, got {number}")))
+}
 
 #[cfg(test)]
 mod tests {

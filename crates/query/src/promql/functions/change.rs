@@ -7,6 +7,7 @@ use std::collections::HashSet;
 
 use crate::Error;
 use crate::promql::fold::{Fold, Mean};
+use crate::promql::functions::{SAMPLES_MAX, whole};
 use crate::promql::grid::seconds;
 use crate::promql::quantile::by_value;
 use crate::promql::rows::Columns;
@@ -44,14 +45,14 @@ pub fn moving_avg(window: &Window<'_>, parameters: &[f64], visits: &mut Visits<'
 
 /// At each sample from the n-th on the mean of the last n.
 pub fn moving_avg_samples(window: &Window<'_>, parameters: &[f64], visits: &mut Visits<'_>) -> Changed {
-    let n = i64::try_from(count(parameters[0])).unwrap_or(i64::MAX);
+    let n = i64::try_from(whole(parameters[0], "number of samples", &(1..=SAMPLES_MAX))?).unwrap_or(i64::MAX);
     visits.count(window.at.len())?;
     let mut panes = Panes::new();
     let samples = (1_i64..).zip(window.at.iter().zip(window.values));
     let means = samples.filter_map(|(number, (at, value))| {
         panes.leave(number.saturating_sub(n));
         panes.push(number, Mean::new(*value));
-        if number < n || n == 0 { None } else { panes.all().map(|mean: Mean| (*at, mean.end())) }
+        if number < n { None } else { panes.all().map(|mean: Mean| (*at, mean.end())) }
     });
     Ok(means.collect())
 }

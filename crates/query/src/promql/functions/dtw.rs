@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 use crate::Error;
-use crate::promql::functions::Call;
+use crate::promql::functions::{Call, SAMPLES_MAX, whole};
 use crate::promql::rows::{Row, Twins, Value, settle};
 use crate::promql::window::{Visits, Walk};
 use crate::promql::{STALE, labels};
@@ -34,7 +34,10 @@ pub fn dtw_over_time<'d>(call: Call<'_, 'd>) -> Result<Value<'d>, Error> {
         }),
     );
     for (step, now) in grid.times().enumerate() {
-        let radius = radius.as_ref().map_or(RADIUS_DEFAULT, |radius| whole(radius[step]));
+        let radius = match &radius {
+            Some(radius) => whole(radius[step], "radius", &(0..=SAMPLES_MAX))?,
+            None => RADIUS_DEFAULT,
+        };
         let Some(other) = only(&mut others, now, step, &mut visits)? else { continue };
         for (walk, row) in walks.iter_mut().zip(&mut rows) {
             let samples = finite(&walk.window(now, step, &mut visits)?.values);
@@ -69,11 +72,6 @@ fn only(
 
 fn finite(values: &[f64]) -> Vec<f64> {
     values.iter().copied().filter(|value| value.is_finite()).collect()
-}
-
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates; NaN is 0")]
-fn whole(number: f64) -> usize {
-    number as usize
 }
 
 /// Cost of the warp path by its length: both series have at least one value.

@@ -6,7 +6,7 @@
 
 use crate::Error;
 use crate::promql::fold::{Deviation, Fold, Mean};
-use crate::promql::functions::Call;
+use crate::promql::functions::{Call, whole};
 use crate::promql::rows::{Row, Twins, Value, settle};
 use crate::promql::window::Walk;
 use crate::promql::{STALE, labels};
@@ -35,8 +35,8 @@ pub fn sax_over_time<'d>(call: Call<'_, 'd>) -> Result<Value<'d>, Error> {
         for (step, now) in grid.times().enumerate() {
             let samples = walk.window(now, step, &mut visits)?;
             let word = Word {
-                segments: whole(segments[step], "segments", &(1..=SEGMENTS_MAX))?,
-                letters: whole(letters[step], "letters", &LETTERS)?,
+                segments: whole(segments[step], "number of segments", &(1..=SEGMENTS_MAX))?,
+                letters: whole(letters[step], "number of letters", &LETTERS)?,
                 flat: flat.as_ref().map_or(FLAT_DEFAULT, |flat| flat[step]),
             };
             let pattern = word.check(&pattern)?;
@@ -45,19 +45,6 @@ pub fn sax_over_time<'d>(call: Call<'_, 'd>) -> Result<Value<'d>, Error> {
         rows.push(Row { labels: labels::without_name(&series.labels), points });
     }
     settle(rows, Twins::Refuse).map(Value::Vector)
-}
-
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "saturates, and is checked after"
-)]
-fn whole(number: f64, what: &str, within: &std::ops::RangeInclusive<usize>) -> Result<usize, Error> {
-    if number.fract() == 0.0 && within.contains(&(number as usize)) {
-        return Ok(number as usize);
-    }
-    let (least, most) = (within.start(), within.end());
-    Err(Error::bad_data(format!("number of {what} must be whole, from {least} to {most}, got {number}")))
 }
 
 /// How a window becomes a word.
