@@ -1,14 +1,16 @@
 //! What goes on for long and nobody looks at: said in the log, once a minute at most.
 //!
 //! - new series are refused: how many, and by which limit;
-//! - a rule gives up exactness of values, and counters are among its series: these stay exact.
+//! - a rule gives up exactness of values, and counters are among its series: these stay exact;
+//! - a rule thins counters out by what is no count: rates over them are wrong.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tacho_chunk::Aggregate;
 use tacho_chunk::semantic::is_counter_name;
-use tacho_model::{Kind, NAME};
+use tacho_model::{Kind, Matcher, NAME};
 use tacho_store::{Options, Store};
 use tokio::time::Instant;
 
@@ -91,10 +93,10 @@ fn limit(store: &Store, series: usize, options: &Options) -> String {
     }
 }
 
-/// Counters that were told, with the number of the rule.
+/// Counters that were told, with the rule.
 #[derive(Default)]
 struct Rules {
-    told: BTreeSet<(usize, String)>,
+    told: BTreeSet<(String, String)>,
     last: Option<Instant>,
 }
 
@@ -104,24 +106,34 @@ impl Rules {
             return;
         }
         self.last = Some(Instant::now());
-        for (at, rule) in options.policies.semantic.iter().enumerate() {
-            if rule.then.value.is_none() {
-                continue;
-            }
-            let names = store.label_values(Kind::Sample, NAME, std::slice::from_ref(&rule.matchers));
-            let new = names.into_iter().filter(|name| is_counter_name(name));
-            let new: Vec<String> = new.filter(|name| self.told.insert((at, name.clone()))).collect();
-            if !new.is_empty() {
-                let counters = new.len();
-                let names = new.into_iter().take(NAMES_MAX).collect::<Vec<_>>().join(", ");
-                let rule = format!("{} of [[semantic]]", at + 1);
-                tracing::warn!(
-                    rule,
-                    counters,
-                    names,
-                    "values of counters stay exact, whatever the rule gives up"
-                );
-            }
+        let policies = &options.policies;
+        for (at, rule) in policies.semantic.iter().enumerate().filter(|(_, rule)| rule.then.value.is_some()) {
+            let rule_name = format!("{} of [[semantic]]", at + 1);
+            self.tell(
+                store,
+                rule_name,
+                &rule.matchers,
+                "values of counters stay exact, whatever the rule gives up",
+            );
+        }
+        let is_count = |how| matches!(how, Aggregate::Last | Aggregate::Max);
+        let thinned = policies.downsampling.iter().enumerate();
+        for (at, rule) in thinned.filter(|(_, rule)| !is_count(rule.then.to.how)) {
+            let rule_name = format!("{} of [[downsampling]]", at + 1);
+            let message = "rates over counters that are thinned out so are wrong: a rule before it with keep = \"last\" is right";
+            self.tell(store, rule_name, &rule.matchers, message);
+        }
+    }
+
+    /// Names the counters that a rule accepts, each once.
+    fn tell(&mut self, store: &Store, rule: String, matchers: &[Matcher], message: &str) {
+        let names = store.label_values(Kind::Sample, NAME, &[matchers.to_vec()]);
+        let new = names.into_iter().filter(|name| is_counter_name(name));
+        let new: Vec<String> = new.filter(|name| self.told.insert((rule.clone(), name.clone()))).collect();
+        if !new.is_empty() {
+            let counters = new.len();
+            let names = new.into_iter().take(NAMES_MAX).collect::<Vec<_>>().join(", ");
+            tracing::warn!(rule, counters, names, "{message}");
         }
     }
 }

@@ -165,6 +165,20 @@ fn the_log_says_what_is_refused_and_what_stays_exact() {
         "a_total value=1\na value=2\na_sum value=1\nb_total value=1",
         &["values of counters stay exact", "1 of [[semantic]]", "counters=2", "a_sum, a_total"],
     );
+    let step = "after = '90d'\nstep = '5m'\n";
+    says(
+        &[],
+        &format!(
+            "[[downsampling]]\nmatch = 'b_total'\n{step}keep = 'last'\n[[downsampling]]\nmatch = 'a_total'\n{step}"
+        ),
+        "a_total value=1\nb_total value=1",
+        &[
+            "rates over counters that are thinned out so are wrong",
+            "2 of [[downsampling]]",
+            "counters=1",
+            "a_total",
+        ],
+    );
 }
 
 #[test]
