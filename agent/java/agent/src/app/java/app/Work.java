@@ -26,6 +26,11 @@ public final class Work {
             case "virtual" -> Virtual.run(Integer.parseInt(arguments[1]));
             case "allocation" -> Allocation.run();
             case "watched" -> new Marked().plain();
+            case "until-told" -> Steady.run(Integer.parseInt(arguments[1]));
+            case "recursion" -> Steady.recursion(Integer.parseInt(arguments[1]));
+            case "later" -> Steady.later();
+            case "loaders" -> Loaders.run();
+            case "named" -> named(arguments[1]);
             case "price" -> Price.run(Integer.parseInt(arguments[1]));
             default -> throw new IllegalArgumentException(arguments[0]);
         }
@@ -149,6 +154,19 @@ public final class Work {
         static void after() {
             sink++;
         }
+    }
+
+    /** Runs a class that is compiled elsewhere, again and again until told to end. */
+    private static void named(String name) throws Exception {
+        Steady.tellLater();
+        Runnable run = (Runnable) Class.forName(name).getConstructor().newInstance();
+        while (!Steady.isTold()) {
+            run.run();
+            Request.handle();
+            Thread.sleep(1);
+        }
+        run.run();
+        System.out.println("sink " + sink);
     }
 
     /** {@code count} requests, then {@code pauseMs}; tells the longest request. */

@@ -3,6 +3,7 @@ package io.tachograph.agent;
 import io.tachograph.testing.Jdks;
 
 import java.io.IOException;
+import java.io.OutputStream;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -14,7 +15,7 @@ import java.util.concurrent.TimeUnit;
 
 /** One run of {@code app.Work} under the agent, in a JVM of its own. */
 final class Program {
-    private static final Path JAR =
+    static final Path JAR =
             Path.of(System.getProperty("tacho.jar", "../target/tachograph-agent.jar"));
     private static final Path CLASSES = Path.of(System.getProperty("tacho.app", "target/app"));
 
@@ -22,6 +23,7 @@ final class Program {
     private final List<String> arguments;
     private final Map<String, String> environment = new LinkedHashMap<>();
     private final List<String> options = new ArrayList<>();
+    private String classes = CLASSES.toAbsolutePath().toString();
     private String config;
     private boolean bare;
     private Process process;
@@ -50,6 +52,12 @@ final class Program {
     /** An option of the JVM. */
     Program option(String option) {
         options.add(option);
+        return this;
+    }
+
+    /** Also classes of this folder. */
+    Program classes(Path folder) {
+        classes += java.io.File.pathSeparator + folder.toAbsolutePath();
         return this;
     }
 
@@ -89,7 +97,7 @@ final class Program {
             command.add(
                     "-javaagent:" + JAR.toAbsolutePath() + (config == null ? "" : "=" + config));
         }
-        command.addAll(List.of("-cp", CLASSES.toAbsolutePath().toString(), "app.Work"));
+        command.addAll(List.of("-cp", classes, "app.Work"));
         command.addAll(arguments);
         ProcessBuilder builder =
                 new ProcessBuilder(command)
@@ -106,16 +114,7 @@ final class Program {
 
     /** Runs it to its end, which must be a good one. */
     Program run() throws IOException, InterruptedException {
-        start();
-        if (!process.waitFor(60, TimeUnit.SECONDS)) {
-            kill();
-            throw new AssertionError("the program did not end; " + describe());
-        }
-        if (process.exitValue() != 0 || !output().contains("end\n")) {
-            throw new AssertionError(
-                    "the program ended with " + process.exitValue() + "; " + describe());
-        }
-        return this;
+        return start().finish();
     }
 
     void awaitOutput(String text, int seconds) throws IOException, InterruptedException {
@@ -126,6 +125,26 @@ final class Program {
             }
             Thread.sleep(20);
         }
+    }
+
+    /** A line on its standard input. */
+    void say(String line) throws IOException {
+        OutputStream in = process.getOutputStream();
+        in.write((line + "\n").getBytes(StandardCharsets.UTF_8));
+        in.flush();
+    }
+
+    /** Waits for its end, which must be a good one. */
+    Program finish() throws IOException, InterruptedException {
+        if (!process.waitFor(60, TimeUnit.SECONDS)) {
+            kill();
+            throw new AssertionError("the program did not end; " + describe());
+        }
+        if (process.exitValue() != 0 || !output().contains("end\n")) {
+            throw new AssertionError(
+                    "the program ended with " + process.exitValue() + "; " + describe());
+        }
+        return this;
     }
 
     /** SIGTERM. @return ms until the process was gone */

@@ -100,7 +100,12 @@ public final class ThreadBuffer {
     private String nameWritten;
     private Object[] objects = NO_OBJECTS;
     private long objectsHead;
-    private Throwable lastThrown;
+
+    /**
+     * Identity of the exception that was said last, 0 for none. Not the exception itself: an
+     * outermost call may run for as long as the program, and would keep its class loader.
+     */
+    private int lastThrown;
 
     // Read by the sender at any time.
     private volatile Thread owner;
@@ -283,7 +288,7 @@ public final class ThreadBuffer {
         segment++;
         calls = 0;
         parent = null;
-        lastThrown = null;
+        lastThrown = 0;
         giveBack();
     }
 
@@ -385,13 +390,17 @@ public final class ThreadBuffer {
      * level between.
      */
     private void exception(Throwable thrown, int call) {
-        if (thrown == null || thrown == lastThrown && call > 1) {
+        if (thrown == null) {
+            return;
+        }
+        int identity = System.identityHashCode(thrown) | 1 << 31; // never 0
+        if (identity == lastThrown && call > 1) {
             return;
         }
         if (wordsFit(1) && objectsFit(1)) {
             putObject(thrown);
             publish(Word.escape(Word.EXCEPTION));
-            lastThrown = thrown;
+            lastThrown = identity;
         } else {
             attributesDropped = attributesDropped + 1;
         }
@@ -475,7 +484,7 @@ public final class ThreadBuffer {
         look = Long.MIN_VALUE;
         segment = segmentEnd;
         parent = null;
-        lastThrown = null;
+        lastThrown = 0;
         disown();
     }
 

@@ -39,8 +39,10 @@ public final class Agent {
         Buffers buffers = Recorder.start(bufferOptions(settings));
         Map<String, String> labels = Identity.labels(settings);
         Sender sender = newSender(buffers, settings, labels, log);
-        Instrumenter.install(instrumentation, settings, log, probes);
+        Instrumenter instrumenter = new Instrumenter(instrumentation, settings, log);
+        instrumenter.install(probes);
         sender.start();
+        instrumenter.switchboard(sender.probes()).start();
         if (settings.flag(Setting.SAMPLERS)) {
             new SamplerThread(sender, labels, settings.number(Setting.SAMPLE_INTERVAL), log)
                     .start();

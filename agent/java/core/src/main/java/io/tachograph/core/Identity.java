@@ -43,6 +43,7 @@ final class Identity {
         pairs.put("os", System.getProperty("os.name") + " " + System.getProperty("os.arch"));
         pairs.put("pid", String.valueOf(ProcessHandle.current().pid()));
         pairs.put("agent", "tachograph-java " + VERSION);
+        pairs.put("control", "1"); // it follows PROBES (wire.md)
         return pairs;
     }
 

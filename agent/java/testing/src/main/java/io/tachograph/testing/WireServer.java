@@ -64,6 +64,9 @@ public final class WireServer implements Closeable {
     private final int port;
     private volatile ServerSocket listener;
     private volatile Socket client;
+    private volatile Probed probed;
+    private byte[] probes;
+    private OutputStream toClient;
     private Decoder last = new Decoder(new Session(0, 0));
 
     /** Listens on a free port of 127.0.0.1. */
@@ -131,6 +134,38 @@ public final class WireServer implements Closeable {
         }
     }
 
+    /** Rules for the client: sent now, and after each WELCOME. */
+    public synchronized void rules(long revision, ProbeRule... rules) throws IOException {
+        byte[][] parts = new byte[2 + 2 * rules.length][];
+        parts[0] = varint(revision);
+        parts[1] = varint(rules.length);
+        for (int at = 0; at < rules.length; at++) {
+            parts[2 + 2 * at] = new byte[] {(byte) rules[at].state()};
+            parts[3 + 2 * at] = string(rules[at].pattern());
+        }
+        probes = frame(71, parts);
+        if (toClient != null) {
+            toClient.write(probes);
+        }
+    }
+
+    /** As a server that has no rules, or was started anew. */
+    public synchronized void forgetRules() {
+        probes = null;
+        probed = null;
+    }
+
+    /** The client's last answer; null if there was none. */
+    public Probed probed() {
+        return probed;
+    }
+
+    /** Waits for an answer. @return whether one that fits came in time */
+    public boolean awaitProbed(long seconds, Predicate<Probed> condition)
+            throws InterruptedException {
+        return await(seconds, got -> probed != null && condition.test(probed));
+    }
+
     private void serve(ServerSocket socket) {
         Thread thread =
                 new Thread(
@@ -155,6 +190,9 @@ public final class WireServer implements Closeable {
 
     private void connection(Socket socket) throws IOException {
         try (socket) {
+            synchronized (this) {
+                toClient = null;
+            }
             if (mode == Mode.DEAF) {
                 while (mode == Mode.DEAF && !socket.isClosed()) {
                     pause();
@@ -214,13 +252,7 @@ public final class WireServer implements Closeable {
                         decoder = decoders.get(session);
                         last = decoder;
                         decoder.forgetDictionary();
-                        out.write(
-                                frame(
-                                        65,
-                                        new byte[] {1},
-                                        varint(acknowledged.get(session)),
-                                        varint(4_194_304),
-                                        varint(heartbeatMs)));
+                        welcome(session, out);
                     }
                     case 2 -> decoder.dict(body);
                     case 3 -> {
@@ -239,12 +271,27 @@ public final class WireServer implements Closeable {
                         out.write(frame(68, new byte[8]));
                     }
                     case 5 -> byes++;
+                    case 6 -> probed = Probed.read(body);
                     default -> throw new IllegalStateException("frame of type " + type);
                 }
             }
             while (mode == Mode.DEAF) {
                 pause();
             }
+        }
+    }
+
+    private void welcome(String session, OutputStream out) throws IOException {
+        out.write(
+                frame(
+                        65,
+                        new byte[] {1},
+                        varint(acknowledged.get(session)),
+                        varint(4_194_304),
+                        varint(heartbeatMs)));
+        toClient = out;
+        if (probes != null) {
+            out.write(probes);
         }
     }
 
@@ -308,6 +355,7 @@ public final class WireServer implements Closeable {
 
     private static byte[] string(String text) {
         byte[] bytes = text.getBytes(java.nio.charset.StandardCharsets.UTF_8);
-        return ByteBuffer.allocate(bytes.length + 1).put((byte) bytes.length).put(bytes).array();
+        byte[] length = varint(bytes.length);
+        return ByteBuffer.allocate(length.length + bytes.length).put(length).put(bytes).array();
     }
 }

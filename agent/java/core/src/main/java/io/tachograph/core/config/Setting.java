@@ -16,6 +16,7 @@ public enum Setting {
     INCLUDE(Type.LIST, ""),
     EXCLUDE(Type.LIST, ""),
     PROBES(Type.LIST, "*"),
+    PATTERNS_CHECKED_AFTER(Type.DURATION, "30s"),
     WHEN_FULL(Type.TEXT, "drop"),
     BLOCK_MAX(Type.DURATION, "100ms"),
     BUFFER(Type.NUMBER, "32768"),

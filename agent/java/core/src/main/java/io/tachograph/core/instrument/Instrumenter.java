@@ -3,12 +3,14 @@ package io.tachograph.core.instrument;
 import io.tachograph.core.config.Setting;
 import io.tachograph.core.config.Settings;
 import io.tachograph.core.log.AgentLog;
+import io.tachograph.core.send.ProbeMailbox;
 
 import net.bytebuddy.ByteBuddy;
 import net.bytebuddy.agent.builder.AgentBuilder;
 import net.bytebuddy.description.type.TypeDescription;
 import net.bytebuddy.dynamic.scaffold.MethodGraph;
 import net.bytebuddy.dynamic.scaffold.TypeValidation;
+import net.bytebuddy.pool.TypePool;
 import net.bytebuddy.utility.JavaModule;
 
 import java.lang.instrument.Instrumentation;
@@ -17,25 +19,8 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
 
-/** Installs all probes as one transformer. */
+/** Installs all probes as one transformer. After: {@link Switchboard}, while the program runs. */
 public final class Instrumenter {
-    /** Never looked at: ourselves, and code that is generated to be thrown away. */
-    private static final List<String> OWN =
-            List.of("io.tachograph.bootstrap.", "io.tachograph.agent.");
-
-    private static final List<String> JDK =
-            List.of(
-                    "java.",
-                    "javax.management.",
-                    "javax.crypto.",
-                    "javax.net.",
-                    "javax.security.",
-                    "jdk.",
-                    "sun.",
-                    "com.sun.",
-                    "org.graalvm.",
-                    "org.jcp.xml.");
-
     /**
      * Keeps Byte Buddy from trying the JDK's Unsafe, at which JDK 24 and later print a warning into
      * the program's output. It is read once, when Byte Buddy's classes are initialised, and is not
@@ -43,17 +28,30 @@ public final class Instrumenter {
      */
     private static final String SAFE = "net.bytebuddy.safe";
 
-    private Instrumenter() {}
+    private final Instrumentation instrumentation;
+    private final Settings settings;
+    private final AgentLog log;
+    private final Scope scope;
+    private final Selection selection;
+    private final WatchedClasses watched = new WatchedClasses();
+    private boolean methodsProbed;
+
+    public Instrumenter(Instrumentation instrumentation, Settings settings, AgentLog log) {
+        this.instrumentation = instrumentation;
+        this.settings = settings;
+        this.log = log;
+        this.scope = new Scope(log);
+        this.selection = new Selection(settings, log);
+    }
 
     /**
      * @return how many probes were installed
      */
-    public static int install(
-            Instrumentation instrumentation, Settings settings, AgentLog log, List<Probe> probes) {
+    public int install(List<Probe> probes) {
         String before = System.setProperty(SAFE, "true");
         try {
             Class.forName("net.bytebuddy.dynamic.loading.ClassInjector$UsingUnsafe");
-            return installAll(instrumentation, settings, log, probes);
+            return installAll(probes);
         } catch (ClassNotFoundException e) {
             throw new IllegalStateException(e);
         } finally {
@@ -65,15 +63,23 @@ public final class Instrumenter {
         }
     }
 
-    private static int installAll(
-            Instrumentation instrumentation, Settings settings, AgentLog log, List<Probe> probes) {
+    /** What switches methods on and off from now on. */
+    public Switchboard switchboard(ProbeMailbox mailbox) {
+        Switchboard.Patterns patterns =
+                new Switchboard.Patterns(
+                        settings.number(Setting.PATTERNS_CHECKED_AFTER), methodsProbed);
+        return new Switchboard(instrumentation, scope, selection, watched, mailbox, patterns, log);
+    }
+
+    private int installAll(List<Probe> probes) {
         List<String> wanted = settings.list(Setting.PROBES);
         Set<String> jdkTypes = new HashSet<>();
-        AgentBuilder builder = builder(log, jdkTypes);
-        ProbeSetup setup = new ProbeSetup(settings, log);
+        AgentBuilder builder = builder(jdkTypes);
+        ProbeSetup setup = new ProbeSetup(settings, log, selection, watched);
         int installed = 0;
+        Probe methods = new MethodProbe();
         List<Probe> all = new ArrayList<>(probes);
-        all.add(new MethodProbe()); // last, so it lies outermost where two probes meet in a method
+        all.add(methods); // last, so it lies outermost where two probes meet in a method
         for (Probe probe : all) {
             if (!isWanted(probe.name(), wanted)) {
                 continue;
@@ -82,6 +88,7 @@ public final class Instrumenter {
                 builder = probe.install(builder, setup);
                 jdkTypes.addAll(probe.jdkTypes());
                 installed++;
+                methodsProbed |= probe == methods;
             } catch (LinkageError e) {
                 // A program of modules may leave out the part of the JDK that the probe is about.
                 log.detail("the probe " + probe.name() + " is not installed: " + e);
@@ -101,8 +108,7 @@ public final class Instrumenter {
         return !wanted.contains("-" + name) && (others || wanted.contains(name));
     }
 
-    private static AgentBuilder builder(AgentLog log, Set<String> jdkTypes) {
-        Visibility visibility = new Visibility(log);
+    private AgentBuilder builder(Set<String> jdkTypes) {
         // Advice needs neither checks of generated types nor the graph of inherited methods: both
         // cost start-up time.
         ByteBuddy byteBuddy =
@@ -113,36 +119,58 @@ public final class Instrumenter {
                 .with(AgentBuilder.TypeStrategy.Default.DECORATE)
                 .disableClassFormatChanges()
                 .with(AgentBuilder.RedefinitionStrategy.RETRANSFORMATION)
-                .with(new FaultListener(log))
+                .with(new Description(selection))
+                .with(new FaultListener(log, watched))
                 .ignore(
                         (type, loader, module, redefined, domain) ->
-                                isIgnored(type, loader, jdkTypes) || !visibility.of(loader));
+                                isIgnored(type.getName(), loader, jdkTypes));
     }
 
-    private static boolean isIgnored(
-            TypeDescription type, ClassLoader loader, Set<String> jdkTypes) {
-        String name = type.getName();
-        if (loader == Instrumenter.class.getClassLoader() || startsWithAny(name, OWN)) {
-            return true;
-        }
-        return startsWithAny(name, JDK) && !jdkTypes.contains(name);
+    private boolean isIgnored(String name, ClassLoader loader, Set<String> jdkTypes) {
+        return scope.isOwn(name, loader)
+                || Scope.isJdk(name) && !jdkTypes.contains(name)
+                || !scope.isVisibleIn(loader);
     }
 
-    private static boolean startsWithAny(String name, List<String> prefixes) {
-        for (String prefix : prefixes) {
-            if (name.startsWith(prefix)) {
-                return true;
-            }
+    /**
+     * Loaded classes that a rule concerns are described by their class files: by reflection the JVM
+     * would load the types of all their methods, or fail where one is not there.
+     */
+    private static final class Description implements AgentBuilder.DescriptionStrategy {
+        private final Selection selection;
+
+        Description(Selection selection) {
+            this.selection = selection;
         }
-        return false;
+
+        @Override
+        public boolean isLoadedFirst() {
+            return false;
+        }
+
+        @Override
+        public TypeDescription apply(
+                String name,
+                Class<?> type,
+                TypePool pool,
+                AgentBuilder.CircularityLock lock,
+                ClassLoader loader,
+                JavaModule module) {
+            boolean byFile =
+                    type != null && !Scope.isJdk(name) && selection.list().mayConcern(name);
+            return (byFile ? Default.POOL_FIRST : Default.HYBRID)
+                    .apply(name, type, pool, lock, loader, module);
+        }
     }
 
     /** A class that cannot be changed stays as it is, and is named once. */
     private static final class FaultListener extends AgentBuilder.Listener.Adapter {
         private final AgentLog log;
+        private final WatchedClasses watched;
 
-        FaultListener(AgentLog log) {
+        FaultListener(AgentLog log, WatchedClasses watched) {
             this.log = log;
+            this.watched = watched;
         }
 
         @Override
@@ -162,6 +190,7 @@ public final class Instrumenter {
                 JavaModule module,
                 boolean loaded,
                 Throwable fault) {
+            watched.giveUp(loader, typeName, null);
             log.sayOnce("class " + typeName, "cannot watch " + typeName + ": " + fault);
         }
     }

@@ -22,29 +22,46 @@ public final class MethodProbe implements Probe {
 
     @Override
     public AgentBuilder install(AgentBuilder builder, ProbeSetup setup) {
-        Selection selection =
-                new Selection(
-                        setup.settings().list(Setting.INCLUDE),
-                        setup.settings().list(Setting.EXCLUDE),
-                        setup.log());
+        Selection selection = setup.selection();
         if (selection.isEmpty()) {
             setup.log()
                     .say(
                             "no methods are recorded: include is empty (for all of a package: "
                                     + Setting.INCLUDE.variable()
-                                    + "='com.shop..*')");
-            return builder;
+                                    + "='com.shop..*', or while the program runs: tacho probes on"
+                                    + " 'com.shop..*')");
         }
-        return builder.type((type, loader, module, redefined, domain) -> selection.mayHold(type))
-                .transform(new Transformer(selection, setup.compile(MethodAdvice.class)));
+        WatchedClasses watched = setup.watched();
+        return builder.type(
+                        (type, loader, module, redefined, domain) ->
+                                isWatched(selection, watched, type, loader))
+                .transform(new Transformer(selection, watched, setup.compile(MethodAdvice.class)));
+    }
+
+    /**
+     * A class without a method that is watched is left alone altogether, so that it has the byte
+     * code of the program, also where it was watched before.
+     */
+    private static boolean isWatched(
+            Selection selection, WatchedClasses watched, TypeDescription type, ClassLoader loader) {
+        if (Scope.isJdk(type.getName())) {
+            return false;
+        }
+        Decision decision = selection.decide(type);
+        if (!decision.concernsNobody() || watched.get(loader, type.getName()) != null) {
+            watched.put(loader, type.getName(), decision);
+        }
+        return !decision.watchesNothing();
     }
 
     private static final class Transformer implements AgentBuilder.Transformer {
         private final Selection selection;
+        private final WatchedClasses watched;
         private final Advice advice;
 
-        Transformer(Selection selection, Advice advice) {
+        Transformer(Selection selection, WatchedClasses watched, Advice advice) {
             this.selection = selection;
+            this.watched = watched;
             this.advice = advice;
         }
 
@@ -55,14 +72,20 @@ public final class MethodProbe implements Probe {
                 ClassLoader loader,
                 JavaModule module,
                 ProtectionDomain domain) {
+            // Once more: the rules may have changed since the class was found to be watched.
+            Decision decision = selection.decide(type);
+            watched.put(loader, type.getName(), decision);
             var constructors =
                     new AsmVisitorWrapper.ForDeclaredMethods()
                             .readerFlags(net.bytebuddy.jar.asm.ClassReader.EXPAND_FRAMES)
                             .constructor(
-                                    method -> selection.holds(type, method),
+                                    method -> decision.of(method) == State.RECORD,
                                     new ConstructorVisitor.Wrapper());
             return builder.visit(
-                            advice.on(method -> method.isMethod() && selection.holds(type, method)))
+                            advice.on(
+                                    method ->
+                                            method.isMethod()
+                                                    && decision.of(method) == State.RECORD))
                     .visit(constructors);
         }
     }

@@ -12,17 +12,31 @@ package io.tachograph.core.instrument;
  *   &#64;com.shop.Watched         classes, and methods, with an annotation
  * </pre>
  *
- * A star stands for any characters but a dot, two dots for any number of packages. A pattern is
- * held against the full name of the class and against that name, a dot and the method's: it counts
- * where either fits.
+ * A star stands for any characters but a dot, two dots for any number of packages; {@code *} alone
+ * is everything. A pattern is held against the full name of the class, and, unless two dots are its
+ * last ones, its part before the last dot against the class and the rest against the method: it
+ * counts where either fits.
  */
 final class Pattern {
+    /** Stands for all classes, as {@code ..*} does. */
+    private static final String EVERYTHING = "*";
+
     private final String text;
     private final boolean annotation;
 
-    private Pattern(String text, boolean annotation) {
+    /** The part before the last dot and the part behind it, where that can name methods. */
+    private final Pattern owner;
+
+    private final Pattern method;
+
+    private Pattern(String text, boolean annotation, boolean divided) {
         this.text = text;
         this.annotation = annotation;
+        int dot = text.lastIndexOf('.');
+        // Where that dot is half of a "..", what is behind it names classes.
+        boolean names = divided && !annotation && dot > 0 && text.charAt(dot - 1) != '.';
+        this.owner = names ? new Pattern(text.substring(0, dot), false, false) : null;
+        this.method = names ? new Pattern(text.substring(dot + 1), false, false) : null;
     }
 
     /**
@@ -47,7 +61,7 @@ final class Pattern {
                 || name.startsWith(".") && !name.startsWith("..")) {
             throw new IllegalArgumentException("a dot is out of place in the pattern: " + text);
         }
-        return new Pattern(name, annotation);
+        return new Pattern(name.equals(EVERYTHING) ? ".." + name : name, annotation, true);
     }
 
     boolean isAnnotation() {
@@ -59,18 +73,23 @@ final class Pattern {
         return fits(0, name, 0);
     }
 
-    /** Does it fit the method of that class? */
-    boolean fits(String className, String method) {
-        return fits(className + "." + method);
+    /** Does it fit the method of that class, where it does not fit the class? */
+    boolean fits(String className, String methodName) {
+        return owner != null && owner.fits(className) && method.fits(methodName);
     }
 
     /** Could it fit some method of that class? */
     boolean mayFitMethodsOf(String className) {
-        int dot = text.lastIndexOf('.');
-        // The part before the last dot names the class, unless that dot is half of a "..".
-        return dot > 0
-                && text.charAt(dot - 1) != '.'
-                && new Pattern(text.substring(0, dot), false).fits(className);
+        return owner != null && owner.fits(className);
+    }
+
+    /** It fits names that have nothing in common. */
+    boolean isEverything() {
+        return !annotation && fitsAny("a.B", "c") && fitsAny("de.fg.hi.Jk$Lm", "<init>");
+    }
+
+    private boolean fitsAny(String className, String methodName) {
+        return fits(className) || fits(className, methodName);
     }
 
     private boolean fits(int at, String name, int from) {

@@ -13,11 +13,15 @@ import net.bytebuddy.matcher.ElementMatcher;
 public final class ProbeSetup {
     private final Settings settings;
     private final AgentLog log;
+    private final Selection selection;
+    private final WatchedClasses watched;
     private final Advice.WithCustomMapping mapping;
 
-    ProbeSetup(Settings settings, AgentLog log) {
+    ProbeSetup(Settings settings, AgentLog log, Selection selection, WatchedClasses watched) {
         this.settings = settings;
         this.log = log;
+        this.selection = selection;
+        this.watched = watched;
         this.mapping = Advice.withCustomMapping().bind(OperationConstant.FACTORY);
     }
 
@@ -27,6 +31,16 @@ public final class ProbeSetup {
 
     public AgentLog log() {
         return log;
+    }
+
+    /** Which methods the person wants to see. */
+    Selection selection() {
+        return selection;
+    }
+
+    /** Where it is written down what was decided. */
+    WatchedClasses watched() {
+        return watched;
     }
 
     /**

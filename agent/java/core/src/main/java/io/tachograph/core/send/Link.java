@@ -6,6 +6,7 @@ import io.tachograph.core.wire.Bytes;
 import io.tachograph.core.wire.Dictionary;
 import io.tachograph.core.wire.Frame;
 import io.tachograph.core.wire.FrameReader;
+import io.tachograph.core.wire.ProbeRules;
 import io.tachograph.core.wire.Wire;
 
 import java.io.EOFException;
@@ -39,6 +40,9 @@ final class Link {
     private static final long MILLI = 1_000_000;
     private static final int STEP_FRAMES_MAX = 64;
 
+    /** A server that has rules says them at once; one that is silent for so long has none. */
+    private static final long RULES_NANOS = 3_000_000_000L;
+
     enum State {
         RESTING,
         RESOLVING,
@@ -52,6 +56,7 @@ final class Link {
     private final Outbox outbox;
     private final Dictionary dictionary;
     private final Totals totals;
+    private final ProbeMailbox probes;
     private final AgentLog log;
     private final Backoff backoff = new Backoff();
     private final ByteBuffer in = ByteBuffer.allocate(8_192);
@@ -71,13 +76,23 @@ final class Link {
     private boolean outage;
     private boolean failedOnce;
 
+    /** PROBES came on this connection, so PROBED is understood. */
+    private boolean probesHeard;
+
+    /** Rules of a server hold: another one, or the same after a restart, may have none. */
+    private boolean rulesHold;
+
+    private long rulesDue;
+
     Link(
             ServerAddress address,
             byte[] hello,
             Outbox outbox,
             Dictionary dictionary,
             Totals totals,
+            ProbeMailbox probes,
             AgentLog log) {
+        this.probes = probes;
         this.resolver = new Resolver(address);
         this.hello = hello;
         this.outbox = outbox;
@@ -126,6 +141,7 @@ final class Link {
                     break;
                 default:
                     receive(now);
+                    missRules(now);
                     send(now);
                     expire(now);
             }
@@ -218,9 +234,30 @@ final class Link {
                 log.sayOnce(
                         "reject", "the server refused a record (" + where + "): " + body.string());
                 break;
+            case Wire.PROBES:
+                takeRules(body);
+                break;
             default:
                 // PONG has done its work by arriving; a type of a later version is none of our
                 // business.
+        }
+    }
+
+    /** Rules that cannot be read are no reason to lose the connection. */
+    private void takeRules(BodyReader body) {
+        probesHeard = true;
+        try {
+            probes.put(ProbeRules.read(body));
+            rulesHold = true;
+        } catch (FrameReader.Damaged e) {
+            log.sayOnce("probes", "the server's rules are not followed: " + e.getMessage());
+        }
+    }
+
+    private void missRules(long now) {
+        if (state == State.OPEN && rulesHold && !probesHeard && now - rulesDue > 0) {
+            rulesHold = false;
+            probes.put(ProbeRules.NONE);
         }
     }
 
@@ -234,10 +271,10 @@ final class Link {
         heartbeatNanos = Math.max(100, Math.min(body.varint(), 600_000)) * MILLI;
         outbox.acknowledge(acknowledged);
         state = State.OPEN;
-        lastPing =
-                now
-                        - heartbeatNanos; // the first one goes out at once: it tells what was
-                                          // dropped meanwhile
+        lastPing = now - heartbeatNanos; // the first one goes out at once: it tells what was
+        // dropped meanwhile
+        probesHeard = false;
+        rulesDue = now + RULES_NANOS;
         holding = false;
         totals.connects++;
         totals.connected = true;
@@ -319,6 +356,11 @@ final class Link {
         }
         if (pingIsDue(now)) {
             out = ByteBuffer.wrap(ping(now));
+            return true;
+        }
+        byte[] answer = probesHeard ? probes.takeAnswer() : null;
+        if (answer != null) {
+            out = ByteBuffer.wrap(answer);
             return true;
         }
         if (holding && now - holdUntil < 0) {

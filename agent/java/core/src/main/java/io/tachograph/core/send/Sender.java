@@ -40,6 +40,7 @@ public final class Sender implements Runnable {
     private final WallClock clock = new WallClock();
     private final Dictionary dictionary;
     private final Outbox outbox;
+    private final ProbeMailbox probes = new ProbeMailbox();
     private final Link link;
     private final Map<ThreadBuffer, RingReader> readers = new IdentityHashMap<>();
     private final ArrayBlockingQueue<SampleBatch> samples =
@@ -85,11 +86,17 @@ public final class Sender implements Runnable {
                         outbox,
                         dictionary,
                         totals,
+                        probes,
                         log);
     }
 
     public Totals totals() {
         return totals;
+    }
+
+    /** Where rules of the server arrive, and answers go out. */
+    public ProbeMailbox probes() {
+        return probes;
     }
 
     /** Hands over what a sampler saw. Never waits; counts what finds no room. */

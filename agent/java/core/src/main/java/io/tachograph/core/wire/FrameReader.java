@@ -8,8 +8,8 @@ import java.util.Arrays;
  * long frame.
  */
 public final class FrameReader {
-    /** Longest body from a server that is believed: REJECT and ERROR carry a sentence. */
-    private static final int BODY_BYTES_MAX = 65_536;
+    /** Longest body from a server that is believed: PROBES carries up to a thousand patterns. */
+    private static final int BODY_BYTES_MAX = 1 << 20;
 
     private byte[] pending = new byte[4_096];
     private int size;

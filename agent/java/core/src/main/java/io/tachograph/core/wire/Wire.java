@@ -9,6 +9,9 @@ public final class Wire {
     public static final int DICT_BYTES_MAX = 16_777_216;
     public static final int HELLO_PAIRS_MAX = 32;
     public static final int HEARTBEAT_MS = 5_000;
+    public static final int PROBE_RULES_MAX = 1_000;
+    public static final int PROBED_MOVED_MAX = 256;
+    public static final int PROBED_TEXT_BYTES_MAX = 512;
 
     /** From {@code crates/model/src/limits.rs}. */
     public static final int OPERATION_BYTES_MAX = 8_192;
@@ -23,12 +26,14 @@ public final class Wire {
     public static final int DATA = 3;
     public static final int PING = 4;
     public static final int BYE = 5;
+    public static final int PROBED = 6;
     public static final int WELCOME = 65;
     public static final int ACK = 66;
     public static final int WAIT = 67;
     public static final int PONG = 68;
     public static final int ERROR = 69;
     public static final int REJECT = 70;
+    public static final int PROBES = 71;
 
     public static final int DICT_TEXT = 1;
     public static final int DICT_OPERATION = 2;

@@ -30,7 +30,8 @@ class PatternTest {
         "..*Service, UserService, true",
         "..Board.*, com.shop.Board.post, true",
         "*, Main, true",
-        "*, a.Main, false",
+        "*, a.Main, true",
+        "..*, a.Main, true",
         "com..shop..*, com.a.shop.b.Main, true",
         "com..shop..*, com.shop.Main, true",
         "com.größe.漢*, com.größe.漢字, true",
@@ -45,9 +46,36 @@ class PatternTest {
         "com.shop.Board.post, com.shop.Other, false",
         "com.shop..*Service.find*, com.shop.x.UserService, true",
         "com.shop..*, com.shop, false",
+        "com.shop..get*, com.shop.Board, false",
     })
     void mayFitMethods(String pattern, String type, boolean expected) {
         assertEquals(expected, Pattern.parse(pattern).mayFitMethodsOf(type));
+    }
+
+    @ParameterizedTest
+    @CsvSource({
+        "com.shop..*.get*, com.shop.Board, getName, true",
+        "com.shop..*.get*, com.shop.Board, setName, false",
+        "com.shop.Board.<init>, com.shop.Board, <init>, true",
+        "..*Service, com.shop.Board, someService, false",
+        "com.shop.Board, com.shop, Board, true",
+    })
+    void fitsMethods(String pattern, String type, String method, boolean expected) {
+        assertEquals(expected, Pattern.parse(pattern).fits(type, method));
+    }
+
+    @ParameterizedTest
+    @CsvSource({
+        "*, true",
+        "..*, true",
+        "..*.*, true",
+        "com..*, false",
+        "com.shop..*, false",
+        "..*.get*, false",
+        "@..*, false",
+    })
+    void everything(String pattern, boolean expected) {
+        assertEquals(expected, Pattern.parse(pattern).isEverything());
     }
 
     @ParameterizedTest

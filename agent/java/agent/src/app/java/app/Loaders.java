@@ -1,0 +1,76 @@
+package app;
+
+import java.io.IOException;
+import java.io.InputStream;
+import java.lang.ref.WeakReference;
+import java.util.ArrayList;
+import java.util.List;
+
+/** Class loaders that come and go, each with a class of its own that is watched. */
+final class Loaders {
+    private static final int COLLECTIONS_MAX = 50;
+
+    private Loaders() {}
+
+    /** Makes loaders until told to end, then tells how many the collector could not take away. */
+    static void run() throws Exception {
+        List<WeakReference<ClassLoader>> made = new ArrayList<>();
+        Steady.tellLater();
+        while (!Steady.isTold()) {
+            made.add(new WeakReference<>(visit()));
+            Thread.sleep(5);
+        }
+        long alive = made.size();
+        for (int at = 0; at < COLLECTIONS_MAX && alive > 0; at++) {
+            System.gc();
+            Thread.sleep(100);
+            alive = made.stream().filter(loader -> loader.get() != null).count();
+        }
+        System.out.println("made " + made.size() + " alive " + alive);
+    }
+
+    private static ClassLoader visit() throws Exception {
+        ClassLoader loader = new Own();
+        Runnable guest =
+                (Runnable) loader.loadClass("app.Loaders$Guest").getConstructor().newInstance();
+        try {
+            guest.run();
+        } catch (RuntimeException e) {
+            Work.sink++;
+        }
+        return loader;
+    }
+
+    /** Loads the guest itself, all else as usual. */
+    private static final class Own extends ClassLoader {
+        Own() {
+            super(Own.class.getClassLoader());
+        }
+
+        @Override
+        protected Class<?> loadClass(String name, boolean resolve) throws ClassNotFoundException {
+            if (!name.startsWith("app.Loaders$Guest")) {
+                return super.loadClass(name, resolve);
+            }
+            String file = name.replace('.', '/') + ".class";
+            try (InputStream in = getParent().getResourceAsStream(file)) {
+                byte[] bytes = in.readAllBytes();
+                return defineClass(name, bytes, 0, bytes.length);
+            } catch (IOException e) {
+                throw new ClassNotFoundException(name, e);
+            }
+        }
+    }
+
+    /** Ends with an exception of its own loader: nothing may hold on to that either. */
+    public static final class Guest implements Runnable {
+        @Override
+        public void run() {
+            throw new GuestException();
+        }
+    }
+
+    static final class GuestException extends RuntimeException {
+        private static final long serialVersionUID = 1;
+    }
+}

@@ -1,0 +1,121 @@
+package app;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.locks.LockSupport;
+
+/**
+ * Programs that go on until a line comes on standard input: something happens to them meanwhile.
+ */
+final class Steady {
+    private static final int LAST_REQUESTS = 500;
+
+    private static volatile boolean told;
+
+    private Steady() {}
+
+    /** So many threads make requests; when told to end, one more makes a known number of them. */
+    static void run(int threads) throws Exception {
+        List<Thread> workers = new ArrayList<>();
+        for (int at = 0; at < threads; at++) {
+            Thread worker = new Thread(Steady::requests, "worker-" + at);
+            worker.start();
+            workers.add(worker);
+        }
+        waitUntilTold();
+        for (Thread worker : workers) {
+            worker.join();
+        }
+        Thread last =
+                new Thread(
+                        () -> {
+                            for (int at = 0; at < LAST_REQUESTS; at++) {
+                                Work.Request.handle();
+                            }
+                        },
+                        "last");
+        last.start();
+        last.join();
+        System.out.println("last " + LAST_REQUESTS);
+    }
+
+    private static void requests() {
+        long count = 0;
+        while (!told) {
+            Work.Request.handle();
+            count++;
+            LockSupport.parkNanos(100_000);
+        }
+        System.out.println("requests " + count);
+    }
+
+    /** Down and up again through one recursion, slowly. */
+    static void recursion(int depth) throws Exception {
+        System.out.println("result " + Slow.down(depth));
+        waitUntilTold();
+        Slow.down(3);
+    }
+
+    static final class Slow {
+        private final int value;
+
+        /** Constructors keep no token: their byte code has no place for it. */
+        Slow(int depth) throws InterruptedException {
+            Thread.sleep(5);
+            value = depth <= 1 ? 1 : 1 + down(depth - 1);
+            Thread.sleep(5);
+        }
+
+        static int down(int depth) throws InterruptedException {
+            Thread.sleep(5);
+            int value = depth <= 1 ? 1 : new Slow(depth - 1).value;
+            Thread.sleep(5);
+            return value;
+        }
+    }
+
+    /** A class that is loaded when the program is told so. */
+    static void later() throws Exception {
+        System.out.println("ready");
+        waitUntilTold();
+        for (int at = 0; at < 3; at++) {
+            Late.call();
+        }
+        System.out.println("called");
+        waitUntilTold();
+    }
+
+    static final class Late {
+        static void call() {
+            Work.sink++;
+        }
+    }
+
+    /** From now on {@link #isTold} answers whether a line has come. */
+    static void tellLater() {
+        Thread listener =
+                new Thread(
+                        () -> {
+                            try {
+                                waitUntilTold();
+                            } catch (Exception e) {
+                                told = true;
+                            }
+                        },
+                        "listener");
+        listener.setDaemon(true);
+        listener.start();
+    }
+
+    static boolean isTold() {
+        return told;
+    }
+
+    static void waitUntilTold() throws Exception {
+        int c;
+        do {
+            c = System.in.read();
+        } while (c != '\n' && c >= 0);
+        told = true;
+    }
+}

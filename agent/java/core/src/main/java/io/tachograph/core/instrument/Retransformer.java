@@ -1,0 +1,147 @@
+package io.tachograph.core.instrument;
+
+import io.tachograph.core.log.AgentLog;
+
+import net.bytebuddy.description.type.TypeDescription;
+import net.bytebuddy.dynamic.ClassFileLocator;
+import net.bytebuddy.pool.TypePool;
+
+import java.lang.instrument.Instrumentation;
+import java.util.IdentityHashMap;
+import java.util.Map;
+
+/**
+ * Finds the loaded classes for which the rules now decide otherwise than their byte code says, and
+ * has them transformed anew. The JVM keeps the byte code of the class file, so a class none of
+ * whose methods is watched any more is again what it was.
+ */
+final class Retransformer {
+    /**
+     * Classes changed at once. Each batch stops the program for some ms, whatever its size, and
+     * then for some 0.1 ms a class.
+     */
+    private static final int BATCH = 64;
+
+    private final Instrumentation instrumentation;
+    private final Scope scope;
+    private final Selection selection;
+    private final WatchedClasses watched;
+    private final AgentLog log;
+
+    Retransformer(
+            Instrumentation instrumentation,
+            Scope scope,
+            Selection selection,
+            WatchedClasses watched,
+            AgentLog log) {
+        this.instrumentation = instrumentation;
+        this.scope = scope;
+        this.selection = selection;
+        this.watched = watched;
+        this.log = log;
+    }
+
+    /**
+     * @return how many classes were changed
+     */
+    int bringUpToDate() {
+        RuleList list = selection.list();
+        Map<ClassLoader, TypePool> pools = new IdentityHashMap<>();
+        Map<Class<?>, Decision> batch = new IdentityHashMap<>();
+        int changed = 0;
+        for (Class<?> type : instrumentation.getAllLoadedClasses()) {
+            if (isOutOfDate(type, list, pools)) {
+                batch.put(type, watched.get(type.getClassLoader(), type.getName()));
+            }
+            if (batch.size() == BATCH) {
+                changed += retransform(batch);
+                batch.clear();
+            }
+        }
+        return changed + retransform(batch);
+    }
+
+    private boolean isOutOfDate(Class<?> type, RuleList list, Map<ClassLoader, TypePool> pools) {
+        String name = type.getName();
+        ClassLoader loader = type.getClassLoader();
+        if (type.isArray() || type.isPrimitive() || isHidden(name) || Scope.isJdk(name)) {
+            return false;
+        }
+        Decision before = watched.get(loader, name);
+        if (before != null ? before.epoch == list.epoch : !list.mayConcern(name)) {
+            return false;
+        }
+        if (!scope.holds(name, loader) || watched.isUnchangeable(loader, name)) {
+            return false;
+        }
+        Decision now = decide(type, list, pools);
+        if (now == null) {
+            return false;
+        }
+        boolean same = before == null ? now.watchesNothing() : now.watchesTheSameAs(before);
+        if (same) {
+            watched.put(loader, name, now);
+        } else if (!instrumentation.isModifiableClass(type)) {
+            giveUp(type, before, "the JVM does not allow it");
+            return false;
+        }
+        return !same;
+    }
+
+    /** From the class file, as when it is loaded: asking the class itself would load others. */
+    private Decision decide(Class<?> type, RuleList list, Map<ClassLoader, TypePool> pools) {
+        try {
+            TypePool.Resolution found =
+                    pools.computeIfAbsent(type.getClassLoader(), Retransformer::pool)
+                            .describe(type.getName());
+            return Decision.of(
+                    list,
+                    found.isResolved()
+                            ? found.resolve()
+                            : TypeDescription.ForLoadedType.of(type)); // made at run time
+        } catch (RuntimeException | LinkageError e) {
+            giveUp(type, watched.get(type.getClassLoader(), type.getName()), e);
+            return null;
+        }
+    }
+
+    private static TypePool pool(ClassLoader loader) {
+        return TypePool.Default.WithLazyResolution.of(ClassFileLocator.ForClassLoader.of(loader));
+    }
+
+    /**
+     * @param types with what was decided for each so far; null for nothing
+     */
+    private int retransform(Map<Class<?>, Decision> types) {
+        if (types.isEmpty()) {
+            return 0;
+        }
+        try {
+            instrumentation.retransformClasses(types.keySet().toArray(new Class<?>[0]));
+            return types.size();
+        } catch (Exception | LinkageError | InternalError e) {
+            int changed = 0;
+            for (Map.Entry<Class<?>, Decision> entry : types.entrySet()) {
+                if (types.size() == 1) {
+                    giveUp(entry.getKey(), entry.getValue(), e);
+                } else {
+                    // One of them spoils it for all.
+                    Map<Class<?>, Decision> alone = new IdentityHashMap<>();
+                    alone.put(entry.getKey(), entry.getValue());
+                    changed += retransform(alone);
+                }
+            }
+            return changed;
+        }
+    }
+
+    /** Bodies of lambdas and the like, which nobody can name and the JVM does not let change. */
+    private static boolean isHidden(String name) {
+        return name.indexOf('/') >= 0;
+    }
+
+    private void giveUp(Class<?> type, Decision asItIs, Object why) {
+        watched.giveUp(type.getClassLoader(), type.getName(), asItIs);
+        log.sayOnce("class " + type.getName(), "cannot change " + type.getName() + ": " + why);
+    }
+}

@@ -1,0 +1,233 @@
+package io.tachograph.core.instrument;
+
+import io.tachograph.core.log.AgentLog;
+import io.tachograph.core.send.ProbeMailbox;
+import io.tachograph.core.wire.ProbeReport;
+import io.tachograph.core.wire.ProbeRules;
+
+import java.lang.instrument.Instrumentation;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+
+/**
+ * Switches methods on and off while the program runs: rules come from the server, the classes whose
+ * methods they decide otherwise than before are retransformed, and the server is told what became
+ * of it. Calls that are open in a method go on in the byte code they began with, so each is ended
+ * as it was entered. A daemon thread of its own: retransforming takes its time, and the sender has
+ * none.
+ *
+ * <p>Before: {@link ProbeMailbox}. After: {@link Retransformer}, {@link MethodProbe}.
+ */
+public final class Switchboard implements Runnable {
+    private static final long ROUTINE_NANOS = 5_000_000_000L;
+    private static final long FOREVER_NANOS = Long.MAX_VALUE / 4;
+    private static final long MILLI = 1_000_000;
+
+    /**
+     * When to look again after a change of rules: a class that was being loaded at that moment was
+     * decided by the old ones, and was not to be found among the loaded ones yet.
+     */
+    private static final long[] AGAIN_NANOS = {300 * MILLI, 3_000 * MILLI};
+
+    private final Selection selection;
+    private final WatchedClasses watched;
+    private final ProbeMailbox mailbox;
+    private final Retransformer retransformer;
+    private final Patterns patterns;
+    private final AgentLog log;
+    private ProbeRules rules = ProbeRules.NONE;
+    private List<Rule> serverRules = List.of();
+    private byte[] told;
+    private long toldAt;
+    private boolean heard;
+    private long appliedAt;
+    private int looks = AGAIN_NANOS.length;
+    private final long checkAt;
+    private boolean checked;
+
+    /** What concerns the patterns of the settings. */
+    static final class Patterns {
+        final long checkedAfterNanos;
+        final boolean methodsProbed;
+
+        Patterns(long checkedAfterNanos, boolean methodsProbed) {
+            this.checkedAfterNanos = checkedAfterNanos;
+            this.methodsProbed = methodsProbed;
+        }
+    }
+
+    Switchboard(
+            Instrumentation instrumentation,
+            Scope scope,
+            Selection selection,
+            WatchedClasses watched,
+            ProbeMailbox mailbox,
+            Patterns patterns,
+            AgentLog log) {
+        this.selection = selection;
+        this.watched = watched;
+        this.mailbox = mailbox;
+        this.patterns = patterns;
+        this.log = log;
+        this.retransformer = new Retransformer(instrumentation, scope, selection, watched, log);
+        this.checkAt = System.nanoTime() + patterns.checkedAfterNanos;
+    }
+
+    public void start() {
+        Thread thread = new Thread(null, this, "tachograph-probes", 0, false);
+        thread.setDaemon(true);
+        thread.setContextClassLoader(null);
+        thread.start();
+    }
+
+    @Override
+    public void run() {
+        while (true) {
+            try {
+                step(mailbox.await(waitNanos(System.nanoTime())));
+            } catch (InterruptedException e) {
+                log.detail("the switchboard was interrupted and ends");
+                return;
+            } catch (Throwable e) {
+                // No memory, or a fault of ours: what is switched stays as it is.
+                log.sayOnce("switchboard " + e.getClass(), "switching methods failed: " + e);
+            }
+        }
+    }
+
+    private long waitNanos(long now) {
+        long next = heard ? ROUTINE_NANOS : FOREVER_NANOS;
+        if (looks < AGAIN_NANOS.length) {
+            next = Math.min(next, appliedAt + AGAIN_NANOS[looks] - now);
+        }
+        return checked ? next : Math.min(next, checkAt - now);
+    }
+
+    private void step(ProbeRules came) {
+        if (came != null) {
+            apply(came);
+        } else if (looks < AGAIN_NANOS.length
+                && System.nanoTime() - appliedAt >= AGAIN_NANOS[looks]) {
+            looks++;
+            retransformer.bringUpToDate();
+        }
+        if (!checked && System.nanoTime() - checkAt >= 0) {
+            checked = true;
+            checkOwnPatterns();
+        }
+        if (heard && (told == null || System.nanoTime() - toldAt >= ROUTINE_NANOS)) {
+            answerIfNew();
+        }
+    }
+
+    // ---- rules of the server ----
+
+    private void apply(ProbeRules came) {
+        long begin = System.nanoTime();
+        List<Rule> fresh = parse(came, begin);
+        boolean changes = !sayTheSame(fresh, serverRules);
+        rules = came;
+        heard = true;
+        told = null; // every PROBES is answered, also one that changes nothing
+        if (!changes || !patterns.methodsProbed) {
+            serverRules = fresh;
+            return;
+        }
+        serverRules = fresh;
+        selection.replace(fresh);
+        int changed = retransformer.bringUpToDate();
+        appliedAt = System.nanoTime();
+        looks = 0;
+        sayApplied(changed, (appliedAt - begin) / MILLI);
+    }
+
+    private List<Rule> parse(ProbeRules came, long now) {
+        List<Rule> parsed = new ArrayList<>();
+        for (ProbeRules.Rule rule : came.rules()) {
+            parsed.add(Rule.ofServer(rule.state, rule.pattern, now));
+        }
+        return parsed;
+    }
+
+    private static boolean sayTheSame(List<Rule> some, List<Rule> others) {
+        boolean same = some.size() == others.size();
+        for (int at = 0; same && at < some.size(); at++) {
+            same = some.get(at).saysTheSameAs(others.get(at));
+        }
+        return same;
+    }
+
+    private void sayApplied(int changed, long millis) {
+        WatchedClasses.Totals totals = watched.totals(selection.list());
+        log.say(
+                (serverRules.isEmpty()
+                                ? "no rules of the server: "
+                                : "rules of the server: " + serverRules.size() + "; ")
+                        + totals.recorded
+                        + " methods are recorded, "
+                        + totals.off
+                        + " switched off; "
+                        + changed
+                        + " classes changed in "
+                        + millis
+                        + " ms");
+        for (int at = 0; at < serverRules.size(); at++) {
+            Rule rule = serverRules.get(at);
+            if (rule.isFaulty()) {
+                log.sayOnce("rule " + rule, "the rule \"" + rule + "\" is left out: " + rule.fault);
+            } else {
+                warn("the rule \"" + rule + "\"", rule, totals, selection.ownCount() + at);
+            }
+        }
+    }
+
+    // ---- answers ----
+
+    private void answerIfNew() {
+        ProbeReport report = new ProbeReport();
+        WatchedClasses.Totals totals = watched.totals(selection.list());
+        report.revision = rules.revision();
+        report.on = totals.recorded;
+        report.off = totals.off;
+        for (int at = 0; at < serverRules.size(); at++) {
+            if (patterns.methodsProbed) {
+                report.rule(totals.decides[selection.ownCount() + at], serverRules.get(at).fault);
+            } else {
+                report.rule(0, "the setting probes leaves out methods");
+            }
+        }
+        byte[] frame = report.frame();
+        if (told == null || !Arrays.equals(frame, told)) {
+            told = frame;
+            toldAt = System.nanoTime();
+            mailbox.answer(frame);
+        }
+    }
+
+    // ---- patterns that do nothing, or too much ----
+
+    private void checkOwnPatterns() {
+        RuleList list = selection.list();
+        WatchedClasses.Totals totals = watched.totals(list);
+        for (int at = 0; at < selection.ownCount(); at++) {
+            Rule rule = list.rule(at);
+            warn(rule.setting().key() + ": the pattern " + rule.text, rule, totals, at);
+        }
+    }
+
+    private void warn(String name, Rule rule, WatchedClasses.Totals totals, int at) {
+        if (rule.isEverything()) {
+            log.sayOnce(
+                    name,
+                    name
+                            + " fits everything: "
+                            + totals.fits[at]
+                            + " methods of "
+                            + totals.classes
+                            + " classes so far");
+        } else if (totals.fits[at] == 0) {
+            log.sayOnce(name, name + " fits no method of the classes that are loaded so far");
+        }
+    }
+}

@@ -1,0 +1,89 @@
+package io.tachograph.core.wire;
+
+import java.util.ArrayList;
+import java.util.List;
+
+/** What PROBED answers: how the rules were followed. */
+public final class ProbeReport {
+    /** Of the PROBES that is answered. */
+    public long revision;
+
+    /** Methods that are recorded, aggregated, and switched off by a rule. */
+    public long on;
+
+    public long aggregated;
+    public long off;
+
+    private final List<Matched> matched = new ArrayList<>();
+
+    private final List<Moved> moved = new ArrayList<>();
+
+    private static final class Matched {
+        final long methods;
+        final String fault;
+
+        Matched(long methods, String fault) {
+            this.methods = methods;
+            this.fault = fault;
+        }
+    }
+
+    private static final class Moved {
+        final String operation;
+        final String reason;
+        final long since;
+
+        Moved(String operation, String reason, long since) {
+            this.operation = operation;
+            this.reason = reason;
+            this.since = since;
+        }
+    }
+
+    /**
+     * The next rule, in the order of PROBES.
+     *
+     * @param methods how many it decides
+     * @param fault why it cannot be followed, or empty
+     */
+    public ProbeReport rule(long methods, String fault) {
+        matched.add(new Matched(methods, fault));
+        return this;
+    }
+
+    /**
+     * An operation that is aggregated without a rule; what is past the protocol's bound is left
+     * out.
+     *
+     * @param since ns since the Unix epoch
+     */
+    public ProbeReport moved(String operation, String reason, long since) {
+        if (moved.size() < Wire.PROBED_MOVED_MAX) {
+            moved.add(new Moved(operation, reason, since));
+        }
+        return this;
+    }
+
+    /** The whole frame. */
+    public byte[] frame() {
+        Bytes frame = Frame.begin(new Bytes(256));
+        frame.varint(revision).varint(on).varint(aggregated).varint(off).varint(matched.size());
+        for (int at = 0; at < matched.size(); at++) {
+            Matched rule = matched.get(at);
+            frame.varint(at).varint(rule.methods);
+            text(frame, rule.fault);
+        }
+        frame.varint(moved.size());
+        for (Moved operation : moved) {
+            text(frame, operation.operation);
+            text(frame, operation.reason);
+            frame.u64(operation.since);
+        }
+        Frame.finish(frame, Wire.PROBED);
+        return frame.copy();
+    }
+
+    private static void text(Bytes frame, String text) {
+        frame.blob(Bytes.utf8(text, Wire.PROBED_TEXT_BYTES_MAX));
+    }
+}

@@ -1,0 +1,57 @@
+package io.tachograph.core.wire;
+
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
+
+/** What PROBES says: the whole list of rules of the server for this process. */
+public final class ProbeRules {
+    /** As the settings of the process say: what holds when a server has no rules. */
+    public static final ProbeRules NONE = new ProbeRules(0, List.of());
+
+    private final long revision;
+    private final List<Rule> rules;
+
+    /** One rule, not looked at yet. */
+    public static final class Rule {
+        /** 0 off, 1 each call is recorded, 2 aggregated; others may come with later versions. */
+        public final int state;
+
+        public final String pattern;
+
+        public Rule(int state, String pattern) {
+            this.state = state;
+            this.pattern = pattern;
+        }
+    }
+
+    public ProbeRules(long revision, List<Rule> rules) {
+        this.revision = revision;
+        this.rules = Collections.unmodifiableList(rules);
+    }
+
+    /**
+     * @throws FrameReader.Damaged if the body ends inside a field or has too many rules
+     */
+    public static ProbeRules read(BodyReader body) throws FrameReader.Damaged {
+        long revision = body.varint();
+        long count = body.varint();
+        if (count < 0 || count > Wire.PROBE_RULES_MAX) {
+            throw new FrameReader.Damaged(
+                    "PROBES claims " + Long.toUnsignedString(count) + " rules");
+        }
+        List<Rule> rules = new ArrayList<>((int) count);
+        for (int at = 0; at < count; at++) {
+            rules.add(new Rule(body.u8(), body.string()));
+        }
+        return new ProbeRules(revision, rules);
+    }
+
+    public long revision() {
+        return revision;
+    }
+
+    public List<Rule> rules() {
+        return rules;
+    }
+}

@@ -1,0 +1,42 @@
+package io.tachograph.testing;
+
+import java.util.ArrayList;
+import java.util.List;
+
+/** What a client answered to PROBES. */
+public record Probed(
+        long revision, long on, long aggregated, long off, List<Matched> rules, List<Moved> moved) {
+
+    /** What became of one rule. */
+    public record Matched(long methods, String fault) {}
+
+    /** An operation that the client moved to aggregate-only mode by itself. */
+    public record Moved(String operation, String reason, long since) {}
+
+    static Probed read(byte[] body) {
+        Fields in = new Fields(body);
+        long revision = in.varint();
+        long on = in.varint();
+        long aggregated = in.varint();
+        long off = in.varint();
+        List<Matched> rules = new ArrayList<>();
+        int count = in.count();
+        for (int at = 0; at < count; at++) {
+            Fields.check(in.count() == at, "rules of PROBED are out of order");
+            rules.add(new Matched(in.varint(), in.string()));
+        }
+        List<Moved> moved = new ArrayList<>();
+        int moves = in.count();
+        Fields.check(moves <= 256, moves + " moved operations");
+        for (int at = 0; at < moves; at++) {
+            moved.add(new Moved(in.string(), in.string(), in.u64()));
+        }
+        Fields.check(in.atEnd(), "bytes are left after PROBED");
+        return new Probed(revision, on, aggregated, off, rules, moved);
+    }
+
+    /** How many methods rule {@code at} decides. */
+    public long matched(int at) {
+        return rules.get(at).methods();
+    }
+}
