@@ -62,6 +62,10 @@ impl Client {
         self.send(Method::POST, path).await
     }
 
+    pub async fn delete(&self, path: &str) -> Result<String, Failure> {
+        self.send(Method::DELETE, path).await
+    }
+
     async fn send(&self, method: Method, path: &str) -> Result<String, Failure> {
         match tokio::time::timeout(ANSWER_TIME_MAX, self.exchange(method, path)).await {
             Ok(Ok((status, text))) if status.is_success() => Ok(text),

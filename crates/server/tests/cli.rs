@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use support::{Server, run, tacho};
 
-const COMMANDS: [&str; 16] = [
+const COMMANDS: [&str; 18] = [
     "serve",
     "demo",
     "query",
@@ -15,6 +15,8 @@ const COMMANDS: [&str; 16] = [
     "operations",
     "graph",
     "load",
+    "agents",
+    "probes",
     "inspect",
     "entries",
     "import",
@@ -105,6 +107,8 @@ fn a_reader_that_has_gone_is_no_fault() {
         &["operations"],
         &["traces"],
         &["graph"],
+        &["agents"],
+        &["probes"],
         &["delete", "--match", "up"],
         &["merge"],
         &["--help"],

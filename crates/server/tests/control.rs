@@ -65,7 +65,7 @@ impl Running {
     fn standings(&self) -> Vec<(String, Standing, bool)> {
         let now = SystemClock.now();
         let agents = self.control.agents(now).into_iter();
-        agents.map(|a| (a.identity.service.clone(), a.standing(now), a.is_connected())).collect()
+        agents.map(|(a, standing)| (a.identity.service.clone(), standing, a.is_connected())).collect()
     }
 
     /// Answers are taken by the connection's own task.
@@ -143,7 +143,7 @@ fn answers_are_kept_until_the_rules_change() {
     agent.ping(Ping { executions_dropped: 9, ..Ping::default() });
     assert!(matches!(agent.receive(), Some(ServerFrame::Pong(_))));
 
-    let [shown] = &server.control.agents(SystemClock.now())[..] else { panic!("one agent") };
+    let [(shown, _)] = &server.control.agents(SystemClock.now())[..] else { panic!("one agent") };
     let report = shown.report.clone().unwrap();
     assert_eq!((report.on, report.off, report.aggregated), (3, 4, 0));
     assert_eq!(report.rules, [(1, 4, String::new())], "by the rule's id, and only what was sent");

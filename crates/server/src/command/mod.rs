@@ -1,5 +1,6 @@
 //! The command line: one file for each command.
 
+mod agents;
 mod ask;
 mod cardinality;
 mod delete;
@@ -14,6 +15,7 @@ mod load;
 mod merge;
 mod mistake;
 mod operations;
+mod probes;
 mod query;
 mod serve;
 mod trace;
@@ -44,6 +46,8 @@ enum Command {
     Operations(operations::Operations),
     Graph(graph::Graph),
     Load(load::Load),
+    Agents(agents::Agents),
+    Probes(probes::Probes),
     Import(import::Import),
     Export(export::Export),
     Tune(tune::Tune),
@@ -73,6 +77,8 @@ impl Command {
             Self::Operations(operations) => operations.run(),
             Self::Graph(graph) => graph.run(),
             Self::Load(load) => load.run(),
+            Self::Agents(agents) => agents.run(),
+            Self::Probes(probes) => probes.run(),
             Self::Import(import) => import.run(),
             Self::Export(export) => export.run(),
             Self::Tune(tune) => tune.run(),

@@ -95,6 +95,20 @@ pub struct Report {
     pub cut: bool,
 }
 
+impl Report {
+    /// Bytes that it takes, near enough.
+    pub fn bytes(&self) -> usize {
+        let rules: usize = self.rules.iter().map(|rule| size_of_val(rule) + rule.2.len()).sum();
+        let moved = |moved: &Moved| size_of_val(moved) + moved.operation.len() + moved.reason.len();
+        size_of::<Self>() + rules + self.moved.iter().map(moved).sum::<usize>()
+    }
+
+    /// What it says of one rule: methods that it decides, and why it cannot be followed.
+    pub fn rule(&self, id: u64) -> Option<(u64, &str)> {
+        self.rules.iter().find(|rule| rule.0 == id).map(|(_, matched, fault)| (*matched, fault.as_str()))
+    }
+}
+
 #[derive(Clone, Debug)]
 pub struct Agent {
     pub session: u128,
@@ -108,6 +122,8 @@ pub struct Agent {
     pub left: Option<Timestamp>,
     pub totals: Ping,
     pub report: Option<Arc<Report>>,
+    /// The revision at which it was last compared with the rules.
+    compared: u64,
     entry: u64,
 }
 
@@ -120,17 +136,17 @@ impl Agent {
         self.left.is_none()
     }
 
-    pub fn standing(&self, now: Timestamp) -> Standing {
+    /// `revision` is the rules' own.
+    pub fn standing(&self, now: Timestamp, revision: u64) -> Standing {
         match &self.control {
             Control::None => Standing::Deaf,
             Control::Unsent => Standing::Waiting,
-            Control::Sent { revision, at, .. } => {
-                let answered = self
-                    .report
-                    .as_ref()
-                    .is_some_and(|report| report.revision == *revision && report.at >= *at);
+            Control::Sent { revision: sent, at, .. } => {
+                let fits = |report: &Arc<Report>| report.revision == *sent && report.at >= *at;
+                let answered = self.report.as_ref().is_some_and(fits);
                 match now.saturating_sub(*at) {
-                    _ if answered => Standing::Follows,
+                    _ if answered && self.compared == revision => Standing::Follows,
+                    _ if answered => Standing::Waiting,
                     waited if waited < ANSWER_TIME_MAX_NS => Standing::Waiting,
                     _ => Standing::Silent,
                 }
@@ -140,6 +156,7 @@ impl Agent {
 
     /// Notes that these rules are sent; false when they have been on this connection.
     pub(super) fn send(&mut self, revision: u64, rules: Arc<[u64]>, at: Timestamp) -> bool {
+        self.compared = revision;
         let same = matches!(&self.control, Control::Sent { rules: sent, .. } if *sent == rules);
         if !same {
             self.control = Control::Sent { revision, rules, at };
@@ -173,7 +190,7 @@ pub(super) struct Agents {
     by_session: HashMap<u128, Agent>,
     /// Counts connections.
     entries: u64,
-    /// Bytes of all reports, as [`weigh`] counts them.
+    /// Bytes of all reports, as [`Report::bytes`] counts them.
     bytes: usize,
 }
 
@@ -200,7 +217,8 @@ impl Agents {
         // What it answered on an earlier connection is shown until it answers anew.
         let report = self.by_session.remove(&session).and_then(|earlier| earlier.report);
         let (since, heard, totals) = (now, now, Ping::default());
-        let agent = Agent { session, identity, control, since, heard, left: None, totals, report, entry };
+        let (left, compared) = (None, 0);
+        let agent = Agent { session, identity, control, since, heard, left, totals, report, compared, entry };
         self.by_session.insert(session, agent);
         entry
     }
@@ -220,12 +238,12 @@ impl Agents {
             _ => return Outcome::Stale,
         };
         let mut report = report(probed, sent, now);
-        let others = held - agent.report.as_deref().map_or(0, weigh);
-        if others + weigh(&report) > ANSWER_BYTES_MAX {
+        let others = held - agent.report.as_deref().map_or(0, Report::bytes);
+        if others + report.bytes() > ANSWER_BYTES_MAX {
             report = Report { rules: Vec::new(), moved: Vec::new(), cut: true, ..report };
         }
         let outcome = if report.cut { Outcome::Cut } else { Outcome::Taken };
-        let bytes = others + weigh(&report);
+        let bytes = others + report.bytes();
         agent.report = Some(Arc::new(report));
         self.bytes = bytes;
         outcome
@@ -239,7 +257,7 @@ impl Agents {
         let mut bytes = self.bytes;
         self.by_session.retain(|_, agent| {
             let stays = !long_ago(agent);
-            bytes -= if stays { 0 } else { agent.report.as_deref().map_or(0, weigh) };
+            bytes -= if stays { 0 } else { agent.report.as_deref().map_or(0, Report::bytes) };
             stays
         });
         while self.by_session.len() > AGENTS_MAX {
@@ -247,7 +265,7 @@ impl Agents {
                 self.by_session.values().filter_map(|agent| Some((agent.left?, agent.entry, agent.session)));
             let Some((.., oldest)) = away.min() else { break };
             let gone = self.by_session.remove(&oldest);
-            bytes -= gone.and_then(|agent| agent.report).as_deref().map_or(0, weigh);
+            bytes -= gone.and_then(|agent| agent.report).as_deref().map_or(0, Report::bytes);
         }
         self.bytes = bytes;
         (before - self.by_session.len()) as u64
@@ -269,13 +287,6 @@ fn report(probed: Probed, sent: &[u64], now: Timestamp) -> Report {
     });
     let (rules, moved) = (rules.collect(), moved.collect());
     Report { at: now, revision, on, aggregated, off, rules, moved, cut: false }
-}
-
-/// Bytes that a report takes, near enough.
-fn weigh(report: &Report) -> usize {
-    let rules: usize = report.rules.iter().map(|rule| size_of_val(rule) + rule.2.len()).sum();
-    let moved = |moved: &Moved| size_of_val(moved) + moved.operation.len() + moved.reason.len();
-    size_of::<Report>() + rules + report.moved.iter().map(moved).sum::<usize>()
 }
 
 /// As much of the text as fits into so many bytes.
@@ -305,13 +316,21 @@ mod tests {
         let mut agents = Agents::default();
         let entry = agents.enter(7, identity("shop"), true, 0);
         assert_eq!(agents.answer(7, entry, probed(1, 0, 0), 1), Outcome::Stale, "nothing was sent");
-        let standing = |agents: &Agents, now| agents.by_session[&7].standing(now);
+        let standing = |agents: &Agents, now| {
+            let agent = &agents.by_session[&7];
+            agent.standing(now, agent.compared)
+        };
         assert!(agents.get(7, entry).unwrap().send(1, [11, 12].into(), 5));
         assert!(!agents.get(7, entry).unwrap().send(2, [11, 12].into(), 6), "the same list again");
         assert_eq!(standing(&agents, 6), Standing::Waiting);
         assert_eq!(standing(&agents, 5 + ANSWER_TIME_MAX_NS), Standing::Silent);
         assert_eq!(agents.answer(7, entry, probed(1, 3, 2_000), 7), Outcome::Taken);
         assert_eq!(standing(&agents, HOUR), Standing::Follows);
+        assert_eq!(
+            agents.by_session[&7].standing(HOUR, 3),
+            Standing::Waiting,
+            "the rules have changed since"
+        );
         let report = agents.by_session[&7].report.clone().unwrap();
         let fault = "ä".repeat(PROBED_TEXT_BYTES_MAX / 2);
         assert_eq!(report.rules, [(11, 3, fault.clone()), (12, 3, fault)], "the third was never sent");

@@ -22,7 +22,7 @@ use tokio::sync::watch;
 
 pub use agents::{Agent, Control as Controlled, Identity, Report, Standing};
 pub use file::Unusable;
-pub use rules::{Refused, Rule, SCOPE_BYTES_MAX, Wanted, state_name};
+pub use rules::{Refused, Rule, SCOPE_BYTES_MAX, Wanted, state_name, state_of};
 
 use crate::metrics::Metrics;
 use crate::metrics::registry::{Counter, Gauge};
@@ -158,13 +158,20 @@ impl Control {
         self.table().rules.iter().cloned().collect()
     }
 
-    /// All that are connected, and those that were until lately; by service, host, instance and age.
-    pub fn agents(&self, now: Timestamp) -> Vec<Agent> {
+    pub fn rule(&self, id: u64) -> Option<Rule> {
+        self.table().rules.iter().find(|rule| rule.id == id).cloned()
+    }
+
+    /// All that are connected, and those that were until lately, each with how it stands to its rules; by service,
+    /// host, instance and age.
+    pub fn agents(&self, now: Timestamp) -> Vec<(Agent, Standing)> {
         let mut table = self.table();
         self.metrics.control.agents_forgotten.with([]).add(table.agents.forget(now));
-        let mut agents: Vec<Agent> = table.agents.iter().cloned().collect();
+        let revision = *self.revision.borrow();
+        let with_standing = |agent: &Agent| (agent.clone(), agent.standing(now, revision));
+        let mut agents: Vec<(Agent, Standing)> = table.agents.iter().map(with_standing).collect();
         drop(table);
-        agents.sort_by(|a, b| a.identity.cmp(&b.identity).then(a.since.cmp(&b.since)));
+        agents.sort_by(|(a, _), (b, _)| a.identity.cmp(&b.identity).then(a.since.cmp(&b.since)));
         agents
     }
 

@@ -4,6 +4,7 @@
 
 mod admin;
 mod affected;
+mod agents;
 mod body;
 pub(crate) mod cardinality;
 mod compress;
@@ -18,6 +19,7 @@ mod listener;
 mod origin;
 mod page;
 mod params;
+mod probes;
 mod prometheus;
 mod status;
 pub mod time;
@@ -32,6 +34,7 @@ use tacho_store::Store;
 use tokio::sync::Semaphore;
 
 use crate::config::Config;
+use crate::control::Control;
 use crate::metrics::Metrics;
 pub use listener::serve;
 
@@ -53,6 +56,7 @@ pub struct App {
     pub store: Arc<Store>,
     pub metrics: Arc<Metrics>,
     pub clock: Arc<dyn Clock>,
+    pub control: Arc<Control>,
     pub started: Timestamp,
     /// One permit for each analysis of executions that is being computed; more wait their turn.
     analyses: Arc<Semaphore>,
@@ -66,7 +70,13 @@ pub struct App {
 }
 
 impl App {
-    pub fn new(config: Config, store: Arc<Store>, metrics: Arc<Metrics>, clock: Arc<dyn Clock>) -> Arc<Self> {
+    pub fn new(
+        config: Config,
+        store: Arc<Store>,
+        metrics: Arc<Metrics>,
+        clock: Arc<dyn Clock>,
+        control: Arc<Control>,
+    ) -> Arc<Self> {
         let permits = Semaphore::new(config.requests_max);
         Arc::new(Self {
             started: clock.now(),
@@ -74,6 +84,7 @@ impl App {
             store,
             metrics,
             clock,
+            control,
             analyses: Arc::new(Semaphore::new(ANALYSES_MAX)),
             queries: Arc::new(Semaphore::new(QUERIES_MAX)),
             writes: Arc::new(Semaphore::new(WRITES_MAX)),
@@ -94,6 +105,8 @@ pub fn router(app: Arc<App>) -> Router {
         .merge(entries::routes())
         .merge(cardinality::routes())
         .merge(admin::routes())
+        .merge(agents::routes())
+        .merge(probes::routes())
         .merge(page::routes())
         .fallback(page::not_found)
         .method_not_allowed_fallback(error::method_not_allowed)

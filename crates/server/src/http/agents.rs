@@ -1,0 +1,104 @@
+//! `/api/v1/agents`: who records, is told which probes are on, and what has it made of that?
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::routing::get;
+use axum::{Json, Router};
+use serde_json::{Value, json};
+
+use super::App;
+use super::error::ApiError;
+use super::params::Params;
+use crate::control::{Agent, Report, Standing};
+
+/// Agents that are listed when nothing is said, and at most.
+const AGENTS_DEFAULT: usize = 1_000;
+const AGENTS_MAX: usize = 4_096;
+/// Bytes of the lists of all agents in one answer. Past them an agent is shown without its lists.
+const LISTS_BYTES_MAX: usize = 8 << 20;
+
+pub fn routes() -> Router<Arc<App>> {
+    Router::new().route("/api/v1/agents", get(agents))
+}
+
+/// `service` and `instance` narrow it; so does `rule`, to the connected agents that a rule is for and what they say of it.
+async fn agents(State(app): State<Arc<App>>, params: Params) -> Result<Json<Value>, ApiError> {
+    let limit = params.count("limit")?.unwrap_or(AGENTS_DEFAULT).min(AGENTS_MAX);
+    let rule = match params.parse("rule", "the id of a rule", |text| text.parse().ok())? {
+        Some(id) => Some(
+            app.control.rule(id).ok_or_else(|| ApiError::not_found(format!("no rule has the id {id}")))?,
+        ),
+        None => None,
+    };
+    let is_wanted = |agent: &Agent| {
+        let fits = |name, value: &str| params.get(name).is_none_or(|wanted| wanted == value);
+        let is_meant = rule.as_ref().is_none_or(|rule| agent.is_connected() && rule.fits(&agent.identity));
+        is_meant && fits("service", &agent.identity.service) && fits("instance", &agent.identity.instance)
+    };
+    let mut agents = app.control.agents(app.clock.now());
+    agents.retain(|(agent, _)| is_wanted(agent));
+    let total = agents.len();
+    let connected = agents.iter().filter(|(agent, _)| agent.is_connected()).count();
+    agents.truncate(limit);
+    let mut room = LISTS_BYTES_MAX;
+    let rule = rule.map(|rule| rule.id);
+    let agents: Vec<Value> =
+        agents.iter().map(|(agent, standing)| agent_json(agent, *standing, rule, &mut room)).collect();
+    Ok(Json(json!({
+        "status": "success",
+        "data": { "agents": agents, "total": total, "connected": connected },
+    })))
+}
+
+fn agent_json(agent: &Agent, standing: Standing, rule: Option<u64>, room: &mut usize) -> Value {
+    let Agent { session, identity, since, heard, left, totals, report, .. } = agent;
+    json!({
+        "session": format!("{session:032x}"),
+        "service": identity.service,
+        "host": identity.host,
+        "instance": identity.instance,
+        "runtime": identity.runtime,
+        "agent": identity.agent,
+        "since": since.to_string(),
+        "heard": heard.to_string(),
+        "left": left.map(|left| left.to_string()),
+        "state": if agent.is_connected() { standing.name() } else { "left" },
+        "dropped": {
+            "executions": totals.executions_dropped,
+            "samples": totals.samples_dropped,
+            "entries": totals.entries_dropped,
+        },
+        "bytes_buffered": totals.bytes_buffered,
+        "probes": report.as_ref().map(|report| report_json(report, rule, room)),
+    })
+}
+
+/// `room` is what lists may still take.
+fn report_json(report: &Report, rule: Option<u64>, room: &mut usize) -> Value {
+    let outcome =
+        |id: u64, (matched, fault): (u64, &str)| json!({ "id": id, "matched": matched, "fault": fault });
+    let mut answer = json!({
+        "at": report.at.to_string(),
+        "on": report.on,
+        "aggregated": report.aggregated,
+        "off": report.off,
+        "rules": [],
+        "moved": [],
+        "cut": report.cut,
+    });
+    if let Some(id) = rule {
+        answer["rules"] = report.rule(id).map(|said| outcome(id, said)).into_iter().collect();
+    } else if let Some(left) = room.checked_sub(report.bytes()) {
+        *room = left;
+        answer["rules"] =
+            report.rules.iter().map(|(id, matched, fault)| outcome(*id, (*matched, fault))).collect();
+        let moved = report.moved.iter().map(|moved| {
+            json!({ "operation": moved.operation, "reason": moved.reason, "since": moved.since.to_string() })
+        });
+        answer["moved"] = moved.collect();
+    } else {
+        answer["cut"] = true.into();
+    }
+    answer
+}

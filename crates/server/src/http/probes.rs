@@ -1,0 +1,173 @@
+//! `/api/v1/probes`: the rules that switch probes on and off at run time.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::header;
+use axum::routing::get;
+use axum::{Json, Router};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tacho_ingest::wire::PROBE_RULES_MAX;
+
+use super::App;
+use super::body;
+use super::error::ApiError;
+use super::params::Params;
+use crate::control::{Added, ChangeError, Controlled, Refused, Rule, Wanted, state_name, state_of};
+
+/// Bytes of a rule as JSON: three texts of at most 1,024 bytes, each of which may be escaped.
+const RULE_BYTES_MAX: usize = 64 << 10;
+
+pub fn routes() -> Router<Arc<App>> {
+    Router::new().route("/api/v1/probes", get(list).post(add).delete(remove))
+}
+
+/// What the connected agents say of one rule.
+#[derive(Clone, Copy, Default)]
+struct Tally {
+    told: u64,
+    answered: u64,
+    matched: u64,
+    faults: u64,
+}
+
+async fn list(State(app): State<Arc<App>>) -> Json<Value> {
+    let mut tallies: HashMap<u64, Tally> = HashMap::new();
+    let agents = app.control.agents(app.clock.now()).into_iter();
+    for (agent, _) in agents.filter(|(agent, _)| agent.is_connected()) {
+        if let Controlled::Sent { rules, .. } = &agent.control {
+            rules.iter().for_each(|id| tallies.entry(*id).or_default().told += 1);
+        }
+        for (id, matched, fault) in agent.report.iter().flat_map(|report| &report.rules) {
+            let tally = tallies.entry(*id).or_default();
+            tally.answered += 1;
+            tally.matched = tally.matched.saturating_add(*matched);
+            tally.faults += u64::from(!fault.is_empty());
+        }
+    }
+    let rules = app.control.rules().into_iter().map(|rule| {
+        let Tally { told, answered, matched, faults } = tallies.get(&rule.id).copied().unwrap_or_default();
+        let mut shown = rule_json(&rule);
+        shown["agents"] = json!({ "told": told, "answered": answered, "matched": matched, "faults": faults });
+        shown
+    });
+    let rules: Vec<Value> = rules.collect();
+    Json(json!({ "status": "success", "data": { "rules": rules, "rules_max": PROBE_RULES_MAX } }))
+}
+
+/// `state`, `pattern`, `service`, `instance`, `keep`: as parameters, as a form, or as a JSON object.
+async fn add(State(app): State<Arc<App>>, request: Request) -> Result<Json<Value>, ApiError> {
+    let wanted = Wish::read(request).await?.check()?;
+    let Added { rule, replaced, agents, deaf } = app.control.add(wanted, app.clock.now()).await?;
+    tracing::info!(
+        rule = rule.id,
+        state = state_name(rule.state),
+        pattern = rule.pattern,
+        service = rule.service,
+        instance = rule.instance,
+        kept = rule.kept,
+        agents,
+        "rule for probes added"
+    );
+    Ok(Json(json!({
+        "status": "success",
+        "data": { "rule": rule_json(&rule), "replaced": replaced, "agents": agents, "deaf": deaf },
+    })))
+}
+
+/// `id` (may come again), or `all=1`.
+async fn remove(State(app): State<Arc<App>>, params: Params) -> Result<Json<Value>, ApiError> {
+    let read = |text: &str| {
+        text.parse()
+            .map_err(|_| ApiError::bad(format!("invalid parameter \"id\": {text:?} is not the id of a rule")))
+    };
+    let ids: Vec<u64> = params.all("id").map(read).collect::<Result<_, _>>()?;
+    let removed = match (ids.is_empty(), params.get("all")) {
+        (false, None) => app.control.remove(ids).await?,
+        (true, Some("1")) => app.control.clear().await?,
+        _ => return Err(ApiError::bad("give either \"id\", once or more, or \"all=1\"")),
+    };
+    tracing::info!(removed, "rules for probes removed");
+    Ok(Json(json!({ "status": "success", "data": { "removed": removed } })))
+}
+
+/// A rule as it is asked for, before it is looked at.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Wish {
+    state: Option<String>,
+    pattern: Option<String>,
+    #[serde(default)]
+    service: String,
+    #[serde(default)]
+    instance: String,
+    #[serde(default)]
+    keep: bool,
+}
+
+impl Wish {
+    async fn read(request: Request) -> Result<Self, ApiError> {
+        let content_type = request.headers().get(header::CONTENT_TYPE);
+        if content_type.is_some_and(|v| v.as_bytes().to_ascii_lowercase().starts_with(b"application/json")) {
+            let (parts, body) = request.into_parts();
+            return Self::from_json(&parts.headers, body).await;
+        }
+        let params = <Params as axum::extract::FromRequest<()>>::from_request(request, &()).await?;
+        let text = |name| params.get(name).map(ToOwned::to_owned);
+        let keep = params.parse("keep", "0, 1, true or false", |text| match text {
+            "1" | "true" => Some(true),
+            "0" | "false" => Some(false),
+            _ => None,
+        })?;
+        Ok(Self {
+            state: text("state"),
+            pattern: text("pattern"),
+            service: text("service").unwrap_or_default(),
+            instance: text("instance").unwrap_or_default(),
+            keep: keep.unwrap_or(false),
+        })
+    }
+
+    async fn from_json(headers: &axum::http::HeaderMap, body: Body) -> Result<Self, ApiError> {
+        let bytes = body::read(headers, body, RULE_BYTES_MAX).await?.unpack()?;
+        serde_json::from_slice(&bytes).map_err(|e| ApiError::bad(format!("the body is not a rule: {e}")))
+    }
+
+    fn check(self) -> Result<Wanted, ApiError> {
+        let state = self.state.filter(|state| !state.is_empty()).ok_or_else(|| ApiError::missing("state"))?;
+        let state = state_of(&state).ok_or_else(|| {
+            ApiError::bad(format!("invalid parameter \"state\": {state:?} is not on, off or aggregate"))
+        })?;
+        let pattern =
+            self.pattern.filter(|text| !text.is_empty()).ok_or_else(|| ApiError::missing("pattern"))?;
+        Ok(Wanted { service: self.service, instance: self.instance, state, pattern, keep: self.keep })
+    }
+}
+
+fn rule_json(rule: &Rule) -> Value {
+    json!({
+        "id": rule.id,
+        "service": rule.service,
+        "instance": rule.instance,
+        "state": state_name(rule.state),
+        "pattern": rule.pattern,
+        "since": rule.since.to_string(),
+        "kept": rule.kept,
+    })
+}
+
+impl From<ChangeError> for ApiError {
+    fn from(error: ChangeError) -> Self {
+        let message = error.to_string();
+        match error {
+            ChangeError::Refused(Refused::TooMany) => Self::execution(message),
+            ChangeError::Refused(Refused::Unknown(_)) => Self::not_found(message),
+            ChangeError::Refused(_) => Self::bad(message),
+            ChangeError::Disk { .. } => Self::unavailable(message, 10),
+            ChangeError::Ended(_) => Self::internal(message),
+        }
+    }
+}

@@ -1,0 +1,341 @@
+//! Switching probes at run time through the API and the command line of a real server: bounds, mistakes, SIGKILL.
+
+#[path = "support/agent.rs"]
+mod agent;
+mod support;
+
+use std::collections::HashMap;
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+use std::thread::JoinHandle;
+
+use agent::{Agent, controlled, hello};
+use serde_json::{Value, json};
+use support::{Response, Server, run, tacho, wait_for};
+use tacho_ingest::wire::{
+    Moved, PROBE_RULES_MAX, PROBED_TEXT_BYTES_MAX, Probed, Probes, RuleOutcome, ServerFrame,
+};
+
+fn serve(data: &std::path::Path) -> Server {
+    Server::start_with(data, &["--selfwatch-seconds", "0"])
+}
+
+fn add(server: &Server, query: &str) -> Response {
+    server.post(&format!("/api/v1/probes?{query}"), &[], b"")
+}
+
+fn added(server: &Server, query: &str) -> Value {
+    let answer = add(server, query);
+    assert_eq!(answer.status, 200, "{query}: {}", answer.text());
+    answer.json()["data"].take()
+}
+
+fn remove(server: &Server, query: &str) -> Response {
+    server.request("DELETE", &format!("/api/v1/probes?{query}"), &[], b"")
+}
+
+fn rules(server: &Server) -> Vec<Value> {
+    server.get("/api/v1/probes").json()["data"]["rules"].as_array().unwrap().clone()
+}
+
+fn agents(server: &Server, query: &str) -> Vec<Value> {
+    server.get(&format!("/api/v1/agents?{query}")).json()["data"]["agents"].as_array().unwrap().clone()
+}
+
+/// An agent of 100 methods that answers each list at once: a rule decides as many as `methods` says of its pattern, and
+/// cannot be followed where that says nothing.
+fn follow(server: &Server, session: u128, service: &str, methods: &[(&str, u64)]) -> JoinHandle<Vec<Probes>> {
+    let mut agent = Agent::connect(server.records, &controlled(session, service, "")).expect("server greets");
+    let methods: HashMap<String, u64> =
+        methods.iter().map(|(pattern, n)| ((*pattern).to_owned(), *n)).collect();
+    std::thread::spawn(move || {
+        let mut lists = Vec::new();
+        while let Some(ServerFrame::Probes(probes)) = agent.receive() {
+            let outcome =
+                |(at, rule): (usize, &tacho_ingest::wire::ProbeRule)| match methods.get(&rule.pattern) {
+                    Some(matched) => RuleOutcome { rule: at as u64, matched: *matched, fault: String::new() },
+                    None => RuleOutcome { rule: at as u64, matched: 0, fault: "no such pattern".into() },
+                };
+            let rules: Vec<RuleOutcome> = probes.rules.iter().enumerate().map(outcome).collect();
+            let off = rules.iter().map(|rule| rule.matched).sum::<u64>().min(100);
+            agent.probed(Probed {
+                revision: probes.revision,
+                on: 100 - off,
+                off,
+                rules,
+                ..Probed::default()
+            });
+            lists.push(probes);
+        }
+        lists
+    })
+}
+
+#[test]
+fn a_kept_rule_survives_sigkill_and_another_does_not() {
+    let data = tempfile::tempdir().unwrap();
+    let server = serve(data.path());
+    added(&server, "state=off&pattern=gone.*");
+    let kept = added(&server, "state=aggregate&pattern=com.größe..*&service=shop&keep=1");
+    assert_eq!((&kept["rule"]["id"], &kept["rule"]["kept"]), (&json!(2), &json!(true)));
+    added(&server, "state=on&pattern=b.*&keep=true");
+    added(&server, "state=off&pattern=cleared.*&keep=1");
+    assert_eq!(remove(&server, "id=4").json()["data"]["removed"], 1);
+    server.kill();
+
+    let server = serve(data.path());
+    let expect = json!(["aggregate com.größe..* shop", "on b.* "]);
+    let shown = |rules: &[Value]| -> Value {
+        let text = |rule: &Value, name: &str| rule[name].as_str().unwrap().to_owned();
+        let line =
+            |rule| format!("{} {} {}", text(rule, "state"), text(rule, "pattern"), text(rule, "service"));
+        rules.iter().map(line).collect()
+    };
+    assert_eq!(shown(&rules(&server)), expect);
+    let since = |rules: &[Value]| rules[0]["since"].clone();
+    assert_eq!(since(&rules(&server)), kept["rule"]["since"], "and it is as old as it was");
+    let mut agent = Agent::connect(server.records, &controlled(1, "shop", "")).unwrap();
+    let patterns: Vec<String> = agent.probes().rules.into_iter().map(|rule| rule.pattern).collect();
+    assert_eq!(patterns, ["com.größe..*", "b.*"], "who connects gets them");
+    assert_eq!(remove(&server, "all=1").json()["data"]["removed"], 2);
+    assert_eq!(agent.probes().rules, []);
+    server.kill();
+    assert_eq!(rules(&serve(data.path())), [json!(null); 0]);
+}
+
+#[test]
+fn a_server_does_not_start_on_rules_that_it_cannot_read() {
+    let data = tempfile::tempdir().unwrap();
+    assert!(serve(data.path()).stop().success());
+    let path = data.path().join("probes.json");
+    std::fs::write(&path, r#"{"version":1,"rules":[{"id":1,"state":"onn","pattern":"a","since":1}]}"#)
+        .unwrap();
+    let (status, log) = Server::try_start(data.path(), &[]).err().expect("it does not start");
+    assert_eq!(status.code(), Some(1));
+    let named = format!("cannot use the rules for probes in {}: state \"onn\" is not on", path.display());
+    assert!(log.contains(&named) && log.contains("hint: mend the file"), "{log}");
+}
+
+#[test]
+fn a_full_disk_refuses_a_kept_rule_and_changes_nothing() {
+    let data = tempfile::tempdir().unwrap();
+    let server = serve(data.path());
+    // In its place nothing can be written, whoever runs the test.
+    std::fs::create_dir(data.path().join("probes.json.new")).unwrap();
+    let refused = add(&server, "state=off&pattern=a.*&keep=1");
+    assert_eq!((refused.status, refused.header("retry-after")), (503, Some("10")), "{}", refused.text());
+    assert!(refused.text().contains("probes.json: "), "{}", refused.text());
+    assert_eq!(rules(&server), [json!(null); 0]);
+    added(&server, "state=off&pattern=a.*");
+}
+
+#[test]
+fn mistakes_name_parameter_and_value() {
+    let data = tempfile::tempdir().unwrap();
+    let server = serve(data.path());
+    let fails = |answer: Response, status: u16, expect: &str| {
+        assert_eq!(answer.status, status, "{expect}: {}", answer.text());
+        let error = answer.json()["error"].as_str().unwrap().to_owned();
+        assert!(error.contains(expect), "{expect:?} in {error:?}");
+    };
+    let long = "a".repeat(1_025);
+    for (query, expect) in [
+        ("pattern=a", "parameter \"state\" is missing"),
+        ("state=of&pattern=a", "\"state\": \"of\" is not on, off or aggregate"),
+        ("state=off&pattern=", "parameter \"pattern\" is missing"),
+        ("state=off&pattern=a%0Ab", "pattern \"a\\nb\" has a control character"),
+        (&format!("state=off&pattern={long}"), "pattern has 1025 bytes, at most 1024 are allowed"),
+        (&format!("state=off&pattern=a&service={long}"), "service has 1025 bytes, at most 512"),
+        ("state=off&pattern=a&keep=yes", "\"keep\": \"yes\" is not 0, 1, true or false"),
+    ] {
+        fails(add(&server, query), 400, expect);
+    }
+    let json =
+        |body: &str| server.post("/api/v1/probes", &[("Content-Type", "application/json")], body.as_bytes());
+    fails(json(r#"{"state":"off","patern":"a"}"#), 400, "the body is not a rule: unknown field `patern`");
+    fails(
+        json(r#"{"state":"off","pattern":7}"#),
+        400,
+        "invalid type: integer `7`, expected a string at line 1",
+    );
+    fails(
+        json(&format!(r#"{{"pattern":"{}"}}"#, "a".repeat(65_536))),
+        413,
+        "request body is over 65536 bytes",
+    );
+    fails(remove(&server, ""), 400, "give either \"id\", once or more, or \"all=1\"");
+    fails(remove(&server, "id=1&all=1"), 400, "give either");
+    fails(remove(&server, "id=x"), 400, "\"id\": \"x\" is not the id of a rule");
+    fails(remove(&server, "id=7"), 404, "no rule has the id 7");
+    fails(server.get("/api/v1/agents?rule=7"), 404, "no rule has the id 7");
+    fails(server.get("/api/v1/agents?rule=-7"), 400, "\"rule\": \"-7\" is not the id of a rule");
+    fails(server.get("/api/v1/agents?limit=x"), 400, "\"limit\": \"x\" is not a whole number");
+    fails(server.request("PUT", "/api/v1/probes", &[], b""), 405, "PUT is not understood");
+    let foreign = [("Origin", "https://evil.example")];
+    fails(server.post("/api/v1/probes?state=off&pattern=a", &foreign, b""), 403, "may not use this server");
+    assert_eq!(rules(&server), [json!(null); 0]);
+
+    let answer = json(r#"{"state":"off","pattern":"a.*","keep":true}"#);
+    assert_eq!((answer.status, &answer.json()["data"]["rule"]["kept"]), (200, &json!(true)));
+    let form = [("Content-Type", "application/x-www-form-urlencoded")];
+    let answer = server.post("/api/v1/probes", &form, b"state=on&pattern=a.*&keep=1");
+    assert_eq!(answer.json()["data"]["replaced"], json!([1]), "{}", answer.text());
+}
+
+#[test]
+fn the_thousandth_rule_is_the_last() {
+    let data = tempfile::tempdir().unwrap();
+    let server = serve(data.path());
+    for nth in 1..=PROBE_RULES_MAX {
+        added(&server, &format!("state=off&pattern=a{nth}.*"));
+    }
+    let refused = add(&server, "state=off&pattern=b.*");
+    assert_eq!(refused.status, 422);
+    assert!(
+        refused.text().contains("there are 1000 rules, which is as many as are allowed"),
+        "{}",
+        refused.text()
+    );
+    added(&server, "state=on&pattern=a7.*");
+    let mut agent = Agent::connect(server.records, &controlled(1, "shop", "")).unwrap();
+    assert_eq!(agent.probes().rules.len(), PROBE_RULES_MAX);
+    assert_eq!(remove(&server, "id=1&id=2&id=2").json()["data"]["removed"], 2);
+    let text = server.get("/metrics").text();
+    assert!(text.contains("tacho_probe_rules{kept=\"false\"} 998\n"), "{text}");
+}
+
+#[test]
+fn what_agents_say_is_shown_and_bounded() {
+    let data = tempfile::tempdir().unwrap();
+    let server = serve(data.path());
+    let mut agent = Agent::connect(server.records, &controlled(7, "shop", "8080")).unwrap();
+    let _deaf = Agent::connect(server.records, &hello(8)).unwrap();
+    let probes = agent.probes();
+    let moved = Moved { operation: "a.B.c()".into(), reason: "ö".repeat(600), since: 5 };
+    let answer = Probed { revision: probes.revision, on: 3, moved: vec![moved; 256], ..Probed::default() };
+    agent.probed(answer);
+    let shown = wait_for("the answer", || {
+        agents(&server, "service=shop&instance=8080").into_iter().find(|agent| agent["state"] == "follows")
+    });
+    assert_eq!(shown["session"], "00000000000000000000000000000007");
+    assert_eq!((&shown["host"], &shown["left"]), (&json!("h1"), &Value::Null));
+    let said = &shown["probes"];
+    assert_eq!(
+        (&said["on"], &said["moved"][255]["since"], &said["cut"]),
+        (&json!(3), &json!("5"), &json!(false))
+    );
+    assert_eq!(said["moved"][0]["reason"].as_str().unwrap().len(), PROBED_TEXT_BYTES_MAX);
+    assert_eq!(agents(&server, "").iter().filter(|agent| agent["state"] == "none").count(), 1);
+    assert_eq!(agents(&server, "limit=1").len(), 1);
+    assert_eq!(server.get("/api/v1/agents?limit=1").json()["data"]["total"], 2);
+    agent.bye();
+    assert_eq!(agent.receive(), None);
+    let left =
+        wait_for("it to leave", || agents(&server, "").into_iter().find(|agent| agent["state"] == "left"));
+    assert_eq!(left["probes"]["on"], 3);
+}
+
+#[test]
+fn commands_switch_wait_and_warn() {
+    let data = tempfile::tempdir().unwrap();
+    let server = serve(data.path());
+    let url = server.url();
+    let tacho = |args: &[&str]| {
+        let (code, stdout, stderr) = run(&[args, &["--server", &url]].concat());
+        (code.unwrap(), stdout, stderr)
+    };
+    let ends = |args: &[&str], code: i32, stdout: &str, stderr: &str| {
+        assert_eq!(tacho(args), (code, stdout.to_owned(), stderr.to_owned()), "{args:?}");
+    };
+    ends(&["agents"], 0, "", "no agent is connected, and none was within the last hour\n");
+    ends(&["probes"], 0, "", "no rules: agents follow their own settings\n");
+    let first = "rule 1: off early.* for all agents, until the server ends\n";
+    let nobody = "warning: no agent that it is for is connected; it holds for those that come\n";
+    ends(&["probes", "off", "early.*"], 0, first, nobody);
+    ends(&["probes", "clear", "1"], 0, "removed 1 rule\n", "");
+
+    let shop = follow(&server, 1, "shop", &[("com.shop..*", 40), ("none.*", 0), ("*", 100)]);
+    let table = "SERVICE  HOST  INSTANCE  DECIDES  ON  AGGREGATED  OFF\n";
+    let rule = "rule 2: off com.shop..* for shop, kept\n";
+    let off = format!("{rule}{table}shop     h1                   40  60           0   40\n");
+    wait_for("the agent", || (!agents(&server, "").is_empty()).then_some(()));
+    ends(&["probes", "off", "com.shop..*", "--service", "shop", "--keep"], 0, &off, "");
+    let (_, json, _) = tacho(&["probes", "list", "--json"]);
+    let json: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["rules"][0]["agents"], json!({ "told": 1, "answered": 1, "matched": 40, "faults": 0 }));
+
+    let nothing =
+        "warning: none.* decides no method of shop on h1; classes that are loaded later may have some\n";
+    let (code, _, stderr) = tacho(&["probes", "on", "none.*"]);
+    assert_eq!((code, stderr.as_str()), (0, nothing));
+    ends(&["probes", "clear", "--all"], 0, "removed 2 rules\n", "");
+    let (code, _, stderr) = tacho(&["probes", "aggregate", "*"]);
+    assert_eq!(code, 0);
+    assert_eq!(stderr, "warning: * decides everything that can be watched in shop on h1: 100 methods\n");
+    let (code, stdout, stderr) = tacho(&["probes", "off", "bad pattern", "--json"]);
+    let id = serde_json::from_str::<Value>(&stdout).unwrap()["rule"]["id"].to_string();
+    let fault = "error: 1 of 1 agent cannot follow it: shop on h1: no such pattern\n";
+    assert_eq!((code, stderr), (3, format!("{fault}hint: `tacho probes clear {id}` takes it away\n")));
+    let (_, stdout, _) = tacho(&["agents"]);
+    assert!(
+        stdout.contains("rules that cannot be followed:\nrule 5, shop on h1: no such pattern\n"),
+        "{stdout}"
+    );
+    let (_, stdout, _) = tacho(&["probes"]);
+    assert!(stdout.contains("aggregate  *            all agents"), "{stdout}");
+
+    let mut late = Agent::connect(server.records, &controlled(2, "late", "1")).unwrap();
+    late.probes();
+    let (code, _, stderr) = tacho(&["probes", "off", "com.shop..*", "--wait", "50ms"]);
+    assert_eq!(code, 3);
+    assert!(stderr.starts_with("error: 1 of 2 agents"), "{stderr}");
+    let (code, _, stderr) = tacho(&["probes", "off", "com.shop..*", "--service", "late", "--wait", "50ms"]);
+    let expect =
+        "error: 1 of 1 agent did not answer within 50ms: late on h1 (1)\nhint: `tacho agents --watch` shows";
+    assert!(code == 3 && stderr.starts_with(expect), "{stderr}");
+    let (code, _, stderr) = tacho(&["probes", "off", "com.shop..*", "--service", "late", "--wait", "0"]);
+    assert_eq!((code, stderr.as_str()), (0, ""));
+    drop(server);
+    assert!(shop.join().unwrap().len() > 5);
+}
+
+#[test]
+fn mistakes_on_the_command_line_have_a_hint() {
+    for (args, line) in [
+        (&["probes", "off"][..], "error: the following required arguments were not provided: <PATTERN>"),
+        (&["probes", "clear"], "error: the following required arguments were not provided: <ID>..."),
+        (&["probes", "clear", "1", "--all"], "error: the argument '[ID]...' cannot be used with '--all'"),
+        (&["probes", "clear", "x"], "error: invalid value 'x' for '[ID]...'"),
+        (&["probes", "of", "a"], "error: unrecognized subcommand 'of'"),
+        (
+            &["probes", "off", "a", "--wait", "x"],
+            "error: invalid value 'x' for '--wait <DURATION>': give seconds",
+        ),
+        (&["agents", "--serve", "x"], "error: unexpected argument '--serve' found"),
+    ] {
+        let (code, stdout, stderr) = run(args);
+        assert_eq!((code, stdout.as_str()), (Some(2), ""), "{args:?}: {stderr}");
+        assert!(stderr.starts_with(line) && stderr.contains("\nhint: "), "{args:?}: {stderr}");
+    }
+    for command in ["list", "on", "off", "aggregate", "clear"] {
+        let (code, help, _) = run(&["probes", command, "--help"]);
+        assert!(code == Some(0) && help.contains(&format!("Examples:\n  tacho probes {command}")), "{help}");
+    }
+}
+
+#[test]
+fn watching_ends_when_nobody_reads() {
+    let data = tempfile::tempdir().unwrap();
+    let server = serve(data.path());
+    let _agent = Agent::connect(server.records, &controlled(1, "shop", "")).unwrap();
+    let mut command = Command::new(tacho());
+    command.args(["agents", "--watch", "--json", "--server", &server.url()]);
+    let mut child = command.stdout(Stdio::piped()).spawn().expect("tacho can be started");
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    for _ in 0..2 {
+        let line: Value = serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap();
+        assert_eq!(line["agents"][0]["service"], "shop");
+    }
+    drop(lines);
+    assert!(child.wait().expect("tacho ends").success());
+}
