@@ -3,6 +3,7 @@
 //! One format = one type with [`Rows`]. The step before is `server/src/command/import/`, which reads files and cuts
 //! blocks where [`Rows::whole`] says; the step after is the same command, which sends the batch to a store.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use tacho_model::Batch;
@@ -30,6 +31,8 @@ pub struct Block {
     pub broken: Vec<Broken>,
     /// Further rows that could not even be read, for damage that is told as one broken row.
     pub lost: u64,
+    /// Texts in columns that hold no numbers, by the column's name: they are left out.
+    pub texts_left_out: BTreeMap<String, u64>,
     /// Exemplars, which have no place in a series and are left out.
     pub exemplars: u64,
 }
@@ -65,6 +68,14 @@ pub(crate) fn lines(block: &[u8]) -> impl Iterator<Item = (Range<usize>, &[u8])>
         let line = line.strip_suffix(b"\n").unwrap_or(line);
         (range, line.strip_suffix(b"\r").unwrap_or(line))
     })
+}
+
+/// Which byte of a row is not UTF-8: ` is not UTF-8: byte 0xE9 at character 12`.
+pub(crate) fn not_utf8(row: &[u8], error: std::str::Utf8Error) -> String {
+    let (good, bad) = row.split_at_checked(error.valid_up_to()).unwrap_or((row, &[]));
+    let byte = bad.first().copied().unwrap_or_default();
+    let characters = String::from_utf8_lossy(good).chars().count();
+    format!(" is not UTF-8: byte 0x{byte:02X} at character {}", characters + 1)
 }
 
 /// Characters of a value that a message shows.

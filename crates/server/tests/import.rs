@@ -154,12 +154,63 @@ fn other_formats_hold_what_they_can() {
     let args = ["--match", ALL, "--format", "line", "-o", &output, "--json"];
     let report: Value = serde_json::from_str(&place.export(&args)).unwrap();
     assert_eq!(report["left_out"], 1 + 7, "bytes, and a label that cannot be a tag: {report}");
+    assert_eq!((&report["samples"]["count"], &report["entries"]["count"]), (&3.into(), &3.into()));
     let (_, outcome, stderr) = place.import(&[&output, "--format", "line"]);
     assert_eq!(
         (&outcome["samples"]["count"], &outcome["entries"]["count"]),
         (&3.into(), &3.into()),
         "{stderr}"
     );
+}
+
+#[test]
+fn what_an_export_leaves_out_is_said() {
+    let place = Place::new();
+    let data = place.path("other");
+    let file = place.file("all.jsonl", everything().as_bytes());
+    assert_eq!(place.import(&[file.to_str().unwrap()]).0, Some(0));
+    assert_eq!(run(&["import", file.to_str().unwrap(), "--again", "--data", &data]).0, Some(0));
+    let output = place.path("out");
+    let url = place.server.url();
+    let both = "10 samples and 4 entries of 4 series";
+    for (args, written, warning) in [
+        (
+            &["--format", "csv"][..],
+            "10 samples and 0 entries of 3 series",
+            "warning: 4 entries are left out: a file of",
+        ),
+        (&["--format", "csv", "--only", "samples"], "10 samples and 0 entries of 3 series", ""),
+        (
+            &["--format", "csv", "--only", "entries"],
+            "0 samples and 3 entries of 1 series",
+            "warning: 1 record does not fit the format and is left out",
+        ),
+        (
+            &["--format", "csv", "--end", "1970-01-01T00:00:00.001Z"],
+            "2 samples and 0 entries",
+            "warning: 2 entries are left out",
+        ),
+        (
+            &["--format", "line"],
+            "3 samples and 3 entries of 4 series",
+            "warning: 8 records do not fit the format and are left out",
+        ),
+        (&[], both, ""),
+    ] {
+        for from in [["--server", &url], ["--data", &data]] {
+            let all = [&["export", "--match", ALL, "-o", &output][..], &from, args].concat();
+            let (code, _, stderr) = run(&all);
+            assert_eq!(code, Some(0), "{all:?}: {stderr}");
+            assert!(stderr.contains(&format!("exported {written}")), "{all:?}: {stderr}");
+            assert!(
+                stderr.contains(warning) && stderr.contains("warning") != warning.is_empty(),
+                "{all:?}: {stderr}"
+            );
+        }
+    }
+    let report = place.export(&["--match", ALL, "--format", "csv", "-o", &output, "--json"]);
+    let report: Value = serde_json::from_str(&report).unwrap();
+    assert_eq!(report["entries_left_out"], serde_json::json!({ "records": 4, "complete": true }));
 }
 
 #[test]
@@ -188,6 +239,113 @@ fn every_format_is_read() {
     let (code, _, stderr) = run(&["import", odd.to_str().unwrap(), "--dry-run"]);
     assert_eq!(code, Some(2), "{stderr}");
     assert!(stderr.contains("told neither by its name nor its head"), "{stderr}");
+}
+
+/// Name, content, arguments; exit code, a part of stderr, samples.
+type Case<'a> = (&'a str, &'a [u8], &'a [&'a str], i32, &'a str, u64);
+
+const ODD_FILES: [Case<'_>; 15] = [
+    ("latin1.csv", b"time,W\xe4rme\n1,2\n3,4\n", &[], 1, "row 1 is not UTF-8: byte 0xE4 at character 7", 0),
+    (
+        "utf16.csv",
+        b"\xff\xfet\0i\0m\0e\0,\0a\0\n\x001\0,\x002\0\n\0",
+        &[],
+        1,
+        "convert the file, such as with `iconv -f utf-16 -t utf-8`",
+        0,
+    ),
+    (
+        "bare.csv",
+        b"1700000000,2\n1700000001,4\n",
+        &[],
+        1,
+        "there is no header: the first row has \"1700000000\"",
+        0,
+    ),
+    ("bare.csv", b"1700000000,2\n1700000001,4\n", &["--columns", "time,temp"], 0, "", 2),
+    ("twice.csv", b"time,cpu,cpu\n1700000000,2,3\n", &[], 1, "columns 2 and 3 are both called \"cpu\"", 0),
+    ("value.csv", b"time,value\n1700000000,2\n", &["--name", "named"], 0, "", 1),
+    (
+        "wide.csv",
+        b"time,a,b\n1700000000,2,3\n",
+        &["--name", "named"],
+        1,
+        "--name \"named\" is for one series, here 2",
+        0,
+    ),
+    ("name.csv", b"time,name,value\n1700000000,c,3\n", &["--name", "named"], 0, "warning: ", 1),
+    (
+        "a.jsonl",
+        b"{\"__name__\":\"n\",\"time\":1700000000,\"value\":1}\n",
+        &["--name", "x"],
+        2,
+        "--name is for CSV and Parquet, this is JSON lines",
+        0,
+    ),
+    (
+        "a.lp",
+        b"m v=1 1700000000000000000\n",
+        &["--label", "a=b"],
+        2,
+        "--label is for CSV and Parquet, this is line protocol",
+        0,
+    ),
+    (
+        "text.csv",
+        b"time,cpu,state\n1700000000,2,ok\n1700000001,3,ok\n",
+        &[],
+        3,
+        "left out: column \"state\" holds no numbers: its 2 texts are left out",
+        2,
+    ),
+    (
+        "text.csv",
+        b"time,cpu,state\n1700000000,2,ok\n1700000001,3,ok\n",
+        &["--again"],
+        3,
+        "error: 2 texts are left out, of a column without numbers",
+        2,
+    ),
+    (
+        "comma.csv",
+        b"time;a\n1700000000;1,234\n1700000001;5\n",
+        &[],
+        3,
+        "\"1,234\" is 1234 or 1.234, which nothing in the file decides: say --decimal",
+        1,
+    ),
+    (
+        "comma.csv",
+        b"time;a\n1700000000;1,234\n1700000001;5\n",
+        &["--decimal", ","],
+        0,
+        "numbers like 1234,5",
+        2,
+    ),
+    (
+        "blank.csv",
+        b"\n\ntime,a\n1700000000,x1\n1700000001,3\n",
+        &[],
+        3,
+        "row 4, column \"a\": \"x1\" is not a number",
+        1,
+    ),
+];
+
+#[test]
+fn what_would_be_read_wrongly_is_refused_or_told() {
+    let place = Place::new();
+    for (name, content, args, expect_code, expect, samples) in ODD_FILES {
+        let file = place.file(name, content);
+        let (code, outcome, stderr) = place.import(&[&[file.to_str().unwrap()], args].concat());
+        assert_eq!(code, Some(expect_code), "{name}: {stderr}");
+        assert!(stderr.contains(expect), "{name}: {expect:?} in {stderr}");
+        assert_eq!(outcome["samples"]["count"].as_u64().unwrap_or(0), samples, "{name}: {outcome}");
+    }
+    let exported = place.export(&["--match", ALL]);
+    let mut names: Vec<&str> = exported.lines().filter_map(|line| line.split('"').nth(5)).collect();
+    names.dedup();
+    assert_eq!(names, ["a", "c", "cpu", "named", "temp"], "{exported}");
 }
 
 #[test]

@@ -59,6 +59,15 @@ fn parquet_comes_back_as_it_was() {
     let (exported, _) = ok(&[&["export", "--data", &path("other")], &all[..]].concat());
     assert_eq!(sorted(&exported), sorted(EVERYTHING));
 
+    // Saying that they are texts changes nothing.
+    ok(&["import", &files[1], "--text", "--data", &path("texts")]);
+    let (exported, _) = ok(&[&["export", "--data", &path("texts")], &all[..]].concat());
+    let entries: Vec<&str> = EVERYTHING.lines().filter(|line| line.contains("\"entries\"")).collect();
+    assert_eq!(sorted(&exported), entries);
+    let (code, _, stderr) = run(&["import", &files[0], "--text", "--data", &path("texts")]);
+    assert_eq!(code, Some(1), "{stderr}");
+    assert!(stderr.contains("file holds samples, not texts: leave --text out"), "{stderr}");
+
     // To standard output it is the same file.
     let out = std::process::Command::new(support::tacho())
         .args(["export", "--format", "parquet", "--server", &url])

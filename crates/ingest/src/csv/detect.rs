@@ -4,7 +4,7 @@
 //! has two readings that fit equally well is not guessed where a wrong one would not be noticed: day and month.
 
 use super::number::{self, Numbers};
-use super::{Dialect, Shape, split};
+use super::{Dialect, Shape, header, split};
 use crate::rows::shown;
 use crate::time_text::{TimeFormat, TimeReader, Unit};
 use jiff::tz::TimeZone;
@@ -48,6 +48,8 @@ pub struct Given {
     pub value_column: Option<String>,
     pub wide: bool,
     pub texts: bool,
+    /// Names of the columns of a file that has no header.
+    pub columns: Vec<String>,
     /// How numbers are written in other files of this kind: wins where this file's head leaves a choice.
     pub like: Option<Numbers>,
 }
@@ -57,59 +59,91 @@ pub struct Given {
 pub struct Detected {
     pub dialect: Dialect,
     pub header: Vec<String>,
-    /// Bytes of the header with its line feed.
+    /// Bytes of the header with its line feed, and its rows: those before it are blank.
     pub header_bytes: usize,
+    pub header_rows: u64,
     /// Choices that another reading of the head would fit as well.
     pub doubts: Vec<String>,
-    /// The head leaves no choice how numbers are written.
+    /// The head leaves no choice which character the decimal point is.
     pub numbers_certain: bool,
 }
+
+/// A row with its end and its number, from 1.
+type Row = (usize, u64, Vec<String>);
 
 /// Looks at the head of a file: its first row is the header, at least one row has to follow.
 ///
 /// # Errors
 /// What cannot be found out, and what the user has to say.
 pub fn detect(head: &[u8], given: &Given) -> Result<Detected, String> {
-    let head = head.strip_prefix(b"\xef\xbb\xbf").map_or((head, 0), |rest| (rest, 3));
-    let (head, bom) = head;
+    let (head, bom) = head.strip_prefix(b"\xef\xbb\xbf").map_or((head, 0), |rest| (rest, 3));
     let delimiter = given.delimiter.unwrap_or_else(|| delimiter(head));
-    let table: Vec<(usize, Vec<String>)> = split::rows(head, delimiter)
-        .filter_map(|(range, row)| Some((range.end, std::str::from_utf8(row).ok()?)))
-        .filter(|(_, row)| !row.trim().is_empty())
-        .take(ROWS_MAX)
-        .map(|(end, row)| {
-            (end, split::cells(row, char::from(delimiter)).iter().map(|c| c.trim().to_owned()).collect())
-        })
-        .collect();
-    let Some(((header_end, header), rows)) = table.split_first() else {
-        return Err("file has no header".into());
+    header::check_text(head, delimiter)?;
+    let table = table(head, delimiter);
+    let (header_end, header_rows, header, rows) = match (&*table, &*given.columns) {
+        ([], _) => return Err("file has no header".into()),
+        ([_], []) => return Err("file has a header and no rows".into()),
+        ([(end, number, header), rows @ ..], []) => (*end, *number, header.clone(), rows),
+        ([(_, _, first), ..], names) => {
+            header::check_given(names, first)?;
+            (0, 0, names.to_vec(), &*table)
+        }
     };
-    if rows.is_empty() {
-        return Err("file has a header and no rows".into());
-    }
+    header::check_names(&header)?;
     let time_column = match &given.time_column {
-        Some(name) => position(header, name)?,
+        Some(name) => position(&header, name)?,
         None => header.iter().position(|name| is_one_of(name, &TIME_NAMES)).unwrap_or(0),
     };
-    let cells = |column: usize| rows.iter().filter_map(move |(_, row)| row.get(column)).map(String::as_str);
+    let cells = |column: usize| rows.iter().filter_map(move |row| row.2.get(column)).map(String::as_str);
     let time = match &given.time {
         Some(time) => time.clone(),
         None => time_format(&cells(time_column).collect::<Vec<_>>())?,
     };
-    let shape = shape(header, time_column, given)?;
+    let is_named = given.time_column.as_ref().is_some_and(|name| header.contains(name));
+    if given.columns.is_empty() && !is_named {
+        header::check_no_row(&header, time_column, &time)?;
+    }
+    let shape = shape(&header, time_column, given)?;
     let holds_values = |column: usize| match shape {
         Shape::Wide => column != time_column,
         Shape::Long { value_column, .. } => column == value_column,
     };
-    let values = if given.texts {
-        vec![]
-    } else {
-        odd_values(head.get(*header_end..).unwrap_or(head), delimiter, holds_values)
+    let values = match given.texts {
+        true => vec![],
+        false => odd_values(head.get(header_end..).unwrap_or(head), delimiter, holds_values),
     };
-    let Found { numbers, doubts, certain } = numbers(&values, given);
-    let dialect = Dialect { delimiter, time, numbers, time_column, shape, texts: given.texts };
+    let Found { numbers, doubtful, doubts, certain } = numbers(&values, delimiter, given);
+    let text_columns = match shape {
+        Shape::Wide if !given.texts => {
+            let is_text = |column: &usize| *column != time_column && is_text(cells(*column), numbers);
+            (0..header.len()).filter(is_text).collect()
+        }
+        _ => vec![],
+    };
+    let texts = given.texts;
+    let dialect = Dialect { delimiter, time, numbers, time_column, shape, texts, text_columns, doubtful };
     let header_bytes = header_end + bom;
-    Ok(Detected { dialect, header: header.clone(), header_bytes, doubts, numbers_certain: certain })
+    Ok(Detected { dialect, header, header_bytes, header_rows, doubts, numbers_certain: certain })
+}
+
+/// The first rows that are not blank.
+fn table(head: &[u8], delimiter: u8) -> Vec<Row> {
+    let cells =
+        |row: &str| split::cells(row, char::from(delimiter)).iter().map(|c| c.trim().to_owned()).collect();
+    (1..)
+        .zip(split::rows(head, delimiter))
+        .filter_map(|(number, (range, row))| Some((range.end, number, std::str::from_utf8(row).ok()?)))
+        .filter(|(_, _, row)| !row.trim().is_empty())
+        .take(ROWS_MAX)
+        .map(|(end, number, row)| (end, number, cells(row)))
+        .collect()
+}
+
+/// Whether there is something in a column, and no number.
+fn is_text<'a>(cells: impl Iterator<Item = &'a str>, numbers: Numbers) -> bool {
+    let mut scratch = String::new();
+    let mut cells = cells.filter(|cell| !cell.is_empty()).peekable();
+    cells.peek().is_some() && cells.all(|cell| numbers.read(cell, &mut scratch).is_none())
 }
 
 /// Values that tell something: those that have more than digits and a sign.
@@ -197,12 +231,13 @@ fn shape(header: &[String], time_column: usize, given: &Given) -> Result<Shape, 
 
 struct Found {
     numbers: Numbers,
+    doubtful: Option<Numbers>,
     doubts: Vec<String>,
     certain: bool,
 }
 
 /// The way of writing under which the most values are numbers; of equals that of other files, then the plainest.
-fn numbers(values: &[String], given: &Given) -> Found {
+fn numbers(values: &[String], delimiter: u8, given: &Given) -> Found {
     let separators = [None, Some(','), Some('.'), Some('\''), Some(' '), Some('\u{a0}'), Some('\u{202f}')];
     let all = ['.', ','].into_iter().flat_map(|decimal| {
         let separators = separators.into_iter().filter(move |separator| *separator != Some(decimal));
@@ -220,16 +255,35 @@ fn numbers(values: &[String], given: &Given) -> Found {
         .map(|n| (number::fitting(n, values.iter().map(String::as_str)), n))
         .collect();
     // Stable: of equals the first stays first.
-    ranked.sort_by_key(|(count, _)| std::cmp::Reverse(*count));
+    let unlike = |numbers: &Numbers| given.like.is_some_and(|like| like.decimal != numbers.decimal);
+    ranked.sort_by_key(|(count, numbers)| (std::cmp::Reverse(*count), unlike(numbers)));
     let said = Numbers { decimal: given.decimal.unwrap_or('.'), thousands: given.thousands };
     let (count, numbers) = ranked.first().copied().unwrap_or((0, said));
     let value = |numbers: Numbers, cell: &str| numbers.read(cell, &mut String::new()).map(f64::to_bits);
-    let differs = |other: Numbers| values.iter().find(|cell| value(numbers, cell) != value(other, cell));
-    let doubt = ranked.iter().filter(|(other, _)| *other == count).find_map(|(_, other)| differs(*other));
-    let doubts = doubt.filter(|_| given.like != Some(numbers)).map(|cell| {
+    let equals: Vec<Numbers> =
+        ranked.iter().filter(|(other, n)| *other == count && *n != numbers).map(|(_, n)| *n).collect();
+    let same_decimal = |other: &Numbers| other.decimal == numbers.decimal;
+    let certain = count > 0 && equals.iter().all(same_decimal);
+    if given.like == Some(numbers) {
+        return Found { numbers, doubtful: None, doubts: vec![], certain };
+    }
+    // What other files say about the decimal point decides here, too.
+    let decided = given.like.as_ref().is_some_and(same_decimal);
+    let equals: Vec<Numbers> = equals.into_iter().filter(|other| !decided || same_decimal(other)).collect();
+    // Between cells it is a comma, or else it may be a decimal one.
+    let with_comma = values.iter().filter(|cell| delimiter != b',' && cell.contains(','));
+    let two_readings = |other: &Numbers| {
+        with_comma.clone().any(|cell| match (value(numbers, cell), value(*other, cell)) {
+            (Some(one), Some(another)) => one != another,
+            _ => false,
+        })
+    };
+    let doubtful = equals.iter().copied().find(two_readings);
+    let differs = |other: &Numbers| values.iter().find(|cell| value(numbers, cell) != value(*other, cell));
+    let doubt = equals.iter().find_map(differs).filter(|_| doubtful.is_none());
+    let doubts = doubt.map(|cell| {
         let read = numbers.read(cell, &mut String::new()).unwrap_or(f64::NAN);
         format!("{} is read as {read}; another way of writing numbers fits as well", shown(cell))
     });
-    let alike = ranked.iter().filter(|(other, n)| *other == count && *n != numbers).count();
-    Found { numbers, doubts: doubts.into_iter().collect(), certain: count > 0 && alike == 0 }
+    Found { numbers, doubtful, doubts: doubts.into_iter().collect(), certain }
 }

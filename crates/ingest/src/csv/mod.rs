@@ -10,6 +10,7 @@
 
 mod detect;
 mod file_name;
+mod header;
 mod number;
 mod split;
 mod write;
@@ -23,11 +24,12 @@ use jiff::tz::TimeZone;
 use tacho_model::limits::ENTRY_BYTES_MAX;
 use tacho_model::{Batch, Body, Entry, EntrySeries, Labels, NAME, Sample, SampleSeries, Timestamp, Value};
 
-use crate::rows::{Block, Broken, Rows, shown};
+use crate::rows::{Block, Broken, Rows, not_utf8, shown};
 use crate::time_text::{TimeFormat, TimeReader};
 pub use detect::{Detected, Given, detect};
 #[cfg(feature = "parquet")]
-pub(crate) use detect::{SERIES_NAMES, TIME_NAMES, VALUE_NAMES, is_one_of, position, time_format};
+pub(crate) use detect::{SERIES_NAMES, TIME_NAMES, position, time_format};
+pub(crate) use detect::{VALUE_NAMES, is_one_of};
 pub use file_name::attributes;
 pub use number::Numbers;
 pub use split::ROW_BYTES_MAX;
@@ -44,6 +46,10 @@ pub struct Dialect {
     pub shape: Shape,
     /// Values are texts: entries, not samples.
     pub texts: bool,
+    /// Columns of a wide file whose head has texts and no number.
+    pub text_columns: Vec<usize>,
+    /// Another way to read a comma that fits as well and gives other numbers: such cells are refused.
+    pub doubtful: Option<Numbers>,
 }
 
 /// What the other columns are.
@@ -63,10 +69,57 @@ pub struct Csv {
     base: Vec<(String, String)>,
     /// Wide: the series of each column.
     columns: Vec<Option<Arc<Labels>>>,
+    /// Wide: texts of a block in each column that holds no numbers.
+    texts: Vec<Option<u64>>,
     /// Long: the series by the cells that name it.
     known: HashMap<String, Arc<Labels>>,
     /// Of a number, while its thousands separators are taken out.
     scratch: String,
+}
+
+/// The series of each column of a wide file.
+fn series(
+    header: &[String],
+    time_column: usize,
+    base: &[(String, String)],
+) -> Result<Vec<Option<Arc<Labels>>>, String> {
+    let is_series = |(column, name): &(usize, &String)| *column != time_column && !name.is_empty();
+    let names: Vec<&str> =
+        header.iter().enumerate().filter(is_series).map(|(_, name)| name.as_str()).collect();
+    let given = base.iter().find(|(label, _)| label == NAME).map(|(_, name)| name.as_str());
+    let given = given.map(|given| name_of_one(given, &names)).transpose()?;
+    let of = |cell: (usize, &String)| {
+        if !is_series(&cell) {
+            return Ok(None);
+        }
+        let name = cell.1;
+        let pairs = base.iter().filter(|(label, _)| label != NAME);
+        let pairs = pairs.map(|(label, value)| (&**label, &**value));
+        let labels = Labels::new(pairs.chain([(NAME, given.unwrap_or(name))]));
+        labels.map(|labels| Some(Arc::new(labels))).map_err(|e| format!("column {name:?}: {e}"))
+    };
+    header.iter().enumerate().map(of).collect()
+}
+
+/// A name that was given is for a column that has none of its own: the only one, called `value`.
+pub(crate) fn name_of_one<'a>(given: &'a str, columns: &[&str]) -> Result<&'a str, String> {
+    match columns {
+        [one] if is_one_of(one, &VALUE_NAMES) => Ok(given),
+        [one] => Err(format!(
+            "--name {given:?} is for values without a name, column {one:?} names its series: leave --name out, \
+             or give --value-column {one:?}"
+        )),
+        many => Err(format!(
+            "--name {given:?} is for one series, here {} columns are series, named by the header: leave --name \
+             out, or say with --value-column which of them has the values",
+            many.len()
+        )),
+    }
+}
+
+/// What a name that is given does to a file that has names.
+pub fn only_where_empty(name: &str, column: &str) -> String {
+    format!("--name {name:?} is used only in rows where column {column:?} is empty")
 }
 
 /// Series that a long file may have before those that were seen longest ago are looked up anew.
@@ -84,28 +137,18 @@ impl Csv {
         base: Vec<(String, String)>,
     ) -> Result<Self, String> {
         let times = TimeReader::new(dialect.time.clone(), zone);
-        let mut columns = Vec::new();
-        match &dialect.shape {
-            Shape::Wide => {
-                for (position, name) in header.iter().enumerate() {
-                    let labels = if position == dialect.time_column || name.is_empty() {
-                        None
-                    } else {
-                        let pairs = base.iter().filter(|(label, _)| label != NAME);
-                        let pairs = pairs.map(|(label, value)| (&**label, &**value)).chain([(NAME, &**name)]);
-                        let labels = Labels::new(pairs).map_err(|e| format!("column {name:?}: {e}"))?;
-                        Some(Arc::new(labels))
-                    };
-                    columns.push(labels);
-                }
+        let has_name = base.iter().any(|(label, _)| label == NAME);
+        let columns = match &dialect.shape {
+            Shape::Wide => series(&header, dialect.time_column, &base)?,
+            Shape::Long { name_column: None, .. } if !has_name => {
+                return Err("no column names the series, and no name is given".into());
             }
-            Shape::Long { name_column, .. } => {
-                if name_column.is_none() && !base.iter().any(|(label, _)| label == NAME) {
-                    return Err("no column names the series, and no name is given".into());
-                }
-            }
-        }
-        Ok(Self { dialect, times, header, base, columns, known: HashMap::new(), scratch: String::new() })
+            Shape::Long { .. } => vec![],
+        };
+        let is_text = |column: usize| dialect.text_columns.contains(&column).then_some(0);
+        let texts = (0..columns.len()).map(is_text).collect();
+        let (known, scratch) = (HashMap::new(), String::new());
+        Ok(Self { dialect, times, header, base, columns, texts, known, scratch })
     }
 
     /// Local times that came twice because a clock was set back.
@@ -142,7 +185,11 @@ impl Csv {
                 continue;
             }
             let kept = slots.keep(position, labels, at, cell, &self.dialect, &mut self.scratch);
-            faults.extend(kept.err().map(|reason| (position, reason)));
+            match (kept, self.texts.get_mut(position)) {
+                (Ok(()), _) => {}
+                (Err(_), Some(Some(count))) => *count += 1,
+                (Err(reason), _) => faults.push((position, reason)),
+            }
         }
     }
 
@@ -182,7 +229,8 @@ impl Csv {
                 if Some(position) == name_column { NAME } else { self.header.get(position)?.as_str() };
             Some((label, cell.trim()))
         });
-        let base = self.base.iter().filter(|(label, _)| name_column.is_none() || label != NAME);
+        let name = name_column.and_then(|column| row.get(column)).map_or("", |cell| cell.trim());
+        let base = self.base.iter().filter(|(label, _)| name.is_empty() || label != NAME);
         let base = base.map(|(label, value)| (label.as_str(), value.as_str()));
         let labels = Arc::new(Labels::new(base.chain(cells)).map_err(|error| error.to_string())?);
         if self.known.len() >= KNOWN_MAX {
@@ -205,14 +253,13 @@ impl Rows for Csv {
         for (bytes, row) in split::rows(block, self.dialect.delimiter) {
             out.rows += 1;
             let number = before + out.rows;
-            let Ok(text) = std::str::from_utf8(row) else {
-                out.broken.push(Broken {
-                    row: number,
-                    column: None,
-                    reason: "row is not UTF-8".into(),
-                    bytes,
-                });
-                continue;
+            let text = match std::str::from_utf8(row) {
+                Ok(text) => text,
+                Err(error) => {
+                    let reason = format!("row{}", not_utf8(row, error));
+                    out.broken.push(Broken { row: number, column: None, reason, bytes });
+                    continue;
+                }
             };
             if text.trim().is_empty() {
                 continue;
@@ -232,6 +279,10 @@ impl Rows for Csv {
             out.broken.extend(self.broken(number, bytes, &mut faults));
         }
         out.batch = slots.batch;
+        for (name, count) in self.header.iter().zip(&mut self.texts) {
+            let texts = count.as_mut().map(std::mem::take).filter(|texts| *texts > 0);
+            out.texts_left_out.extend(texts.map(|texts| (name.clone(), texts)));
+        }
         out
     }
 }
@@ -290,6 +341,14 @@ impl Slots {
         }
         let value =
             dialect.numbers.read(cell, scratch).ok_or_else(|| format!("{} is not a number", shown(cell)))?;
+        if let Some(other) = dialect.doubtful.and_then(|other| other.read(cell, scratch))
+            && other.to_bits() != value.to_bits()
+        {
+            return Err(format!(
+                "{} is {value} or {other}, which nothing in the file decides: say --decimal . or --decimal ,",
+                shown(cell)
+            ));
+        }
         let list = &mut self.batch.samples;
         let place = *place.get_or_insert_with(|| {
             list.push(SampleSeries { labels: Arc::clone(labels), samples: Vec::new() });

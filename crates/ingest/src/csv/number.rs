@@ -39,11 +39,16 @@ impl Numbers {
             Some(separator) if whole.contains(separator) => ungroup(whole, separator, scratch)?,
             _ => scratch.push_str(whole),
         }
+        // Where the comma is the decimal one, a point is none.
+        let all_plain = |text: &str| text.bytes().all(plain);
+        if !all_plain(scratch) || !fraction.is_none_or(all_plain) {
+            return None;
+        }
         if let Some(fraction) = fraction {
             scratch.push('.');
             scratch.push_str(fraction);
         }
-        scratch.bytes().all(|byte| plain(byte) || byte == b'.').then(|| scratch.parse().ok()).flatten()
+        scratch.parse().ok()
     }
 }
 
@@ -87,6 +92,7 @@ mod tests {
     fn separators_have_to_be_where_they_belong() {
         let english = Numbers { decimal: '.', thousands: Some(',') };
         let german = Numbers { decimal: ',', thousands: Some('.') };
+        let comma = Numbers { decimal: ',', thousands: None };
         let swiss = Numbers { decimal: '.', thousands: Some('\'') };
         let plain = Numbers::default();
         for (numbers, cell, expect) in [
@@ -104,6 +110,9 @@ mod tests {
             (german, "12,5", Some(12.5)),
             (german, "12.5", None),
             (german, "1.234", Some(1_234.0)),
+            (comma, "1,5e3", Some(1_500.0)),
+            (comma, "1.5", None),
+            (comma, "1,2,3", None),
             (swiss, "1'234.5", Some(1_234.5)),
             (plain, "1e-3", Some(1e-3)),
             (plain, "1,5", None),

@@ -37,6 +37,8 @@ fn the_published_data_of_chronix() {
             time_column: 0,
             shape: Shape::Wide,
             texts: false,
+            text_columns: vec![],
+            doubtful: None,
         }
     );
     let series = "java.lang:name=Code Cache,type=MemoryPool/PeakUsage/init{host=\"pre-int\"}";
@@ -123,12 +125,147 @@ fn what_cannot_be_found_out_is_asked_for() {
 }
 
 #[test]
+fn what_would_be_read_wrongly_is_refused() {
+    let fails = |file: &[u8], given: &Given, expect: &str| {
+        let error = match detect(file, given) {
+            Ok(found) => Csv::new(found.header, found.dialect, TimeZone::UTC, vec![]).err(),
+            Err(error) => Some(error),
+        };
+        let error = error.unwrap_or_default();
+        assert!(error.contains(expect), "{expect:?} in {error:?} of {}", String::from_utf8_lossy(file));
+    };
+    let given = Given::default();
+    let utf16 = |text: &str, little: bool| -> Vec<u8> {
+        let bytes = |unit: u16| if little { unit.to_le_bytes() } else { unit.to_be_bytes() };
+        text.encode_utf16().flat_map(bytes).collect()
+    };
+    for (file, expect) in [
+        (
+            &b"time,Temp\xe9rature\n1,2\n"[..],
+            "row 1 is not UTF-8: byte 0xE9 at character 10: convert the file",
+        ),
+        (b"\n\ntime,\xc3\xa9\xff\n1,2\n", "row 3 is not UTF-8: byte 0xFF at character 7"),
+        (&utf16("\u{feff}time,a\n1,2\n", true), "file is UTF-16, as its first two bytes say"),
+        (&utf16("\u{feff}time,a\n1,2\n", false), "`iconv -f utf-16 -t utf-8`"),
+        (
+            &utf16("time,a\n1,2\n", true),
+            "row 1 has a zero byte at byte 2, as UTF-16 has: convert the file, such as with `iconv -f utf-16le",
+        ),
+        (
+            &utf16("time,a\n1,2\n", false),
+            "row 1 has a zero byte at byte 1, as UTF-16 has: convert the file, such as with `iconv -f utf-16be",
+        ),
+        (
+            b"2026-01-01T00:00:00Z,1\n2026-01-01T00:01:00Z,2\n",
+            "there is no header: the first row has \"2026-01-01T00:00:00Z\", a time",
+        ),
+        (b"1,2\n3,4\n5,6\n", "or give them with --columns time,value"),
+        (b"02.01.2026 10:00:00;a;2\n03.01.2026 10:00:00;a;2\n", "--columns time,NAME,... (there are 3)"),
+        (b"time,cpu,mem,cpu\n1,2,3,4\n", "columns 2 and 4 are both called \"cpu\""),
+        (b"time,host,host,value\n1,2,3,4\n", "columns 2 and 3 are both called \"host\""),
+    ] {
+        fails(file, &given, expect);
+    }
+    let columns =
+        |names: &[&str]| Given { columns: names.iter().map(|s| (*s).to_owned()).collect(), ..given.clone() };
+    fails(b"1,2,3\n", &columns(&["time", "value"]), "--columns names 2 columns, the first row has 3");
+    let (_, records, broken) = read("5,2\n6,3\n", &columns(&["time", "cpu"]), &[]).unwrap();
+    assert_eq!(
+        (&*records, broken.len()),
+        (&["cpu 5000000000 F64(2.0)".to_owned(), "cpu 6000000000 F64(3.0)".into()][..], 0)
+    );
+    // A column that is called by a number, and no header as pandas writes it for a frame without names.
+    let named = Given { time_column: Some("0".into()), ..given.clone() };
+    assert_eq!(read("0,1\n5,2\n", &named, &[]).unwrap().1, ["1 5000000000 F64(2.0)"]);
+    assert_eq!(read(",0,1\n5,2,3\n", &given, &[]).unwrap().1.len(), 2);
+}
+
+#[test]
+fn a_name_is_for_values_without_one() {
+    let base = [(NAME, "temp"), ("job", "j")];
+    for (file, expect) in [
+        ("time,value\n1,2\n", Ok(&["temp{job=\"j\"} 1000000000 F64(2.0)"][..])),
+        ("time,host,value\n1,a,2\n", Ok(&["temp{host=\"a\", job=\"j\"} 1000000000 F64(2.0)"])),
+        (
+            "time,name,value\n1,up,2\n2,,3\n",
+            Ok(&["up{job=\"j\"} 1000000000 F64(2.0)", "temp{job=\"j\"} 2000000000 F64(3.0)"]),
+        ),
+        (
+            "time,cpu\n1,2\n",
+            Err("--name \"temp\" is for values without a name, column \"cpu\" names its series"),
+        ),
+        ("time,cpu,mem\n1,2,3\n", Err("--name \"temp\" is for one series, here 2 columns are series")),
+    ] {
+        match (read(file, &Given::default(), &base), expect) {
+            (Ok((_, records, broken)), Ok(expect)) => assert_eq!(
+                (&*records, broken),
+                (&expect.iter().map(|s| (*s).to_owned()).collect::<Vec<_>>()[..], vec![])
+            ),
+            (Err(error), Err(expect)) => assert!(error.contains(expect), "{expect} in {error}"),
+            (got, expect) => panic!("{file:?}: {got:?}, expected {expect:?}"),
+        }
+    }
+}
+
+#[test]
+fn texts_in_a_wide_file_cost_their_column_only() {
+    let file = "time,cpu,status,mem,note\n1,1,ok,2,\n2,3,ok,x,\n3,5,fine,6,\n";
+    let found = detect(file.as_bytes(), &Given::default()).unwrap();
+    assert_eq!(found.dialect.text_columns, [2]);
+    let mut csv = Csv::new(found.header, found.dialect, TimeZone::UTC, vec![]).unwrap();
+    let rest = &file.as_bytes()[found.header_bytes..];
+    for _ in 0..2 {
+        let block = csv.decode(rest, 1);
+        assert_eq!(block.texts_left_out, [("status".to_owned(), 3)].into());
+        assert_eq!(block.batch.samples.iter().map(|series| series.samples.len()).sum::<usize>(), 5);
+        let broken: Vec<String> = block.broken.iter().map(ToString::to_string).collect();
+        assert_eq!(broken, ["row 3, column \"mem\": \"x\" is not a number"]);
+    }
+    // A number that comes later is one all the same.
+    let block = csv.decode(b"4,1,7,2,\n", 4);
+    assert_eq!((block.texts_left_out.len(), block.batch.samples.len()), (0, 3));
+}
+
+#[test]
+fn a_comma_that_may_be_either_is_refused_cell_by_cell() {
+    let said = |decimal: char| Given { decimal: Some(decimal), ..Given::default() };
+    let doubt = "row 2, column \"a\": \"1,234\" is 1234 or 1.234, which nothing in the file decides: \
+                 say --decimal . or --decimal ,";
+    for (file, given, values, expect) in [
+        ("t;a\n1;1,234\n2;5\n", Given::default(), &[5.0][..], &[doubt][..]),
+        ("t\ta\n1\t1,234\n2\t5\n", Given::default(), &[5.0], &[doubt]),
+        ("t;a\n1;1,234\n2;1,5\n", Given::default(), &[1.234, 1.5], &[]),
+        ("t;a\n1;1,234\n2;1.234,5\n", Given::default(), &[1.234, 1234.5], &[]),
+        ("t;a\n1;1,234\n2;1.5\n", Given::default(), &[1234.0, 1.5], &[]),
+        ("t;a\n1;1,5\n2;1.234\n", Given::default(), &[1.5, 1234.0], &[]),
+        ("t;a\n1;1,234\n", said(','), &[1.234], &[]),
+        ("t;a\n1;1,234\n", said('.'), &[1234.0], &[]),
+        ("t,a\n1,\"1,234\"\n", Given::default(), &[1234.0], &[]),
+    ] {
+        let (_, records, broken) = read(file, &given, &[]).unwrap();
+        let got: Vec<&str> = records
+            .iter()
+            .filter_map(|record| record.split_once("F64("))
+            .map(|(_, v)| v.trim_end_matches(')'))
+            .collect();
+        let values: Vec<String> = values.iter().map(|value| format!("{value:?}")).collect();
+        assert_eq!(
+            (got, broken),
+            (values.iter().map(String::as_str).collect(), expect.iter().map(|s| (*s).to_owned()).collect()),
+            "{file:?}"
+        );
+    }
+}
+
+#[test]
 fn doubts_are_told() {
     let doubts = |file: &str| detect(file.as_bytes(), &Given::default()).unwrap().doubts;
     assert_eq!(
-        doubts("t;a\n1;1,234\n"),
+        doubts("t,a\n1,\"1,234\"\n"),
         ["\"1,234\" is read as 1234; another way of writing numbers fits as well"]
     );
+    assert_eq!(doubts("t;a\n1;1.234\n").len(), 1);
+    assert_eq!(doubts("t;a\n1;1,234\n").len(), 0, "it is refused");
     assert_eq!(doubts("t;a\n1;1,234\n2;1,234,567\n"), Vec::<String>::new());
     assert_eq!(doubts("t;a\n1;1.5\n2;100\n"), Vec::<String>::new());
 }
@@ -149,6 +286,11 @@ fn other_files_decide_where_this_one_does_not() {
     assert_eq!(numbers("t;a\n1;-1\n", german), (Some('.'), ',', 0, false));
     assert_eq!(numbers("t;a\n1;1,234\n", german), (Some('.'), ',', 0, false));
     assert_eq!(numbers("t;a\n1;1,234.5\n", german), (Some(','), '.', 0, true));
+    // The decimal point alone is something to learn from.
+    assert_eq!(numbers("t;a\n1;1,5\n", None), (None, ',', 0, true));
+    let [comma, point] = [',', '.'].map(|decimal| Some(Numbers { decimal, thousands: None }));
+    assert_eq!(numbers("t;a\n1;1,234\n", comma), (None, ',', 0, false));
+    assert_eq!(numbers("t;a\n1;1,234\n", point), (Some(','), '.', 0, false));
     let late = format!("t;a\n{}1;1,234,567\n", "1;-1\n".repeat(5_000));
     assert_eq!(numbers(&late, None).0, Some(','));
 }

@@ -37,22 +37,24 @@ pub fn write_samples(out: &mut String, names: &[String], labels: &Labels, sample
     }
 }
 
-/// Appends a row for each text; returns how many bodies of bytes were left out.
-pub fn write_entries(out: &mut String, names: &[String], labels: &Labels, entries: &[Entry]) -> u64 {
+/// Appends a row for each text and calls `written` with it. Bytes are left out.
+pub fn write_entries(
+    out: &mut String,
+    names: &[String],
+    labels: &Labels,
+    entries: &[Entry],
+    mut written: impl FnMut(&Entry),
+) {
     let series = series(names, labels);
-    let mut left_out = 0;
     for entry in entries {
-        match &entry.body {
-            Body::Text(text) => {
-                time(out, entry.at);
-                out.push_str(&series);
-                cell(out, text);
-                out.push('\n');
-            }
-            Body::Bytes(_) => left_out += 1,
+        if let Body::Text(text) = &entry.body {
+            time(out, entry.at);
+            out.push_str(&series);
+            cell(out, text);
+            out.push('\n');
+            written(entry);
         }
     }
-    left_out
 }
 
 /// `,name,a,b,` of a series.

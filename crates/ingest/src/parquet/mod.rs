@@ -27,8 +27,9 @@ pub use ::parquet::file::reader::{ChunkReader, Length};
 use ::parquet::file::reader::{FileReader, SerializedFileReader};
 pub use bytes::Bytes;
 use jiff::tz::TimeZone;
+use tacho_model::NAME;
 
-use crate::csv::Given;
+use crate::csv::{self, Given};
 use crate::rows::{Block, Broken};
 use cell::{Cell, CellReader};
 use plan::{Plan, Shape};
@@ -107,12 +108,19 @@ impl<R: ChunkReader + 'static> Parquet<R> {
         let metadata = file.metadata();
         check_places(&file)?;
         let plan = Plan::of(metadata.file_metadata(), given)?;
-        if let Shape::Long(_) = plan.shape {
-            let has_name = plan.labels.iter().any(|(_, label)| label == tacho_model::NAME)
-                || base.iter().any(|(label, _)| label == tacho_model::NAME);
-            if !has_name && !plan.is_own {
+        let named = plan.labels.iter().find(|(_, label)| label == NAME).map(|(at, _)| plan.column(*at));
+        let name = base.iter().find(|(label, _)| label == NAME).map(|(_, name)| name.as_str());
+        let mut doubts = Vec::new();
+        match (&plan.shape, named, name) {
+            (Shape::Long(_), None, None) if !plan.is_own => {
                 return Err("no column names the series, and no name is given".into());
             }
+            (Shape::Long(_), Some(column), Some(name)) => doubts.push(csv::only_where_empty(name, column)),
+            (Shape::Wide(columns), _, Some(name)) => {
+                let columns: Vec<&str> = columns.iter().map(|at| plan.column(*at)).collect();
+                csv::name_of_one(name, &columns)?;
+            }
+            _ => {}
         }
         let parts = match &plan.shape {
             Shape::Wide(columns) => columns.chunks(VALUES_AT_ONCE).map(<[usize]>::to_vec).collect(),
@@ -124,10 +132,10 @@ impl<R: ChunkReader + 'static> Parquet<R> {
         let zone_name = zone.iana_name().unwrap_or("a zone without a name").to_owned();
         let times = Times::new(kind, given.time.as_ref(), zone, &head)?;
         let description = describe(&plan, &times, &zone_name);
-        let doubts = match &*plan.left_out {
-            [] => vec![],
-            names => vec![format!("columns that are left out: {}", crate::rows::shown(&names.join(", ")))],
-        };
+        if !plan.left_out.is_empty() {
+            let names = plan.left_out.join(", ");
+            doubts.push(format!("columns that are left out: {}", crate::rows::shown(&names)));
+        }
         let sorter = Sorter::new(plan.clone(), base)?;
         let (place, before, open) = (Place::default(), 0, None);
         Ok(Self { file, plan, parts, times, sorter, place, before, open, description, doubts })
@@ -325,12 +333,8 @@ fn head<R: ChunkReader + 'static>(file: &SerializedFileReader<R>, column: usize)
 fn describe(plan: &Plan, times: &Times, zone: &str) -> String {
     let column = |at: &usize| format!("{:?}", plan.column(*at));
     let time = column(&plan.time);
-    let labels: Vec<&str> = plan
-        .labels
-        .iter()
-        .filter(|(_, label)| label != tacho_model::NAME)
-        .map(|(at, _)| plan.column(*at))
-        .collect();
+    let labels: Vec<&str> =
+        plan.labels.iter().filter(|(_, label)| label != NAME).map(|(at, _)| plan.column(*at)).collect();
     let labels = match labels.len() {
         0 => "no labels".to_owned(),
         _ => format!("labels {}", crate::rows::shown(&labels.join(", "))),
@@ -338,7 +342,7 @@ fn describe(plan: &Plan, times: &Times, zone: &str) -> String {
     let shape = match &plan.shape {
         Shape::Wide(columns) => format!("a series for each column of numbers ({}); {labels}", columns.len()),
         Shape::Long(columns) => {
-            let name = plan.labels.iter().find(|(_, label)| label == tacho_model::NAME);
+            let name = plan.labels.iter().find(|(_, label)| label == NAME);
             let name = name.map_or(String::new(), |(at, _)| format!(" named by {}", column(at)));
             let values: Vec<String> = columns.iter().map(column).collect();
             format!("one value a row in {}{name}; {labels}", values.join(" or "))

@@ -11,6 +11,7 @@ use parquet::file::metadata::{FileMetaData, KeyValue};
 use tacho_model::NAME;
 
 use super::plan::{Column, Plan, Shape};
+use crate::csv::Given;
 
 /// The key in the file's metadata; its value is the version of this layout.
 const KEY: &str = "tachograph";
@@ -34,6 +35,14 @@ pub fn mark() -> KeyValue {
 pub fn is_own(file: &FileMetaData) -> bool {
     let pairs = file.key_value_metadata().map_or(&[][..], Vec::as_slice);
     pairs.iter().any(|pair| pair.key == KEY && pair.value.as_deref() == Some(VERSION))
+}
+
+/// Whether what the user says about a file is what it is anyway: else it is read as if others had written it.
+pub fn fits(given: &Given) -> bool {
+    let is = |said: &Option<String>, columns: &[&str]| {
+        said.as_ref().is_none_or(|name| columns.contains(&name.as_str()))
+    };
+    !given.wide && is(&given.time_column, &[TIME]) && is(&given.value_column, &[VALUE, TEXT, BYTES])
 }
 
 /// The column of a label.

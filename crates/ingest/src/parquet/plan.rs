@@ -58,9 +58,13 @@ impl Plan {
             .iter()
             .map(|column| Column { name: column.path().parts().join("."), kind: Kind::of(column) })
             .collect();
-        let said = given.time_column.is_some() || given.value_column.is_some() || given.wide || given.texts;
-        if !said && own::is_own(file) {
-            return own::plan(columns);
+        check_names(&columns)?;
+        if own::is_own(file) && own::fits(given) {
+            let plan = own::plan(columns)?;
+            if given.texts && !plan.texts {
+                return Err("file holds samples, not texts: leave --text out".into());
+            }
+            return Ok(plan);
         }
         let mut names = Names { columns, given, left_out: Vec::new() };
         let time = names.time()?;
@@ -85,6 +89,18 @@ impl Plan {
     pub fn kind(&self, at: usize) -> Option<Kind> {
         self.columns.get(at).and_then(|column| column.kind)
     }
+}
+
+/// Two columns of one name would become one series, or one label.
+fn check_names(columns: &[Column]) -> Result<(), String> {
+    let mut seen = std::collections::HashMap::new();
+    for (number, column) in (1..).zip(columns) {
+        if let Some(first) = seen.insert(&column.name, number) {
+            let name = &column.name;
+            return Err(format!("columns {first} and {number} are both called {name:?}: rename one of them"));
+        }
+    }
+    Ok(())
 }
 
 struct Names<'a> {

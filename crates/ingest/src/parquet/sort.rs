@@ -136,7 +136,10 @@ impl Sorter {
             true => {
                 let mut list = Vec::with_capacity(self.values.len());
                 for at in &self.values {
-                    pairs.push((NAME, self.plan.column(*at)));
+                    // A name that is given is for the only column: that was checked.
+                    let given = self.base.iter().find(|(label, _)| label == NAME);
+                    let name = given.map_or_else(|| self.plan.column(*at), |(_, name)| name);
+                    pairs.push((NAME, name));
                     list.push(make(&pairs)?);
                     pairs.pop();
                 }

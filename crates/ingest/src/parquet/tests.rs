@@ -135,6 +135,28 @@ fn what_cannot_be_read_names_its_place() {
     check(&LONG[..LONG.len() - 9], Given::default(), "not a whole Parquet file: ");
 }
 
+#[test]
+fn a_name_is_for_values_without_one() {
+    let names = |file: &[u8], given: &Given| {
+        let base = vec![(NAME.to_owned(), "temp".to_owned())];
+        let open = Parquet::open(Bytes::copy_from_slice(file), given, TimeZone::UTC, base);
+        open.map(|parquet| {
+            let doubts = parquet.doubts().join(" ");
+            let samples = all(parquet).0.batch.samples;
+            let mut names: Vec<String> =
+                samples.iter().map(|series| series.labels.name().to_owned()).collect();
+            names.dedup();
+            (names.join(" "), doubts)
+        })
+    };
+    let wide = Given { wide: true, ..given("time", "") };
+    assert_eq!(names(LONG, &wide).unwrap(), ("temp".to_owned(), String::new()), "one column, called value");
+    let doubt = "--name \"temp\" is used only in rows where column \"metric\" is empty";
+    assert_eq!(names(LONG, &Given::default()).unwrap(), ("cpu memory".to_owned(), doubt.to_owned()));
+    let refused = names(WIDE, &Given::default()).unwrap_err();
+    assert!(refused.contains("--name \"temp\" is for one series, here 3 columns are series"), "{refused}");
+}
+
 fn labels(pairs: &[(&str, &str)]) -> Arc<Labels> {
     Arc::new(Labels::new(pairs.iter().copied()).unwrap())
 }
@@ -149,6 +171,17 @@ fn through(series: &[(Arc<Labels>, Vec<Sample>)], entries: &[(Arc<Labels>, Vec<E
     series.iter().for_each(|(labels, samples)| writer.samples(labels, samples).unwrap());
     entries.iter().for_each(|(labels, entries)| writer.entries(labels, entries).unwrap());
     let file = writer.finish().unwrap();
+    // What it is anyway may be said: it is read the same.
+    let said = match kind {
+        Kind::Entry => Given { texts: true, ..given("time", "text") },
+        _ => given("", "value"),
+    };
+    assert_eq!(
+        format!("{:?}", all(open(&file, &said).unwrap())),
+        format!("{:?}", all(open(&file, &Given::default()).unwrap()))
+    );
+    let texts = open(&file, &Given { texts: true, ..Given::default() }).err();
+    assert_eq!(texts.is_some_and(|e| e.contains("holds samples, not texts")), kind == Kind::Sample);
     let read = open(&file, &Given::default()).unwrap();
     let groups = super::FileReader::num_row_groups(&read.file);
     (all(read).0, groups)

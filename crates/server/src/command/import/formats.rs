@@ -79,6 +79,10 @@ impl Formats {
             let hint = "give --format csv, jsonl, line, openmetrics, prometheus or parquet";
             return Err(Failure::usage(message).hint(hint));
         };
+        if let Some((option, what)) = self.reading.not_for(format) {
+            let message = format!("{}: {option} is for CSV and Parquet, this is {what}", path.display());
+            return Err(Failure::usage(message));
+        }
         let zone = self.reading.time_zone.clone();
         let (rows, description): (Box<dyn Rows>, _) = match format {
             Format::Csv => return self.csv(path, source, learned),
@@ -111,10 +115,16 @@ impl Formats {
         let base = self.base(path).map_err(place)?;
         let description = describe(&detected.dialect, &detected.header, reading);
         source.skip(detected.header_bytes);
+        let mut doubts = detected.doubts;
+        if let (Shape::Long { name_column: Some(at), .. }, Some(name)) =
+            (&detected.dialect.shape, &reading.name)
+        {
+            doubts.push(csv::only_where_empty(name, detected.header.get(*at).map_or("", String::as_str)));
+        }
         let csv = Csv::new(detected.header, detected.dialect, reading.time_zone.clone(), base)
-            .map_err(|reason| place(reason).hint("give --name, or the columns with --value-column"))?;
-        let blocks = Box::new(Lines { source, rows: Box::new(csv), before: 1 });
-        Ok(Opened { blocks, description, doubts: detected.doubts })
+            .map_err(|reason| nameless(place(reason.clone()), &reason))?;
+        let blocks = Box::new(Lines { source, rows: Box::new(csv), before: detected.header_rows });
+        Ok(Opened { blocks, description, doubts })
     }
 
     #[cfg(feature = "parquet")]
@@ -144,6 +154,24 @@ impl Formats {
 }
 
 impl Reading {
+    /// An option that would change the series, and that this format does not take: it must not be passed over.
+    fn not_for(&self, format: Format) -> Option<(&'static str, &'static str)> {
+        let what = match format {
+            Format::Csv | Format::Parquet => return None,
+            Format::Jsonl => "JSON lines",
+            Format::Line => "line protocol",
+            Format::Openmetrics => "OpenMetrics",
+            Format::Prometheus => "Prometheus text",
+        };
+        let options = [
+            ("--name", self.name.is_some()),
+            ("--label", !self.labels.is_empty()),
+            ("--name-fields", !self.name_fields.is_empty()),
+            ("--text", self.text),
+        ];
+        options.into_iter().find(|(_, given)| *given).map(|(option, _)| (option, what))
+    }
+
     fn given(&self) -> Given {
         Given {
             delimiter: self.delimiter,
@@ -154,8 +182,17 @@ impl Reading {
             value_column: self.value_column.clone(),
             wide: self.wide,
             texts: self.text,
+            columns: self.columns.clone(),
             like: None,
         }
+    }
+}
+
+/// A file has to say how its series are called, or the user.
+pub(super) fn nameless(failure: Failure, reason: &str) -> Failure {
+    match reason.contains("no name is given") {
+        true => failure.hint("give --name, or --wide where columns of numbers are series"),
+        false => failure,
     }
 }
 

@@ -114,13 +114,16 @@ pub struct Reading {
     /// The column of the values, in a file with one value a row; its other columns are labels
     #[arg(long, value_name = "COLUMN", help_heading = "CSV and Parquet")]
     value_column: Option<String>,
+    /// CSV: the columns' names in a file that has no header line, with a comma between two, as in time,cpu,memory
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', help_heading = "CSV and Parquet")]
+    columns: Vec<String>,
     /// Each column is a series, but that of the time and, in Parquet, texts; whatever they are called
     #[arg(long, conflicts_with = "value_column", help_heading = "CSV and Parquet")]
     wide: bool,
     /// Values are texts: entries, not samples
     #[arg(long, help_heading = "CSV and Parquet")]
     text: bool,
-    /// Name of the series where no column has it
+    /// Name of the series where no column has it; a wide file has to have one column of values, called value
     #[arg(long, value_name = "NAME", help_heading = "CSV and Parquet")]
     name: Option<String>,
     /// A label for every series; may be given again

@@ -17,6 +17,8 @@ use crate::transfer::tally::Tally;
 const BROKEN_NAMED_MAX: usize = 20;
 /// Files that are read in the same way are said once, with the first of them.
 const WAYS_NAMED_MAX: usize = 20;
+/// Columns of texts that are named.
+const COLUMNS_NAMED_MAX: usize = 20;
 /// Lines for doubts.
 const DOUBTS_NAMED_MAX: usize = 5;
 
@@ -34,6 +36,9 @@ pub struct Findings {
     pub broken: u64,
     named: Vec<String>,
     exemplars: u64,
+    /// Texts in columns that hold no numbers.
+    #[serde(default)]
+    texts_left_out: BTreeMap<String, u64>,
     pub files: u64,
 }
 
@@ -66,6 +71,9 @@ impl Findings {
         self.rows += block.rows;
         self.broken += block.broken.len() as u64 + block.lost;
         self.exemplars += block.exemplars;
+        for (column, texts) in &block.texts_left_out {
+            *self.texts_left_out.entry(column.clone()).or_default() += texts;
+        }
         let room = BROKEN_NAMED_MAX.saturating_sub(self.named.len());
         let named = block.broken.iter().take(room).map(|broken| format!("{}: {broken}", file.display()));
         self.named.extend(named);
@@ -85,6 +93,7 @@ impl Findings {
             None if self.broken > 0 => eprintln!("hint: --rejects FILE keeps broken rows as they are"),
             _ => {}
         }
+        self.print_texts();
         let doubts = self.doubts.saturating_sub(DOUBTS_NAMED_MAX as u64);
         if doubts > 0 {
             let files = if doubts == 1 { "file" } else { "files" };
@@ -94,6 +103,25 @@ impl Findings {
             let are = if self.exemplars == 1 { "exemplar is" } else { "exemplars are" };
             eprintln!("{} {are} left out", units::count(self.exemplars));
         }
+    }
+
+    /// One line for a column, however many rows it has.
+    fn print_texts(&self) {
+        for (column, texts) in self.texts_left_out.iter().take(COLUMNS_NAMED_MAX) {
+            let (texts, is) = (units::count(*texts), if *texts == 1 { "text is" } else { "texts are" });
+            eprintln!("left out: column {column:?} holds no numbers: its {texts} {is} left out");
+        }
+        let more = self.texts_left_out.len().saturating_sub(COLUMNS_NAMED_MAX);
+        if more > 0 {
+            eprintln!("left out: texts of {} more columns", units::count(more as u64));
+        }
+        if !self.texts_left_out.is_empty() {
+            eprintln!("hint: --text makes entries of texts; --value-column names the column that has them");
+        }
+    }
+
+    fn texts_left_out(&self) -> u64 {
+        self.texts_left_out.values().sum()
     }
 
     pub fn json(&self) -> Value {
@@ -112,6 +140,7 @@ impl Findings {
             "broken": self.broken,
             "broken_named": self.named,
             "exemplars_left_out": self.exemplars,
+            "texts_left_out": self.texts_left_out,
         })
     }
 }
@@ -140,9 +169,18 @@ pub fn whole(findings: &Findings, refused: &Refused) -> Result<(), Failure> {
              label_values_max) the same command with --again sends them",
         ));
     }
-    match findings.broken {
-        0 => Ok(()),
-        rows => Err(Failure::partly(format!("{} left out", broken(rows)))),
+    match (findings.broken, findings.texts_left_out()) {
+        (0, 0) => Ok(()),
+        (0, texts) => {
+            let columns = findings.texts_left_out.len();
+            let columns = if columns == 1 { "a column".into() } else { format!("{columns} columns") };
+            let are = if texts == 1 { "text is" } else { "texts are" };
+            Err(Failure::partly(format!(
+                "{} {are} left out, of {columns} without numbers",
+                units::count(texts)
+            )))
+        }
+        (rows, _) => Err(Failure::partly(format!("{} left out", broken(rows)))),
     }
 }
 

@@ -12,6 +12,7 @@ use tacho_ingest::time_text::TimeZone;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::blocks::{Blocks, Mark, Part};
+use super::formats::nameless;
 use super::source::{self, STRETCH_BYTES};
 use crate::command::Failure;
 
@@ -45,13 +46,8 @@ impl Table {
         let input = Input { file, length, read: Arc::clone(read) };
         let check =
             input.check().map_err(|e| Failure::new(format!("cannot read {}: {e}", path.display())))?;
-        let parquet = Parquet::open(input, given, zone, base).map_err(|reason| {
-            let failure = Failure::new(format!("{}: {reason}", path.display()));
-            if reason.contains("no name is given") {
-                return failure.hint("give --name, or --wide where columns of numbers are series");
-            }
-            failure
-        })?;
+        let parquet = Parquet::open(input, given, zone, base)
+            .map_err(|reason| nameless(Failure::new(format!("{}: {reason}", path.display())), &reason))?;
         Ok(Self { parquet, check, rows: 0 })
     }
 

@@ -1,0 +1,65 @@
+//! Is the first row a header that says which column is which? What is refused here would be read wrongly, in silence.
+
+use jiff::tz::TimeZone;
+
+use super::split;
+use crate::rows::{not_utf8, shown};
+use crate::time_text::{TimeFormat, TimeReader};
+
+/// The first row that is not blank has to be UTF-8: every name comes from it.
+pub(super) fn check_text(head: &[u8], delimiter: u8) -> Result<(), String> {
+    let convert = |from: &str| format!("convert the file, such as with `iconv -f {from} -t utf-8`");
+    if head.starts_with(&[0xff, 0xfe]) || head.starts_with(&[0xfe, 0xff]) {
+        return Err(format!("file is UTF-16, as its first two bytes say: {}", convert("utf-16")));
+    }
+    let mut rows = (1..).zip(split::rows(head, delimiter));
+    let Some((number, (_, row))) = rows.find(|(_, (_, row))| !row.trim_ascii().is_empty()) else {
+        return Ok(());
+    };
+    if let Some(at) = row.iter().position(|byte| *byte == 0) {
+        // Letters of most languages have one zero byte: the second in little endian.
+        let from = if at % 2 == 1 { "utf-16le" } else { "utf-16be" };
+        let place = format!("row {number} has a zero byte at byte {}", at + 1);
+        return Err(format!("{place}, as UTF-16 has: {}", convert(from)));
+    }
+    match std::str::from_utf8(row) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(format!("row {number}{}: {}", not_utf8(row, error), convert("latin1"))),
+    }
+}
+
+/// Two columns of one name would become one series, or one label.
+pub(super) fn check_names(header: &[String]) -> Result<(), String> {
+    let mut seen = std::collections::HashMap::new();
+    for (number, name) in (1..).zip(header).filter(|(_, name)| !name.is_empty()) {
+        if let Some(first) = seen.insert(name, number) {
+            return Err(format!("columns {first} and {number} are both called {name:?}: rename one of them"));
+        }
+    }
+    Ok(())
+}
+
+/// A header does not have a time where the rows have theirs.
+pub(super) fn check_no_row(header: &[String], time_column: usize, time: &TimeFormat) -> Result<(), String> {
+    let Some(cell) = header.get(time_column) else { return Ok(()) };
+    if TimeReader::new(time.clone(), TimeZone::UTC).read(cell).is_err() {
+        return Ok(());
+    }
+    let example = match header.len() {
+        0..=2 => "time,value".to_owned(),
+        _ => format!("time,NAME,... (there are {})", header.len()),
+    };
+    Err(format!(
+        "there is no header: the first row has {}, a time as in the rows below; put a line with the columns' names \
+         before it, or give them with --columns {example}",
+        shown(cell)
+    ))
+}
+
+/// Names that the user gave have to be as many as there are columns.
+pub(super) fn check_given(names: &[String], first: &[String]) -> Result<(), String> {
+    match names.len() == first.len() {
+        true => Ok(()),
+        false => Err(format!("--columns names {} columns, the first row has {}", names.len(), first.len())),
+    }
+}
