@@ -61,41 +61,38 @@ impl Rows for LineProtocol {
     }
 }
 
-/// Appends a line for each sample; returns how many were left out: the protocol has no infinities, no NaN, and not
-/// every text can be a tag.
-pub fn write_samples(out: &mut String, labels: &Labels, samples: &[Sample]) -> u64 {
-    let Some(head) = head(labels) else { return samples.len() as u64 };
-    let mut left_out = 0;
+/// Appends a line for each sample and calls `written` with it. Others are left out: the protocol has no infinities, no
+/// NaN, and not every text can be a tag.
+pub fn write_samples(
+    out: &mut String,
+    labels: &Labels,
+    samples: &[Sample],
+    mut written: impl FnMut(&Sample),
+) {
+    let Some(head) = head(labels) else { return };
     for sample in samples {
         let field = match sample.value {
             Value::F64(value) if value.is_finite() => format!("{value}"),
             Value::I64(value) => format!("{value}i"),
             Value::U64(value) => format!("{value}u"),
-            Value::F64(_) => {
-                left_out += 1;
-                continue;
-            }
+            Value::F64(_) => continue,
         };
         // A string takes everything.
         let _ = writeln!(out, "{head} value={field} {}", sample.at);
+        written(sample);
     }
-    left_out
 }
 
-/// Appends a line for each text; returns how many entries were left out: bytes, and what cannot be a tag.
-pub fn write_entries(out: &mut String, labels: &Labels, entries: &[Entry]) -> u64 {
-    let Some(head) = head(labels) else { return entries.len() as u64 };
-    let mut left_out = 0;
+/// Appends a line for each text and calls `written` with it. Bytes are left out, and what cannot be a tag.
+pub fn write_entries(out: &mut String, labels: &Labels, entries: &[Entry], mut written: impl FnMut(&Entry)) {
+    let Some(head) = head(labels) else { return };
     for entry in entries {
-        match &entry.body {
-            Body::Text(text) => {
-                let text = text.replace('\\', "\\\\").replace('"', "\\\"");
-                let _ = writeln!(out, "{head} value=\"{text}\" {}", entry.at);
-            }
-            Body::Bytes(_) => left_out += 1,
+        if let Body::Text(text) = &entry.body {
+            let text = text.replace('\\', "\\\\").replace('"', "\\\"");
+            let _ = writeln!(out, "{head} value=\"{text}\" {}", entry.at);
+            written(entry);
         }
     }
-    left_out
 }
 
 /// Measurement and tags; `None` where they would not be read back as these labels.
@@ -195,11 +192,14 @@ mod tests {
             let texts: Vec<Entry> =
                 texts.into_iter().map(|text| Entry { at: 5, body: Body::Text(text.into()) }).collect();
             let mut out = String::new();
-            let left = write_samples(&mut out, &labels, &samples) + write_entries(&mut out, &labels, &texts);
+            let (mut kept, mut kept_texts) = (Vec::new(), Vec::new());
+            write_samples(&mut out, &labels, &samples, |sample| kept.push(*sample));
+            write_entries(&mut out, &labels, &texts, |entry| kept_texts.push(entry.clone()));
             let block = LineProtocol::new(Precision::default(), 0).decode(out.as_bytes(), 0);
             prop_assert_eq!(block.broken, vec![]);
             let read: usize = block.batch.counts().iter().sum();
-            prop_assert_eq!(read as u64 + left, (samples.len() + texts.len()) as u64);
+            prop_assert_eq!(read, kept.len() + kept_texts.len());
+            prop_assert!(kept.iter().all(|sample| sample.value.as_f64().is_finite()));
             prop_assert!(block.batch.samples.iter().all(|series| *series.labels == labels));
             prop_assert!(block.batch.entries.iter().all(|series| series.entries == texts));
         }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use indicatif::ProgressBar;
@@ -13,7 +13,7 @@ use tacho_ingest::json_lines::JsonLines;
 use tacho_ingest::parquet::Writer;
 use tacho_ingest::rows::Rows;
 use tacho_ingest::{csv, line_rows};
-use tacho_model::{Batch, Kind, NAME, TimeRange};
+use tacho_model::{Batch, Entry, Kind, NAME, Sample, TimeRange};
 use tacho_query::promql;
 
 use super::Failure;
@@ -83,8 +83,11 @@ enum Only {
 
 impl Export {
     pub fn run(mut self) -> Result<(), Failure> {
-        if matches!(self.format, Format::Csv | Format::Parquet) {
-            self.only.get_or_insert(Only::Samples);
+        let of_one_kind = matches!(self.format, Format::Csv | Format::Parquet);
+        // Nobody said that entries are not wanted.
+        let silent = of_one_kind && self.only.is_none();
+        if silent {
+            self.only = Some(Only::Samples);
         }
         let to_terminal = self.output.is_none() && io::stdout().is_terminal();
         if self.format == Format::Parquet {
@@ -108,12 +111,12 @@ impl Export {
         #[cfg(feature = "parquet")]
         self.kind().into_iter().for_each(|kind| sink.kind = kind);
         let said = match &self.data {
-            Some(data) => runtime.block_on(self.read_directory(data.clone(), &mut sink)),
-            None => runtime.block_on(self.read_server(&mut sink)),
+            Some(data) => runtime.block_on(self.read_directory(data, silent, &mut sink)),
+            None => runtime.block_on(self.read_server(silent, &mut sink)),
         };
         sink.bar.finish_and_clear();
         let ended = match said {
-            Ok(said) => self.finish(said, &mut sink),
+            Ok((said, passed_over)) => self.finish(said, passed_over, &mut sink),
             Err(failure) => Err(failure),
         };
         if sink.closed { Ok(()) } else { ended }
@@ -127,7 +130,7 @@ impl Export {
     }
 
     /// Compares what was sent with what arrived.
-    fn finish(&self, said: Totals, sink: &mut Sink) -> Result<(), Failure> {
+    fn finish(&self, said: Totals, passed_over: Option<PassedOver>, sink: &mut Sink) -> Result<(), Failure> {
         sink.end()?;
         let Totals { series, samples, entries, lossy, bounds } = said;
         if (samples, entries) != (sink.totals.samples, sink.totals.entries) {
@@ -137,18 +140,24 @@ impl Export {
                 sink.totals.samples.count + sink.totals.entries.count
             )));
         }
+        let left_out =
+            samples.count + entries.count - sink.written.samples.count - sink.written.entries.count;
+        let Totals { samples, entries, .. } = sink.written;
         if self.json {
-            let mut report = serde_json::json!(said);
-            report["left_out"] = sink.left_out.into();
+            let mut report = serde_json::json!(Totals { samples, entries, ..said });
+            report["left_out"] = left_out.into();
+            if let Some(passed_over) = passed_over {
+                report["entries_left_out"] = serde_json::json!(passed_over);
+            }
             ask::print_json(&report);
             return Ok(());
         }
         let sum = samples.sum.wrapping_add(entries.sum);
         let count = units::count;
         eprintln!(
-            "exported {} samples and {} entries of {} series, checksum {sum:016x}",
-            count(samples.count),
-            count(entries.count),
+            "exported {} and {} of {} series, checksum {sum:016x}",
+            units::counted(samples.count, "sample", "samples"),
+            units::counted(entries.count, "entry", "entries"),
             count(series)
         );
         if lossy > 0 {
@@ -159,21 +168,35 @@ impl Export {
                 "warning: {lossy} series {are} not exact: values within {value:.3e}, times within {time}"
             );
         }
-        if sink.left_out > 0 {
-            eprintln!("warning: {} records do not fit the format and are left out", count(sink.left_out));
+        if left_out > 0 {
+            let records = units::counted(left_out, "record does", "records do");
+            eprintln!(
+                "warning: {records} not fit the format and {} left out",
+                if left_out == 1 { "is" } else { "are" }
+            );
+        }
+        if let Some(PassedOver { records, complete }) = passed_over.filter(|found| found.records > 0) {
+            let least = if complete { "" } else { "at least " };
+            let entries = units::counted(records, "entry is", "entries are");
+            eprintln!(
+                "warning: {least}{entries} left out: a file of this format has samples or entries\n\
+                 hint: --only entries writes them, --format jsonl both; --only samples says nothing of entries"
+            );
         }
         Ok(())
     }
 
-    async fn read_server(&self, sink: &mut Sink) -> Result<Totals, Failure> {
-        let kind = self.kind().map(Kind::name);
+    /// A question about what is exported.
+    fn path(&self, path: &str, more: &[(&str, Option<&str>)]) -> String {
         let ends = self.ends.params();
         let ends = ends.iter().map(|(name, value)| (*name, value.as_deref()));
         let selectors = self.selectors.iter().map(|selector| ("match[]", Some(selector.as_str())));
-        let path = client::path(
-            "/api/v1/export",
-            selectors.chain(ends).chain([("kind", kind), ("totals", Some("1"))]),
-        );
+        client::path(path, selectors.chain(ends).chain(more.iter().copied()))
+    }
+
+    async fn read_server(&self, silent: bool, sink: &mut Sink) -> Result<Read, Failure> {
+        let kind = self.kind().map(Kind::name);
+        let path = self.path("/api/v1/export", &[("kind", kind), ("totals", Some("1"))]);
         let mut stream = self.server.client().stream(&path).await?;
         let mut lines = Vec::new();
         let mut totals = None;
@@ -189,27 +212,53 @@ impl Export {
             }
             lines.drain(..whole);
         }
-        totals.ok_or_else(|| Failure::new("the server's answer ended early").hint("its log says why"))
+        let early = || Failure::new("the server's answer ended early").hint("its log says why");
+        let totals = totals.ok_or_else(early)?;
+        if !silent {
+            return Ok((totals, None));
+        }
+        let path = self.path("/api/v1/admin/count", &[("kind", Some(Kind::Entry.name()))]);
+        let answer = self.server.client().get_text(&path).await?;
+        let answer: Value = serde_json::from_str(&answer).unwrap_or_default();
+        let records = ask::number(&answer["data"]["entries"], "records");
+        Ok((totals, Some(PassedOver { records, complete: answer["data"]["complete"] != false })))
     }
 
-    async fn read_directory(&self, data: PathBuf, sink: &mut Sink) -> Result<Totals, Failure> {
-        let cannot = |e: tacho_store::Error| ask::unreadable(&data, &e);
+    async fn read_directory(&self, data: &Path, silent: bool, sink: &mut Sink) -> Result<Read, Failure> {
+        let cannot = |e: tacho_store::Error| ask::unreadable(data, &e);
         if !data.is_dir() {
             return Err(Failure::usage(format!("{} is not a data directory", data.display())));
         }
-        let (store, _lock) = open_store(&data, Arc::new(SystemClock)).await.map_err(cannot)?;
+        let (store, _lock) = open_store(data, Arc::new(SystemClock)).await.map_err(cannot)?;
         let selectors = self.selectors.iter().map(|text| promql::parse_selector(text));
         let selectors: Vec<_> = selectors.collect::<Result<_, _>>().map_err(Failure::usage)?;
         let found = reader::find(&store, &selectors, self.kind());
         sink.begin(reader::label_names(&found))?;
         let all = TimeRange::ALL;
         let range = TimeRange::new(self.ends.start.unwrap_or(all.start), self.ends.end.unwrap_or(all.end));
-        let mut reader = Reader::new(store, found, range);
+        let mut reader = Reader::new(Arc::clone(&store), found, range);
         while let Some(slice) = reader.next().await.map_err(cannot)? {
             sink.lines(export::lines(&slice).as_bytes())?;
         }
-        Ok(reader.totals)
+        let totals = reader.totals;
+        if !silent {
+            return Ok((totals, None));
+        }
+        let entries = reader::find(&store, &selectors, Some(Kind::Entry));
+        let mut reader = Reader::new(store, entries, range);
+        while reader.next().await.map_err(cannot)?.is_some() {}
+        Ok((totals, Some(PassedOver { records: reader.totals.entries.count, complete: true })))
     }
+}
+
+/// What was read, and what was passed over although nobody said that it is not wanted.
+type Read = (Totals, Option<PassedOver>);
+
+/// Entries that a file of samples has no place for, and whether these are all.
+#[derive(Clone, Copy, serde::Serialize)]
+struct PassedOver {
+    records: u64,
+    complete: bool,
 }
 
 /// Lines of the answer that are no records.
@@ -252,7 +301,8 @@ struct Sink {
     /// Columns of a CSV file.
     names: Vec<String>,
     totals: Totals,
-    left_out: u64,
+    /// Of these, what the format has a place for.
+    written: Totals,
     /// Nobody reads any more.
     closed: bool,
 }
@@ -277,7 +327,7 @@ impl Sink {
             rows: JsonLines::new(jiff::tz::TimeZone::UTC),
             names: Vec::new(),
             totals: Totals::default(),
-            left_out: 0,
+            written: Totals::default(),
             closed: false,
         }
     }
@@ -342,14 +392,12 @@ impl Sink {
             "{} records",
             units::count(self.totals.samples.count + self.totals.entries.count)
         ));
-        match self.format {
-            Format::Jsonl => self.write(lines),
-            Format::Csv | Format::Line => {
-                let text = self.other(&batch);
-                self.write(text.as_bytes())
-            }
-            Format::Parquet => self.table(&batch),
+        if let Format::Csv | Format::Line = self.format {
+            let text = self.other(&batch);
+            return self.write(text.as_bytes());
         }
+        self.written = self.totals;
+        if self.format == Format::Parquet { self.table(&batch) } else { self.write(lines) }
     }
 
     #[cfg(feature = "parquet")]
@@ -372,21 +420,26 @@ impl Sink {
 
     fn other(&mut self, batch: &Batch) -> String {
         let mut text = String::new();
-        let names = &self.names;
+        let Self { names, written: Totals { samples, entries, .. }, format, .. } = self;
+        let is_line = *format == Format::Line;
         for series in &batch.samples {
-            self.left_out += match self.format {
-                Format::Line => line_rows::write_samples(&mut text, &series.labels, &series.samples),
-                _ => {
-                    csv::write_samples(&mut text, names, &series.labels, &series.samples);
-                    0
-                }
-            };
+            let (id, labels) = (series.labels.id(), &series.labels);
+            let written = |sample: &Sample| samples.sample(id, sample);
+            if is_line {
+                line_rows::write_samples(&mut text, labels, &series.samples, written);
+            } else {
+                csv::write_samples(&mut text, names, labels, &series.samples);
+                series.samples.iter().for_each(written);
+            }
         }
         for series in &batch.entries {
-            self.left_out += match self.format {
-                Format::Line => line_rows::write_entries(&mut text, &series.labels, &series.entries),
-                _ => csv::write_entries(&mut text, names, &series.labels, &series.entries),
-            };
+            let (id, labels) = (series.labels.id(), &series.labels);
+            let written = |entry: &Entry| entries.entry(id, entry);
+            if is_line {
+                line_rows::write_entries(&mut text, labels, &series.entries, written);
+            } else {
+                csv::write_entries(&mut text, names, labels, &series.entries, written);
+            }
         }
         text
     }

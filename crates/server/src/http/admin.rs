@@ -8,13 +8,13 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use serde_json::{Value, json};
-use tacho_model::{Matcher, TimeRange};
+use tacho_model::{Kind, Matcher, TimeRange};
 use tacho_store::{Deleted, MergeReport, Store};
 
 use super::App;
 use super::affected::affected;
 use super::error::ApiError;
-use super::export::selectors;
+use super::export::{kind, selectors};
 use super::params::Params;
 
 pub fn routes() -> Router<Arc<App>> {
@@ -25,11 +25,17 @@ pub fn routes() -> Router<Arc<App>> {
         .route("/api/v1/admin/merge", post(merge))
 }
 
-/// What a deletion would take away: the same parameters, and nothing is changed.
+/// What a deletion would take away: the same parameters, and nothing is changed. With `kind` (`sample`, `entry`) only
+/// these are counted.
 async fn count(State(app): State<Arc<App>>, params: Params) -> Result<Json<Value>, ApiError> {
-    let (selectors, range) = wanted(&params)?;
+    let only = params.get("kind").map(kind).transpose()?;
+    counted(&app, &params, only).await
+}
+
+async fn counted(app: &App, params: &Params, only: Option<Kind>) -> Result<Json<Value>, ApiError> {
+    let (selectors, range) = wanted(params)?;
     let _turn = app.queries.acquire().await.map_err(|e| ApiError::internal(e.to_string()))?;
-    let affected = affected(&app.store, &selectors, range).await?;
+    let affected = affected(&app.store, &selectors, range, only).await?;
     Ok(Json(json!({ "status": "success", "data": affected.to_json() })))
 }
 
@@ -38,7 +44,7 @@ async fn count(State(app): State<Arc<App>>, params: Params) -> Result<Json<Value
 async fn delete_series(State(app): State<Arc<App>>, params: Params) -> Result<Response, ApiError> {
     let (selectors, range) = wanted(&params)?;
     let counted = match params.get("counts") {
-        Some("1") => Some(count(State(app.clone()), params).await?),
+        Some("1") => Some(counted(&app, &params, None).await?),
         _ => None,
     };
     for matchers in &selectors {

@@ -47,11 +47,18 @@ impl Affected {
     }
 }
 
-pub async fn affected(store: &Arc<Store>, selectors: &[Vec<Matcher>], range: TimeRange) -> Result<Affected> {
+/// Of samples or entries only, where that is all that is asked for.
+pub async fn affected(
+    store: &Arc<Store>,
+    selectors: &[Vec<Matcher>],
+    range: TimeRange,
+    only: Option<Kind>,
+) -> Result<Affected> {
     let end = Instant::now() + COUNT_TIME_MAX;
-    let found = reader::find(store, selectors, None);
+    let found = reader::find(store, selectors, only);
     let executions: BTreeSet<SeriesId> = selectors
         .iter()
+        .filter(|_| only.is_none())
         .flat_map(|matchers| store.find(Kind::Execution, matchers))
         .map(|(id, _)| id)
         .collect();

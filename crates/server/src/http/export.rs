@@ -102,7 +102,7 @@ pub(super) fn selectors(params: &Params) -> Result<Vec<Vec<Matcher>>, ApiError> 
     texts.into_iter().map(|text| Ok(promql::parse_selector(text)?)).collect()
 }
 
-fn kind(name: &str) -> Result<Kind, ApiError> {
+pub(super) fn kind(name: &str) -> Result<Kind, ApiError> {
     match name {
         "sample" => Ok(Kind::Sample),
         "entry" => Ok(Kind::Entry),

@@ -38,6 +38,11 @@ pub fn count(count: u64) -> String {
     out
 }
 
+/// `1 sample`, `1,234 samples`.
+pub fn counted(number: u64, one: &str, many: &str) -> String {
+    format!("{} {}", count(number), if number == 1 { one } else { many })
+}
+
 /// `42.0 %` of a share from 0 to 1; `-` where there is nothing to share.
 pub fn percent(share: f64) -> String {
     if share.is_finite() { format!("{:.1} %", share * 100.0) } else { "-".to_owned() }
