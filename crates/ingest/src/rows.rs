@@ -18,6 +18,11 @@ pub trait Rows: Send {
         true
     }
 
+    /// What a file lacks that has no more rows: it may be cut off.
+    fn lacks(&self) -> Option<String> {
+        None
+    }
+
     /// Takes whole rows; `before` is the number of rows in earlier blocks of this file.
     fn decode(&mut self, block: &[u8], before: u64) -> Block;
 }

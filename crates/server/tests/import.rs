@@ -241,6 +241,52 @@ fn every_format_is_read() {
     assert!(stderr.contains("told neither by its name nor its head"), "{stderr}");
 }
 
+/// Name, content, arguments; what is warned of.
+const EARLY_FILES: [(&str, &str, &[&str], &str); 10] = [
+    (
+        "s.lp",
+        "m v=1 1700000000\n",
+        &[],
+        "1970-01-01T00:00:01.7Z, which is 1700000000 read as ns; --precision ns, us",
+    ),
+    ("s.lp", "m v=1 1700000000\n", &["--precision", "s"], ""),
+    ("now.lp", "m v=1\n", &[], ""),
+    (
+        "ms.csv",
+        "time,a\n1700000000,1\n",
+        &["--time-format", "epoch-ms"],
+        "1700000000 read as ms; --time-format epoch, epoch-ms",
+    ),
+    ("old.csv", "time,a\n1969-07-20T20:17:40Z,1\n", &[], ""),
+    ("late.csv", "time,late\n5,1\n1700000000,1\n", &[], ""),
+    ("s.prom", "# TYPE a gauge\na 1 1700000000\n", &[], "1700000000 read as ms; --format openmetrics (s)"),
+    ("s.om", "# TYPE a gauge\na 1 1700000000\n# EOF\n", &[], ""),
+    (
+        "cut.om",
+        "# TYPE a gauge\na 1 1700000000\n",
+        &[],
+        "it does not end with \"# EOF\", as OpenMetrics has to: it may be cut off",
+    ),
+    (
+        "s.jsonl",
+        "{\"metric\":{\"__name__\":\"n\"},\"values\":[1],\"timestamps\":[1700000000]}\n",
+        &[],
+        "1970-01-20T16:13:20Z; their member (timestamps: ms",
+    ),
+];
+
+#[test]
+fn files_that_may_not_be_what_they_seem_are_warned_of() {
+    let place = Place::new();
+    for (name, content, args, expect) in EARLY_FILES {
+        let file = place.file(name, content.as_bytes());
+        let (code, outcome, stderr) = place.import(&[&[file.to_str().unwrap()], args].concat());
+        assert_eq!((code, stderr.contains("warning: ")), (Some(0), !expect.is_empty()), "{name}: {stderr}");
+        assert!(stderr.contains(expect), "{name}: {expect:?} in {stderr}");
+        assert_eq!(outcome["warnings"].as_array().unwrap().len(), usize::from(!expect.is_empty()), "{name}");
+    }
+}
+
 /// Name, content, arguments; exit code, a part of stderr, samples.
 type Case<'a> = (&'a str, &'a [u8], &'a [&'a str], i32, &'a str, u64);
 

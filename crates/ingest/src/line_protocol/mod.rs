@@ -42,7 +42,7 @@ pub enum Precision {
 }
 
 impl Precision {
-    const fn nanoseconds(self) -> i64 {
+    pub const fn nanoseconds(self) -> i64 {
         match self {
             Self::Nanoseconds => 1,
             Self::Microseconds => 1_000,

@@ -57,6 +57,11 @@ impl Rows for OpenMetrics {
         false
     }
 
+    fn lacks(&self) -> Option<String> {
+        let is_cut = self.exposition == Exposition::OpenMetrics && !self.ended;
+        is_cut.then(|| "it does not end with \"# EOF\", as OpenMetrics has to: it may be cut off".into())
+    }
+
     fn decode(&mut self, block: &[u8], before: u64) -> Block {
         let mut out = Block::default();
         let mut places = HashMap::new();

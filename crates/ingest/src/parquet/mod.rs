@@ -31,6 +31,7 @@ use tacho_model::NAME;
 
 use crate::csv::{self, Given};
 use crate::rows::{Block, Broken};
+use crate::time_text::TimeFormat;
 use cell::{Cell, CellReader};
 use plan::{Plan, Shape};
 use sort::Sorter;
@@ -144,6 +145,11 @@ impl<R: ChunkReader + 'static> Parquet<R> {
     /// What was found out, for people.
     pub fn description(&self) -> &str {
         &self.description
+    }
+
+    /// How times are written, where their type does not say it.
+    pub fn time_format(&self) -> Option<&TimeFormat> {
+        self.times.format()
     }
 
     /// Choices that another reading would fit as well.

@@ -71,6 +71,11 @@ impl Times {
         }
     }
 
+    /// Of numbers and texts.
+    pub fn format(&self) -> Option<&TimeFormat> {
+        (!self.kind.is_time()).then_some(&self.format)
+    }
+
     /// # Errors
     /// Why it is not a time.
     pub fn read(&mut self, cell: &Cell) -> Result<Timestamp, String> {

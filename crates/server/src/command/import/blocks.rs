@@ -19,6 +19,11 @@ pub trait Blocks {
 
     /// Bytes of the unpacked file that were given out, or rows.
     fn offset(&self) -> u64;
+
+    /// What is missing, once there is no next one.
+    fn lacks(&self) -> Option<String> {
+        None
+    }
 }
 
 /// A block, and the bytes of its rows or what stands for them.
@@ -76,5 +81,9 @@ impl Blocks for Lines {
 
     fn offset(&self) -> u64 {
         self.source.offset
+    }
+
+    fn lacks(&self) -> Option<String> {
+        self.rows.lacks()
     }
 }

@@ -107,7 +107,7 @@ impl Feed {
         }
         for (number, file) in self.files.iter().enumerate().skip(first) {
             let before = learned.clone();
-            let Opened { mut blocks, description, doubts } =
+            let Opened { mut blocks, description, doubts, counted } =
                 self.formats.open(file, &self.read, &mut learned)?;
             match start.filter(|start| start.file == number) {
                 Some(start) if !blocks.go_to(&start.mark)? => return Err(other_files()),
@@ -116,7 +116,7 @@ impl Feed {
             }
             while let Some(part) = blocks.next()? {
                 rejects.write(&part)?;
-                findings.block(file, &part.block);
+                findings.block(file, &part.block, self.formats.now);
                 let step = Step {
                     batch: part.block.batch,
                     file,
@@ -130,6 +130,7 @@ impl Feed {
                     return Ok(false);
                 }
             }
+            findings.end(file, blocks.lacks(), counted);
         }
         Ok(true)
     }

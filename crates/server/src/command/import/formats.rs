@@ -11,10 +11,12 @@ use tacho_ingest::json_lines::JsonLines;
 use tacho_ingest::line_rows::LineProtocol;
 use tacho_ingest::open_metrics::{Exposition, OpenMetrics};
 use tacho_ingest::rows::Rows;
+use tacho_ingest::time_text::Unit;
 use tacho_model::{NAME, Timestamp};
 
 use super::Reading;
 use super::blocks::{Blocks, Lines};
+use super::early::Counted;
 use super::source::{Source, is_stdin};
 #[cfg(feature = "parquet")]
 use super::table::Table;
@@ -58,6 +60,8 @@ pub struct Opened {
     /// What was found out, for people.
     pub description: String,
     pub doubts: Vec<String>,
+    /// What its times count, where they are numbers.
+    pub counted: Option<Counted>,
 }
 
 impl Formats {
@@ -97,7 +101,8 @@ impl Formats {
             }
         };
         let blocks = Box::new(Lines { source, rows, before: 0 });
-        Ok(Opened { blocks, description: description.into(), doubts: vec![] })
+        let counted = Some(self.reading.counted(format));
+        Ok(Opened { blocks, description: description.into(), doubts: vec![], counted })
     }
 
     fn csv(&self, path: &Path, mut source: Source, learned: &mut Learned) -> Result<Opened, Failure> {
@@ -114,6 +119,7 @@ impl Formats {
         }
         let base = self.base(path).map_err(place)?;
         let description = describe(&detected.dialect, &detected.header, reading);
+        let counted = Counted::by(&detected.dialect.time);
         source.skip(detected.header_bytes);
         let mut doubts = detected.doubts;
         if let (Shape::Long { name_column: Some(at), .. }, Some(name)) =
@@ -124,7 +130,7 @@ impl Formats {
         let csv = Csv::new(detected.header, detected.dialect, reading.time_zone.clone(), base)
             .map_err(|reason| nameless(place(reason.clone()), &reason))?;
         let blocks = Box::new(Lines { source, rows: Box::new(csv), before: detected.header_rows });
-        Ok(Opened { blocks, description, doubts })
+        Ok(Opened { blocks, description, doubts, counted })
     }
 
     #[cfg(feature = "parquet")]
@@ -133,8 +139,8 @@ impl Formats {
         let reading = &self.reading;
         let base = self.base(path).map_err(|e| Failure::new(format!("{}: {e}", path.display())))?;
         let table = Table::open(path, read, &reading.given(), reading.time_zone.clone(), base)?;
-        let (description, doubts) = (table.description(), table.doubts());
-        Ok(Opened { blocks: Box::new(table), description, doubts })
+        let (description, doubts, counted) = (table.description(), table.doubts(), table.counted());
+        Ok(Opened { blocks: Box::new(table), description, doubts, counted })
     }
 
     #[cfg(not(feature = "parquet"))]
@@ -170,6 +176,21 @@ impl Reading {
             ("--text", self.text),
         ];
         options.into_iter().find(|(_, given)| *given).map(|(option, _)| (option, what))
+    }
+
+    /// In a format of rows that are no CSV.
+    fn counted(&self, format: Format) -> Counted {
+        match format {
+            Format::Line => Counted {
+                ns: Some(self.precision.nanoseconds()),
+                remedy: "--precision ns, us, ms, s, m or h",
+            },
+            Format::Openmetrics => Counted::of(Unit::Seconds, "--format prometheus (ms)"),
+            Format::Prometheus => Counted::of(Unit::Milliseconds, "--format openmetrics (s)"),
+            Format::Csv | Format::Jsonl | Format::Parquet => {
+                Counted { ns: None, remedy: "their member (timestamps: ms, time: by its size)" }
+            }
+        }
     }
 
     fn given(&self) -> Given {

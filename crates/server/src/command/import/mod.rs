@@ -10,6 +10,7 @@
 
 mod blocks;
 mod checkpoint;
+mod early;
 mod feed;
 mod formats;
 mod ledger;

@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tacho_ingest::rows::Block;
+use tacho_model::Timestamp;
 
+use super::early::{Counted, Early};
 use super::state::Refused;
 use super::verify::Verdict;
 use crate::command::Failure;
@@ -36,6 +38,14 @@ pub struct Findings {
     pub broken: u64,
     named: Vec<String>,
     exemplars: u64,
+    /// Doubts about whole files: the first ones, and how many there are.
+    #[serde(default)]
+    warnings: Vec<String>,
+    #[serde(default)]
+    late_doubts: u64,
+    /// Of the file that is being read.
+    #[serde(default)]
+    early: Early,
     /// Texts in columns that hold no numbers.
     #[serde(default)]
     texts_left_out: BTreeMap<String, u64>,
@@ -66,8 +76,21 @@ impl Findings {
         self.ways.entry(description).or_insert_with(|| (file.to_owned(), 0)).1 += 1;
     }
 
-    /// Counts a block's rows and names the first broken ones.
-    pub fn block(&mut self, file: &Path, block: &Block) {
+    /// Doubts that come up once all of a file is read.
+    pub fn end(&mut self, file: &Path, lacks: Option<String>, counted: Option<Counted>) {
+        let early = std::mem::take(&mut self.early);
+        let early = counted.and_then(|counted| early.doubt(counted));
+        for doubt in lacks.into_iter().chain(early).filter(|_| !self.quiet) {
+            self.late_doubts += 1;
+            if self.warnings.len() < DOUBTS_NAMED_MAX {
+                self.warnings.push(format!("{}: {doubt}", file.display()));
+            }
+        }
+    }
+
+    /// Counts a block's rows and names the first broken ones. `now` is the time of records that have none.
+    pub fn block(&mut self, file: &Path, block: &Block, now: Timestamp) {
+        self.early.see(&block.batch, now);
         self.rows += block.rows;
         self.broken += block.broken.len() as u64 + block.lost;
         self.exemplars += block.exemplars;
@@ -98,6 +121,13 @@ impl Findings {
         if doubts > 0 {
             let files = if doubts == 1 { "file" } else { "files" };
             eprintln!("warning: {doubts} more {files} could be read in another way, too");
+        }
+        for warning in &self.warnings {
+            eprintln!("warning: {warning}");
+        }
+        let more = self.late_doubts.saturating_sub(self.warnings.len() as u64);
+        if more > 0 {
+            eprintln!("warning: {} of this kind", units::counted(more, "more file", "more files"));
         }
         if self.exemplars > 0 {
             let are = if self.exemplars == 1 { "exemplar is" } else { "exemplars are" };
@@ -139,6 +169,7 @@ impl Findings {
             "rows": self.rows,
             "broken": self.broken,
             "broken_named": self.named,
+            "warnings": self.warnings,
             "exemplars_left_out": self.exemplars,
             "texts_left_out": self.texts_left_out,
         })

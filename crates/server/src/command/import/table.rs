@@ -12,6 +12,7 @@ use tacho_ingest::time_text::TimeZone;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::blocks::{Blocks, Mark, Part};
+use super::early::Counted;
 use super::formats::nameless;
 use super::source::{self, STRETCH_BYTES};
 use crate::command::Failure;
@@ -53,6 +54,10 @@ impl Table {
 
     pub fn description(&self) -> String {
         self.parquet.description().to_owned()
+    }
+
+    pub fn counted(&self) -> Option<Counted> {
+        self.parquet.time_format().and_then(Counted::by)
     }
 
     pub fn doubts(&self) -> Vec<String> {

@@ -1,0 +1,83 @@
+//! Do the times of a file count another unit than the one they were read in? Then all of them lie around 1970.
+
+use jiff::Timestamp as Moment;
+use serde::{Deserialize, Serialize};
+use tacho_ingest::time_text::{TimeFormat, Unit};
+use tacho_model::{Batch, Timestamp};
+
+/// 1990-01-01T00:00:00Z: nobody had what is imported here measured before, or he knows it.
+const EARLY_END: Timestamp = 631_152_000_000_000_000;
+
+/// What numbers that are times were taken to count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Counted {
+    /// `None` where it differs from row to row.
+    pub ns: Option<i64>,
+    /// What says that it is another unit.
+    pub remedy: &'static str,
+}
+
+/// What was seen of the times of one file.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Early {
+    first: Option<Timestamp>,
+    late: bool,
+}
+
+impl Counted {
+    /// `None` where times are texts, which are what they are.
+    pub const fn by(format: &TimeFormat) -> Option<Self> {
+        match format {
+            TimeFormat::Epoch(unit) => {
+                Some(Self::of(*unit, "--time-format epoch, epoch-ms, epoch-us or epoch-ns"))
+            }
+            TimeFormat::Iso | TimeFormat::Pattern(_) => None,
+        }
+    }
+
+    pub const fn of(unit: Unit, remedy: &'static str) -> Self {
+        Self { ns: Some(unit.nanoseconds()), remedy }
+    }
+
+    /// `, which is 1700000000 read as ns`.
+    fn said(self, at: Timestamp) -> String {
+        let Some(ns) = self.ns else { return String::new() };
+        let name = match ns {
+            1 => "ns",
+            1_000 => "us",
+            1_000_000 => "ms",
+            1_000_000_000 => "s",
+            60_000_000_000 => "m",
+            _ => "h",
+        };
+        format!(", which is {} read as {name}", at / ns)
+    }
+}
+
+impl Early {
+    /// `now` is the time of records that have none.
+    pub fn see(&mut self, batch: &Batch, now: Timestamp) {
+        if self.late {
+            return;
+        }
+        let samples = batch.samples.iter().flat_map(|series| series.samples.iter().map(|sample| sample.at));
+        let entries = batch.entries.iter().flat_map(|series| series.entries.iter().map(|entry| entry.at));
+        for at in samples.chain(entries).filter(|at| *at != now) {
+            self.first.get_or_insert(at);
+            self.late = at >= EARLY_END;
+            if self.late {
+                return;
+            }
+        }
+    }
+
+    /// At the end of the file.
+    pub fn doubt(&self, counted: Counted) -> Option<String> {
+        let at = self.first.filter(|_| !self.late)?;
+        let moment = Moment::from_nanosecond(at.into()).map_or_else(|_| at.to_string(), |at| at.to_string());
+        let (said, remedy) = (counted.said(at), counted.remedy);
+        Some(format!(
+            "all its times are before 1990: the first is {moment}{said}; {remedy} says what numbers count"
+        ))
+    }
+}
