@@ -31,7 +31,7 @@ $(JAR_EXAMPLE): $(shell find examples/bulletin-board/java -name '*.java' -path '
 	@touch $@
 
 .PHONY: test
-test: packages test-lint test-rust test-fuzz test-bench test-java test-page ## everything; needs no network but the package registries
+test: packages test-lint test-rust test-fuzz test-bench test-java test-node test-python test-page ## everything; needs no network but the package registries
 
 .PHONY: test-quick
 test-quick: test-lint ## the part that needs no server, no browser and no Java
@@ -66,6 +66,15 @@ test-java:
 	mvn -B -ntp -f agent/java verify
 	mvn -B -ntp -f examples/bulletin-board/java verify
 
+.PHONY: test-node
+test-node: tacho
+	cd agent/node && npm ci --no-audit --no-fund && TACHO=$(abspath $(TACHO)) npm test
+
+.PHONY: test-python
+test-python: tacho
+	cd agent/python && TACHO=$(abspath $(TACHO)) \
+		python3 -m unittest discover --quiet --start-directory tests --top-level-directory .
+
 .PHONY: test-page
 test-page: build $(JAR_EXAMPLE)
 	cd ui && npm ci --no-audit --no-fund && npm test && npm run check-dist && npm run test:browser
@@ -86,7 +95,12 @@ bench-store: tacho ## space, write cost and queries beside VictoriaMetrics, Infl
 bench-probe: $(JAR_AGENT) ## what watching costs, beside Kieker, in fresh processes by turns; results in bench-results/
 	agent/java/overhead/run.sh
 
+.PHONY: bench-agents
+bench-agents: tacho ## what watching a Node.js and a Python program costs, in fresh processes by turns
+	cd agent/node && TACHO=$(abspath $(TACHO)) npm run bench
+	cd agent/python && python3 bench/overhead.py --tacho $(abspath $(TACHO))
+
 .PHONY: clean
 clean: ## forget everything that was built
 	cargo clean
-	rm -rf fuzz/target ui/node_modules agent/java/target agent/java/*/target examples/bulletin-board/java/target
+	rm -rf fuzz/target ui/node_modules agent/node/node_modules agent/java/target agent/java/*/target examples/bulletin-board/java/target

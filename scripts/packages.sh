@@ -17,6 +17,8 @@ want python3 python3
 want chromium chromium
 want prometheus prometheus
 want_file '/usr/lib/postgresql/*/bin/postgres' postgresql
+want_file /usr/lib/python3/dist-packages/psycopg2/__init__.py python3-psycopg2
+want_file /usr/lib/python3/dist-packages/psycopg/__init__.py python3-psycopg
 
 [ -z "$missing" ] && exit 0
 if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
