@@ -17,19 +17,33 @@ const VALUES_MAX: usize = 2_000;
 const DELIMITERS: [u8; 4] = [b';', b'\t', b'|', b','];
 
 /// In the order of preference among equals.
-const PATTERNS: [&str; 9] = [
+const PATTERNS: [&str; 16] = [
     "%d.%m.%Y %H:%M:%S%.f",
     "%d.%m.%Y %H:%M:%S,%f",
     "%d.%m.%Y %H:%M",
     "%d.%m.%Y",
     "%Y/%m/%d %H:%M:%S%.f",
+    "%Y/%m/%d %H:%M",
+    "%Y/%m/%d",
     "%d/%b/%Y:%H:%M:%S %z",
-    DAY_FIRST,
-    MONTH_FIRST,
+    DAY_OR_MONTH_FIRST[0][0],
+    DAY_OR_MONTH_FIRST[0][1],
+    DAY_OR_MONTH_FIRST[1][0],
+    DAY_OR_MONTH_FIRST[1][1],
+    DAY_OR_MONTH_FIRST[2][0],
+    DAY_OR_MONTH_FIRST[2][1],
     "%m/%d/%Y %I:%M:%S %p",
+    "%m/%d/%Y %I:%M %p",
 ];
-const DAY_FIRST: &str = "%d/%m/%Y %H:%M:%S%.f";
-const MONTH_FIRST: &str = "%m/%d/%Y %H:%M:%S%.f";
+/// Pairs of which one may be taken for the other.
+const DAY_OR_MONTH_FIRST: [[&str; 2]; 3] = [
+    ["%d/%m/%Y %H:%M:%S%.f", "%m/%d/%Y %H:%M:%S%.f"],
+    ["%d/%m/%Y %H:%M", "%m/%d/%Y %H:%M"],
+    ["%d/%m/%Y", "%m/%d/%Y"],
+];
+/// The same for people.
+const KNOWN_TIMES: &str = "numbers since 1970, ISO 8601 (2026-01-31T23:59:59Z), 31.01.2026, 31/01/2026, 01/31/2026 or \
+                           2026/01/31 alone or with 23:59 or 23:59:59.999, 31/Jan/2026:23:59:59 +0000";
 
 pub(crate) const TIME_NAMES: [&str; 9] =
     ["time", "timestamp", "date", "datetime", "ts", "@timestamp", "_time", "zeit", "datum"];
@@ -198,13 +212,17 @@ pub(crate) fn time_format(cells: &[&str]) -> Result<TimeFormat, String> {
     let best = candidates.iter().rev().map(|format| (fits(format), format)).max_by_key(|(count, _)| *count);
     let Some((count, best)) = best.filter(|(count, _)| *count * 2 > cells.len()) else {
         let first = shown(cells.first().unwrap_or(&""));
-        return Err(format!("no known way of writing times fits {first}: give the time's column and format"));
+        return Err(format!(
+            "no known way of writing times fits {first}: known are {KNOWN_TIMES}; --time-format names another, \
+             --time-column the times' column"
+        ));
     };
-    let both = [DAY_FIRST, MONTH_FIRST].map(|pattern| fits(&TimeFormat::Pattern(pattern.into())));
-    if both == [count, count] {
+    let both_fit =
+        |pair: &&[&str; 2]| pair.map(|pattern| fits(&TimeFormat::Pattern(pattern.into()))) == [count, count];
+    if let Some([day, month]) = DAY_OR_MONTH_FIRST.iter().find(both_fit) {
         let first = shown(cells.first().unwrap_or(&""));
         return Err(format!(
-            "day and month cannot be told apart in {first}: give {DAY_FIRST:?} or {MONTH_FIRST:?}"
+            "day and month cannot be told apart in {first}: give --time-format '{day}' or '{month}'"
         ));
     }
     Ok(best.clone())

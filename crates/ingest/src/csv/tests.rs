@@ -114,14 +114,36 @@ fn what_cannot_be_found_out_is_asked_for() {
     fails("", &given, "file has no header");
     fails("a,b\n", &given, "file has a header and no rows");
     fails("when,a\nyesterday,1\n", &given, "no known way of writing times fits \"yesterday\"");
-    fails("t,a\n01/02/2020 10:00:00,1\n", &given, "day and month cannot be told apart");
+    for (time, day) in [("10:00:00", "%d/%m/%Y %H:%M:%S%.f"), ("10:00", "%d/%m/%Y %H:%M"), ("", "%d/%m/%Y")] {
+        let expect = format!(
+            "day and month cannot be told apart in \"01/02/2020{}",
+            if time.is_empty() { "" } else { " " }
+        );
+        fails(&format!("t,a\n01/02/2020 {time},1\n"), &given, &expect);
+        fails(&format!("t,a\n01/02/2020 {time},1\n"), &given, &format!("give --time-format '{day}' or"));
+    }
     fails("time,host,value\n1,a,2\n", &given, "no column names the series");
     fails(
         "t,a\n1,2\n",
         &Given { time_column: Some("x".into()), ..given.clone() },
         "no column \"x\", there are \"t, a\"",
     );
-    assert!(read("t,a\n13/02/2020 10:00:00,1\n", &given, &[]).is_ok());
+    let day = 1_581_552_000;
+    for (time, expect) in [
+        ("13/02/2020 10:00:00", day + 36_000),
+        ("13/02/2020 10:00", day + 36_000),
+        ("02/13/2020 10:00", day + 36_000),
+        ("02/13/2020 10:00 PM", day + 79_200),
+        ("13/02/2020", day),
+        ("2020/02/13 10:00", day + 36_000),
+        ("2020/02/13", day),
+        ("13.02.2020 10:00", day + 36_000),
+        ("2020-02-13 10:00", day + 36_000),
+        ("2020-02-13T10:00Z", day + 36_000),
+    ] {
+        let (_, records, _) = read(&format!("t,a\n{time},1\n"), &given, &[]).unwrap();
+        assert_eq!(records, [format!("a {expect}000000000 F64(1.0)")], "{time}");
+    }
 }
 
 #[test]
