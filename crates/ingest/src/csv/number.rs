@@ -17,15 +17,17 @@ impl Default for Numbers {
 impl Numbers {
     /// `None` for what is not a number in this way of writing; groups have to be of three digits.
     pub(super) fn read(self, cell: &str, scratch: &mut String) -> Option<f64> {
+        // What is out of the range of numbers would become an infinity.
+        let digits = |text: &str| text.parse().ok().filter(|number: &f64| number.is_finite());
         let plain = |byte: u8| byte.is_ascii_digit() || matches!(byte, b'-' | b'+' | b'e' | b'E');
         if self.decimal == '.'
             && cell.bytes().all(|byte| plain(byte) || byte == b'.')
             && self.thousands != Some('.')
         {
-            return cell.parse().ok();
+            return digits(cell);
         }
         if cell.bytes().all(plain) {
-            return cell.parse().ok();
+            return digits(cell);
         }
         if let Some(number) = named(cell) {
             return Some(number);
@@ -48,7 +50,7 @@ impl Numbers {
             scratch.push('.');
             scratch.push_str(fraction);
         }
-        scratch.parse().ok()
+        digits(scratch)
     }
 }
 
@@ -118,6 +120,8 @@ mod tests {
             (plain, "1,5", None),
             (plain, "infinity", None),
             (plain, "0x10", None),
+            (plain, "1e400", None),
+            (comma, "1,5e400", None),
             (plain, "-Inf", Some(f64::NEG_INFINITY)),
             (plain, "", None),
         ] {

@@ -316,6 +316,12 @@ fn numbers(mut values: Cursor<'_>, value_type: ValueType) -> Result<Vec<Value>, 
 }
 
 fn number(scalar: &Scalar<'_>, value_type: ValueType, at: usize) -> Result<Value, Fault> {
+    if let (Scalar::Number(text), ValueType::F64) = (scalar, value_type)
+        && text.parse().is_ok_and(f64::is_infinite)
+    {
+        let reason = format!("{} is out of the range of numbers, up to about 1.8e308", shown(text));
+        return Err(Fault { at, reason });
+    }
     let read = match (scalar, value_type) {
         (Scalar::Number(text), ValueType::F64) => text.parse().ok().map(Value::F64),
         (Scalar::Number(text), ValueType::I64) => text.parse().ok().map(Value::I64),
