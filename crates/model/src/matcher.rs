@@ -60,13 +60,14 @@ const REGEX_BYTES_MAX: usize = 1 << 20;
 
 impl Matcher {
     pub fn new(label: &str, op: MatchOp, value: &str) -> Result<Self, MatcherError> {
-        let pattern =
-            match op {
-                MatchOp::Equal | MatchOp::NotEqual => None,
-                MatchOp::Regex | MatchOp::NotRegex => Some(Pattern::new(value).map_err(|e| {
-                    MatcherError { label: label.into(), pattern: value.into(), cause: e.to_string() }
-                })?),
-            };
+        let pattern = match op {
+            MatchOp::Equal | MatchOp::NotEqual => None,
+            MatchOp::Regex | MatchOp::NotRegex => Some(Pattern::new(value).map_err(|e| MatcherError {
+                label: label.into(),
+                pattern: value.into(),
+                cause: last_words(&e.to_string()),
+            })?),
+        };
         Ok(Self { label: label.into(), op, value: value.into(), pattern })
     }
 
@@ -107,6 +108,12 @@ impl Matcher {
     pub fn matches(&self, labels: &Labels) -> bool {
         self.matches_value(labels.get(&self.label).unwrap_or(""))
     }
+}
+
+/// An error of syntax is told with the pattern and a pointer into it, on several lines: the last one says what is wrong.
+fn last_words(error: &str) -> String {
+    let last = error.lines().last().unwrap_or(error);
+    last.strip_prefix("error: ").unwrap_or(last).to_owned()
 }
 
 impl Pattern {
@@ -206,7 +213,7 @@ mod tests {
         check(MatchOp::NotRegex, "a.*", "ba", true);
         check(MatchOp::Regex, ".+", "", false);
         let error = Matcher::new("l", MatchOp::Regex, "(").unwrap_err();
-        assert!(error.to_string().starts_with("bad regular expression \"(\" for label \"l\""), "{error}");
+        assert_eq!(error.to_string(), "bad regular expression \"(\" for label \"l\": unclosed group");
     }
 
     #[test]

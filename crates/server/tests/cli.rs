@@ -193,9 +193,20 @@ fn deletions_say_what_they_take_away() {
     assert_eq!(delete(&["--match", "log", "--end", "4", "--yes"]), "deleted: 4 entries of 1 series\n");
     let json: serde_json::Value = serde_json::from_str(&delete(&["--match", "log", "--json"])).unwrap();
     assert_eq!((&json["entries"]["records"], &json["complete"]), (&6.into(), &true.into()));
+    assert_eq!(json["deleted"], false);
+    let json: serde_json::Value =
+        serde_json::from_str(&delete(&["--match", "log", "--end", "5", "--json", "--yes"])).unwrap();
+    assert_eq!((&json["entries"]["records"], &json["deleted"]), (&1.into(), &true.into()));
     let prometheus = server.post("/api/v1/admin/tsdb/delete_series?match[]=up", &[], b"");
     assert_eq!((prometheus.status, prometheus.body.len()), (204, 0));
     assert!(delete(&["--match", "up"]).starts_with("nothing to delete: "));
+    let (code, _, stderr) = run(&["delete", "--server", &server.url(), "--match", "up{a=~\"(\"}"]);
+    assert_eq!((code, stderr.matches("error:").count(), stderr.lines().count()), (Some(1), 1, 1), "{stderr}");
+    let merge = || run(&["merge", "--server", &server.url()]);
+    assert_eq!(merge().0, Some(0));
+    let nothing =
+        "nothing to do: no small chunks are left to merge, and what was deleted takes no space any more\n";
+    assert_eq!(merge(), (Some(0), nothing.to_owned(), String::new()));
 }
 
 #[test]

@@ -11,7 +11,7 @@ use crate::terminal::units;
 ///
 /// Without --yes it only says how many records the series have in the range. A deletion is durable when the command ends and
 /// holds for what was written before it; what is written into the range later stays. The space is given back in the
-/// background, or at once with `tacho merge`.
+/// background, or at once with `tacho merge`. With --json, "deleted" says whether it was done.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   tacho delete --match '{host=\"old\"}'
@@ -51,7 +51,7 @@ impl Delete {
             .map_err(|e| Failure::new(format!("the answer is not JSON: {e}")))?;
         let affected = &answer["data"];
         if self.json {
-            ask::print_json(affected);
+            ask::print_json(&told(affected, self.yes));
             return Ok(());
         }
         match (amounts(affected), self.yes) {
@@ -65,6 +65,13 @@ impl Delete {
     }
 }
 
+/// For scripts: the counts, and whether they are of what is gone or of what would be.
+fn told(affected: &Value, deleted: bool) -> Value {
+    let mut out = affected.clone();
+    out["deleted"] = deleted.into();
+    out
+}
+
 fn why_nothing(accepted: u64) -> String {
     match accepted {
         0 => "no series matches".to_owned(),
@@ -74,12 +81,14 @@ fn why_nothing(accepted: u64) -> String {
 
 /// `1,200 samples of 3 series, 40 entries of 1 series`; `None` when there is nothing.
 fn amounts(affected: &Value) -> Option<String> {
-    let part = |kind: &str| {
+    let part = |(kind, one): (&str, &str)| {
         let count = |name| ask::number(&affected[kind], name);
         let (records, series) = (units::count(count("records")), units::count(count("series")));
-        (count("records") > 0).then(|| format!("{records} {kind} of {series} series"))
+        let name = if count("records") == 1 { one } else { kind };
+        (count("records") > 0).then(|| format!("{records} {name} of {series} series"))
     };
-    let parts: Vec<String> = ["samples", "entries", "calls"].into_iter().filter_map(part).collect();
+    let kinds = [("samples", "sample"), ("entries", "entry"), ("calls", "call")];
+    let parts: Vec<String> = kinds.into_iter().filter_map(part).collect();
     let cut = affected["complete"] == false;
     let least = if cut { "at least " } else { "" };
     (cut || !parts.is_empty()).then(|| format!("{least}{}", parts.join(", ")))
@@ -91,11 +100,21 @@ mod tests {
     use serde_json::json;
 
     #[test]
+    fn scripts_can_tell_the_deed_from_its_preview() {
+        let affected = json!({ "accepted": 1, "samples": { "series": 1, "records": 2 }, "complete": true });
+        for deleted in [false, true] {
+            let mut expect = affected.clone();
+            expect["deleted"] = deleted.into();
+            assert_eq!(told(&affected, deleted), expect);
+        }
+    }
+
+    #[test]
     fn amounts_are_told_by_kind() {
         let count = |records: u64| json!({ "records": records, "series": records.min(3) });
         for (records, complete, expect) in [
             ([1_200, 40, 0], true, Some("1,200 samples of 3 series, 40 entries of 3 series")),
-            ([0, 0, 1], false, Some("at least 1 calls of 1 series")),
+            ([0, 0, 1], false, Some("at least 1 call of 1 series")),
             ([0, 0, 0], true, None),
         ] {
             let [samples, entries, calls] = records.map(count);

@@ -32,10 +32,16 @@ impl Merge {
             ask::print_json(report);
             return Ok(());
         }
+        if ask::number(report, "merges") == 0 {
+            println!(
+                "nothing to do: no small chunks are left to merge, and what was deleted takes no space any more"
+            );
+            return Ok(());
+        }
         println!(
-            "{} merges: {} chunks of {} became {} of {}",
-            units::count(ask::number(report, "merges")),
-            units::count(ask::number(report, "chunks_in")),
+            "{}: {} of {} became {} of {}",
+            units::counted(ask::number(report, "merges"), "merge", "merges"),
+            units::counted(ask::number(report, "chunks_in"), "chunk", "chunks"),
             units::bytes(ask::number(report, "bytes_read")),
             units::count(ask::number(report, "chunks_out")),
             units::bytes(ask::number(report, "bytes_written")),

@@ -14,7 +14,9 @@ pub fn mistake(error: &clap::Error) -> Failure {
     let mut tips = text.lines().filter_map(|line| line.trim().strip_prefix("tip: "));
     let usage = text.lines().find_map(|line| line.strip_prefix("Usage: ")).unwrap_or("tacho");
     let is_command = |word: &&str| word.bytes().all(|byte| byte.is_ascii_lowercase());
-    let command: Vec<&str> = usage.split(' ').take_while(is_command).collect();
+    // Whatever the file is called that was started.
+    let words = usage.split(' ').skip(1).take_while(is_command);
+    let command: Vec<&str> = ["tacho"].into_iter().chain(words).collect();
     let hint = match tips.find(|tip| !tip.starts_with("to pass ")) {
         Some(tip) => tip.to_owned(),
         None => format!("`{} --help` lists what there is", command.join(" ")),
@@ -60,9 +62,11 @@ mod tests {
                  2026-01-31T12:00:00Z\nhint: `tacho --help` lists what there is",
             ),
         ] {
-            let args = ["tacho"].into_iter().chain(line.split(' '));
-            let error = Cli::try_parse_from(args).err().expect("it is wrong");
-            assert_eq!(mistake(&error).to_string(), expect, "{line}");
+            for file in ["tacho", "/opt/Tacho-0.1_x86"] {
+                let args = [file].into_iter().chain(line.split(' '));
+                let error = Cli::try_parse_from(args).err().expect("it is wrong");
+                assert_eq!(mistake(&error).to_string(), expect, "{line}");
+            }
         }
     }
 }
