@@ -1,52 +1,17 @@
 //! `tacho import` and `tacho export` with the real binary: nothing lost, nothing doubled, nothing rounded.
 
+#[path = "support/place.rs"]
+mod place;
 mod support;
 
 use std::io::{Read, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use place::Place;
 use serde_json::Value;
-use support::{Server, run, tacho, wait_for};
-
-/// A server without records of its own, and a directory for files.
-struct Place {
-    dir: tempfile::TempDir,
-    server: Server,
-}
-
-impl Place {
-    fn new() -> Self {
-        let dir = tempfile::tempdir().unwrap();
-        let server = Server::start_with(&dir.path().join("data"), &["--selfwatch-seconds", "0"]);
-        Self { dir, server }
-    }
-
-    fn file(&self, name: &str, content: &[u8]) -> PathBuf {
-        let path = self.dir.path().join(name);
-        std::fs::write(&path, content).unwrap();
-        path
-    }
-
-    fn path(&self, name: &str) -> String {
-        self.dir.path().join(name).display().to_string()
-    }
-
-    /// Exit code, outcome, stderr.
-    fn import(&self, args: &[&str]) -> (Option<i32>, Value, String) {
-        let url = self.server.url();
-        let (code, stdout, stderr) = run(&[&["import", "--json", "--server", &url], args].concat());
-        (code, serde_json::from_str(&stdout).unwrap_or(Value::String(stdout)), stderr)
-    }
-
-    fn export(&self, args: &[&str]) -> String {
-        let url = self.server.url();
-        let (code, stdout, stderr) = run(&[&["export", "--server", &url], args].concat());
-        assert_eq!(code, Some(0), "{args:?}: {stderr}");
-        stdout
-    }
-}
+use support::{run, tacho, wait_for};
 
 fn gzip(bytes: &[u8]) -> Vec<u8> {
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
@@ -241,159 +206,6 @@ fn every_format_is_read() {
     assert!(stderr.contains("told neither by its name nor its head"), "{stderr}");
 }
 
-/// Name, content, arguments; what is warned of.
-const EARLY_FILES: [(&str, &str, &[&str], &str); 10] = [
-    (
-        "s.lp",
-        "m v=1 1700000000\n",
-        &[],
-        "1970-01-01T00:00:01.7Z, which is 1700000000 read as ns; --precision ns, us",
-    ),
-    ("s.lp", "m v=1 1700000000\n", &["--precision", "s"], ""),
-    ("now.lp", "m v=1\n", &[], ""),
-    (
-        "ms.csv",
-        "time,a\n1700000000,1\n",
-        &["--time-format", "epoch-ms"],
-        "1700000000 read as ms; --time-format epoch, epoch-ms",
-    ),
-    ("old.csv", "time,a\n1969-07-20T20:17:40Z,1\n", &[], ""),
-    ("late.csv", "time,late\n5,1\n1700000000,1\n", &[], ""),
-    ("s.prom", "# TYPE a gauge\na 1 1700000000\n", &[], "1700000000 read as ms; --format openmetrics (s)"),
-    ("s.om", "# TYPE a gauge\na 1 1700000000\n# EOF\n", &[], ""),
-    (
-        "cut.om",
-        "# TYPE a gauge\na 1 1700000000\n",
-        &[],
-        "it does not end with \"# EOF\", as OpenMetrics has to: it may be cut off",
-    ),
-    (
-        "s.jsonl",
-        "{\"metric\":{\"__name__\":\"n\"},\"values\":[1],\"timestamps\":[1700000000]}\n",
-        &[],
-        "1970-01-20T16:13:20Z; their member (timestamps: ms",
-    ),
-];
-
-#[test]
-fn files_that_may_not_be_what_they_seem_are_warned_of() {
-    let place = Place::new();
-    for (name, content, args, expect) in EARLY_FILES {
-        let file = place.file(name, content.as_bytes());
-        let (code, outcome, stderr) = place.import(&[&[file.to_str().unwrap()], args].concat());
-        assert_eq!((code, stderr.contains("warning: ")), (Some(0), !expect.is_empty()), "{name}: {stderr}");
-        assert!(stderr.contains(expect), "{name}: {expect:?} in {stderr}");
-        assert_eq!(outcome["warnings"].as_array().unwrap().len(), usize::from(!expect.is_empty()), "{name}");
-    }
-}
-
-/// Name, content, arguments; exit code, a part of stderr, samples.
-type Case<'a> = (&'a str, &'a [u8], &'a [&'a str], i32, &'a str, u64);
-
-const ODD_FILES: [Case<'_>; 15] = [
-    ("latin1.csv", b"time,W\xe4rme\n1,2\n3,4\n", &[], 1, "row 1 is not UTF-8: byte 0xE4 at character 7", 0),
-    (
-        "utf16.csv",
-        b"\xff\xfet\0i\0m\0e\0,\0a\0\n\x001\0,\x002\0\n\0",
-        &[],
-        1,
-        "convert the file, such as with `iconv -f utf-16 -t utf-8`",
-        0,
-    ),
-    (
-        "bare.csv",
-        b"1700000000,2\n1700000001,4\n",
-        &[],
-        1,
-        "there is no header: the first row has \"1700000000\"",
-        0,
-    ),
-    ("bare.csv", b"1700000000,2\n1700000001,4\n", &["--columns", "time,temp"], 0, "", 2),
-    ("twice.csv", b"time,cpu,cpu\n1700000000,2,3\n", &[], 1, "columns 2 and 3 are both called \"cpu\"", 0),
-    ("value.csv", b"time,value\n1700000000,2\n", &["--name", "named"], 0, "", 1),
-    (
-        "wide.csv",
-        b"time,a,b\n1700000000,2,3\n",
-        &["--name", "named"],
-        1,
-        "--name \"named\" is for one series, here 2",
-        0,
-    ),
-    ("name.csv", b"time,name,value\n1700000000,c,3\n", &["--name", "named"], 0, "warning: ", 1),
-    (
-        "a.jsonl",
-        b"{\"__name__\":\"n\",\"time\":1700000000,\"value\":1}\n",
-        &["--name", "x"],
-        2,
-        "--name is for CSV and Parquet, this is JSON lines",
-        0,
-    ),
-    (
-        "a.lp",
-        b"m v=1 1700000000000000000\n",
-        &["--label", "a=b"],
-        2,
-        "--label is for CSV and Parquet, this is line protocol",
-        0,
-    ),
-    (
-        "text.csv",
-        b"time,cpu,state\n1700000000,2,ok\n1700000001,3,ok\n",
-        &[],
-        3,
-        "left out: column \"state\" holds no numbers: its 2 texts are left out",
-        2,
-    ),
-    (
-        "text.csv",
-        b"time,cpu,state\n1700000000,2,ok\n1700000001,3,ok\n",
-        &["--again"],
-        3,
-        "error: 2 texts are left out, of a column without numbers",
-        2,
-    ),
-    (
-        "comma.csv",
-        b"time;a\n1700000000;1,234\n1700000001;5\n",
-        &[],
-        3,
-        "\"1,234\" is 1234 or 1.234, which nothing in the file decides: say --decimal",
-        1,
-    ),
-    (
-        "comma.csv",
-        b"time;a\n1700000000;1,234\n1700000001;5\n",
-        &["--decimal", ","],
-        0,
-        "numbers like 1234,5",
-        2,
-    ),
-    (
-        "blank.csv",
-        b"\n\ntime,a\n1700000000,x1\n1700000001,3\n",
-        &[],
-        3,
-        "row 4, column \"a\": \"x1\" is not a number",
-        1,
-    ),
-];
-
-#[test]
-fn what_would_be_read_wrongly_is_refused_or_told() {
-    let place = Place::new();
-    for (name, content, args, expect_code, expect, samples) in ODD_FILES {
-        let file = place.file(name, content);
-        let (code, outcome, stderr) = place.import(&[&[file.to_str().unwrap()], args].concat());
-        assert_eq!(code, Some(expect_code), "{name}: {stderr}");
-        assert!(stderr.contains(expect), "{name}: {expect:?} in {stderr}");
-        assert_eq!(outcome["samples"]["count"].as_u64().unwrap_or(0), samples, "{name}: {outcome}");
-    }
-    let exported = place.export(&["--match", ALL]);
-    let mut names: Vec<&str> = exported.lines().filter_map(|line| line.split('"').nth(5)).collect();
-    names.dedup();
-    assert_eq!(names, ["a", "c", "cpu", "named", "temp"], "{exported}");
-}
-
 #[test]
 fn times_that_come_twice_are_told_from_loss() {
     let place = Place::new();
@@ -483,22 +295,6 @@ fn a_quote_that_is_not_closed_costs_one_row() {
     assert!(stderr.contains("row 803: a quote is opened and not closed"), "{stderr}");
     assert_eq!((&outcome["samples"]["count"], &outcome["broken"]), (&4_999.into(), &1.into()));
     assert_eq!(std::fs::read_to_string(&rejects).unwrap(), "801;\"1.000,5\n");
-}
-
-#[test]
-fn what_the_store_refuses_is_counted_and_the_rest_verified() {
-    let dir = tempfile::tempdir().unwrap();
-    let flags = ["--selfwatch-seconds", "0", "--label-values-max", "100"];
-    let server = Server::start_with(&dir.path().join("data"), &flags);
-    let line = |nth: usize| format!("m,id={} v={nth} {nth}\n", nth % 150);
-    let file = dir.path().join("a.lp");
-    std::fs::write(&file, (0..3_000).map(line).collect::<String>()).unwrap();
-    let url = server.url();
-    let (code, stdout, stderr) = run(&["import", file.to_str().unwrap(), "--server", &url]);
-    assert_eq!(code, Some(3), "{stdout}{stderr}");
-    let said = "2,000 records kept, 1,000 refused:\n  label \"id\" has 100 values, at most 100 are allowed\n";
-    assert!(stdout.contains(said) && stdout.contains("verified: the store holds 2,000 samples"), "{stdout}");
-    assert!(stderr.contains("the store refused 1,000 records\nhint: `tacho cardinality`"), "{stderr}");
 }
 
 #[test]

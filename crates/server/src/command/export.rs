@@ -28,8 +28,9 @@ use crate::transfer::reader::{self, Reader, Totals};
 /// Write samples and entries of a server or a data directory to a file
 ///
 /// jsonl loses nothing and is what `tacho import` and VictoriaMetrics read. csv has a record a row, of samples or of
-/// entries (--only). line is InfluxDB line protocol, which has neither NaN nor infinities: what it cannot hold is counted.
-/// parquet loses nothing of samples, or with --only of entries, and is what pandas, polars and DuckDB read.
+/// entries (--only); without --only of samples, and how many entries are left out is said. line is InfluxDB line
+/// protocol, which has neither NaN nor infinities: what it cannot hold is counted. parquet loses nothing of samples, or
+/// with --only of entries, and is what pandas, polars and DuckDB read.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   tacho export --match '{job=\"shop\"}' --output shop.jsonl

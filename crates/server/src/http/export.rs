@@ -22,6 +22,7 @@ use super::App;
 use super::error::ApiError;
 use super::params::Params;
 use crate::transfer::reader::{self, Reader, Records, Selected, Slice};
+use crate::transfer::tally::{Held, Retention};
 
 const CONTENT_TYPE: &str = "application/stream+json";
 /// Selectors in one question: each walks the index.
@@ -130,7 +131,10 @@ async fn checksums(State(app): State<Arc<App>>, body: Bytes) -> Result<Response,
     let mut answers = Vec::with_capacity(questions.len());
     for question in questions {
         let (series, range) = read_question(question)?;
-        answers.push(reader::tally(&app.store, series, range).await?);
+        let keep = app.config.history.policies.keep(&series.labels);
+        let before = |keep_ns: u64| app.clock.now().saturating_sub_unsigned(keep_ns);
+        let retention = keep.map(|keep_ns| Retention { keep_ns, before: before(keep_ns) });
+        answers.push(Held { tally: reader::tally(&app.store, series, range).await?, retention });
     }
     Ok(axum::Json(json!({ "status": "success", "data": answers })).into_response())
 }

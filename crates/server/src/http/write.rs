@@ -22,6 +22,7 @@ use super::App;
 use super::body::{self, Packed};
 use super::error::ApiError;
 use super::params::Params;
+use crate::transfer::refusal;
 
 type Answer = Result<StatusCode, ApiError>;
 
@@ -155,10 +156,10 @@ async fn keep<R: Display>(app: &App, protocol: &'static str, decoded: Decoded<R>
 
 /// What was refused while the message was read, and what the store had no room for.
 fn told<R: Display>(rejects: &Rejects<R>, refused: &Refused) -> ApiError {
-    let series = refused.named.iter().map(|series| series.reason.clone());
+    let series = refusal::told(refused.named.iter().map(|series| series.reason.as_str()));
     let named: Vec<String> = rejects.named.iter().map(ToString::to_string).chain(series).collect();
     let count = rejects.count + refused.series as u64;
-    let more = count.saturating_sub(named.len() as u64);
+    let more = count.saturating_sub((rejects.named.len() + refused.named.len()) as u64);
     let tail = if more > 0 { format!("; and {more} more") } else { String::new() };
     ApiError::bad(format!("{count} refused, the rest is kept: {}{tail}", named.join("; ")))
 }

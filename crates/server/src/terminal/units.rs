@@ -12,6 +12,16 @@ pub fn duration(ns: u64) -> String {
     }
 }
 
+/// As rules are written: `30 d`, `12 h`; what is neither as a duration.
+pub fn days(ns: u64) -> String {
+    const HOUR_NS: u64 = 3_600_000_000_000;
+    match ns {
+        ns if ns > 0 && ns.is_multiple_of(24 * HOUR_NS) => format!("{} d", ns / HOUR_NS / 24),
+        ns if ns > 0 && ns.is_multiple_of(HOUR_NS) => format!("{} h", ns / HOUR_NS),
+        ns => duration(ns),
+    }
+}
+
 /// `812 B`, `1.21 KiB`, `34.0 MiB`, `2.05 GiB`.
 pub fn bytes(bytes: u64) -> String {
     const KIB: u64 = 1 << 10;
@@ -74,6 +84,12 @@ mod tests {
             (bytes(812), "812 B"),
             (bytes(1_240), "1.21 KiB"),
             (bytes(35_651_584), "34.0 MiB"),
+            (days(30 * 86_400_000_000_000), "30 d"),
+            (days(36 * 3_600_000_000_000), "36 h"),
+            (days(90_000_000_000), "1 min 30 s"),
+            (counted(1, "row", "rows"), "1 row"),
+            (counted(0, "row", "rows"), "0 rows"),
+            (counted(1_234, "row", "rows"), "1,234 rows"),
             (count(7), "7"),
             (count(1_234_567), "1,234,567"),
             (percent(0.42), "42.0 %"),

@@ -4,5 +4,6 @@
 
 pub mod frames;
 pub mod reader;
+pub mod refusal;
 pub mod search;
 pub mod tally;

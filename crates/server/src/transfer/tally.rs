@@ -16,6 +16,23 @@ pub struct Tally {
     pub sum: u64,
 }
 
+/// What a store holds of a series, and from when on it would.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Held {
+    #[serde(flatten)]
+    pub tally: Tally,
+    /// `None`: whatever its time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retention: Option<Retention>,
+}
+
+/// How long records are kept, ns, and the time before which they have had theirs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Retention {
+    pub keep_ns: u64,
+    pub before: Timestamp,
+}
+
 /// What a hash begins with.
 #[derive(Clone, Copy)]
 #[repr(u8)]
@@ -33,12 +50,7 @@ impl Tally {
     }
 
     pub fn entry(&mut self, id: SeriesId, entry: &Entry) {
-        let form = match entry.body {
-            Body::Text(_) => Form::Text,
-            Body::Bytes(_) => Form::Bytes,
-        };
-        let place = xxh3_64(&head(id, form, entry.at, 0));
-        self.take(xxh3_64_with_seed(entry.body.as_bytes(), place));
+        self.take(entry_hash(id, entry));
     }
 
     /// Counts a record by its hash.
@@ -51,6 +63,16 @@ impl Tally {
         self.count += other.count;
         self.sum = self.sum.wrapping_add(other.sum);
     }
+}
+
+/// What one entry adds to the sum.
+pub fn entry_hash(id: SeriesId, entry: &Entry) -> u64 {
+    let form = match entry.body {
+        Body::Text(_) => Form::Text,
+        Body::Bytes(_) => Form::Bytes,
+    };
+    let place = xxh3_64(&head(id, form, entry.at, 0));
+    xxh3_64_with_seed(entry.body.as_bytes(), place)
 }
 
 /// What one sample adds to the sum.

@@ -17,7 +17,7 @@ use tacho_model::{NAME, Timestamp};
 use super::Reading;
 use super::blocks::{Blocks, Lines};
 use super::early::Counted;
-use super::source::{Source, is_stdin};
+use super::source::{self, Source, is_stdin};
 #[cfg(feature = "parquet")]
 use super::table::Table;
 use crate::command::Failure;
@@ -67,6 +67,7 @@ pub struct Opened {
 impl Formats {
     /// Fails for a file that cannot be read at all, so that nothing is begun with others before.
     pub fn check(&self, files: &[PathBuf]) -> Result<(), Failure> {
+        files.iter().filter(|path| !is_stdin(path)).try_for_each(|path| source::check(path))?;
         let is_parquet = |path: &&PathBuf| self.format.or_else(|| by_name(path)) == Some(Format::Parquet);
         files.iter().filter(is_parquet).try_for_each(|path| check_parquet(path))
     }

@@ -6,7 +6,8 @@
 //!                                            │              how far                │
 //!                                            └────────────── verify.rs ◀───────────┘
 //! ```
-//! `feed.rs` does the first half on a thread of its own, `run.rs` sends what it makes.
+//! `feed.rs` does the first half on a thread of its own, `run.rs` sends what it makes; `report.rs` says what was found,
+//! `early.rs` whether times were read in the wrong unit.
 
 mod blocks;
 mod checkpoint;
@@ -44,7 +45,8 @@ pub(in crate::command) use report::Findings;
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   tacho import metrics.csv --dry-run
-  tacho import *.csv.gz --name-fields host,process,group --time-zone Europe/Berlin
+  tacho import *.csv.gz --name-fields host,process,group --time-zone Europe/Berlin --decimal .
+  tacho import bare.csv --columns time,cpu,memory
   tacho import dump.jsonl.gz --server http://127.0.0.1:7070 --rejects broken.jsonl
   tacho import access.csv --text --value-column message --name access_log
   zcat lines.gz | tacho import - --format line --precision s

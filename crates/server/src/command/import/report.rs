@@ -109,7 +109,7 @@ impl Findings {
         }
         let more = self.broken.saturating_sub(self.named.len() as u64);
         if more > 0 {
-            eprintln!("broken: {} more rows", units::count(more));
+            eprintln!("broken: {}", units::counted(more, "more row", "more rows"));
         }
         match rejects {
             Some(path) if self.broken > 0 => eprintln!("broken rows are in {}", path.display()),
@@ -179,22 +179,20 @@ impl Findings {
 /// `1,234 samples and 5 entries`.
 pub fn records(samples: u64, entries: u64) -> String {
     match (samples, entries) {
-        (samples, 0) => format!("{} samples", units::count(samples)),
-        (0, entries) => format!("{} entries", units::count(entries)),
-        (samples, entries) => {
-            format!("{} samples and {} entries", units::count(samples), units::count(entries))
-        }
+        (samples, 0) => units::counted(samples, "sample", "samples"),
+        (0, entries) => units::counted(entries, "entry", "entries"),
+        (samples, entries) => format!("{} and {}", records(samples, 0), records(0, entries)),
     }
 }
 
 fn broken(rows: u64) -> String {
-    if rows == 1 { "1 broken row is".to_owned() } else { format!("{} broken rows are", units::count(rows)) }
+    units::counted(rows, "broken row is", "broken rows are")
 }
 
 /// Fails when not everything in the files is in the store.
 pub fn whole(findings: &Findings, refused: &Refused) -> Result<(), Failure> {
     if refused.records > 0 {
-        let message = format!("the store refused {} records", units::count(refused.records));
+        let message = format!("the store refused {}", units::counted(refused.records, "record", "records"));
         return Err(Failure::partly(message).hint(
             "`tacho cardinality` shows which labels have many values; past a higher limit (series_max, \
              label_values_max) the same command with --again sends them",
@@ -237,24 +235,35 @@ impl Summary<'_> {
             fresh => format!(", {} a second", units::count((fresh as f64 / self.seconds.max(1e-3)) as u64)),
         };
         println!(
-            "imported {} of {} series from {} rows in {:.1} s{rate}",
+            "imported {} of {} series from {} in {:.1} s{rate}",
             records(self.samples.count, self.entries.count),
             units::count(self.series as u64),
-            units::count(findings.rows),
+            units::counted(findings.rows, "row", "rows"),
             self.seconds,
         );
         if self.earlier > 0 {
-            println!("{} of them were there from an earlier run", units::count(self.earlier));
+            println!(
+                "{} there from an earlier run",
+                units::counted(self.earlier, "of them was", "of them were")
+            );
         }
         if findings.broken > 0 {
             println!("{} left out", broken(findings.broken));
         }
         if self.refused.records > 0 {
             let kept = all.saturating_sub(self.refused.records);
-            println!("{} records kept, {} refused:", units::count(kept), units::count(self.refused.records));
+            let (kept, refused) =
+                (units::counted(kept, "record", "records"), units::count(self.refused.records));
+            println!("{kept} kept, {refused} refused:");
         }
-        for reason in &self.refused.reasons {
-            println!("  {reason}");
+        for (nth, reason) in self.refused.reasons.iter().enumerate() {
+            // A state that an older program wrote has no series.
+            let series = self
+                .refused
+                .series
+                .get(nth)
+                .map_or_else(String::new, |series| format!(": {series} and others"));
+            println!("  {reason}{series}");
         }
         if let Some(verdict) = self.verdict {
             print!("{verdict}");
@@ -269,6 +278,7 @@ impl Summary<'_> {
         out["earlier"] = self.earlier.into();
         out["seconds"] = self.seconds.into();
         out["refused"] = json!(self.refused.reasons);
+        out["refused_series"] = json!(self.refused.series);
         out["refused_records"] = self.refused.records.into();
         out["verified"] = self.verdict.map_or(Value::Null, Verdict::json);
         out

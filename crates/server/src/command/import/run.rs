@@ -80,9 +80,16 @@ pub async fn import(command: &Import) -> Result<(), Failure> {
     match verdict {
         Some(verdict) if !verdict.is_good() => Err(Failure::new("the store does not hold what was sent")
             .hint("were there records of these series and times before, or are some deleted?")),
-        _ => {
+        verdict => {
             keeper.finish()?;
-            whole(&outcome.findings, refused)
+            whole(&outcome.findings, refused)?;
+            match verdict.and_then(|verdict| Some((verdict, verdict.expired.first_key_value()?))) {
+                Some((verdict, (keep_ns, records))) => {
+                    Err(Failure::partly(verdict.too_old(*records, *keep_ns))
+                        .hint("[[retention]] in the server's tacho.toml says how long records are kept"))
+                }
+                None => Ok(()),
+            }
         }
     }
 }
@@ -237,8 +244,9 @@ pub fn dry(command: &Import) -> Result<(), Failure> {
         ask::print_json(&summary.json(&findings));
     } else {
         shown.iter().for_each(|slice| print!("{}", export::lines(slice)));
-        let (series, rows) = (units::count(ledger.accounts.len() as u64), units::count(findings.rows));
-        println!("would import {said} of {series} series from {rows} rows");
+        let series = units::count(ledger.accounts.len() as u64);
+        let rows = units::counted(findings.rows, "row", "rows");
+        println!("would import {said} of {series} series from {rows}");
     }
     whole(&findings, &Refused::default())
 }

@@ -62,6 +62,15 @@ pub fn is_stdin(path: &Path) -> bool {
     path.as_os_str() == STDIN
 }
 
+/// Whether there is such a file, and it may be read.
+pub fn check(path: &Path) -> Result<(), Failure> {
+    let file = File::open(path).and_then(|file| file.metadata());
+    match file.map_err(|e| cannot_read(path, &e))?.is_dir() {
+        true => Err(Failure::usage(format!("{} is a directory: name the files in it", path.display()))),
+        false => Ok(()),
+    }
+}
+
 impl Source {
     /// `read` counts the bytes of the file as it lies on the disk.
     pub fn open(path: &Path, read: Arc<AtomicU64>) -> Result<Self, Failure> {

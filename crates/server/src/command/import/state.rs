@@ -15,6 +15,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::checkpoint::Checkpoint;
 use super::source::is_stdin;
 use crate::command::Failure;
+use crate::transfer::refusal;
 use crate::transfer::tally::Tally;
 
 const VERSION: u32 = 1;
@@ -49,6 +50,9 @@ pub struct Refused {
     pub records: u64,
     /// Each way of refusing once, without the series.
     pub reasons: Vec<String>,
+    /// The first series of each.
+    #[serde(default)]
+    pub series: Vec<String>,
 }
 
 /// Reasons that are kept.
@@ -58,11 +62,10 @@ impl Refused {
     pub fn add(&mut self, records: u64, reasons: &[String]) {
         self.records += records;
         for reason in reasons {
-            // `series {..}: label "id" has 4 values, at most 4 are allowed (new: "x")`
-            let why = reason.rsplit_once(" (new: ").map_or(&**reason, |(why, _)| why);
-            let why = why.rsplit_once("}: ").map_or(why, |(_, why)| why);
+            let (series, why) = refusal::parts(reason);
             if self.reasons.len() < REASONS_MAX && !self.reasons.iter().any(|known| known == why) {
                 self.reasons.push(why.to_owned());
+                self.series.push(refusal::cut(series));
             }
         }
     }
@@ -215,9 +218,11 @@ mod tests {
             format!("series a{{id={new:?}}}: label \"id\" has 4 values, at most 4 are allowed (new: {new:?})")
         };
         refused.add(7, &[values("x"), values("y}: z")]);
-        refused.add(1, &["series b{}: limit of 3 series is reached".to_owned()]);
+        let full = |series: &str| format!("series {series}: limit of 3 series is reached");
+        refused.add(3, &[full("b"), full("c"), full("d{a=\": limit of 3\"}")]);
         let why = ["label \"id\" has 4 values, at most 4 are allowed", "limit of 3 series is reached"];
-        assert_eq!(refused, Refused { records: 8, reasons: why.map(str::to_owned).to_vec() });
+        assert_eq!((refused.records, &*refused.reasons), (10, &why.map(str::to_owned)[..]));
+        assert_eq!(refused.series, ["a{id=\"x\"}", "b"]);
     }
 
     #[test]

@@ -15,7 +15,7 @@ use crate::command::Failure;
 use crate::serve::open_store;
 use crate::transfer::frames;
 use crate::transfer::reader::{self, Selected};
-use crate::transfer::tally::Tally;
+use crate::transfer::tally::Held;
 
 /// How long a full server is waited for.
 const PATIENCE: Duration = Duration::from_secs(600);
@@ -85,7 +85,7 @@ impl Target {
     }
 
     /// What the store holds of each series in its range.
-    pub async fn tallies(&mut self, questions: &[Question]) -> Result<Vec<Tally>, Failure> {
+    pub async fn tallies(&mut self, questions: &[Question]) -> Result<Vec<Held>, Failure> {
         let mut out = Vec::with_capacity(questions.len());
         match self {
             Self::Server(connection) => {
@@ -99,16 +99,18 @@ impl Target {
                     })?;
                     let unreadable = |e| Failure::new(format!("answer about checksums cannot be read: {e}"));
                     let mut answer: Value = serde_json::from_str(&answer).map_err(unreadable)?;
-                    let tallies: Vec<Tally> =
+                    let held: Vec<Held> =
                         serde_json::from_value(answer["data"].take()).map_err(unreadable)?;
-                    out.extend(tallies);
+                    out.extend(held);
                 }
             }
             Self::Directory { store, .. } => {
                 for question in questions {
                     let Question { kind, labels, range } = question;
                     let series = Selected { kind: *kind, id: labels.id(), labels: Arc::clone(labels) };
-                    out.push(reader::tally(store, series, *range).await.map_err(Failure::new)?);
+                    // No rules are known here: they are those of a server.
+                    let tally = reader::tally(store, series, *range).await.map_err(Failure::new)?;
+                    out.push(Held { tally, retention: None });
                 }
             }
         }

@@ -1,0 +1,84 @@
+//! Which series did a store refuse, and why? Its reasons are texts: `series a{id="x"}: limit of 3 series is reached`.
+
+/// Characters of a series that a message shows.
+const SERIES_CHARS_MAX: usize = 200;
+
+/// What a reason begins with (`tacho_store`, index/admission.rs).
+const REASONS: [&str; 2] = [": limit of ", ": label \""];
+
+/// The series, and the reason without what is of this series only; no series where the text is another one.
+pub fn parts(text: &str) -> (&str, &str) {
+    // `label "id" has 4 values, at most 4 are allowed (new: "x")`
+    let why = text.rsplit_once(" (new: ").map_or(text, |(why, _)| why);
+    let begin = REASONS.iter().filter_map(|begin| why.rfind(begin)).max();
+    match begin.and_then(|at| Some((why.get(..at)?.strip_prefix("series ")?, why.get(at + 2..)?))) {
+        Some(parts) => parts,
+        None => ("", text),
+    }
+}
+
+/// As much of a series as a message has room for.
+pub fn cut(series: &str) -> String {
+    match series.char_indices().nth(SERIES_CHARS_MAX) {
+        Some((end, _)) => format!("{}...", series.get(..end).unwrap_or(series)),
+        None => series.to_owned(),
+    }
+}
+
+/// Each reason once, with its series before it.
+pub fn told<'a>(texts: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let mut out: Vec<(&str, Vec<String>)> = Vec::new();
+    for (series, why) in texts.map(parts) {
+        let place = match out.iter().position(|(known, _)| *known == why) {
+            Some(place) => place,
+            None => {
+                out.push((why, Vec::new()));
+                out.len() - 1
+            }
+        };
+        if let Some((_, list)) = out.get_mut(place) {
+            list.extend((!series.is_empty()).then(|| cut(series)));
+        }
+    }
+    let one = |(why, series): (&str, Vec<String>)| match &*series {
+        [] => why.to_owned(),
+        series => format!("series {}: {why}", series.join(", ")),
+    };
+    out.into_iter().map(one).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reason_is_told_once_with_its_series() {
+        let long = format!("a{{x=\"{}\"}}", "y".repeat(300));
+        for (texts, expect) in [
+            (
+                vec![
+                    "series a: limit of 3 series is reached".to_owned(),
+                    "series b{c=\"}: label \"}: limit of 3 series is reached".into(),
+                ],
+                vec!["series a, b{c=\"}: label \"}: limit of 3 series is reached".to_owned()],
+            ),
+            (
+                vec![
+                    "series a{id=\"x\"}: label \"id\" has 4 values, at most 4 are allowed (new: \"x\")"
+                        .into(),
+                    "no room".into(),
+                ],
+                vec![
+                    "series a{id=\"x\"}: label \"id\" has 4 values, at most 4 are allowed".into(),
+                    "no room".into(),
+                ],
+            ),
+            (
+                vec![format!("series {long}: limit of 3 series is reached")],
+                vec![format!("series {}...: limit of 3 series is reached", long.get(..200).unwrap())],
+            ),
+        ] {
+            assert_eq!(told(texts.iter().map(String::as_str)), expect);
+        }
+    }
+}

@@ -1,0 +1,284 @@
+//! What `tacho import` cannot take as it is, it says, and takes the rest: with the real binary.
+
+#[path = "support/place.rs"]
+mod place;
+mod support;
+
+use place::Place;
+use support::run;
+
+const ALL: &str = "{__name__=~\".+\"}";
+
+/// Name, content, arguments; what is warned of.
+const EARLY_FILES: [(&str, &str, &[&str], &str); 10] = [
+    (
+        "s.lp",
+        "m v=1 1700000000\n",
+        &[],
+        "1970-01-01T00:00:01.7Z, which is 1700000000 read as ns; --precision ns, us",
+    ),
+    ("s.lp", "m v=1 1700000000\n", &["--precision", "s"], ""),
+    ("now.lp", "m v=1\n", &[], ""),
+    (
+        "ms.csv",
+        "time,a\n1700000000,1\n",
+        &["--time-format", "epoch-ms"],
+        "1700000000 read as ms; --time-format epoch, epoch-ms",
+    ),
+    ("old.csv", "time,a\n1969-07-20T20:17:40Z,1\n", &[], ""),
+    ("late.csv", "time,late\n5,1\n1700000000,1\n", &[], ""),
+    ("s.prom", "# TYPE a gauge\na 1 1700000000\n", &[], "1700000000 read as ms; --format openmetrics (s)"),
+    ("s.om", "# TYPE a gauge\na 1 1700000000\n# EOF\n", &[], ""),
+    (
+        "cut.om",
+        "# TYPE a gauge\na 1 1700000000\n",
+        &[],
+        "it does not end with \"# EOF\", as OpenMetrics has to: it may be cut off",
+    ),
+    (
+        "s.jsonl",
+        "{\"metric\":{\"__name__\":\"n\"},\"values\":[1],\"timestamps\":[1700000000]}\n",
+        &[],
+        "1970-01-20T16:13:20Z; their member (timestamps: ms",
+    ),
+];
+
+#[test]
+fn files_that_may_not_be_what_they_seem_are_warned_of() {
+    let place = Place::new();
+    for (name, content, args, expect) in EARLY_FILES {
+        let file = place.file(name, content.as_bytes());
+        let (code, outcome, stderr) = place.import(&[&[file.to_str().unwrap()], args].concat());
+        assert_eq!((code, stderr.contains("warning: ")), (Some(0), !expect.is_empty()), "{name}: {stderr}");
+        assert!(stderr.contains(expect), "{name}: {expect:?} in {stderr}");
+        assert_eq!(outcome["warnings"].as_array().unwrap().len(), usize::from(!expect.is_empty()), "{name}");
+    }
+}
+
+/// Name, content, arguments; exit code, a part of stderr, samples.
+type Case<'a> = (&'a str, &'a [u8], &'a [&'a str], i32, &'a str, u64);
+
+const ODD_FILES: [Case<'_>; 15] = [
+    ("latin1.csv", b"time,W\xe4rme\n1,2\n3,4\n", &[], 1, "row 1 is not UTF-8: byte 0xE4 at character 7", 0),
+    (
+        "utf16.csv",
+        b"\xff\xfet\0i\0m\0e\0,\0a\0\n\x001\0,\x002\0\n\0",
+        &[],
+        1,
+        "convert the file, such as with `iconv -f utf-16 -t utf-8`",
+        0,
+    ),
+    (
+        "bare.csv",
+        b"1700000000,2\n1700000001,4\n",
+        &[],
+        1,
+        "there is no header: the first row has \"1700000000\"",
+        0,
+    ),
+    ("bare.csv", b"1700000000,2\n1700000001,4\n", &["--columns", "time,temp"], 0, "", 2),
+    ("twice.csv", b"time,cpu,cpu\n1700000000,2,3\n", &[], 1, "columns 2 and 3 are both called \"cpu\"", 0),
+    ("value.csv", b"time,value\n1700000000,2\n", &["--name", "named"], 0, "", 1),
+    (
+        "wide.csv",
+        b"time,a,b\n1700000000,2,3\n",
+        &["--name", "named"],
+        1,
+        "--name \"named\" is for one series, here 2",
+        0,
+    ),
+    ("name.csv", b"time,name,value\n1700000000,c,3\n", &["--name", "named"], 0, "warning: ", 1),
+    (
+        "a.jsonl",
+        b"{\"__name__\":\"n\",\"time\":1700000000,\"value\":1}\n",
+        &["--name", "x"],
+        2,
+        "--name is for CSV and Parquet, this is JSON lines",
+        0,
+    ),
+    (
+        "a.lp",
+        b"m v=1 1700000000000000000\n",
+        &["--label", "a=b"],
+        2,
+        "--label is for CSV and Parquet, this is line protocol",
+        0,
+    ),
+    (
+        "text.csv",
+        b"time,cpu,state\n1700000000,2,ok\n1700000001,3,ok\n",
+        &[],
+        3,
+        "left out: column \"state\" holds no numbers: its 2 texts are left out",
+        2,
+    ),
+    (
+        "text.csv",
+        b"time,cpu,state\n1700000000,2,ok\n1700000001,3,ok\n",
+        &["--again"],
+        3,
+        "error: 2 texts are left out, of a column without numbers",
+        2,
+    ),
+    (
+        "comma.csv",
+        b"time;a\n1700000000;1,234\n1700000001;5\n",
+        &[],
+        3,
+        "\"1,234\" is 1234 or 1.234, which nothing in the file decides: say --decimal",
+        1,
+    ),
+    (
+        "comma.csv",
+        b"time;a\n1700000000;1,234\n1700000001;5\n",
+        &["--decimal", ","],
+        0,
+        "numbers like 1234,5",
+        2,
+    ),
+    (
+        "blank.csv",
+        b"\n\ntime,a\n1700000000,x1\n1700000001,3\n",
+        &[],
+        3,
+        "row 4, column \"a\": \"x1\" is not a number",
+        1,
+    ),
+];
+
+#[test]
+fn what_would_be_read_wrongly_is_refused_or_told() {
+    let place = Place::new();
+    for (name, content, args, expect_code, expect, samples) in ODD_FILES {
+        let file = place.file(name, content);
+        let (code, outcome, stderr) = place.import(&[&[file.to_str().unwrap()], args].concat());
+        assert_eq!(code, Some(expect_code), "{name}: {stderr}");
+        assert!(stderr.contains(expect), "{name}: {expect:?} in {stderr}");
+        assert_eq!(outcome["samples"]["count"].as_u64().unwrap_or(0), samples, "{name}: {outcome}");
+    }
+    let exported = place.export(&["--match", ALL]);
+    let mut names: Vec<&str> = exported.lines().filter_map(|line| line.split('"').nth(5)).collect();
+    names.dedup();
+    assert_eq!(names, ["a", "c", "cpu", "named", "temp"], "{exported}");
+}
+
+#[test]
+fn what_the_store_refuses_is_counted_and_the_rest_verified() {
+    let place = Place::with(&["--label-values-max", "100"]);
+    let line = |nth: usize| format!("m,id={} v={nth} {nth}\n", nth % 150);
+    let file = place.file("a.lp", (0..3_000).map(line).collect::<String>().as_bytes());
+    let url = place.server.url();
+    let (code, stdout, stderr) = run(&["import", file.to_str().unwrap(), "--server", &url]);
+    assert_eq!(code, Some(3), "{stdout}{stderr}");
+    let said = "2,000 records kept, 1,000 refused:\n  label \"id\" has 100 values, at most 100 are allowed: ";
+    assert!(stdout.contains("{id=\"100\"} and others\n"), "{stdout}");
+    assert!(stdout.contains(said) && stdout.contains("verified: the store holds 2,000 samples"), "{stdout}");
+    assert!(stderr.contains("the store refused 1,000 records\nhint: `tacho cardinality`"), "{stderr}");
+}
+
+#[test]
+fn a_series_without_labels_is_refused_with_its_name() {
+    let place = Place::with(&["--series-max", "2"]);
+    let file = place.file("a.csv", b"time,a,b,c,d\n1700000000,1,2,3,4\n");
+    let (code, stdout, stderr) = run(&["import", file.to_str().unwrap(), "--server", &place.server.url()]);
+    assert_eq!(code, Some(3), "{stdout}{stderr}");
+    let said = "2 records kept, 2 refused:\n  limit of 2 series is reached: c and others\nverified: ";
+    assert!(stdout.contains(said), "{stdout}");
+    let written = place.server.post("/write", &[], b"e value=1\nf value=1\n");
+    assert!(written.text().contains("series e, f: limit of 2 series is reached"), "{}", written.text());
+}
+
+#[test]
+fn what_retention_does_not_keep_is_told_from_loss() {
+    let config = tempfile::NamedTempFile::new().unwrap();
+    let rules = "[[retention]]\nmatch = '{__name__=~\"old|log\"}'\nkeep = \"30d\"\n";
+    std::fs::write(config.path(), rules).unwrap();
+    let place = Place::with(&["--config", config.path().to_str().unwrap()]);
+    let now = jiff::Timestamp::now().as_second();
+    let old = now - 40 * 86_400;
+    let value = |name: &str, at: i64, value: &str| {
+        format!("{{\"__name__\":\"{name}\",\"time\":{at},\"value\":{value}}}\n")
+    };
+    let aged = "of 3 records are older than the retention of 30 d: the store does not keep them";
+    for (name, rows, kept, expect) in [
+        (
+            "mixed",
+            [value("old", old, "1"), value("old", old + 1, "2"), value("old", now, "3")].concat(),
+            1,
+            format!("error: 2 {aged}"),
+        ),
+        (
+            "all",
+            value("old", old, "1"),
+            0,
+            "error: 1 of 1 record is older than the retention of 30 d".to_owned(),
+        ),
+        (
+            "texts",
+            [value("log", old, "\"a\""), value("log", old, "\"b\""), value("log", now, "\"c\"")].concat(),
+            1,
+            format!("error: 2 {aged}"),
+        ),
+        ("young", [value("other", old, "1"), value("old", now - 5, "1")].concat(), 2, String::new()),
+    ] {
+        let file = place.file(&format!("{name}.jsonl"), rows.as_bytes());
+        let (code, outcome, stderr) = place.import(&[file.to_str().unwrap()]);
+        assert_eq!(code, Some(if expect.is_empty() { 0 } else { 3 }), "{name}: {stderr}");
+        assert!(stderr.contains(&expect), "{name}: {expect:?} in {stderr}");
+        let verified = &outcome["verified"];
+        let held =
+            verified["samples"]["count"].as_u64().unwrap() + verified["entries"]["count"].as_u64().unwrap();
+        assert_eq!((&verified["good"], held), (&true.into(), kept), "{name}: {outcome}");
+    }
+    // Read once only, it cannot be told how many.
+    let rows = [value("old", old, "1"), value("old", now - 9, "3")].concat();
+    let said = support::run_with_input(
+        &["import", "-", "--format", "jsonl", "--server", &place.server.url()],
+        &rows,
+    );
+    assert!(said.1.contains("1 series could not be compared"), "{said:?}");
+}
+
+#[test]
+fn a_file_that_is_not_there_leaves_nothing_behind() {
+    let place = Place::new();
+    let there = place.file("there.csv", b"time,a\n1700000000,1\n");
+    let missing = place.path("missing.csv");
+    let dir = place.dir.path().display().to_string();
+    for (files, code, expect) in [
+        (vec![&*missing], 1, "error: cannot read "),
+        (vec![there.to_str().unwrap(), &missing], 1, "missing.csv: No such file"),
+        (vec![&*dir], 2, " is a directory: name the files in it"),
+    ] {
+        let (ended, _, stderr) = place.import(&files);
+        assert_eq!(ended, Some(code), "{stderr}");
+        assert!(stderr.contains(expect), "{expect:?} in {stderr}");
+    }
+    let left = std::fs::read_dir(place.dir.path()).unwrap().map(|entry| entry.unwrap().file_name());
+    let left: Vec<_> = left.filter(|name| name.to_string_lossy().contains("tacho-import")).collect();
+    assert!(left.is_empty(), "{left:?}");
+    assert!(!std::path::Path::new(&format!("{dir}.tacho-import")).exists());
+}
+
+#[test]
+fn what_is_out_of_range_is_no_infinity() {
+    let place = Place::new();
+    let jsonl = "{\"__name__\":\"n\",\"time\":1700000000,\"value\":1e400}\n\
+                 {\"metric\":{\"__name__\":\"n\"},\"values\":[1,-1e400],\"timestamps\":[1,2]}\n\
+                 {\"__name__\":\"n\",\"time\":1700000001,\"value\":\"Infinity\"}\n";
+    for (name, content, broken) in [
+        (
+            "a.jsonl",
+            jsonl,
+            vec!["\\\"1e400\\\" is out of the range of numbers", "\\\"-1e400\\\" is out of the range"],
+        ),
+        ("a.csv", "time,a\n1700000000,1e400\n1700000001,1\n", vec!["\\\"1e400\\\" is not a number"]),
+    ] {
+        let file = place.file(name, content.as_bytes());
+        let (code, outcome, stderr) = place.import(&[file.to_str().unwrap()]);
+        assert_eq!((code, &outcome["samples"]["count"]), (Some(3), &1.into()), "{stderr}");
+        for (nth, expect) in broken.iter().enumerate() {
+            assert!(outcome["broken_named"][nth].to_string().contains(expect), "{expect} in {outcome}");
+        }
+    }
+}
