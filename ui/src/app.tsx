@@ -5,6 +5,7 @@ import { Shell } from './components/shell';
 import { Empty, Failure } from './components/states';
 import { linkTo, usePlace } from './lib/router';
 import { useWindow, type WindowState } from './lib/window';
+import { AgentsPage } from './pages/agents';
 import { ExplorePage } from './pages/explore';
 import { GraphPage } from './pages/graph';
 import { Overview } from './pages/overview';
@@ -45,6 +46,8 @@ function Page({ path, window: state }: { path: string[]; window: WindowState }) 
       return detail === undefined ? <TracesPage window={state} /> : <TracePage key={detail} id={detail} />;
     case 'graph':
       return <GraphPage window={state} />;
+    case 'agents':
+      return <AgentsPage window={state} />;
     default:
       return (
         <Empty title="There is no such page">

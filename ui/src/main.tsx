@@ -9,6 +9,7 @@ import './styles/data.css';
 import './styles/trace.css';
 import './styles/explore.css';
 import './styles/graph.css';
+import './styles/agents.css';
 import { App } from './app';
 import { startTheme } from './lib/theme';
 

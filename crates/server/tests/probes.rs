@@ -182,13 +182,48 @@ fn mistakes_name_parameter_and_value() {
     assert_eq!(answer.json()["data"]["replaced"], json!([1]), "{}", answer.text());
 }
 
+fn fill(server: &Server) {
+    for nth in 1..=PROBE_RULES_MAX {
+        added(server, &format!("state=off&pattern=a{nth}.*"));
+    }
+}
+
+#[test]
+fn long_answers_of_many_agents_are_shown_without_their_lists() {
+    let data = tempfile::tempdir().unwrap();
+    let server = serve(data.path());
+    fill(&server);
+    let count = 20;
+    let connected: Vec<Agent> = (0..count)
+        .map(|session| {
+            let mut agent = Agent::connect(server.records, &controlled(session, "shop", "")).unwrap();
+            let Probes { revision, rules } = agent.probes();
+            let fault = "f".repeat(PROBED_TEXT_BYTES_MAX);
+            let outcome = |rule| RuleOutcome { rule, matched: 0, fault: fault.clone() };
+            let rules = (0..rules.len() as u64).map(outcome).collect();
+            agent.probed(Probed { revision, on: 7, rules, ..Probed::default() });
+            agent
+        })
+        .collect();
+    let shown = wait_for("all answers", || {
+        let agents = agents(&server, "");
+        agents.iter().all(|agent| agent["state"] == "follows").then_some(agents)
+    });
+    let cut = shown.iter().filter(|agent| agent["probes"]["cut"] == true).count();
+    let lists: usize = shown.iter().map(|agent| agent["probes"]["rules"].as_array().unwrap().len()).sum();
+    assert_eq!((shown.len(), lists), (20, (20 - cut) * PROBE_RULES_MAX));
+    assert!((3..10).contains(&cut), "{cut} of {count} are past 8 MiB");
+    assert!(shown.iter().all(|agent| agent["probes"]["on"] == 7), "the counts are there all the same");
+    let one = agents(&server, "rule=1000");
+    assert!(one.iter().all(|agent| agent["probes"]["rules"].as_array().unwrap().len() == 1));
+    drop(connected);
+}
+
 #[test]
 fn the_thousandth_rule_is_the_last() {
     let data = tempfile::tempdir().unwrap();
     let server = serve(data.path());
-    for nth in 1..=PROBE_RULES_MAX {
-        added(&server, &format!("state=off&pattern=a{nth}.*"));
-    }
+    fill(&server);
     let refused = add(&server, "state=off&pattern=b.*");
     assert_eq!(refused.status, 422);
     assert!(
@@ -271,7 +306,7 @@ fn commands_switch_wait_and_warn() {
     ends(&["probes", "clear", "--all"], 0, "removed 2 rules\n", "");
     let (code, _, stderr) = tacho(&["probes", "aggregate", "*"]);
     assert_eq!(code, 0);
-    assert_eq!(stderr, "warning: * decides everything that can be watched in shop on h1: 100 methods\n");
+    assert_eq!(stderr, "warning: * fits everything in shop on h1: 100 methods\n");
     let (code, stdout, stderr) = tacho(&["probes", "off", "bad pattern", "--json"]);
     let id = serde_json::from_str::<Value>(&stdout).unwrap()["rule"]["id"].to_string();
     let fault = "error: 1 of 1 agent cannot follow it: shop on h1: no such pattern\n";

@@ -15,11 +15,12 @@ const PAGES = [
   { path: 'explore', title: 'Explore' },
   { path: 'traces', title: 'Traces' },
   { path: 'graph', title: 'Graph' },
+  { path: 'agents', title: 'Agents' },
 ] as const;
 
 const KEYS: [string[], string][] = [
   [['/'], 'Search on this page'],
-  [['1', '…', '4'], 'Overview, Explore, Traces, Graph'],
+  [['1', '…', '5'], 'Overview, Explore, Traces, Graph, Agents'],
   [['r'], 'Refresh'],
   [['t'], 'Light or dark'],
   [['↑', '↓', '←', '→'], 'Move in trees and lists; open and close branches'],

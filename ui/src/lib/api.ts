@@ -146,6 +146,64 @@ export interface EntryList {
   histogram: { start: string; end: string; counts: number[] };
 }
 
+export type ProbeState = 'on' | 'off' | 'aggregate';
+
+/** What an agent made of its rules. */
+export interface ProbeReport {
+  on: number;
+  aggregated: number;
+  off: number;
+  rules: { id: number; matched: number; fault: string }[];
+  /** What the agent aggregates of itself. */
+  moved: { operation: string; reason: string; since: string }[];
+  /** The lists were left out for want of room. */
+  cut: boolean;
+}
+
+/** Times are Unix nanoseconds. */
+export interface Agent {
+  session: string;
+  service: string;
+  host: string;
+  instance: string;
+  runtime: string;
+  agent: string;
+  since: string;
+  heard: string;
+  left: string | null;
+  state: 'none' | 'waiting' | 'silent' | 'follows' | 'left';
+  dropped: { executions: number; samples: number; entries: number };
+  probes: ProbeReport | null;
+}
+
+export interface AgentList {
+  agents: Agent[];
+  total: number;
+  connected: number;
+}
+
+export interface ProbeRule {
+  id: number;
+  /** Empty for all, as `instance`. */
+  service: string;
+  instance: string;
+  state: ProbeState;
+  pattern: string;
+  since: string;
+  kept: boolean;
+  /** What the connected agents say of it. */
+  agents: { told: number; answered: number; matched: number; faults: number };
+}
+
+/** A rule that is to be. */
+export interface ProbeWish {
+  state: ProbeState;
+  pattern: string;
+  service: string;
+  instance: string;
+  keep: boolean;
+}
+
 /** An error the server answered, or the lack of an answer (status 0). */
 export class ApiError extends Error {
   constructor(
@@ -165,11 +223,15 @@ async function get<T>(path: string, params: Params, signal: AbortSignal): Promis
   for (const [name, value] of Object.entries(params)) {
     if (value !== null && value !== undefined && value !== '') query.set(name, String(value));
   }
+  return ask<T>(`${path}?${query}`, { signal });
+}
+
+async function ask<T>(address: string, request: RequestInit): Promise<T> {
   let response: Response;
   try {
-    response = await fetch(`${path}?${query}`, { signal, headers: { accept: 'application/json' } });
+    response = await fetch(address, { ...request, headers: { accept: 'application/json', ...request.headers } });
   } catch (cause) {
-    if (signal.aborted) throw cause;
+    if (request.signal?.aborted === true) throw cause;
     throw new ApiError(0, 'unreachable', 'the server does not answer; is `tacho serve` still running?');
   }
   const text = await response.text();
@@ -237,6 +299,19 @@ export const api = {
       { 'match[]': match, ...between(window) },
       signal,
     ).then((answer) => answer.data),
+  agents: (signal: AbortSignal) =>
+    get<{ data: AgentList }>('api/v1/agents', { limit: 4096 }, signal).then((answer) => answer.data),
+  probes: (signal: AbortSignal) =>
+    get<{ data: { rules: ProbeRule[] } }>('api/v1/probes', {}, signal).then((answer) => answer.data.rules),
+  addProbe: (wish: ProbeWish) =>
+    ask<unknown>('api/v1/probes', {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(wish),
+    }),
+  /** No id for all rules. */
+  removeProbe: (id: number | null) =>
+    ask<unknown>(`api/v1/probes?${id === null ? 'all=1' : `id=${id}`}`, { method: 'DELETE' }),
 };
 
 /** Address of the graph as Graphviz text. */

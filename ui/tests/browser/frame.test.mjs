@@ -9,7 +9,7 @@ before(async () => {
 });
 after(() => browser.close());
 
-const PAGES = ['#/services', '#/services/bulletin-board', '#/explore?q=time()', '#/traces', '#/graph'];
+const PAGES = ['#/services', '#/services/bulletin-board', '#/explore?q=time()', '#/traces', '#/graph', '#/agents'];
 /** A window in which nothing was recorded. */
 const PAST = 'from=1000000000&to=1000003600';
 

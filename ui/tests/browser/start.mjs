@@ -1,13 +1,13 @@
 // Runs the browser tests: against TACHO_URL when it is set, else against a world of their own.
 //
 //   npm run test:browser
-//   TACHO_URL=http://127.0.0.1:7070 npm run test:browser
+//   TACHO_URL=http://127.0.0.1:7070 TACHO_BOARD=http://127.0.0.1:8080 npm run test:browser
 //   node tests/browser/start.mjs --images          draws the pictures of the documentation instead
 import { spawn } from 'node:child_process';
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { BURST, startWorld } from './world.mjs';
+import { BURST, binary, startWorld } from './world.mjs';
 
 const HERE = fileURLToPath(new URL('.', import.meta.url));
 const images = process.argv.includes('--images');
@@ -31,10 +31,12 @@ function day() {
 
 const world = process.env.TACHO_URL ? null : await startWorld(images ? day() : [BURST]);
 const url = process.env.TACHO_URL ?? world.url;
+const board = process.env.TACHO_BOARD ?? world?.board ?? '';
 let code = 1;
 try {
   console.log(`the page is at ${url}`);
-  const run = spawn(process.execPath, command(), { stdio: 'inherit', env: { ...process.env, TACHO_URL: url } });
+  const env = { ...process.env, TACHO_URL: url, TACHO_BOARD: board, TACHO_BIN: binary() };
+  const run = spawn(process.execPath, command(), { stdio: 'inherit', env });
   for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => run.kill(signal));
   code = await new Promise((resolve) => run.once('exit', (status) => resolve(status ?? 1)));
 } finally {

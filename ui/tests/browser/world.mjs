@@ -13,7 +13,7 @@ const START_MS_MAX = 60_000;
 const STOP_MS_MAX = 15_000;
 
 /** The newest of the two builds, or the one that TACHO_BIN names. */
-function binary() {
+export function binary() {
   if (process.env.TACHO_BIN) return process.env.TACHO_BIN;
   const built = ['release', 'debug']
     .map((profile) => join(ROOT, 'target', profile, 'tacho'))
@@ -94,7 +94,7 @@ async function reported(url) {
 /** One burst of load over four connections, then a pause. */
 export const BURST = { requests: 4000, pauseSeconds: 0 };
 
-/** Puts `bursts` on the bulletin board. Returns the page's address and a way to stop everything. */
+/** Puts `bursts` on the bulletin board. Returns where the page and the board are, and a way to stop everything. */
 export async function startWorld(bursts) {
   const tacho = demand(binary(), 'cargo build --release -p tacho-server');
   demand(AGENT, 'mvn -f agent/java package');
@@ -144,7 +144,7 @@ export async function startWorld(bursts) {
       await new Promise((resolve) => setTimeout(resolve, pauseSeconds * 1000));
     }
     await reported(`http://${http}`);
-    return { url: `http://${http}`, stop };
+    return { url: `http://${http}`, board: `http://${address}`, stop };
   } catch (error) {
     await stop();
     throw error;

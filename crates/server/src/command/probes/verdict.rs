@@ -71,18 +71,26 @@ fn too_little_or_too_much(rule: &Value, answered: &[&Value]) -> Vec<String> {
             names(&understood)
         )];
     }
-    let watched = |agent: &Value| {
-        ["on", "aggregated", "off"].map(|name| ask::number(&agent["probes"], name)).iter().sum::<u64>()
+    let whole = |agent: &&&Value| matched(agent) > 0 && decides_all(rule, agent);
+    let warning = |agent: &&Value| {
+        let (name, methods) = (name(agent), units::count(matched(agent)));
+        match is_everything(pattern) {
+            true => format!("{pattern} fits everything in {name}: {methods} methods"),
+            false => format!("{pattern} decides every method that {name} watches: {methods}"),
+        }
     };
-    let all = understood.iter().filter(|agent| matched(agent) > 0 && matched(agent) == watched(agent));
-    all.map(|agent| {
-        format!(
-            "{pattern} decides everything that can be watched in {}: {} methods",
-            name(agent),
-            units::count(matched(agent))
-        )
-    })
-    .collect()
+    understood.iter().filter(whole).map(warning).collect()
+}
+
+fn is_everything(pattern: &str) -> bool {
+    matches!(pattern, "*" | "..*")
+}
+
+/// To record just what fits is usual; to leave nothing else recorded is not.
+fn decides_all(rule: &Value, agent: &Value) -> bool {
+    let watched = ["on", "aggregated", "off"].map(|name| ask::number(&agent["probes"], name));
+    let takes_away = ask::text(rule, "state") != "on" && matched(agent) == watched.iter().sum::<u64>();
+    takes_away || is_everything(ask::text(rule, "pattern"))
 }
 
 /// The answer about the one rule that was asked for.
@@ -126,7 +134,7 @@ mod tests {
     #[test]
     fn each_case_has_its_words() {
         let check = |agents: &[Value], warnings: &[&str], failure: &str| {
-            let rule = json!({ "id": 7, "pattern": "a..*" });
+            let rule = json!({ "id": 7, "state": "off", "pattern": "a..*" });
             let verdict = Verdict::new(&rule, agents, Duration::from_secs(2));
             assert_eq!(verdict.warnings, warnings);
             let said = verdict.failure.map_or_else(String::new, |failure| failure.to_string());
@@ -135,7 +143,7 @@ mod tests {
         let nobody = "no agent that it is for is connected; it holds for those that come";
         let nothing =
             "a..* decides no method of shop on h1, cart on h1; classes that are loaded later may have some";
-        let all = "a..* decides everything that can be watched in shop on h1: 1,002 methods";
+        let all = "a..* decides every method that shop on h1 watches: 1,002";
         check(&[], &[nobody], "");
         check(&[agent("shop", "follows", 3, 10, ""), agent("cart", "follows", 0, 10, "")], &[], "");
         check(&[agent("shop", "follows", 0, 10, ""), agent("cart", "follows", 0, 0, "")], &[nothing], "");
@@ -151,5 +159,19 @@ mod tests {
         check(&[agent("shop", "follows", 0, 9, "ends with a dot")], &[], faulty);
         let four: Vec<Value> = ["a", "b", "c", "d"].map(|service| agent(service, "none", 0, 0, "")).to_vec();
         check(&four, &["4 agents cannot be told rules: a on h1, b on h1, c on h1 and 1 more"], "");
+    }
+
+    #[test]
+    fn everything_is_named_with_its_count() {
+        let check = |state: &str, pattern: &str, matched: u64, expect: &[&str]| {
+            let rule = json!({ "id": 7, "state": state, "pattern": pattern });
+            let verdict = Verdict::new(&rule, &[agent("shop", "follows", matched, 10, "")], Duration::ZERO);
+            assert_eq!(verdict.warnings, expect);
+        };
+        check("on", "a..*", 12, &[]);
+        check("aggregate", "a..*", 12, &["a..* decides every method that shop on h1 watches: 12"]);
+        check("off", "a..*", 11, &[]);
+        check("on", "*", 11, &["* fits everything in shop on h1: 11 methods"]);
+        check("off", "..*", 12, &["..* fits everything in shop on h1: 12 methods"]);
     }
 }

@@ -1,0 +1,199 @@
+// The rules that switch probes: which there are, what they came to, and a form for another.
+import { outcomeOf, scopeOf } from '../agents/words';
+import { useAction, type Action } from '../lib/action';
+import { api, type Agent, type ProbeRule, type ProbeState } from '../lib/api';
+import { fromNanos } from '../lib/time';
+import { duration } from '../lib/units';
+import { Cross } from './icons';
+import { Panel } from './page';
+import { Empty } from './states';
+import { Table, type Column } from './table';
+
+const STATES: { state: ProbeState; title: string; hint: string }[] = [
+  { state: 'on', title: 'On', hint: 'Each call is recorded' },
+  { state: 'off', title: 'Off', hint: 'Nothing is recorded' },
+  { state: 'aggregate', title: 'Aggregate', hint: 'Count, sum, maximum and histogram in place of calls' },
+];
+
+interface Props {
+  rules: readonly ProbeRule[];
+  agents: readonly Agent[];
+  /** Unix seconds. */
+  now: number;
+  /** Something was changed. */
+  onChange: () => void;
+}
+
+export function ProbeRules({ rules, agents, now, onChange }: Props) {
+  const action = useAction(onChange);
+  const removeAll = (): void => void action.run(() => api.removeProbe(null));
+  const all = (
+    <button type="button" class="button" disabled={action.busy} onClick={removeAll}>
+      Remove all
+    </button>
+  );
+  return (
+    <Panel title="Rules" aside={rules.length > 1 ? all : undefined}>
+      <RuleForm agents={agents} action={action} />
+      {action.error !== null && (
+        <p class="notice rule-fault" role="alert">
+          {action.error.message}
+        </p>
+      )}
+      {rules.length === 0 ? (
+        <Empty title="No rules">
+          <p>
+            Agents record what their own settings say. A rule switches the methods that fit its pattern on or off in
+            programs that run, at once. Of the rules that fit a method the last one decides.
+          </p>
+        </Empty>
+      ) : (
+        <Table
+          label="Rules"
+          columns={columns(action, now)}
+          rows={rules}
+          rowKey={(rule) => String(rule.id)}
+          sort="-id"
+          param="rules"
+        />
+      )}
+    </Panel>
+  );
+}
+
+function columns(action: Action, now: number): Column<ProbeRule>[] {
+  const age = (rule: ProbeRule): number => Math.max(now - fromNanos(rule.since), 0) * 1e9;
+  return [
+    { id: 'id', title: 'Rule', numeric: true, left: true, value: (rule) => rule.id, cell: (rule) => rule.id },
+    { id: 'state', title: 'State', cell: (rule) => <StateSwitch rule={rule} action={action} /> },
+    {
+      id: 'pattern',
+      title: 'Pattern',
+      wide: true,
+      value: (rule) => rule.pattern,
+      cell: (rule) => <code title={rule.pattern}>{rule.pattern}</code>,
+    },
+    { id: 'scope', title: 'For', value: scopeOf, cell: scopeOf },
+    {
+      id: 'kept',
+      title: 'Holds',
+      hint: 'Until the server ends, or also after it has started again',
+      cell: (rule) => (rule.kept ? 'for good' : 'until the server ends'),
+    },
+    { id: 'age', title: 'Since', numeric: true, value: age, cell: (rule) => duration(age(rule)) },
+    { id: 'outcome', title: 'Decides', cell: (rule) => <Outcome rule={rule} /> },
+    { id: 'remove', title: '', cell: (rule) => <Remove rule={rule} action={action} /> },
+  ];
+}
+
+function Outcome({ rule }: { rule: ProbeRule }) {
+  const { text, sign } = outcomeOf(rule);
+  return <span class={`outcome ${sign}`}>{text}</span>;
+}
+
+function Remove({ rule, action }: { rule: ProbeRule; action: Action }) {
+  return (
+    <button
+      type="button"
+      class="button plain icon"
+      aria-label={`Remove rule ${rule.id}`}
+      title="Remove"
+      disabled={action.busy}
+      onClick={() => void action.run(() => api.removeProbe(rule.id))}
+    >
+      <Cross />
+    </button>
+  );
+}
+
+/** Another state is another rule of the same pattern and scope: it takes the place of this one, and stands last. */
+function StateSwitch({ rule, action }: { rule: ProbeRule; action: Action }) {
+  const { pattern, service, instance, kept: keep } = rule;
+  const pick = (state: ProbeState): void => {
+    if (state !== rule.state) void action.run(() => api.addProbe({ state, pattern, service, instance, keep }));
+  };
+  return (
+    <div class="segments" role="group" aria-label={`State of rule ${rule.id}`}>
+      {STATES.map(({ state, title, hint }) => (
+        <button
+          key={state}
+          type="button"
+          title={hint}
+          aria-pressed={state === rule.state}
+          disabled={action.busy}
+          onClick={() => pick(state)}
+        >
+          {title}
+        </button>
+      ))}
+    </div>
+  );
+}
+
+function RuleForm({ agents, action }: { agents: readonly Agent[]; action: Action }) {
+  const submit = async (event: SubmitEvent): Promise<void> => {
+    event.preventDefault();
+    const form = event.currentTarget as HTMLFormElement;
+    const fields = new FormData(form);
+    const text = (name: string): string => String(fields.get(name) ?? '').trim();
+    const wish = {
+      state: text('state') as ProbeState,
+      pattern: text('pattern'),
+      service: text('service'),
+      instance: text('instance'),
+      keep: fields.has('keep'),
+    };
+    if (await action.run(() => api.addProbe(wish))) form.reset();
+  };
+  return (
+    <form class="form rule-form" aria-label="New rule" onSubmit={(event) => void submit(event)}>
+      <label>
+        State
+        <select class="field" name="state">
+          {STATES.map(({ state, title }) => (
+            <option key={state} value={state}>
+              {title}
+            </option>
+          ))}
+        </select>
+      </label>
+      <label>
+        Pattern
+        <input
+          class="field"
+          name="pattern"
+          placeholder="com.shop..*"
+          required
+          maxLength={1024}
+          autocomplete="off"
+          spellcheck={false}
+        />
+      </label>
+      <Scope label="Service" name="service" values={agents.map((agent) => agent.service)} />
+      <Scope label="Instance" name="instance" values={agents.map((agent) => agent.instance)} />
+      <label class="keep" title="Holds also after the server has started again">
+        <input type="checkbox" name="keep" />
+        Keep
+      </label>
+      <button type="submit" class="button primary" disabled={action.busy}>
+        Add
+      </button>
+    </form>
+  );
+}
+
+function Scope({ label, name, values }: { label: string; name: string; values: string[] }) {
+  const known = [...new Set(values)].filter((value) => value !== '').sort();
+  const list = `${name}s-known`;
+  return (
+    <label>
+      {label}
+      <input class="field" name={name} placeholder="All" list={list} autocomplete="off" spellcheck={false} />
+      <datalist id={list}>
+        {known.map((value) => (
+          <option key={value} value={value} />
+        ))}
+      </datalist>
+    </label>
+  );
+}

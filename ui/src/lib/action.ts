@@ -1,0 +1,30 @@
+// How does a component hold what it asks the server to change? One change at a time; the last error stays to be read.
+import { useState } from 'preact/hooks';
+
+export interface Action {
+  busy: boolean;
+  error: Error | null;
+  /** False when it failed. */
+  run: (work: () => Promise<unknown>) => Promise<boolean>;
+}
+
+/** `done` is called after each change, also after one that failed. */
+export function useAction(done: () => void): Action {
+  const [busy, setBusy] = useState(false);
+  const [error, setError] = useState<Error | null>(null);
+  const run = async (work: () => Promise<unknown>): Promise<boolean> => {
+    setBusy(true);
+    try {
+      await work();
+      setError(null);
+      return true;
+    } catch (cause) {
+      setError(cause as Error);
+      return false;
+    } finally {
+      setBusy(false);
+      done();
+    }
+  };
+  return { busy, error, run };
+}

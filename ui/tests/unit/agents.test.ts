@@ -1,0 +1,38 @@
+import { expect, test } from 'vitest';
+import { nameOf, outcomeOf, scopeOf, stateOf } from '../../src/agents/words';
+import type { Agent, ProbeRule } from '../../src/lib/api';
+
+const rule = (said: Partial<ProbeRule['agents']>, scope: Partial<ProbeRule> = {}): ProbeRule => ({
+  id: 1,
+  service: '',
+  instance: '',
+  state: 'off',
+  pattern: 'a..*',
+  since: '0',
+  kept: false,
+  agents: { told: 0, answered: 0, matched: 0, faults: 0, ...said },
+  ...scope,
+});
+
+test.each([
+  [{}, 'no agent that it is for', 'running'],
+  [{ told: 2, answered: 2, matched: 12_872 }, '12\u202f872 methods in 2 agents', 'ok'],
+  [{ told: 1, answered: 1, matched: 1 }, '1 method in 1 agent', 'ok'],
+  [{ told: 3, answered: 1, matched: 7 }, '2 of 3 agents to answer', 'running'],
+  [{ told: 2, answered: 2 }, 'no method', 'failed'],
+  [{ told: 2, answered: 2, matched: 4, faults: 1 }, '1 of 2 agents cannot follow it', 'failed'],
+])('outcome of %j', (said, text, sign) => expect(outcomeOf(rule(said))).toEqual({ text, sign }));
+
+test.each([
+  ['', '', 'all agents'],
+  ['shop', '', 'shop'],
+  ['', '8080', 'all services, instance 8080'],
+  ['shop', '8080', 'shop, instance 8080'],
+])('scope of %j and %j', (service, instance, text) => expect(scopeOf(rule({}, { service, instance }))).toBe(text));
+
+test('agents have names and states', () => {
+  const agent = { service: 'shop', host: 'h1', instance: '', state: 'silent' } as Agent;
+  expect(nameOf(agent)).toBe('shop on h1');
+  expect(nameOf({ ...agent, instance: '8080' })).toBe('shop on h1 (8080)');
+  expect(stateOf(agent)).toEqual({ text: 'does not answer', sign: 'failed' });
+});
