@@ -13,8 +13,8 @@ from queue import Empty, SimpleQueue
 
 from .bodies import kept
 from .check import fault, value_error_max
-from .client import Client, HttpError
-from .machine import load_average
+from ..common.client import Client, HttpError
+from ..common.machine import load_average
 from .questions import Question, QuestionClass, Range
 from .reference import Reference
 from .systems.base import NotOffered, System

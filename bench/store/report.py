@@ -3,9 +3,9 @@
 from math import isnan
 from statistics import median
 
-from .machine import QUIET_LOAD_MAX
+from ..common.machine import QUIET_LOAD_MAX
 from .systems import SYSTEMS
-from .table import table
+from ..common.table import table
 from .targets import Verdict, verdicts
 
 TITLES = {system.name: system.title for system in SYSTEMS}

@@ -8,8 +8,8 @@ from dataclasses import asdict
 from pathlib import Path
 
 from .chronix import chronix_cost
-from .client import HttpError
-from .machine import QUIET_LOAD_MAX, load_average, machine
+from ..common.client import HttpError
+from ..common.machine import QUIET_LOAD_MAX, load_average, machine
 from .measure import ask, load
 from .options import Options
 from .plan import Experiment, plan

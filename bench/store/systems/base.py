@@ -4,10 +4,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from pathlib import Path
 
-from ..client import Client, HttpError, Request, free_port
+from ...common.client import Client, HttpError, Request, free_port
 from ..dataset import Dataset
 from ..encode.lines import lines
-from ..process import Memory, Server, disk_bytes
+from ...common.process import Memory, Server, disk_bytes
 from ..questions import Question
 from ..reference import Answer
 

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlencode
 
-from ..client import Client, Request, free_port
+from ...common.client import Client, Request, free_port
 from ..encode.carbon_pickle import carbon_pickle
-from ..install import python, run
+from ...common.install import python, run
 from ..questions import Grouped, OneSeries, Outliers, Question, Range, Trend
 from ..reference import Answer
 from .base import NotOffered, System

@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 from urllib.parse import quote, urlencode
 
-from ..client import Client, Request, free_port
-from ..install import debian
+from ...common.client import Client, Request, free_port
+from ...common.install import debian
 from ..questions import Grouped, OneSeries, Outliers, Question, Range, Trend
 from ..reference import Answer
 from .base import NotOffered, System

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from ..client import Client, Request
+from ...common.client import Client, Request
 from ..encode.remote_write import remote_write
-from ..install import debian
-from ..process import disk_bytes
+from ...common.install import debian
+from ...common.process import disk_bytes
 from .promql import PromQL
 
 PACKAGE = "prometheus"

@@ -7,7 +7,7 @@ counts a range's left end in or not.
 import json
 from urllib.parse import urlencode
 
-from ..client import Request
+from ...common.client import Request
 from ..questions import Grouped, OneSeries, Outliers, Question, Range, Trend
 from ..reference import Answer, GroupedAnswer, RangeAnswer
 from .base import System

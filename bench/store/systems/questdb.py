@@ -5,8 +5,8 @@ from datetime import datetime
 from pathlib import Path
 from urllib.parse import urlencode
 
-from ..client import Client, Request, free_port
-from ..install import maven
+from ...common.client import Client, Request, free_port
+from ...common.install import maven
 from ..questions import Grouped, OneSeries, Outliers, Question, Range, Trend
 from ..reference import Answer
 from .base import System

@@ -3,8 +3,8 @@
 import os
 from pathlib import Path
 
-from ..client import Client, Request, free_port
-from ..install import run
+from ...common.client import Client, Request, free_port
+from ...common.install import run
 from .promql import PromQL
 
 BINARY = Path(os.environ.get("TACHO", "target/release/tacho")).resolve()

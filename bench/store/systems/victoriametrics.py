@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from ..client import Client, Request
-from ..install import debian
+from ...common.client import Client, Request
+from ...common.install import debian
 from ..questions import Outliers
 from .promql import PLACE, QUARTILES_AND_MAXIMUM, PromQL
 

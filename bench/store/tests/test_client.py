@@ -4,7 +4,7 @@ import socket
 import threading
 from unittest import TestCase
 
-from ..client import Client, HttpError, Request
+from ...common.client import Client, HttpError, Request
 
 WHOLE = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nhel\r\n2;x=y\r\nlo\r\n0\r\n\r\n"

@@ -34,9 +34,10 @@ def debian(cache: Path, package: str) -> str:
     return run(["dpkg-deb", "-f", str(archive), "Version"]).strip()
 
 
-def maven(cache: Path, group: str, artifact: str, version: str) -> Path:
+def maven(cache: Path, group: str, artifact: str, version: str, classifier: str = "") -> Path:
     """The jar."""
-    jar = cache / f"{artifact}-{version}.jar"
+    suffix = f"-{classifier}" if classifier else ""
+    jar = cache / f"{artifact}-{version}{suffix}.jar"
     if not jar.exists():
         run(
             [
@@ -45,7 +46,7 @@ def maven(cache: Path, group: str, artifact: str, version: str) -> Path:
                 "-q",
                 "-ntp",
                 COPY_GOAL,
-                f"-Dartifact={group}:{artifact}:{version}:jar",
+                f"-Dartifact={group}:{artifact}:{version}:jar{suffix.replace('-', ':')}",
                 f"-DoutputDirectory={cache}",
             ]
         )
