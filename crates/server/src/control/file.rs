@@ -1,4 +1,5 @@
-//! `probes.json` of the data directory: which rules hold after a restart? Replaced as a whole, durably.
+//! `probes.json` of the data directory: which rules hold after a restart? Replaced as a whole, durably
+//! (`docs/format/probes.md`).
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -108,6 +109,18 @@ mod tests {
             since,
             kept: true,
         }
+    }
+
+    #[test]
+    fn the_file_is_as_its_format_says() {
+        let golden = include_str!("../../../../testdata/probes/version-1.json");
+        let described = include_str!("../../../../docs/format/probes.md");
+        assert!(described.contains(&format!("```json\n{golden}```")), "the example is the golden file");
+        let rules = vec![Rule { service: "shop".into(), ..rule(3, "com.größe..*") }];
+        assert_eq!(parse(golden.as_bytes()), Ok(rules.clone()));
+        let directory = tempfile::tempdir().unwrap();
+        File::of(directory.path()).write(&rules).unwrap();
+        assert_eq!(std::fs::read_to_string(directory.path().join("probes.json")).unwrap(), golden);
     }
 
     #[test]
