@@ -29,6 +29,8 @@ public final class Work {
             case "until-told" -> Steady.run(Integer.parseInt(arguments[1]));
             case "recursion" -> Steady.recursion(Integer.parseInt(arguments[1]));
             case "later" -> Steady.later();
+            case "short-threads" -> Trouble.shortThreads(Integer.parseInt(arguments[1]));
+            case "out-of-memory" -> Trouble.outOfMemory(Integer.parseInt(arguments[1]));
             case "loaders" -> Loaders.run();
             case "named" -> named(arguments[1]);
             case "price" -> Price.run(Integer.parseInt(arguments[1]));

@@ -11,6 +11,7 @@ import io.tachograph.testing.WireServer;
 
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 import java.util.List;
@@ -28,7 +29,7 @@ class RecordingIT {
         try (WireServer server = new WireServer()) {
             Program.on(jdk, arguments)
                     .with("TACHO_SERVER", server.address())
-                    .with("TACHO_BUFFER", BUFFER)
+                    .with("TACHO_BUFFER", List.of(arguments).contains("64") ? BUFFER / 16 : BUFFER)
                     .with("TACHO_FLUSH_MAX", "30s")
                     .run();
             assertNull(server.fault, () -> "the server found a fault: " + server.fault);
@@ -118,17 +119,18 @@ class RecordingIT {
     }
 
     @ParameterizedTest
-    @ValueSource(ints = {17, 25})
-    void everyCallOfEveryThreadArrives(int jdk) throws Exception {
-        Decoder got = record(jdk, "threads", "8", "2000");
-        assertEquals(8 * 2_000, got.roots.size());
-        assertEquals(8 * 2_000 * 10, got.callsEnded);
+    @CsvSource({"17, 8, 2000", "25, 8, 2000", "17, 64, 250", "25, 64, 250"})
+    void everyCallOfEveryThreadArrives(int jdk, int threads, int requests) throws Exception {
+        int all = threads * requests;
+        Decoder got = record(jdk, "threads", "" + threads, "" + requests);
+        assertEquals(all, got.roots.size());
+        assertEquals(all * 10, got.callsEnded);
         String request = "app.Work$Request.";
         String middle = request + "middle()(" + request + "leaf() " + request + "leaf())";
         String whole = request + "handle()(" + String.join(" ", middle, middle, middle) + ")";
         assertTrue(got.roots.stream().allMatch(call -> call.shape().equals(whole)));
-        assertEquals(8, got.roots.stream().map(call -> call.thread).distinct().count());
-        assertEquals(8 * 2_000, got.roots.stream().map(call -> call.traceId).distinct().count());
+        assertEquals(threads, got.roots.stream().map(call -> call.thread).distinct().count());
+        assertEquals(all, got.roots.stream().map(call -> call.traceId).distinct().count());
     }
 
     @Test
@@ -174,6 +176,64 @@ class RecordingIT {
                     Program.on(jdk, "allocation").with("TACHO_SERVER", server.address()).run();
             // Reading the counter itself may allocate a little.
             assertTrue(program.number("bytes") < 2_000, program.describe());
+        }
+    }
+
+    /**
+     * Sixteen times as many threads as there are buffers: those of threads that ended serve again.
+     */
+    @ParameterizedTest
+    @ValueSource(ints = {17, 25})
+    void threadsEnd(int jdk) throws Exception {
+        int threads = 1_024;
+        int failing = 103;
+        try (WireServer server = new WireServer()) {
+            Program.on(jdk, "short-threads", "" + threads)
+                    .with("TACHO_SERVER", server.address())
+                    .with("TACHO_EXCLUDE", "app.Work.*, app.Trouble.*")
+                    .with("TACHO_THREADS_MAX", 64)
+                    .with("TACHO_BUFFER", 1_024)
+                    .with("TACHO_FLUSH_MAX", "30s")
+                    .run();
+            assertNull(server.fault, () -> "the server found a fault: " + server.fault);
+            Decoder got = server.decoder();
+            assertEquals(threads * 10 + failing, got.callsEnded + server.executionsDropped);
+            assertTrue(got.callsEnded > 64 * 10, "buffers are not given back: " + got.callsEnded);
+            for (Call root : got.roots) {
+                boolean fails = root.operation.equals("app.Trouble$Body.fail()");
+                assertEquals(fails, root.failed, root::shape);
+                assertEquals(fails ? 1 : 10, root.size(), root::shape);
+                assertTrue(root.thread.matches("short-[0-9]+|ended"), root.thread);
+            }
+        }
+    }
+
+    @ParameterizedTest
+    @ValueSource(ints = {17, 25})
+    void memoryRunsOut(int jdk) throws Exception {
+        try (WireServer server = new WireServer()) {
+            Program program =
+                    Program.on(jdk, "out-of-memory", "5")
+                            .option("-Xmx64m")
+                            .with("TACHO_SERVER", server.address())
+                            .with("TACHO_EXCLUDE", "app.Work.*, app.Trouble.*")
+                            .with("TACHO_QUEUE", "1MiB")
+                            .with("TACHO_FLUSH_MAX", "30s")
+                            .run();
+            assertNull(server.fault, () -> "the server found a fault: " + server.fault);
+            Decoder got = server.decoder();
+            List<Call> eaters =
+                    got.roots.stream().filter(call -> call.operation.endsWith("eat()")).toList();
+            long requests =
+                    got.roots.stream().filter(call -> call.operation.endsWith("handle()")).count();
+            assertTrue(eaters.size() + requests + server.executionsDropped >= 1_010);
+            assertTrue(eaters.stream().allMatch(call -> call.failed), program.describe());
+            assertTrue(
+                    eaters.stream()
+                            .map(call -> call.attributes.getOrDefault("exception", ""))
+                            .allMatch(text -> text.startsWith("java.lang.OutOfMemoryError")),
+                    program.describe());
+            assertTrue(requests > 0, program.describe());
         }
     }
 

@@ -27,6 +27,7 @@ public final class Buffers {
     private final BufferPool platform;
     private final BufferPool virtual;
     private final long blockNanos;
+    private final CallPairs pairs = new CallPairs(Operations.shared());
     private final AtomicLong segments = new AtomicLong(1);
     private final AtomicLong droppedWithoutBuffer = new AtomicLong();
     private final AtomicInteger lent = new AtomicInteger();
@@ -181,6 +182,10 @@ public final class Buffers {
 
     long takeSegments(int count) {
         return segments.getAndAdd(count);
+    }
+
+    CallPairs pairs() {
+        return pairs;
     }
 
     Session session() {

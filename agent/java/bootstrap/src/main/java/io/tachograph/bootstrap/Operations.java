@@ -111,6 +111,11 @@ public final class Operations {
         return id;
     }
 
+    /** The id of {@code (other)} of a kind. */
+    int other(int kind) {
+        return other[kind];
+    }
+
     /** What an id means, null for one that was never given out. */
     public Entry entry(int id) {
         Entry[] table = entries;

@@ -164,6 +164,34 @@ public final class Recorder {
         }
     }
 
+    /** As {@link #constructorEnter}, for a call that is counted. */
+    public static void constructorEnterCounted(int operation) {
+        try {
+            buffer().enterCounted(operation);
+        } catch (Throwable e) {
+            // As above.
+        }
+    }
+
+    /** A constructor whose calls are counted returned. */
+    public static void constructorExitCounted(int operation) {
+        constructorEndCounted(operation, false);
+    }
+
+    /** The code of a constructor whose calls are counted threw. */
+    public static void constructorFailedCounted(Throwable thrown, int operation) {
+        constructorEndCounted(operation, true);
+    }
+
+    private static void constructorEndCounted(int operation, boolean failed) {
+        try {
+            ThreadBuffer buffer = buffer();
+            buffer.exitCounted(buffer.innermostCounted(operation), failed);
+        } catch (Throwable e) {
+            // As above.
+        }
+    }
+
     /** A constructor returned. */
     public static void constructorExit(int operation) {
         try {

@@ -107,6 +107,8 @@ public final class ThreadBuffer {
      */
     private int lastThrown;
 
+    private final Tallies tallies;
+
     // Read by the sender at any time.
     private volatile Thread owner;
     private volatile long callsDropped;
@@ -126,6 +128,7 @@ public final class ThreadBuffer {
         this.home = home;
         this.slot = slot;
         this.borrowed = borrowed;
+        this.tallies = new Tallies(home.pairs());
         this.ring = new long[Math.max(words, 1)];
         this.mask = ring.length - 1;
         this.look = Long.MIN_VALUE;
@@ -188,6 +191,34 @@ public final class ThreadBuffer {
         depth = call - 1;
         if (call == 1) {
             end();
+        }
+    }
+
+    /**
+     * Counts a call instead of recording it: no word goes into the ring. The recorded calls that it
+     * makes are children of the recorded call that it is in.
+     *
+     * @param operation id from {@link Operations}
+     * @return the token to hand to {@link #exitCounted}
+     */
+    public int enterCounted(int operation) {
+        int at = depth;
+        if (slot < 0) {
+            return skip(); // nobody would read the count
+        }
+        return tallies.enter(operation, at, at == 0 ? 0 : (int) open[at - 1]);
+    }
+
+    /** The end of a call that is counted. @param call what {@link #enterCounted} answered */
+    public void exitCounted(int call, boolean failed) {
+        long now = System.nanoTime();
+        if (call < 0) {
+            exitOdd(call, 0, null);
+            return;
+        }
+        tallies.exit(call, now, failed);
+        if (borrowed) {
+            settle();
         }
     }
 
@@ -300,7 +331,7 @@ public final class ThreadBuffer {
     }
 
     private void giveBack() {
-        if (borrowed && holds == 0) {
+        if (borrowed && holds == 0 && !tallies.isOpen()) {
             home.giveBack(this);
         }
     }
@@ -348,6 +379,11 @@ public final class ThreadBuffer {
             }
         }
         return 0;
+    }
+
+    /** As {@link #innermost}, among the calls that are counted. */
+    int innermostCounted(int operation) {
+        return slot < 0 ? -skipped : tallies.innermost(operation);
     }
 
     // ---- attributes and contexts ----
@@ -485,6 +521,7 @@ public final class ThreadBuffer {
         segment = segmentEnd;
         parent = null;
         lastThrown = 0;
+        tallies.close();
         disown();
     }
 
@@ -532,6 +569,11 @@ public final class ThreadBuffer {
     /** Frees all words before {@code position} for the writer. */
     public void free(long position) {
         TAIL.setRelease(this, position);
+    }
+
+    /** What was counted here since the buffer exists. */
+    public Tallies tallies() {
+        return tallies;
     }
 
     /** The thread that writes here now; null when nobody does. */

@@ -5,9 +5,13 @@ import io.tachograph.bootstrap.Recorder;
 import io.tachograph.bootstrap.Session;
 import io.tachograph.core.config.Setting;
 import io.tachograph.core.config.Settings;
+import io.tachograph.core.cost.Calibration;
+import io.tachograph.core.cost.Limits;
 import io.tachograph.core.instrument.Instrumenter;
+import io.tachograph.core.instrument.Moves;
 import io.tachograph.core.instrument.Probe;
 import io.tachograph.core.log.AgentLog;
+import io.tachograph.core.sample.AgentReport;
 import io.tachograph.core.sample.SamplerThread;
 import io.tachograph.core.send.Sender;
 
@@ -39,8 +43,10 @@ public final class Agent {
         Buffers buffers = Recorder.start(bufferOptions(settings));
         Map<String, String> labels = Identity.labels(settings);
         Sender sender = newSender(buffers, settings, labels, log);
-        Instrumenter instrumenter = new Instrumenter(instrumentation, settings, log);
+        Moves moves = new Moves(log);
+        Instrumenter instrumenter = new Instrumenter(instrumentation, settings, moves, log);
         instrumenter.install(probes);
+        report(sender, buffers, settings, labels, moves, log);
         sender.start();
         instrumenter.switchboard(sender.probes()).start();
         if (settings.flag(Setting.SAMPLERS)) {
@@ -51,6 +57,27 @@ public final class Agent {
         Runtime.getRuntime()
                 .addShutdownHook(new Thread(() -> sender.flush(flushNanos), "tachograph-flush"));
         log.detail("started: " + Identity.pairs(labels));
+    }
+
+    /** What the sender tells of itself: counts of aggregated operations, and the overhead. */
+    private static void report(
+            Sender sender,
+            Buffers buffers,
+            Settings settings,
+            Map<String, String> labels,
+            Moves moves,
+            AgentLog log) {
+        long interval = settings.number(Setting.SAMPLE_INTERVAL);
+        Calibration calibration = new Calibration(interval / 1_000_000, log);
+        Limits limits =
+                new Limits(
+                        settings.number(Setting.AGGREGATE_ABOVE),
+                        settings.number(Setting.OVERHEAD_MAX));
+        sender.report(
+                new AgentReport(labels, buffers, sender, calibration, limits, moves), interval);
+        if (settings.flag(Setting.SAMPLERS) || settings.number(Setting.OVERHEAD_MAX) > 0) {
+            calibration.start();
+        }
     }
 
     private static Sender newSender(

@@ -24,6 +24,8 @@ enum Setup {
     /** Everything is delivered; the program waits where it must, as with Kieker. */
     OURS_SINK_BLOCK("ours, sink, block", Receiver.ACKNOWLEDGING),
     OURS_SERVER("ours, tacho serve", Receiver.REAL),
+    /** Calls are counted, not recorded. */
+    OURS_AGGREGATE("ours, aggregate-only", Receiver.ACKNOWLEDGING),
     /**
      * Records are made and thrown away instead of queued: what MooBench calls "collecting data".
      */
@@ -106,7 +108,7 @@ enum Setup {
                 server,
                 "TACHO_SERVICE",
                 "overhead",
-                "TACHO_INCLUDE",
+                this == OURS_AGGREGATE ? "TACHO_AGGREGATE" : "TACHO_INCLUDE",
                 "observed.*",
                 "TACHO_WHEN_FULL",
                 this == OURS_SINK_BLOCK ? "block" : "drop",

@@ -14,6 +14,9 @@ public enum Setting {
     HOST(Type.TEXT, ""),
     INSTANCE(Type.TEXT, ""),
     INCLUDE(Type.LIST, ""),
+    AGGREGATE(Type.LIST, ""),
+    AGGREGATE_ABOVE(Type.NUMBER, "0"),
+    OVERHEAD_MAX(Type.SHARE, "0"),
     EXCLUDE(Type.LIST, ""),
     PROBES(Type.LIST, "*"),
     PATTERNS_CHECKED_AFTER(Type.DURATION, "30s"),
@@ -43,6 +46,8 @@ public enum Setting {
         DURATION,
         /** A number of bytes, or a number with {@code KiB}, {@code MiB} or {@code GiB}. */
         SIZE,
+        /** A number with {@code %}, or 0. */
+        SHARE,
         /** Values with commas between; in the file also an array of strings. */
         LIST
     }

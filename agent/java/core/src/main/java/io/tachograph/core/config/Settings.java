@@ -57,7 +57,7 @@ public final class Settings {
         return (Boolean) values.get(setting);
     }
 
-    /** Numbers as they are, durations in ns, sizes in bytes. */
+    /** Numbers as they are, durations in ns, sizes in bytes, shares in millionths. */
     public long number(Setting setting) {
         return (Long) values.get(setting);
     }
@@ -137,6 +137,8 @@ public final class Settings {
                         text,
                         new String[] {"KiB", "MiB", "GiB", ""},
                         new long[] {1L << 10, 1L << 20, 1L << 30, 1});
+            case SHARE:
+                return share(text);
             case LIST:
                 List<String> parts = new ArrayList<>();
                 for (String part : text.split(",")) {
@@ -166,8 +168,22 @@ public final class Settings {
         return null;
     }
 
+    /** Millionths. */
+    private static Long share(String text) {
+        if (text.equals("0")) {
+            return 0L;
+        }
+        if (!text.matches("[0-9]{1,2}([.][0-9]{1,4})? ?%|100 ?%")) {
+            return null;
+        }
+        String number = text.substring(0, text.length() - 1).trim();
+        return new java.math.BigDecimal(number).movePointRight(4).longValueExact();
+    }
+
     private static String expected(Setting setting) {
         switch (setting.type) {
+            case SHARE:
+                return "a share such as 1% or 0.5%";
             case FLAG:
                 return "true or false";
             case NUMBER:

@@ -32,6 +32,10 @@ final class ConstructorVisitor extends MethodVisitor {
 
     private final String owner;
     private final int operation;
+
+    /** Ending of the recorder's methods. */
+    private final String sort;
+
     private final Label from = new Label();
 
     /**
@@ -42,15 +46,25 @@ final class ConstructorVisitor extends MethodVisitor {
 
     private boolean inside;
 
-    private ConstructorVisitor(MethodVisitor next, String owner, int operation) {
+    private ConstructorVisitor(MethodVisitor next, String owner, int operation, String sort) {
         super(OpenedClassReader.ASM_API, next);
         this.owner = owner;
         this.operation = operation;
+        this.sort = sort;
     }
 
     /** Makes a visitor for each constructor. */
     static final class Wrapper
             implements AsmVisitorWrapper.ForDeclaredMethods.MethodVisitorWrapper {
+        private final String sort;
+
+        /**
+         * @param sort empty for calls that are recorded, {@code Counted} for those that are counted
+         */
+        Wrapper(String sort) {
+            this.sort = sort;
+        }
+
         @Override
         public MethodVisitor wrap(
                 TypeDescription type,
@@ -61,7 +75,7 @@ final class ConstructorVisitor extends MethodVisitor {
                 int writerFlags,
                 int readerFlags) {
             int operation = Recorder.operation(Operations.METHOD, OperationName.of(type, method));
-            return new ConstructorVisitor(next, type.getInternalName(), operation);
+            return new ConstructorVisitor(next, type.getInternalName(), operation, sort);
         }
     }
 
@@ -119,6 +133,6 @@ final class ConstructorVisitor extends MethodVisitor {
 
     private void call(String method, String descriptor) {
         super.visitLdcInsn(operation);
-        super.visitMethodInsn(Opcodes.INVOKESTATIC, RECORDER, method, descriptor, false);
+        super.visitMethodInsn(Opcodes.INVOKESTATIC, RECORDER, method + sort, descriptor, false);
     }
 }

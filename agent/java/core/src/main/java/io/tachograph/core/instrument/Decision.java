@@ -25,7 +25,7 @@ final class Decision {
 
     final int[] fits;
 
-    /** Operations of the methods that are watched, sorted. */
+    /** Operations of the methods that are watched, times two, plus one if aggregated; sorted. */
     private int[] watched = NOTHING;
 
     /** Methods that a rule of the server switches off. */
@@ -86,10 +86,11 @@ final class Decision {
             off += rule.fromServer ? 1 : 0;
             return;
         }
+        int operation = Recorder.operation(Operations.METHOD, OperationName.of(type, method));
+        State state = list.moves.holdsAgainst(rule, operation) ? State.AGGREGATE : rule.state;
         watched = Arrays.copyOf(watched, watched.length + 1);
-        watched[watched.length - 1] =
-                Recorder.operation(Operations.METHOD, OperationName.of(type, method));
-        states.put(key(method), rule.state);
+        watched[watched.length - 1] = 2 * operation + (state == State.AGGREGATE ? 1 : 0);
+        states.put(key(method), state);
     }
 
     private static String key(MethodDescription method) {
@@ -115,7 +116,15 @@ final class Decision {
     }
 
     int recorded() {
-        return watched.length;
+        return watched.length - aggregated();
+    }
+
+    int aggregated() {
+        int count = 0;
+        for (int entry : watched) {
+            count += entry & 1;
+        }
+        return count;
     }
 
     int off() {

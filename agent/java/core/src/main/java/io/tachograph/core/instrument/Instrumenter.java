@@ -34,14 +34,17 @@ public final class Instrumenter {
     private final Scope scope;
     private final Selection selection;
     private final WatchedClasses watched = new WatchedClasses();
+    private final Moves moves;
     private boolean methodsProbed;
 
-    public Instrumenter(Instrumentation instrumentation, Settings settings, AgentLog log) {
+    public Instrumenter(
+            Instrumentation instrumentation, Settings settings, Moves moves, AgentLog log) {
+        this.moves = moves;
         this.instrumentation = instrumentation;
         this.settings = settings;
         this.log = log;
         this.scope = new Scope(log);
-        this.selection = new Selection(settings, log);
+        this.selection = new Selection(settings, moves, log);
     }
 
     /**
@@ -68,7 +71,8 @@ public final class Instrumenter {
         Switchboard.Patterns patterns =
                 new Switchboard.Patterns(
                         settings.number(Setting.PATTERNS_CHECKED_AFTER), methodsProbed);
-        return new Switchboard(instrumentation, scope, selection, watched, mailbox, patterns, log);
+        return new Switchboard(
+                instrumentation, scope, selection, watched, moves, mailbox, patterns, log);
     }
 
     private int installAll(List<Probe> probes) {

@@ -7,8 +7,10 @@ import io.tachograph.core.config.Setting;
 import net.bytebuddy.agent.builder.AgentBuilder;
 import net.bytebuddy.asm.Advice;
 import net.bytebuddy.asm.AsmVisitorWrapper;
+import net.bytebuddy.description.method.MethodDescription;
 import net.bytebuddy.description.type.TypeDescription;
 import net.bytebuddy.dynamic.DynamicType;
+import net.bytebuddy.matcher.ElementMatcher;
 import net.bytebuddy.utility.JavaModule;
 
 import java.security.ProtectionDomain;
@@ -35,7 +37,12 @@ public final class MethodProbe implements Probe {
         return builder.type(
                         (type, loader, module, redefined, domain) ->
                                 isWatched(selection, watched, type, loader))
-                .transform(new Transformer(selection, watched, setup.compile(MethodAdvice.class)));
+                .transform(
+                        new Transformer(
+                                selection,
+                                watched,
+                                setup.compile(MethodAdvice.class),
+                                setup.compile(CountingAdvice.class)));
     }
 
     /**
@@ -57,12 +64,15 @@ public final class MethodProbe implements Probe {
     private static final class Transformer implements AgentBuilder.Transformer {
         private final Selection selection;
         private final WatchedClasses watched;
-        private final Advice advice;
+        private final Advice recording;
+        private final Advice counting;
 
-        Transformer(Selection selection, WatchedClasses watched, Advice advice) {
+        Transformer(
+                Selection selection, WatchedClasses watched, Advice recording, Advice counting) {
             this.selection = selection;
             this.watched = watched;
-            this.advice = advice;
+            this.recording = recording;
+            this.counting = counting;
         }
 
         @Override
@@ -80,13 +90,17 @@ public final class MethodProbe implements Probe {
                             .readerFlags(net.bytebuddy.jar.asm.ClassReader.EXPAND_FRAMES)
                             .constructor(
                                     method -> decision.of(method) == State.RECORD,
-                                    new ConstructorVisitor.Wrapper());
-            return builder.visit(
-                            advice.on(
-                                    method ->
-                                            method.isMethod()
-                                                    && decision.of(method) == State.RECORD))
+                                    new ConstructorVisitor.Wrapper(""))
+                            .constructor(
+                                    method -> decision.of(method) == State.AGGREGATE,
+                                    new ConstructorVisitor.Wrapper("Counted"));
+            return builder.visit(recording.on(methods(decision, State.RECORD)))
+                    .visit(counting.on(methods(decision, State.AGGREGATE)))
                     .visit(constructors);
+        }
+
+        private static ElementMatcher<MethodDescription> methods(Decision decision, State state) {
+            return method -> method.isMethod() && decision.of(method) == state;
         }
     }
 
@@ -115,6 +129,28 @@ public final class MethodProbe implements Probe {
                 } else {
                     buffer.exitFailed(call, thrown);
                 }
+            }
+        }
+    }
+
+    /** As {@link MethodAdvice}, for methods whose calls are counted. */
+    static final class CountingAdvice {
+        private CountingAdvice() {}
+
+        @Advice.OnMethodEnter(suppress = Throwable.class)
+        static ThreadBuffer enter(@OperationId int operation, @Advice.Local("call") int call) {
+            ThreadBuffer buffer = Recorder.buffer();
+            call = buffer.enterCounted(operation);
+            return buffer;
+        }
+
+        @Advice.OnMethodExit(onThrowable = Throwable.class, suppress = Throwable.class)
+        static void exit(
+                @Advice.Enter ThreadBuffer buffer,
+                @Advice.Local("call") int call,
+                @Advice.Thrown Throwable thrown) {
+            if (buffer != null) {
+                buffer.exitCounted(call, thrown != null);
             }
         }
     }

@@ -63,7 +63,14 @@ final class Rule {
 
     /** The setting that a rule of this process comes from. */
     Setting setting() {
-        return state == State.OFF ? Setting.EXCLUDE : Setting.INCLUDE;
+        switch (state) {
+            case OFF:
+                return Setting.EXCLUDE;
+            case AGGREGATE:
+                return Setting.AGGREGATE;
+            default:
+                return Setting.INCLUDE;
+        }
     }
 
     boolean isFaulty() {

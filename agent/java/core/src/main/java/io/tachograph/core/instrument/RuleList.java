@@ -9,14 +9,18 @@ final class RuleList {
     /** Rises with each list: what was decided by an older one may be out of date. */
     final long epoch;
 
+    /** What the agent aggregates of itself, whatever the rules say. */
+    final Moves moves;
+
     private final Rule[] rules;
 
     /**
      * @param own from the settings; they come first
      * @param fromServer lie above
      */
-    RuleList(long epoch, List<Rule> own, List<Rule> fromServer) {
+    RuleList(long epoch, List<Rule> own, List<Rule> fromServer, Moves moves) {
         this.epoch = epoch;
+        this.moves = moves;
         List<Rule> all = new ArrayList<>(own);
         all.addAll(fromServer);
         this.rules = all.toArray(new Rule[0]);

@@ -10,17 +10,21 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * Which methods are watched: what {@code include} names, less what {@code exclude} names, then what
- * the server says. One list of rules, of which it can be seen what each does.
+ * Which methods are watched, and how: what {@code include} names, what {@code aggregate} names,
+ * less what {@code exclude} names, then what the server says. One list of rules, of which it can be
+ * seen what each does.
  */
 public final class Selection {
     private final List<Rule> own = new ArrayList<>();
+    private final Moves moves;
     private volatile RuleList list;
 
-    public Selection(Settings settings, AgentLog log) {
+    public Selection(Settings settings, Moves moves, AgentLog log) {
+        this.moves = moves;
         add(State.RECORD, settings.list(Setting.INCLUDE), log);
+        add(State.AGGREGATE, settings.list(Setting.AGGREGATE), log);
         add(State.OFF, settings.list(Setting.EXCLUDE), log); // last: it wins over the others
-        list = new RuleList(0, own, List.of());
+        list = new RuleList(0, own, List.of(), moves);
     }
 
     private void add(State state, List<String> texts, AgentLog log) {
@@ -50,7 +54,7 @@ public final class Selection {
 
     /** From now on classes are decided by these rules, too. Called by one thread only. */
     RuleList replace(List<Rule> fromServer) {
-        list = new RuleList(list.epoch + 1, own, fromServer);
+        list = new RuleList(list.epoch + 1, own, fromServer, moves);
         return list;
     }
 

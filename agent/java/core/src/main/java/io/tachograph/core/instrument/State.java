@@ -5,7 +5,9 @@ enum State {
     /** Its byte code is that of the program. */
     OFF("off"),
     /** Each call is a record. */
-    RECORD("on");
+    RECORD("on"),
+    /** Each call is counted: number, sum, maximum, histogram; no records. */
+    AGGREGATE("aggregate");
 
     /** As a person says it: {@code tacho probes on ...}. */
     final String word;

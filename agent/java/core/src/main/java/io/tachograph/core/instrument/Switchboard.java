@@ -32,6 +32,7 @@ public final class Switchboard implements Runnable {
 
     private final Selection selection;
     private final WatchedClasses watched;
+    private final Moves moves;
     private final ProbeMailbox mailbox;
     private final Retransformer retransformer;
     private final Patterns patterns;
@@ -45,6 +46,9 @@ public final class Switchboard implements Runnable {
     private int looks = AGAIN_NANOS.length;
     private final long checkAt;
     private boolean checked;
+
+    /** There are moves that the byte code does not follow yet. */
+    private volatile boolean moved;
 
     /** What concerns the patterns of the settings. */
     static final class Patterns {
@@ -62,12 +66,19 @@ public final class Switchboard implements Runnable {
             Scope scope,
             Selection selection,
             WatchedClasses watched,
+            Moves moves,
             ProbeMailbox mailbox,
             Patterns patterns,
             AgentLog log) {
         this.selection = selection;
         this.watched = watched;
+        this.moves = moves;
         this.mailbox = mailbox;
+        moves.listen(
+                () -> {
+                    moved = true;
+                    mailbox.poke();
+                });
         this.patterns = patterns;
         this.log = log;
         this.retransformer = new Retransformer(instrumentation, scope, selection, watched, log);
@@ -112,6 +123,10 @@ public final class Switchboard implements Runnable {
             looks++;
             retransformer.bringUpToDate();
         }
+        if (moved) {
+            moved = false; // first: one that comes meanwhile is not missed
+            applyMoves();
+        }
         if (!checked && System.nanoTime() - checkAt >= 0) {
             checked = true;
             checkOwnPatterns();
@@ -135,17 +150,38 @@ public final class Switchboard implements Runnable {
             return;
         }
         serverRules = fresh;
-        selection.replace(fresh);
-        int changed = retransformer.bringUpToDate();
-        appliedAt = System.nanoTime();
-        looks = 0;
+        int changed = decideAnew();
         sayApplied(changed, (appliedAt - begin) / MILLI);
     }
 
+    /** The rules are the same, what they decide is not. */
+    private void applyMoves() {
+        int changed = decideAnew();
+        log.detail(changed + " classes changed for what is aggregated");
+    }
+
+    /**
+     * @return how many classes were changed
+     */
+    private int decideAnew() {
+        selection.replace(serverRules);
+        appliedAt = System.nanoTime();
+        looks = 0; // first: what fails now is tried again then
+        int changed = retransformer.bringUpToDate();
+        appliedAt = System.nanoTime();
+        return changed;
+    }
+
+    /** A rule that was there before is as old as it was: it is no answer to what came since. */
     private List<Rule> parse(ProbeRules came, long now) {
         List<Rule> parsed = new ArrayList<>();
         for (ProbeRules.Rule rule : came.rules()) {
-            parsed.add(Rule.ofServer(rule.state, rule.pattern, now));
+            Rule fresh = Rule.ofServer(rule.state, rule.pattern, now);
+            parsed.add(
+                    serverRules.stream()
+                            .filter(before -> before.saysTheSameAs(fresh))
+                            .findFirst()
+                            .orElse(fresh));
         }
         return parsed;
     }
@@ -166,6 +202,8 @@ public final class Switchboard implements Runnable {
                                 : "rules of the server: " + serverRules.size() + "; ")
                         + totals.recorded
                         + " methods are recorded, "
+                        + totals.aggregated
+                        + " aggregated, "
                         + totals.off
                         + " switched off; "
                         + changed
@@ -189,6 +227,7 @@ public final class Switchboard implements Runnable {
         WatchedClasses.Totals totals = watched.totals(selection.list());
         report.revision = rules.revision();
         report.on = totals.recorded;
+        report.aggregated = totals.aggregated;
         report.off = totals.off;
         for (int at = 0; at < serverRules.size(); at++) {
             if (patterns.methodsProbed) {
@@ -196,6 +235,9 @@ public final class Switchboard implements Runnable {
             } else {
                 report.rule(0, "the setting probes leaves out methods");
             }
+        }
+        for (Moves.Move move : moves.all()) {
+            report.moved(move.operation, move.reason, move.since);
         }
         byte[] frame = report.frame();
         if (told == null || !Arrays.equals(frame, told)) {

@@ -20,6 +20,7 @@ final class WatchedClasses {
     /** Sums over all classes. */
     static final class Totals {
         long recorded;
+        long aggregated;
         long off;
         long classes;
 
@@ -83,6 +84,7 @@ final class WatchedClasses {
     private static void add(Totals totals, Decision decision) {
         totals.classes++;
         totals.recorded += decision.recorded();
+        totals.aggregated += decision.aggregated();
         totals.off += decision.off();
         for (int at = 0; at < decision.rules.length; at++) {
             totals.decides[decision.rules[at]] += decision.decides[at];

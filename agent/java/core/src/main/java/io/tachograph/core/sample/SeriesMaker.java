@@ -18,8 +18,12 @@ final class SeriesMaker {
     }
 
     Series of(String name, String label, String value) {
+        return of(name, Map.of(label, value));
+    }
+
+    Series of(String name, Map<String, String> more) {
         Map<String, String> labels = new LinkedHashMap<>(common);
-        labels.put(label, value);
+        labels.putAll(more);
         return new Series(name, labels);
     }
 }

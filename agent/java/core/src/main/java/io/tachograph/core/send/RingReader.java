@@ -31,6 +31,7 @@ final class RingReader {
     private final Outbox outbox;
     private final WallClock clock;
     private final Totals totals;
+    private final CallCounts counts;
     private final SegmentRecord record;
     private final SegmentRecord.Head head = new SegmentRecord.Head();
 
@@ -56,11 +57,13 @@ final class RingReader {
             Outbox outbox,
             WallClock clock,
             Totals totals,
+            CallCounts counts,
             SegmentRecord record) {
         this.buffer = buffer;
         this.outbox = outbox;
         this.clock = clock;
         this.totals = totals;
+        this.counts = counts;
         this.record = record;
     }
 
@@ -134,6 +137,7 @@ final class RingReader {
             beginSegment();
         }
         push(operation, calls++, time);
+        counts.enter(operation);
         if (!broken) {
             prepare();
             record.enter(time, operation);

@@ -15,6 +15,7 @@ import java.util.Map;
 import java.util.concurrent.ArrayBlockingQueue;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
+import java.util.function.Consumer;
 
 /**
  * The agent's own thread: again and again it empties the rings, fills frames, steps the connection
@@ -27,6 +28,7 @@ public final class Sender implements Runnable {
     private static final long SLEEP_BUSY_NANOS = 2_000_000;
     private static final long FAULT_NANOS = 1_000_000_000;
     private static final int SAMPLE_BATCHES_MAX = 64;
+    private static final long REPORT_NANOS_MIN = 100_000_000;
 
     /** Words in one ring at which the next look comes sooner. */
     private static final int WORDS_MANY = 4_096;
@@ -51,6 +53,11 @@ public final class Sender implements Runnable {
     private int fullest;
     private long ringDrops;
     private long ringAttributeDrops;
+    private final CallCounts calls = new CallCounts();
+    private Consumer<SampleBatch> report = batch -> {};
+    private long reportNanos = Long.MAX_VALUE / 4;
+    private long reportedAt = System.nanoTime();
+    private long busyNanos;
 
     /** What a sender needs to know. */
     public static final class Options {
@@ -99,6 +106,25 @@ public final class Sender implements Runnable {
         return probes;
     }
 
+    /** To be read on the sender's thread. */
+    public CallCounts calls() {
+        return calls;
+    }
+
+    /** Time that the sender was not asleep, since the start; to be read on its thread. */
+    public long busyNanos() {
+        return busyNanos;
+    }
+
+    /**
+     * On its own thread the sender asks for these samples so often, and once more before the
+     * program ends. To be set before the start.
+     */
+    public void report(Consumer<SampleBatch> samples, long intervalNanos) {
+        report = samples;
+        reportNanos = Math.max(REPORT_NANOS_MIN, intervalNanos);
+    }
+
     /** Hands over what a sampler saw. Never waits; counts what finds no room. */
     public void offer(SampleBatch batch) {
         samples.offer(
@@ -140,7 +166,9 @@ public final class Sender implements Runnable {
     public void run() {
         while (true) {
             try {
+                long begin = System.nanoTime();
                 step();
+                busyNanos += System.nanoTime() - begin;
                 buffers.sleep(pause());
             } catch (Throwable e) {
                 // No memory, or a fault of ours: the program must not feel it, and one line tells
@@ -166,6 +194,9 @@ public final class Sender implements Runnable {
         if (!(blocks && outbox.isFull())) {
             buffers.forEach(this::read);
         }
+        if (flushing != null && flushSeq < 0 || System.nanoTime() - reportedAt >= reportNanos) {
+            report();
+        }
         takeSamples();
         count();
         if (flushing != null) {
@@ -182,7 +213,9 @@ public final class Sender implements Runnable {
     private void read(ThreadBuffer buffer) {
         RingReader reader = readers.get(buffer);
         if (reader == null) {
-            reader = new RingReader(buffer, outbox, clock, totals, new SegmentRecord(dictionary));
+            reader =
+                    new RingReader(
+                            buffer, outbox, clock, totals, calls, new SegmentRecord(dictionary));
             readers.put(buffer, reader);
         }
         fullest = Math.max(fullest, reader.read());
@@ -200,18 +233,30 @@ public final class Sender implements Runnable {
                 && buffer.published() == buffer.consumed();
     }
 
+    private void report() {
+        long now = System.nanoTime();
+        reportedAt = now;
+        SampleBatch batch = new SampleBatch(now + clock.offset());
+        report.accept(batch);
+        take(batch);
+    }
+
     private void takeSamples() {
         SampleBatch batch;
         while ((batch = samples.poll()) != null) {
-            for (int index = 0; index < batch.size(); index++) {
-                if (outbox.isFull()) {
-                    totals.samplesDropped++;
-                } else {
-                    var out = outbox.begin(batch.at());
-                    batch.write(index, outbox.base(), dictionary, out);
-                    outbox.end(Wire.TAG_SAMPLES, 0, 1);
-                    totals.samplesSent++;
-                }
+            take(batch);
+        }
+    }
+
+    private void take(SampleBatch batch) {
+        for (int index = 0; index < batch.size(); index++) {
+            if (outbox.isFull() || !batch.isDefined(index, dictionary)) {
+                totals.samplesDropped++;
+            } else {
+                var out = outbox.begin(batch.at());
+                batch.write(index, outbox.base(), dictionary, out);
+                outbox.end(Wire.TAG_SAMPLES, 0, 1);
+                totals.samplesSent++;
             }
         }
     }

@@ -37,6 +37,11 @@ public final class SampleBatch {
         return series.size();
     }
 
+    /** Its series has an id; false if there are too many. */
+    public boolean isDefined(int index, Dictionary dictionary) {
+        return dictionary.series(series.get(index)) != 0;
+    }
+
     /** Writes sample {@code index} as the content of a record of tag 1. */
     public void write(int index, long base, Dictionary dictionary, Bytes out) {
         Number value = values.get(index);

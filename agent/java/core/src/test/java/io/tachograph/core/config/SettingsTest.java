@@ -75,6 +75,9 @@ class SettingsTest {
 servise = "x"          | key servise: there is no such setting, did you mean service?
 when_full = "wait"     | key when_full: drop or block was expected, not "wait"; using drop
 buffer = "lots"        | key buffer: a whole number was expected
+overhead_max = "101%"  | key overhead_max: a share such as 1% or 0.5% was expected, not "101%"; using 0
+overhead_max = "1"     | key overhead_max: a share such as 1% or 0.5% was expected
+aggregate_above = "1M" | key aggregate_above: a whole number was expected
 block_max = "1 hour"   | key block_max: a duration such as 100ms or 5s was expected
 service = shop         | line 1, service: text must be in quotes: shop
 service = "shop        | line 1, service: the string has no closing quote
@@ -103,5 +106,20 @@ enabled = 1            | key enabled: true or false was expected
         assertEquals("kept", settings.text(Setting.HOST));
         assertEquals(3, settings.warnings().size());
         assertTrue(settings.warnings().get(2).contains("did you mean TACHO_HOST?"));
+    }
+
+    @ParameterizedTest
+    @CsvSource({
+        "0, 0",
+        "1%, 10000",
+        "0.5 %, 5000",
+        "0.0001%, 1",
+        "99.9999%, 999999",
+        "100%, 1000000"
+    })
+    void sharesAreMillionths(String text, long expected) throws Exception {
+        Settings settings = load("overhead_max = \"" + text + "\"\n", Map.of());
+        assertEquals(List.of(), settings.warnings());
+        assertEquals(expected, settings.number(Setting.OVERHEAD_MAX));
     }
 }

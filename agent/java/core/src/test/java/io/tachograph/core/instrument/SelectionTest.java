@@ -52,7 +52,7 @@ class SelectionTest {
                 Settings.load(
                         null,
                         Map.of("TACHO_INCLUDE", text(include), "TACHO_EXCLUDE", text(exclude)));
-        Selection selection = new Selection(settings, log);
+        Selection selection = new Selection(settings, new Moves(log), log);
         List<Rule> parsed = new ArrayList<>();
         for (String rule : text(rules).split(",")) {
             if (!rule.isBlank()) {

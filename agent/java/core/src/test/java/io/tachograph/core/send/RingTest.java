@@ -138,6 +138,7 @@ class RingTest {
                                                         outbox,
                                                         clock,
                                                         totals,
+                                                        new CallCounts(),
                                                         new SegmentRecord(dictionary)))
                                 .read());
         outbox.close();
@@ -256,12 +257,15 @@ class RingTest {
         Buffers.Options options = new Buffers.Options();
         options.threadsMax =
                 threadsMax; // rounded up to 64, so all callers get one; the count must be right
-                            // either way
+        // either way
         List<Caller> callers = run(seed, options);
         assertFalse(callers.isEmpty());
     }
 
-    /** Somebody sets the clock while a call is open: it keeps its duration, the next one starts by the new time. */
+    /**
+     * Somebody sets the clock while a call is open: it keeps its duration, the next one starts by
+     * the new time.
+     */
     @ParameterizedTest
     @CsvSource({"3600", "-3600"})
     void aClockThatIsSetMovesNoCallThatIsOpen(long seconds) {

@@ -1,0 +1,77 @@
+package app;
+
+import java.util.ArrayList;
+import java.util.List;
+
+/** Programs that are in trouble of their own: threads die, memory runs out. */
+final class Trouble {
+    private static final int AT_ONCE = 8;
+    private static final int FAILS_EVERY = 10;
+
+    private Trouble() {}
+
+    /** Threads that make one request and end, every tenth by an exception that nobody catches. */
+    static void shortThreads(int count) throws InterruptedException {
+        Thread.setDefaultUncaughtExceptionHandler((thread, e) -> Work.sink++);
+        List<Thread> running = new ArrayList<>();
+        for (int at = 0; at < count; at++) {
+            boolean fails = at % FAILS_EVERY == 0;
+            Thread thread = new Thread(() -> once(fails), "short-" + at);
+            thread.start();
+            running.add(thread);
+            if (running.size() == AT_ONCE) {
+                for (Thread each : running) {
+                    each.join();
+                }
+                running.clear();
+            }
+        }
+        for (Thread each : running) {
+            each.join();
+        }
+    }
+
+    private static void once(boolean fails) {
+        Work.Request.handle();
+        if (fails) {
+            Body.fail();
+        }
+    }
+
+    /** Fills the heap again and again, while other threads make requests. */
+    static void outOfMemory(int rounds) throws InterruptedException {
+        Thread other =
+                new Thread(
+                        () -> {
+                            for (int at = 0; at < 1_000; at++) {
+                                Work.Request.handle();
+                                Thread.yield();
+                            }
+                        },
+                        "other");
+        other.start();
+        for (int round = 0; round < rounds; round++) {
+            try {
+                Body.eat();
+            } catch (OutOfMemoryError e) {
+                Work.sink++;
+            }
+            Work.Request.handle();
+        }
+        other.join();
+    }
+
+    static final class Body {
+        static void fail() {
+            throw new IllegalStateException("nobody catches this");
+        }
+
+        static void eat() {
+            List<long[]> eaten = new ArrayList<>();
+            while (true) {
+                eaten.add(new long[10_000]);
+                Work.Request.leaf();
+            }
+        }
+    }
+}

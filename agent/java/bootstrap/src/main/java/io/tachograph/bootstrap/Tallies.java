@@ -1,0 +1,218 @@
+package io.tachograph.bootstrap;
+
+import java.util.Arrays;
+
+/**
+ * The calls of one thread that are counted instead of recorded: those that are open, and the {@link
+ * Tally} of each pair of operation and caller. One writer, the thread that holds the buffer; the
+ * sender reads the tallies. The table is never emptied: who gets the buffer next goes on counting.
+ */
+public final class Tallies {
+    /**
+     * Pairs that one thread remembers; past that the rest of its pairs is one. Far above {@link
+     * CallPairs#PAIRS_MAX}: many pairs share the tally of {@code (other)}.
+     */
+    private static final int KEYS_MAX = 4_096;
+
+    private static final Tally[] NONE = new Tally[0];
+    private static final long[] NO_LONGS = new long[0];
+    private static final int[] NO_INTS = new int[0];
+    private static final long MIX = 0x9e3779b97f4a7c15L;
+
+    // The table: open addressing, at most half full. Values are positions in the list: a reference
+    // that is stored costs a barrier of the garbage collector, which is more than all the rest.
+    private long[] keys = NO_LONGS;
+    private int[] found = NO_INTS;
+    private int shift;
+    private int size;
+    private Tally[] list = NONE;
+    private int count;
+    private int rest = -1;
+
+    // Open calls: how many recorded calls were open (upper half) and position of the tally; begin.
+    private long[] open = NO_LONGS;
+    private long[] begins = NO_LONGS;
+    private int openCount;
+
+    /** The list for the sender: complete up to its length. */
+    private volatile Tally[] all = NONE;
+
+    private final CallPairs pairs;
+
+    Tallies(CallPairs pairs) {
+        this.pairs = pairs;
+    }
+
+    /**
+     * A call begins.
+     *
+     * @param depth how many recorded calls are open
+     * @param recorded operation of the innermost of those, 0 for none
+     * @return its token, from 1
+     */
+    int enter(int operation, int depth, int recorded) {
+        int at = openCount;
+        int caller = recorded;
+        if (at > 0) {
+            long above = open[at - 1];
+            if ((int) (above >>> 32) == depth) {
+                caller = list[(int) above].operation();
+            } else if ((int) (above >>> 32) > depth) {
+                return enterAfterMissed(operation, depth, recorded);
+            }
+        }
+        int tally = position(operation, caller);
+        if (at == open.length) {
+            grow();
+        }
+        open[at] = (long) depth << 32 | tally;
+        begins[at] = System.nanoTime();
+        openCount = at + 1;
+        return at + 1;
+    }
+
+    /** Exits were missed: the recorded calls that those calls were in are over. */
+    private int enterAfterMissed(int operation, int depth, int recorded) {
+        while (openCount > 0 && (int) (open[openCount - 1] >>> 32) > depth) {
+            openCount--;
+        }
+        return enter(operation, depth, recorded);
+    }
+
+    /** A call ends. @param token what {@link #enter} answered */
+    void exit(int token, long now, boolean failed) {
+        if (token > 0 && token <= openCount) {
+            openCount = token - 1; // exits that were missed are over, too
+            list[(int) open[token - 1]].add(now - begins[token - 1], failed);
+        }
+    }
+
+    boolean isOpen() {
+        return openCount > 0;
+    }
+
+    /** Forgets the open calls: their thread has ended. */
+    void close() {
+        openCount = 0;
+    }
+
+    /** Token of the innermost open call of an operation; 0 if there is none. */
+    int innermost(int operation) {
+        for (int at = openCount; at > 0; at--) {
+            if (list[(int) open[at - 1]].operation() == operation) {
+                return at;
+            }
+        }
+        return 0;
+    }
+
+    private void grow() {
+        int length = Math.max(16, open.length * 2);
+        begins = Arrays.copyOf(begins, length);
+        open = Arrays.copyOf(open, length); // last: its length is what is asked
+    }
+
+    // ---- the table ----
+
+    private int position(int operation, int caller) {
+        long key = key(operation, caller);
+        long[] table = keys;
+        int mask = table.length - 1;
+        for (int at = (int) (key * MIX >>> shift); mask > 0; at++) {
+            long there = table[at & mask];
+            if (there == key) {
+                return found[at & mask];
+            }
+            if (there == 0) {
+                break;
+            }
+        }
+        return first(key);
+    }
+
+    /** Never 0: ids of operations count from 1. */
+    private static long key(int operation, int caller) {
+        return (long) operation << 32 | caller;
+    }
+
+    /** The first call of this pair on this thread. */
+    private int first(long key) {
+        if (size >= KEYS_MAX) {
+            return rest();
+        }
+        long admitted = pairs.admit(key);
+        int position = admitted == CallPairs.REST ? rest() : shared(admitted, key);
+        if (position < 0) {
+            position = add(new Tally((int) (admitted >>> 32), (int) admitted));
+        }
+        put(key, position);
+        return position;
+    }
+
+    /** The tally under which several pairs are counted, -1 if it is not there yet. */
+    private int shared(long admitted, long key) {
+        for (int at = 0; at < count && admitted != key; at++) {
+            if (key(list[at].operation(), list[at].caller()) == admitted) {
+                return at;
+            }
+        }
+        return -1;
+    }
+
+    private int rest() {
+        if (rest < 0) {
+            int other = Operations.shared().other(Operations.METHOD);
+            rest = add(new Tally(other, other));
+        }
+        return rest;
+    }
+
+    private int add(Tally tally) {
+        Tally[] more = Arrays.copyOf(list, count + 1);
+        more[count] = tally;
+        list = more;
+        all = more;
+        return count++;
+    }
+
+    private void put(long key, int position) {
+        if (2 * (size + 1) > keys.length) {
+            rehash();
+        }
+        insert(key, position);
+        size++;
+    }
+
+    private void rehash() {
+        long[] before = keys;
+        int[] positions = found;
+        int length = Math.max(32, 2 * before.length);
+        long[] table = new long[length];
+        int[] more = new int[length];
+        keys = table;
+        found = more;
+        shift = 64 - Integer.numberOfTrailingZeros(length);
+        for (int at = 0; at < before.length; at++) {
+            if (before[at] != 0) {
+                insert(before[at], positions[at]);
+            }
+        }
+    }
+
+    private void insert(long key, int position) {
+        int mask = keys.length - 1;
+        int at = (int) (key * MIX >>> shift);
+        while (keys[at & mask] != 0) {
+            at++;
+        }
+        found[at & mask] = position;
+        keys[at & mask] = key;
+    }
+
+    // ---- the sender's side ----
+
+    /** What was counted so far, by pair. Not to be changed. */
+    public Tally[] all() {
+        return all;
+    }
+}

@@ -1,0 +1,142 @@
+package io.tachograph.bootstrap;
+
+import java.lang.invoke.MethodHandles;
+import java.lang.invoke.VarHandle;
+
+/**
+ * What one thread counted of the calls of one operation by one caller: how many, how long together,
+ * the longest, and a histogram. Written by the thread that holds the buffer, read by the sender at
+ * any time; nothing is ever taken away, so the sums over all threads only grow.
+ *
+ * <pre>
+ *   0     1                    2                    3        4 ... 21
+ *   +-----+--------------------+--------------------+--------+----------------------+
+ *   | sum | longest call of even and odd intervals   | failed | calls of each bucket |
+ *   +-----+--------------------+--------------------+--------+----------------------+
+ *           interval | longest   (22 and 42 bits)
+ * </pre>
+ *
+ * The number of calls is the sum of the buckets, so the two cannot disagree.
+ */
+public final class Tally {
+    /** Upper bounds of the buckets, ns, inclusive; one more bucket has no bound. */
+    private static final long[] BOUNDS = bounds();
+
+    private static final int SUM = 0;
+    private static final int LONGEST = 1;
+    private static final int FAILED = 3;
+    private static final int BUCKETS = 4;
+
+    private static final int LONGEST_BITS = 42;
+    private static final long LONGEST_MAX = (1L << LONGEST_BITS) - 1;
+    private static final int INTERVAL_MASK = (1 << 22) - 1;
+
+    /** For a duration of at most 2^k ns, where in the cells its bucket is. */
+    private static final byte[] CELL_OF_BITS = cellOfBits();
+
+    private static final VarHandle CELLS = MethodHandles.arrayElementVarHandle(long[].class);
+
+    /**
+     * Which interval of the sender this is: the longest call is told for each anew. Two intervals
+     * take turns, so that one can be read while the next one is written.
+     */
+    private static volatile int interval;
+
+    private final int operation;
+    private final int caller;
+    private final long[] cells = new long[BUCKETS + BOUNDS.length + 1];
+
+    Tally(int operation, int caller) {
+        this.operation = operation;
+        this.caller = caller;
+    }
+
+    /** Factor 2 where tiny methods are, up to 16 us, then factor 4 up to 1 s. */
+    private static long[] bounds() {
+        long[] bounds = new long[17];
+        for (int at = 0; at < bounds.length; at++) {
+            bounds[at] = 1L << (at < 9 ? 6 + at : 14 + 2 * (at - 8));
+        }
+        return bounds;
+    }
+
+    private static byte[] cellOfBits() {
+        byte[] cells = new byte[65];
+        for (int bits = 0; bits < cells.length; bits++) {
+            int bucket = 0;
+            while (bucket < BOUNDS.length && (bits > 62 || 1L << bits > BOUNDS[bucket])) {
+                bucket++;
+            }
+            cells[bits] = (byte) (BUCKETS + bucket);
+        }
+        return cells;
+    }
+
+    /** A call is over. Called by the thread that holds the buffer. */
+    void add(long nanos, boolean hasFailed) {
+        long[] all = cells;
+        int bits = 64 - Long.numberOfLeadingZeros(nanos > 0 ? nanos - 1 : 0);
+        int cell = CELL_OF_BITS[bits];
+        // What may run out of stack comes first; the rest are plain stores, which the next call's
+        // release makes visible at the latest.
+        CELLS.setRelease(all, cell, all[cell] + 1);
+        all[SUM] += nanos;
+        int now = interval;
+        int slot = LONGEST + (now & 1);
+        long longest = all[slot];
+        long mine = (long) now << LONGEST_BITS | Math.min(nanos, LONGEST_MAX);
+        if (longest >>> LONGEST_BITS != now || mine > longest) {
+            all[slot] = mine;
+        }
+        if (hasFailed) {
+            all[FAILED]++;
+        }
+    }
+
+    // ---- the sender's side ----
+
+    /** Ends an interval. @return its number, for {@link #longestNanos} */
+    public static int nextInterval() {
+        int ended = interval;
+        interval = ended + 1 & INTERVAL_MASK;
+        return ended;
+    }
+
+    public int operation() {
+        return operation;
+    }
+
+    /** Operation of the caller, 0 for none. */
+    public int caller() {
+        return caller;
+    }
+
+    public long sumNanos() {
+        return cells[SUM];
+    }
+
+    public long failed() {
+        return cells[FAILED];
+    }
+
+    /** The longest call that ended in an interval, the last one that is over; 0 if none did. */
+    public long longestNanos(int ofInterval) {
+        long longest = cells[LONGEST + (ofInterval & 1)];
+        return longest >>> LONGEST_BITS == ofInterval ? longest & LONGEST_MAX : 0;
+    }
+
+    /** Calls whose duration fell between the bound of {@code bucket} and the one below. */
+    public long bucket(int bucket) {
+        return (long) CELLS.getAcquire(cells, BUCKETS + bucket);
+    }
+
+    /** How many buckets there are, the one without a bound included. */
+    public static int buckets() {
+        return BOUNDS.length + 1;
+    }
+
+    /** Upper bound, ns, of a bucket but the last. */
+    public static long boundNanos(int bucket) {
+        return BOUNDS[bucket];
+    }
+}

@@ -1,0 +1,119 @@
+package io.tachograph.core.cost;
+
+import io.tachograph.bootstrap.Buffers;
+import io.tachograph.bootstrap.Operations;
+import io.tachograph.bootstrap.Session;
+import io.tachograph.bootstrap.ThreadBuffer;
+import io.tachograph.core.log.AgentLog;
+
+import java.util.Arrays;
+import java.util.function.LongSupplier;
+
+/**
+ * Measures what a call costs on this machine, once, some seconds after the start and on a thread of
+ * its own: the code that the advice runs, on buffers that nobody reads. In the program a call costs
+ * more when its caches are elsewhere, so this is the least that a call costs.
+ */
+public final class Calibration implements Runnable {
+    /** After what a program does at its start; by then most of the code is compiled, too. */
+    private static final long DELAY_MILLIS = 3_000;
+
+    private static final int CALLS = 500;
+    private static final int ROUNDS = 240;
+
+    /** A pause after so many rounds: the compiler works on the loop meanwhile, nobody waits. */
+    private static final int ROUNDS_TOGETHER = 4;
+
+    private static final long PAUSE_MILLIS = 4;
+
+    /** Processor time of each of the two ways to watch a call. */
+    private static final long NANOS_MAX = 40_000_000;
+
+    private final Buffers buffers;
+    private final int operation = Operations.shared().id(Operations.METHOD, Operations.OTHER);
+    private final long delayMillis;
+    private final AgentLog log;
+    private volatile Costs costs = Costs.UNKNOWN;
+
+    /**
+     * @param delayMillisMax no later than so long after the start
+     */
+    public Calibration(long delayMillisMax, AgentLog log) {
+        Buffers.Options options = new Buffers.Options();
+        options.words = 4 * CALLS;
+        options.threadsMax = 1;
+        options.virtualMax = 1;
+        this.buffers = new Buffers(Session.shared(), options);
+        this.delayMillis = Math.min(DELAY_MILLIS, delayMillisMax);
+        this.log = log;
+    }
+
+    public void start() {
+        Thread thread = new Thread(null, this, "tachograph-calibration", 0, false);
+        thread.setDaemon(true);
+        thread.setContextClassLoader(null);
+        thread.start();
+    }
+
+    /** {@link Costs#UNKNOWN} until it is done. */
+    public Costs costs() {
+        return costs;
+    }
+
+    @Override
+    public void run() {
+        try {
+            Thread.sleep(delayMillis);
+            Costs measured = new Costs(nanos(this::record), nanos(this::aggregate));
+            costs = measured;
+            log.detail(
+                    String.format(
+                            "a recorded call costs %.0f ns here, an aggregated one %.0f ns",
+                            measured.recordNanos, measured.aggregateNanos));
+        } catch (InterruptedException e) {
+            log.detail("the calibration was interrupted");
+        } catch (Throwable e) {
+            log.say("the cost of a call cannot be measured, no overhead is told: " + e);
+        }
+    }
+
+    /**
+     * The lower quartile of the last half of the rounds: by then the loop is compiled, and what
+     * other threads did to it does not count.
+     */
+    private double nanos(LongSupplier round) throws InterruptedException {
+        long[] rounds = new long[ROUNDS];
+        long spent = 0;
+        int count = 0;
+        while (count < ROUNDS && (spent < NANOS_MAX || count < ROUNDS_TOGETHER)) {
+            ThreadBuffer buffer = buffers.current();
+            rounds[count] = round.getAsLong();
+            spent += rounds[count++];
+            buffer.free(buffer.published());
+            if (count % ROUNDS_TOGETHER == 0) {
+                Thread.sleep(PAUSE_MILLIS);
+            }
+        }
+        long[] last = Arrays.copyOfRange(rounds, count / 2, count);
+        Arrays.sort(last);
+        return (double) last[last.length / 4] / CALLS;
+    }
+
+    private long record() {
+        long begin = System.nanoTime();
+        for (int at = 0; at < CALLS; at++) {
+            ThreadBuffer buffer = buffers.current();
+            buffer.exit(buffer.enter(operation));
+        }
+        return System.nanoTime() - begin;
+    }
+
+    private long aggregate() {
+        long begin = System.nanoTime();
+        for (int at = 0; at < CALLS; at++) {
+            ThreadBuffer buffer = buffers.current();
+            buffer.exitCounted(buffer.enterCounted(operation), false);
+        }
+        return System.nanoTime() - begin;
+    }
+}

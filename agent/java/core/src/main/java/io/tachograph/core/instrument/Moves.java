@@ -1,0 +1,120 @@
+package io.tachograph.core.instrument;
+
+import io.tachograph.bootstrap.Operations;
+import io.tachograph.core.log.AgentLog;
+
+import java.time.Instant;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+
+/**
+ * Operations that the agent itself moved from records to counts, because they are too many or cost
+ * too much. A move holds until a rule of the server that is newer decides the method: a person has
+ * the last word, until the limit is exceeded again.
+ *
+ * <p>Before: {@code io.tachograph.core.cost.Limits}, which decides. After: {@link Decision}, {@link
+ * Switchboard}, which retransforms.
+ */
+public final class Moves {
+    /** Said of all operations together: nothing is left to move. */
+    public static final String ALL = "(all)";
+
+    private static final int ALL_OPERATION = 0;
+
+    private final Map<Integer, Move> moved = new ConcurrentHashMap<>();
+    private final AgentLog log;
+    private volatile Runnable listener = () -> {};
+
+    /** One operation. */
+    static final class Move {
+        final String operation;
+        final String reason;
+
+        /** {@code System.nanoTime()}. */
+        final long at;
+
+        /** ns since the Unix epoch. */
+        final long since;
+
+        Move(String operation, String reason) {
+            Instant now = Instant.now();
+            this.operation = operation;
+            this.reason = reason;
+            this.at = System.nanoTime();
+            this.since = now.getEpochSecond() * 1_000_000_000L + now.getNano();
+        }
+    }
+
+    public Moves(AgentLog log) {
+        this.log = log;
+    }
+
+    /** Run when there is a new move; from any thread. */
+    void listen(Runnable poked) {
+        listener = poked;
+    }
+
+    /**
+     * From now on calls of the operation are counted.
+     *
+     * @param operation id from {@link Operations}
+     */
+    public void move(int operation, String reason) {
+        Operations.Entry entry = Operations.shared().entry(operation);
+        if (entry != null) {
+            add(operation, new Move(entry.name, reason));
+        }
+    }
+
+    /** There is nothing left to move, though there should be. */
+    public void exhausted(String reason) {
+        add(ALL_OPERATION, new Move(ALL, reason));
+    }
+
+    private void add(int operation, Move move) {
+        if (moved.putIfAbsent(operation, move) == null) {
+            log.say(
+                    operation == ALL_OPERATION
+                            ? move.reason + ": nothing is left that could be aggregated"
+                            : "aggregated from now on: " + move.operation + ": " + move.reason);
+            listener.run();
+        }
+    }
+
+    /** The limit that {@link #exhausted} spoke of is kept again. */
+    public void relieved() {
+        moved.remove(ALL_OPERATION);
+    }
+
+    public boolean isMoved(int operation) {
+        return moved.containsKey(operation);
+    }
+
+    /** Does it hold against the rule that decides the method? It ends if not. */
+    boolean holdsAgainst(Rule rule, int operation) {
+        Move move = moved.get(operation);
+        if (move == null) {
+            return false;
+        }
+        if (rule.fromServer && rule.since - move.at > 0) {
+            moved.remove(operation, move);
+            return false;
+        }
+        return true;
+    }
+
+    /** How many operations are moved. */
+    public int size() {
+        return moved.size() - (moved.containsKey(ALL_OPERATION) ? 1 : 0);
+    }
+
+    /** The newest first. */
+    List<Move> all() {
+        List<Move> sorted = new ArrayList<>(moved.values());
+        sorted.sort(Comparator.comparingLong((Move move) -> move.at).reversed());
+        return sorted;
+    }
+}

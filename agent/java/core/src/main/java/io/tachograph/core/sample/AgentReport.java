@@ -1,0 +1,38 @@
+package io.tachograph.core.sample;
+
+import io.tachograph.bootstrap.Buffers;
+import io.tachograph.core.cost.Calibration;
+import io.tachograph.core.cost.Limits;
+import io.tachograph.core.instrument.Moves;
+import io.tachograph.core.send.Sender;
+import io.tachograph.core.wire.SampleBatch;
+
+import java.util.Map;
+import java.util.function.Consumer;
+
+/**
+ * What the sender adds to the samples itself, on its own thread: counts of aggregated operations,
+ * which must not be lost when the program ends, and what the agent costs.
+ */
+public final class AgentReport implements Consumer<SampleBatch> {
+    private final OperationSampler operations;
+    private final OverheadSampler overhead;
+
+    public AgentReport(
+            Map<String, String> labels,
+            Buffers buffers,
+            Sender sender,
+            Calibration calibration,
+            Limits limits,
+            Moves moves) {
+        SeriesMaker maker = new SeriesMaker(labels);
+        this.operations = new OperationSampler(maker, buffers);
+        this.overhead = new OverheadSampler(maker, sender, operations, calibration, limits, moves);
+    }
+
+    @Override
+    public void accept(SampleBatch into) {
+        operations.sample(into);
+        overhead.sample(into);
+    }
+}
