@@ -245,15 +245,19 @@ fn a_file_that_is_not_there_leaves_nothing_behind() {
     let there = place.file("there.csv", b"time,a\n1700000000,1\n");
     let missing = place.path("missing.csv");
     let dir = place.dir.path().display().to_string();
+    let bare = place.file("bare.csv", b"1700000000,1\n1700000001,1\n");
     for (files, code, expect) in [
         (vec![&*missing], 1, "error: cannot read "),
         (vec![there.to_str().unwrap(), &missing], 1, "missing.csv: No such file"),
+        (vec![bare.to_str().unwrap()], 1, "there is no header"),
         (vec![&*dir], 2, " is a directory: name the files in it"),
     ] {
         let (ended, _, stderr) = place.import(&files);
         assert_eq!(ended, Some(code), "{stderr}");
         assert!(stderr.contains(expect), "{expect:?} in {stderr}");
     }
+    let nobody = ["import", there.to_str().unwrap(), "--server", "http://127.0.0.1:1"];
+    assert_eq!(run(&nobody).0, Some(1));
     let left = std::fs::read_dir(place.dir.path()).unwrap().map(|entry| entry.unwrap().file_name());
     let left: Vec<_> = left.filter(|name| name.to_string_lossy().contains("tacho-import")).collect();
     assert!(left.is_empty(), "{left:?}");

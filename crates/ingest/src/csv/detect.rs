@@ -209,20 +209,29 @@ pub(crate) fn time_format(cells: &[&str]) -> Result<TimeFormat, String> {
         let mut reader = TimeReader::new(format.clone(), TimeZone::UTC);
         cells.iter().filter(|cell| reader.read(cell).is_ok()).count()
     };
-    let best = candidates.iter().rev().map(|format| (fits(format), format)).max_by_key(|(count, _)| *count);
+    // Of equals the first; none is better than one that fits all.
+    let mut best: Option<(usize, &TimeFormat)> = None;
+    for format in &candidates {
+        let count = fits(format);
+        best = best.filter(|(before, _)| *before >= count).or(Some((count, format)));
+        if count == cells.len() {
+            break;
+        }
+    }
+    let first = || shown(cells.first().unwrap_or(&""));
     let Some((count, best)) = best.filter(|(count, _)| *count * 2 > cells.len()) else {
-        let first = shown(cells.first().unwrap_or(&""));
         return Err(format!(
-            "no known way of writing times fits {first}: known are {KNOWN_TIMES}; --time-format names another, \
-             --time-column the times' column"
+            "no known way of writing times fits {}: known are {KNOWN_TIMES}; --time-format names another, \
+             --time-column the times' column",
+            first()
         ));
     };
-    let both_fit =
-        |pair: &&[&str; 2]| pair.map(|pattern| fits(&TimeFormat::Pattern(pattern.into()))) == [count, count];
-    if let Some([day, month]) = DAY_OR_MONTH_FIRST.iter().find(both_fit) {
-        let first = shown(cells.first().unwrap_or(&""));
+    let of_pattern = |pattern: &str| TimeFormat::Pattern(pattern.into());
+    let pair = DAY_OR_MONTH_FIRST.iter().find(|pair| pair.iter().any(|one| of_pattern(one) == *best));
+    if let Some([day, month]) = pair.filter(|pair| pair.map(|one| fits(&of_pattern(one))) == [count, count]) {
         return Err(format!(
-            "day and month cannot be told apart in {first}: give --time-format '{day}' or '{month}'"
+            "day and month cannot be told apart in {}: give --time-format '{day}' or '{month}'",
+            first()
         ));
     }
     Ok(best.clone())

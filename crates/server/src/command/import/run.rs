@@ -47,7 +47,8 @@ pub async fn import(command: &Import) -> Result<(), Failure> {
         return Ok(());
     }
     let checkpoint = if keeper.state.seq > 0 { go_on(command, &keeper) } else { None };
-    let mut target = Target::open(&command.server, command.data.as_deref()).await?;
+    let target = Target::open(&command.server, command.data.as_deref()).await;
+    let mut target = target.inspect_err(|_| keeper.forget_if_idle())?;
     let begun = Instant::now();
     let feed = Arc::new(feed(command, keeper.state.now));
     let earlier = keeper.state.samples.count + keeper.state.entries.count;
@@ -55,7 +56,7 @@ pub async fn import(command: &Import) -> Result<(), Failure> {
     let sent = send(&feed, checkpoint, &mut target, &mut keeper, &bar).await;
     bar.finish_and_clear();
     keeper.save()?;
-    let outcome = sent?;
+    let outcome = sent.inspect_err(|_| keeper.forget_if_idle())?;
     outcome.findings.print(command.rejects.as_deref());
     if outcome.stopped {
         return Err(stopped(&keeper));
@@ -170,6 +171,7 @@ async fn drain(
             }
             continue;
         }
+        keeper.sends();
         let put = target.put(piece.batch, session, piece.seq).await;
         let (records, reasons) = put.map_err(|failure| can_go_on(failure, keeper))?;
         keeper.state.refused.add(records, &reasons);

@@ -74,6 +74,8 @@ impl Refused {
 /// The state and where it is kept; nowhere for standard input, which cannot be read again.
 pub struct Keeper {
     path: Option<PathBuf>,
+    /// It was made now, and nothing was sent: nobody misses it.
+    idle: bool,
     pub state: State,
 }
 
@@ -121,10 +123,24 @@ impl Keeper {
             refused: Refused::default(),
             done: false,
         };
-        let state = kept.filter(|kept| kept.job == job).unwrap_or_else(fresh);
-        let keeper = Self { path, state };
+        let kept = kept.filter(|kept| kept.job == job);
+        let idle = kept.is_none();
+        let keeper = Self { path, idle, state: kept.unwrap_or_else(fresh) };
         keeper.save()?;
         Ok(keeper)
+    }
+
+    /// Something is about to be sent, and may arrive although nobody hears of it.
+    pub const fn sends(&mut self) {
+        self.idle = false;
+    }
+
+    /// Takes the file away that was made now, when nothing came of it.
+    pub fn forget_if_idle(&self) {
+        if let Some(path) = self.path.as_ref().filter(|_| self.idle) {
+            // Where it stays it does no harm.
+            let _ = std::fs::remove_file(path);
+        }
     }
 
     pub fn session(&self) -> u128 {
