@@ -56,6 +56,12 @@ test('the page shows the program, switches its methods and says what came of it'
   assert.equal(await page.getByLabel('Pattern').inputValue(), '', 'the form is ready for another');
   await picture(page, 'agents');
 
+  await rule.getByRole('button', { name: 'Aggregate' }).click();
+  await until('methods are aggregated', async () => (await counts())[1] !== '0');
+  assert.deepEqual(
+    (await counts()).map((text) => text !== '0'),
+    [false, true, false],
+  );
   await rule.getByRole('button', { name: 'On' }).click();
   await until('methods are on again', async () => (await counts())[0] !== '0');
   await until('there is one rule', async () => (await rule.count()) === 1);
@@ -80,6 +86,13 @@ test('what the server refuses stands under the form, and the form keeps what was
   assert.equal(await page.getByLabel('Pattern').inputValue(), 'a');
   await close();
 });
+
+/** Calls of the board that were counted in place of being recorded, over all of its time. */
+async function countedCalls() {
+  const query = 'sum(tacho_operation_seconds_count{service="bulletin-board"})';
+  const { result } = (await data('/api/v1/query', { query })).data;
+  return result.length === 0 ? 0 : Number(result[0].value[1]);
+}
 
 /** Calls of methods of the board that were recorded between two moments (Unix seconds). */
 async function methodCalls(start, end) {
@@ -111,6 +124,11 @@ test('a rule from the command line takes effect in the running program', async (
     await tacho('on', PATTERN, '--service', 'bulletin-board');
     await until('calls are recorded again', async () => (await methodCalls(onAt, clock() + 1)) > 0);
     t.diagnostic(`on: ${((clock() - onAt) * 1000).toFixed(0)} ms from the command to the first call in an answer`);
+    await tacho('aggregate', PATTERN, '--service', 'bulletin-board');
+    const aggregated = clock();
+    const counted = await countedCalls();
+    await until('calls are counted', async () => (await countedCalls()) > counted && clock() > aggregated + 1, 30_000);
+    assert.equal(await methodCalls(aggregated + 0.2, clock()), 0);
   } finally {
     stopped = true;
     await visitor;
