@@ -73,11 +73,29 @@ final class Program {
         return this;
     }
 
-    /** Loads the agent into the running program, as a person would with an attach tool. */
-    void attach() throws Exception {
-        var machine = com.sun.tools.attach.VirtualMachine.attach(Long.toString(process.pid()));
-        machine.loadAgent(JAR.toAbsolutePath().toString());
-        machine.detach();
+    /** Loads the agent into the running program, as a person would, with a file of settings. */
+    void attach(String settings) throws IOException, InterruptedException {
+        Path file = Files.createTempFile("tacho", ".toml");
+        file.toFile().deleteOnExit();
+        Files.writeString(file, settings);
+        String said = attach(jdk, Long.toString(process.pid()), file.toString());
+        if (!said.equals("0 the agent is in process " + process.pid() + "\n")) {
+            throw new AssertionError(said);
+        }
+    }
+
+    /**
+     * What {@code java -jar tachograph-agent.jar} says.
+     *
+     * @return the code with which it ended, and what it printed
+     */
+    static String attach(int jdk, String... arguments) throws IOException, InterruptedException {
+        List<String> command = new ArrayList<>(List.of(Jdks.java(jdk).toString(), "-jar"));
+        command.add(JAR.toString());
+        command.addAll(List.of(arguments));
+        Process attaching = new ProcessBuilder(command).redirectErrorStream(true).start();
+        String said = new String(attaching.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
+        return attaching.waitFor() + " " + said;
     }
 
     Program start() throws IOException {

@@ -257,19 +257,38 @@ class RecordingIT {
     void theAgentCanComeLater(int jdk) throws Exception {
         try (WireServer server = new WireServer()) {
             Program program =
-                    Program.on(jdk, "loop", "30", "5")
+                    Program.on(jdk, "loop", "60", "5")
                             .with("TACHO_SERVER", server.address())
                             .bare()
                             .start();
             Thread.sleep(500);
-            program.attach();
-            assertTrue(server.await(20, got -> got.callsEnded > 100), program.describe());
+            program.attach("service = \"attached\"\n");
+            assertTrue(server.await(40, got -> got.callsEnded > 100), program.describe());
+            assertEquals("attached", server.hello.get("service"));
+            program.attach("");
             program.terminate();
+            assertTrue(program.errors().contains("the agent is there already"));
             assertNull(server.fault);
             assertTrue(
                     server.decoder().roots.stream()
                             .allMatch(call -> call.operation.startsWith("app.Work$Request.")));
         }
+    }
+
+    @ParameterizedTest
+    @CsvSource(
+            delimiter = '|',
+            value = {
+                "          | 2 usage: java -jar tachograph-agent.jar PID",
+                "shop      | 2 usage: java -jar tachograph-agent.jar PID",
+                "1 a b     | 2 usage: java -jar tachograph-agent.jar PID",
+                "999999999 | 1 cannot attach to process 999999999: ",
+            })
+    void attachingFailsWithASentence(String arguments, String expected) throws Exception {
+        String[] words = arguments == null ? new String[0] : arguments.split(" ");
+        String said = Program.attach(17, words);
+        assertTrue(said.startsWith(expected), said);
+        assertFalse(said.contains("\tat "), said);
     }
 
     @ParameterizedTest

@@ -21,9 +21,10 @@ import java.util.stream.Collectors;
 
 /** A program in a JVM of its own with the agent, and the server that the agent reports to. */
 final class Watched implements AutoCloseable {
-    private static final long START_S_MAX = 60;
+    private static final long START_S_MAX = 120;
     private static final long END_S_MAX = 30;
-    private static final long ARRIVAL_S_MAX = 20;
+    private static final long ARRIVAL_S_MAX = 60;
+    private static final String AGENT = "-javaagent:" + System.getProperty("agent.jar");
     private static final HttpClient HTTP =
             HttpClient.newBuilder().version(HttpClient.Version.HTTP_1_1).build();
 
@@ -36,16 +37,14 @@ final class Watched implements AutoCloseable {
      * @param main class in package {@code shop}; its methods are recorded
      */
     Watched(int jdk, Class<?> main, String... arguments) throws IOException {
-        List<String> command =
-                new ArrayList<>(
-                        List.of(
-                                Jdks.java(jdk).toString(),
-                                "-Xmx256m",
-                                "-javaagent:" + System.getProperty("agent.jar"),
-                                "-cp",
-                                classPath(),
-                                main.getName()));
-        command.addAll(List.of(arguments));
+        this(jdk, main, List.of(AGENT), launch(main, arguments));
+    }
+
+    private Watched(int jdk, Class<?> main, List<String> agents, List<String> launch)
+            throws IOException {
+        List<String> command = new ArrayList<>(List.of(Jdks.java(jdk).toString(), "-Xmx256m"));
+        command.addAll(agents);
+        command.addAll(launch);
         ProcessBuilder builder =
                 new ProcessBuilder(command)
                         .redirectErrorStream(true)
@@ -59,11 +58,50 @@ final class Watched implements AutoCloseable {
         process = builder.start();
     }
 
+    private static List<String> launch(Class<?> main, String... arguments) {
+        List<String> launch = new ArrayList<>(List.of("-cp", classPath(), main.getName()));
+        launch.addAll(List.of(arguments));
+        return launch;
+    }
+
+    /**
+     * A program in one jar with all its libraries.
+     *
+     * @param main the class that the jar starts
+     */
+    static Watched jar(int jdk, Class<?> main, Path jar) throws IOException {
+        return new Watched(jdk, main, List.of(AGENT), List.of("-jar", jar.toString()));
+    }
+
+    /**
+     * With another agent beside ours.
+     *
+     * @param options of the JVM, its {@code -javaagent} among them
+     * @param first the other one comes first
+     */
+    static Watched beside(int jdk, Class<?> main, List<String> options, boolean first)
+            throws IOException {
+        List<String> agents = new ArrayList<>(options);
+        agents.add(first ? agents.size() : 0, AGENT);
+        return new Watched(jdk, main, agents, launch(main));
+    }
+
+    /** Jars on the class path whose path fits. */
+    static List<Path> jars(String pattern) {
+        return Arrays.stream(
+                        System.getProperty("java.class.path")
+                                .split(System.getProperty("path.separator")))
+                .filter(entry -> entry.matches(".*/" + pattern + "[^/]*\\.jar"))
+                .map(Path::of)
+                .collect(Collectors.toList());
+    }
+
     /** The program brings its libraries; of ours it has the agent only. */
     private static String classPath() {
         return Arrays.stream(
                         System.getProperty("java.class.path")
                                 .split(System.getProperty("path.separator")))
+                .filter(entry -> !entry.matches(".*/opentelemetry-javaagent-[^/]*"))
                 .filter(entry -> !entry.matches(".*/tachograph-[a-z]+-[0-9][^/]*\\.jar"))
                 .filter(
                         entry ->
@@ -139,6 +177,15 @@ final class Watched implements AutoCloseable {
         if (server.fault != null) {
             throw new AssertionError("the agent sent what it must not", server.fault);
         }
+    }
+
+    /** Waits until the program has printed it. @return whether it has */
+    boolean awaitOutput(String text) throws IOException, InterruptedException {
+        long until = System.nanoTime() + TimeUnit.SECONDS.toNanos(ARRIVAL_S_MAX);
+        while (!output().contains(text) && System.nanoTime() < until) {
+            Thread.sleep(20);
+        }
+        return output().contains(text);
     }
 
     String output() throws IOException {

@@ -6,9 +6,12 @@ import java.util.List;
 
 /** Classes that are never looked at, whatever the patterns say. */
 final class Scope {
-    /** Ourselves. */
+    /** Ourselves, and other agents: what they make cannot be described, and is nobody's program. */
     private static final List<String> OWN =
-            List.of("io.tachograph.bootstrap.", "io.tachograph.agent.");
+            List.of(
+                    "io.tachograph.bootstrap.",
+                    "io.tachograph.agent.",
+                    "io.opentelemetry.javaagent.");
 
     private static final List<String> JDK =
             List.of(

@@ -1,6 +1,5 @@
 package io.tachograph.probes.http;
 
-import static net.bytebuddy.matcher.ElementMatchers.hasSuperType;
 import static net.bytebuddy.matcher.ElementMatchers.isAbstract;
 import static net.bytebuddy.matcher.ElementMatchers.isInterface;
 import static net.bytebuddy.matcher.ElementMatchers.named;
@@ -12,6 +11,7 @@ import io.tachograph.bootstrap.probe.HttpServer;
 import io.tachograph.core.config.Setting;
 import io.tachograph.core.instrument.Probe;
 import io.tachograph.core.instrument.ProbeSetup;
+import io.tachograph.probes.Inherits;
 
 import net.bytebuddy.agent.builder.AgentBuilder;
 import net.bytebuddy.description.method.MethodDescription;
@@ -47,10 +47,7 @@ public final class ServletProbe implements Probe {
                         .and(takesArgument(1, named(api + "ServletResponse")))
                         .and(not(isAbstract()));
         return builder.type(
-                        not(isInterface())
-                                .and(
-                                        hasSuperType(
-                                                named(api + "Servlet").or(named(api + "Filter")))),
+                        not(isInterface()).and(new Inherits(api + "Servlet", api + "Filter")),
                         new Loads(api + "Servlet"))
                 .transform(setup.advice(advice, entry));
     }

@@ -1,6 +1,5 @@
 package io.tachograph.probes.jdbc;
 
-import static net.bytebuddy.matcher.ElementMatchers.hasSuperType;
 import static net.bytebuddy.matcher.ElementMatchers.isAbstract;
 import static net.bytebuddy.matcher.ElementMatchers.isInterface;
 import static net.bytebuddy.matcher.ElementMatchers.isPublic;
@@ -13,6 +12,7 @@ import static net.bytebuddy.matcher.ElementMatchers.takesArguments;
 
 import io.tachograph.core.instrument.Probe;
 import io.tachograph.core.instrument.ProbeSetup;
+import io.tachograph.probes.Inherits;
 
 import net.bytebuddy.agent.builder.AgentBuilder;
 import net.bytebuddy.description.method.MethodDescription;
@@ -75,6 +75,6 @@ public final class JdbcProbe implements Probe {
     private static ElementMatcher.Junction<TypeDescription> implementing(
             String type, ElementMatcher.Junction<? super TypeDescription> likely) {
         return new ElementMatcher.Junction.Conjunction<TypeDescription>(
-                likely, not(isInterface()), hasSuperType(named(type)));
+                likely, not(isInterface()), new Inherits(type));
     }
 }

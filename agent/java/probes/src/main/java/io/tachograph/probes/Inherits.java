@@ -1,0 +1,59 @@
+package io.tachograph.probes;
+
+import net.bytebuddy.description.type.TypeDescription;
+import net.bytebuddy.matcher.ElementMatcher;
+import net.bytebuddy.pool.TypePool;
+
+import java.util.HashSet;
+import java.util.Set;
+
+/**
+ * Classes that are, or inherit from, one of some types. An ancestor without a class file (made at
+ * run time, by another agent for one) ends the look in that direction only, instead of failing for
+ * the class.
+ */
+public final class Inherits extends ElementMatcher.Junction.AbstractBase<TypeDescription> {
+    private final Set<String> names;
+
+    /**
+     * @param names full names of the types
+     */
+    public Inherits(String... names) {
+        this.names = Set.of(names);
+    }
+
+    @Override
+    public boolean matches(TypeDescription type) {
+        return type != null && isOrInherits(type, new HashSet<>());
+    }
+
+    private boolean isOrInherits(TypeDescription type, Set<String> seen) {
+        if (names.contains(type.getName())) {
+            return true;
+        }
+        if (!seen.add(type.getName())) {
+            return false;
+        }
+        try {
+            if (inherits(type.getSuperClass(), seen)) {
+                return true;
+            }
+            for (TypeDescription.Generic each : type.getInterfaces()) {
+                if (inherits(each, seen)) {
+                    return true;
+                }
+            }
+        } catch (TypePool.Resolution.NoSuchTypeException e) {
+            // Nobody knows what that one inherits.
+        }
+        return false;
+    }
+
+    private boolean inherits(TypeDescription.Generic ancestor, Set<String> seen) {
+        try {
+            return ancestor != null && isOrInherits(ancestor.asErasure(), seen);
+        } catch (TypePool.Resolution.NoSuchTypeException e) {
+            return false;
+        }
+    }
+}
