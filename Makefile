@@ -1,7 +1,7 @@
 # Tachograph. `make help` lists the targets.
 
 JAR_AGENT   := agent/java/target/tachograph-agent.jar
-JAR_EXAMPLE := examples/bulletin-board/java/target/bulletin-board.jar
+JAR_EXAMPLE := examples/bulletin-board/java/target experiments/overhead/target/bulletin-board.jar
 MVN         := mvn -B -q -ntp
 TACHO       := target/release/tacho
 # What the feature adds is built and tested by itself: it is off in all else.
@@ -58,12 +58,14 @@ test-fuzz:
 	cargo xtask fuzz --seconds 10
 
 .PHONY: test-bench
-test-bench:
+test-bench: $(JAR_AGENT)
 	python3 -m unittest discover --quiet --start-directory bench/store/tests --top-level-directory .
+	python3 -m unittest discover --quiet --start-directory experiments/overhead/tests --top-level-directory .
 
 .PHONY: test-java
 test-java:
 	mvn -B -ntp -f agent/java verify
+	mvn -B -ntp -f experiments/overhead verify
 	mvn -B -ntp -f examples/bulletin-board/java verify
 
 .PHONY: test-node
@@ -92,8 +94,8 @@ bench-store: tacho ## space, write cost and queries beside VictoriaMetrics, Infl
 	TACHO=$(TACHO) python3 -m bench.store $(ARGS)
 
 .PHONY: bench-probe
-bench-probe: $(JAR_AGENT) ## what watching costs, beside Kieker, in fresh processes by turns; results in bench-results/
-	agent/java/overhead/run.sh
+bench-probe: tacho $(JAR_AGENT) ## what watching costs, beside Kieker, OpenTelemetry ...; ARGS='--only ours,kieker-tcp' or --full (docs/guide/overhead.md)
+	TACHO=$(TACHO) python3 -m experiments.overhead $(ARGS)
 
 .PHONY: bench-agents
 bench-agents: tacho ## what watching a Node.js and a Python program costs, in fresh processes by turns

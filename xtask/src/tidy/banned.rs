@@ -32,10 +32,7 @@ fn is_code(file: &File) -> bool {
 }
 
 fn is_agent(file: &File) -> bool {
-    file.path.starts_with("agent/java/")
-        && file.has_ending(&["java"])
-        && file.path.contains("/src/main/")
-        && !file.path.contains("/overhead/")
+    file.path.starts_with("agent/java/") && file.has_ending(&["java"]) && file.path.contains("/src/main/")
 }
 
 fn is_any(_: &File) -> bool {

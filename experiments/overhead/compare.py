@@ -1,0 +1,123 @@
+"""A run beside an earlier one: what has changed beyond noise?"""
+
+from dataclasses import dataclass
+from enum import Enum
+from math import isfinite
+
+from bench.common.table import table
+
+from .report import bounds, figure
+from .statistic import Interval, ratio_interval
+from .summary import Row, rows
+
+CONFIDENCE = 0.99
+"""Dozens of ratios are looked at: with 95 % some would seem to have changed in every run."""
+CHANGE_MIN = 0.02
+"""A smaller change says nothing, however certain it is: memory layout alone does as much."""
+MEASURES = (
+    ("mean us", "mean_us", False),
+    ("median us", "median_us", False),
+    ("traces/s", "traces_per_s", True),
+    ("CPU us", "cpu_us", False),
+    ("B sent", "sink_bytes", False),
+)
+"""Name, figure, and whether more is better."""
+
+
+class Change(Enum):
+    NONE = "-"
+    BETTER = "better"
+    WORSE = "WORSE"
+    UNKNOWN = "too few processes"
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One figure of one cell: new as a part of old."""
+
+    what: str
+    measure: str
+    before: float
+    now: float
+    ratio: Interval
+    change: Change
+
+
+def differences(result: dict, before: dict) -> list[Difference]:
+    """Of every cell that both runs have."""
+    old = {(experiment["name"], row.key): row for experiment in before["experiments"] for row in rows(experiment)}
+    found = []
+    for experiment in result["experiments"]:
+        for row in rows(experiment):
+            if earlier := old.get((experiment["name"], row.key)):
+                found += _differences(experiment["name"], row, earlier)
+    return found
+
+
+def _differences(experiment: str, row: Row, earlier: Row) -> list[Difference]:
+    what = ", ".join(text for text in (experiment, row.title, row.detail(experiment)) if text)
+    found = []
+    for measure, name, more_is_better in MEASURES:
+        new, old = row.values(name), earlier.values(name)
+        if new and old:
+            ratio = ratio_interval(new, old, CONFIDENCE)
+            change = judge(ratio, more_is_better)
+            found.append(Difference(what, measure, earlier.middle(name), row.middle(name), ratio, change))
+    return found
+
+
+def judge(ratio: Interval, more_is_better: bool) -> Change:
+    """A change is one that noise does not explain and that is large enough to matter."""
+    if not isfinite(ratio.high) or not ratio.low > 0:
+        return Change.UNKNOWN
+    if ratio.holds(1.0) or abs(ratio.value - 1) < CHANGE_MIN:
+        return Change.NONE
+    return Change.BETTER if (ratio.value > 1) == more_is_better else Change.WORSE
+
+
+def compare(result: dict, before: dict) -> str:
+    """Markdown."""
+    found = differences(result, before)
+    if not found:
+        return f"## Beside the run of {before['begun']}\n\nThe two runs have nothing in common.\n"
+    lines = [
+        (
+            each.what,
+            each.measure,
+            figure(each.before),
+            figure(each.now),
+            figure(each.ratio.value),
+            bounds(each.ratio),
+            each.change.value,
+        )
+        for each in found
+    ]
+    head = ("now beside then", "", "then", "now", "ratio", f"{CONFIDENCE:.0%}", "change")
+    changes = [sum(each.change is change for each in found) for change in (Change.WORSE, Change.BETTER)]
+    return "\n\n".join(
+        (
+            f"## Beside the run of {before['begun']}",
+            *_warnings(result, before),
+            f"{changes[0]} worse, {changes[1]} better of {len(found)} figures. Ratios of geometric means over processes; "
+            f"a change is one whose {CONFIDENCE:.0%} interval does not hold 1, and that is {CHANGE_MIN:.0%} at least.",
+            table(head, lines) + "\n",
+        )
+    )
+
+
+def _warnings(result: dict, before: dict) -> list[str]:
+    """What else differs. Where `none` has changed, the machine or the JVM has."""
+    found = []
+    for name, new, old in (
+        ("the processor", result["machine"]["processor"], before["machine"]["processor"]),
+        ("the cores", result["machine"]["cores"], before["machine"]["cores"]),
+        ("the JVM", result["java"], before["java"]),
+        *(
+            (f"the version of {name}", version, before["versions"][name])
+            for name, version in result["versions"].items()
+            if name in before["versions"]
+        ),
+    ):
+        if new != old:
+            found.append(f"- {name}: {old} then, {new} now")
+    return ["What else differs:\n\n" + "\n".join(found)] if found else []

@@ -1,0 +1,133 @@
+"""What one process said and what arrived in; its figures and faults out. Before: `fork.py`. After: `summary.py`."""
+
+from math import nan
+
+from .model import Cell, Stage, Takes
+from .statistic import quantile, steady_from
+
+CALLS_BESIDE_MAX = 16
+"""Constructors and the like, which some frameworks record too."""
+LOSS_MAX = 1e-6
+STALL_FACTOR = 10
+"""A call that takes so many times the median has been stopped by something."""
+SATURATED_SHARE = 0.2
+"""Of the measured time in stalls, from which the writer, not the probe, makes the speed."""
+SWITCHED_CALLS_SHARE_MAX = 0.01
+LATE_SHARE_MAX = 0.01
+
+
+def figures(cell: Cell, said: dict, arrived: dict) -> dict:
+    """Times in us. The raw bins and the histogram stay, for pictures and for pooling."""
+    first = said["first_bin"]
+    counts, sums = said["bin_counts"], said["bin_sums"]
+    traces = sum(counts[first:])
+    if traces == 0:
+        raise RuntimeError("no trace ended while traces counted")
+    seconds = (said["millis"] - said["warm_up_millis"]) / 1e3
+    histogram = said["histogram"]
+    found = {
+        "traces": traces,
+        "traces_made": said["traces"],
+        "mean_us": sum(sums[first:]) / traces / 1e3,
+        **{name: quantile(histogram, share) / 1e3 for name, share in _QUANTILES.items()},
+        "longest_us": said["longest_ns"] / 1e3,
+        "traces_per_s": traces / seconds,
+        "per_second": _per_second(counts, said["millis"], first),
+        **_costs(said, traces, seconds),
+        "stall_share": stall_share(histogram),
+        "late_share": said["late"] / said["traces"],
+        "steady_s": _steady_seconds(said),
+        **_arrivals(cell, said, arrived),
+        "bins": [[count, round(total / count / 1e3, 4) if count else None] for count, total in zip(counts, sums)],
+        "bin_s": said["millis"] / 1e3 / len(counts),
+        "first_bin": first,
+        "histogram": histogram,
+        "java": said["java"],
+        "jvm": said["jvm"],
+    }
+    return found | {"faults": faults(cell, said, found, arrived)}
+
+
+_QUANTILES = {"q1_us": 0.25, "median_us": 0.5, "q3_us": 0.75, "p95_us": 0.95, "p99_us": 0.99}
+
+
+def _costs(said: dict, traces: int, seconds: float) -> dict:
+    """What a trace uses. The process is read at moments that are not quite those of the bins: rates, not sums."""
+    share = seconds * 1e9 / max(1, said["wall_ns"])
+    cpu = said["cpu_ns"] * share / traces / 1e3
+    app_cpu = said["app_cpu_ns"] / traces / 1e3
+    return {
+        "cpu_us": cpu,
+        "app_cpu_us": app_cpu,
+        "agent_cpu_us": max(0.0, cpu - app_cpu),
+        "app_bytes": said["app_bytes"] / traces,
+        "all_bytes": max(0, said["all_bytes"]) * share / traces,
+        "collections": said["collections"],
+        "pause_ms": said["pause_ms"],
+    }
+
+
+def _arrivals(cell: Cell, said: dict, arrived: dict) -> dict:
+    """What came of the calls: made is the whole process, warm-up included."""
+    made = said["traces"] * cell.workload.depth
+    calls = arrived["calls"]
+    counts = calls is not None and not cell.setup.switches
+    return {
+        "calls_made": made,
+        "calls_arrived": calls,
+        "loss_share": max(0, made - calls) / made if counts else None,
+        "told_left_out_share": max(arrived["left_out"], said["left_out"], 0) / made,
+        "sink_bytes": arrived["bytes"] * cell.workload.depth / calls if counts and calls and arrived["bytes"] else None,
+        "disk_bytes": arrived["disk_bytes"] * cell.workload.depth / calls if counts and calls else None,
+        "receiver_cpu_us": arrived["cpu_seconds"] * 1e6 / said["traces"] if arrived["cpu_seconds"] else None,
+        "receiver_resident_peak": arrived["resident_peak"] or None,
+        "receiver_resident_settled": arrived["resident_settled"] or None,
+    }
+
+
+def faults(cell: Cell, said: dict, found: dict, arrived: dict) -> list[str]:
+    """What makes the figures mean something else than they seem to. Short, for the tables."""
+    texts = []
+    if arrived["fault"]:
+        texts.append(f"the sink could not read on: {arrived['fault']}")
+    if found["loss_share"] is not None and found["loss_share"] > LOSS_MAX:
+        texts.append(f"lost {found['loss_share'] * 100:.3g} % of the calls")
+    elif cell.setup.takes is Takes.NOBODY and found["told_left_out_share"] > LOSS_MAX:
+        texts.append(f"left out {found['told_left_out_share'] * 100:.3g} % of the calls")
+    if arrived["calls"] is not None and arrived["calls"] > found["calls_made"] + CALLS_BESIDE_MAX * cell.workload.threads:
+        texts.append(f"{arrived['calls'] - found['calls_made']} more calls arrived than were made")
+    if cell.setup.switches and not arrived["switched"]:
+        texts.append("the agent did not switch the method")
+    elif cell.setup.switches and arrived["calls"] > SWITCHED_CALLS_SHARE_MAX * found["calls_made"]:
+        texts.append(f"{arrived['calls']} calls were recorded although switched")
+    if found["stall_share"] > SATURATED_SHARE and cell.setup.stage is Stage.W:
+        texts.append(f"saturated: {found['stall_share'] * 100:.0f} % of the time in stalls")
+    if found["steady_s"] is None or found["steady_s"] > said["warm_up_millis"] / 1e3:
+        texts.append("not steady after the warm-up")
+    if found["late_share"] > LATE_SHARE_MAX:
+        texts.append(f"{found['late_share'] * 100:.0f} % of the traces began late")
+    return texts
+
+
+def stall_share(histogram: list) -> float:
+    """Of all the time, that in calls of more than ten times the median."""
+    limit = STALL_FACTOR * max(1.0, quantile(histogram, 0.5))
+    total = sum(value * count for value, count in histogram)
+    return sum(value * count for value, count in histogram if value > limit) / total if total else 0.0
+
+
+def _per_second(counts: list[int], millis: int, first: int) -> list[float]:
+    """Traces in each whole second that counts."""
+    bins_a_second = len(counts) * 1e3 / millis
+    seconds, start = [], float(first)
+    while start + bins_a_second <= len(counts) + 1e-9:
+        seconds.append(float(sum(counts[round(start) : round(start + bins_a_second)])))
+        start += bins_a_second
+    return seconds
+
+
+def _steady_seconds(said: dict) -> float | None:
+    """By the medians of the bins: single long calls are no warm-up."""
+    medians = [float(value) if count else nan for value, count in zip(said["bin_medians"], said["bin_counts"])]
+    found = steady_from(medians)
+    return None if found is None else found * said["millis"] / 1e3 / len(medians)

@@ -1,0 +1,61 @@
+"""Tachograph's own agent, as `make build` leaves it."""
+
+import os
+from pathlib import Path
+
+from bench.common.install import run
+
+from ..model import Framework, Place, Setup, Stage, Takes
+
+ROOT = Path(__file__).resolve().parents[3]
+AGENT = Path(os.environ.get("TACHO_AGENT", ROOT / "agent/java/target/tachograph-agent.jar")).resolve()
+TACHO = Path(os.environ.get("TACHO", ROOT / "target/release/tacho")).resolve()
+METHOD = "observed.Monitored.monitoredMethod"
+
+OFF = Setup("ours-off", "switched off", Stage.I, Takes.SINK, ("tachograph", f"off:{METHOD}"), is_lossy=True, switches=True)
+COLLECT = Setup("ours-collect", "no writer", Stage.C)
+SINK = Setup("ours-sink", "sink", Stage.W, Takes.SINK, ("tachograph",))
+DROP = Setup("ours-drop", "sink, may drop", Stage.W, Takes.SINK, ("tachograph",), is_lossy=True)
+SERVER = Setup("ours-server", "tacho serve", Stage.W, Takes.SERVER)
+AGGREGATE = Setup(
+    "ours-aggregate",
+    "counts only",
+    Stage.W,
+    Takes.SINK,
+    ("tachograph", f"aggregate:{METHOD}"),
+    is_lossy=True,
+    switches=True,
+)
+
+
+class Tachograph(Framework):
+    name = "ours"
+    title = "Tachograph"
+    setups = (OFF, COLLECT, SINK, DROP, SERVER, AGGREGATE)
+    notes = (
+        "switched off by a rule of the server while the program runs, as `tacho probes off` does",
+        "no writer: recorded by the program, read by the sender, and thrown away there (nobody listens, `queue` is 1 KiB)",
+        "sink and tacho serve: `when_full = block`, so that nothing is lost; may drop: the default",
+    )
+
+    def install(self, cache: Path) -> str:
+        if not AGENT.exists():
+            raise FileNotFoundError(f"{AGENT} is missing; make build makes it")
+        version = run(["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"]).strip()
+        return f"0.1.0 ({version})"
+
+    def jvm(self, setup: Setup, place: Place) -> list[str]:
+        return [f"-javaagent:{AGENT}"]
+
+    def environment(self, setup: Setup, place: Place) -> dict[str, str]:
+        alone = setup is COLLECT
+        return {
+            "TACHO_SERVER": "127.0.0.1:1" if alone else place.address,
+            "TACHO_SERVICE": "overhead",
+            "TACHO_INCLUDE": METHOD,
+            "TACHO_WHEN_FULL": "drop" if alone or setup is DROP else "block",
+            "TACHO_BLOCK_MAX": "10s",
+            "TACHO_FLUSH_MAX": "30s",
+            "TACHO_QUEUE": "1KiB" if alone else "16MiB",
+            "TACHO_LOG": str(place.work / "agent.log"),
+        }

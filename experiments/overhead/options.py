@@ -1,0 +1,118 @@
+"""What can be chosen on the command line."""
+
+import argparse
+from dataclasses import dataclass
+from pathlib import Path
+
+from .frameworks import FRAMEWORKS
+from .plan import EXPERIMENTS
+
+SETUPS = tuple(setup.name for framework in FRAMEWORKS for setup in framework.setups)
+EXAMPLES = """examples:
+  make bench-probe                                          the short form, under 30 minutes on two cores
+  make bench-probe ARGS=--full                              10 processes of each kind, 20 s each: hours
+  make bench-probe ARGS='--only ours,kieker-tcp'            `none` always takes part
+  make bench-probe ARGS='--experiments configurations --forks 5'
+  make bench-probe ARGS='--compare bench-results/probe-20261122T120000Z'
+  make bench-probe ARGS='--report bench-results/probe-20261122T120000Z'   tables and figures again, nothing is measured
+"""
+
+
+@dataclass(frozen=True)
+class Options:
+    """See `--help`."""
+
+    full: bool
+    only: tuple[str, ...]
+    experiments: tuple[str, ...]
+    forks: int | None
+    seconds: float | None
+    seed: int
+    idle_wait: float
+    compare: Path | None
+    report: Path | None
+    cache: Path
+    results: Path
+
+
+def parse(arguments: list[str]) -> Options:
+    """Ends the process with a message and 2 when the arguments are wrong."""
+    parser = argparse.ArgumentParser(
+        prog="make bench-probe ARGS=...",
+        description="What watching a Java program costs: ours beside others, in fresh processes, in random order.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--full", action="store_true", help="10 processes of each kind, 20 s each, all depths and times")
+    parser.add_argument(
+        "--only",
+        type=_setups,
+        default=SETUPS,
+        metavar="NAMES",
+        help=f"frameworks or setups, with commas between: {', '.join(SETUPS)}; ours stands for all that begin so",
+    )
+    parser.add_argument(
+        "--experiments", type=_experiments, default=EXPERIMENTS, metavar="NAMES", help=f"some of {', '.join(EXPERIMENTS)}"
+    )
+    parser.add_argument("--forks", type=_positive(int), default=None, metavar="N", help="processes of each kind")
+    parser.add_argument(
+        "--seconds", type=_positive(float), default=None, metavar="S", help="of each process; the first half warms up"
+    )
+    parser.add_argument("--seed", type=int, default=123, metavar="N", help="of the order (123)")
+    parser.add_argument(
+        "--idle-wait",
+        type=_not_negative,
+        default=30.0,
+        metavar="S",
+        help="longest wait for an idle machine before each process; then it is measured and marked (30)",
+    )
+    parser.add_argument("--compare", type=_run, default=None, metavar="DIR", help="an earlier run to compare with")
+    parser.add_argument("--report", type=_run, default=None, metavar="DIR", help="measure nothing: report this run again")
+    parser.add_argument("--cache", type=Path, default=Path("bench/.cache"), metavar="DIR", help="of what was fetched")
+    parser.add_argument("--results", type=Path, default=Path("bench-results"), metavar="DIR")
+    chosen = vars(parser.parse_args(arguments))
+    return Options(**chosen | {name: chosen[name].resolve() for name in ("cache", "results")})
+
+
+def _setups(text: str) -> tuple[str, ...]:
+    """A name stands for itself, and for all that begin with it and a hyphen."""
+    wanted = text.split(",")
+    for name in wanted:
+        if not any(_stands_for(name, setup) for setup in SETUPS):
+            raise argparse.ArgumentTypeError(f"unknown: {name}; there are {', '.join(SETUPS)}")
+    return tuple(setup for setup in SETUPS if setup == "none" or any(_stands_for(name, setup) for name in wanted))
+
+
+def _stands_for(name: str, setup: str) -> bool:
+    return setup == name or setup.startswith(f"{name}-")
+
+
+def _experiments(text: str) -> tuple[str, ...]:
+    chosen = tuple(text.split(","))
+    if unknown := sorted(set(chosen) - set(EXPERIMENTS)):
+        raise argparse.ArgumentTypeError(f"unknown: {', '.join(unknown)}; there are {', '.join(EXPERIMENTS)}")
+    return chosen
+
+
+def _run(text: str) -> Path:
+    folder = Path(text).resolve()
+    if not (folder / "raw.json").exists():
+        raise argparse.ArgumentTypeError(f"{text} has no raw.json: it is not the folder of a run")
+    return folder
+
+
+def _positive(kind: type):
+    def number(text: str):
+        value = kind(text)
+        if value <= 0:
+            raise argparse.ArgumentTypeError(f"{text} is not above 0")
+        return value
+
+    return number
+
+
+def _not_negative(text: str) -> float:
+    value = float(text)
+    if value < 0:
+        raise argparse.ArgumentTypeError(f"{text} is below 0")
+    return value

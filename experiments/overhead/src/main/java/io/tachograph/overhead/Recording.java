@@ -1,0 +1,75 @@
+package io.tachograph.overhead;
+
+/**
+ * The times of one thread: 1,000 bins of equal length from the first trace to the last (count, sum,
+ * median), and a histogram of those that count.
+ */
+final class Recording {
+    final long[] counts = new long[Workload.BINS];
+    final long[] sums = new long[Workload.BINS];
+    final double[] medians = new double[Workload.BINS];
+    final Histogram measured = new Histogram();
+    long longest;
+
+    private final Histogram bin = new Histogram();
+    private final long begin;
+    private final long binNanos;
+    private final int firstBin;
+    private final Runnable atFirstBin;
+    private long binEnd;
+    private int at;
+    private long count;
+    private long sum;
+
+    /**
+     * @param atFirstBin run by the measured thread, between two traces, when the warm-up is over
+     */
+    Recording(Workload workload, long begin, Runnable atFirstBin) {
+        this.begin = begin;
+        this.binNanos = workload.binNanos();
+        this.firstBin = workload.firstBin();
+        this.atFirstBin = atFirstBin;
+        this.binEnd = begin + binNanos;
+        if (firstBin == 0) {
+            atFirstBin.run();
+        }
+    }
+
+    /** A trace belongs to the bin in which it ends. */
+    void add(long start, long end) {
+        if (end - binEnd >= 0) {
+            move(end);
+        }
+        long nanos = end - start;
+        count++;
+        sum += nanos;
+        bin.add(nanos);
+        if (nanos > longest && at >= firstBin) {
+            longest = nanos;
+        }
+    }
+
+    private void move(long end) {
+        closeBin();
+        int next = (int) Math.min(Workload.BINS - 1, (end - begin) / binNanos);
+        boolean warm = at < firstBin && next >= firstBin;
+        at = next;
+        binEnd = at == Workload.BINS - 1 ? Long.MAX_VALUE + begin : begin + (at + 1) * binNanos;
+        if (warm) {
+            atFirstBin.run();
+        }
+    }
+
+    /** To be called once more at the end. */
+    void closeBin() {
+        counts[at] = count;
+        sums[at] = sum;
+        medians[at] = bin.median(count);
+        if (at >= firstBin) {
+            measured.addAll(bin);
+        }
+        bin.clear();
+        count = 0;
+        sum = 0;
+    }
+}

@@ -1,0 +1,103 @@
+package io.tachograph.overhead;
+
+import com.sun.management.ThreadMXBean;
+
+import observed.Monitored;
+
+import java.lang.management.ManagementFactory;
+
+/**
+ * One thread that calls {@link Monitored} and times each call from outside. Before: {@link
+ * Observed} starts it. After: {@link Recording}.
+ */
+final class Worker implements Runnable {
+    private static final ThreadMXBean THREADS =
+            (ThreadMXBean) ManagementFactory.getThreadMXBean();
+
+    /** A paced trace that begins later than this is counted as late. */
+    private static final long LATE_NANOS = 1_000_000;
+
+    private final Workload workload;
+    private final Monitored monitored;
+    private final long begin;
+    private final double firstNanos;
+
+    Recording recording;
+    long traces;
+    long late;
+
+    /** Of this thread, while traces count. */
+    long cpuNanos;
+
+    long allocatedBytes;
+
+    /** Calls that the agent's probes say they left out on this thread; -1 where none tells. */
+    long leftOut;
+
+    /**
+     * @param begin when the first bin begins, by {@link System#nanoTime}
+     * @param number of this thread, from 0
+     */
+    Worker(Workload workload, Monitored monitored, long begin, int number) {
+        this.workload = workload;
+        this.monitored = monitored;
+        this.begin = begin;
+        this.firstNanos = workload.intervalNanos() * number / workload.threads();
+    }
+
+    @Override
+    public void run() {
+        recording = new Recording(workload, begin, this::beginToCount);
+        long finish = begin + workload.nanos();
+        if (workload.pace() > 0) {
+            runPaced(finish);
+        } else {
+            runClosed(finish);
+        }
+        cpuNanos = CpuClock.now() - cpuNanos;
+        allocatedBytes = THREADS.getCurrentThreadAllocatedBytes() - allocatedBytes;
+        recording.closeBin();
+        leftOut = LeftOut.ofThisThread();
+    }
+
+    private void beginToCount() {
+        cpuNanos = CpuClock.now();
+        allocatedBytes = THREADS.getCurrentThreadAllocatedBytes();
+    }
+
+    private void runClosed(long finish) {
+        long methodNs = workload.methodNs();
+        int depth = workload.depth();
+        long end;
+        do {
+            long start = System.nanoTime();
+            monitored.monitoredMethod(methodNs, depth);
+            end = System.nanoTime();
+            recording.add(start, end);
+            traces++;
+        } while (end - finish < 0);
+    }
+
+    /** Spins until the next trace is due, so that the thread is awake when it begins. */
+    private void runPaced(long finish) {
+        long methodNs = workload.methodNs();
+        int depth = workload.depth();
+        double interval = workload.intervalNanos();
+        long end;
+        do {
+            long due = begin + (long) (firstNanos + traces * interval);
+            long start = System.nanoTime();
+            while (start - due < 0) {
+                Thread.onSpinWait();
+                start = System.nanoTime();
+            }
+            if (start - due > LATE_NANOS) {
+                late++;
+            }
+            monitored.monitoredMethod(methodNs, depth);
+            end = System.nanoTime();
+            recording.add(start, end);
+            traces++;
+        } while (end - finish < 0);
+    }
+}

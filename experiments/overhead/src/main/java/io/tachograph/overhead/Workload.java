@@ -1,0 +1,88 @@
+package io.tachograph.overhead;
+
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+
+/**
+ * What the measured process does.
+ *
+ * @param millis from the first trace to the last
+ * @param warmUpMillis of these, at the start, that do not count
+ * @param threads that call at the same time
+ * @param depth calls in a trace
+ * @param methodNs processor time of the innermost call
+ * @param pace traces a second, of all threads together; 0 is as many as possible
+ */
+record Workload(
+        long millis, long warmUpMillis, int threads, int depth, long methodNs, double pace) {
+    static final int BINS = 1_000;
+    private static final List<String> NAMES =
+            List.of("millis", "warm-up-millis", "threads", "depth", "method-ns", "pace");
+
+    /**
+     * @param arguments {@code name=value}, in any order, each once
+     * @throws IllegalArgumentException naming what is wrong
+     */
+    static Workload parse(String[] arguments) {
+        Map<String, String> given = new HashMap<>();
+        for (String argument : arguments) {
+            int equals = argument.indexOf('=');
+            String name = equals < 0 ? argument : argument.substring(0, equals);
+            if (equals < 0 || !NAMES.contains(name)) {
+                throw new IllegalArgumentException(
+                        "unknown argument \"" + argument + "\"; there are " + NAMES);
+            }
+            given.put(name, argument.substring(equals + 1));
+        }
+        long millis = whole(given, "millis", 10_000, 1);
+        long warmUp = whole(given, "warm-up-millis", millis / 2, 0);
+        if (warmUp >= millis) {
+            throw new IllegalArgumentException(
+                    "warm-up-millis=" + warmUp + " leaves nothing of millis=" + millis);
+        }
+        return new Workload(
+                millis,
+                warmUp,
+                (int) whole(given, "threads", 1, 1),
+                (int) whole(given, "depth", 10, 1),
+                whole(given, "method-ns", 0, 0),
+                whole(given, "pace", 0, 0));
+    }
+
+    long nanos() {
+        return millis * 1_000_000;
+    }
+
+    long binNanos() {
+        return Math.max(1, nanos() / BINS);
+    }
+
+    /** The first bin that counts. */
+    int firstBin() {
+        return (int) (warmUpMillis * BINS / millis);
+    }
+
+    /** Between two traces of one thread, ns; 0 for none. */
+    double intervalNanos() {
+        return pace == 0 ? 0 : threads * 1e9 / pace;
+    }
+
+    private static long whole(
+            Map<String, String> given, String name, long otherwise, long atLeast) {
+        String text = given.get(name);
+        if (text == null) {
+            return otherwise;
+        }
+        try {
+            long value = Long.parseLong(text);
+            if (value >= atLeast && value <= Integer.MAX_VALUE) {
+                return value;
+            }
+        } catch (NumberFormatException e) {
+            // Said below.
+        }
+        throw new IllegalArgumentException(
+                name + "=" + text + " is not a whole number from " + atLeast + " to 2147483647");
+    }
+}

@@ -1,0 +1,142 @@
+"""The processes of a cell as one row of figures.
+
+Before: `figures.py`. After: `report.py`, `plot.py`, `targets.py`, `compare.py`.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import nan
+from statistics import fmean, median
+
+from .statistic import Interval, Line, mean_interval, merge, quantile, ratio_interval, regression
+
+VARIED = ("threads", "depth", "method_us")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One cell of a result, and what follows from its processes. Times in us a trace."""
+
+    cell: dict
+
+    @property
+    def setup(self) -> str:
+        return self.cell["setup"]
+
+    @property
+    def workload(self) -> dict:
+        return self.cell["workload"]
+
+    @property
+    def title(self) -> str:
+        """Framework and setup; what of the workload is varied is said by `detail`."""
+        return self.cell["title"] if self.setup == "none" else f"{self.cell['framework']}, {self.cell['title']}"
+
+    @property
+    def forks(self) -> list[dict]:
+        return self.cell["forks"]
+
+    @property
+    def key(self) -> tuple:
+        """The same in two runs for what can be compared, however long each process took."""
+        load = self.workload
+        return (self.setup, *(load[name] for name in VARIED), load["pace"], load["load"])
+
+    def detail(self, experiment: str) -> str:
+        load = self.workload
+        details = {
+            "threads": f"{load['threads']} thread{'s' if load['threads'] > 1 else ''}",
+            "depth": f"depth {load['depth']}",
+            "method-time": f"{load['method_us']:g} us",
+        }
+        return details.get(experiment, "")
+
+    def values(self, name: str) -> list[float]:
+        """Of each process that tells it."""
+        return [fork[name] for fork in self.forks if fork[name] is not None]
+
+    def mean(self, name: str) -> Interval:
+        """Over processes, with 95 % confidence."""
+        return mean_interval(self.values(name))
+
+    def middle(self, name: str) -> float:
+        """Median of the processes; nan where none tells."""
+        values = self.values(name)
+        return median(values) if values else nan
+
+    def quantile_us(self, share: float) -> float:
+        """Of the calls of all processes together."""
+        return quantile(merge([fork["histogram"] for fork in self.forks]), share) / 1e3
+
+    def per_second(self) -> list[float]:
+        """Traces in each whole second of each process."""
+        return [count for fork in self.forks for count in fork["per_second"]]
+
+    def faults(self) -> list[str]:
+        """Each kind once, with the number of processes that have it where it is not all of them."""
+        texts: dict[str, list[str]] = {}
+        for fork in self.forks:
+            for text in fork["faults"]:
+                texts.setdefault(_kind(text), []).append(text)
+        count = len(self.forks)
+        found = [
+            text[len(text) // 2] + (f" ({len(text)} of {count})" if len(text) < count else "") for text in texts.values()
+        ]
+        return found + [f"FAILED: {failure}" for failure in self.cell["failures"][:1]]
+
+
+def rows(experiment: dict) -> list[Row]:
+    """Of the cells that gave figures."""
+    return [Row(cell) for cell in experiment["cells"] if cell["forks"]]
+
+
+def by_name(result: dict, name: str) -> list[Row]:
+    """Rows of the experiment with this name; none where it was not made."""
+    return [row for experiment in result["experiments"] if experiment["name"] == name for row in rows(experiment)]
+
+
+def find(all_rows: Iterable[Row], setup: str, **workload: float) -> Row | None:
+    """The first row of this setup and workload."""
+    for row in all_rows:
+        if row.setup == setup and all(row.workload[name] == value for name, value in workload.items()):
+            return row
+    return None
+
+
+def unwatched(row: Row, all_rows: Sequence[Row]) -> Row | None:
+    """The program alone, under the same workload."""
+    same = {name: row.workload[name] for name in (*VARIED, "pace", "load")}
+    return find(all_rows, "none", **same)
+
+
+def ratio(row: Row, to: Row, name: str) -> Interval:
+    return ratio_interval(row.values(name), to.values(name))
+
+
+def linearity(all_rows: Sequence[Row], setup: str) -> Line:
+    """Median time of a trace over its depth, a point a process."""
+    return regression(
+        [(float(row.workload["depth"]), fork["median_us"]) for row in all_rows if row.setup == setup for fork in row.forks]
+    )
+
+
+def stages(all_rows: Sequence[Row], name: str = "mean_us") -> list[tuple[str, dict[str, float]]]:
+    """For each way to write: what T, I, C and W add to a trace. Never below 0: noise is not drawn as a gain."""
+    none = find(all_rows, "none")
+    found = []
+    for row in all_rows:
+        if none is None or row.cell["stage"] != "T+I+C+W" or row.cell["switches"]:
+            continue
+        same = [other for other in all_rows if other.cell["framework"] == row.cell["framework"]]
+        off, collect = (next((other for other in same if other.cell["stage"] == stage), None) for stage in ("T+I", "T+I+C"))
+        if off is None or collect is None:
+            continue
+        levels = [fmean(other.values(name)) for other in (none, off, collect, row)]
+        steps = [levels[0], *(max(0.0, later - earlier) for earlier, later in zip(levels, levels[1:]))]
+        found.append((row.title, dict(zip("TICW", steps))))
+    return found
+
+
+def _kind(text: str) -> str:
+    """What it is about, without its numbers."""
+    return "".join(letter for letter in text if not letter.isdigit() and letter not in ".+-e%")

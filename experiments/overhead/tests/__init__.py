@@ -1,0 +1,1 @@
+"""Run from the root: `python3 -m unittest discover -s experiments/overhead/tests -t .`; `test_smoke` needs Java and the agent."""

@@ -1,0 +1,82 @@
+"""Are figures per trace, and is what spoils them named?"""
+
+from unittest import TestCase
+
+from ..figures import figures, stall_share
+from ..frameworks import FRAMEWORKS
+from ..run import has_faults
+from .small import ARRIVED, BINS, cell, entry, fork, result, said
+
+MADE = 100 * BINS * 10
+
+
+class Figures(TestCase):
+    def test_a_trace(self):
+        found = fork(cell("ours-sink"), 1_000)
+        for name, expected in (
+            ("traces", 50_000),
+            ("mean_us", 1.0),
+            ("median_us", 1.0),
+            ("traces_per_s", 10_000.0),
+            ("per_second", [10_000.0] * 5),
+            ("cpu_us", 4.0),
+            ("app_cpu_us", 2.0),
+            ("agent_cpu_us", 2.0),
+            ("all_bytes", 1.0),
+            ("loss_share", 0.0),
+            ("sink_bytes", 53.0),
+            ("steady_s", 0.0),
+            ("faults", []),
+        ):
+            self.assertEqual(expected, found[name], name)
+
+    def test_a_late_look_at_the_process_does_not_count(self):
+        found = fork(cell("none"), wall_ns=2_500_000_000, cpu_ns=100_000_000)
+        self.assertEqual(4.0, found["cpu_us"])
+
+    def test_stalls(self):
+        self.assertEqual(0.0, stall_share([[100, 10], [1_000, 1]]))
+        self.assertAlmostEqual(0.5, stall_share([[100, 100], [10_000, 1]]))
+
+    def test_nothing_measured(self):
+        with self.assertRaises(RuntimeError):
+            figures(cell("none"), said(bin_counts=[0] * BINS), ARRIVED)
+
+
+class Faults(TestCase):
+    def test_each_is_named(self):
+        for setup, arrived, changes, expected in (
+            ("ours-sink", {"calls": MADE - 100}, {}, "lost 0.01 % of the calls"),
+            ("otel-otlp", {"calls": 0, "bytes": 0}, {}, "lost 100 % of the calls"),
+            ("kieker-tcp", {"calls": MADE + 2}, {}, None),
+            ("kieker-tcp", {"calls": MADE + 17}, {}, "17 more calls arrived than were made"),
+            ("kieker-file", {"fault": "x"}, {}, "the sink could not read on: x"),
+            ("ours-collect", {}, {"left_out": 10_000}, "left out 1 % of the calls"),
+            ("ours-collect", {}, {"left_out": 0}, None),
+            ("ours-off", {"switched": 0}, {}, "the agent did not switch the method"),
+            ("ours-off", {"calls": MADE}, {}, f"{MADE} calls were recorded although switched"),
+            ("ours-off", {"calls": 50}, {}, None),
+            ("ours-sink", {}, {"histogram": [[100, 100], [10_000, 1]]}, "saturated: 50 % of the time in stalls"),
+            ("none", {}, {"histogram": [[100, 100], [10_000, 1]]}, None),
+            ("none", {}, {"bin_medians": list(range(1, BINS + 1))}, "not steady after the warm-up"),
+            ("none", {}, {"late": 50 * BINS}, "50 % of the traces began late"),
+        ):
+            found = fork(cell(setup), arrived=arrived, **changes)["faults"]
+            self.assertEqual([expected] if expected else [], found, f"{setup} {arrived} {changes}")
+
+    def test_the_exit_code_tells_ours_that_lost(self):
+        for setup, arrived, faulty in (
+            ("ours-sink", {"calls": MADE - 100}, True),
+            ("ours-sink", {}, False),
+            ("ours-drop", {"calls": MADE - 100}, False),
+            ("ours-off", {"switched": 0}, True),
+            ("otel-otlp", {"calls": 0}, False),
+        ):
+            found = result(configurations=[entry(cell(setup), [fork(cell(setup), arrived=arrived)])])
+            self.assertEqual(faulty, has_faults(found), f"{setup} {arrived}")
+        self.assertTrue(has_faults(result(configurations=[entry(cell("none"), [], ("broken",))])))
+
+    def test_every_setup_says_who_counts(self):
+        for framework in FRAMEWORKS:
+            for setup in framework.setups:
+                self.assertEqual(setup.takes.value in ("sink", "files"), bool(setup.sink), setup.name)
