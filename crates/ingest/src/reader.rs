@@ -114,6 +114,14 @@ impl<'a> Reader<'a> {
         Ok(bytes)
     }
 
+    /// So many bytes, without a length before them.
+    pub fn take(&mut self, length: usize) -> Result<&'a [u8], Flaw> {
+        let flaw = self.flaw("end of input in a fixed-width field");
+        let (bytes, rest) = self.rest.split_at_checked(length).ok_or(flaw)?;
+        self.rest = rest;
+        Ok(bytes)
+    }
+
     pub fn string(&mut self) -> Result<&'a str, Flaw> {
         let flaw = self.flaw("string that is not UTF-8");
         std::str::from_utf8(self.bytes()?).map_err(|_| flaw)

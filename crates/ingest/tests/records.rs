@@ -2,11 +2,13 @@
 
 use proptest::prelude::*;
 use tacho_ingest::wire::{
-    AttributeForm, ClientFrame, Continued, Data, DataFrame, DictFrame, Frame, FrameDecoder, Hello, Numbering,
+    AttributeForm, ClientFrame, Continued, Data, DataFrame, DeclaredRecord, DictFrame, FieldType, FieldValue,
+    Frame, FrameDecoder, Hello, Numbering, RECORD_FIELDS_MAX, RECORD_UNIT_BYTES_MAX, RecordField, RecordType,
     SegmentRecord, Sequence, Session, TraceForm,
 };
 use tacho_model::limits::{
-    ATTRIBUTE_BYTES_MAX, ENTRY_BYTES_MAX, OPERATION_BYTES_MAX, SEGMENT_ATTRIBUTES_MAX, SEGMENT_EVENTS_MAX,
+    ATTRIBUTE_BYTES_MAX, ENTRY_BYTES_MAX, LABEL_NAME_BYTES_MAX, OPERATION_BYTES_MAX, SEGMENT_ATTRIBUTES_MAX,
+    SEGMENT_EVENTS_MAX,
 };
 use tacho_model::{
     AttributeValue, Body, Entry, Event, EventKind, OperationKind, Sample, SpanId, TraceId, Value,
@@ -23,13 +25,45 @@ fn session() -> Session {
     frame.text(1, "main");
     frame.text(2, &"x".repeat(ATTRIBUTE_BYTES_MAX + 1));
     frame.text(3, "key");
+    frame.text(4, &"\u{1}".repeat(ATTRIBUTE_BYTES_MAX));
     frame.operation(1, OperationKind::Method, "f()");
     frame.operation(2, OperationKind::Method, &"x".repeat(OPERATION_BYTES_MAX + 1));
     frame.operation(3, OperationKind::Database, "SELECT 1");
     frame.series(1, [("__name__", "good")].into_iter());
     frame.series(2, [("__name__", "bad"), ("a", "1"), ("a", "2")].into_iter());
+    for (id, record_type) in (1..).zip(record_types()) {
+        frame.record_type(id, &record_type);
+    }
     with_body(&frame.finish(), |body| session.define(body).unwrap());
     session
+}
+
+/// A good record type, and then one for each limit: at it, where that is said, else past it.
+fn record_types() -> Vec<RecordType> {
+    let field =
+        |field_type, name: &str, unit: &str| RecordField { field_type, name: name.into(), unit: unit.into() };
+    let of = |name: &str, fields| RecordType { name: name.into(), fields };
+    let named = |name: &str| of("t", vec![field(FieldType::Bool, name, "")]);
+    let truths = |count| (0..count).map(|i| field(FieldType::Bool, &format!("f{i}"), "")).collect();
+    let texts = (0..RECORD_FIELDS_MAX).map(|i| field(FieldType::TextId, &format!("f{i}"), "")).collect();
+    let good = [FieldType::Bool, FieldType::I64, FieldType::Text, FieldType::TextId];
+    let good = (0..).zip(good).map(|(i, field_type)| field(field_type, &format!("f{i}"), "")).collect();
+    vec![
+        of("good", good),
+        of("at the limit", truths(RECORD_FIELDS_MAX)),
+        of("long", truths(RECORD_FIELDS_MAX + 1)),
+        of("", vec![]),
+        of(&"n".repeat(LABEL_NAME_BYTES_MAX), vec![]),
+        of(&"n".repeat(LABEL_NAME_BYTES_MAX + 1), vec![]),
+        named(""),
+        named(&"f".repeat(LABEL_NAME_BYTES_MAX)),
+        named(&"f".repeat(LABEL_NAME_BYTES_MAX + 1)),
+        of("t", vec![field(FieldType::Bool, "a", ""), field(FieldType::I64, "a", "s")]),
+        named("trace_id"),
+        of("t", vec![field(FieldType::Bool, "a", &"u".repeat(RECORD_UNIT_BYTES_MAX))]),
+        of("t", vec![field(FieldType::Bool, "a", &"u".repeat(RECORD_UNIT_BYTES_MAX + 1))]),
+        of("texts", texts),
+    ]
 }
 
 /// Gives the body of a whole frame to `take`.
@@ -103,6 +137,75 @@ fn malformed_records_are_refused_alone() {
     check_raw("form of an attribute value 4 is unknown", 3, &[16, 1, 1, 0, 1, 1, 1, 1, 0, 3, 4, 0]);
     check_raw("number of more than 32 bits at byte 4", 3, &[1, 1, 1, 0, 0xff, 0xff, 0xff, 0xff, 0x1f, 0]);
     check_raw("trace id is zero", 3, &[[4, 1].as_slice(), &[0; 16], &[1, 0, 1, 1, 1]].concat());
+}
+
+#[test]
+fn declared_records_that_do_not_fit_their_type_are_refused_alone() {
+    check_raw("record type 99 is not defined", 4, &[99, 1, 0, 0]);
+    check_raw("series 7 is not defined", 4, &[1, 7, 0, 0]);
+    check_raw("label \"a\" is given twice", 4, &[1, 2, 0, 0]);
+    check_raw("combination of flags 16 is unknown", 4, &[1, 1, 0, 16]);
+    check_raw("combination of flags 4 is unknown", 4, &[1, 1, 0, 4]);
+    check_raw("combination of flags 13 is unknown", 4, &[1, 1, 0, 13]);
+    check_raw("trace id is zero", 4, &[[1, 1, 0, 5, 1].as_slice(), &[0; 16], &[0]].concat());
+    check_raw("number of more than 32 bits at byte 5", 4, &[1, 1, 0, 1, 1, 0xff, 0xff, 0xff, 0xff, 0x1f]);
+    check_raw("end of input in a fixed-width field at byte 4", 4, &[1, 1, 0, 2]);
+    check_raw("null that is no field's at byte 4", 4, &[1, 1, 0, 2, 0x10]);
+    check_raw("end of input in a byte at byte 4", 4, &[1, 1, 0, 0]);
+    check_raw("truth value 2 is unknown", 4, &[1, 1, 0, 0, 2]);
+    check_raw("string that is not UTF-8 at byte 6", 4, &[1, 1, 0, 0, 1, 5, 1, 0xff]);
+    check_raw("value of a field 9 is not defined", 4, &[1, 1, 0, 0, 1, 5, 0, 9]);
+    check_raw("value of a field of 4097 bytes, at most 4096 are allowed", 4, &[1, 1, 0, 0, 1, 5, 0, 2]);
+    check_raw("bytes left over at byte 8", 4, &[1, 1, 0, 0, 1, 5, 0, 1, 0]);
+    let long = "x".repeat(ATTRIBUTE_BYTES_MAX + 1);
+    let values = [FieldValue::Bool(true), FieldValue::I64(0), FieldValue::Text(&long), FieldValue::Null];
+    check_declared("value of a field of 4097 bytes, at most 4096 are allowed", 1, &values);
+    // 64 texts of 4,096 control characters, each six bytes of JSON.
+    let reason = "entry of 1573431 bytes, at most 1048576 are allowed";
+    check_declared(reason, 14, &[FieldValue::TextId(4); RECORD_FIELDS_MAX]);
+}
+
+fn check_declared(reason: &str, record_type: u64, values: &[FieldValue<'_>]) {
+    let record = DeclaredRecord { record_type, series: 1, at: BASE, call: None, values };
+    check_refused(reason, |frame| frame.declared(&record));
+}
+
+#[test]
+fn record_types_over_a_limit_are_refused_record_by_record() {
+    let keeps = |record_type, values: &[FieldValue<'_>]| {
+        let mut frame = DataFrame::new(1, BASE);
+        frame.declared(&DeclaredRecord { record_type, series: 1, at: BASE, call: None, values });
+        let data = decode(&mut session(), &frame);
+        assert!(data.rejects.is_empty(), "{:?}", data.rejects);
+    };
+    let truth = FieldValue::Bool(true);
+    check_declared("record type \"long\" has 65 fields, at most 64 are allowed", 3, &[truth]);
+    keeps(2, &[truth; RECORD_FIELDS_MAX]);
+    check_declared("record type without a name", 4, &[]);
+    keeps(5, &[]);
+    let begins = "n".repeat(32);
+    let reason = format!("name of record type of 257 bytes, at most 256 are allowed (begins \"{begins}\")");
+    check_declared(&reason, 6, &[]);
+    check_declared("record type \"t\": the name of field 0 is empty", 7, &[truth]);
+    keeps(8, &[truth]);
+    let reason = "record type \"t\": name of field 0 of 257 bytes, at most 256 are allowed";
+    check_declared(reason, 9, &[truth]);
+    check_declared("record type \"t\": field \"a\" is given twice", 10, &[truth]);
+    check_declared("record type \"t\": a field may not be named \"trace_id\"", 11, &[truth]);
+    keeps(12, &[truth]);
+    let reason = "record type \"t\": unit of field \"a\" of 65 bytes, at most 64 are allowed";
+    check_declared(reason, 13, &[truth]);
+    let mut session = session();
+    let names: Vec<String> =
+        session.take_record_types().iter().map(|t| t.name.chars().take(9).collect()).collect();
+    assert_eq!(names, ["good", "at the li", "nnnnnnnnn", "t", "t", "texts"]);
+    assert!(session.take_record_types().is_empty());
+    let unknown = [4, 1, 1, b't', 1, 200, 1, b'a', 0];
+    session.define(&unknown).unwrap();
+    let mut frame = DataFrame::new(1, BASE);
+    frame.raw(4, &[1, 1, 0, 0, 1]);
+    let reason = &decode(&mut session, &frame).rejects.named[0].reason;
+    assert_eq!(reason, "record type \"t\": type 200 of field \"a\" is unknown");
 }
 
 #[test]

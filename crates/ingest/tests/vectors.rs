@@ -7,7 +7,7 @@ use tacho_ingest::wire::{ClientFrame, Frame, FrameDecoder, ServerFrame, Session}
 
 #[test]
 fn control_frames() {
-    for case in read("control.vec").into_iter().chain(read("probes.vec")) {
+    for case in read("control.vec").into_iter().chain(read("probes.vec")).chain(read("welcome.vec")) {
         let bytes = support::control::encode(&case);
         case.expect("hex", &[&support::vector::hex(&bytes)]);
         let mut decoder = FrameDecoder::new();
@@ -20,9 +20,18 @@ fn control_frames() {
 
 #[test]
 fn records_of_one_connection() {
+    check_connection("data.vec");
+}
+
+#[test]
+fn declared_records_of_one_connection() {
+    check_connection("records.vec");
+}
+
+fn check_connection(file: &str) {
     let mut session = Session::new(&support::data::hello()).unwrap();
     let mut dictionary = support::data::Defined::default();
-    for case in read("data.vec") {
+    for case in read(file) {
         let bytes = support::data::encode(&case);
         case.expect("hex", &[&support::vector::hex(&bytes)]);
         check_client_frame(&case, &mut session, &mut dictionary);

@@ -16,6 +16,7 @@ pub mod inspect;
 pub mod listen;
 pub mod metrics;
 mod notices;
+pub mod record_types;
 pub mod selfwatch;
 pub mod serve;
 pub mod shutdown;

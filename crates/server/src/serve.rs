@@ -54,6 +54,7 @@ pub async fn run(config: Config, up: impl FnOnce(Listening)) -> Result<(), Serve
     let (trigger, shutdown) = shutdown::channel();
     let connections_max = config.connections_max;
     let native = Native::new(store.clone(), metrics.clone(), clock.clone(), control.clone());
+    let record_types = native.record_types();
     let records = tokio::spawn(native::serve(records_listener, native, connections_max, shutdown.clone()));
     let notices = tokio::spawn(notices::run(store.clone(), config.history.options(), shutdown.clone()));
     let watch = config.selfwatch.map(|interval| {
@@ -65,7 +66,8 @@ pub async fn run(config: Config, up: impl FnOnce(Listening)) -> Result<(), Serve
             shutdown.clone(),
         ))
     });
-    let router = http::router(App::new(config, store.clone(), metrics.clone(), clock, control));
+    let app = App::new(config, store.clone(), metrics.clone(), clock, control, record_types);
+    let router = http::router(app);
     let http = tokio::spawn(http::serve(http_listener, router, connections_max, metrics, shutdown));
 
     up(Listening { http: http_address, records: records_address });

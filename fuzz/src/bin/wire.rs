@@ -3,6 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use tacho_ingest::wire::{ClientFrame, Frame, FrameDecoder, Hello, ServerFrame, Session};
+use tacho_model::limits::ENTRY_BYTES_MAX;
 use tacho_model::Batch;
 
 fuzz_target!(|bytes: &[u8]| {
@@ -43,23 +44,33 @@ fn control(bytes: &[u8]) {
 }
 
 /// As bodies of DICT and DATA frames, for no search finds right checksums: a byte of type, a byte of length, the body.
+/// The ids 1 of a series and a record type are there from the start, so that what uses them is soon met.
 fn dialogue(mut bytes: &[u8]) {
     let hello = Hello { version_min: 1, version_max: 1, session: 1, pairs: vec![] };
     let mut session = Session::new(&hello).expect("HELLO is within the limits");
+    session.define(DEFINED).expect("definitions are right");
     while let [kind, length, rest @ ..] = bytes {
         let (body, rest) = rest.split_at((*length as usize).min(rest.len()));
         bytes = rest;
         if kind % 2 == 0 {
             let _ = session.define(body);
+            session.take_record_types();
         } else if let Ok(data) = session.data(body) {
             check(&data.batch, body.len());
         }
     }
 }
 
+/// Text 1 `t`, series 1 `s`, record type 1 `r` with a field of each type.
+const DEFINED: &[u8] = b"\x01\x01\x01t\x03\x01\x01\x08__name__\x01s\x04\x01\x01r\x09\
+    \x01\x01a\x00\x02\x01b\x00\x03\x01c\x00\x04\x01d\x00\x05\x01e\x00\x06\x01f\x00\x07\x01g\x00\x08\x01h\x00\x09\x01i\x00";
+
 /// A record takes at least two bytes, and every segment stands on its table of operations.
 fn check(batch: &Batch, bytes: usize) {
     assert!(batch.counts().iter().sum::<usize>() <= bytes);
+    for entry in batch.entries.iter().flat_map(|series| &series.entries) {
+        assert!(entry.body.as_bytes().len() <= ENTRY_BYTES_MAX);
+    }
     for series in &batch.executions {
         for segment in &series.segments {
             assert_eq!(segment.check(series.operations.len()), Ok(()));

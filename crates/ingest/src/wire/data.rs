@@ -6,6 +6,8 @@ use std::sync::Arc;
 
 use tacho_model::{Batch, EntrySeries, ExecutionSeries, LabelError, Labels, NAME, SampleSeries, Segment};
 
+use super::declared::declared;
+use super::descriptor::RecordType;
 use super::dict::Dictionary;
 use super::message::{Hello, malformed};
 use super::record::{RecordError, Tag, entry, samples};
@@ -106,6 +108,11 @@ impl Session {
         self.dictionary.define(body)
     }
 
+    /// Record types that were defined since this was asked last.
+    pub fn take_record_types(&mut self) -> Vec<Arc<RecordType>> {
+        self.dictionary.take_record_types()
+    }
+
     /// Number of a DATA frame: what [`Sequence::take`] wants to know before the rest is read.
     pub fn seq(body: &[u8]) -> Result<u64, Error> {
         read_head(&mut Reader::new(body)).map(|(seq, _)| seq)
@@ -185,6 +192,7 @@ fn read_record(
         Some(Tag::Samples) => samples(context.dictionary, context.base, &mut record).map(Record::Samples),
         Some(Tag::Entry) => entry(context.dictionary, context.base, &mut record).map(Record::Entry),
         Some(Tag::Segment) => segment(context, table, &mut record).map(Record::Segment),
+        Some(Tag::Declared) => declared(context, &mut record).map(Record::Entry),
         None => Err(RecordError::Tag(tag)),
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use tacho_model::limits::LABELS_MAX;
 use tacho_model::{LabelError, Labels, Operation, OperationKind};
 
+use super::descriptor::{self, Described, RecordType, RecordTypeError};
 use super::frame::{FrameType, put_frame};
 use super::message::malformed;
 use super::primitive::{put_bytes, put_varint};
@@ -12,10 +13,14 @@ use super::{DICT_BYTES_MAX, DICT_IDS_MAX};
 use crate::Error;
 use crate::reader::{Flaw, Reader};
 
-/// Tags of the three kinds of definition.
+/// Tags of the kinds of definition.
 const TEXT: u8 = 1;
 const OPERATION: u8 = 2;
 const SERIES: u8 = 3;
+const RECORD_TYPE: u8 = 4;
+
+/// Record types that wait to be asked for; more at once are not listed.
+const NEW_TYPES_MAX: usize = 1_024;
 
 /// What a string takes besides its bytes: pointer, length, reference counts, the allocator's own.
 const STRING_OVERHEAD_BYTES: usize = 64;
@@ -27,6 +32,9 @@ pub struct Dictionary {
     operations: Slots<Operation>,
     /// Labels over a limit are remembered as such: the records that use them are refused, one by one.
     series: Slots<Result<Arc<Labels>, LabelError>>,
+    /// As series, what breaks a limit is refused record by record.
+    record_types: Slots<Result<Arc<RecordType>, RecordTypeError>>,
+    new_types: Vec<Arc<RecordType>>,
     /// All strings that are defined now.
     size: Size,
 }
@@ -65,6 +73,14 @@ impl Dictionary {
         self.series.get(id)
     }
 
+    pub(super) fn record_type(&self, id: u64) -> Option<&Result<Arc<RecordType>, RecordTypeError>> {
+        self.record_types.get(id)
+    }
+
+    pub(super) fn take_record_types(&mut self) -> Vec<Arc<RecordType>> {
+        std::mem::take(&mut self.new_types)
+    }
+
     /// About how much memory the strings that are defined now take, bytes.
     pub const fn memory_bytes(&self) -> usize {
         self.size.bytes + self.size.strings * STRING_OVERHEAD_BYTES
@@ -98,6 +114,15 @@ impl Dictionary {
                 self.operations.set(id, Operation { kind, name: name.into() }, size)
             }
             Content::Series(pairs) => self.series.set(id, labels(&pairs), size),
+            Content::RecordType(described) => {
+                let record_type = described.check().map(Arc::new);
+                if let Ok(new) = &record_type
+                    && self.new_types.len() < NEW_TYPES_MAX
+                {
+                    self.new_types.push(Arc::clone(new));
+                }
+                self.record_types.set(id, record_type, size)
+            }
         };
         self.size = self.size.add(size).less(freed);
         let bytes = self.size.bytes;
@@ -123,6 +148,7 @@ enum Content<'a> {
     Text(&'a str),
     Operation(OperationKind, &'a str),
     Series(Vec<(&'a str, &'a str)>),
+    RecordType(Described<'a>),
 }
 
 fn read<'a>(reader: &mut Reader<'a>) -> Result<Definition<'a>, Flaw> {
@@ -137,6 +163,7 @@ fn read<'a>(reader: &mut Reader<'a>) -> Result<Definition<'a>, Flaw> {
             Content::Operation(kind, reader.string()?)
         }
         SERIES => Content::Series(read_pairs(reader)?),
+        RECORD_TYPE => Content::RecordType(Described::read(reader)?),
         _ => return Err(unknown),
     };
     let size = match &content {
@@ -144,6 +171,9 @@ fn read<'a>(reader: &mut Reader<'a>) -> Result<Definition<'a>, Flaw> {
         Content::Series(pairs) => pairs
             .iter()
             .fold(Size::default(), |size, (name, value)| size.add(Size::of(name)).add(Size::of(value))),
+        Content::RecordType(described) => {
+            described.strings().fold(Size::default(), |size, text| size.add(Size::of(text)))
+        }
     };
     Ok(Definition { id, content, size })
 }
@@ -214,6 +244,11 @@ impl DictFrame {
             put_bytes(&mut self.body, name.as_bytes());
             put_bytes(&mut self.body, value.as_bytes());
         }
+    }
+
+    pub fn record_type(&mut self, id: u64, record_type: &RecordType) {
+        self.begin(RECORD_TYPE, id);
+        descriptor::put(&mut self.body, record_type);
     }
 
     fn begin(&mut self, tag: u8, id: u64) {

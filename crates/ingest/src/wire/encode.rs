@@ -4,6 +4,7 @@
 
 use tacho_model::{Entry, Event, EventKind, Sample, SpanId, Timestamp, TraceId, Value, ValueType};
 
+use super::declared;
 use super::frame::{FrameType, put_frame};
 use super::primitive::{put_bytes, put_varint, put_zigzag};
 use super::record::Tag;
@@ -54,6 +55,43 @@ pub struct SegmentRecord<'a> {
     pub events: &'a [Event],
     /// Call number, text id of the key, value.
     pub attributes: &'a [(u32, u64, AttributeForm<'a>)],
+}
+
+/// A field's value as it is written; its type must be the one that the descriptor says.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum FieldValue<'a> {
+    Null,
+    Bool(bool),
+    I64(i64),
+    U64(u64),
+    F64(f64),
+    F32(f32),
+    Text(&'a str),
+    /// Id of a text in the dictionary.
+    TextId(u64),
+    Uuid([u8; 16]),
+    /// ns since the Unix epoch.
+    Time(i64),
+}
+
+/// The call in which a record was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CallRef {
+    /// The segment's number in its session.
+    pub number: u64,
+    pub trace: TraceForm,
+    pub call: u32,
+}
+
+/// A record of a declared type in ids of the connection's dictionary.
+#[derive(Clone, Copy, Debug)]
+pub struct DeclaredRecord<'a> {
+    pub record_type: u64,
+    pub series: u64,
+    pub at: Timestamp,
+    pub call: Option<CallRef>,
+    /// In the order of the descriptor.
+    pub values: &'a [FieldValue<'a>],
 }
 
 /// Builds a DATA frame record by record: the other end of [`super::Session::data`].
@@ -123,11 +161,7 @@ impl DataFrame {
         let out = &mut self.record;
         out.push(flags(segment));
         put_varint(out, segment.number);
-        match segment.trace {
-            TraceForm::Own => {}
-            TraceForm::OfSegment(number) => put_varint(out, number),
-            TraceForm::Full(trace) => out.extend_from_slice(&trace.0.to_be_bytes()),
-        }
+        put_trace(out, segment.trace);
         put_varint(out, segment.thread);
         put_zigzag(out, segment.start.wrapping_sub(self.base));
         if let Some(parent) = segment.parent {
@@ -144,6 +178,30 @@ impl DataFrame {
             put_attributes(out, segment.attributes);
         }
         self.end_record(Tag::Segment);
+    }
+
+    pub fn declared(&mut self, record: &DeclaredRecord<'_>) {
+        let out = &mut self.record;
+        put_varint(out, record.record_type);
+        put_varint(out, record.series);
+        put_zigzag(out, record.at.wrapping_sub(self.base));
+        let nulls = record.values.contains(&FieldValue::Null);
+        out.push(record.call.map_or(0, declared_flags) | if nulls { declared::flag::NULLS } else { 0 });
+        if let Some(CallRef { number, trace, call }) = record.call {
+            put_varint(out, number);
+            put_trace(out, trace);
+            put_varint(out, u64::from(call));
+        }
+        if nulls {
+            for values in record.values.chunks(8) {
+                let bit = |(at, value): (usize, &FieldValue<'_>)| u8::from(*value == FieldValue::Null) << at;
+                out.push(values.iter().enumerate().map(bit).sum());
+            }
+        }
+        for value in record.values {
+            put_field(out, value);
+        }
+        self.end_record(Tag::Declared);
     }
 
     /// Appends a record of any tag, as a later version may have it, or a hostile sender.
@@ -171,6 +229,36 @@ fn flags(segment: &SegmentRecord<'_>) -> u8 {
         | set(segment.continued.is_some(), flag::CONTINUED)
         | set(segment.parent.is_some(), flag::PARENT)
         | set(!segment.attributes.is_empty(), flag::ATTRIBUTES)
+}
+
+fn put_trace(out: &mut Vec<u8>, trace: TraceForm) {
+    match trace {
+        TraceForm::Own => {}
+        TraceForm::OfSegment(number) => put_varint(out, number),
+        TraceForm::Full(trace) => out.extend_from_slice(&trace.0.to_be_bytes()),
+    }
+}
+
+const fn declared_flags(call: CallRef) -> u8 {
+    declared::flag::CONTEXT
+        | match call.trace {
+            TraceForm::Own => 0,
+            TraceForm::Full(_) => declared::flag::TRACE_FULL,
+            TraceForm::OfSegment(_) => declared::flag::TRACE_OF_SEGMENT,
+        }
+}
+
+fn put_field(out: &mut Vec<u8>, value: &FieldValue<'_>) {
+    match value {
+        FieldValue::Null => {}
+        FieldValue::Bool(value) => out.push(u8::from(*value)),
+        FieldValue::I64(value) | FieldValue::Time(value) => put_zigzag(out, *value),
+        FieldValue::U64(value) | FieldValue::TextId(value) => put_varint(out, *value),
+        FieldValue::F64(value) => out.extend_from_slice(&value.to_bits().to_le_bytes()),
+        FieldValue::F32(value) => out.extend_from_slice(&value.to_bits().to_le_bytes()),
+        FieldValue::Text(text) => put_bytes(out, text.as_bytes()),
+        FieldValue::Uuid(bytes) => out.extend_from_slice(bytes),
+    }
 }
 
 fn put_continued(out: &mut Vec<u8>, continued: &Continued<'_>) {

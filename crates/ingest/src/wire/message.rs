@@ -141,6 +141,8 @@ pub struct Welcome {
     pub acked: u64,
     pub frame_body_bytes_max: u64,
     pub heartbeat_ms: u64,
+    /// Bits of [`super::feature`]. A server that has none does not say so: 0.
+    pub features: u64,
 }
 
 /// One record was refused; the rest of its frame was kept.
@@ -200,6 +202,9 @@ impl ServerFrame {
                 put_varint(out, welcome.acked);
                 put_varint(out, welcome.frame_body_bytes_max);
                 put_varint(out, welcome.heartbeat_ms);
+                if welcome.features != 0 {
+                    put_varint(out, welcome.features);
+                }
             }),
             Self::Ack(seq) => put_frame(out, FrameType::Ack, |out| put_varint(out, *seq)),
             Self::Reject(reject) => put_frame(out, FrameType::Reject, |out| {
@@ -243,6 +248,7 @@ fn read_welcome(reader: &mut Reader<'_>) -> Result<ServerFrame, Flaw> {
         acked: reader.varint()?,
         frame_body_bytes_max: reader.varint()?,
         heartbeat_ms: reader.varint()?,
+        features: if reader.is_empty() { 0 } else { reader.varint()? },
     }))
 }
 

@@ -3,31 +3,43 @@
 //! ```text
 //!   bytes ── frame ──▶ Frame ── message ──▶ HELLO, PING, ...       (probes: PROBES, PROBED)
 //!                        ├─ DICT ── dict ──▶ Dictionary
-//!                        └─ DATA ── data ──▶ Batch + rejects      (record, segment: one record each)
+//!                        └─ DATA ── data ──▶ Batch + rejects      (record, segment, declared: one record each)
 //! ```
 //!
 //! Path of one record: `server/src/listen/connection.rs` pushes bytes in; [`Session::data`] gives the batch that
 //! `server/src/listen/commit.rs` hands to the store. [`Dictionary`] and [`DataFrame`] are the two ends of a record.
 
 mod data;
+mod declared;
+mod descriptor;
 mod dict;
 mod encode;
 mod frame;
 mod message;
+mod object;
 pub(crate) mod primitive;
 mod probes;
 mod record;
 mod segment;
 
 pub use data::{Data, Numbering, Refused, Sequence, Session};
+pub use descriptor::{FieldType, RecordField, RecordType, RecordTypeError};
 pub use dict::{DictFrame, Dictionary};
-pub use encode::{AttributeForm, Continued, DataFrame, SegmentRecord, TraceForm};
+pub use encode::{
+    AttributeForm, CallRef, Continued, DataFrame, DeclaredRecord, FieldValue, SegmentRecord, TraceForm,
+};
 pub use frame::{Frame, FrameDecoder, FrameType, HEADER_BYTES};
 pub use message::{ClientFrame, ErrorCode, Hello, Ping, Reject, ServerFrame, Welcome};
 pub use probes::{Moved, ProbeRule, ProbeState, Probed, Probes, RuleOutcome};
 
 /// The version that this code speaks.
 pub const VERSION: u8 = 1;
+/// What a server can do beyond the first servers of this version, said in WELCOME.
+pub mod feature {
+    /// DICT kind 4 and DATA tag 4: records of declared types.
+    pub const RECORDS: u64 = 1;
+}
+
 /// Bytes of one frame's body: bounds the memory of a connection. Senders aim at 64 KiB.
 pub const FRAME_BODY_BYTES_MAX: u32 = 4_194_304;
 /// Ids of one kind on one connection.
@@ -45,6 +57,10 @@ const _: () = assert!(REJECTS_MAX == crate::reject::REJECTS_NAMED_MAX);
 pub const PROBE_RULES_MAX: usize = 1_000;
 /// Bytes of one rule's pattern.
 pub const PROBE_PATTERN_BYTES_MAX: usize = 1_024;
+/// Fields of one declared record type.
+pub const RECORD_FIELDS_MAX: usize = 64;
+/// Bytes of a field's unit.
+pub const RECORD_UNIT_BYTES_MAX: usize = 64;
 /// Operations that one PROBED tells of: the hottest.
 pub const PROBED_MOVED_MAX: usize = 256;
 /// Bytes of a text of PROBED that are kept; a longer one is cut.

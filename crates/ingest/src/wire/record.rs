@@ -8,6 +8,7 @@ use tacho_model::{
     ValueType,
 };
 
+use super::descriptor::RecordTypeError;
 use super::dict::Dictionary;
 use crate::reader::{Flaw, Reader};
 
@@ -18,6 +19,7 @@ pub(super) enum Tag {
     Samples = 1,
     Entry = 2,
     Segment = 3,
+    Declared = 4,
 }
 
 impl Tag {
@@ -26,6 +28,7 @@ impl Tag {
             1 => Some(Self::Samples),
             2 => Some(Self::Entry),
             3 => Some(Self::Segment),
+            4 => Some(Self::Declared),
             _ => None,
         }
     }
@@ -44,6 +47,8 @@ pub(super) enum RecordError {
     Unknown { what: &'static str, value: u64 },
     #[error(transparent)]
     Labels(#[from] LabelError),
+    #[error(transparent)]
+    RecordType(#[from] RecordTypeError),
     #[error("{what} of {bytes} bytes, at most {max} are allowed")]
     TooLong { what: &'static str, bytes: usize, max: usize },
     #[error("{count} {what}, at most {max} are allowed")]
@@ -100,7 +105,7 @@ pub(super) fn entry(
     Ok(EntrySeries { labels, entries: vec![Entry { at, body }] })
 }
 
-fn series(dictionary: &Dictionary, id: u64) -> Result<Arc<Labels>, RecordError> {
+pub(super) fn series(dictionary: &Dictionary, id: u64) -> Result<Arc<Labels>, RecordError> {
     let labels = dictionary.series(id).ok_or(RecordError::Undefined { what: "series", id })?;
     Ok(Arc::clone(labels.as_ref().map_err(LabelError::clone)?))
 }

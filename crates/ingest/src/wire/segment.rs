@@ -113,7 +113,8 @@ pub(super) fn segment(
         return Err(RecordError::Unknown { what: "combination of flags", value: u64::from(flags) });
     }
     let number = reader.varint()?;
-    let trace = read_trace(context.session, flags, number, reader)?;
+    let (full, of_segment) = (flags & flag::TRACE_FULL != 0, flags & flag::TRACE_OF_SEGMENT != 0);
+    let trace = read_trace(context.session, full, of_segment, number, reader)?;
     let thread = text(dictionary, "thread", reader.varint()?)?;
     let start = context.base.wrapping_add(reader.zigzag()?);
     let parent = match flags & flag::PARENT {
@@ -138,7 +139,7 @@ pub(super) fn segment(
 }
 
 /// Span base of a session's segment: call `k` has the id `mix64(base + k)`.
-fn span_base(session: u128, number: u64) -> u64 {
+pub(super) fn span_base(session: u128, number: u64) -> u64 {
     let [.., a, b, c, d, e, f, g, h] = session.to_be_bytes();
     u64::from_be_bytes([a, b, c, d, e, f, g, h]).wrapping_add(number << CALL_BITS)
 }
@@ -149,10 +150,17 @@ fn own_trace(session: u128, number: u64) -> TraceId {
     TraceId(high | u128::from(mix64(span_base(session, number))))
 }
 
-fn read_trace(session: u128, flags: u8, number: u64, reader: &mut Reader<'_>) -> Result<TraceId, Flaw> {
-    if flags & flag::TRACE_FULL != 0 {
+/// The trace id in one of its forms: in full, that of another segment, or that of segment `number` itself.
+pub(super) fn read_trace(
+    session: u128,
+    full: bool,
+    of_segment: bool,
+    number: u64,
+    reader: &mut Reader<'_>,
+) -> Result<TraceId, Flaw> {
+    if full {
         reader.array().map(|bytes| TraceId(u128::from_be_bytes(bytes)))
-    } else if flags & flag::TRACE_OF_SEGMENT != 0 {
+    } else if of_segment {
         reader.varint().map(|other| own_trace(session, other))
     } else {
         Ok(own_trace(session, number))
@@ -237,7 +245,7 @@ fn read_value(dictionary: &Dictionary, reader: &mut Reader<'_>) -> Result<Attrib
 }
 
 /// Lower case with hyphens: 8-4-4-4-12 (RFC 9562, section 4).
-fn uuid(bytes: [u8; 16]) -> String {
+pub(super) fn uuid(bytes: [u8; 16]) -> String {
     let mut text = String::with_capacity(36);
     for (at, byte) in bytes.into_iter().enumerate() {
         if matches!(at, 4 | 6 | 8 | 10) {

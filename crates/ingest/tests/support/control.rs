@@ -32,6 +32,7 @@ fn message(case: &Case) -> Message {
             acked: case.number("acked"),
             frame_body_bytes_max: case.number("frame_body_bytes_max"),
             heartbeat_ms: case.number("heartbeat_ms"),
+            features: case.all("features").first().map_or(0, |text| number(text)),
         })),
         "ACK" => Message::Server(ServerFrame::Ack(case.number("seq"))),
         "REJECT" => Message::Server(ServerFrame::Reject(Reject {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use tacho_ingest::wire::{
-    AttributeForm, Continued, Data, DataFrame, DictFrame, Hello, SegmentRecord, TraceForm,
+    AttributeForm, Continued, Data, DataFrame, DictFrame, Hello, RecordType, SegmentRecord, TraceForm,
 };
 use tacho_model::{
     AttributeValue, Body, Entry, Event, EventKind, Operation, OperationKind, Sample, Segment, SpanId,
@@ -11,6 +11,7 @@ use tacho_model::{
 };
 
 use super::control::pair;
+use super::declared;
 use super::vector::{Case, hex, number, unhex};
 
 /// The session of the cases that name one.
@@ -20,7 +21,7 @@ pub fn hello() -> Hello {
     Hello { version_min: 1, version_max: 1, session: SESSION, pairs: vec![] }
 }
 
-type Keys<'a> = &'a [(String, String)];
+pub type Keys<'a> = &'a [(String, String)];
 
 pub fn encode(case: &Case) -> Vec<u8> {
     match case.text("frame") {
@@ -42,15 +43,15 @@ fn records(case: &Case) -> impl Iterator<Item = Keys<'_>> {
     case.keys[begin..].chunk_by(|_, (key, _)| key != "record")
 }
 
-fn one<'a>(keys: Keys<'a>, key: &str) -> Option<&'a str> {
+pub fn one<'a>(keys: Keys<'a>, key: &str) -> Option<&'a str> {
     keys.iter().find(|(k, _)| k == key).map(|(_, value)| value.as_str())
 }
 
-fn get<T: std::str::FromStr>(keys: Keys<'_>, key: &str) -> T {
+pub fn get<T: std::str::FromStr>(keys: Keys<'_>, key: &str) -> T {
     number(one(keys, key).unwrap_or_else(|| panic!("no {key} in {keys:?}")))
 }
 
-fn all<'a>(keys: Keys<'a>, key: &str) -> impl Iterator<Item = &'a str> {
+pub fn all<'a>(keys: Keys<'a>, key: &str) -> impl Iterator<Item = &'a str> {
     keys.iter().filter(move |(k, _)| k == key).map(|(_, value)| value.as_str())
 }
 
@@ -63,6 +64,7 @@ fn encode_dict(case: &Case) -> Vec<u8> {
             Definition::Series(id, pairs) => {
                 frame.series(id, pairs.iter().map(|(name, value)| (name.as_str(), value.as_str())));
             }
+            Definition::Declared(id, record_type) => frame.record_type(id, &record_type),
         }
     }
     frame.finish()
@@ -72,6 +74,7 @@ enum Definition {
     Text(u64, String),
     Operation(u64, Operation),
     Series(u64, Vec<(String, String)>),
+    Declared(u64, RecordType),
 }
 
 fn definitions(case: &Case) -> Vec<Definition> {
@@ -82,6 +85,11 @@ fn definitions(case: &Case) -> Vec<Definition> {
                 panic!("{}: {value}", case.name)
             };
             pairs.push(pair(value));
+        } else if key == "field" {
+            let Some(Definition::Declared(_, record_type)) = list.last_mut() else {
+                panic!("{}: {value}", case.name)
+            };
+            record_type.fields.push(declared::field(value));
         } else if key == "define" {
             list.push(definition(value));
         }
@@ -96,6 +104,7 @@ fn definition(text: &str) -> Definition {
     match kind {
         "text" => Definition::Text(id, rest.to_owned()),
         "series" => Definition::Series(id, Vec::new()),
+        "record_type" => Definition::Declared(id, declared::record_type(rest)),
         "operation" => {
             let (kind, name) = rest.split_once(' ').unwrap();
             let kind = OperationKind::from_byte(number(kind)).unwrap();
@@ -123,6 +132,7 @@ impl Defined {
                 Definition::Series(id, pairs) => {
                     drop(self.series.insert(id, tacho_model::Labels::new(pairs).unwrap()));
                 }
+                Definition::Declared(..) => {}
             }
         }
     }
@@ -132,6 +142,7 @@ fn encode_record(frame: &mut DataFrame, base: i64, keys: Keys<'_>) {
     match get::<String>(keys, "record").as_str() {
         "samples" => frame.samples(get(keys, "series"), &samples(base, keys)),
         "entry" => frame.entry(get(keys, "series"), &entry(base, keys)),
+        "declared" => declared::encode(frame, base, keys),
         "segment" => {
             let events: Vec<Event> = all(keys, "event").map(event).collect();
             let carried: Vec<_> = all(keys, "carried").map(carried).collect();
@@ -180,7 +191,7 @@ fn entry(base: i64, keys: Keys<'_>) -> Entry {
     Entry { at: base.wrapping_add(get(keys, "dt")), body }
 }
 
-fn trace_form(keys: Keys<'_>) -> TraceForm {
+pub fn trace_form(keys: Keys<'_>) -> TraceForm {
     match (one(keys, "trace"), one(keys, "trace_of")) {
         (Some(full), _) => TraceForm::Full(TraceId(u128::from_str_radix(full, 16).unwrap())),
         (None, Some(other)) => TraceForm::OfSegment(number(other)),
@@ -223,7 +234,8 @@ pub fn check(case: &Case, data: &Data, defined: &Defined) {
     assert!(data.rejects.is_empty(), "{}: {:?}", case.name, data.rejects);
     let base = case.number("base");
     let mut sample_series = data.batch.samples.iter();
-    let mut entry_series = data.batch.entries.iter();
+    let mut entries =
+        data.batch.entries.iter().flat_map(|e| e.entries.iter().map(|entry| (&*e.labels, entry)));
     let mut segments =
         data.batch.executions.iter().flat_map(|e| e.segments.iter().map(|s| (&e.operations, s)));
     for keys in records(case) {
@@ -234,9 +246,14 @@ pub fn check(case: &Case, data: &Data, defined: &Defined) {
                 assert_eq!(got.samples, samples(base, keys), "{}", case.name);
             }
             "entry" => {
-                let got = entry_series.next().unwrap();
-                assert_eq!(*got.labels, defined.series[&get(keys, "series")], "{}", case.name);
-                assert_eq!(got.entries, [entry(base, keys)], "{}", case.name);
+                let (labels, got) = entries.next().unwrap();
+                assert_eq!(*labels, defined.series[&get(keys, "series")], "{}", case.name);
+                assert_eq!(*got, entry(base, keys), "{}", case.name);
+            }
+            "declared" => {
+                let (labels, got) = entries.next().unwrap();
+                assert_eq!(*labels, defined.series[&get(keys, "series")], "{}", case.name);
+                assert_eq!(*got, declared::entry(base, keys), "{}", case.name);
             }
             _ => {
                 let (operations, got) = segments.next().unwrap();
@@ -244,7 +261,7 @@ pub fn check(case: &Case, data: &Data, defined: &Defined) {
             }
         }
     }
-    assert!(sample_series.next().is_none() && entry_series.next().is_none() && segments.next().is_none());
+    assert!(sample_series.next().is_none() && entries.next().is_none() && segments.next().is_none());
 }
 
 fn check_segment(

@@ -21,6 +21,7 @@ mod page;
 mod params;
 mod probes;
 mod prometheus;
+mod records;
 mod status;
 pub mod time;
 mod write;
@@ -36,6 +37,7 @@ use tokio::sync::Semaphore;
 use crate::config::Config;
 use crate::control::Control;
 use crate::metrics::Metrics;
+use crate::record_types::RecordTypes;
 pub use listener::serve;
 
 /// Largest body of a query's form, bytes: far above any PromQL a person or Grafana writes.
@@ -57,6 +59,7 @@ pub struct App {
     pub metrics: Arc<Metrics>,
     pub clock: Arc<dyn Clock>,
     pub control: Arc<Control>,
+    pub record_types: Arc<RecordTypes>,
     pub started: Timestamp,
     /// One permit for each analysis of executions that is being computed; more wait their turn.
     analyses: Arc<Semaphore>,
@@ -76,6 +79,7 @@ impl App {
         metrics: Arc<Metrics>,
         clock: Arc<dyn Clock>,
         control: Arc<Control>,
+        record_types: Arc<RecordTypes>,
     ) -> Arc<Self> {
         let permits = Semaphore::new(config.requests_max);
         Arc::new(Self {
@@ -85,6 +89,7 @@ impl App {
             metrics,
             clock,
             control,
+            record_types,
             analyses: Arc::new(Semaphore::new(ANALYSES_MAX)),
             queries: Arc::new(Semaphore::new(QUERIES_MAX)),
             writes: Arc::new(Semaphore::new(WRITES_MAX)),
@@ -107,6 +112,7 @@ pub fn router(app: Arc<App>) -> Router {
         .merge(admin::routes())
         .merge(agents::routes())
         .merge(probes::routes())
+        .merge(records::routes())
         .merge(page::routes())
         .fallback(page::not_found)
         .method_not_allowed_fallback(error::method_not_allowed)

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use tacho_ingest::wire::{
     ClientFrame, Data, ErrorCode, FRAME_BODY_BYTES_MAX, HEADER_BYTES, HEARTBEAT_MS, Hello, Numbering, Ping,
-    Reject, Sequence, ServerFrame, Session, Welcome,
+    Reject, Sequence, ServerFrame, Session, Welcome, feature,
 };
 use tacho_model::Batch;
 use tokio::net::TcpStream;
@@ -62,7 +62,13 @@ async fn converse(
     let claim = native.sessions.claim(hello.session).await;
     let acked = native.store.session_acked(hello.session);
     let frame_body_bytes_max = u64::from(FRAME_BODY_BYTES_MAX);
-    let welcome = Welcome { version, acked, frame_body_bytes_max, heartbeat_ms: HEARTBEAT_MS };
+    let welcome = Welcome {
+        version,
+        acked,
+        frame_body_bytes_max,
+        heartbeat_ms: HEARTBEAT_MS,
+        features: feature::RECORDS,
+    };
     outgoing.send(ServerFrame::Welcome(welcome)).await?;
 
     let identity = Identity::new(|key| session.executions().get(key).or_else(|| hello.get(key)));
@@ -153,6 +159,9 @@ impl Listener<'_> {
 
     fn define(&mut self, body: &[u8]) -> Result<(), Stop> {
         self.session.define(body)?;
+        let service = self.session.executions().get("service").unwrap_or_default().to_owned();
+        let types = self.session.take_record_types();
+        self.native.record_types.defined(&service, types, self.native.clock.now());
         let held = self.dictionary.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
         let more = u32::try_from(self.session.dictionary_bytes().saturating_sub(held)).unwrap_or(u32::MAX);
         let room = Arc::clone(&self.native.dictionary_bytes).try_acquire_many_owned(more).map_err(|_| {

@@ -17,6 +17,7 @@ use super::patience::Patience;
 use super::sessions::Sessions;
 use crate::control::Control;
 use crate::metrics::Metrics;
+use crate::record_types::RecordTypes;
 use crate::shutdown::Shutdown;
 
 /// How long connections may take to acknowledge what they have, once the server is to stop.
@@ -37,6 +38,7 @@ pub struct Native {
     pub(super) metrics: Arc<Metrics>,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) control: Arc<Control>,
+    pub(super) record_types: Arc<RecordTypes>,
     pub(super) sessions: Sessions,
     /// One permit a byte.
     pub(super) in_flight: Arc<Semaphore>,
@@ -58,12 +60,18 @@ impl Native {
             metrics,
             clock,
             control,
+            record_types: Arc::default(),
             sessions: Sessions::default(),
             in_flight: Arc::new(Semaphore::new(IN_FLIGHT_BYTES_MAX)),
             large_frames: Semaphore::new(LARGE_FRAMES_MAX),
             dictionary_bytes: Arc::new(Semaphore::new(DICTIONARY_BYTES_MAX)),
             patience: Patience::default(),
         }
+    }
+
+    /// What agents have declared, for whoever wants to show it.
+    pub fn record_types(&self) -> Arc<RecordTypes> {
+        Arc::clone(&self.record_types)
     }
 
     #[must_use]

@@ -1,0 +1,184 @@
+//! DICT, kind 4: what does a record type look like that a program has declared?
+//!
+//! Step before: `dict.rs` reads it. Step after: `declared.rs` reads records by it; the server lists it with its units.
+
+use tacho_model::limits::LABEL_NAME_BYTES_MAX;
+
+use super::primitive::put_bytes;
+use super::{RECORD_FIELDS_MAX, RECORD_UNIT_BYTES_MAX};
+use crate::reader::{Flaw, Reader};
+
+/// Members that a record's entry has beside its fields: where it was written.
+pub(super) const TRACE_MEMBER: &str = "trace_id";
+pub(super) const SPAN_MEMBER: &str = "span_id";
+
+/// How a field's value is written. The discriminants are on the wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum FieldType {
+    Bool = 1,
+    I64 = 2,
+    F64 = 3,
+    Text = 4,
+    TextId = 5,
+    Uuid = 6,
+    U64 = 7,
+    F32 = 8,
+    Time = 9,
+}
+
+impl FieldType {
+    pub const ALL: [Self; 9] = [
+        Self::Bool,
+        Self::I64,
+        Self::F64,
+        Self::Text,
+        Self::TextId,
+        Self::Uuid,
+        Self::U64,
+        Self::F32,
+        Self::Time,
+    ];
+
+    pub fn from_byte(byte: u8) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| *kind as u8 == byte)
+    }
+
+    /// What it is to somebody who reads the record: how its text came is of no interest.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Bool => "bool",
+            Self::I64 => "i64",
+            Self::U64 => "u64",
+            Self::F64 => "f64",
+            Self::F32 => "f32",
+            Self::Text | Self::TextId => "text",
+            Self::Uuid => "uuid",
+            Self::Time => "time",
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct RecordField {
+    pub field_type: FieldType,
+    pub name: Box<str>,
+    /// Empty where it has none.
+    pub unit: Box<str>,
+}
+
+/// A type of record by declaration: its name, and its fields in the order of their values.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct RecordType {
+    pub name: Box<str>,
+    pub fields: Vec<RecordField>,
+}
+
+/// Why a record type is refused: each of its records is, with this reason.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RecordTypeError {
+    #[error("record type without a name")]
+    NameEmpty,
+    #[error(
+        "name of record type of {bytes} bytes, at most {LABEL_NAME_BYTES_MAX} are allowed (begins {begins:?})"
+    )]
+    NameTooLong { bytes: usize, begins: String },
+    #[error("record type {name:?} has {count} fields, at most {RECORD_FIELDS_MAX} are allowed")]
+    TooManyFields { name: String, count: usize },
+    #[error("record type {name:?}: the name of field {field} is empty")]
+    FieldEmpty { name: String, field: usize },
+    #[error(
+        "record type {name:?}: name of field {field} of {bytes} bytes, at most {LABEL_NAME_BYTES_MAX} are allowed"
+    )]
+    FieldTooLong { name: String, field: usize, bytes: usize },
+    #[error("record type {name:?}: field {field:?} is given twice")]
+    FieldTwice { name: String, field: String },
+    #[error("record type {name:?}: a field may not be named {field:?}")]
+    FieldReserved { name: String, field: String },
+    #[error("record type {name:?}: type {value} of field {field:?} is unknown")]
+    FieldType { name: String, field: String, value: u8 },
+    #[error(
+        "record type {name:?}: unit of field {field:?} of {bytes} bytes, at most {RECORD_UNIT_BYTES_MAX} are allowed"
+    )]
+    UnitTooLong { name: String, field: String, bytes: usize },
+}
+
+/// A definition as it was read, not checked yet.
+pub(super) struct Described<'a> {
+    pub name: &'a str,
+    /// Type, name, unit.
+    pub fields: Vec<(u8, &'a str, &'a str)>,
+}
+
+impl<'a> Described<'a> {
+    pub fn read(reader: &mut Reader<'a>) -> Result<Self, Flaw> {
+        let name = reader.string()?;
+        let count = reader.length()?;
+        let mut fields = Vec::with_capacity(count.min(RECORD_FIELDS_MAX));
+        for _ in 0..count {
+            fields.push((reader.u8()?, reader.string()?, reader.string()?));
+        }
+        Ok(Self { name, fields })
+    }
+
+    pub fn strings(&self) -> impl Iterator<Item = &'a str> {
+        let names = self.fields.iter().flat_map(|(_, name, unit)| [*name, *unit]);
+        std::iter::once(self.name).chain(names)
+    }
+
+    pub fn check(&self) -> Result<RecordType, RecordTypeError> {
+        if self.name.is_empty() {
+            return Err(RecordTypeError::NameEmpty);
+        }
+        let bytes = self.name.len();
+        if bytes > LABEL_NAME_BYTES_MAX {
+            let begins = self.name.chars().take(32).collect();
+            return Err(RecordTypeError::NameTooLong { bytes, begins });
+        }
+        let name = || self.name.to_owned();
+        let count = self.fields.len();
+        if count > RECORD_FIELDS_MAX {
+            return Err(RecordTypeError::TooManyFields { name: name(), count });
+        }
+        let mut fields: Vec<RecordField> = Vec::with_capacity(count);
+        for position in 0..count {
+            fields.push(self.field(position, &fields)?);
+        }
+        Ok(RecordType { name: self.name.into(), fields })
+    }
+
+    fn field(&self, position: usize, before: &[RecordField]) -> Result<RecordField, RecordTypeError> {
+        let (value, text, unit) = self.fields.get(position).copied().unwrap_or_default();
+        let (name, field) = (self.name.to_owned(), text.to_owned());
+        if text.is_empty() {
+            return Err(RecordTypeError::FieldEmpty { name, field: position });
+        }
+        if text.len() > LABEL_NAME_BYTES_MAX {
+            return Err(RecordTypeError::FieldTooLong { name, field: position, bytes: text.len() });
+        }
+        if text == TRACE_MEMBER || text == SPAN_MEMBER {
+            return Err(RecordTypeError::FieldReserved { name, field });
+        }
+        if before.iter().any(|other| *other.name == *text) {
+            return Err(RecordTypeError::FieldTwice { name, field });
+        }
+        if unit.len() > RECORD_UNIT_BYTES_MAX {
+            return Err(RecordTypeError::UnitTooLong { name, field, bytes: unit.len() });
+        }
+        let Some(field_type) = FieldType::from_byte(value) else {
+            return Err(RecordTypeError::FieldType { name, field, value });
+        };
+        Ok(RecordField { field_type, name: text.into(), unit: unit.into() })
+    }
+}
+
+/// The sending end of [`Described::read`].
+pub(super) fn put(out: &mut Vec<u8>, record_type: &RecordType) {
+    put_bytes(out, record_type.name.as_bytes());
+    super::primitive::put_varint(out, record_type.fields.len() as u64);
+    for field in &record_type.fields {
+        out.push(field.field_type as u8);
+        put_bytes(out, field.name.as_bytes());
+        put_bytes(out, field.unit.as_bytes());
+    }
+}
