@@ -1,5 +1,6 @@
 """What one process said and what arrived in; its figures and faults out. Before: `fork.py`. After: `summary.py`."""
 
+import os
 from math import nan
 
 from .model import Cell, Stage, Takes
@@ -100,13 +101,19 @@ def faults(cell: Cell, said: dict, found: dict, arrived: dict) -> list[str]:
         texts.append("the agent did not switch the method")
     elif cell.setup.switches and arrived["calls"] > SWITCHED_CALLS_SHARE_MAX * found["calls_made"]:
         texts.append(f"{arrived['calls']} calls were recorded although switched")
-    if found["stall_share"] > SATURATED_SHARE and cell.setup.stage is Stage.W:
+    if found["stall_share"] > SATURATED_SHARE and _waits_for_nothing_else(cell):
         texts.append(f"saturated: {found['stall_share'] * 100:.0f} % of the time in stalls")
     if found["steady_s"] is None or found["steady_s"] > said["warm_up_millis"] / 1e3:
         texts.append("not steady after the warm-up")
     if found["late_share"] > LATE_SHARE_MAX:
         texts.append(f"{found['late_share'] * 100:.0f} % of the traces began late")
     return texts
+
+
+def _waits_for_nothing_else(cell: Cell) -> bool:
+    """Without a writer, or where threads wait for a core, stalls are the machine's."""
+    load = cell.workload
+    return cell.setup.stage is Stage.W and load.load == 0 and load.threads <= (os.cpu_count() or 1)
 
 
 def stall_share(histogram: list) -> float:

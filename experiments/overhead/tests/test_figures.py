@@ -44,6 +44,11 @@ class Figures(TestCase):
 
 
 class Faults(TestCase):
+    def test_waiting_for_a_core_is_not_saturation(self):
+        for workload, expected in (({}, True), ({"load": 2}, False), ({"threads": 10_000}, False)):
+            found = fork(cell("ours-sink", **workload), histogram=[[100, 100], [10_000, 1]])["faults"]
+            self.assertEqual(expected, any(text.startswith("saturated") for text in found), workload)
+
     def test_each_is_named(self):
         for setup, arrived, changes, expected in (
             ("ours-sink", {"calls": MADE - 100}, {}, "lost 0.01 % of the calls"),
