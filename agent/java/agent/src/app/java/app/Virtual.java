@@ -2,15 +2,21 @@ package app;
 
 import java.util.ArrayList;
 import java.util.List;
+import java.util.function.IntConsumer;
 
 /** Many virtual threads, by reflection: the tests are compiled for a JDK that has none. */
 final class Virtual {
     private Virtual() {}
 
     static void run(int count) throws Exception {
+        each(count, number -> task());
+    }
+
+    static void each(int count, IntConsumer body) throws Exception {
         List<Thread> threads = new ArrayList<>();
         for (int at = 0; at < count; at++) {
-            Runnable task = Virtual::task;
+            int number = at;
+            Runnable task = () -> body.accept(number);
             threads.add(
                     (Thread)
                             Thread.class

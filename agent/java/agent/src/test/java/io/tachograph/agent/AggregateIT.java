@@ -5,6 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.tachograph.testing.Call;
+import io.tachograph.testing.Declared;
 import io.tachograph.testing.Decoder;
 import io.tachograph.testing.ProbeRule;
 import io.tachograph.testing.Probed;
@@ -49,6 +50,10 @@ class AggregateIT {
             }
         }
         return last;
+    }
+
+    private static boolean isMove(Declared record, Map<String, Object> said) {
+        return record.type().name().equals("tacho_agent_moved") && record.values().equals(said);
     }
 
     private static long aggregated(Decoder got, String operation) {
@@ -219,6 +224,14 @@ class AggregateIT {
             long now = System.currentTimeMillis();
             assertTrue(moved.operation().startsWith(REQUEST), moved.toString());
             assertTrue(moved.reason().matches("rate [0-9.]+( [kM])?/s over 3 k/s"), moved.reason());
+            Map<String, Object> said =
+                    Map.of("operation", moved.operation(), "reason", moved.reason());
+            assertTrue(
+                    server.await(
+                            WAIT_S,
+                            got ->
+                                    got.declared.stream()
+                                            .anyMatch(record -> isMove(record, said))));
             assertTrue(Math.abs(moved.since() / 1_000_000 - now) < 60_000, moved.toString());
             assertTrue(server.probed().aggregated() > 0, server.probed().toString());
             server.rules(2, ProbeRule.on(REQUEST + ".leaf")); // a person's later word

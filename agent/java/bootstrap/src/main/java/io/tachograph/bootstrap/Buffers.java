@@ -30,6 +30,7 @@ public final class Buffers {
     private final CallPairs pairs = new CallPairs(Operations.shared());
     private final AtomicLong segments = new AtomicLong(1);
     private final AtomicLong droppedWithoutBuffer = new AtomicLong();
+    private final AtomicLong recordsDroppedWithoutBuffer = new AtomicLong();
     private final AtomicInteger lent = new AtomicInteger();
     private volatile Thread sleeper;
 
@@ -117,6 +118,7 @@ public final class Buffers {
     private void putBack(ThreadBuffer buffer) {
         if (buffer.slot < 0) {
             droppedWithoutBuffer.addAndGet(buffer.callsDropped());
+            recordsDroppedWithoutBuffer.addAndGet(buffer.records().dropped());
             return;
         }
         buffer.disown();
@@ -152,6 +154,11 @@ public final class Buffers {
     /** Calls left out because their thread got no buffer. */
     public long callsDroppedWithoutBuffer() {
         return droppedWithoutBuffer.get();
+    }
+
+    /** Records of declared types left out because their thread got no buffer. */
+    public long recordsDroppedWithoutBuffer() {
+        return recordsDroppedWithoutBuffer.get();
     }
 
     /** Bytes of all rings that exist. */

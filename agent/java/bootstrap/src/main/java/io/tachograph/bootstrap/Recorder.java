@@ -43,6 +43,11 @@ public final class Recorder {
         return Started.BUFFERS;
     }
 
+    /** An agent records here: {@link #start} was called. */
+    public static boolean isStarted() {
+        return starting != null;
+    }
+
     /**
      * The id of an operation; see {@link Operations#id}. Does not allocate for a name that is
      * known.

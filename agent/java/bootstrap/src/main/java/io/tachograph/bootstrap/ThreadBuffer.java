@@ -23,7 +23,7 @@ import java.util.concurrent.locks.LockSupport;
  */
 public final class ThreadBuffer {
     /** Words kept free beside the exits: what may go before an outermost enter, and the enter. */
-    private static final int MARGIN = 8;
+    static final int MARGIN = 8;
 
     /**
      * Segment numbers are taken from the shared counter in blocks, so that threads seldom meet
@@ -48,8 +48,8 @@ public final class ThreadBuffer {
     private static final long BLOCK_STEP_NANOS = 100_000;
     private static final Object[] NO_OBJECTS = new Object[0];
 
-    private static final VarHandle HEAD;
-    private static final VarHandle TAIL;
+    static final VarHandle HEAD;
+    static final VarHandle TAIL;
     private static final VarHandle OBJECTS_TAIL;
 
     static {
@@ -63,16 +63,17 @@ public final class ThreadBuffer {
         }
     }
 
-    private final long[] ring;
-    private final int mask;
+    final long[] ring;
+    final int mask;
     private final boolean borrowed;
-    private final Buffers home;
+    final Buffers home;
+    private final RecordCursor records = new RecordCursor(this);
 
     /** Position of this buffer in its pool. */
     final int slot;
 
     // Written by the thread that holds the buffer.
-    private long head;
+    long head;
 
     /**
      * If head + depth reaches this, room must be looked for again. Lowest value while calls are
@@ -80,7 +81,7 @@ public final class ThreadBuffer {
      */
     private long look;
 
-    private int depth;
+    int depth;
     private int calls;
 
     /** For each open call its number (upper half) and operation (lower half). */
@@ -98,8 +99,8 @@ public final class ThreadBuffer {
     private Context parent;
     private int holds;
     private String nameWritten;
-    private Object[] objects = NO_OBJECTS;
-    private long objectsHead;
+    Object[] objects = NO_OBJECTS;
+    long objectsHead;
 
     /**
      * Identity of the exception that was said last, 0 for none. Not the exception itself: an
@@ -487,7 +488,7 @@ public final class ThreadBuffer {
         HEAD.setRelease(this, at + 2);
     }
 
-    private boolean objectsFit(int count) {
+    boolean objectsFit(int count) {
         if (objects == NO_OBJECTS) {
             objects = new Object[Math.min(OBJECTS, Math.max(16, ring.length / 8))];
         }
@@ -584,6 +585,10 @@ public final class ThreadBuffer {
     /** Calls left out for want of room, since the buffer exists. */
     public long callsDropped() {
         return callsDropped;
+    }
+
+    public RecordCursor records() {
+        return records;
     }
 
     /** Attributes left out for want of room, since the buffer exists. */

@@ -53,6 +53,12 @@ public final class Word {
     /** Escape: the name of the thread that now writes to this ring; one object. */
     public static final int THREAD = 6;
 
+    /**
+     * Escape, from here on: a record of the declared type with the id by which it is higher. Its
+     * time field is used. A word for each number follows; everything else is an object.
+     */
+    public static final int RECORD = 16;
+
     /** Highest operation id that fits. */
     public static final int OPERATION_MAX = (1 << 20) - 1;
 
@@ -74,6 +80,10 @@ public final class Word {
 
     static long escape(int what) {
         return (long) what << MIDDLE_SHIFT | ESCAPE;
+    }
+
+    static long record(long nanoTime, int type) {
+        return nanoTime << TIME_SHIFT | (long) (RECORD + type) << MIDDLE_SHIFT | ESCAPE;
     }
 
     /** One of {@link #EXIT}, {@link #ENTER}, {@link #EXIT_FAILED}, {@link #ESCAPE}. */

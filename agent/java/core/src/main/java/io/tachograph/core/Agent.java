@@ -49,6 +49,7 @@ public final class Agent {
         report(sender, buffers, settings, labels, moves, log);
         sender.start();
         instrumenter.switchboard(sender.probes()).start();
+        Declarations.tell(instrumentation);
         if (settings.flag(Setting.SAMPLERS)) {
             new SamplerThread(sender, labels, settings.number(Setting.SAMPLE_INTERVAL), log)
                     .start();
@@ -85,6 +86,7 @@ public final class Agent {
         Sender.Options options = new Sender.Options();
         options.server = settings.text(Setting.SERVER);
         options.process = Identity.pairs(labels);
+        options.labels = labels;
         options.queueBytes = settings.number(Setting.QUEUE);
         options.blocks = settings.text(Setting.WHEN_FULL).equals("block");
         try {

@@ -21,10 +21,15 @@ public final class Decoder {
     private final Map<Integer, String> operations = new HashMap<>();
     private final Map<Integer, Integer> kinds = new HashMap<>();
     private final Map<Integer, Map<String, String>> series = new HashMap<>();
+    private final Map<Integer, RecordType> recordTypes = new HashMap<>();
     private final Map<Long, Open> open = new HashMap<>();
+
+    /** As a server of before there were declared records: it has none of their definitions. */
+    public boolean isOld;
 
     public final List<Call> roots = new ArrayList<>();
     public final List<Sample> samples = new ArrayList<>();
+    public final List<Declared> declared = new ArrayList<>();
 
     /** Calls whose exit came. */
     public long callsEnded;
@@ -52,6 +57,7 @@ public final class Decoder {
         operations.clear();
         kinds.clear();
         series.clear();
+        recordTypes.clear();
     }
 
     public void dict(byte[] body) {
@@ -72,6 +78,10 @@ public final class Decoder {
                         labels.put(in.string(), in.string());
                     }
                     series.put(id, labels);
+                }
+                case 4 -> {
+                    Fields.check(!isOld, "a record type for a server that knows none");
+                    recordTypes.put(id, RecordType.read(in));
                 }
                 default -> throw new IllegalStateException("definition of sort " + sort);
             }
@@ -95,6 +105,7 @@ public final class Decoder {
             switch (tag) {
                 case 1 -> samples(record, base);
                 case 3 -> segment(record, base);
+                case 4 -> declared(record, base);
                 default -> throw new IllegalStateException("record of tag " + tag);
             }
             Fields.check(record.atEnd(), "bytes are left after a record of tag " + tag);
@@ -117,17 +128,37 @@ public final class Decoder {
         }
     }
 
+    private void declared(Fields in, long base) {
+        Fields.check(!isOld, "a declared record for a server that knows none");
+        RecordType type = defined(recordTypes, in.count());
+        Map<String, String> labels = defined(series, in.count());
+        long at = base + in.zigzag();
+        int flags = in.u8();
+        String trace = null;
+        String span = null;
+        if ((flags & 1) != 0) {
+            long number = in.varint();
+            trace = trace(in, flags, number);
+            span = Fields.hex(Session.mix64(session.base(number) + in.varint()));
+        }
+        byte[] nulls = (flags & 2) != 0 ? in.raw((type.fields().size() + 7) / 8) : new byte[0];
+        Map<String, Object> values = type.values(in, nulls, id -> defined(texts, id));
+        declared.add(new Declared(type, labels, at, trace, span, values));
+    }
+
+    private String trace(Fields in, int flags, long number) {
+        if ((flags & 4) != 0) {
+            return Fields.hex(in.id8()) + Fields.hex(in.id8());
+        }
+        long began = (flags & 8) != 0 ? in.varint() : number;
+        return Fields.hex(session.high()) + Fields.hex(session.traceLow(began));
+    }
+
     private void segment(Fields in, long base) {
         segmentParts++;
         int flags = in.u8();
         long number = in.varint();
-        String trace = Fields.hex(session.high()) + Fields.hex(session.traceLow(number));
-        if ((flags & 4) != 0) {
-            trace = Fields.hex(in.id8()) + Fields.hex(in.id8());
-        }
-        if ((flags & 8) != 0) {
-            trace = Fields.hex(session.high()) + Fields.hex(session.traceLow(in.varint()));
-        }
+        String trace = trace(in, flags, number);
         String thread = defined(texts, in.count());
         long start = base + in.zigzag();
         String parent = (flags & 2) != 0 ? Fields.hex(in.id8()) : null;

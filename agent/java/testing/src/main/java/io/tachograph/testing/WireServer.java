@@ -49,10 +49,14 @@ public final class WireServer implements Closeable {
     public volatile int errorCode = 9;
     public volatile int heartbeatMs = 1_000;
 
+    /** Of before there were declared records. */
+    public volatile boolean isOld;
+
     public final Map<String, String> hello = new LinkedHashMap<>();
     public volatile int connections;
     public volatile int byes;
     public volatile long executionsDropped;
+    public volatile long entriesDropped;
     public volatile long dataBytes;
     public volatile long allBytes;
 
@@ -252,6 +256,7 @@ public final class WireServer implements Closeable {
                         decoder = decoders.get(session);
                         last = decoder;
                         decoder.forgetDictionary();
+                        decoder.isOld = isOld;
                         welcome(session, out);
                     }
                     case 2 -> decoder.dict(body);
@@ -267,7 +272,10 @@ public final class WireServer implements Closeable {
                         }
                     }
                     case 4 -> {
-                        executionsDropped = new Fields(body).varint();
+                        Fields ping = new Fields(body);
+                        executionsDropped = ping.varint();
+                        ping.varint();
+                        entriesDropped = ping.varint();
                         out.write(frame(68, new byte[8]));
                     }
                     case 5 -> byes++;
@@ -288,7 +296,8 @@ public final class WireServer implements Closeable {
                         new byte[] {1},
                         varint(acknowledged.get(session)),
                         varint(4_194_304),
-                        varint(heartbeatMs)));
+                        varint(heartbeatMs),
+                        isOld ? new byte[0] : varint(1)));
         toClient = out;
         if (probes != null) {
             out.write(probes);

@@ -3,6 +3,7 @@ package io.tachograph.core.instrument;
 import io.tachograph.bootstrap.Operations;
 import io.tachograph.bootstrap.Recorder;
 
+import net.bytebuddy.description.annotation.AnnotationDescription;
 import net.bytebuddy.description.method.MethodDescription;
 import net.bytebuddy.description.type.TypeDescription;
 
@@ -13,6 +14,9 @@ import java.util.Map;
 /** What a {@link RuleList} decides for the methods of one class. */
 final class Decision {
     private static final int[] NOTHING = {};
+
+    /** On classes that the annotation processor of {@code agent/java/api} makes. */
+    private static final String RECORD_WRITER = "io.tachograph.api.Generated";
 
     /** {@link RuleList#epoch} of the rules that decided. */
     final long epoch;
@@ -46,7 +50,7 @@ final class Decision {
         Decision decision =
                 new Decision(list.epoch, rules, new int[rules.length], new int[rules.length]);
         decision.states = new HashMap<>();
-        if (rules.length > 0) {
+        if (rules.length > 0 && !writesRecords(type)) {
             for (MethodDescription method : type.getDeclaredMethods()) {
                 if (isWatchable(method)) {
                     decision.decide(list, type, method);
@@ -55,6 +59,16 @@ final class Decision {
             Arrays.sort(decision.watched);
         }
         return decision;
+    }
+
+    /** A record belongs to the call that wrote it, not to one of the code that writes it. */
+    private static boolean writesRecords(TypeDescription type) {
+        for (AnnotationDescription annotation : type.getDeclaredAnnotations()) {
+            if (annotation.getAnnotationType().getName().equals(RECORD_WRITER)) {
+                return true;
+            }
+        }
+        return false;
     }
 
     /**

@@ -23,6 +23,7 @@ public final class Moves {
     public static final String ALL = "(all)";
 
     private static final int ALL_OPERATION = 0;
+    private static final AgentEvents EVENTS = AgentEventsRecords.get();
 
     private final Map<Integer, Move> moved = new ConcurrentHashMap<>();
     private final AgentLog log;
@@ -80,6 +81,7 @@ public final class Moves {
                     operation == ALL_OPERATION
                             ? move.reason + ": nothing is left that could be aggregated"
                             : "aggregated from now on: " + move.operation + ": " + move.reason);
+            EVENTS.moved(move.operation, move.reason);
             listener.run();
         }
     }

@@ -11,6 +11,7 @@ final class Scope {
             List.of(
                     "io.tachograph.bootstrap.",
                     "io.tachograph.agent.",
+                    "io.tachograph.api.",
                     "io.opentelemetry.javaagent.");
 
     private static final List<String> JDK =

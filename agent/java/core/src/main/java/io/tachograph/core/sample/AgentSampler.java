@@ -11,6 +11,8 @@ final class AgentSampler implements Sampler {
     private final Series callsDropped;
     private final Series samplesSent;
     private final Series samplesDropped;
+    private final Series entriesSent;
+    private final Series entriesDropped;
     private final Series attributesDropped;
     private final Series rejected;
     private final Series bytesSent;
@@ -23,6 +25,8 @@ final class AgentSampler implements Sampler {
         samplesSent = series.of("tacho_agent_sent_total", "kind", "sample");
         callsDropped = series.of("tacho_agent_dropped_total", "kind", "execution");
         samplesDropped = series.of("tacho_agent_dropped_total", "kind", "sample");
+        entriesSent = series.of("tacho_agent_sent_total", "kind", "entry");
+        entriesDropped = series.of("tacho_agent_dropped_total", "kind", "entry");
         attributesDropped = series.of("tacho_agent_attributes_dropped_total");
         rejected = series.of("tacho_agent_rejected_total");
         bytesSent = series.of("tacho_agent_sent_bytes_total");
@@ -34,6 +38,7 @@ final class AgentSampler implements Sampler {
     public void sample(SampleBatch into) {
         into.add(callsSent, totals.callsSent()).add(callsDropped, totals.callsDropped());
         into.add(samplesSent, totals.samplesSent()).add(samplesDropped, totals.samplesDropped());
+        into.add(entriesSent, totals.entriesSent()).add(entriesDropped, totals.entriesDropped());
         into.add(attributesDropped, totals.attributesDropped())
                 .add(rejected, totals.recordsRejected());
         into.add(bytesSent, totals.bytesSent()).add(bytesQueued, totals.bytesQueued());

@@ -3,6 +3,7 @@ package io.tachograph.core.send;
 import io.tachograph.core.log.AgentLog;
 import io.tachograph.core.wire.BodyReader;
 import io.tachograph.core.wire.Bytes;
+import io.tachograph.core.wire.Definitions;
 import io.tachograph.core.wire.Dictionary;
 import io.tachograph.core.wire.Frame;
 import io.tachograph.core.wire.FrameReader;
@@ -66,6 +67,8 @@ final class Link {
     private FrameReader frames;
     private ByteBuffer out;
     private int dictionarySent;
+    private int recordTypesSent;
+    private boolean takesRecords;
     private long deadline;
     private long heartbeatNanos;
     private long lastHeard;
@@ -179,6 +182,7 @@ final class Link {
         frames = new FrameReader();
         out = ByteBuffer.wrap(hello);
         dictionarySent = 0;
+        recordTypesSent = 0;
     }
 
     /** Too long without a word. */
@@ -269,6 +273,7 @@ final class Link {
         long acknowledged = body.varint();
         body.varint(); // our frames are far below any limit a server may name
         heartbeatNanos = Math.max(100, Math.min(body.varint(), 600_000)) * MILLI;
+        takesRecords = !body.atEnd() && (body.varint() & Wire.FEATURE_RECORDS) != 0;
         outbox.acknowledge(acknowledged);
         state = State.OPEN;
         lastPing = now - heartbeatNanos; // the first one goes out at once: it tells what was
@@ -367,39 +372,59 @@ final class Link {
             return false;
         }
         holding = false;
-        Outbox.Sent next = outbox.next();
+        Outbox.Sent next = nextForServer();
         if (next == null) {
             return false;
         }
-        byte[] definitions = dictionary.frame(dictionarySent, next.dictionarySize);
-        if (definitions != null) {
+        Definitions types = dictionary.recordTypes();
+        byte[] bytes = dictionary.frame(dictionarySent, next.dictionarySize);
+        if (bytes != null) {
             dictionarySent = dictionary.end(dictionarySent, next.dictionarySize);
-            out = ByteBuffer.wrap(definitions);
+        } else if ((bytes = types.frame(recordTypesSent, next.recordTypesSize)) != null) {
+            recordTypesSent = types.end(recordTypesSent, next.recordTypesSize);
         } else {
-            out = ByteBuffer.wrap(next.frame);
+            bytes = next.frame;
             outbox.sent();
         }
+        out = ByteBuffer.wrap(bytes);
         return true;
     }
 
+    /** An older server takes a definition of a record type for a malformed one, and closes. */
+    private Outbox.Sent nextForServer() {
+        Outbox.Sent next = outbox.next();
+        while (next != null && next.entries > 0 && !takesRecords) {
+            outbox.leaveOut(totals);
+            log.sayOnce(
+                    "records",
+                    "the server is too old for records of declared types: they are left out");
+            next = outbox.next();
+        }
+        return next;
+    }
+
     private boolean pingIsDue(long now) {
-        boolean news =
-                totals.callsDropped() != droppedAtPing && now - lastPing > heartbeatNanos / 5;
+        boolean news = dropped() != droppedAtPing && now - lastPing > heartbeatNanos / 5;
         return news || now - lastPing >= heartbeatNanos;
     }
 
     private byte[] ping(long now) {
         lastPing = now;
-        droppedAtPing = totals.callsDropped();
+        droppedAtPing = dropped();
         Bytes frame = Frame.begin(new Bytes(64));
-        frame.varint(droppedAtPing).varint(totals.samplesDropped).varint(0).varint(outbox.bytes());
+        frame.varint(totals.callsDropped()).varint(totals.samplesDropped);
+        frame.varint(totals.entriesDropped()).varint(outbox.bytes());
         Frame.finish(frame, Wire.PING);
         return frame.copy();
     }
 
+    private long dropped() {
+        return totals.callsDropped() + totals.entriesDropped();
+    }
+
     /** Makes the next step tell the server the counts, whatever the time. */
     void pingSoon() {
-        if (totals.callsDropped() != droppedAtPing) {
+        if (dropped() != droppedAtPing) {
             lastPing = System.nanoTime() - heartbeatNanos;
         }
     }

@@ -30,6 +30,9 @@ final class Outbox {
     private long seq;
     private long base;
     private boolean open;
+    private final Bytes entryRecords = new Bytes(1_024);
+    private long entryBase;
+    private int entries;
     private int calls;
     private int samples;
     private long bytes;
@@ -42,15 +45,23 @@ final class Outbox {
         /** The dictionary's size when the frame was closed: so much must be sent before it. */
         final int dictionarySize;
 
+        /** The same of the record types; 0 for a frame without records of declared types. */
+        final int recordTypesSize;
+
         final int calls;
         final int samples;
 
-        Sent(long seq, byte[] frame, int dictionarySize, int calls, int samples) {
+        /** Such a frame has nothing else, for not every server takes them. */
+        final int entries;
+
+        Sent(long seq, byte[] frame, int[] dictionarySizes, int calls, int samples, int entries) {
             this.seq = seq;
             this.frame = frame;
-            this.dictionarySize = dictionarySize;
+            this.dictionarySize = dictionarySizes[0];
+            this.recordTypesSize = dictionarySizes[1];
             this.calls = calls;
             this.samples = samples;
+            this.entries = entries;
         }
     }
 
@@ -61,7 +72,7 @@ final class Outbox {
 
     /** No record can be taken now. */
     boolean isFull() {
-        return bytes + frame.size() >= bytesMax;
+        return bytes + frame.size() + entryRecords.size() >= bytesMax;
     }
 
     /** Bytes of all frames that are not acknowledged. */
@@ -102,19 +113,62 @@ final class Outbox {
         calls += callsEnded;
         samples += samplesIn;
         if (frame.size() >= FRAME_BYTES) {
+            closeFrame();
+        }
+    }
+
+    /**
+     * Begins a record of a declared type. @param at its time, ns since the epoch @return where its
+     * content is to be written; then comes {@link #endEntry}
+     */
+    Bytes beginEntry(long at) {
+        if (entries == 0) {
+            entryBase = at;
+            entryRecords.clear();
+        }
+        return record.clear();
+    }
+
+    /** Base of the frame of these records, valid after {@link #beginEntry}. */
+    long entryBase() {
+        return entryBase;
+    }
+
+    /** Keeps the record until the frame is closed. */
+    void endEntry() {
+        entryRecords.reserve(record.size() + 16); // fails, if it must, before the first byte
+        entryRecords.u8(Wire.TAG_RECORD).varint(record.size()).raw(record);
+        entries++;
+        if (entryRecords.size() >= FRAME_BYTES) {
             close();
         }
     }
 
-    /** Closes the frame at hand, so that it can be sent. */
+    /** Closes what is at hand, so that it can be sent. Numbers rise in the order of sending. */
     void close() {
+        closeFrame();
+        if (entries > 0) {
+            Frame.begin(frame).varint(++seq).u64(entryBase).raw(entryRecords);
+            Frame.finish(frame, Wire.DATA);
+            queue(new int[] {dictionary.size(), dictionary.recordTypes().size()}, 0, 0, entries);
+            entries = 0;
+            entryRecords.clear();
+        }
+    }
+
+    private void closeFrame() {
         if (open) {
             Frame.finish(frame, Wire.DATA);
-            waiting.add(new Sent(seq, frame.copy(), dictionary.size(), calls, samples));
-            bytes += frame.size() + FRAME_OVERHEAD;
-            frame.clear();
+            queue(new int[] {dictionary.size(), 0}, calls, samples, 0);
             open = false;
         }
+    }
+
+    private void queue(int[] dictionarySizes, int callsEnded, int samplesIn, int entriesIn) {
+        byte[] copy = frame.copy();
+        waiting.add(new Sent(seq, copy, dictionarySizes, callsEnded, samplesIn, entriesIn));
+        bytes += copy.length + FRAME_OVERHEAD;
+        frame.clear();
     }
 
     /** Number of the last frame that was closed. */
@@ -129,6 +183,13 @@ final class Outbox {
 
     void sent() {
         unacknowledged.add(waiting.remove());
+    }
+
+    /** The next frame is not for this server: it goes, and what is in it is counted. */
+    void leaveOut(Totals totals) {
+        Sent lost = waiting.remove();
+        bytes -= lost.frame.length + FRAME_OVERHEAD;
+        totals.entriesDropped += lost.entries;
     }
 
     /** All frames up to {@code upTo} are on the server's disk. */
@@ -161,6 +222,7 @@ final class Outbox {
         for (Sent lost : waiting) {
             totals.callsDroppedInQueue += lost.calls;
             totals.samplesDropped += lost.samples;
+            totals.entriesDropped += lost.entries;
         }
         acknowledge(Long.MAX_VALUE);
     }

@@ -1,8 +1,10 @@
 package io.tachograph.core.send;
 
 import io.tachograph.bootstrap.Context;
+import io.tachograph.bootstrap.RecordTypes;
 import io.tachograph.bootstrap.ThreadBuffer;
 import io.tachograph.bootstrap.Word;
+import io.tachograph.core.wire.DeclaredRecord;
 import io.tachograph.core.wire.SegmentRecord;
 import io.tachograph.core.wire.Wire;
 
@@ -33,6 +35,8 @@ final class RingReader {
     private final Totals totals;
     private final CallCounts counts;
     private final SegmentRecord record;
+    private final DeclaredRecord declared;
+    private final DeclaredRecord.Call call = new DeclaredRecord.Call();
     private final SegmentRecord.Head head = new SegmentRecord.Head();
 
     /** Open calls as this side sees them: operation, number, time of the enter. */
@@ -58,13 +62,15 @@ final class RingReader {
             WallClock clock,
             Totals totals,
             CallCounts counts,
-            SegmentRecord record) {
+            SegmentRecord record,
+            DeclaredRecord declared) {
         this.buffer = buffer;
         this.outbox = outbox;
         this.clock = clock;
         this.totals = totals;
         this.counts = counts;
         this.record = record;
+        this.declared = declared;
     }
 
     /**
@@ -80,11 +86,15 @@ final class RingReader {
         int sinceFreed = 0;
         while (at < end) {
             long word = buffer.word(at);
-            int width = isPair(word) ? 2 : 1;
-            long second = width == 2 ? buffer.word(at + 1) : 0;
+            int width = width(word);
+            long second = width > 1 ? buffer.word(at + 1) : 0;
             at += width;
             try {
-                take(word, second, now);
+                if (isRecord(word)) {
+                    takeRecord(word, at - width + 1, now);
+                } else {
+                    take(word, second, now);
+                }
             } catch (RuntimeException | OutOfMemoryError e) {
                 spoil();
             }
@@ -110,10 +120,55 @@ final class RingReader {
         }
     }
 
-    private static boolean isPair(long word) {
-        return Word.kind(word) == Word.ESCAPE
-                && (Word.middle(word) == Word.SEGMENT_NUMBER
-                        || Word.middle(word) == Word.ATTRIBUTE_INTEGER);
+    private static int width(long word) {
+        if (Word.kind(word) != Word.ESCAPE) {
+            return 1;
+        }
+        int what = Word.middle(word);
+        if (what > Word.RECORD) {
+            return 1 + RecordTypes.shared().entry(what - Word.RECORD).words;
+        }
+        return what == Word.SEGMENT_NUMBER || what == Word.ATTRIBUTE_INTEGER ? 2 : 1;
+    }
+
+    private static boolean isRecord(long word) {
+        return Word.kind(word) == Word.ESCAPE && Word.middle(word) > Word.RECORD;
+    }
+
+    /** A record of a declared type, written in the call that is open innermost. */
+    private void takeRecord(long word, long at, long now) {
+        RecordTypes.Entry type = RecordTypes.shared().entry(Word.middle(word) - Word.RECORD);
+        for (int index = 0; index < type.words; index++) {
+            declared.words[index] = buffer.word(at + index);
+        }
+        // All of them, whatever becomes of the record: the next word's objects come behind.
+        for (int index = 0; index < type.objects; index++) {
+            declared.objects[index] = buffer.takeObject();
+        }
+        try {
+            if (outbox.isFull() || !write(type, Word.time(word, now))) {
+                totals.entriesDropped++;
+            } else {
+                totals.entriesSent++;
+            }
+        } catch (RuntimeException | OutOfMemoryError e) {
+            totals.entriesDropped++;
+        } finally {
+            Arrays.fill(declared.objects, 0, type.objects, null);
+        }
+    }
+
+    private boolean write(RecordTypes.Entry type, long time) {
+        call.call = depth > 0 ? openCalls[depth - 1] : -1;
+        call.segment = head.segment;
+        call.parent = head.parent;
+        long at = time + (depth > 0 ? offset : clock.offset());
+        var out = outbox.beginEntry(at);
+        if (!declared.write(type, call, at - outbox.entryBase(), out)) {
+            return false;
+        }
+        outbox.endEntry();
+        return true;
     }
 
     private void take(long word, long second, long now) {

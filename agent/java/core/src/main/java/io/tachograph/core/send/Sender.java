@@ -5,6 +5,7 @@ import io.tachograph.bootstrap.Operations;
 import io.tachograph.bootstrap.Session;
 import io.tachograph.bootstrap.ThreadBuffer;
 import io.tachograph.core.log.AgentLog;
+import io.tachograph.core.wire.DeclaredRecord;
 import io.tachograph.core.wire.Dictionary;
 import io.tachograph.core.wire.SampleBatch;
 import io.tachograph.core.wire.SegmentRecord;
@@ -53,6 +54,8 @@ public final class Sender implements Runnable {
     private int fullest;
     private long ringDrops;
     private long ringAttributeDrops;
+    private long ringEntryDrops;
+    private final DeclaredRecord declared;
     private final CallCounts calls = new CallCounts();
     private Consumer<SampleBatch> report = batch -> {};
     private long reportNanos = Long.MAX_VALUE / 4;
@@ -66,6 +69,9 @@ public final class Sender implements Runnable {
 
         /** Pairs of HELLO. */
         public Map<String, String> process;
+
+        /** Labels of its series. */
+        public Map<String, String> labels = Map.of();
 
         /** Bytes of unacknowledged frames. */
         public long queueBytes;
@@ -85,6 +91,7 @@ public final class Sender implements Runnable {
         this.log = log;
         this.blocks = options.blocks;
         this.dictionary = new Dictionary(Operations.shared());
+        this.declared = new DeclaredRecord(dictionary, options.labels);
         this.outbox = new Outbox(dictionary, options.queueBytes);
         this.link =
                 new Link(
@@ -215,7 +222,13 @@ public final class Sender implements Runnable {
         if (reader == null) {
             reader =
                     new RingReader(
-                            buffer, outbox, clock, totals, calls, new SegmentRecord(dictionary));
+                            buffer,
+                            outbox,
+                            clock,
+                            totals,
+                            calls,
+                            new SegmentRecord(dictionary),
+                            declared);
             readers.put(buffer, reader);
         }
         fullest = Math.max(fullest, reader.read());
@@ -264,14 +277,17 @@ public final class Sender implements Runnable {
     private void count() {
         ringDrops = buffers.callsDroppedWithoutBuffer();
         ringAttributeDrops = 0;
+        ringEntryDrops = buffers.recordsDroppedWithoutBuffer();
         buffers.forEach(this::countDrops);
         totals.callsDroppedInRings = ringDrops;
         totals.attributesDroppedInRings = ringAttributeDrops;
+        totals.entriesDroppedInRings = ringEntryDrops;
     }
 
     private void countDrops(ThreadBuffer buffer) {
         ringDrops += buffer.callsDropped();
         ringAttributeDrops += buffer.attributesDropped();
+        ringEntryDrops += buffer.records().dropped();
     }
 
     private void beginFlush() {

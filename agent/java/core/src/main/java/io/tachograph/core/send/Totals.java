@@ -10,6 +10,9 @@ public final class Totals {
     volatile long callsDroppedInQueue;
     volatile long samplesSent;
     volatile long samplesDropped;
+    volatile long entriesSent;
+    volatile long entriesDropped;
+    volatile long entriesDroppedInRings;
     volatile long attributesDropped;
     volatile long attributesDroppedInRings;
     volatile long recordsRejected;
@@ -34,6 +37,16 @@ public final class Totals {
 
     public long samplesDropped() {
         return samplesDropped;
+    }
+
+    /** Records of declared types that were put into a frame. */
+    public long entriesSent() {
+        return entriesSent;
+    }
+
+    /** Those that were left out: no room, or a server that takes none. */
+    public long entriesDropped() {
+        return entriesDropped + entriesDroppedInRings;
     }
 
     public long attributesDropped() {

@@ -1,12 +1,12 @@
 package io.tachograph.core.wire;
 
 import io.tachograph.bootstrap.Operations;
+import io.tachograph.bootstrap.RecordTypes;
 
 import java.nio.charset.StandardCharsets;
-import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.BitSet;
 import java.util.HashMap;
-import java.util.List;
 import java.util.Map;
 
 /**
@@ -28,7 +28,6 @@ public final class Dictionary {
     /** Below the protocol's bound, so that the last definitions still fit. */
     private static final int STRING_BYTES_MAX = Wire.DICT_BYTES_MAX - (1 << 20);
 
-    private static final int BODY_BYTES = 65_536;
     private static final int SEEN = 4_096;
 
     private final Operations operations;
@@ -41,44 +40,48 @@ public final class Dictionary {
     private long stringBytes;
     private final int[] seen = new int[SEEN];
 
-    private final Bytes definitions = new Bytes(16_384);
-
-    /**
-     * Positions in {@link #definitions} where a DICT body may end, some {@link #BODY_BYTES} apart.
-     */
-    private final List<Integer> cuts = new ArrayList<>();
+    private final Definitions definitions = new Definitions();
+    private final Definitions recordTypes = new Definitions();
+    private final BitSet defined = new BitSet();
 
     public Dictionary(Operations operations) {
         this.operations = operations;
     }
 
-    /**
-     * Bytes of all definitions so far; a DATA frame may be sent when so much was sent on its
-     * connection.
-     */
+    /** Bytes of all definitions so far, but for record types. */
     public int size() {
         return definitions.size();
     }
 
-    /**
-     * The next DICT frame of a connection.
-     *
-     * @param from how much was sent on it
-     * @param to how much is needed
-     * @return null if all of it was sent
-     */
+    /** As {@link Definitions#frame}. */
     public byte[] frame(int from, int to) {
-        if (from >= to) {
-            return null;
-        }
-        return Frame.of(Wire.DICT, definitions.array(), from, end(from, to) - from);
+        return definitions.frame(from, to);
     }
 
-    /** Where the frame that {@link #frame} makes ends. */
+    /** As {@link Definitions#end}. */
     public int end(int from, int to) {
-        int found = java.util.Collections.binarySearch(cuts, from + 1);
-        int at = found < 0 ? -found - 1 : found;
-        return at < cuts.size() ? Math.min(to, cuts.get(at)) : to;
+        return definitions.end(from, to);
+    }
+
+    /** Definitions of record types: not every server knows them, so they go apart. */
+    public Definitions recordTypes() {
+        return recordTypes;
+    }
+
+    /** Defines a record type, under the id that it has here. @return false if there is no room */
+    boolean recordType(RecordTypes.Entry type) {
+        if (defined.get(type.id)) {
+            return true;
+        }
+        if (stringBytes > STRING_BYTES_MAX) {
+            return false;
+        }
+        int before = recordTypes.size();
+        DeclaredRecord.define(type, recordTypes.begin());
+        recordTypes.end();
+        stringBytes += recordTypes.size() - before;
+        defined.set(type.id);
+        return true;
     }
 
     /** Wire id of an operation of {@link Operations}. */
@@ -105,7 +108,7 @@ public final class Dictionary {
         }
         int id = ++operationCount;
         operationsByName.put(key, id);
-        definitions.u8(Wire.DICT_OPERATION).varint(id).u8(entry.kind).blob(name);
+        definitions.begin().u8(Wire.DICT_OPERATION).varint(id).u8(entry.kind).blob(name);
         defined(name.length);
         return id;
     }
@@ -146,7 +149,7 @@ public final class Dictionary {
         int id = texts.size() + 1;
         byte[] bytes = Bytes.utf8(text, Wire.ATTRIBUTE_BYTES_MAX);
         texts.put(text, id);
-        definitions.u8(Wire.DICT_TEXT).varint(id).blob(bytes);
+        definitions.begin().u8(Wire.DICT_TEXT).varint(id).blob(bytes);
         defined(bytes.length);
         return id;
     }
@@ -155,19 +158,17 @@ public final class Dictionary {
     int series(Series series) {
         if (series.id == 0 && seriesCount < SERIES_MAX && stringBytes <= STRING_BYTES_MAX) {
             series.id = ++seriesCount;
-            definitions.u8(Wire.DICT_SERIES).varint(series.id).varint(series.labels().size());
-            int before = definitions.size();
-            series.labels().forEach((name, value) -> definitions.string(name).string(value));
-            defined(definitions.size() - before);
+            Bytes out = definitions.begin();
+            out.u8(Wire.DICT_SERIES).varint(series.id).varint(series.labels().size());
+            int before = out.size();
+            series.labels().forEach((name, value) -> out.string(name).string(value));
+            defined(out.size() - before);
         }
         return series.id;
     }
 
     private void defined(int bytes) {
         stringBytes += bytes;
-        int last = cuts.isEmpty() ? 0 : cuts.get(cuts.size() - 1);
-        if (definitions.size() - last >= BODY_BYTES) {
-            cuts.add(definitions.size());
-        }
+        definitions.end();
     }
 }

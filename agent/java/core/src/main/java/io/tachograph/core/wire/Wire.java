@@ -9,6 +9,7 @@ public final class Wire {
     public static final int DICT_BYTES_MAX = 16_777_216;
     public static final int HELLO_PAIRS_MAX = 32;
     public static final int HEARTBEAT_MS = 5_000;
+    public static final int RECORD_FIELDS_MAX = 64;
     public static final int PROBE_RULES_MAX = 1_000;
     public static final int PROBED_MOVED_MAX = 256;
     public static final int PROBED_TEXT_BYTES_MAX = 512;
@@ -38,10 +39,12 @@ public final class Wire {
     public static final int DICT_TEXT = 1;
     public static final int DICT_OPERATION = 2;
     public static final int DICT_SERIES = 3;
+    public static final int DICT_RECORD_TYPE = 4;
 
     public static final int TAG_SAMPLES = 1;
     public static final int TAG_ENTRY = 2;
     public static final int TAG_SEGMENT = 3;
+    public static final int TAG_RECORD = 4;
 
     public static final int VALUE_F64 = 1;
     public static final int VALUE_I64 = 2;
@@ -57,6 +60,24 @@ public final class Wire {
     public static final int FORM_STRING = 1;
     public static final int FORM_UUID = 2;
     public static final int FORM_INTEGER = 3;
+
+    /** A bit of WELCOME's features: DICT kind 4 and DATA tag 4 are known. */
+    public static final int FEATURE_RECORDS = 1;
+
+    public static final int FIELD_BOOL = 1;
+    public static final int FIELD_I64 = 2;
+    public static final int FIELD_F64 = 3;
+    public static final int FIELD_TEXT = 4;
+    public static final int FIELD_TEXT_ID = 5;
+    public static final int FIELD_UUID = 6;
+    public static final int FIELD_U64 = 7;
+    public static final int FIELD_F32 = 8;
+    public static final int FIELD_TIME = 9;
+
+    public static final int RECORD_CONTEXT = 1;
+    public static final int RECORD_NULLS = 2;
+    public static final int RECORD_TRACE_FULL = 4;
+    public static final int RECORD_TRACE_OF_SEGMENT = 8;
 
     private Wire() {}
 }

@@ -8,6 +8,7 @@ import io.tachograph.bootstrap.Buffers;
 import io.tachograph.bootstrap.Operations;
 import io.tachograph.bootstrap.Session;
 import io.tachograph.bootstrap.ThreadBuffer;
+import io.tachograph.core.wire.DeclaredRecord;
 import io.tachograph.core.wire.Dictionary;
 import io.tachograph.core.wire.SegmentRecord;
 import io.tachograph.core.wire.Wire;
@@ -139,7 +140,9 @@ class RingTest {
                                                         clock,
                                                         totals,
                                                         new CallCounts(),
-                                                        new SegmentRecord(dictionary)))
+                                                        new SegmentRecord(dictionary),
+                                                        new DeclaredRecord(
+                                                                dictionary, Map.of())))
                                 .read());
         outbox.close();
         for (Outbox.Sent frame = outbox.next(); frame != null; frame = outbox.next()) {

@@ -1,0 +1,19 @@
+package io.tachograph.api.processor;
+
+import java.util.List;
+
+/** One record type. */
+final class Declared {
+    final String name;
+
+    /** Of an interface, the method; null for a Java record. */
+    final String method;
+
+    final List<Field> fields;
+
+    Declared(String name, String method, List<Field> fields) {
+        this.name = name;
+        this.method = method;
+        this.fields = fields;
+    }
+}

@@ -1,0 +1,15 @@
+package io.tachograph.api.processor;
+
+import javax.lang.model.element.Element;
+
+/** A declaration that cannot be followed: why, and where in the source. */
+final class Refused extends Exception {
+    private static final long serialVersionUID = 1;
+
+    final transient Element place;
+
+    Refused(Element place, String message) {
+        super(message);
+        this.place = place;
+    }
+}

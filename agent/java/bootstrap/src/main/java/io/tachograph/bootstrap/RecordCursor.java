@@ -1,0 +1,109 @@
+package io.tachograph.bootstrap;
+
+import java.util.concurrent.locks.LockSupport;
+
+/**
+ * Writes records of declared types into a thread's ring, between the events of its calls: a word
+ * with type and time, a word for each number, an object in the side ring for everything else.
+ *
+ * <p><b>No half record is seen</b>: values are laid down past the end of what is published, and one
+ * release store publishes them all; whatever fails before it leaves nothing. A record never takes
+ * the room that exits of open calls need. One without room is left out whole, and counted.
+ *
+ * <p>Before: generated code, through {@code io.tachograph.api.RecordWriter}. After: {@code
+ * io.tachograph.core.send.RingReader}.
+ */
+public final class RecordCursor {
+    private static final long BLOCK_STEP_NANOS = 100_000;
+
+    private final ThreadBuffer buffer;
+
+    /** Where the next word and the next object go. */
+    private long head;
+
+    private long objectsHead;
+    private boolean blockedInVain;
+    private volatile long dropped;
+
+    RecordCursor(ThreadBuffer buffer) {
+        this.buffer = buffer;
+    }
+
+    /** Where the calling thread writes. */
+    public static RecordCursor current() {
+        return Recorder.buffer().records();
+    }
+
+    /**
+     * Begins a record; its values follow in the order of the type's fields, then {@link #end}.
+     *
+     * @param type id from {@link RecordTypes}
+     * @param words numbers and truth values of the type
+     * @param objects its other values
+     * @return false if it is left out
+     */
+    public boolean begin(int type, int words, int objects) {
+        if (type == 0 || !fit(words + 1, objects) && !block(words + 1, objects)) {
+            dropped = dropped + 1; // one writer only
+            buffer.settle();
+            return false;
+        }
+        blockedInVain = false;
+        head = buffer.head;
+        objectsHead = buffer.objectsHead;
+        put(Word.record(System.nanoTime(), type));
+        return true;
+    }
+
+    public void put(long word) {
+        buffer.ring[(int) head & buffer.mask] = word;
+        head++;
+    }
+
+    /** The object must not change after this, and must be of a class of the JDK's. */
+    public void put(Object object) {
+        buffer.objects[(int) objectsHead & buffer.objects.length - 1] = object;
+        objectsHead++;
+    }
+
+    /** Publishes the record. */
+    public void end() {
+        ThreadBuffer.HEAD.setRelease(buffer, head);
+        // Only the writer looks at it, so it may come after; a failure between the two is not
+        // possible: nothing is called.
+        buffer.objectsHead = objectsHead;
+        buffer.settle();
+    }
+
+    private boolean fit(int words, int objects) {
+        long freed = (long) ThreadBuffer.TAIL.getAcquire(buffer);
+        if (buffer.head - freed > buffer.ring.length / 2) {
+            buffer.home.wake();
+        }
+        long full = freed + buffer.ring.length - ThreadBuffer.MARGIN;
+        return buffer.head + buffer.depth + words < full
+                && (objects == 0 || buffer.objectsFit(objects));
+    }
+
+    /** The policy {@code block}, as for calls: one wait for one shortage. */
+    private boolean block(int words, int objects) {
+        long nanos = buffer.home.blockNanos();
+        if (nanos <= 0 || blockedInVain || words >= buffer.ring.length - ThreadBuffer.MARGIN) {
+            return false;
+        }
+        long until = System.nanoTime() + nanos;
+        while (System.nanoTime() - until < 0) {
+            LockSupport.parkNanos(buffer, BLOCK_STEP_NANOS);
+            if (fit(words, objects)) {
+                return true;
+            }
+        }
+        blockedInVain = true;
+        return false;
+    }
+
+    /** Records left out, since the buffer exists. */
+    public long dropped() {
+        return dropped;
+    }
+}

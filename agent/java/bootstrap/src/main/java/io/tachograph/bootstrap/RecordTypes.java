@@ -1,0 +1,150 @@
+package io.tachograph.bootstrap;
+
+import java.util.HashMap;
+import java.util.Map;
+
+/**
+ * The record types that the program has declared, by id. Ids count from 1; the same declaration,
+ * also of another class loader, has the same id, so nothing here holds on to a class. Bounded: past
+ * the bounds a type has id 0, and its records are left out and counted.
+ *
+ * <p>Before: generated code, through {@code io.tachograph.api.RecordWriter}. After: {@link
+ * RecordCursor} writes records, the sender reads them by {@link #entry}.
+ */
+public final class RecordTypes {
+    /** Kinds of field. The first four are a word of the ring each, the others an object each. */
+    public static final char BOOL = 'Z';
+
+    public static final char INTEGER = 'J';
+    public static final char DOUBLE = 'D';
+    public static final char FLOAT = 'F';
+    public static final char TEXT = 'S';
+
+    /** The name of an enum's constant. */
+    public static final char NAME = 'E';
+
+    public static final char UUID = 'U';
+    public static final char INSTANT = 'T';
+    public static final char DURATION = 'N';
+
+    private static final String WORDS = "ZJDF";
+    private static final String KINDS = WORDS + "SEUTN";
+
+    /** Types of one process: a program has some dozens. */
+    public static final int COUNT_MAX = 4_096;
+
+    /** Fields of one type; as on the wire ({@code docs/format/wire.md}). */
+    public static final int RECORD_FIELDS_MAX = 64;
+
+    /** Characters of all names and units together. */
+    private static final int CHARS_MAX = 1 << 20;
+
+    private static final RecordTypes SHARED = new RecordTypes(COUNT_MAX, CHARS_MAX);
+
+    private final int countMax;
+    private final int charsMax;
+    private final Map<String, Integer> ids = new HashMap<>();
+    private volatile Entry[] entries = new Entry[16];
+    private int count;
+    private int chars;
+
+    /** What is known of an id. */
+    public static final class Entry {
+        public final int id;
+        public final String name;
+
+        /** One of the constants for each field. */
+        public final String kinds;
+
+        /** Name and unit of each field, in turn. */
+        final String[] fields;
+
+        public final int words;
+        public final int objects;
+
+        Entry(int id, String name, String kinds, String[] fields) {
+            this.id = id;
+            this.name = name;
+            this.kinds = kinds;
+            this.fields = fields;
+            int words = 0;
+            for (int at = 0; at < kinds.length(); at++) {
+                words += isWord(kinds.charAt(at)) ? 1 : 0;
+            }
+            this.words = words;
+            this.objects = kinds.length() - words;
+        }
+
+        public String field(int at) {
+            return fields[2 * at];
+        }
+
+        public String unit(int at) {
+            return fields[2 * at + 1];
+        }
+    }
+
+    public RecordTypes(int countMax, int charsMax) {
+        this.countMax = countMax;
+        this.charsMax = charsMax;
+    }
+
+    /** The types of this process. */
+    public static RecordTypes shared() {
+        return SHARED;
+    }
+
+    public static boolean isWord(char kind) {
+        return WORDS.indexOf(kind) >= 0;
+    }
+
+    /**
+     * The id of a type.
+     *
+     * @param kinds a constant for each field
+     * @param fields name and unit of each field, in turn
+     * @return 0 if there is no room, or the arguments do not fit together
+     */
+    public synchronized int id(String name, String kinds, String... fields) {
+        if (!isSound(name, kinds, fields)) {
+            return 0;
+        }
+        String key = name + '\0' + kinds + '\0' + String.join("\0", fields);
+        Integer known = ids.get(key);
+        if (known != null) {
+            return known;
+        }
+        if (count >= countMax || chars + key.length() > charsMax) {
+            return 0;
+        }
+        chars += key.length();
+        int id = ++count;
+        Entry[] table = entries;
+        if (id >= table.length) {
+            table = java.util.Arrays.copyOf(table, table.length * 2);
+        }
+        table[id] = new Entry(id, name, kinds, fields.clone());
+        entries = table; // also publishes the element to readers of the volatile field
+        ids.put(key, id);
+        return id;
+    }
+
+    private static boolean isSound(String name, String kinds, String[] fields) {
+        if (name == null || kinds == null || fields == null || fields.length != 2 * kinds.length()) {
+            return false;
+        }
+        for (int at = 0; at < kinds.length(); at++) {
+            boolean named = fields[2 * at] != null && fields[2 * at + 1] != null;
+            if (!named || KINDS.indexOf(kinds.charAt(at)) < 0) {
+                return false;
+            }
+        }
+        return !name.isEmpty() && kinds.length() <= RECORD_FIELDS_MAX;
+    }
+
+    /** What an id means, null for one that was never given out. */
+    public Entry entry(int id) {
+        Entry[] table = entries;
+        return id > 0 && id < table.length ? table[id] : null;
+    }
+}

@@ -1,0 +1,18 @@
+package io.tachograph.testing;
+
+import java.util.Map;
+
+/**
+ * A record of a declared type.
+ *
+ * @param at ns since the epoch
+ * @param trace null outside of calls, and so is the span
+ * @param values by the fields' names, in their order; null is a value
+ */
+public record Declared(
+        RecordType type,
+        Map<String, String> labels,
+        long at,
+        String trace,
+        String span,
+        Map<String, Object> values) {}
