@@ -26,7 +26,7 @@ $(JAR_AGENT): $(shell find agent/java -name '*.java' -path '*/src/main/*' -o -na
 	$(MVN) -f agent/java package -DskipTests
 	@touch $@
 
-$(JAR_EXAMPLE): $(shell find examples/bulletin-board/java -name '*.java' -path '*/src/main/*' -o -name pom.xml -path 'examples/bulletin-board/java/*')
+$(JAR_EXAMPLE): $(JAR_AGENT) $(shell find examples/bulletin-board/java -name '*.java' -path '*/src/main/*' -o -name pom.xml -path 'examples/bulletin-board/java/*')
 	$(MVN) -f examples/bulletin-board/java package -DskipTests
 	@touch $@
 

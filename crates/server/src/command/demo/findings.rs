@@ -12,6 +12,8 @@ use crate::terminal::units::{count, duration, percent};
 
 /// Operations of which the demo shows whom they call.
 const GRAPH_NODES: usize = 12;
+/// A record type of the application's own: `examples/bulletin-board/java/.../BoardEvents.java`.
+const EVENT: &str = "board_ad_posted";
 
 pub struct Findings {
     report: lab::Report,
@@ -19,6 +21,8 @@ pub struct Findings {
     operations: Vec<Value>,
     graph: Value,
     status: Value,
+    /// Records of [`EVENT`], which the application declares itself.
+    events: u64,
     /// Executions and their bytes as they came over the wire; executions that the agent gave up.
     received: f64,
     wire_bytes: f64,
@@ -33,12 +37,14 @@ pub async fn collect(http: &str, report: lab::Report) -> Result<Findings, Failur
     let metrics = client.get_text("/metrics").await?;
     let services = client.get("/api/services").await?;
     let operations = client.get(&format!("/api/operations?service={SERVICE}")).await?;
+    let events = client.get(&format!("/api/v1/entries?match%5B%5D={EVENT}&limit=0")).await?;
     Ok(Findings {
         report,
         service: find(&services["services"], |s| s["service"] == SERVICE),
         operations: operations["operations"].as_array().cloned().unwrap_or_default(),
         graph: client.get(&format!("/api/graph?level=operation&service={SERVICE}")).await?,
         status: client.get("/api/status").await?,
+        events: events["data"]["matched"].as_u64().unwrap_or(0),
         received,
         wire_bytes: metric(&metrics, "tacho_received_bytes_total", &["native"]),
         dropped: metric(&metrics, "tacho_records_dropped_total", &[SERVICE]),
@@ -126,6 +132,7 @@ impl Findings {
         );
         println!("on the wire     {:.1} bytes a call", self.wire_bytes / self.received);
         println!("stored          {:.2} bytes a call", self.stored_bytes_per_call());
+        println!("its own records {} of {EVENT}", count(self.events));
         println!("\nwho calls whom");
         print!("{}", graph::to_text(&self.graph, &graph::Detail::Main(GRAPH_NODES)));
     }
@@ -141,6 +148,7 @@ impl Findings {
             "calls_dropped": self.dropped,
             "wire_bytes_per_call": self.wire_bytes / self.received,
             "stored_bytes_per_call": self.stored_bytes_per_call(),
+            "declared_records": { EVENT: self.events },
         })
     }
 

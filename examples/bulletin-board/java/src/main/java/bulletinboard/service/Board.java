@@ -15,6 +15,8 @@ import java.util.List;
  * store/AdStore}.
  */
 public final class Board {
+    private static final BoardEvents EVENTS = BoardEventsRecords.get();
+
     private final AdStore store;
     private final Clock clock;
 
@@ -41,7 +43,9 @@ public final class Board {
      * @return the id of the new advertisement
      */
     public long post(Draft draft) throws SQLException {
-        return store.insert(DraftCheck.check(draft), clock.instant());
+        long id = store.insert(DraftCheck.check(draft), clock.instant());
+        EVENTS.posted(id, draft.title(), draft.priceCents());
+        return id;
     }
 
     public void update(long id, Draft draft) throws SQLException {
