@@ -1,9 +1,9 @@
 // Entries of the chart's range: a lane of marks on its axis, and a table of what they say.
 import { useState } from 'preact/hooks';
-import { api } from '../lib/api';
-import { memberText, membersOf, rowsOf, type EntryRow } from '../lib/entries';
+import { api, type RecordForm } from '../lib/api';
+import { isTraceId, memberOrder, memberText, membersOf, rowsOf, unitOf, type EntryRow } from '../lib/entries';
 import { useResource } from '../lib/resource';
-import { change, usePlace } from '../lib/router';
+import { change, linkTo, usePlace } from '../lib/router';
 import { moment, type TimeWindow } from '../lib/time';
 import { grouped } from '../lib/units';
 import { seriesName } from '../promql/result';
@@ -32,6 +32,8 @@ export function EntriesPanel({ window: range, area }: Props) {
   const answer = useResource(key, (signal) =>
     api.entries(selector || EVERYTHING, contains, range, { limit: ROWS_MAX, parts: 120 }, signal),
   );
+  const isTable = answer.data?.entries.some((entry) => entry.text?.startsWith('{')) ?? false;
+  const forms = useResource(isTable ? 'records' : null, api.records);
   const asked = selector !== '' || contains !== '';
   if (answer.data === null && answer.error === null) return null;
   if (!asked && (answer.data?.matched ?? 0) === 0) return null;
@@ -67,7 +69,7 @@ export function EntriesPanel({ window: range, area }: Props) {
       {rows.length > 0 && (
         <Table
           label="Entries"
-          columns={columnsOf(rows, chosen)}
+          columns={columnsOf(rows, chosen, forms.data ?? [])}
           rows={rows}
           rowKey={(row) => row.key}
           sort="time"
@@ -109,7 +111,7 @@ function Filter({ selector, contains }: { selector: string; contains: string }) 
 }
 
 /** A table of members where every entry has some, else the text. */
-function columnsOf(rows: readonly EntryRow[], chosen: string | null): Column<EntryRow>[] {
+function columnsOf(rows: readonly EntryRow[], chosen: string | null, forms: readonly RecordForm[]): Column<EntryRow>[] {
   const time: Column<EntryRow> = {
     id: 'time',
     title: 'Time',
@@ -131,11 +133,28 @@ function columnsOf(rows: readonly EntryRow[], chosen: string | null): Column<Ent
     value: (row) => row.text,
     cell: (row) => <pre class="entry-text">{row.text.trimEnd()}</pre>,
   };
-  const members = membersOf(rows).map((name): Column<EntryRow> => ({
-    id: `member-${name}`,
-    title: name,
-    value: (row) => memberText(row.members?.[name]),
-    cell: (row) => memberText(row.members?.[name]),
-  }));
+  const members = membersOf(rows).map((name) => memberColumn(rows, name, unitOf(forms, rows, name)));
   return members.length > 0 ? [time, series, ...members] : [time, series, text];
+}
+
+function memberColumn(rows: readonly EntryRow[], name: string, unit: string): Column<EntryRow> {
+  const numeric = memberOrder(rows, name) === 'number';
+  return {
+    id: `member-${name}`,
+    title: unit === '' ? name : `${name} (${unit})`,
+    numeric,
+    value: ({ members }) => (numeric ? numberOf(members?.[name]) : memberText(members?.[name])),
+    cell: (row) => memberCell(name, row.members?.[name]),
+  };
+}
+
+const numberOf = (value: unknown): number | null => (value === undefined || value === null ? null : Number(value));
+
+function memberCell(name: string, value: unknown) {
+  if (name !== 'trace_id' || !isTraceId(value)) return memberText(value);
+  return (
+    <a class="mono" href={linkTo(['traces', value])} title={`Trace ${value}`}>
+      {value.slice(0, 8)}…
+    </a>
+  );
 }

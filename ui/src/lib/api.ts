@@ -146,6 +146,13 @@ export interface EntryList {
   histogram: { start: string; end: string; counts: number[] };
 }
 
+/** One form of a record type that a program has declared. */
+export interface RecordForm {
+  name: string;
+  service: string;
+  fields: { name: string; type: string; unit: string }[];
+}
+
 export type ProbeState = 'on' | 'off' | 'aggregate';
 
 /** What an agent made of its rules. */
@@ -289,6 +296,8 @@ export const api = {
       { 'match[]': match, contains, ...bounds, ...between(window) },
       signal,
     ).then((answer) => answer.data),
+  records: (signal: AbortSignal) =>
+    get<{ data: { types: RecordForm[] } }>('api/v1/records', {}, signal).then((answer) => answer.data.types),
   labelNames: (match: string | null, window: TimeWindow, signal: AbortSignal) =>
     get<{ data: string[] }>('api/v1/labels', { 'match[]': match, ...between(window) }, signal).then(
       (answer) => answer.data,

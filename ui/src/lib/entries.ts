@@ -1,5 +1,5 @@
 // How do entries become marks on a time axis and rows of a table?
-import type { EntryList, Metric } from './api';
+import type { EntryList, Metric, RecordForm } from './api';
 import type { TimeWindow } from './time';
 
 export interface EntryRow {
@@ -13,7 +13,7 @@ export interface EntryRow {
 }
 
 /** Members are columns when all texts are objects; more than this are no table any more. */
-const COLUMNS_MAX = 8;
+const COLUMNS_MAX = 24;
 
 export function rowsOf(list: EntryList): EntryRow[] {
   return list.entries.map((entry, index) => ({
@@ -28,10 +28,24 @@ export function rowsOf(list: EntryList): EntryRow[] {
 function objectOf(text: string): Record<string, unknown> | null {
   if (!text.startsWith('{')) return null;
   try {
-    return JSON.parse(text) as Record<string, unknown>;
+    return parse(text) as Record<string, unknown>;
   } catch {
     return null;
   }
+}
+
+/** Strings, so that what is in them stays, and numbers of JSON. */
+const TOKENS = /"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g;
+/** Stands before a whole number that a double cannot hold, in place of the number. */
+const EXACT = '\u0001';
+
+/** Whole numbers keep all their digits. */
+function parse(text: string): unknown {
+  const quoted = (token: string): string =>
+    /^-?\d{16,}$/.test(token) && !Number.isSafeInteger(Number(token)) ? JSON.stringify(EXACT + token) : token;
+  const exact = (_key: string, value: unknown): unknown =>
+    typeof value === 'string' && /^\u0001-?\d+$/.test(value) ? BigInt(value.slice(1)) : value;
+  return /\d{16}/.test(text) ? JSON.parse(text.replace(TOKENS, quoted), exact) : JSON.parse(text);
 }
 
 /** Names of the members in the order in which they are met; none when there is a text that is no object. */
@@ -41,8 +55,31 @@ export function membersOf(rows: readonly EntryRow[]): string[] {
   return names.size > COLUMNS_MAX ? [] : [...names];
 }
 
-export const memberText = (value: unknown): string =>
-  value === undefined ? '' : typeof value === 'string' ? value : JSON.stringify(value);
+export function memberText(value: unknown): string {
+  if (value === undefined) return '';
+  const written = (_key: string, part: unknown): unknown => (typeof part === 'bigint' ? part.toString() : part);
+  return typeof value === 'string' || typeof value === 'bigint' ? String(value) : JSON.stringify(value, written);
+}
+
+/** What a column of this member sorts by: numbers as numbers. */
+export function memberOrder(rows: readonly EntryRow[], name: string): 'number' | 'text' {
+  const values = rows.map((row) => row.members?.[name]).filter((value) => value !== undefined && value !== null);
+  const isNumber = (value: unknown): boolean => typeof value === 'number' || typeof value === 'bigint';
+  return values.length > 0 && values.every(isNumber) ? 'number' : 'text';
+}
+
+/** Unit of a member, where the declared types of these entries agree on one. */
+export function unitOf(forms: readonly RecordForm[], rows: readonly EntryRow[], member: string): string {
+  const shown = new Set(rows.map((row) => row.metric['__name__']));
+  const fields = forms
+    .filter((form) => shown.has(form.name))
+    .flatMap((form) => form.fields.filter((field) => field.name === member));
+  const units = new Set(fields.map((field) => field.unit));
+  return units.size === 1 ? ([...units][0] ?? '') : '';
+}
+
+/** A trace id as records have it. */
+export const isTraceId = (value: unknown): value is string => typeof value === 'string' && /^[0-9a-f]{32}$/.test(value);
 
 /** Where a moment lies on an axis of `width` pixels. */
 export const placeOf = (at: number, window: TimeWindow, width: number): number =>

@@ -6,13 +6,17 @@ import { launch, open, picture, texts, until, URL_BASE } from './browser.mjs';
 let browser;
 let begin;
 
-/** A log of two lines and a table of rows, within the last minute. */
+const TRACE = '0f1e2d3c4b5a6978ecd7ba92fd62a5d4';
+
+/** A log of two lines, an order that was placed in a call, and a table of rows, within the last minute. */
 before(async () => {
   browser = await launch();
   begin = Math.floor(Date.now() / 1000) - 40;
   const line = (at, text) => `page_log,host=a value="${text}" ${begin + at}`;
   const row = (at, pid) => `page_files value="{\\"pid\\":${pid},\\"name\\":\\"/tmp/${pid}\\"}" ${begin + at}`;
-  const body = [line(0, 'deploy of version 7'), line(20, 'out of memory'), row(5, 11), row(6, 12)].join('\n');
+  const order = `page_orders value="{\\"total\\":9.5,\\"trace_id\\":\\"${TRACE}\\"}" ${begin + 7}`;
+  const rows = [line(0, 'deploy of version 7'), line(20, 'out of memory'), row(5, 11), row(6, 12), order];
+  const body = rows.join('\n');
   const answer = await fetch(`${URL_BASE}/write?precision=s`, { method: 'POST', body });
   assert.equal(answer.status, 204, await answer.text());
 });
@@ -40,6 +44,17 @@ test('marks lie under the chart, say their text, and the table lists them', asyn
     (await page.locator('.lane-said').textContent()).includes('deploy of version 7'),
   );
   await picture(page, 'entries');
+  assert.deepEqual(faults, []);
+  await close();
+});
+
+test('a record that was written in a call leads to its trace', async () => {
+  const { page, faults, close } = await open(browser, place(`entries=${encodeURIComponent('page_orders')}`));
+  const link = page.locator('table[aria-label=Entries] tbody a');
+  await link.waitFor();
+  assert.deepEqual(await texts(page, 'table[aria-label=Entries] th'), ['Time', 'Series', 'total', 'trace_id']);
+  assert.equal(await link.textContent(), `${TRACE.slice(0, 8)}…`);
+  assert.match(await link.getAttribute('href'), new RegExp(`^#/traces/${TRACE}`));
   assert.deepEqual(faults, []);
   await close();
 });

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import type { EntryList } from '../../src/lib/api';
-import { barsOf, memberText, membersOf, placeOf, rowsOf } from '../../src/lib/entries';
+import type { EntryList, RecordForm } from '../../src/lib/api';
+import { barsOf, isTraceId, memberOrder, memberText, membersOf, placeOf, rowsOf, unitOf } from '../../src/lib/entries';
 
 const list = (...texts: string[]): EntryList => ({
   series: [{ __name__: 'log', host: 'a' }],
@@ -22,9 +22,37 @@ describe('entries', () => {
     expect(membersOf(table)).toEqual(['pid', 'fd', 'user']);
     expect(membersOf(rowsOf(list('{"pid":7}', 'text')))).toEqual([]);
     expect(membersOf(rowsOf(list('{"pid":')))).toEqual([]);
-    const wide = Object.fromEntries(Array.from({ length: 9 }, (_, index) => [`m${index}`, 1]));
+    const wide = Object.fromEntries(Array.from({ length: 25 }, (_, index) => [`m${index}`, 1]));
     expect(membersOf(rowsOf(list(JSON.stringify(wide))))).toEqual([]);
     expect([7, 'a', null, undefined, { a: 1 }].map(memberText)).toEqual(['7', 'a', 'null', '', '{"a":1}']);
+  });
+
+  test('whole numbers keep their digits, and numbers sort as numbers', () => {
+    const rows = rowsOf(list('{"n":9223372036854775807,"s":"b","in":{"x":-9223372036854775808}}', '{"n":3,"s":null}'));
+    expect(memberText(rows[0]?.members?.['n'])).toBe('9223372036854775807');
+    expect(memberText(rows[0]?.members?.['in'])).toBe('{"x":"-9223372036854775808"}');
+    expect(memberOrder(rows, 'n')).toBe('number');
+    expect(memberOrder(rows, 's')).toBe('text');
+    expect(memberOrder(rows, 'nothing')).toBe('text');
+    expect(memberText(rowsOf(list('{"f":1e300}'))[0]?.members?.['f'])).toBe('1e+300');
+  });
+
+  test('a unit is shown where the declared types agree on it', () => {
+    const form = (name: string, unit: string): RecordForm => ({
+      name,
+      service: 'shop',
+      fields: [{ name: 'total', type: 'f64', unit }],
+    });
+    const rows = rowsOf(list('{"total":1}'));
+    expect(unitOf([form('log', 'EUR'), form('other', 'ct')], rows, 'total')).toBe('EUR');
+    expect(unitOf([form('log', 'EUR'), form('log', 'EUR')], rows, 'total')).toBe('EUR');
+    expect(unitOf([form('log', 'EUR'), form('log', 'ct')], rows, 'total')).toBe('');
+    expect(unitOf([form('log', 'EUR')], rows, 'customer')).toBe('');
+    expect([isTraceId('0f1e2d3c4b5a6978ecd7ba92fd62a5d4'), isTraceId('0f'), isTraceId(7)]).toEqual([
+      true,
+      false,
+      false,
+    ]);
   });
 
   test('marks and bars lie on the axis', () => {
