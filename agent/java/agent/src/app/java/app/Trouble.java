@@ -10,8 +10,20 @@ final class Trouble {
 
     private Trouble() {}
 
+    /**
+     * Begins when a line comes: the agent has its connection by then, which trouble could hinder.
+     */
+    static void whenTold(String what, int count) throws Exception {
+        Steady.waitUntilTold();
+        if (what.equals("short-threads")) {
+            shortThreads(count);
+        } else {
+            outOfMemory(count);
+        }
+    }
+
     /** Threads that make one request and end, every tenth by an exception that nobody catches. */
-    static void shortThreads(int count) throws InterruptedException {
+    private static void shortThreads(int count) throws InterruptedException {
         Thread.setDefaultUncaughtExceptionHandler((thread, e) -> Work.sink++);
         List<Thread> running = new ArrayList<>();
         for (int at = 0; at < count; at++) {
@@ -39,7 +51,7 @@ final class Trouble {
     }
 
     /** Fills the heap again and again, while other threads make requests. */
-    static void outOfMemory(int rounds) throws InterruptedException {
+    private static void outOfMemory(int rounds) throws InterruptedException {
         Thread other =
                 new Thread(
                         () -> {

@@ -29,11 +29,10 @@ public final class Work {
             case "until-told" -> Steady.run(Integer.parseInt(arguments[1]));
             case "recursion" -> Steady.recursion(Integer.parseInt(arguments[1]));
             case "later" -> Steady.later();
-            case "short-threads" -> Trouble.shortThreads(Integer.parseInt(arguments[1]));
-            case "out-of-memory" -> Trouble.outOfMemory(Integer.parseInt(arguments[1]));
+            case "short-threads", "out-of-memory" ->
+                    Trouble.whenTold(arguments[0], Integer.parseInt(arguments[1]));
             case "loaders" -> Loaders.run();
             case "named" -> named(arguments[1]);
-            case "records" -> Events.run(arguments);
             case "price" -> Price.run(Integer.parseInt(arguments[1]));
             default -> throw new IllegalArgumentException(arguments[0]);
         }

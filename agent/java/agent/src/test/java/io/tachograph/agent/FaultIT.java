@@ -23,10 +23,13 @@ class FaultIT {
     private static final int CALLS = 10;
 
     /**
-     * What a program without a server may take at most, ms; without the agent it is about 300 on
-     * two busy cores.
+     * What a program may take at most, ms, that the agent must not hold up: far more than it takes
+     * on two busy cores, far less than for ever.
      */
-    private static final long MILLIS_MAX = 15_000;
+    private static final long MILLIS_MAX = 60_000;
+
+    /** After 20 s {@link Program#terminate} kills it. */
+    private static final long SIGTERM_MILLIS_MAX = 15_000;
 
     private static void assertOneLine(Program program, String text) throws IOException {
         long lines = program.errors().lines().filter(line -> line.contains(text)).count();
@@ -339,7 +342,7 @@ class FaultIT {
             program.awaitOutput("ready", 30);
             assertTrue(server.await(10, got -> got.callsEnded >= CALLS), program.describe());
             long ms = program.terminate();
-            assertTrue(ms < 2_000, "SIGTERM took " + ms + " ms");
+            assertTrue(ms < SIGTERM_MILLIS_MAX, "SIGTERM took " + ms + " ms");
             assertNull(server.fault);
             Call open = server.decoder().roots.get(server.decoder().roots.size() - 1);
             assertEquals("app.Work$Request.open(int)?(app.Work$Request.leaf())", open.shape());
@@ -364,7 +367,7 @@ class FaultIT {
                 program.awaitOutput("ready", 30);
                 Thread.sleep(500);
                 long ms = program.terminate();
-                assertTrue(ms < 2_000, "SIGTERM took " + ms + " ms with " + mode);
+                assertTrue(ms < SIGTERM_MILLIS_MAX, "SIGTERM took " + ms + " ms with " + mode);
             }
         }
     }

@@ -179,6 +179,12 @@ class RecordingIT {
         }
     }
 
+    private static void beginWhenConnected(WireServer server, Program program) throws Exception {
+        assertTrue(server.await(90, got -> !server.hello.isEmpty()), program.describe());
+        program.say("go");
+        program.finish();
+    }
+
     /**
      * Sixteen times as many threads as there are buffers: those of threads that ended serve again.
      */
@@ -188,16 +194,21 @@ class RecordingIT {
         int threads = 1_024;
         int failing = 103;
         try (WireServer server = new WireServer()) {
-            Program.on(jdk, "short-threads", "" + threads)
-                    .with("TACHO_SERVER", server.address())
-                    .with("TACHO_EXCLUDE", "app.Work.*, app.Trouble.*")
-                    .with("TACHO_THREADS_MAX", 64)
-                    .with("TACHO_BUFFER", 1_024)
-                    .with("TACHO_FLUSH_MAX", "30s")
-                    .run();
+            Program program =
+                    Program.on(jdk, "short-threads", "" + threads)
+                            .with("TACHO_SERVER", server.address())
+                            .with("TACHO_EXCLUDE", "app.Work.*, app.Trouble.*, app.Steady.*")
+                            .with("TACHO_THREADS_MAX", 64)
+                            .with("TACHO_BUFFER", 1_024)
+                            .with("TACHO_FLUSH_MAX", "30s")
+                            .start();
+            beginWhenConnected(server, program);
             assertNull(server.fault, () -> "the server found a fault: " + server.fault);
             Decoder got = server.decoder();
-            assertEquals(threads * 10 + failing, got.callsEnded + server.executionsDropped);
+            assertEquals(
+                    threads * 10 + failing,
+                    got.callsEnded + server.executionsDropped,
+                    program.describe());
             assertTrue(got.callsEnded > 64 * 10, "buffers are not given back: " + got.callsEnded);
             for (Call root : got.roots) {
                 boolean fails = root.operation.equals("app.Trouble$Body.fail()");
@@ -216,10 +227,11 @@ class RecordingIT {
                     Program.on(jdk, "out-of-memory", "5")
                             .option("-Xmx64m")
                             .with("TACHO_SERVER", server.address())
-                            .with("TACHO_EXCLUDE", "app.Work.*, app.Trouble.*")
+                            .with("TACHO_EXCLUDE", "app.Work.*, app.Trouble.*, app.Steady.*")
                             .with("TACHO_QUEUE", "1MiB")
                             .with("TACHO_FLUSH_MAX", "30s")
-                            .run();
+                            .start();
+            beginWhenConnected(server, program);
             assertNull(server.fault, () -> "the server found a fault: " + server.fault);
             Decoder got = server.decoder();
             List<Call> eaters =

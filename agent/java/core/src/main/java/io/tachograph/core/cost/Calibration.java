@@ -10,13 +10,16 @@ import java.util.Arrays;
 import java.util.function.LongSupplier;
 
 /**
- * Measures what a call costs on this machine, once, some seconds after the start and on a thread of
+ * Measures what a call costs on this machine, three times in the first minute and on a thread of
  * its own: the code that the advice runs, on buffers that nobody reads. In the program a call costs
  * more when its caches are elsewhere, so this is the least that a call costs.
  */
 public final class Calibration implements Runnable {
-    /** After what a program does at its start; by then most of the code is compiled, too. */
-    private static final long DELAY_MILLIS = 3_000;
+    /**
+     * Waits before each measurement: the first after what a program does at its start. The least
+     * counts: on a busy machine the compiler may not have come to the code at the first time.
+     */
+    private static final long[] DELAYS_MILLIS = {3_000, 10_000, 30_000};
 
     private static final int CALLS = 500;
     private static final int ROUNDS = 240;
@@ -31,20 +34,20 @@ public final class Calibration implements Runnable {
 
     private final Buffers buffers;
     private final int operation = Operations.shared().id(Operations.METHOD, Operations.OTHER);
-    private final long delayMillis;
+    private final long firstMillis;
     private final AgentLog log;
     private volatile Costs costs = Costs.UNKNOWN;
 
     /**
-     * @param delayMillisMax no later than so long after the start
+     * @param firstMillisMax the first measurement is no later than so long after the start
      */
-    public Calibration(long delayMillisMax, AgentLog log) {
+    public Calibration(long firstMillisMax, AgentLog log) {
         Buffers.Options options = new Buffers.Options();
         options.words = 4 * CALLS;
         options.threadsMax = 1;
         options.virtualMax = 1;
         this.buffers = new Buffers(Session.shared(), options);
-        this.delayMillis = Math.min(DELAY_MILLIS, delayMillisMax);
+        this.firstMillis = Math.min(DELAYS_MILLIS[0], firstMillisMax);
         this.log = log;
     }
 
@@ -63,18 +66,26 @@ public final class Calibration implements Runnable {
     @Override
     public void run() {
         try {
-            Thread.sleep(delayMillis);
-            Costs measured = new Costs(nanos(this::record), nanos(this::aggregate));
-            costs = measured;
-            log.detail(
-                    String.format(
-                            "a recorded call costs %.0f ns here, an aggregated one %.0f ns",
-                            measured.recordNanos, measured.aggregateNanos));
+            Thread.sleep(firstMillis);
+            measure();
+            for (int at = 1; at < DELAYS_MILLIS.length; at++) {
+                Thread.sleep(DELAYS_MILLIS[at]);
+                measure();
+            }
         } catch (InterruptedException e) {
             log.detail("the calibration was interrupted");
         } catch (Throwable e) {
             log.say("the cost of a call cannot be measured, no overhead is told: " + e);
         }
+    }
+
+    void measure() throws InterruptedException {
+        Costs least = costs.least(new Costs(nanos(this::record), nanos(this::aggregate)));
+        costs = least;
+        log.detail(
+                String.format(
+                        "a recorded call costs %.0f ns here, an aggregated one %.0f ns",
+                        least.recordNanos, least.aggregateNanos));
     }
 
     /**

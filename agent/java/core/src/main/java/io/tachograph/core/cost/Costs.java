@@ -13,6 +13,15 @@ public final class Costs {
         this.aggregateNanos = aggregateNanos;
     }
 
+    /** Of each the lower one. */
+    Costs least(Costs other) {
+        return !areKnown()
+                ? other
+                : new Costs(
+                        Math.min(recordNanos, other.recordNanos),
+                        Math.min(aggregateNanos, other.aggregateNanos));
+    }
+
     public boolean areKnown() {
         return recordNanos > 0;
     }
