@@ -33,6 +33,7 @@ public final class Work {
                     Trouble.whenTold(arguments[0], Integer.parseInt(arguments[1]));
             case "loaders" -> Loaders.run();
             case "named" -> named(arguments[1]);
+            case "records" -> Events.run(arguments);
             case "price" -> Price.run(Integer.parseInt(arguments[1]));
             default -> throw new IllegalArgumentException(arguments[0]);
         }
