@@ -216,6 +216,20 @@ pub fn front(costs: &[Cost]) -> Vec<usize> {
 
 /// Position of the candidate with the least product of its ratios to the best in each cost, weighted; `None` of none.
 pub fn recommend(costs: &[Cost], weights: Weights) -> Option<usize> {
+    let all = scores(costs, weights).into_iter().enumerate();
+    all.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(position, _)| position)
+}
+
+/// As [`recommend`]; `usual` stays unless another one's product is smaller by a fifth: a clock is not that exact.
+pub fn recommend_over(costs: &[Cost], weights: Weights, usual: usize) -> Option<usize> {
+    let scores = scores(costs, weights);
+    let best = recommend(costs, weights)?;
+    let gain = scores.get(usual).zip(scores.get(best)).map(|(usual, best)| (best - usual).exp());
+    Some(if gain.is_some_and(|gain| gain > 0.8) { usual } else { best })
+}
+
+/// Logarithms of the products.
+fn scores(costs: &[Cost], weights: Weights) -> Vec<f64> {
     let least =
         |of: fn(&Cost) -> f64| costs.iter().map(of).fold(f64::INFINITY, f64::min).max(f64::MIN_POSITIVE);
     let (bytes, write, read) = (least(|c| c.bytes), least(|c| c.write), least(|c| c.read));
@@ -225,8 +239,7 @@ pub fn recommend(costs: &[Cost], weights: Weights) -> Option<usize> {
             + weights.read * ratio(cost.read, read)
             + weights.write * ratio(cost.write, write)
     };
-    let all = costs.iter().enumerate().map(|(position, cost)| (position, score(cost)));
-    all.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(position, _)| position)
+    costs.iter().map(score).collect()
 }
 
 /// Groups series whose times are equal, in the order given, [`GROUP_MEMBERS_MAX`] at most; the positions of each
@@ -314,6 +327,9 @@ mod tests {
         assert_eq!(recommend(&costs, Weights::SPACE), Some(0));
         assert_eq!(recommend(&costs, Weights { read: 8.0, write: 0.0 }), Some(3));
         assert_eq!(recommend(&[], Weights::BALANCED), None);
+        let close = [cost(1.0, 1.0), cost(1.2, 1.0), cost(1.3, 1.0)];
+        let over = |usual| recommend_over(&close, Weights::BALANCED, usual);
+        assert_eq!([over(0), over(1), over(2), over(9)], [0, 1, 0, 0].map(Some));
     }
 
     #[test]

@@ -103,7 +103,6 @@ pub fn detect(head: &[u8], given: &Given) -> Result<Detected, String> {
             (0, 0, names.to_vec(), &*table)
         }
     };
-    header::check_names(&header)?;
     let time_column = match &given.time_column {
         Some(name) => position(&header, name)?,
         None => header.iter().position(|name| is_one_of(name, &TIME_NAMES)).unwrap_or(0),
@@ -117,7 +116,11 @@ pub fn detect(head: &[u8], given: &Given) -> Result<Detected, String> {
     if given.columns.is_empty() && !is_named {
         header::check_no_row(&header, time_column, &time)?;
     }
+    header::check_names(&header)?;
     let shape = shape(&header, time_column, given)?;
+    if matches!(shape, Shape::Wide) {
+        header::check_unnamed(&header, time_column, cells)?;
+    }
     let holds_values = |column: usize| match shape {
         Shape::Wide => column != time_column,
         Shape::Long { value_column, .. } => column == value_column,

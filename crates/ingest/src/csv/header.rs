@@ -39,6 +39,26 @@ pub(super) fn check_names(header: &[String]) -> Result<(), String> {
     Ok(())
 }
 
+/// What a column without a name holds would be left out. `cells` are those of a column in the rows of the head.
+pub(super) fn check_unnamed<'a, I: Iterator<Item = &'a str>>(
+    header: &[String],
+    time_column: usize,
+    cells: impl Fn(usize) -> I,
+) -> Result<(), String> {
+    let unnamed =
+        |(column, name): &(usize, &String)| *column > 0 && *column != time_column && name.is_empty();
+    for (column, _) in header.iter().enumerate().filter(unnamed) {
+        if let Some(cell) = cells(column).find(|cell| !cell.is_empty()) {
+            return Err(format!(
+                "column {} has no name and holds {}: name it in the header, or all columns with --columns",
+                column + 1,
+                shown(cell)
+            ));
+        }
+    }
+    Ok(())
+}
+
 /// A header does not have a time where the rows have theirs.
 pub(super) fn check_no_row(header: &[String], time_column: usize, time: &TimeFormat) -> Result<(), String> {
     let Some(cell) = header.get(time_column) else { return Ok(()) };

@@ -179,11 +179,17 @@ impl Csv {
             ));
         }
         for (position, (cell, labels)) in row.iter().zip(&self.columns).enumerate() {
-            let Some(labels) = labels else { continue };
             let cell = cell.trim();
-            if cell.is_empty() {
+            if cell.is_empty() || position == self.dialect.time_column {
                 continue;
             }
+            let Some(labels) = labels else {
+                // Numbers of rows stand before all others: pandas writes them so.
+                if position > 0 {
+                    faults.push((position, "the column has no name".to_owned()));
+                }
+                continue;
+            };
             let kept = slots.keep(position, labels, at, cell, &self.dialect, &mut self.scratch);
             match (kept, self.texts.get_mut(position)) {
                 (Ok(()), _) => {}
@@ -213,7 +219,7 @@ impl Csv {
         let naming = |position: &usize| *position != time_column && *position != value_column;
         let mut key = String::new();
         for (_, cell) in row.iter().enumerate().filter(|(position, _)| naming(position)) {
-            key.push_str(cell);
+            key.push_str(split::meant(cell));
             key.push('\u{0}');
         }
         if let Some(labels) = self.known.get(&key) {
@@ -227,9 +233,9 @@ impl Csv {
         let cells = cells.filter_map(|(position, cell)| {
             let label =
                 if Some(position) == name_column { NAME } else { self.header.get(position)?.as_str() };
-            Some((label, cell.trim()))
+            Some((label, split::meant(cell)))
         });
-        let name = name_column.and_then(|column| row.get(column)).map_or("", |cell| cell.trim());
+        let name = name_column.and_then(|column| row.get(column)).map_or("", split::meant);
         let base = self.base.iter().filter(|(label, _)| name.is_empty() || label != NAME);
         let base = base.map(|(label, value)| (label.as_str(), value.as_str()));
         let labels = Arc::new(Labels::new(base.chain(cells)).map_err(|error| error.to_string())?);

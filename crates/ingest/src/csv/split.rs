@@ -84,6 +84,16 @@ fn last_length(rest: &[u8], delimiter: u8) -> usize {
     line.filter(|_| is_open(rest, delimiter)).unwrap_or(rest.len())
 }
 
+/// What a cell says: blanks in quotes belong to it, others are between the cells. Of [`cells`] those that were in quotes
+/// are owned.
+#[expect(clippy::ptr_arg, reason = "which of the two it is says whether there were quotes")]
+pub(super) fn meant<'a>(cell: &'a Cow<'_, str>) -> &'a str {
+    match cell {
+        Cow::Borrowed(plain) => plain.trim(),
+        Cow::Owned(quoted) => quoted,
+    }
+}
+
 /// The cells of a row, without their quotes.
 pub(super) fn cells(row: &str, delimiter: char) -> Vec<Cow<'_, str>> {
     if !row.contains('"') {

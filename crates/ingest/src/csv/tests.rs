@@ -183,6 +183,8 @@ fn what_would_be_read_wrongly_is_refused() {
         ),
         (b"1,2\n3,4\n5,6\n", "or give them with --columns time,value"),
         (b"02.01.2026 10:00:00;a;2\n03.01.2026 10:00:00;a;2\n", "--columns time,NAME,... (there are 3)"),
+        (b"time,,b\n1,2,3\n", "column 2 has no name and holds \"2\": name it in the header"),
+        (b"1767225600,0,0\n1767225601,0,0\n", "there is no header: the first row has \"1767225600\", a time"),
         (b"time,cpu,mem,cpu\n1,2,3,4\n", "columns 2 and 4 are both called \"cpu\""),
         (b"time,host,host,value\n1,2,3,4\n", "columns 2 and 3 are both called \"host\""),
     ] {
@@ -317,6 +319,14 @@ fn other_files_decide_where_this_one_does_not() {
     assert_eq!(numbers(&late, None).0, Some(','));
 }
 
+#[test]
+fn labels_called_as_other_columns_get_another_name() {
+    let names = ["Date", "label_x", "name", "value", "zone"].map(str::to_owned);
+    let mut header = String::new();
+    write_header(&mut header, &names);
+    assert_eq!(header, "time,name,label_Date,label_label_x,label_name,label_value,zone,value\n");
+}
+
 proptest! {
     #[test]
     fn any_bytes_are_refused_or_read(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
@@ -338,8 +348,8 @@ proptest! {
 proptest! {
     #[test]
     fn what_is_written_reads_back(
-        pairs in prop::collection::btree_map("[a-z]{2,6}", "[^\\s]([^\u{0}]{0,8}[^\\s])?", 1..4),
-        name in "[^\\s]([^\u{0}]{0,12}[^\\s])?",
+        pairs in prop::collection::btree_map("[a-z]{2,6}", "[^\u{0}]{1,9}", 1..4),
+        name in "[^\u{0}]{1,13}",
         samples in prop::collection::vec((any::<i64>(), any::<f64>()), 1..20),
     ) {
         let names: Vec<String> = pairs.keys().cloned().collect();
@@ -356,7 +366,9 @@ proptest! {
         let mut csv = Csv::new(detected.header, dialect, TimeZone::UTC, vec![]).unwrap();
         let block = csv.decode(&text.as_bytes()[detected.header_bytes..], 1);
         prop_assert_eq!(block.broken, vec![]);
-        let expect = SampleSeries { labels: Arc::new(labels), samples };
+        let columns: Vec<(String, &String)> = pairs.iter().map(|(n, v)| (write::column(n), v)).collect();
+        let labels = Labels::new(columns.iter().map(|(n, v)| (n.as_str(), v.as_str())).chain([(NAME, name.as_str())]));
+        let expect = SampleSeries { labels: Arc::new(labels.unwrap()), samples };
         prop_assert_eq!(block.batch.samples, vec![expect]);
     }
 }

@@ -2,16 +2,27 @@
 
 use std::fmt::Write;
 
+use super::detect::{SERIES_NAMES, TIME_NAMES, VALUE_NAMES, is_one_of};
 use tacho_model::{Body, Entry, Labels, NAME, Sample, Timestamp, Value};
+
+/// Before a label that would be taken for another column, or for one that has this before it.
+const LABEL: &str = "label_";
 
 /// Columns of the file: the time, the series' name, `names`, the value.
 pub fn write_header(out: &mut String, names: &[String]) {
     out.push_str("time,name");
     for name in names {
         out.push(',');
-        cell(out, name);
+        cell(out, &column(name));
     }
     out.push_str(",value\n");
+}
+
+/// The column of a label.
+pub(super) fn column(label: &str) -> String {
+    let known = [&TIME_NAMES[..], &SERIES_NAMES, &VALUE_NAMES];
+    let clashes = known.iter().any(|known| is_one_of(label, known)) || label.starts_with(LABEL);
+    if clashes { format!("{LABEL}{label}") } else { label.to_owned() }
 }
 
 /// Appends a row for each sample. Values read back bit for bit, but for the bits of a NaN and the type of whole numbers

@@ -127,7 +127,12 @@ pub struct Reading {
     #[arg(long, help_heading = "CSV and Parquet")]
     text: bool,
     /// Name of the series where no column has it; a wide file has to have one column of values, called value
-    #[arg(long, value_name = "NAME", help_heading = "CSV and Parquet")]
+    #[arg(
+        long,
+        value_name = "NAME",
+        value_parser = clap::builder::NonEmptyStringValueParser::new(),
+        help_heading = "CSV and Parquet"
+    )]
     name: Option<String>,
     /// A label for every series; may be given again
     #[arg(long = "label", value_name = "NAME=VALUE", value_parser = label, help_heading = "CSV and Parquet")]

@@ -12,7 +12,7 @@ mod trial;
 
 use std::path::PathBuf;
 
-use tacho_chunk::tune::{Weights, recommend};
+use tacho_chunk::tune::{Weights, recommend, recommend_over};
 use tacho_chunk::{Method, Tolerance};
 
 use super::Failure;
@@ -132,7 +132,12 @@ impl Tune {
         let lossless: Vec<usize> =
             (0..trials.done.len()).filter(|at| trials.done[*at].candidate.semantic.is_lossless()).collect();
         let costs: Vec<_> = lossless.iter().map(|at| trials.done[*at].cost).collect();
-        let best = recommend(&costs, self.favour.weights()).map(|at| trials.plainest(lossless[at]));
+        let weights = self.favour.weights();
+        let best = match lossless.iter().position(|at| trials.is_default(*at)) {
+            Some(usual) => recommend_over(&costs, weights, usual),
+            None => recommend(&costs, weights),
+        };
+        let best = best.map(|at| trials.plainest(lossless[at]));
         let best =
             best.ok_or_else(|| Failure::new("no trial came to its end").hint("give it more --seconds"))?;
         report::Report { tune: &self, training: &training, mix: &mix, trials: &trials, best, file }.give()

@@ -47,9 +47,9 @@ impl Report<'_> {
     }
 
     fn put(&self, file: &section::File) -> Result<(), Failure> {
-        let policies = file.put(&self.section(), &self.matches())?;
+        let (policies, place) = file.put(&self.section(), &self.matches())?;
         let all = self.training.labels.iter().flatten().map(|labels| &**labels);
-        let others = section::decided_before(&policies, &super::training::selector(self.tune)?, all);
+        let others = section::decided_before(&policies, place, all);
         if others > 0 {
             eprintln!(
                 "warning: a [[chunks]] rule that stands before this one decides for {} of {} series: move it behind, or away",
@@ -146,6 +146,8 @@ impl Report<'_> {
     /// As `config/policy.rs` reads it.
     fn section(&self) -> String {
         let best = &self.trials.done[self.best];
+        // Another set of codecs may lack those that make a lossy column small.
+        let used = self.worthwhile().map_or(best, |lossy| lossy);
         let matches = self.matches();
         let mut out = format!(
             "# {:.3} bytes a value, {} a query of the mix, over {} values of {} series\n[[chunks]]\n{matches}\n\
@@ -154,13 +156,13 @@ impl Report<'_> {
             units::duration(best.cost.read as u64),
             units::count(self.training.values() as u64),
             units::count(self.training.series() as u64),
-            best.candidate.values,
+            used.candidate.values,
         );
-        let compression = best.candidate.encoding.compression;
+        let compression = used.candidate.encoding.compression;
         if compression != Compression::Auto {
             out.push_str(&format!("compression = \"{}\"\n", compression.name()));
         }
-        let codecs = best.candidate.encoding.codecs;
+        let codecs = used.candidate.encoding.codecs;
         if codecs != CodecSet::ALL {
             let names: Vec<String> = codecs.chosen().map(|name| format!("{name:?}")).collect();
             out.push_str(&format!("codecs = [{}]\n", names.join(", ")));

@@ -34,40 +34,39 @@ impl File {
     }
 
     /// Replaces what an earlier run wrote for the same selector, or appends. The file is the old one or the new one,
-    /// whatever happens. Returns the rules that hold from now on.
-    pub fn put(&self, section: &str, matches: &str) -> Result<Policies, Failure> {
-        let after = replaced(&self.text, section, matches);
+    /// whatever happens. Returns the rules that hold from now on, and how many `[[chunks]]` stand before the new one.
+    pub fn put(&self, section: &str, matches: &str) -> Result<(Policies, usize), Failure> {
+        let (before, after) = around(&self.text, matches);
+        let place = config::rules(&self.path, &before).map_err(Failure::new)?.chunks.len();
+        let after = format!("{before}{BEGIN}\n{section}{END}\n{after}");
         let policies = config::rules(&self.path, &after).map_err(Failure::new)?;
         let cannot = |e: std::io::Error| Failure::new(format!("cannot write {}: {e}", self.path.display()));
         let aside = PathBuf::from(format!("{}.new", self.path.display()));
         std::fs::write(&aside, after).map_err(cannot)?;
         std::fs::rename(&aside, &self.path).map_err(cannot)?;
-        Ok(policies)
+        Ok((policies, place))
     }
 }
 
-/// How many of these series are cut and written as another rule says, which stands before this one.
+/// How many of these series are cut and written as another `[[chunks]]` says, of which `place` stand before the new one.
 pub fn decided_before<'a>(
     policies: &Policies,
-    matches: &[tacho_model::Matcher],
+    place: usize,
     series: impl Iterator<Item = &'a Labels>,
 ) -> usize {
-    let ours = |labels: &&Labels| {
-        let first = policies.chunks.iter().find(|rule| rule.accepts(labels));
-        first.is_none_or(|rule| rule.matchers == matches)
-    };
-    series.filter(|labels| !ours(labels)).count()
+    let others = policies.chunks.get(..place).unwrap_or_default();
+    series.filter(|labels| others.iter().any(|rule| rule.accepts(labels))).count()
 }
 
-/// `matches` is the line of the section that names the selector.
-fn replaced(text: &str, section: &str, matches: &str) -> String {
-    let block = format!("{BEGIN}\n{section}{END}\n");
+/// What stands before and behind the section for a selector: where it stood before, or at the end. `matches` is its line
+/// that names the selector.
+fn around(text: &str, matches: &str) -> (String, String) {
     let mut from = 0;
     while let Some(begin) = text[from..].find(BEGIN).map(|at| from + at) {
         let Some(end) = text[begin..].find(END).map(|at| begin + at + END.len()) else { break };
         if text[begin..end].lines().any(|line| line == matches) {
             let rest = text[end..].strip_prefix('\n').unwrap_or(&text[end..]);
-            return format!("{}{block}{rest}", &text[..begin]);
+            return (text[..begin].to_owned(), rest.to_owned());
         }
         from = end;
     }
@@ -77,7 +76,7 @@ fn replaced(text: &str, section: &str, matches: &str) -> String {
         _ if text.ends_with('\n') => "\n",
         _ => "\n\n",
     };
-    format!("{text}{gap}{block}")
+    (format!("{text}{gap}"), String::new())
 }
 
 #[cfg(test)]
@@ -124,8 +123,7 @@ mod tests {
         let text = [section("{job=\"a\"}", 128), section("{job=~\".+\"}", 256)].concat();
         let policies = config::rules(Path::new("tacho.toml"), &text).unwrap();
         let labels = ["a", "b", "a"].map(|job| Labels::new([("__name__", "m"), ("job", job)]).unwrap());
-        let of = |nth: usize| decided_before(&policies, &policies.chunks[nth].matchers, labels.iter());
-        assert_eq!((of(0), of(1)), (1, 2));
-        assert_eq!(decided_before(&Policies::default(), &[], labels.iter()), 0);
+        let of = |place: usize| decided_before(&policies, place, labels.iter());
+        assert_eq!((of(0), of(1), of(2)), (0, 2, 3));
     }
 }

@@ -75,7 +75,7 @@ fn range(tune: &Tune) -> TimeRange {
     TimeRange::new(tune.start.unwrap_or(all.start), tune.end.unwrap_or(all.end))
 }
 
-pub fn selector(tune: &Tune) -> Result<Vec<tacho_model::Matcher>, Failure> {
+fn selector(tune: &Tune) -> Result<Vec<tacho_model::Matcher>, Failure> {
     promql::parse_selector(&tune.selector).map_err(Failure::usage)
 }
 

@@ -7,6 +7,7 @@ use tacho_chunk::semantic::Semantic;
 use tacho_chunk::tune::{Candidate, Cost, EncodedGroup, Weights, encode, recommend};
 use tacho_chunk::{CodecSet, Compression, Encoding, Method, Tolerance};
 use tacho_query::promql::{Piece, Plan, Selection, SeriesData};
+use tacho_store::Options;
 
 use super::mix::Mix;
 use super::training::Training;
@@ -93,6 +94,12 @@ impl Trials {
         bar.finish_and_clear();
         trials.left = plan.len() - at;
         Ok(trials)
+    }
+
+    /// Whether a trial writes chunks as a store does that nobody has set otherwise.
+    pub fn is_default(&self, at: usize) -> bool {
+        let usual = candidate(Options::default().chunk_values, CodecSet::ALL, Compression::Auto);
+        self.done[at].candidate == usual
     }
 
     /// Of trials that write the same bytes at the same size, the one that needs the fewest settings: what they differ in
