@@ -30,7 +30,7 @@ public final class Attach {
         String file = arguments.length > 1 ? new File(arguments[1]).getAbsolutePath() : null;
         try {
             attach(pid, file);
-            System.out.println("the agent is in process " + pid);
+            System.err.println("the agent is in process " + pid);
         } catch (NoClassDefFoundError e) {
             fail("this Java cannot attach to others, a JDK is needed (module jdk.attach)");
         } catch (AttachNotSupportedException | IOException e) {
