@@ -182,13 +182,17 @@ class RecordsIT {
                             .option("-XX:+EnableDynamicAgentLoading")
                             .bare()
                             .start();
-            program.awaitOutput("ready", 20);
-            Thread.sleep(200);
-            assertEquals(0, server.connections);
-            program.attach("");
-            assertTrue(server.await(20, got -> got.declared.size() > 50), program.describe());
-            program.say("end");
-            program.finish();
+            try {
+                program.awaitOutput("ready", 20);
+                Thread.sleep(200);
+                assertEquals(0, server.connections);
+                program.attach("");
+                assertTrue(server.await(20, got -> got.declared.size() > 50), program.describe());
+                program.say("end");
+                program.finish();
+            } finally {
+                program.kill();
+            }
             assertSound(server);
             assertTrue((long) server.decoder().declared.get(0).values().get("number") > 0);
         }
