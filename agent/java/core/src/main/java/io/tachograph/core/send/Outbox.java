@@ -23,6 +23,7 @@ final class Outbox {
 
     private final Dictionary dictionary;
     private final long bytesMax;
+    private final boolean waits;
     private final Bytes frame = new Bytes(FRAME_BYTES + 8_192);
     private final Bytes record = new Bytes(8_192);
     private final ArrayDeque<Sent> unacknowledged = new ArrayDeque<>();
@@ -66,8 +67,22 @@ final class Outbox {
     }
 
     Outbox(Dictionary dictionary, long bytesMax) {
+        this(dictionary, bytesMax, false);
+    }
+
+    /**
+     * @param waits when full, the rings are left as they are, so that the program waits, too; else
+     *     what is in them is dropped and counted
+     */
+    Outbox(Dictionary dictionary, long bytesMax, boolean waits) {
         this.dictionary = dictionary;
         this.bytesMax = bytesMax;
+        this.waits = waits;
+    }
+
+    /** Nothing is to be read from the rings now. */
+    boolean mustWait() {
+        return waits && isFull();
     }
 
     /** No record can be taken now. */

@@ -74,17 +74,19 @@ final class RingReader {
     }
 
     /**
-     * Reads everything that is there.
+     * Reads everything that is there, or as much as the outbox has room for where the program is to
+     * wait for the rest.
      *
      * @return how many words that was
      */
     int read() {
-        long at = buffer.consumed();
+        long begin = buffer.consumed();
+        long at = begin;
         long end = buffer.published();
         long now = System.nanoTime(); // after the look at the ring, so no event is later
-        int words = (int) (end - at);
         int sinceFreed = 0;
-        while (at < end) {
+        // Asked before each word: what it completes must find room.
+        while (at < end && !outbox.mustWait()) {
             long word = buffer.word(at);
             int width = width(word);
             long second = width > 1 ? buffer.word(at + 1) : 0;
@@ -104,13 +106,13 @@ final class RingReader {
                 sinceFreed = 0;
             }
         }
-        if (words > 0) {
+        if (at > begin) {
             buffer.free(at);
         }
-        if (record.eventCount() > 0 && now - record.start() > AGE_MAX_NANOS) {
+        if (record.eventCount() > 0 && now - record.start() > AGE_MAX_NANOS && !outbox.mustWait()) {
             closePart();
         }
-        return words;
+        return (int) (at - begin);
     }
 
     /** Hands over what there is, open calls included. */

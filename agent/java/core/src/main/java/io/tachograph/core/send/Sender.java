@@ -38,7 +38,6 @@ public final class Sender implements Runnable {
 
     private final Buffers buffers;
     private final AgentLog log;
-    private final boolean blocks;
     private final Totals totals = new Totals();
     private final WallClock clock = new WallClock();
     private final Dictionary dictionary;
@@ -89,10 +88,9 @@ public final class Sender implements Runnable {
     public Sender(Buffers buffers, Session session, Options options, AgentLog log) {
         this.buffers = buffers;
         this.log = log;
-        this.blocks = options.blocks;
         this.dictionary = new Dictionary(Operations.shared());
         this.declared = new DeclaredRecord(dictionary, options.labels);
-        this.outbox = new Outbox(dictionary, options.queueBytes);
+        this.outbox = new Outbox(dictionary, options.queueBytes, options.blocks);
         this.link =
                 new Link(
                         ServerAddress.parse(options.server),
@@ -198,9 +196,7 @@ public final class Sender implements Runnable {
         clock.update();
         CountDownLatch flushing = flush;
         fullest = 0;
-        if (!(blocks && outbox.isFull())) {
-            buffers.forEach(this::read);
-        }
+        buffers.forEach(this::read);
         if (flushing != null && flushSeq < 0 || System.nanoTime() - reportedAt >= reportNanos) {
             report();
         }
@@ -232,7 +228,7 @@ public final class Sender implements Runnable {
             readers.put(buffer, reader);
         }
         fullest = Math.max(fullest, reader.read());
-        if (hasEnded(buffer)) {
+        if (hasEnded(buffer) && !outbox.mustWait()) {
             reader.finish();
             buffers.reclaim(buffer);
         }

@@ -120,7 +120,7 @@ class RingTest {
 
     private final Session session = new Session(0x0102030405060708L, 0x1112131415161718L);
     private final Dictionary dictionary = new Dictionary(Operations.shared());
-    private final Outbox outbox = new Outbox(dictionary, 1L << 30);
+    private Outbox outbox = new Outbox(dictionary, 1L << 30);
     private final Totals totals = new Totals();
     private Duration set = Duration.ZERO;
     private final WallClock clock = new WallClock(() -> Instant.now().plus(set));
@@ -129,21 +129,34 @@ class RingTest {
     private int dictionarySent;
 
     private void drain(Buffers buffers) {
+        long[] words = {1};
+        while (words[0] > 0) {
+            words[0] = 0;
+            read(buffers, words);
+            send();
+        }
+    }
+
+    private void read(Buffers buffers, long[] words) {
         buffers.forEach(
                 buffer ->
-                        readers.computeIfAbsent(
-                                        buffer,
-                                        made ->
-                                                new RingReader(
-                                                        made,
-                                                        outbox,
-                                                        clock,
-                                                        totals,
-                                                        new CallCounts(),
-                                                        new SegmentRecord(dictionary),
-                                                        new DeclaredRecord(
-                                                                dictionary, Map.of())))
-                                .read());
+                        words[0] +=
+                                readers.computeIfAbsent(
+                                                buffer,
+                                                made ->
+                                                        new RingReader(
+                                                                made,
+                                                                outbox,
+                                                                clock,
+                                                                totals,
+                                                                new CallCounts(),
+                                                                new SegmentRecord(dictionary),
+                                                                new DeclaredRecord(
+                                                                        dictionary, Map.of())))
+                                        .read());
+    }
+
+    private void send() {
         outbox.close();
         for (Outbox.Sent frame = outbox.next(); frame != null; frame = outbox.next()) {
             while (dictionarySent < frame.dictionarySize) {
@@ -200,8 +213,9 @@ class RingTest {
     }
 
     @ParameterizedTest
-    @CsvSource({"1,65536", "2,4096", "3,1024"})
-    void nothingIsLostWhenCallersMayWait(long seed, int words) throws Exception {
+    @CsvSource({"1,65536,1000000000", "2,4096,1000000000", "3,1024,1000000000", "4,65536,2000"})
+    void nothingIsLostWhenCallersMayWait(long seed, int words, long queue) throws Exception {
+        outbox = new Outbox(dictionary, queue, true);
         Buffers.Options options = new Buffers.Options();
         options.words = words;
         options.blockNanos = 60_000_000_000L;
