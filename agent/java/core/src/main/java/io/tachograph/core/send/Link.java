@@ -422,11 +422,17 @@ final class Link {
         return totals.callsDropped() + totals.entriesDropped();
     }
 
-    /** Makes the next step tell the server the counts, whatever the time. */
-    void pingSoon() {
-        if (dropped() != droppedAtPing) {
-            lastPing = System.nanoTime() - heartbeatNanos;
+    /**
+     * Makes the next step tell the server the counts, whatever the time.
+     *
+     * @return false if it knows them
+     */
+    boolean pingSoon() {
+        if (dropped() == droppedAtPing) {
+            return false;
         }
+        lastPing = System.nanoTime() - heartbeatNanos;
+        return true;
     }
 
     private void fail(long now, String why, long pauseNanos) {

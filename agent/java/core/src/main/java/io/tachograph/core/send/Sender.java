@@ -297,10 +297,12 @@ public final class Sender implements Runnable {
 
     private void endFlush(CountDownLatch flushing) {
         boolean hopeless = link.state() != Link.State.OPEN && !link.isFirstTry();
-        if (hopeless
-                || link.state() == Link.State.OPEN
+        boolean acknowledged =
+                link.state() == Link.State.OPEN
                         && outbox.isAcknowledged(flushSeq)
-                        && !link.isBusy()) {
+                        && !link.isBusy();
+        // What was left out on the way is said, too.
+        if (hopeless || acknowledged && !link.pingSoon()) {
             totals.bytesQueued = outbox.bytes();
             flush = null;
             flushSeq = -1;
