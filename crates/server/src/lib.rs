@@ -17,6 +17,7 @@ pub mod listen;
 pub mod metrics;
 mod notices;
 pub mod record_types;
+mod replace;
 pub mod selfwatch;
 pub mod serve;
 pub mod shutdown;

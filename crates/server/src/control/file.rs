@@ -3,13 +3,14 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use tacho_ingest::wire::PROBE_RULES_MAX;
 
 use super::Rule;
+use crate::replace::replace_durably;
 
 const VERSION: u32 = 1;
 
@@ -57,13 +58,7 @@ impl File {
         let content = Content { version: VERSION, rules: rules.to_vec() };
         let mut bytes = serde_json::to_vec_pretty(&content)?;
         bytes.push(b'\n');
-        let aside = self.0.with_extension("json.new");
-        let mut file = std::fs::File::create(&aside)?;
-        file.write_all(&bytes)?;
-        file.sync_all()?;
-        std::fs::rename(&aside, &self.0)?;
-        let directory = self.0.parent().filter(|path| !path.as_os_str().is_empty());
-        std::fs::File::open(directory.unwrap_or(Path::new(".")))?.sync_all()
+        replace_durably(&self.0, &bytes)
     }
 }
 

@@ -191,11 +191,8 @@ impl Keeper {
     }
 }
 
-/// Replaces a file as a whole.
 fn replace(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
-    let mut aside = path.as_os_str().to_owned();
-    aside.push(".new");
-    std::fs::write(&aside, bytes).and_then(|()| std::fs::rename(&aside, path)).map_err(|e| {
+    crate::replace::replace(path, bytes).map_err(|e| {
         Failure::new(format!("cannot write the state file {}: {e}", path.display()))
             .hint("choose another with --state FILE")
     })

@@ -147,7 +147,7 @@ impl Report<'_> {
     fn section(&self) -> String {
         let best = &self.trials.done[self.best];
         // Another set of codecs may lack those that make a lossy column small.
-        let used = self.worthwhile().map_or(best, |lossy| lossy);
+        let used = self.worthwhile().unwrap_or(best);
         let matches = self.matches();
         let mut out = format!(
             "# {:.3} bytes a value, {} a query of the mix, over {} values of {} series\n[[chunks]]\n{matches}\n\

@@ -8,6 +8,7 @@ use tacho_store::policy::Policies;
 
 use crate::command::Failure;
 use crate::config;
+use crate::replace::replace;
 
 /// What stands around a section that this command wrote. There is one for each selector.
 const BEGIN: &str = "# begin of what tacho tune wrote";
@@ -41,9 +42,7 @@ impl File {
         let after = format!("{before}{BEGIN}\n{section}{END}\n{after}");
         let policies = config::rules(&self.path, &after).map_err(Failure::new)?;
         let cannot = |e: std::io::Error| Failure::new(format!("cannot write {}: {e}", self.path.display()));
-        let aside = PathBuf::from(format!("{}.new", self.path.display()));
-        std::fs::write(&aside, after).map_err(cannot)?;
-        std::fs::rename(&aside, &self.path).map_err(cannot)?;
+        replace(&self.path, after.as_bytes()).map_err(cannot)?;
         Ok((policies, place))
     }
 }
