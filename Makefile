@@ -1,7 +1,7 @@
 # Tachograph. `make help` lists the targets.
 
 JAR_AGENT   := agent/java/target/tachograph-agent.jar
-JAR_EXAMPLE := examples/bulletin-board/java/target experiments/overhead/target/bulletin-board.jar
+JAR_EXAMPLE := examples/bulletin-board/java/target/bulletin-board.jar
 MVN         := mvn -B -q -ntp
 TACHO       := target/release/tacho
 # What the feature adds is built and tested by itself: it is off in all else.
