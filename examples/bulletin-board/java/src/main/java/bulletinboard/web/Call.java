@@ -24,6 +24,12 @@ record Call(Request request, String path) {
      */
     static final int FORM_BYTES_MAX = 64 * 1024;
 
+    /**
+     * So much of a body that is too long is read and thrown away before it is refused. A client
+     * that is still sending when the connection closes would never see the answer (RFC 9112, 9.6).
+     */
+    static final int REFUSED_BYTES_MAX = 1024 * 1024;
+
     /** The id at the end of {@code /ads/ID}. */
     long id() {
         String text = path.substring(path.lastIndexOf('/') + 1);
@@ -60,12 +66,10 @@ record Call(Request request, String path) {
     }
 
     private String body() {
-        if (request.getLength() > FORM_BYTES_MAX) {
-            throw tooLarge();
-        }
         try (InputStream in = Content.Source.asInputStream(request)) {
             byte[] bytes = in.readNBytes(FORM_BYTES_MAX + 1);
             if (bytes.length > FORM_BYTES_MAX) {
+                in.skip(REFUSED_BYTES_MAX);
                 throw tooLarge();
             }
             return StandardCharsets.UTF_8.newDecoder().decode(ByteBuffer.wrap(bytes)).toString();
