@@ -35,7 +35,8 @@ const { values: options } = parseArgs({
     help: { type: 'boolean' },
   },
 });
-const SETUPS = ['none', 'wrapped, sink', 'wrapped, tacho'];
+const OFF = 'wrapped, off by a rule';
+const SETUPS = ['none', OFF, 'wrapped, sink', 'wrapped, tacho'];
 
 /** @param {string} command @param {string[]} args @param {Record<string, string>} [env] */
 function start(command, args, env = {}) {
@@ -69,7 +70,7 @@ function environment(setup, receivers) {
     BENCH_WRAP: String(isWatched),
     TACHO_ENABLED: String(isWatched),
     TACHO_SERVER: setup === 'wrapped, sink' ? receivers.sink : receivers.tacho,
-    TACHO_SERVICE: 'bench',
+    TACHO_SERVICE: setup === OFF ? 'bench-off' : 'bench',
     TACHO_LOG: '/dev/null',
   };
 }
@@ -143,8 +144,11 @@ async function main() {
   const tacho = start(options.tacho, ['serve', '--data', data, ...listen]);
   const sink = start(process.execPath, [join(FOLDER, 'sink.js')]);
   try {
-    const address = /records=(\S+)/.exec(await tacho.line());
-    const receivers = { tacho: address?.[1] ?? '', sink: `127.0.0.1:${await sink.line()}` };
+    const [, page, records] = /http=(\S+) records=(\S+)/.exec(await tacho.line()) ?? [];
+    const receivers = { tacho: records, sink: `127.0.0.1:${await sink.line()}` };
+    const rule = new URLSearchParams({ state: 'off', pattern: '*', service: 'bench-off' });
+    const { ok } = await fetch(`http://${page}/api/v1/probes?${rule}`, { method: 'POST' });
+    if (!ok) throw new Error('the server does not take the rule');
     for (const [name, measure] of /** @type {const} */ ([
       ['methods', methods],
       ['http', http],

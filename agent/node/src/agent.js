@@ -1,6 +1,7 @@
 // How do the parts come together, when do they run, and how do they end? One agent for a thread of JavaScript.
 // Before: `register.js` or `index.js`. After: probes call the recorder, timers empty it, the link sends.
 
+import { performance } from 'node:perf_hooks';
 import { isMainThread, threadId } from 'node:worker_threads';
 import { load } from './config.js';
 import { labels, pairs } from './identity.js';
@@ -9,7 +10,8 @@ import { install, makeGuard } from './probes/index.js';
 import { record, wrap } from './record/calls.js';
 import { Recorder } from './record/recorder.js';
 import { Session } from './record/session.js';
-import { Sampler } from './sample/sampler.js';
+import { Switchboard } from './rules/switchboard.js';
+import { INTERVAL_MS_MIN, Sampler } from './sample/sampler.js';
 import { Samples } from './sample/samples.js';
 import { Clock } from './send/clock.js';
 import { farewell } from './send/farewell.js';
@@ -21,6 +23,8 @@ import { Dictionary } from './wire/dictionary.js';
 
 /** How long a record may wait for others before it is sent. */
 const FLUSH_MS = 100;
+/** Between two looks whether what the rules of the server came to has changed. */
+const LOOK_MS = 1_000;
 /** Those whose default is to end the process, and which a program may outlive long enough to say goodbye. */
 const SIGNALS = /** @type {NodeJS.Signals[]} */ (['SIGTERM', 'SIGINT', 'SIGHUP']);
 /** Two copies of this package in one process share one agent. */
@@ -47,6 +51,11 @@ export class Agent {
     this.samples = new Samples({ dictionary, outbox, clock, totals, common, log });
     this.protocol = new Protocol({ session: session.bytes, pairs: pairs(common), outbox, dictionary, totals, log });
     this.link = new Link({ address: config.server, protocol: this.protocol, totals, log });
+    const answer = (/** @type {Buffer} */ frame) => {
+      this.protocol.say(frame);
+      this.link.pump();
+    };
+    this.switchboard = this.protocol.switchboard = new Switchboard({ dictionary, log, answer });
     this.isArmed = true;
     // Made once and armed again and again: a timer made inside a call would remember its context.
     this.timer = setTimeout(() => this.#tick(), FLUSH_MS).unref();
@@ -60,12 +69,25 @@ export class Agent {
     if (this.config.samplers && isMainThread) {
       new Sampler(this.samples, this.totals, this.outbox).start(this.config.sample_interval);
     }
+    setInterval(
+      this.guard(() => this.#count()),
+      Math.max(INTERVAL_MS_MIN, this.config.sample_interval),
+    ).unref();
+    setInterval(
+      this.guard(() => this.switchboard.tell(performance.now())),
+      LOOK_MS,
+    ).unref();
     process.on('exit', () => this.#end());
     if (this.config.signals && isMainThread) {
       for (const signal of SIGNALS) {
         this.#farewellAt(signal);
       }
     }
+  }
+
+  /** Tells of the operations that are counted. */
+  #count() {
+    this.recorder.tallies.sample(this.samples, performance.now());
   }
 
   #wake() {
@@ -92,6 +114,7 @@ export class Agent {
   #end() {
     this.guard(() => {
       this.recorder.sweep(true);
+      this.#count();
       this.outbox.close();
       if (!farewell(this.link, this.outbox, this.config.flush_max)) {
         const { bytes } = this.outbox;

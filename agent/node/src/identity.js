@@ -31,6 +31,7 @@ export function pairs(of) {
     ['os', `${process.platform} ${process.arch}`],
     ['pid', String(process.pid)],
     ['agent', `tachograph-node ${VERSION}`],
+    ['control', '1'], // it takes the rules of the server
   ];
 }
 

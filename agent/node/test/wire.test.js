@@ -8,6 +8,7 @@ import { ATTRIBUTE_BYTES_MAX, FORM, FRAME, TAG } from '../src/wire/constants.js'
 import { crc32c } from '../src/wire/crc32c.js';
 import { Dictionary, OTHER, defineOperation, defineSeries, defineText } from '../src/wire/dictionary.js';
 import { FrameReader, beginFrame, byeFrame, finishFrame, helloFrame, pingFrame } from '../src/wire/frame.js';
+import { probedFrame, readProbes } from '../src/wire/probes.js';
 import { entry, sampleValue, samplesHead } from '../src/wire/records.js';
 import { SegmentPart } from '../src/wire/segment.js';
 import { vectors } from './support/vectors.js';
@@ -31,6 +32,16 @@ const ENCODERS = {
       ...['executions_dropped', 'samples_dropped', 'entries_dropped', 'bytes_buffered'].map((key) => number(value(lines, key))),
     ),
   BYE: () => byeFrame(),
+  PROBED: (lines) => {
+    const [revision, on, aggregated, off] = ['revision', 'on', 'aggregated', 'off'].map((key) => number(value(lines, key)));
+    const rules = all(lines, 'rule').map((rule) => {
+      const [, matched, ...fault] = rule.split(' ');
+      return { matched: number(matched), fault: fault.join(' ') };
+    });
+    const [reasons, times] = ['reason', 'since'].map((key) => all(lines, key));
+    const moved = all(lines, 'moved').map((operation, at) => ({ operation, reason: reasons[at], since: BigInt(times[at]) }));
+    return probedFrame({ revision, on, aggregated, off, rules, moved });
+  },
   DICT: (lines) => {
     const out = beginFrame(new Bytes(16));
     lines.forEach(([key, text], at) => {
@@ -123,13 +134,18 @@ const DECODERS = {
   ],
   WAIT: (body) => [['ms', body.varint()]],
   PONG: (body) => [['time', body.i64()]],
+  PROBES: (body) => {
+    const { revision, rules } = readProbes(body);
+    return [['revision', revision], ...rules.map(({ state, pattern }) => ['rule', `${state} ${pattern}`])];
+  },
   ERROR: (body) => [
     ['code', body.varint()],
     ['message', body.string()],
   ],
 };
 
-for (const { name, lines, hex } of [...vectors('control.vec'), ...vectors('data.vec')]) {
+const VECTORS = ['control.vec', 'data.vec', 'probes.vec'].flatMap((file) => vectors(file));
+for (const { name, lines, hex } of VECTORS) {
   const type = value(lines, 'frame');
   test(`vector ${name}`, () => {
     if (type in ENCODERS) {
@@ -158,7 +174,7 @@ for (const { name, lines, hex } of [...vectors('control.vec'), ...vectors('data.
 }
 
 test('there are vectors of every frame', () => {
-  const seen = new Set([...vectors('control.vec'), ...vectors('data.vec')].map(({ lines }) => value(lines, 'frame')));
+  const seen = new Set(VECTORS.map(({ lines }) => value(lines, 'frame')));
   assert.deepEqual([...seen].sort(), Object.keys(FRAME).sort());
 });
 

@@ -7,7 +7,7 @@ import http from 'node:http';
 import https from 'node:https';
 import { syncBuiltinESMExports } from 'node:module';
 import { current } from '../record/context.js';
-import { KIND } from '../wire/constants.js';
+import { KIND, STATE } from '../wire/constants.js';
 import { Names, knownMethod, pathOf } from './names.js';
 
 const HOSTS_MAX = 512;
@@ -22,12 +22,16 @@ export function install({ recorder, guard }) {
   /** A request was made; its header has not left yet. */
   const made = guard((/** @type {ClientRequest} */ request, /** @type {boolean} */ isSecure) => {
     const operation = names.operation(knownMethod(request.method), authority(request, isSecure));
-    const call = recorder.enter(current(), operation);
-    recorder.attribute(call, 'http.path', pathOf(request.path));
+    const isOff = recorder.states[operation] === STATE.OFF;
+    const call = isOff ? current() : recorder.enter(current(), operation);
     const header = recorder.traceparent(call);
     if (header !== null && !request.headersSent && !request.hasHeader('traceparent')) {
       request.setHeader('traceparent', header);
     }
+    if (isOff || call === undefined) {
+      return; // whoever made the request is told as the caller
+    }
+    recorder.attribute(call, 'http.path', pathOf(request.path));
     /** @type {unknown} */
     let error;
     request.once(errorMonitor, (thrown) => {

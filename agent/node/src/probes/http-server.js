@@ -4,7 +4,7 @@
 import diagnostics from 'node:diagnostics_channel';
 import { become } from '../record/context.js';
 import { parse } from '../record/traceparent.js';
-import { KIND } from '../wire/constants.js';
+import { KIND, STATE } from '../wire/constants.js';
 import { Names, knownMethod, pathOf, routeOf } from './names.js';
 
 /** Routes of one process; more than this many are an attack or a naming fault. */
@@ -41,6 +41,9 @@ export function install({ recorder, config, guard }) {
     const { request, response } = message;
     const path = pathOf(request.url);
     const operation = names.operation(knownMethod(request.method), routeOf(path));
+    if (recorder.states[operation] === STATE.OFF) {
+      return;
+    }
     const call = recorder.enterFrom(parse(header(request, 'traceparent')), operation);
     recorder.attribute(call, 'http.path', path);
     for (const name of idHeaders) {

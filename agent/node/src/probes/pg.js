@@ -4,7 +4,7 @@
 import { errorMonitor } from 'node:events';
 import { endWith } from '../record/calls.js';
 import { become, bound, current } from '../record/context.js';
-import { KIND } from '../wire/constants.js';
+import { KIND, STATE } from '../wire/constants.js';
 import { shape } from './sql.js';
 
 /** Texts whose operation is remembered. A program that writes values into its texts has any number. */
@@ -52,7 +52,8 @@ function changeQuery(client, { recorder, guard }) {
 
   const begin = guard((/** @type {any} */ query) => {
     const text = typeof query === 'string' ? query : query?.text;
-    return typeof text === 'string' ? recorder.enter(current(), operationOf(text)) : undefined;
+    const operation = typeof text === 'string' ? operationOf(text) : 0;
+    return operation === 0 || recorder.states[operation] === STATE.OFF ? undefined : recorder.enter(current(), operation);
   });
 
   const end = guard((/** @type {Call} */ call, /** @type {unknown} */ error) => {
@@ -136,7 +137,7 @@ function follow(result, call, end) {
 function changeConnect(pool, { recorder, guard }) {
   const original = pool.connect;
   const operation = recorder.dictionary.operation(KIND.CONNECTION_WAIT, 'Pool.connect');
-  const begin = guard(() => recorder.enter(current(), operation));
+  const begin = guard(() => (recorder.states[operation] === STATE.OFF ? undefined : recorder.enter(current(), operation)));
   const end = guard((/** @type {Call} */ call, /** @type {unknown} */ error) => {
     if (error) {
       recorder.fail(call, error);

@@ -3,7 +3,7 @@
 
 import diagnostics from 'node:diagnostics_channel';
 import { current } from '../record/context.js';
-import { KIND } from '../wire/constants.js';
+import { KIND, STATE } from '../wire/constants.js';
 import { Names, knownMethod, pathOf } from './names.js';
 
 const HOSTS_MAX = 512;
@@ -17,12 +17,17 @@ export function install({ recorder, guard }) {
 
   const created = guard((/** @type {any} */ { request }) => {
     const host = String(request.origin).replace(/^https?:\/\//, '');
-    const call = recorder.enter(current(), names.operation(knownMethod(request.method), host));
-    recorder.attribute(call, 'http.path', pathOf(request.path));
+    const operation = names.operation(knownMethod(request.method), host);
+    const isOff = recorder.states[operation] === STATE.OFF;
+    const call = isOff ? current() : recorder.enter(current(), operation);
     const header = recorder.traceparent(call);
     if (header !== null && !hasHeader(request.headers, 'traceparent')) {
       request.addHeader('traceparent', header);
     }
+    if (isOff || call === undefined) {
+      return; // whoever made the request is told as the caller
+    }
+    recorder.attribute(call, 'http.path', pathOf(request.path));
     calls.set(request, { call, status: 0 });
   });
 

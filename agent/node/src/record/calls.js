@@ -2,7 +2,8 @@
 // caller as they were; the call ends when the promise is kept or broken. Before: `../index.js`. After: `recorder.js`.
 
 import { types } from 'node:util';
-import { KIND } from '../wire/constants.js';
+import { KIND, STATE } from '../wire/constants.js';
+import { UNKNOWN } from '../wire/dictionary.js';
 import { become, current } from './context.js';
 
 /** @typedef {import('./recorder.js').Recorder} Recorder */
@@ -17,7 +18,8 @@ import { become, current } from './context.js';
  * @returns {T}
  */
 export function record(recorder, name, fn) {
-  return run(recorder, recorder.dictionary.operation(KIND.METHOD, name), fn, undefined, []);
+  const operation = recorder.dictionary.operation(KIND.METHOD, name);
+  return recorder.states[operation] === STATE.OFF ? fn() : run(recorder, operation, fn, undefined, []);
 }
 
 /**
@@ -30,15 +32,18 @@ export function record(recorder, name, fn) {
  */
 export function wrap(recorder, fn, name) {
   let operation = 0;
+  const { states } = recorder;
   /** @this {any} */
   function watched() {
     if (new.target !== undefined) {
       return Reflect.construct(fn, arguments, new.target === watched ? fn : new.target);
     }
-    if (operation === 0) {
+    let state = states[operation];
+    if (state === UNKNOWN) {
       operation = recorder.dictionary.operation(KIND.METHOD, name);
+      state = states[operation];
     }
-    return run(recorder, operation, fn, this, arguments);
+    return state === STATE.OFF ? Reflect.apply(fn, this, arguments) : run(recorder, operation, fn, this, arguments);
   }
   for (const key of ['name', 'length', 'prototype']) {
     const descriptor = Object.getOwnPropertyDescriptor(fn, key);

@@ -6,9 +6,10 @@
 import { Buffer } from 'node:buffer';
 import { types } from 'node:util';
 import { now } from '../send/clock.js';
-import { TAG } from '../wire/constants.js';
+import { STATE, TAG } from '../wire/constants.js';
 import { SegmentPart } from '../wire/segment.js';
 import { Call, Strand, Trace } from './strand.js';
+import { COUNTED, CountedCall, Tallies } from './tallies.js';
 import { format } from './traceparent.js';
 
 const AGE_MAX_NS = 1e9;
@@ -39,6 +40,9 @@ export class Recorder {
     this.log = log;
     this.session = session;
     this.dictionary = dictionary;
+    /** By operation: is it to be recorded, counted, or left alone? Whoever makes a call looks for the last. */
+    this.states = dictionary.states;
+    this.tallies = new Tallies(dictionary);
     this.outbox = outbox;
     this.clock = clock;
     this.totals = totals;
@@ -72,9 +76,12 @@ export class Recorder {
     }
   }
 
-  /** @param {Call | undefined} parent @param {number} operation */
+  /** @param {Call | undefined} parent @param {number} operation @returns {Call} */
   #enter(parent, operation) {
     const time = now();
+    if (this.states[operation] === STATE.AGGREGATE) {
+      return this.tallies.enter(parent, operation, time);
+    }
     if (parent === undefined) {
       return this.#beginStrand(null, null, operation, time);
     }
@@ -87,6 +94,9 @@ export class Recorder {
     if (parent === LEFT_OUT) {
       this.totals.callsDropped++;
       return LEFT_OUT;
+    }
+    if (parent instanceof CountedCall) {
+      return this.#enter(parent.around, operation);
     }
     if (parent.end >= 0 && time - parent.end > this.orphanNs) {
       return this.#beginStrand(null, null, operation, time);
@@ -101,6 +111,9 @@ export class Recorder {
    * @param {number} operation
    */
   enterFrom(remote, operation) {
+    if (this.states[operation] === STATE.AGGREGATE) {
+      return this.tallies.enter(undefined, operation, now());
+    }
     const trace = remote === null ? null : new Trace(-1, remote.trace);
     return this.#beginStrand(trace, remote === null ? null : remote.span, operation, now());
   }
@@ -140,7 +153,7 @@ export class Recorder {
    */
   fail(call, error) {
     try {
-      if (call.end < 0 && error !== undefined && this.#isNews(error, call)) {
+      if (call.end < 0 && error !== undefined && !call.strand.isBroken && this.#isNews(error, call)) {
         this.attribute(call, 'exception', exceptionText(error));
       }
       this.#end(call, true);
@@ -173,6 +186,10 @@ export class Recorder {
     call.end = time;
     const { strand } = call;
     const { open } = strand;
+    if (strand === COUNTED) {
+      this.tallies.exit(call, failed);
+      return;
+    }
     if (strand.isBroken) {
       this.totals.callsDropped++;
       open.splice(open.indexOf(call) >>> 0, 1);
@@ -224,6 +241,9 @@ export class Recorder {
   traceparent(call) {
     if (call === undefined || call === LEFT_OUT) {
       return null;
+    }
+    if (call instanceof CountedCall) {
+      return this.traceparent(call.around);
     }
     const { trace, number } = call.strand;
     trace.hex ??= Buffer.from(trace.id ?? this.session.trace(trace.segment)).toString('hex');

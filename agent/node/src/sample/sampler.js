@@ -12,7 +12,7 @@ const MS = 1e3;
 const RESOLUTION_MS = 20;
 /** The program gets its first second for itself. */
 const FIRST_MS = 1_000;
-const INTERVAL_MS_MIN = 100;
+export const INTERVAL_MS_MIN = 100;
 
 /** @type {Record<number, string>} */
 const GC_KINDS = {

@@ -6,6 +6,7 @@
 
 import { FRAME } from '../wire/constants.js';
 import { FrameReader, byeFrame, helloFrame, pingFrame } from '../wire/frame.js';
+import { readProbes } from '../wire/probes.js';
 import { Damaged } from '../wire/reader.js';
 
 const HEARTBEAT_MS_MIN = 100;
@@ -53,6 +54,8 @@ export class Protocol {
     this.lastPing = 0;
     this.droppedAtPing = 0;
     this.holdUntil = 0;
+    /** Who follows the server's rules; nobody does without one. @type {import('../rules/switchboard.js').Switchboard | null} */
+    this.switchboard = null;
   }
 
   /** @param {number} now ms: there is a connection */
@@ -69,6 +72,7 @@ export class Protocol {
   closed() {
     this.state = 'closed';
     this.urgent = [];
+    this.switchboard?.closed();
     this.outbox.rewind();
   }
 
@@ -112,6 +116,9 @@ export class Protocol {
           'reject',
           `the server refused a record (frame ${body.varint()}, record ${body.varint()}): ${body.string()}`,
         );
+        break;
+      case FRAME.PROBES:
+        this.switchboard?.take(readProbes(body));
         break;
       default:
       // PONG has done its work by arriving; a type of a later version is none of our business.
@@ -181,6 +188,11 @@ export class Protocol {
     const whole = chunks.length === 1 ? chunks[0] : Buffer.concat(chunks);
     this.totals.bytesSent += whole.length;
     return whole;
+  }
+
+  /** @param {Buffer} frame what the server has asked for */
+  say(frame) {
+    this.urgent.push(frame);
   }
 
   /** Nothing more will come. */

@@ -7,6 +7,8 @@ export const FRAME_BODY_BYTES_MAX = 4_194_304;
 export const DICT_IDS_MAX = 65_536;
 export const DICT_BYTES_MAX = 16_777_216;
 export const HELLO_PAIRS_MAX = 32;
+export const PROBE_RULES_MAX = 1_000;
+export const PROBED_TEXT_BYTES_MAX = 512;
 
 export const LABELS_MAX = 64;
 export const LABEL_NAME_BYTES_MAX = 256;
@@ -23,12 +25,14 @@ export const FRAME = /** @type {const} */ ({
   DATA: 3,
   PING: 4,
   BYE: 5,
+  PROBED: 6,
   WELCOME: 65,
   ACK: 66,
   WAIT: 67,
   PONG: 68,
   ERROR: 69,
   REJECT: 70,
+  PROBES: 71,
 });
 
 /** What a definition of a DICT frame defines. */
@@ -55,3 +59,6 @@ export const KIND = /** @type {const} */ ({
   CONNECTION_WAIT: 5,
   TASK: 6,
 });
+
+/** States of an operation, as rules give them. */
+export const STATE = /** @type {const} */ ({ OFF: 0, ON: 1, AGGREGATE: 2 });

@@ -4,10 +4,12 @@
 // DATA frame.
 
 import { Bytes } from './bytes.js';
-import { ATTRIBUTE_BYTES_MAX, DICT, DICT_BYTES_MAX, DICT_IDS_MAX, FRAME, KIND, OPERATION_BYTES_MAX } from './constants.js';
+import { ATTRIBUTE_BYTES_MAX, DICT, DICT_BYTES_MAX, DICT_IDS_MAX, FRAME, KIND, OPERATION_BYTES_MAX, STATE } from './constants.js';
 import { beginFrame, finishFrame } from './frame.js';
 
 export const OTHER = '(other)';
+/** No state of an operation. */
+export const UNKNOWN = 255;
 
 /** Below the protocol's bounds, so that the last definitions still fit. */
 const OPERATIONS_MAX = DICT_IDS_MAX - 64;
@@ -56,6 +58,13 @@ export class Dictionary {
     /** One map for each kind. @type {Map<string, number>[]} */
     this.operations = Array.from({ length: 7 }, () => new Map());
     this.operationCount = 0;
+    /** Kind and name of each operation by its id. */
+    this.entries = [{ kind: 0, name: '' }];
+    /** State of each operation by its id; `UNKNOWN` for 0, which stands for one that has no id yet. */
+    this.states = new Uint8Array(DICT_IDS_MAX + 1).fill(STATE.ON);
+    this.states[0] = UNKNOWN;
+    /** Asked for each new operation. @type {(kind: number, name: string, id: number) => number} */
+    this.stateOf = () => STATE.ON;
     /** @type {Map<string, number>} */
     this.texts = new Map();
     this.valueCount = 0;
@@ -90,7 +99,10 @@ export class Dictionary {
   /** @param {number} kind @param {string} name */
   #defineOperation(kind, name) {
     const id = this.operationCount + 1;
+    const state = this.stateOf(kind, name, id);
     this.#define(() => defineOperation(this.definitions, id, kind, name));
+    this.states[id] = state;
+    this.entries[id] = { kind, name };
     this.operationCount = id;
     this.operations[kind].set(name, id);
     return id;

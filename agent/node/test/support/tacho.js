@@ -95,6 +95,21 @@ export class Tacho {
     return body;
   }
 
+  /** Runs `tacho` with these arguments against this server. */
+  command(...args) {
+    const child = spawn(binary(), [...args, '--server', `http://${this.http}`], {
+      env: clean(),
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    const said = { out: '', err: '' };
+    child.stdout.on('data', (text) => (said.out += text));
+    child.stderr.on('data', (text) => (said.err += text));
+    return new Promise((done, fail) => {
+      child.once('error', fail);
+      child.once('close', (code) => done({ code, ...said }));
+    });
+  }
+
   /** Operations of a service: name to what is known. */
   async operations(service, wanted = {}) {
     const { operations } = await this.get('/api/operations', { service, ...wanted });

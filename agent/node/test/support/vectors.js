@@ -1,13 +1,14 @@
-// Which frames must every implementation make? Reads `testdata/wire/*.vec` (format: testdata/README.md).
+// Which frames must every implementation make, and what must each decide? Reads `testdata/*/*.vec` (format: testdata/README.md).
 
 import { readFileSync } from 'node:fs';
 
 /**
  * @param {string} name of the file
+ * @param {string} folder
  * @returns {{ name: string, lines: [string, string][], hex: string }[]}
  */
-export function vectors(name) {
-  const text = readFileSync(new URL(`../../../../testdata/wire/${name}`, import.meta.url), 'utf8');
+export function vectors(name, folder = 'wire') {
+  const text = readFileSync(new URL(`../../../../testdata/${folder}/${name}`, import.meta.url), 'utf8');
   return text
     .split(/\n{2,}/)
     .map((block) => block.split('\n').filter((line) => line !== '' && !line.startsWith('#')))

@@ -1,0 +1,194 @@
+// What of operations that are aggregated? Their calls are counted where they end, with their times, and are no records: a call
+// that is recorded inside one is a child of the recorded call around both. The sums go out as series, as the Java agent has them.
+// Before: `recorder.js`. After: `../sample/samples.js`.
+
+import { KIND } from '../wire/constants.js';
+import { OTHER } from '../wire/dictionary.js';
+import { Call, Strand, Trace } from './strand.js';
+
+/** Upper bounds of the buckets, ns, inclusive: factor 2 up to 16 us, then factor 4 up to 1 s. One more bucket has none. */
+const BOUNDS = Array.from({ length: 17 }, (_, at) => 2 ** (at < 9 ? 6 + at : 14 + 2 * (at - 8)));
+/** Pairs of operation and caller that are counted apart; each is some twenty series. Past that the caller is `(other)`. */
+const OWN_MAX = 384;
+/** Pairs in all; past that the operation is `(other)`, too. */
+const PAIRS_MAX = 512;
+/** Pairs that share the tally of others and are remembered; what comes past that is looked up again for each call. */
+const SHARED_MAX = 4_096;
+/** Of a label; in any script below the 4,096 bytes that one may have. */
+const LABEL_CHARS_MAX = 1_360;
+/** What does not change is told so often, so that a query of five minutes back sees it. */
+const UNCHANGED_MS = 60_000;
+const NS = 1e9;
+const NAME = 'tacho_operation_seconds';
+
+/** Stands for the strand of calls that are counted: no call is ever innermost in it, and nothing is written to it. */
+export const COUNTED = new Strand(-1, new Trace(-1, null), null, 0);
+COUNTED.isBroken = true;
+
+/** A call that is counted. It is what an asynchronous context remembers as the caller, as if it were recorded. */
+export class CountedCall extends Call {
+  /**
+   * @param {number} operation
+   * @param {number} start
+   * @param {Call | undefined} around the recorded call that it is in
+   * @param {Tally} tally
+   */
+  constructor(operation, start, around, tally) {
+    super(COUNTED, 0, operation, start);
+    this.around = around;
+    this.tally = tally;
+  }
+}
+
+/** The calls of one operation by one caller. */
+class Tally {
+  /** @param {number} operation @param {number} caller */
+  constructor(operation, caller) {
+    this.operation = operation;
+    this.caller = caller;
+    this.buckets = new Float64Array(BOUNDS.length + 1);
+    this.sumNs = 0;
+    /** Longest call since it was told last. */
+    this.longestNs = 0;
+    this.failed = 0;
+    this.toldCalls = -1;
+    this.toldAt = 0;
+  }
+
+  /** @param {number} ns @param {boolean} failed */
+  add(ns, failed) {
+    let at = 0;
+    while (at < BOUNDS.length && ns > BOUNDS[at]) {
+      at++;
+    }
+    this.buckets[at]++;
+    this.sumNs += ns;
+    this.longestNs = Math.max(this.longestNs, ns);
+    this.failed += failed ? 1 : 0;
+  }
+}
+
+export class Tallies {
+  /** @param {import('../wire/dictionary.js').Dictionary} dictionary */
+  constructor(dictionary) {
+    this.dictionary = dictionary;
+    this.other = dictionary.operation(KIND.METHOD, OTHER);
+    /** By operation, then by caller. @type {Map<number, Map<number, Tally>>} */
+    this.known = new Map();
+    /** Those that are counted apart. @type {Tally[]} */
+    this.all = [];
+    this.shared = 0;
+  }
+
+  /**
+   * A call begins.
+   * @param {Call | undefined} caller recorded or counted
+   * @param {number} operation
+   * @param {number} time
+   */
+  enter(caller, operation, time) {
+    const around = caller instanceof CountedCall ? caller.around : caller;
+    return new CountedCall(operation, time, around, this.#tally(operation, caller?.operation ?? 0));
+  }
+
+  /** @param {Call} call one of `enter` @param {boolean} failed */
+  exit(call, failed) {
+    const { tally, start, end } = /** @type {CountedCall} */ (call);
+    tally.add(Math.max(0, end - start), failed);
+  }
+
+  /** @param {number} operation @param {number} caller 0 for none */
+  #tally(operation, caller) {
+    let callers = this.known.get(operation);
+    if (callers === undefined) {
+      callers = new Map();
+      this.known.set(operation, callers);
+    }
+    let tally = callers.get(caller);
+    if (tally === undefined) {
+      tally = this.#admit(operation, caller, callers);
+      const isOwn = tally.operation === operation && tally.caller === caller;
+      if (isOwn || this.shared++ < SHARED_MAX) {
+        callers.set(caller, tally);
+      }
+    }
+    return tally;
+  }
+
+  /**
+   * The first call of this pair: which tally is it counted in?
+   * @param {number} operation
+   * @param {number} caller
+   * @param {Map<number, Tally>} callers of the operation
+   * @returns {Tally}
+   */
+  #admit(operation, caller, callers) {
+    const { other } = this;
+    if (this.all.length < OWN_MAX) {
+      return this.#new(operation, caller);
+    }
+    if (caller !== other && this.all.length < PAIRS_MAX) {
+      return this.#tally(operation, other);
+    }
+    if (caller === other && (this.all.length < PAIRS_MAX || operation === other)) {
+      return this.#new(operation, caller);
+    }
+    return callers.get(other) ?? this.#tally(other, other);
+  }
+
+  /** @param {number} operation @param {number} caller */
+  #new(operation, caller) {
+    const tally = new Tally(operation, caller);
+    this.all.push(tally);
+    return tally;
+  }
+
+  /**
+   * Tells what has changed since the last time.
+   * @param {import('../sample/samples.js').Samples} samples
+   * @param {number} now ms
+   */
+  sample(samples, now) {
+    let others = 0;
+    for (const tally of this.all) {
+      const calls = tally.buckets.reduce((sum, count) => sum + count, 0);
+      others += tally.caller === this.other ? calls : 0;
+      if (calls !== tally.toldCalls || now - tally.toldAt > UNCHANGED_MS) {
+        this.#tell(tally, calls, samples);
+        tally.toldCalls = calls;
+        tally.toldAt = now;
+        tally.longestNs = 0;
+      }
+    }
+    if (this.all.length > 0) {
+      samples.count('tacho_agent_aggregated_other_total', others);
+    }
+  }
+
+  /** @param {Tally} tally @param {number} calls @param {import('../sample/samples.js').Samples} samples */
+  #tell(tally, calls, samples) {
+    const operation = this.#name(tally.operation);
+    const caller = tally.caller === 0 ? '(none)' : this.#name(tally.caller);
+    const labels = (/** @type {string} */ name) => ({ __name__: name, operation, caller });
+    samples.count(labels(`${NAME}_count`), calls);
+    samples.sample(labels(`${NAME}_sum`), tally.sumNs / NS);
+    samples.sample(labels(`${NAME}_max`), tally.longestNs / NS);
+    samples.count(labels('tacho_operation_failed_total'), tally.failed);
+    let below = 0;
+    tally.buckets.forEach((count, at) => {
+      below += count;
+      samples.count({ ...labels(`${NAME}_bucket`), le: at < BOUNDS.length ? decimal(BOUNDS[at]) : '+Inf' }, below);
+    });
+  }
+
+  /** @param {number} operation */
+  #name(operation) {
+    const { name } = this.dictionary.entries[operation];
+    return name.length > LABEL_CHARS_MAX ? `${name.slice(0, LABEL_CHARS_MAX)}…` : name;
+  }
+}
+
+/** @param {number} ns @returns {string} seconds, `0.000000064`: the shortest decimal number */
+function decimal(ns) {
+  return (ns / NS).toFixed(9).replace(/\.?0+$/, '');
+}

@@ -1,0 +1,103 @@
+// Which names does a pattern fit? The syntax is the Java agent's (agent/java/README.md, Patterns). A pattern may be as long and
+// as full of stars as somebody makes it, and is matched on the program's own thread: no backtracking, so time is bounded by
+// the product of both lengths. Before: `rules.js`.
+//
+//   com.shop..*Service.find*     groups: [com, shop] [*Service, find*]     `..` between them: any number of parts
+//                                the first group fits the beginning, the last one the end, the others where they fit first
+
+const PART = /^[\p{ID_Continue}$.*<>-]$/u;
+const EVERYTHING = '*';
+
+export class Pattern {
+  /**
+   * @param {string} text
+   * @throws {RangeError} with a sentence, if it is no pattern
+   */
+  constructor(text) {
+    this.text = text;
+    if (text.startsWith('@')) {
+      throw new RangeError(`functions of JavaScript have no annotations that a pattern could name: ${text}`);
+    }
+    for (const character of text) {
+      if (!PART.test(character)) {
+        throw new RangeError(`'${character}' cannot be part of a pattern: ${text}`);
+      }
+    }
+    if (text === '' || text.includes('...') || text.endsWith('.') || /^\.(?!\.)/.test(text)) {
+      throw new RangeError(`a dot is out of place in the pattern: ${text}`);
+    }
+    const whole = text === EVERYTHING ? `..${text}` : text;
+    /** Each part of a group as what is between its stars. */
+    this.groups = whole.split('..').map((group) => (group === '' ? [] : group.split('.').map((part) => part.split('*'))));
+  }
+
+  /**
+   * Does it fit this name of an operation, or what is before its last dot?
+   * @param {string[]} parts of the name, between its dots
+   */
+  fits(parts) {
+    return this.#fits(parts, parts.length) || (parts.length > 1 && this.#fits(parts, parts.length - 1));
+  }
+
+  /** @param {string[]} parts @param {number} count so many of them */
+  #fits(parts, count) {
+    const { groups } = this;
+    const first = groups[0];
+    if (groups.length === 1) {
+      return count === first.length && fitsAt(first, parts, 0);
+    }
+    const last = groups[groups.length - 1];
+    const end = count - last.length;
+    let at = first.length;
+    if (end < at || !fitsAt(first, parts, 0) || !fitsAt(last, parts, end)) {
+      return false;
+    }
+    for (let next = 1; next < groups.length - 1; next++) {
+      const group = groups[next];
+      while (at + group.length <= end && !fitsAt(group, parts, at)) {
+        at++;
+      }
+      at += group.length;
+      if (at > end) {
+        return false;
+      }
+    }
+    return true;
+  }
+}
+
+/** @param {string[][]} group @param {string[]} parts @param {number} from */
+function fitsAt(group, parts, from) {
+  for (let at = 0; at < group.length; at++) {
+    if (!fitsPart(group[at], parts[from + at])) {
+      return false;
+    }
+  }
+  return true;
+}
+
+/**
+ * Each piece is taken where it is found first: to take it later could not help.
+ * @param {string[]} pieces
+ * @param {string} text
+ */
+function fitsPart(pieces, text) {
+  const first = pieces[0];
+  if (pieces.length === 1) {
+    return first === text;
+  }
+  const last = pieces[pieces.length - 1];
+  const end = text.length - last.length;
+  let at = first.length;
+  if (at > end || !text.startsWith(first) || !text.endsWith(last)) {
+    return false;
+  }
+  for (let next = 1; next < pieces.length - 1; next++) {
+    const found = text.indexOf(pieces[next], at);
+    at = found + pieces[next].length;
+    if (found < 0 || at > end) {
+      return false;
+    }
+  }
+  return true;
+}

@@ -1,0 +1,132 @@
+// How does a program follow the rules of the server? A new list decides every known operation anew, and from then on each new
+// one; whoever makes calls reads the state of theirs. What came of it is answered at once, and again when it has changed.
+// Decided in slices, so that a thousand rules for ten thousand operations hold up no request.
+//
+// Before: `../send/protocol.js`. After: `../wire/dictionary.js` (states), `../send/protocol.js` (answers).
+
+import { performance } from 'node:perf_hooks';
+import { STATE } from '../wire/constants.js';
+import { OTHER } from '../wire/dictionary.js';
+import { probedFrame } from '../wire/probes.js';
+import { Rules } from './rules.js';
+
+/** An answer that has changed is given again so long after the one before, at the earliest. */
+const TELL_MS = 5_000;
+/** How long deciding may keep the loop at a time, and how many operations are decided between two looks at the clock. */
+const SLICE_MS = 3;
+const SLICE_OPERATIONS = 16;
+/** No answer, since none was asked for. */
+const NOBODY = null;
+
+export class Switchboard {
+  /**
+   * @param {object} parts
+   * @param {import('../wire/dictionary.js').Dictionary} parts.dictionary
+   * @param {import('../log.js').Log} parts.log
+   * @param {(frame: Buffer) => void} parts.answer takes a PROBED to the server
+   * @param {(next: () => void) => void} [parts.later] calls it soon
+   */
+  constructor({ dictionary, log, answer, later = (next) => void setImmediate(next).unref() }) {
+    this.dictionary = dictionary;
+    this.log = log;
+    this.answer = answer;
+    this.later = later;
+    this.rules = new Rules([]);
+    /** Of the PROBES to be answered. @type {number | bigint | null} */
+    this.revision = NOBODY;
+    /** Which rule decided each operation, plus one. */
+    this.deciders = new Uint16Array(dictionary.states.length);
+    /** Up to which operation the rules at hand have decided, the rest was by those before. */
+    this.decided = 0;
+    this.isDeciding = false;
+    /** What was answered last on this connection. @type {Buffer | null} */
+    this.told = null;
+    this.toldAt = 0;
+    dictionary.stateOf = (kind, name, id) => this.#decide(kind, name, id);
+  }
+
+  /**
+   * A list came: it is the whole one.
+   * @param {{ revision: number | bigint, rules: import('../wire/probes.js').ProbeRule[] }} probes
+   */
+  take({ revision, rules }) {
+    this.rules = new Rules(rules);
+    this.revision = revision;
+    this.told = null;
+    this.decided = 0;
+    if (rules.length > 0) {
+      this.log.detail(`rules of the server: ${rules.length}`);
+    }
+    for (const { fault } of this.rules.list) {
+      if (fault !== '') {
+        this.log.sayOnce(`rule ${fault}`, `a rule of the server is left out: ${fault}`);
+      }
+    }
+    if (!this.isDeciding) {
+      this.#decideAll();
+    }
+  }
+
+  /** The connection is gone: who comes next is answered when it has asked. The rules hold on. */
+  closed() {
+    this.revision = NOBODY;
+    this.told = null;
+  }
+
+  /**
+   * Answers, again if there is something new.
+   * @param {number} now ms
+   */
+  tell(now) {
+    const isEarly = this.told !== null && now - this.toldAt < TELL_MS;
+    if (this.revision === NOBODY || this.isDeciding || isEarly) {
+      return;
+    }
+    const frame = probedFrame(this.#report(this.revision));
+    if (this.told === null || !this.told.equals(frame)) {
+      this.told = frame;
+      this.toldAt = now;
+      this.answer(frame);
+    }
+  }
+
+  #decideAll() {
+    const { dictionary } = this;
+    const end = performance.now() + SLICE_MS;
+    this.isDeciding = true;
+    while (this.decided < dictionary.operationCount) {
+      const id = ++this.decided;
+      const { kind, name } = dictionary.entries[id];
+      dictionary.states[id] = this.#decide(kind, name, id);
+      if (id % SLICE_OPERATIONS === 0 && performance.now() > end) {
+        this.later(() => this.#decideAll());
+        return;
+      }
+    }
+    this.isDeciding = false;
+    this.tell(performance.now());
+  }
+
+  /** @param {number} kind @param {string} name @param {number} id */
+  #decide(kind, name, id) {
+    const rule = this.rules.decide(kind, name);
+    this.deciders[id] = rule + 1;
+    return this.rules.state(rule);
+  }
+
+  /** @param {number | bigint} revision */
+  #report(revision) {
+    const { dictionary, deciders } = this;
+    const matched = new Uint32Array(this.rules.list.length + 1);
+    /** @type {Record<number, number>} */
+    const counts = { [STATE.OFF]: 0, [STATE.ON]: 0, [STATE.AGGREGATE]: 0 };
+    for (let id = 1; id <= dictionary.operationCount; id++) {
+      if (dictionary.entries[id].name !== OTHER) {
+        counts[dictionary.states[id]]++;
+        matched[deciders[id]]++;
+      }
+    }
+    const rules = this.rules.list.map(({ fault }, at) => ({ matched: matched[at + 1], fault }));
+    return { revision, on: counts[STATE.ON], aggregated: counts[STATE.AGGREGATE], off: counts[STATE.OFF], rules };
+  }
+}

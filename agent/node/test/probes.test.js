@@ -1,0 +1,157 @@
+// Do the rules of a real server reach a real program, from the command line, and does the server know what became of them?
+
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Tacho, start, until } from './support/tacho.js';
+
+/** @type {Tacho} */
+let tacho;
+before(async () => {
+  tacho = await Tacho.start();
+});
+after(() => tacho.close());
+
+const PRICE = 'shop.Price.of';
+const POST = 'shop.Board.post';
+const TURN = 'shop.turn';
+const CLIENT = 'GET 127.0.0.1';
+const SERVER = 'GET /ads';
+const EVERY = [CLIENT, SERVER, POST, PRICE, TURN];
+
+/** Operations that are recorded now. */
+async function recorded(service) {
+  const counts = async () => {
+    const found = [...(await tacho.operations(service)).values()];
+    return new Map(found.map(({ operation, count }) => [operation.replace(/:\d+$/, ''), count]));
+  };
+  const earlier = await counts();
+  await sleep(300);
+  const now = [...(await counts())];
+  return now.filter(([name, count]) => count > (earlier.get(name) ?? 0)).map(([name]) => name);
+}
+
+/** Waits until just these are recorded. */
+const untilRecorded = (service, names) =>
+  until(`${service}: ${names}`, async () => {
+    const found = await recorded(service);
+    return found.sort().join() === [...names].sort().join();
+  });
+
+/** What the server knows of the one connected agent of a service. */
+async function agent(service) {
+  const { data } = await tacho.get('/api/v1/agents', { service });
+  const connected = data.agents.filter(({ left }) => left === null);
+  assert.equal(connected.length, 1);
+  return connected[0];
+}
+
+/** `tacho probes ...`: what it printed as JSON, and its status. */
+async function probes(...args) {
+  const { code, out, err } = await tacho.command('probes', ...args, '--json');
+  return { code, err, ...(out === '' ? {} : JSON.parse(out)) };
+}
+
+async function underWay(service, env = {}) {
+  const program = start(tacho, 'switched.js', { service, env });
+  await program.line(/under way/);
+  return async () => {
+    program.child.stdin.write('stop\n');
+    const { code, err } = await program.ended;
+    assert.equal(code, 0, err);
+    assert.doesNotMatch(err, /probe failed|fault/);
+    await probes('clear', '--all');
+  };
+}
+
+const STEPS = [
+  // command, operations that are recorded then, how many the rule decides, and on, aggregated, off
+  [['off', 'shop.Price.*'], [CLIENT, SERVER, POST, TURN], 1, [4, 0, 1]],
+  [['off', 'shop.Board'], [CLIENT, SERVER, TURN], 1, [3, 0, 2]],
+  [['on', 'shop..*'], EVERY, 3, [5, 0, 0]],
+  [['off', 'http-client'], [SERVER, POST, PRICE, TURN], 1, [4, 0, 1]],
+  [['off', '*'], [], 5, [0, 0, 5]],
+  [['on', 'http-server'], [SERVER], 1, [1, 0, 4]],
+  [['aggregate', 'shop.*.*'], [SERVER], 2, [1, 2, 2]],
+  [['on', '*'], EVERY, 5, [5, 0, 0]],
+];
+test('probes are switched off and on again', async () => {
+  const service = 'switched';
+  const end = await underWay(service);
+  await untilRecorded(service, EVERY);
+  for (const [[state, pattern], names, matched, counts] of STEPS) {
+    const { code, err, agents } = await probes(state, pattern, '--service', service);
+    assert.equal(code, 0, err);
+    assert.equal(agents[0].probes.rules[0].matched, matched, pattern);
+    await untilRecorded(service, names);
+    const { state: standing, probes: told } = await agent(service);
+    assert.equal(standing, 'follows');
+    assert.deepEqual([told.on, told.aggregated, told.off], counts, pattern);
+  }
+  const clear = await probes('clear', '--all');
+  assert.equal(clear.code, 0, clear.err);
+  await untilRecorded(service, EVERY);
+  await end();
+});
+
+test('a trace without the calls that are off is whole', async () => {
+  const service = 'whole';
+  await probes('off', 'shop.Board.post', '--service', service);
+  await probes('off', 'http-client', '--service', service);
+  const end = await underWay(service);
+  await untilRecorded(service, [SERVER, PRICE, TURN]);
+  const { traces } = await tacho.get('/api/traces', { service });
+  const { spans } = await tacho.get(`/api/traces/${traces[0].trace_id}`);
+  const lines = spans.map((span) => `${'  '.repeat(span.depth)}${span.operation}`);
+  assert.deepEqual(lines, [TURN, `  ${SERVER}`, `    ${PRICE}`, `    ${PRICE}`]);
+  await end();
+});
+
+test('what is aggregated is counted', async () => {
+  const service = 'counted';
+  await probes('aggregate', 'shop.Price.of', '--service', service);
+  await probes('aggregate', 'database', '--service', service);
+  const end = await underWay(service, { TACHO_SAMPLE_INTERVAL: '200ms' });
+  await untilRecorded(service, [CLIENT, SERVER, POST, TURN]);
+  await until('the counts of what the program has called since it was told', async () => {
+    const { on, aggregated, off, rules } = (await agent(service)).probes;
+    return [on, aggregated, off, ...rules.map(({ matched }) => matched)].join() === '4,1,0,1,0';
+  });
+  await end();
+  const labels = `{service="${service}",operation="${PRICE}",caller="${POST}"}`;
+  const [count, sum] = await Promise.all(['count', 'sum'].map((name) => tacho.value(`tacho_operation_seconds_${name}${labels}`)));
+  const operations = await tacho.operations(service);
+  const early = operations.get(PRICE)?.count ?? 0; // before the program was told
+  assert.equal(count + early, 2 * operations.get(POST).count, 'the last ones are told when the program ends');
+  assert.ok(sum > 0 && sum < count, `${sum}`);
+  const all = await tacho.value(`tacho_operation_seconds_bucket{service="${service}",operation="${PRICE}",le="+Inf"}`);
+  assert.equal(all, count);
+});
+
+test('a rule that is not understood, or fits nothing, is told', async () => {
+  const service = 'faulty';
+  const end = await underWay(service);
+  await untilRecorded(service, EVERY);
+  const faulty = await probes('off', '@com.shop.Watched', '--service', service);
+  assert.equal(faulty.code, 3);
+  assert.match(faulty.err, /cannot follow it: .*have no annotations/);
+  const nothing = await probes('off', 'com.shop..*', '--service', service);
+  assert.equal(nothing.code, 0);
+  assert.match(nothing.err, /com\.shop\.\.\* decides no method of faulty/);
+  assert.deepEqual((await recorded(service)).sort(), [...EVERY].sort());
+  await end();
+});
+
+test('a program that comes later is told, and one whose server comes back, too', async () => {
+  const service = 'later';
+  await probes('off', PRICE, '--service', service, '--keep');
+  await probes('off', POST, '--service', service);
+  const end = await underWay(service);
+  await untilRecorded(service, [CLIENT, SERVER, TURN]);
+  await tacho.kill();
+  await sleep(200);
+  await tacho.start();
+  await untilRecorded(service, [CLIENT, SERVER, POST, TURN]);
+  assert.equal((await agent(service)).state, 'follows');
+  await end();
+});
