@@ -23,3 +23,4 @@ pub mod serve;
 pub mod shutdown;
 mod svg;
 pub mod transfer;
+mod versioned;

@@ -18,6 +18,7 @@ use crate::control::{Control, Unusable};
 use crate::http::{self, App};
 use crate::listen::native::{self, Native};
 use crate::metrics::Metrics;
+use crate::record_types::RecordTypes;
 use crate::{notices, selfwatch, shutdown};
 
 /// Why the server did not start, or how it ended.
@@ -53,8 +54,9 @@ pub async fn run(config: Config, up: impl FnOnce(Listening)) -> Result<(), Serve
     let (records_listener, records_address) = listen("records", config.records).await?;
     let (trigger, shutdown) = shutdown::channel();
     let connections_max = config.connections_max;
-    let native = Native::new(store.clone(), metrics.clone(), clock.clone(), control.clone());
-    let record_types = native.record_types();
+    let record_types = Arc::new(RecordTypes::open(&config.data));
+    let native = Native::new(store.clone(), metrics.clone(), clock.clone(), control.clone())
+        .with_record_types(record_types.clone());
     let records = tokio::spawn(native::serve(records_listener, native, connections_max, shutdown.clone()));
     let notices = tokio::spawn(notices::run(store.clone(), config.history.options(), shutdown.clone()));
     let watch = config.selfwatch.map(|interval| {

@@ -4,9 +4,11 @@
 mod agent;
 mod support;
 
+use std::path::Path;
+
 use agent::{Agent, content, dictionary, hello};
 use serde_json::{Value, json};
-use support::{Server, run};
+use support::{Server, run, wait_for};
 use tacho_ingest::wire::{
     CallRef, ClientFrame, DataFrame, DeclaredRecord, DictFrame, FieldType, FieldValue, RecordField,
     RecordType, SegmentRecord, ServerFrame, TraceForm, feature,
@@ -145,6 +147,90 @@ fn types_are_listed(server: &Server) {
     assert_eq!(data["left_out"], 0);
     let none = server.get("/api/v1/records?name=shop_order_placed&service=other").json()["data"].clone();
     assert_eq!(none["types"], json!([]));
+}
+
+/// The units of each form of the type, the newest form last; and since when it is known.
+fn listed(server: &Server) -> Vec<(Vec<String>, String)> {
+    let data = server.get("/api/v1/records").json()["data"]["types"].take();
+    let units = |form: &Value| {
+        let fields = form["fields"].as_array().unwrap().iter();
+        fields.map(|field| field["unit"].as_str().unwrap().to_owned()).collect()
+    };
+    let form = |form: &Value| (units(form), form["since"].as_str().unwrap().to_owned());
+    data.as_array().unwrap().iter().map(form).collect()
+}
+
+/// Declares the form and writes a record of it, acknowledged when this returns.
+fn write(server: &Server, session: u128, form: &RecordType) {
+    let mut agent = Agent::connect(server.records, &hello(session)).expect("server greets");
+    agent.send(&declare(form));
+    let mut frame = DataFrame::new(1, content::BASE);
+    put(&mut frame, 0, None, &vec![FieldValue::Null; form.fields.len()]);
+    agent.send(&frame.finish());
+    assert!(agent.wait_ack(1).is_empty());
+}
+
+fn serve(data: &Path) -> Server {
+    Server::start_with(data, &["--selfwatch-seconds", "0"])
+}
+
+#[test]
+fn what_was_declared_before_an_acknowledgement_survives_sigkill() {
+    let data = tempfile::tempdir().unwrap();
+    let [first, later] = forms();
+    let (euro, cent) = (["", "", "EUR"].as_slice(), ["", "ct"].as_slice());
+    let mut since: Vec<(Vec<String>, String)> = Vec::new();
+    let mut session = 0;
+    // The last one: somebody goes back to the version before.
+    for (forms, expect) in [
+        (vec![&first], vec![euro]),
+        (vec![&later], vec![euro, cent]),
+        (vec![], vec![euro, cent]),
+        (vec![&first], vec![cent, euro]),
+        (vec![&later, &first], vec![cent, euro]),
+    ] {
+        let server = serve(data.path());
+        assert_eq!(listed(&server), since, "as it was before the server was killed");
+        for form in forms {
+            session += 1;
+            write(&server, session, form);
+        }
+        let now = listed(&server);
+        let units: Vec<&[String]> = now.iter().map(|form| form.0.as_slice()).collect();
+        assert_eq!(units, expect);
+        assert!(since.iter().all(|form| now.contains(form)), "{since:?} is as old as it was: {now:?}");
+        since = now;
+        server.kill();
+    }
+}
+
+#[test]
+fn a_server_starts_without_types_that_it_cannot_read_and_goes_on_where_it_cannot_write() {
+    let data = tempfile::tempdir().unwrap();
+    let [first, later] = forms();
+    let path = data.path().join("record_types.json");
+    std::fs::write(&path, r#"{"version":1,"types":[{"name":"a"}]}"#).unwrap();
+    let server = serve(data.path());
+    let told = "cannot use the file of record types";
+    let log = wait_for(told, || Some(server.log()).filter(|log| log.contains(told)));
+    for part in ["WARN", path.to_str().unwrap(), "missing field `service`"] {
+        assert!(log.contains(part), "{part:?} in {log}");
+    }
+    assert!(listed(&server).is_empty());
+    // In its place nothing can be written, whoever runs the test.
+    let aside = data.path().join("record_types.json.new");
+    std::fs::create_dir(&aside).unwrap();
+    write(&server, 1, &first);
+    write(&server, 2, &later);
+    assert_eq!(listed(&server).len(), 2);
+    let told = "cannot keep record types";
+    let log = wait_for("the warning", || Some(server.log()).filter(|log| log.contains(told)));
+    assert_eq!(log.matches(told).count(), 1, "{log}");
+    std::fs::remove_dir(&aside).unwrap();
+    write(&server, 3, &later);
+    let known = listed(&server);
+    server.kill();
+    assert_eq!(listed(&serve(data.path())), known, "written when it went again, though nothing was new");
 }
 
 #[test]

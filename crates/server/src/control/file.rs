@@ -3,14 +3,14 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
-use std::io::{self, ErrorKind};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use tacho_ingest::wire::PROBE_RULES_MAX;
 
 use super::Rule;
-use crate::replace::replace_durably;
+use crate::versioned;
 
 const VERSION: u32 = 1;
 
@@ -32,12 +32,6 @@ struct Content {
     rules: Vec<Rule>,
 }
 
-/// Read first: a later version may have other members.
-#[derive(Deserialize)]
-struct Version {
-    version: u32,
-}
-
 impl File {
     pub(super) fn of(data: &Path) -> Self {
         Self(data.join("probes.json"))
@@ -45,29 +39,18 @@ impl File {
 
     /// The rules in their order; none where there is no file.
     pub(super) fn read(&self) -> Result<Vec<Rule>, Unusable> {
-        let unusable = |cause: String| Unusable { path: self.0.clone(), cause };
-        match std::fs::read(&self.0) {
-            Ok(bytes) => parse(&bytes).map_err(unusable),
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
-            Err(error) => Err(unusable(error.to_string())),
-        }
+        let content = versioned::read::<Content>(&self.0, VERSION);
+        let rules = content.and_then(|content| content.map_or(Ok(Vec::new()), check));
+        rules.map_err(|cause| Unusable { path: self.0.clone(), cause })
     }
 
     /// On disk when it returns; before that, the file is the old one as a whole.
     pub(super) fn write(&self, rules: &[Rule]) -> io::Result<()> {
-        let content = Content { version: VERSION, rules: rules.to_vec() };
-        let mut bytes = serde_json::to_vec_pretty(&content)?;
-        bytes.push(b'\n');
-        replace_durably(&self.0, &bytes)
+        versioned::write(&self.0, &Content { version: VERSION, rules: rules.to_vec() })
     }
 }
 
-fn parse(bytes: &[u8]) -> Result<Vec<Rule>, String> {
-    let Version { version } = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
-    if version != VERSION {
-        return Err(format!("it has version {version}, this program knows {VERSION}"));
-    }
-    let Content { rules, .. } = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+fn check(Content { rules, .. }: Content) -> Result<Vec<Rule>, String> {
     if rules.len() > PROBE_RULES_MAX {
         return Err(format!("{} rules, at most {PROBE_RULES_MAX} are allowed", rules.len()));
     }
@@ -91,6 +74,10 @@ impl fmt::Display for File {
 mod tests {
     use super::*;
     use tacho_ingest::wire::ProbeState;
+
+    fn parse(bytes: &[u8]) -> Result<Vec<Rule>, String> {
+        versioned::parse(bytes, VERSION).and_then(check)
+    }
 
     fn rule(id: u64, pattern: &str) -> Rule {
         let (service, pattern) = ("größe".to_owned(), pattern.to_owned());

@@ -145,7 +145,7 @@ impl Listener<'_> {
             let Some(frame) = incoming.frame()? else { continue };
             self.counts.frame(HEADER_BYTES + frame.body.len());
             match ClientFrame::decode(frame)? {
-                ClientFrame::Dict(body) => self.define(body)?,
+                ClientFrame::Dict(body) => self.define(body).await?,
                 ClientFrame::Data(body) => self.take(body).await?,
                 ClientFrame::Ping(ping) => self.answer(ping).await?,
                 ClientFrame::Bye => return Ok(()),
@@ -157,11 +157,12 @@ impl Listener<'_> {
         }
     }
 
-    fn define(&mut self, body: &[u8]) -> Result<(), Stop> {
+    /// Takes definitions; record types among them are on disk before anything more is read.
+    async fn define(&mut self, body: &[u8]) -> Result<(), Stop> {
         self.session.define(body)?;
-        let service = self.session.executions().get("service").unwrap_or_default().to_owned();
         let types = self.session.take_record_types();
-        self.native.record_types.defined(&service, types, self.native.clock.now());
+        let service = self.session.executions().get("service").unwrap_or_default();
+        self.native.record_types.defined(service, types, self.native.clock.now()).await;
         let held = self.dictionary.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
         let more = u32::try_from(self.session.dictionary_bytes().saturating_sub(held)).unwrap_or(u32::MAX);
         let room = Arc::clone(&self.native.dictionary_bytes).try_acquire_many_owned(more).map_err(|_| {

@@ -69,9 +69,10 @@ impl Native {
         }
     }
 
-    /// What agents have declared, for whoever wants to show it.
-    pub fn record_types(&self) -> Arc<RecordTypes> {
-        Arc::clone(&self.record_types)
+    /// Tells these of what agents declare.
+    #[must_use]
+    pub fn with_record_types(self, record_types: Arc<RecordTypes>) -> Self {
+        Self { record_types, ..self }
     }
 
     #[must_use]

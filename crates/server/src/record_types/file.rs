@@ -1,0 +1,197 @@
+//! `record_types.json` of the data directory: which types were declared before the restart? Replaced as a whole, durably
+//! (`docs/format/record_types.md`).
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use tacho_ingest::wire::{FieldType, RECORD_FIELDS_MAX, RecordField, RecordType};
+use tacho_model::Timestamp;
+
+use super::{FORM_BYTES_MAX, FORMS_MAX, Form, bytes_of};
+use crate::versioned;
+
+const VERSION: u32 = 1;
+
+#[derive(Clone, Debug)]
+pub(super) struct File(PathBuf);
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Content {
+    version: u32,
+    types: Vec<Kept>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Kept {
+    name: Box<str>,
+    service: Box<str>,
+    since: Timestamp,
+    seen: Timestamp,
+    fields: Vec<KeptField>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct KeptField {
+    name: Box<str>,
+    #[serde(rename = "type")]
+    field_type: Box<str>,
+    unit: Box<str>,
+}
+
+impl File {
+    pub(super) fn of(data: &Path) -> Self {
+        Self(data.join("record_types.json"))
+    }
+
+    /// None where there is no file; else what is wrong with it.
+    pub(super) fn read(&self) -> Result<Vec<Form>, String> {
+        versioned::read(&self.0, VERSION)?.map_or(Ok(Vec::new()), forms)
+    }
+
+    /// On disk when it returns; before that, the file is the old one as a whole.
+    pub(super) fn write(&self, forms: &[Form]) -> io::Result<()> {
+        versioned::write(
+            &self.0,
+            &Content { version: VERSION, types: forms.iter().map(Kept::from).collect() },
+        )
+    }
+}
+
+fn forms(Content { types, .. }: Content) -> Result<Vec<Form>, String> {
+    if types.len() > FORMS_MAX {
+        return Err(format!("{} types, at most {FORMS_MAX} are allowed", types.len()));
+    }
+    let forms = types.into_iter().map(Kept::form).collect::<Result<Vec<Form>, String>>()?;
+    let bytes = |form: &Form| bytes_of(&(Arc::clone(&form.service), Arc::clone(&form.record_type)));
+    let bytes: usize = forms.iter().map(bytes).sum();
+    if bytes > FORM_BYTES_MAX {
+        return Err(format!("{bytes} bytes of names, at most {FORM_BYTES_MAX} are allowed"));
+    }
+    Ok(forms)
+}
+
+impl Kept {
+    fn form(self) -> Result<Form, String> {
+        let Self { name, service, since, seen, fields } = self;
+        let count = fields.len();
+        if count > RECORD_FIELDS_MAX {
+            return Err(format!("type {name:?} has {count} fields, at most {RECORD_FIELDS_MAX} are allowed"));
+        }
+        let fields = fields.into_iter().map(|field| field.field(&name)).collect::<Result<_, String>>()?;
+        Ok(Form { record_type: Arc::new(RecordType { name, fields }), service: service.into(), since, seen })
+    }
+}
+
+impl KeptField {
+    fn field(self, of: &str) -> Result<RecordField, String> {
+        let Self { name, field_type, unit } = self;
+        // The first of those with a name: of the two that are text, the one that needs no dictionary.
+        let known = FieldType::ALL.into_iter().find(|known| known.name() == &*field_type);
+        let field_type =
+            known.ok_or_else(|| format!("type {of:?}: type {field_type:?} of field {name:?} is unknown"))?;
+        Ok(RecordField { field_type, name, unit })
+    }
+}
+
+impl From<&Form> for Kept {
+    fn from(form: &Form) -> Self {
+        let field = |field: &RecordField| KeptField {
+            name: field.name.clone(),
+            field_type: field.field_type.name().into(),
+            unit: field.unit.clone(),
+        };
+        Self {
+            name: form.record_type.name.clone(),
+            service: (*form.service).into(),
+            since: form.since,
+            seen: form.seen,
+            fields: form.record_type.fields.iter().map(field).collect(),
+        }
+    }
+}
+
+impl fmt::Display for File {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.display().fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn form(name: &str, fields: &[(FieldType, &str, &str)]) -> Form {
+        let field = |(field_type, name, unit): &(FieldType, &str, &str)| RecordField {
+            field_type: *field_type,
+            name: (*name).into(),
+            unit: (*unit).into(),
+        };
+        let fields = fields.iter().map(field).collect();
+        let record_type = Arc::new(RecordType { name: name.into(), fields });
+        let (since, seen) = (1_763_758_800_000_000_001, 1_763_762_400_000_000_002);
+        Form { record_type, service: "shop".into(), since, seen }
+    }
+
+    #[test]
+    fn the_file_is_as_its_format_says() {
+        let golden = include_str!("../../../../testdata/record_types/version-1.json");
+        let described = include_str!("../../../../docs/format/record_types.md");
+        assert!(described.contains(&format!("```json\n{golden}```")), "the example is the golden file");
+        let fields = [(FieldType::Text, "customer", ""), (FieldType::F64, "größe", "EUR")];
+        let forms = vec![form("shop_order_placed", &fields)];
+        let directory = tempfile::tempdir().unwrap();
+        let file = File::of(directory.path());
+        assert_eq!(file.read(), Ok(Vec::new()));
+        file.write(&forms).unwrap();
+        let path = directory.path().join("record_types.json");
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), golden);
+        assert_eq!(file.read(), Ok(forms));
+        let left: Vec<_> =
+            std::fs::read_dir(directory.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
+        assert_eq!(left, ["record_types.json"]);
+    }
+
+    #[test]
+    fn every_type_of_field_is_read_as_it_was_written() {
+        let all = FieldType::ALL.into_iter().filter(|kind| *kind != FieldType::TextId);
+        let fields: Vec<(FieldType, &str, &str)> = all.map(|kind| (kind, kind.name(), "")).collect();
+        let forms = vec![form("all", &fields), form("none", &[])];
+        let directory = tempfile::tempdir().unwrap();
+        File::of(directory.path()).write(&forms).unwrap();
+        assert_eq!(File::of(directory.path()).read(), Ok(forms));
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_file_is_said() {
+        let field = r#"{"name":"f","type":"i64","unit":""}"#;
+        let one =
+            |fields: &str| format!(r#"{{"name":"a","service":"s","since":1,"seen":2,"fields":[{fields}]}}"#);
+        let content = |types: &str| format!(r#"{{"version":1,"types":[{types}]}}"#);
+        let many = |count: usize, what: &str| vec![what; count].join(",");
+        let long = one(&field.replace("\"f\"", &format!("\"{}\"", "f".repeat(FORM_BYTES_MAX))));
+        for (text, cause) in [
+            (String::new(), "EOF while parsing a value at line 1 column 0"),
+            (content(&one("")).split_at(40).0.to_owned(), "EOF while parsing"),
+            (r#"{"version":2,"forms":[]}"#.to_owned(), "it has version 2, this program knows 1"),
+            (
+                content(&one(&field.replace("i64", "i65"))),
+                "type \"a\": type \"i65\" of field \"f\" is unknown",
+            ),
+            (content(&one(field).replace("seen", "sehen")), "unknown field `sehen`"),
+            (content(&many(FORMS_MAX + 1, &one(""))), "1001 types, at most 1000 are allowed"),
+            (content(&one(&many(65, field))), "type \"a\" has 65 fields, at most 64 are allowed"),
+            (content(&long), "4194306 bytes of names, at most 4194304 are allowed"),
+        ] {
+            let directory = tempfile::tempdir().unwrap();
+            std::fs::write(directory.path().join("record_types.json"), &text).unwrap();
+            let error = File::of(directory.path()).read().unwrap_err();
+            assert!(error.contains(cause), "{error}");
+        }
+    }
+}

@@ -1,0 +1,346 @@
+//! Which record types have programs declared, and what are their fields' types and units?
+//!
+//! ```text
+//!   listen/connection ── defined ──▶ RecordTypes ── list ──▶ http/records
+//!                                       │   ▲ at the start
+//!                                       ▼   │
+//!                                 record_types.json
+//! ```
+//!
+//! The entries themselves say all but the units. A connection reads on when [`RecordTypes::defined`] has returned, and the
+//! types are on disk by then: so no record is acknowledged whose type a crash could take away.
+
+mod file;
+
+use std::collections::HashMap;
+use std::io;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tacho_ingest::wire::{FieldType, RecordType};
+use tacho_model::Timestamp;
+
+/// Forms of types that are listed, over all services. Past it new ones are counted; their records are kept all the same.
+const FORMS_MAX: usize = 1_000;
+/// Bytes of the names and units of all forms. Ordinary ones take some hundred each.
+const FORM_BYTES_MAX: usize = 4 << 20;
+/// A form that nobody has defined for so long makes room for another one, ns: 30 days.
+const FORGOTTEN_AFTER_NS: i64 = 30 * DAY_NS;
+/// How old what the file says of `seen` may grow, ns.
+const SEEN_EXACT_NS: i64 = DAY_NS;
+const DAY_NS: i64 = 86_400_000_000_000;
+
+/// One form of one type, as one service has it. A type that changed with the version of a program has several.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Form {
+    pub record_type: Arc<RecordType>,
+    pub service: Arc<str>,
+    /// When it was defined first and last.
+    pub since: Timestamp,
+    pub seen: Timestamp,
+}
+
+#[derive(Default)]
+pub struct RecordTypes {
+    table: Mutex<Table>,
+    /// `None` where nothing is kept.
+    keeper: Option<tokio::sync::Mutex<Keeper>>,
+}
+
+/// Held while the file is written.
+struct Keeper {
+    file: file::File,
+    /// The last attempt failed, and the log has said so.
+    is_failing: bool,
+}
+
+#[derive(Default)]
+struct Table {
+    forms: HashMap<Key, Times>,
+    /// Of the forms, as [`bytes_of`] counts them.
+    bytes: usize,
+    /// Counts changes that are to be on disk.
+    changes: u64,
+    /// Those of them that are.
+    written: u64,
+    left_out: u64,
+}
+
+type Key = (Arc<str>, Arc<RecordType>);
+
+#[derive(Clone, Copy)]
+struct Times {
+    since: Timestamp,
+    seen: Timestamp,
+    /// What the file says of `seen`.
+    kept: Timestamp,
+}
+
+impl RecordTypes {
+    /// With the types that a data directory keeps. A file that cannot be used is named in the log, and none are known then:
+    /// what is lost comes back when the programs connect.
+    pub fn open(data: &Path) -> Self {
+        let file = file::File::of(data);
+        let forms = file.read().unwrap_or_else(|cause| {
+            tracing::warn!(
+                %file, cause,
+                "cannot use the file of record types: none are known until programs declare them again, which replaces it"
+            );
+            Vec::new()
+        });
+        let mut table = Table::default();
+        for form in forms {
+            table.insert((form.service, form.record_type), form.since, form.seen);
+        }
+        let keeper = tokio::sync::Mutex::new(Keeper { file, is_failing: false });
+        Self { table: Mutex::new(table), keeper: Some(keeper) }
+    }
+
+    /// Takes what an agent has defined; on disk when it returns, unless the disk refuses it, which the log tells then.
+    pub async fn defined(self: &Arc<Self>, service: &str, types: Vec<Arc<RecordType>>, now: Timestamp) {
+        if self.note(service, types, now) {
+            self.keep().await;
+        }
+    }
+
+    /// Whether something is not on disk yet.
+    fn note(&self, service: &str, types: Vec<Arc<RecordType>>, now: Timestamp) -> bool {
+        if types.is_empty() {
+            return false;
+        }
+        let service: Arc<str> = service.into();
+        let mut table = self.lock();
+        for record_type in types {
+            table.define((Arc::clone(&service), plain(record_type)), now);
+        }
+        table.changes > table.written
+    }
+
+    async fn keep(self: &Arc<Self>) {
+        let types = Arc::clone(self);
+        // Goes on when the connection ends, so that there are never two that write.
+        let work = tokio::spawn(async move {
+            let Some(keeper) = &types.keeper else { return };
+            let mut keeper = keeper.lock().await;
+            // None when another connection wrote it meanwhile, with its own.
+            let Some((changes, forms)) = types.lock().unwritten() else { return };
+            let file = keeper.file.clone();
+            let work = tokio::task::spawn_blocking(move || file.write(&forms));
+            match work.await.unwrap_or_else(|panic| Err(io::Error::other(panic))) {
+                Ok(()) => {
+                    types.lock().written = changes;
+                    keeper.is_failing = false;
+                }
+                Err(cause) => {
+                    if !keeper.is_failing {
+                        let file = &keeper.file;
+                        tracing::warn!(%file, %cause, "cannot keep record types: new ones are known until the server ends");
+                    }
+                    keeper.is_failing = true;
+                }
+            }
+        });
+        // Nothing in it panics, and nobody ends it.
+        let _ = work.await;
+    }
+
+    /// All forms by name and service, the newest of each last; and how many definitions found no room.
+    pub fn list(&self) -> (Vec<Form>, u64) {
+        let table = self.lock();
+        let (forms, left_out) = (table.list(), table.left_out);
+        drop(table);
+        (sorted(forms), left_out)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Table {
+    fn define(&mut self, key: Key, now: Timestamp) {
+        let is_newest = self.is_newest(&key);
+        if let Some(times) = self.forms.get_mut(&key) {
+            times.seen = now;
+            if !is_newest || now.saturating_sub(times.kept) > SEEN_EXACT_NS {
+                self.changes += 1;
+            }
+        } else if self.make_room(bytes_of(&key), now) {
+            self.insert(key, now, now);
+            self.changes += 1;
+        } else {
+            self.left_out += 1;
+        }
+    }
+
+    fn insert(&mut self, key: Key, since: Timestamp, seen: Timestamp) {
+        self.bytes += bytes_of(&key);
+        self.forms.insert(key, Times { since, seen, kept: seen });
+    }
+
+    /// Whether no other form of the type was defined later by the service.
+    fn is_newest(&self, key: &Key) -> bool {
+        let Some(times) = self.forms.get(key) else { return false };
+        let is_later = |(other, its): (&Key, &Times)| {
+            its.seen > times.seen && other.0 == key.0 && other.1.name == key.1.name
+        };
+        !self.forms.iter().any(is_later)
+    }
+
+    /// Forgets what was seen longest ago, as far as that is long enough; whether so many bytes have room then.
+    fn make_room(&mut self, bytes: usize, now: Timestamp) -> bool {
+        while self.forms.len() >= FORMS_MAX || self.bytes + bytes > FORM_BYTES_MAX {
+            let oldest = self.forms.iter().min_by_key(|(_, times)| times.seen);
+            let forgotten = oldest.filter(|(_, times)| now.saturating_sub(times.seen) > FORGOTTEN_AFTER_NS);
+            let Some(key) = forgotten.map(|(key, _)| key.clone()) else { return false };
+            self.bytes -= bytes_of(&key);
+            self.forms.remove(&key);
+        }
+        true
+    }
+
+    fn list(&self) -> Vec<Form> {
+        let form = |((service, record_type), times): (&Key, &Times)| {
+            let (record_type, service) = (Arc::clone(record_type), Arc::clone(service));
+            Form { record_type, service, since: times.since, seen: times.seen }
+        };
+        self.forms.iter().map(form).collect()
+    }
+
+    /// All forms, and the count of changes that are in them; `None` where all of that is on disk.
+    fn unwritten(&mut self) -> Option<(u64, Vec<Form>)> {
+        if self.written == self.changes {
+            return None;
+        }
+        for times in self.forms.values_mut() {
+            times.kept = times.seen;
+        }
+        Some((self.changes, sorted(self.list())))
+    }
+}
+
+fn sorted(mut forms: Vec<Form>) -> Vec<Form> {
+    let key = |form: &Form| (form.record_type.name.clone(), Arc::clone(&form.service), form.seen);
+    forms.sort_by_cached_key(key);
+    forms
+}
+
+fn bytes_of((service, record_type): &Key) -> usize {
+    let fields: usize = record_type.fields.iter().map(|field| field.name.len() + field.unit.len()).sum();
+    service.len() + record_type.name.len() + fields
+}
+
+/// How its texts come is of no interest: a form is the same whether they are in the dictionary or not.
+fn plain(record_type: Arc<RecordType>) -> Arc<RecordType> {
+    if record_type.fields.iter().all(|field| field.field_type != FieldType::TextId) {
+        return record_type;
+    }
+    let mut plain = RecordType::clone(&record_type);
+    for field in &mut plain.fields {
+        if field.field_type == FieldType::TextId {
+            field.field_type = FieldType::Text;
+        }
+    }
+    Arc::new(plain)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tacho_ingest::wire::RecordField;
+
+    fn typed(name: &str, field_type: FieldType, unit: &str) -> Arc<RecordType> {
+        let field = RecordField { field_type, name: "total".into(), unit: unit.into() };
+        Arc::new(RecordType { name: name.into(), fields: vec![field] })
+    }
+
+    fn named(name: &str) -> Arc<RecordType> {
+        typed(name, FieldType::F64, "")
+    }
+
+    fn note(types: &RecordTypes, service: &str, what: &[Arc<RecordType>], now: Timestamp) {
+        types.note(service, what.to_vec(), now);
+    }
+
+    fn listed(types: &RecordTypes) -> Vec<(String, String, Timestamp, Timestamp)> {
+        let text = |form: &Form| (form.record_type.name.to_string(), form.service.to_string());
+        let forms = types.list().0;
+        forms.iter().map(|form| (text(form).0, text(form).1, form.since, form.seen)).collect()
+    }
+
+    #[test]
+    fn forms_are_listed_once_the_newest_last() {
+        let types = RecordTypes::default();
+        note(&types, "shop", &[named("b"), named("a")], 1);
+        note(&types, "shop", &[named("b")], 2);
+        note(&types, "board", &[typed("b", FieldType::Text, "")], 3);
+        note(&types, "board", &[typed("b", FieldType::TextId, "")], 4);
+        note(&types, "shop", &[typed("b", FieldType::F64, "EUR")], 5);
+        note(&types, "shop", &[named("b")], 6);
+        let line =
+            |name: &str, service: &str, since, seen| (name.to_owned(), service.to_owned(), since, seen);
+        let expect = [
+            line("a", "shop", 1, 1),
+            line("b", "board", 3, 4),
+            line("b", "shop", 5, 5),
+            line("b", "shop", 1, 6),
+        ];
+        assert_eq!(listed(&types), expect);
+        assert_eq!(types.list().1, 0);
+    }
+
+    #[test]
+    fn past_its_bounds_only_what_is_long_forgotten_makes_room() {
+        let long = |at: usize| typed(&format!("t{at}{}", "n".repeat(256)), FieldType::F64, &"u".repeat(64));
+        let fields = |at: usize| {
+            let one = long(at).fields[0].clone();
+            let field = |nth| RecordField { name: format!("{nth}{}", "f".repeat(250)).into(), ..one.clone() };
+            Arc::new(RecordType { name: long(at).name.clone(), fields: (0..64).map(field).collect() })
+        };
+        let short = |at: usize| named(&format!("t{at}"));
+        let check = |form: &dyn Fn(usize) -> Arc<RecordType>, room: usize| {
+            let types = RecordTypes::default();
+            let many: Vec<_> = (0..room + 3).map(form).collect();
+            note(&types, "shop", &many, 0);
+            assert_eq!((types.list().0.len(), types.list().1), (room, 3));
+            note(&types, "shop", &[form(0)], 1);
+            note(&types, "shop", &[form(room + 10)], FORGOTTEN_AFTER_NS);
+            assert_eq!(types.list().1, 4, "all of them were seen not too long ago");
+            note(&types, "shop", &[form(room + 11)], FORGOTTEN_AFTER_NS + 1);
+            let names: Vec<String> = listed(&types).into_iter().map(|line| line.0).collect();
+            assert_eq!((names.len(), types.list().1), (room, 4));
+            assert!(
+                names.contains(&form(room + 11).name.to_string())
+                    && names.contains(&form(0).name.to_string())
+            );
+        };
+        check(&short, FORMS_MAX);
+        let each = bytes_of(&("shop".into(), fields(100)));
+        check(&fields, FORM_BYTES_MAX / each);
+    }
+
+    #[tokio::test]
+    async fn what_is_known_already_is_not_written_again() {
+        let directory = tempfile::tempdir().unwrap();
+        let types = Arc::new(RecordTypes::open(directory.path()));
+        let path = directory.path().join("record_types.json");
+        let other = typed("a", FieldType::F64, "EUR");
+        for (what, now, is_written) in [
+            (vec![named("a")], 1, true),
+            (vec![named("a")], 2, false),
+            (vec![], DAY_NS * 9, false),
+            (vec![named("a"), named("b")], 3, true),
+            (vec![other.clone()], 4, true),
+            (vec![other.clone()], 5, false),
+            (vec![named("a")], 6, true),
+            (vec![named("a")], 6 + SEEN_EXACT_NS, false),
+            (vec![named("a")], 7 + SEEN_EXACT_NS, true),
+        ] {
+            let _ = std::fs::remove_file(&path);
+            types.defined("shop", what, now).await;
+            assert_eq!(path.exists(), is_written, "{now}");
+            let kept = RecordTypes::open(directory.path());
+            assert!(!is_written || listed(&kept) == listed(&types), "{:?}", listed(&kept));
+        }
+    }
+}

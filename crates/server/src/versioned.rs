@@ -1,0 +1,63 @@
+//! A small file of JSON that says its version: what is in it, or why can it not be used? Replaced as a whole, durably.
+
+use std::io::{self, ErrorKind};
+use std::path::Path;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::replace::replace_durably;
+
+/// Far above what is ever written: a longer file is another one.
+const FILE_BYTES_MAX: u64 = 64 << 20;
+
+/// Read first: a later version may have other members.
+#[derive(Deserialize)]
+struct Version {
+    version: u32,
+}
+
+/// `None` where there is no file; else what is wrong with it, in one sentence.
+pub fn read<T: DeserializeOwned>(path: &Path, version: u32) -> Result<Option<T>, String> {
+    let bytes = match std::fs::metadata(path) {
+        Ok(file) if file.len() > FILE_BYTES_MAX => {
+            return Err(format!("it has {} bytes, at most {FILE_BYTES_MAX} are read", file.len()));
+        }
+        Ok(_) => std::fs::read(path).map_err(|error| error.to_string())?,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error.to_string()),
+    };
+    parse(&bytes, version).map(Some)
+}
+
+/// The content of a file of this version.
+pub fn parse<T: DeserializeOwned>(bytes: &[u8], known: u32) -> Result<T, String> {
+    let Version { version } = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+    if version != known {
+        return Err(format!("it has version {version}, this program knows {known}"));
+    }
+    serde_json::from_slice(bytes).map_err(|error| error.to_string())
+}
+
+/// On disk when it returns; before that, the file is the old one as a whole. `content` has the member `version`.
+pub fn write(path: &Path, content: &impl Serialize) -> io::Result<()> {
+    let mut bytes = serde_json::to_vec_pretty(content)?;
+    bytes.push(b'\n');
+    replace_durably(path, &bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::Value;
+
+    #[test]
+    fn a_file_that_is_far_too_long_is_not_read() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("a.json");
+        assert_eq!(read::<Value>(&path, 1), Ok(None));
+        std::fs::File::create(&path).unwrap().set_len(FILE_BYTES_MAX + 1).unwrap();
+        let expect = "it has 67108865 bytes, at most 67108864 are read";
+        assert_eq!(read::<Value>(&path, 1), Err(expect.to_owned()));
+    }
+}
