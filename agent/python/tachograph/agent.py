@@ -24,7 +24,9 @@ from .outbox import Outbox
 from .patterns import Selection
 from .probes import http_server
 from .sampler import Sampler
-from .sender import Sender
+from .sender import INTERVAL_S_MIN, Sender
+from .switchboard import Switchboard
+from .tallies import TALLIES
 from .totals import Totals
 from .track import LOCAL, NO_CALL, Home
 
@@ -36,6 +38,8 @@ class Agent:
         self.settings = settings
         self.log = log
         self.imports = Imports(settings.include, settings.exclude, log)
+        # A forked child goes on with the rules that it has.
+        self.switchboard = Switchboard(SHARED, self.imports, log)
         self.forking: Optional[Context] = None
         self.is_stopped = False
         self._assemble()
@@ -51,12 +55,13 @@ class Agent:
         outbox = Outbox(Dictionary(SHARED), settings.queue)
         hello = wire.hello(self.home.session.id, identity.pairs(labels))
         try:
-            link = Link(settings.server, hello, outbox, self.totals, self.log)
+            link = Link(settings.server, hello, outbox, self.totals, self.log, self.switchboard)
         except ValueError as e:
             self.log.say(f"server: {e}; using {config.Settings.server}")
-            link = Link(config.Settings.server, hello, outbox, self.totals, self.log)
+            link = Link(config.Settings.server, hello, outbox, self.totals, self.log, self.switchboard)
         self.inbox = Inbox(self.home, labels)
         self.sender = Sender(self.home, self.inbox, outbox, link, self.log)
+        self.sender.tally_interval_s = max(INTERVAL_S_MIN, settings.sample_interval)
         self.sampler = Sampler(self.inbox, self.totals)
         if settings.samplers:
             self.sender.sample_with(self.sampler, settings.sample_interval)
@@ -82,6 +87,7 @@ class Agent:
         self.is_stopped = True
         self.imports.report()
         if self.sender.thread is not None:
+            self.sender.tally_at = 0.0  # what was counted since the last time goes with the rest
             if not self.sender.flush(self.settings.flush_max, is_patient=False) and self.totals.bytes_queued:
                 queued = f"{self.totals.bytes_queued} bytes of records are not acknowledged"
                 self.log.say(f"the program ends before the server has everything: {queued}")
@@ -109,6 +115,7 @@ class Agent:
             return
         self.sender.link.forget()
         self.sampler.remove()
+        TALLIES.forget()
         self._assemble()
         LOCAL.__dict__.clear()
         CALLER.set(None)

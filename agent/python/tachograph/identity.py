@@ -33,6 +33,7 @@ def pairs(of: dict[str, str]) -> list[tuple[str, str]]:
         ("os", f"{platform.system()} {platform.machine()}"),
         ("pid", str(os.getpid())),
         ("agent", f"tachograph-python {VERSION}"),
+        ("control", "1"),  # it takes the rules of the server
     ]
 
 

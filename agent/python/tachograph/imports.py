@@ -1,15 +1,19 @@
 """How are functions found that nobody decorated? As their module is imported: the finder stands first in `sys.meta_path`.
 
 It lets the others find the module, and has its functions and methods wrapped when the module has run. What is already imported is
-wrapped at the start; names that other modules took from it before keep the plain function.
-Before: agent. After: recorder.record.
+wrapped at the start, and when a rule of the server names it; names that other modules took from it before keep the plain
+function. What a rule switches off gets the plain function back, so it costs nothing.
+Before: agent, switchboard. After: recorder.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import sys
+import sysconfig
 import threading
 import types
+import weakref
 from collections.abc import Iterable, Sequence
 from importlib.machinery import ModuleSpec
 from time import monotonic
@@ -17,10 +21,39 @@ from typing import Any, Callable, Optional
 
 from . import recorder
 from .log import Log
-from .patterns import Selection
+from .operations import OFF, ON, SHARED
+from .patterns import Selection, is_special
+from .rules import Rules
 
 # A pattern that has selected nothing after this time is named.
 REPORT_AFTER_S = 60.0
+
+
+class Watched:
+    """A member of a module or class, as it was and as it is recorded."""
+
+    __slots__ = ("name", "operation", "owner", "plain", "wrapped")
+
+    def __init__(self, owner: Any, name: str, plain: Any, wrapped: Any) -> None:
+        self.owner = weakref.ref(owner)
+        self.name = name
+        self.plain = plain
+        self.wrapped = wrapped
+        self.operation: int = getattr(recorder.function_of(wrapped), recorder.MARK)
+
+    def place(self) -> bool:
+        """Puts there which of the two is to be there, unless somebody has put something else; False if the owner is gone.
+
+        Raises AttributeError or TypeError where the owner does not let itself be changed.
+        """
+        owner = self.owner()
+        if owner is None:
+            return False
+        is_off = SHARED.states[self.operation] == OFF
+        wanted, other = (self.plain, self.wrapped) if is_off else (self.wrapped, self.plain)
+        if vars(owner).get(self.name) is other:
+            setattr(owner, self.name, wanted)
+        return True
 
 
 class Imports:
@@ -28,6 +61,10 @@ class Imports:
 
     def __init__(self, include: Iterable[str], exclude: Iterable[str], log: Log) -> None:
         self.selection = Selection(include, exclude, log)
+        # Of the server; replaced as a whole by its switchboard, which calls `follow` then.
+        self.rules = Rules()
+        # By the id of the owner, and the name.
+        self.watched: dict[tuple[int, str], Watched] = {}
         self.log = log
         self.searching = threading.local()
         self.modules_seen = 0
@@ -38,13 +75,38 @@ class Imports:
         if not self.selection.include:
             return
         self.began = monotonic()
-        sys.meta_path.insert(0, self)
+        self._look()
+
+    def _look(self) -> None:
+        """At what is imported now, and from now on."""
+        if self not in sys.meta_path:
+            sys.meta_path.insert(0, self)
         for name, module in list(sys.modules.items()):
-            if isinstance(module, types.ModuleType) and self._wants(name):
+            is_there = isinstance(module, types.ModuleType) and not isinstance(module, importlib.util._LazyModule)
+            if is_there and self._wants(name):
                 self.watch(module)
 
+    def follow(self) -> None:
+        """The rules have changed, and so have the states of operations."""
+        if self.rules.adding:
+            self._look()
+        for key, watched in list(self.watched.items()):
+            try:
+                if not watched.place():
+                    self.watched.pop(key, None)
+            except (AttributeError, TypeError) as e:
+                self.log.say_once(f"function {watched.name}", f"{watched.name} stays as it is: {e}")
+
     def _wants(self, name: str) -> bool:
-        return name.split(".", maxsplit=1)[0] != "tachograph" and self.selection.may_hold(name)
+        if name.split(".", maxsplit=1)[0] == "tachograph":
+            return False
+        return self.selection.may_hold(name) or self._may_add(name)
+
+    def _may_add(self, name: str) -> bool:
+        """Rules are for the program and what it has installed; what comes with the interpreter is the agent's own ground, too."""
+        if not self.rules.adding or (name != "__main__" and _is_standard(name)):
+            return False
+        return self.rules.may_add(recorder.main_name() if name == "__main__" else name)
 
     # ---- finder ----
 
@@ -94,37 +156,45 @@ class Imports:
         """Wraps what the patterns select of a module that has run. Never raises."""
         name = recorder.main_name() if module.__name__ == "__main__" else module.__name__
         try:
-            count = self._watch_members(module, module.__name__, (name,))
+            rules = self.rules if self._may_add(module.__name__) else Rules()
+            count = self._watch_members(module, module.__name__, (name,), rules)
         except Exception as e:
             self.log.say_once(f"module {name}", f"{name} stays as it is: {type(e).__name__}: {e}")
             return
         self.log.detail(f"watches {count} functions of {name}")
 
-    def _watch_members(self, owner: Any, module: str, names: tuple[str, ...]) -> int:
+    def _watch_members(self, owner: Any, module: str, names: tuple[str, ...], rules: Rules) -> int:
+        """`names`: of the module, and of the classes that the owner is in; `rules`: those that may add functions."""
         count = 0
         for name, member in list(vars(owner).items()):
             full = f"{names[-1]}.{name}"
             if isinstance(member, type):
                 # Where it was defined, not where it was imported or renamed to.
                 is_own = member.__module__ == module and f"{names[0]}.{member.__qualname__}" == full
-                count += self._watch_members(member, module, (*names, full)) if is_own else 0
-            elif self._is_watchable(member, module, name, full) and self.selection.holds((*names, full)):
-                try:
-                    setattr(owner, name, recorder.record(member))
-                    count += 1
-                except (AttributeError, TypeError) as e:
-                    self.log.say_once(f"function {full}", f"{full} stays as it is: {e}")
+                count += self._watch_members(member, module, (*names, full), rules) if is_own else 0
+            elif _is_function_of(member, module) and not self._is_known(owner, name, member):
+                count += self._watch_member(owner, name, member, (*names, full), rules)
         return count
 
-    def _is_watchable(self, member: Any, module: str, name: str, full: str) -> bool:
-        """A function that somebody wrote in this module."""
-        function = member.__func__ if isinstance(member, (staticmethod, classmethod)) else member
-        function = function.fget if isinstance(function, property) else function
-        if not isinstance(function, types.FunctionType) or function.__module__ != module:
+    def _watch_member(self, owner: Any, name: str, member: Any, names: tuple[str, ...], rules: Rules) -> bool:
+        is_selected = self.selection.is_watchable(name, names[-1]) and self.selection.holds(names)
+        is_added = not is_selected and rules.adds(names, is_special(name))
+        if not is_selected and not is_added:
             return False
-        if getattr(function, recorder.MARK, False) or function.__code__.co_filename.startswith("<"):
+        try:
+            # What was added by a rule is off without it.
+            watched = Watched(owner, name, member, recorder.recorded(member, own=ON if is_selected else OFF))
+            watched.place()
+        except (AttributeError, TypeError) as e:
+            self.log.say_once(f"function {names[-1]}", f"{names[-1]} stays as it is: {e}")
             return False
-        return self.selection.is_watchable(name, full)
+        self.watched[id(owner), name] = watched
+        return True
+
+    def _is_known(self, owner: Any, name: str, member: Any) -> bool:
+        """It has been wrapped, and is off."""
+        known = self.watched.get((id(owner), name))
+        return known is not None and known.plain is member and known.owner() is owner
 
     def report(self) -> None:
         """Names, once, the patterns that have selected nothing."""
@@ -133,3 +203,24 @@ class Imports:
                 self.reported.add(pattern.text)
                 seen = f"{self.modules_seen} modules were imported since the start"
                 self.log.say(f"the pattern {pattern.text} has selected no function so far ({seen})")
+
+
+def _is_function_of(member: Any, module: str) -> bool:
+    """A function that somebody wrote in this module, and that is not recorded yet."""
+    function = recorder.function_of(member)
+    if not isinstance(function, types.FunctionType) or function.__module__ != module:
+        return False
+    return not getattr(function, recorder.MARK, False) and not function.__code__.co_filename.startswith("<")
+
+
+def _is_standard(name: str) -> bool:
+    """A module that comes with the interpreter."""
+    top = name.split(".", maxsplit=1)[0]
+    names = getattr(sys, "stdlib_module_names", None)
+    if names is not None:  # since 3.10
+        return top in names
+    if top in sys.builtin_module_names:
+        return True
+    spec = getattr(sys.modules.get(top), "__spec__", None)
+    origin = str(getattr(spec, "origin", None) or "")
+    return origin == "frozen" or (origin.startswith(sysconfig.get_path("stdlib")) and "site-packages" not in origin)

@@ -23,6 +23,7 @@ from . import wire
 from .dictionary import Dictionary
 from .log import Log
 from .outbox import Outbox
+from .switchboard import Switchboard
 from .totals import Totals
 
 _GREETING_S = 5.0
@@ -63,8 +64,10 @@ def parse_address(text: str) -> tuple[str, int]:
 
 
 class Link:
-    def __init__(self, address: str, hello: bytes, outbox: Outbox, totals: Totals, log: Log) -> None:
-        """`address` as `parse_address` takes it; `hello`: the body of HELLO. Raises ValueError."""
+    def __init__(
+        self, address: str, hello: bytes, outbox: Outbox, totals: Totals, log: Log, switchboard: Optional[Switchboard] = None
+    ) -> None:
+        """`address` as `parse_address` takes it; `hello`: the body of HELLO; `switchboard`: follows rules. Raises ValueError."""
         self.name = address
         self.address = parse_address(address)
         self.hello = wire.frame(wire.HELLO, hello)
@@ -72,6 +75,7 @@ class Link:
         self.dictionary: Dictionary = outbox.dictionary
         self.totals = totals
         self.log = log
+        self.switchboard = switchboard
         self.state = State.RESTING
         self.socket: Optional[socket.socket] = None
         self.resolver: Optional[Resolver] = None
@@ -174,6 +178,8 @@ class Link:
         self.frames = wire.FrameReader()
         self.out = self.hello
         self.dictionary_sent = 0
+        if self.switchboard is not None:
+            self.switchboard.connected()
 
     def _expire(self, now: float) -> None:
         """Too long without a word."""
@@ -233,6 +239,8 @@ class Link:
             self.totals.records_rejected += 1
             where = f"frame {body.varint()}, record {body.varint()}"
             self.log.say_once("reject", f"the server refused a record ({where}): {body.string()}")
+        elif type_ == wire.PROBES and self.switchboard is not None:
+            self.switchboard.take(*wire.probes(body))
         # PONG has done its work by arriving; a type of a later version is none of our business.
 
     def _welcome(self, body: wire.Body, now: float) -> None:
@@ -293,6 +301,10 @@ class Link:
             self.dropped_at_ping = self.totals.calls_dropped
             counts = self.dropped_at_ping, self.totals.samples_dropped, self.totals.entries_dropped, self.outbox.bytes
             self.out = wire.frame(wire.PING, wire.ping(*counts))
+            return True
+        answer = self.switchboard.answer(now) if self.switchboard is not None else None
+        if answer is not None:
+            self.out = wire.frame(wire.PROBED, answer)
             return True
         if now < self.hold_until or not self.outbox.waiting:
             return False

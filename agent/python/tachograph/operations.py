@@ -1,4 +1,4 @@
-"""Which operations are there? A name becomes a number once; calls carry the number.
+"""Which operations are there, and which of them are recorded? A name becomes a number once; calls carry the number.
 
 Ids count from 1. Bounded: past the bounds everything is the one operation `(other)` of its kind. Before: recorder and probes.
 After: dictionary, which gives them ids on the wire when they are first sent.
@@ -7,14 +7,28 @@ After: dictionary, which gives them ids on the wire when they are first sent.
 from __future__ import annotations
 
 import threading
+from typing import Callable
 
 METHOD, HTTP_SERVER, HTTP_CLIENT, DATABASE, CONNECTION_WAIT, TASK = 1, 2, 3, 4, 5, 6
 OTHER = "(other)"
+
+# States of an operation. A call asks only whether its own is false.
+ON, OFF, AGGREGATE = 0, 1, 2
+
+# No rule decides it.
+NO_RULE = -1
 
 # Names of all kinds together; a large program instrumented whole has fewer functions.
 COUNT_MAX = 262_144
 # Names of each kind but method: those come from data, so they have no natural bound.
 DYNAMIC_MAX = 8_192
+
+Decide = Callable[[int, str, int, int], tuple[int, int]]
+"""(kind, name, characters of its module or 0, its own state) -> (the rule that decides, state)"""
+
+
+def _own(_kind: int, _name: str, _module_chars: int, own: int) -> tuple[int, int]:
+    return NO_RULE, own
 
 
 class Operations:
@@ -25,6 +39,14 @@ class Operations:
         self.counts = [0] * (TASK + 1)
         # (kind, name) by id; id 0 is none.
         self.entries: list[tuple[int, str]] = [(0, "")]
+        # By id: the state that holds, which rule says so, the state without rules, and how much of the name is a module's.
+        self.states = [ON]
+        self.deciders = [NO_RULE]
+        self.own = [ON]
+        self.module_chars = [0]
+        # State of new operations of each kind whose names come from data.
+        self.kinds = [ON] * (TASK + 1)
+        self.decide: Decide = _own
         self.lock = threading.Lock()
         self.other = [0] + [self._add(kind, OTHER) for kind in range(METHOD, TASK + 1)]
 
@@ -38,15 +60,49 @@ class Operations:
         with self.lock:
             return self.ids.get((kind, name)) or self._add(kind, name)
 
+    def function(self, kind: int, name: str, module_chars: int, own: int = ON) -> int:
+        """Id of a function: its name begins with that of its module, and it may be off until a rule says otherwise."""
+        if (kind, name) not in self.ids and not self._is_full(kind):
+            with self.lock:
+                if (kind, name) not in self.ids:
+                    return self._add(kind, name, module_chars, own)
+        id_ = self.id(kind, name)
+        if own == ON and self.own[id_] != ON:
+            self.own[id_] = ON
+            self._decide(id_)
+        return id_
+
     def _is_full(self, kind: int) -> bool:
         return len(self.entries) > self.count_max or (kind != METHOD and self.counts[kind] > self.dynamic_max)
 
-    def _add(self, kind: int, name: str) -> int:
+    def _add(self, kind: int, name: str, module_chars: int = 0, own: int = ON) -> int:
+        rule, state = self.decide(kind, name, module_chars, own)
+        self.states.append(state)
+        self.deciders.append(rule)
+        self.own.append(own)
+        self.module_chars.append(module_chars)
         self.entries.append((kind, name))
         self.counts[kind] += 1
         id_ = len(self.entries) - 1
         self.ids[kind, name] = id_
         return id_
+
+    # ---- rules ----
+
+    def decide_all(self, decide: Decide) -> None:
+        """From now on `decide` says what the state of an operation is, of new ones and of those that are known."""
+        self.decide = decide
+        known = len(self.entries)
+        for id_ in range(1, known):
+            self._decide(id_)
+        with self.lock:  # whoever was adding one has asked the one before
+            for id_ in range(known, len(self.entries)):
+                self._decide(id_)
+        self.kinds = [ON, *(self.states[self.other[kind]] for kind in range(METHOD, TASK + 1))]
+
+    def _decide(self, id_: int) -> None:
+        kind, name = self.entries[id_]
+        self.deciders[id_], self.states[id_] = self.decide(kind, name, self.module_chars[id_], self.own[id_])
 
 
 SHARED = Operations()

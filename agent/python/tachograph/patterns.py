@@ -8,12 +8,12 @@
     shop..*Service.find*     methods that begin with find, of classes that end in Service
 
 A star is any characters but a dot, two dots are any number of packages. A pattern is held against the name of the module, of each
-class around a function, and of the function: it counts where one fits. Before: config. After: imports.
+class around a function, and of the function: it counts where one fits. It may be as long and as full of stars as somebody makes
+it: nothing is tried twice, so the time is bounded by the product of both lengths. Before: config. After: imports, rules.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 
 from .log import Log
@@ -28,25 +28,54 @@ class Pattern:
         if text.startswith("@"):
             raise ValueError(f"a decorator leaves no name behind: use @tachograph.record in place of the pattern {text}")
         for character in text:
-            if not (character.isalnum() or character in "_.*<>"):
+            if not (f"_{character}".isidentifier() or character in ".*<>-$"):
                 raise ValueError(f"'{character}' cannot be part of a pattern: {text}")
         if not text or "..." in text or text.endswith(".") or (text.startswith(".") and not text.startswith("..")):
             raise ValueError(f"a dot is out of place in the pattern: {text}")
-        self.expression = re.compile(_expression(text), re.DOTALL)
+        # The first group fits the beginning of a name, the last one its end, the others where they fit first. Each is a list of
+        # parts, and each part what is between its stars.
+        groups = [group.split(".") if group else [] for group in text.split("..")]
+        self.groups = [[part.split("*") for part in group] for group in groups]
 
     def fits(self, name: str) -> bool:
-        return self.expression.fullmatch(name) is not None
+        return self.fits_parts(name.split("."))
+
+    def fits_parts(self, parts: Sequence[str]) -> bool:
+        """`parts`: the name's, between its dots."""
+        first, *between = self.groups
+        if not between:
+            return len(parts) == len(first) and _fits_at(first, parts, 0)
+        last = between.pop()
+        at, end = len(first), len(parts) - len(last)
+        if end < at or not _fits_at(first, parts, 0) or not _fits_at(last, parts, end):
+            return False
+        for group in between:
+            while at + len(group) <= end and not _fits_at(group, parts, at):
+                at += 1
+            at += len(group)
+            if at > end:
+                return False
+        return True
 
 
-def _expression(text: str) -> str:
-    parts = []
-    for part in re.split(r"(\.\.|\*)", text):
-        if part == "..":
-            # Also nothing at all at the beginning; one dot, or packages between two, else.
-            parts.append(r"(?:[^.]+\.)*" if not "".join(parts) else r"\.(?:[^.]+\.)*")
-        else:
-            parts.append("[^.]*" if part == "*" else re.escape(part))
-    return "".join(parts)
+def _fits_at(group: list[list[str]], parts: Sequence[str], begin: int) -> bool:
+    return all(_fits_part(pieces, parts[begin + at]) for at, pieces in enumerate(group))
+
+
+def _fits_part(pieces: list[str], text: str) -> bool:
+    first = pieces[0]
+    if len(pieces) == 1:
+        return first == text
+    last = pieces[-1]
+    at, end = len(first), len(text) - len(last)
+    if at > end or not text.startswith(first) or not text.endswith(last):
+        return False
+    for piece in pieces[1:-1]:
+        at = text.find(piece, at, end)
+        if at < 0:
+            return False
+        at += len(piece)
+    return True
 
 
 # Special methods that are calls in the eyes of a reader.
@@ -64,7 +93,7 @@ class Selection:
         """Is it worth looking into this module? Asked for every module that is imported."""
         if any(pattern.fits(module) for pattern in self.exclude):
             return False
-        return any(_may_fit_below(pattern, module) for pattern in self.include)
+        return any(may_fit_below(pattern, module) for pattern in self.include)
 
     def holds(self, names: Sequence[str]) -> bool:
         """`names`: of the module, the classes around the function, and the function, outermost first."""
@@ -76,13 +105,17 @@ class Selection:
         return bool(found)
 
     def is_watchable(self, name: str, full: str) -> bool:
-        """Special methods such as `__len__` are taken only by a pattern that spells them out."""
-        is_special = name.startswith("__") and name.endswith("__") and name not in _SPECIAL
-        return not is_special or self._spells_out(full)
+        return not is_special(name) or spells_out(self.include, full)
 
-    def _spells_out(self, name: str) -> bool:
-        last = name.rpartition(".")[2]
-        return any(pattern.text.endswith(last) and pattern.fits(name) for pattern in self.include)
+
+def is_special(name: str) -> bool:
+    """Methods such as `__len__` are taken only by a pattern that spells them out."""
+    return name.startswith("__") and name.endswith("__") and name not in _SPECIAL
+
+
+def spells_out(patterns: Iterable[Pattern], name: str) -> bool:
+    last = name.rpartition(".")[2]
+    return any(pattern.text.endswith(last) and pattern.fits(name) for pattern in patterns)
 
 
 def _parse(texts: Iterable[str], log: Log) -> list[Pattern]:
@@ -95,7 +128,7 @@ def _parse(texts: Iterable[str], log: Log) -> list[Pattern]:
     return patterns
 
 
-def _may_fit_below(pattern: Pattern, module: str) -> bool:
+def may_fit_below(pattern: Pattern, module: str) -> bool:
     """The pattern fits the module, or the module is the beginning of a name that it may fit."""
     if pattern.fits(module):
         return True

@@ -18,12 +18,17 @@ from typing import Any, Callable, Optional, TypeVar, Union, overload
 
 from . import operations
 from .context import CALLER, Context
-from .track import FULL, LOCAL, LOOK_OFF, NO_CALL, Strand, Track, here, new_thread_track, retire
+from .operations import AGGREGATE, OFF, ON
+from .tallies import TALLIES
+from .track import FULL, LOCAL, LOOK_OFF, NO_CALL, Strand, Track, here, is_failure, new_thread_track, retire
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-# Set on a wrapper, so that nothing is recorded twice.
+# Set on a wrapper, so that nothing is recorded twice: its operation.
 MARK = "__tachograph__"
+
+# By operation; a wrapper goes its way where this is false. See operations.
+_STATES = operations.SHARED.states
 
 _KINDS = {
     "method": operations.METHOD,
@@ -43,8 +48,12 @@ def kind_id(kind: str) -> int:
 
 def name_of(function: Callable[..., Any]) -> str:
     """`shop.board.Board.post`; functions of the program's own script are named after its file or module."""
+    return f"{module_of(function)}.{getattr(function, '__qualname__', '(unknown)')}"
+
+
+def module_of(function: Callable[..., Any]) -> str:
     module = getattr(function, "__module__", None) or "unknown"
-    return f"{main_name() if module == '__main__' else module}.{getattr(function, '__qualname__', '(unknown)')}"
+    return main_name() if module == "__main__" else str(module)
 
 
 def main_name() -> str:
@@ -71,27 +80,41 @@ def record(function: Any = None, *, name: Optional[str] = None, kind: str = "met
     """
     number = kind_id(kind)
     if function is None:
-        return lambda decorated: record(decorated, name=name, kind=kind)
+        return lambda decorated: recorded(decorated, number, name)
+    return recorded(function, number, name)
+
+
+def recorded(function: Any, kind: int = operations.METHOD, name: Optional[str] = None, own: int = ON) -> Any:
+    """What `record` answers. `own`: the state where no rule of the server says another one."""
     if isinstance(function, (staticmethod, classmethod)):
-        return type(function)(record(function.__func__, name=name, kind=kind))
+        return type(function)(recorded(function.__func__, kind, name, own))
     if isinstance(function, property):
-        parts = [part and record(part, name=name, kind=kind) for part in (function.fget, function.fset, function.fdel)]
+        parts = [part and recorded(part, kind, name, own) for part in (function.fget, function.fset, function.fdel)]
         return property(*parts, doc=function.__doc__)
     if isinstance(function, type):
         return _record_methods(function, kind)
     if getattr(function, MARK, False) or not callable(function):
         return function
-    wrapped = _wrapper(function, operations.SHARED.id(number, name or name_of(function)))
-    setattr(wrapped, MARK, True)
+    module_chars = 0 if name else len(module_of(function))
+    operation = operations.SHARED.function(kind, name or name_of(function), module_chars, own)
+    wrapped = _wrapper(function, operation)
+    setattr(wrapped, MARK, operation)
     return wrapped
 
 
-def _record_methods(owner: type, kind: str) -> type:
+def function_of(member: Any) -> Any:
+    """The function that a member of a class or module is made of."""
+    if isinstance(member, (staticmethod, classmethod)):
+        return member.__func__
+    return member.fget if isinstance(member, property) else member
+
+
+def _record_methods(owner: type, kind: int) -> type:
     """A class: each method that it defines itself, special ones but `__init__` and `__call__` left out."""
     for name, member in list(vars(owner).items()):
         is_special = name.startswith("__") and name not in ("__init__", "__call__")
         if isinstance(member, (types.FunctionType, staticmethod, classmethod, property)) and not is_special:
-            setattr(owner, name, record(member, kind=kind))
+            setattr(owner, name, recorded(member, kind))
     return owner
 
 
@@ -112,9 +135,12 @@ def _function(function: Callable[..., Any], operation: int) -> Callable[..., Any
     local = LOCAL
     now = perf_counter_ns
     enter = -operation
+    states = _STATES
 
     @functools.wraps(function)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
+        if states[operation]:
+            return function(*args, **kwargs) if states[operation] == OFF else _counted(operation, function, args, kwargs)
         try:
             track = local.track
         except AttributeError:
@@ -157,6 +183,17 @@ def _call_slowly(
         track.words = words
 
 
+def _counted(operation: int, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    begun = perf_counter_ns()
+    try:
+        result = function(*args, **kwargs)
+    except BaseException as thrown:
+        TALLIES.add(operation, perf_counter_ns() - begun, is_failure(thrown))
+        raise
+    TALLIES.add(operation, perf_counter_ns() - begun, False)
+    return result
+
+
 # ---- generators: each step is a call ----
 
 
@@ -164,16 +201,18 @@ def _generator_function(function: Callable[..., Any], operation: int) -> Callabl
     def step(inner: Generator[Any, Any, Any], value: Any, thrown: Optional[BaseException]) -> Any:
         return inner.send(value) if thrown is None else inner.throw(thrown)
 
-    recorded = _function(step, operation)
+    recorded_step = _function(step, operation)
 
     @functools.wraps(function)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         inner = function(*args, **kwargs)
+        if _STATES[operation] == OFF:
+            return (yield from inner)
         value: Any = None
         thrown: Optional[BaseException] = None
         while True:
             try:
-                item = recorded(inner, value, thrown)
+                item = recorded_step(inner, value, thrown)
             except StopIteration as stop:
                 return stop.value
             value, thrown = None, None
@@ -189,7 +228,7 @@ def _async_generator_function(function: Callable[..., Any], operation: int) -> C
     async def step(inner: AsyncGenerator[Any, Any], value: Any, thrown: Optional[BaseException]) -> Any:
         return await (inner.asend(value) if thrown is None else inner.athrow(thrown))
 
-    recorded = _coroutine_function(step, operation)
+    recorded_step = _coroutine_function(step, operation)
 
     @functools.wraps(function)
     async def wrapper(*args: Any, **kwargs: Any) -> Any:
@@ -198,7 +237,7 @@ def _async_generator_function(function: Callable[..., Any], operation: int) -> C
         thrown: Optional[BaseException] = None
         while True:
             try:
-                item = await recorded(inner, value, thrown)
+                item = await recorded_step(inner, value, thrown)
             except StopAsyncIteration:
                 return
             value, thrown = None, None
@@ -219,6 +258,9 @@ def _async_generator_function(function: Callable[..., Any], operation: int) -> C
 def _coroutine_function(function: Callable[..., Any], operation: int) -> Callable[..., Any]:
     @functools.wraps(function)
     async def wrapper(*args: Any, **kwargs: Any) -> Any:
+        if _STATES[operation]:
+            coroutine = function(*args, **kwargs)
+            return await (coroutine if _STATES[operation] == OFF else _await_counted(operation, coroutine))
         task = task_here()
         track = here()
         if not track.home.is_on:
@@ -239,6 +281,17 @@ def _coroutine_function(function: Callable[..., Any], operation: int) -> Callabl
         return result
 
     return wrapper
+
+
+async def _await_counted(operation: int, coroutine: Coroutine[Any, Any, Any]) -> Any:
+    begun = perf_counter_ns()
+    try:
+        result = await coroutine
+    except BaseException as thrown:
+        TALLIES.add(operation, perf_counter_ns() - begun, is_failure(thrown))
+        raise
+    TALLIES.add(operation, perf_counter_ns() - begun, False)
+    return result
 
 
 async def _await_unrecorded(track: Track, coroutine: Coroutine[Any, Any, Any]) -> Any:
@@ -306,7 +359,7 @@ def reset_caller(token: Any) -> None:
 class Span:
     """A block as a call: `with span("load"):`. In a task that is not recorded itself it is a segment of its own."""
 
-    __slots__ = ("call", "operation", "outer", "strand", "token", "track", "words")
+    __slots__ = ("begun", "call", "operation", "outer", "strand", "token", "track", "words")
 
     def __init__(self, operation: int) -> None:
         self.operation = operation
@@ -316,9 +369,15 @@ class Span:
         self.strand: Optional[Strand] = None
         self.token: Any = None
         self.words: Any = None
+        # Of one that is counted.
+        self.begun = 0
 
     def __enter__(self) -> Span:
         self.strand = self.words = None
+        if _STATES[self.operation]:
+            self.track, self.call = None, NO_CALL
+            self.begun = perf_counter_ns() if _STATES[self.operation] == AGGREGATE else 0
+            return self
         track = self.track = here()
         task = task_here()
         if task is not None and track.task is not task:
@@ -336,7 +395,10 @@ class Span:
 
     def __exit__(self, _type: Any, thrown: Optional[BaseException], _traceback: Any) -> None:
         track = self.track
-        if self.strand is not None:
+        if track is None:
+            if self.begun:
+                TALLIES.add(self.operation, perf_counter_ns() - self.begun, is_failure(thrown))
+        elif self.strand is not None:
             reset_caller(self.token)
             self.strand.end(thrown)
         elif self.words is not None:

@@ -17,12 +17,14 @@ from .log import Log
 from .outbox import Outbox
 from .reader import TrackReader, WallClock
 from .sampler import Sampler
+from .tallies import TALLIES
 from .totals import Totals
 from .track import Home, Track
 
 _SLEEP_S = (0.001, 0.05)
 _SLEEP_BUSY_S = 0.002
 _FAULT_S = 1.0
+INTERVAL_S_MIN = 0.1
 _SAMPLES_FIRST_S = 1.0
 # Words in one track at which the next look comes sooner, or later.
 _WORDS_MANY, _WORDS_FEW = 8_192, 1_024
@@ -54,6 +56,9 @@ class Sender:
         self.sampler: Optional[Sampler] = None
         self.sample_interval_s = 5.0
         self.sample_at = 0.0
+        # Of operations that are counted.
+        self.tally_interval_s = 5.0
+        self.tally_at = monotonic()
         self.thread: Optional[threading.Thread] = None
         self.flushes: list[Flush] = []
         self.sleep_s = _SLEEP_S[1]
@@ -66,7 +71,7 @@ class Sender:
     def sample_with(self, sampler: Sampler, interval_s: float) -> None:
         """The program gets its first second for itself."""
         self.sampler = sampler
-        self.sample_interval_s = max(0.1, interval_s)
+        self.sample_interval_s = max(INTERVAL_S_MIN, interval_s)
         self.sample_at = monotonic() + min(_SAMPLES_FIRST_S, self.sample_interval_s)
 
     # ---- from other threads ----
@@ -117,6 +122,9 @@ class Sender:
         if self.sampler is not None and monotonic() >= self.sample_at:
             self.sample_at = max(self.sample_at + self.sample_interval_s, monotonic())
             self.sampler.sample()
+        if monotonic() >= self.tally_at:
+            self.tally_at = monotonic() + self.tally_interval_s
+            TALLIES.sample(self.inbox)
         self.inbox.empty_into(self.outbox, self.totals)
         self._count()
         for flush in flushes:

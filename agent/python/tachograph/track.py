@@ -25,7 +25,8 @@ from types import TracebackType
 from typing import Any, Optional, Union
 
 from .context import CALLER, Context, Session
-from .operations import SHARED
+from .operations import AGGREGATE, SHARED
+from .tallies import TALLIES
 
 # What follows an ESCAPE: a tuple that begins with one of these.
 ESCAPE = -(1 << 62)
@@ -193,6 +194,11 @@ class Track:
 
 CONTROL_FLOW = (StopIteration, StopAsyncIteration, GeneratorExit)
 
+
+def is_failure(thrown: Optional[BaseException]) -> bool:
+    return thrown is not None and not isinstance(thrown, CONTROL_FLOW)
+
+
 _TEXT_CHARS_MAX = 4_096
 _SIMPLE = {str, int, float, bool, bytes, type(None)}
 
@@ -297,16 +303,19 @@ class Strand:
     `parent` None: whoever is innermost here. Work inside it is put on its track with `with strand:`, a step at a time.
     """
 
-    __slots__ = ("before", "call", "is_open", "segment", "track")
+    __slots__ = ("before", "begun", "call", "is_open", "operation", "track")
 
     def __init__(self, operation: int, parent: Optional[Context] = None, is_root: bool = False) -> None:
         self.is_open = True
+        self.operation = operation
+        # Of one that is counted: what it calls has its caller, as if it were not there.
+        self.begun = perf_counter_ns() if SHARED.states[operation] == AGGREGATE else 0
         caller = parent if is_root else parent or here().context()
         self.track = track = new_strand()
         self.call = NO_CALL
         self.before: Optional[Track] = None
         track.attached = caller
-        if track.words is FULL:
+        if track.words is FULL or self.begun:
             return
         token = CALLER.set(None) if is_root else None
         try:
@@ -338,6 +347,8 @@ class Strand:
             return
         self.is_open = False
         track = self.track
+        if self.begun:
+            TALLIES.add(self.operation, perf_counter_ns() - self.begun, is_failed or is_failure(thrown))
         if self.call >= 0 and track.open >= self.call:
             if thrown is None and is_failed:
                 track.events.append(ESCAPE)

@@ -20,6 +20,8 @@ DICT_IDS_MAX = 65_536
 DICT_BYTES_MAX = 16_777_216
 HELLO_PAIRS_MAX = 32
 HEARTBEAT_MS = 5_000
+PROBE_RULES_MAX = 1_000
+PROBED_TEXT_BYTES_MAX = 512
 
 # From crates/model/src/limits.rs.
 LABELS_MAX = 64
@@ -32,8 +34,8 @@ SEGMENT_CARRIED_MAX = 65_536
 SEGMENT_ATTRIBUTES_MAX = 4_096
 ATTRIBUTE_BYTES_MAX = 4_096
 
-HELLO, DICT, DATA, PING, BYE = 1, 2, 3, 4, 5
-WELCOME, ACK, WAIT, PONG, ERROR, REJECT = 65, 66, 67, 68, 69, 70
+HELLO, DICT, DATA, PING, BYE, PROBED = 1, 2, 3, 4, 5, 6
+WELCOME, ACK, WAIT, PONG, ERROR, REJECT, PROBES = 65, 66, 67, 68, 69, 70, 71
 
 DICT_TEXT, DICT_OPERATION, DICT_SERIES = 1, 2, 3
 TAG_SAMPLES, TAG_ENTRY, TAG_SEGMENT = 1, 2, 3
@@ -107,6 +109,38 @@ def ping(executions_dropped: int, samples_dropped: int, entries_dropped: int, by
     out = bytearray()
     for count in (executions_dropped, samples_dropped, entries_dropped, bytes_buffered):
         put_varint(out, count)
+    return bytes(out)
+
+
+@dataclass
+class Report:
+    """What the rules of the PROBES with this revision came to.
+
+    `on`, `aggregated`, `off`: operations. `rules`: how many each decides, and why it cannot be followed. `moved`: operations that
+    are aggregated without a rule, why, and since when (ns).
+    """
+
+    revision: int
+    on: int
+    aggregated: int
+    off: int
+    rules: Sequence[tuple[int, str]] = ()
+    moved: Sequence[tuple[str, str, int]] = ()
+
+
+def probed(report: Report) -> bytes:
+    out = bytearray()
+    for count in (report.revision, report.on, report.aggregated, report.off, len(report.rules)):
+        put_varint(out, count)
+    for at, (matched, fault) in enumerate(report.rules):
+        put_varint(out, at)
+        put_varint(out, matched)
+        put_blob(out, cut(fault, PROBED_TEXT_BYTES_MAX))
+    put_varint(out, len(report.moved))
+    for operation, reason, since in report.moved:
+        put_blob(out, cut(operation, PROBED_TEXT_BYTES_MAX))
+        put_blob(out, cut(reason, PROBED_TEXT_BYTES_MAX))
+        out += (since & MASK64).to_bytes(8, "little")
     return bytes(out)
 
 
@@ -317,6 +351,14 @@ class Body:
 
     def i64(self) -> int:
         return int.from_bytes(self.raw(8), "little", signed=True)
+
+
+def probes(body: Body) -> tuple[int, list[tuple[int, str]]]:
+    """(revision, state and pattern of each rule). Raises DamagedError."""
+    revision, count = body.varint(), body.varint()
+    if count > PROBE_RULES_MAX:
+        raise DamagedError(f"PROBES claims {count} rules, at most {PROBE_RULES_MAX} are allowed")
+    return revision, [(body.u8(), body.string()) for _ in range(count)]
 
 
 class FrameReader:

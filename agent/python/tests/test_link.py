@@ -12,12 +12,14 @@ from unittest import mock
 
 from tachograph import link, wire
 from tachograph.dictionary import Dictionary
+from tachograph.imports import Imports
 from tachograph.log import Log
-from tachograph.operations import SHARED
+from tachograph.operations import METHOD, OFF, ON, SHARED, Operations
 from tachograph.outbox import Outbox
+from tachograph.switchboard import TELL_S, Switchboard
 from tachograph.totals import Totals
 
-NAMES = {wire.HELLO: "HELLO", wire.DICT: "DICT", wire.DATA: "DATA", wire.PING: "PING", wire.BYE: "BYE"}
+NAMES = {wire.HELLO: "HELLO", wire.DICT: "DICT", wire.DATA: "DATA", wire.PING: "PING", wire.BYE: "BYE", wire.PROBED: "PROBED"}
 
 
 def varints(*numbers: int) -> bytes:
@@ -58,8 +60,16 @@ class Peer:
                 return
             body = wire.Body(bytes(self.pending[wire.FRAME_HEADER_BYTES : end]))
             del self.pending[:end]
-            numbers = {wire.DATA: 1, wire.PING: 4}.get(type_, 0)
+            numbers = {wire.DATA: 1, wire.PING: 4, wire.PROBED: 4}.get(type_, 0)
             self.heard.append(" ".join([NAMES[type_], *(str(body.varint()) for _ in range(numbers))]))
+
+
+def probes(revision: int, *rules: tuple[int, str]) -> bytes:
+    body = bytearray(varints(revision, len(rules)))
+    for state, pattern in rules:
+        body.append(state)
+        wire.put_blob(body, pattern.encode())
+    return wire.frame(wire.PROBES, bytes(body))
 
 
 class LinkTest(unittest.TestCase):
@@ -73,7 +83,9 @@ class LinkTest(unittest.TestCase):
         log = Log()
         log.say = self.said.append
         address = f"127.0.0.1:{self.listener.getsockname()[1]}"
-        self.link = link.Link(address, wire.hello(bytes(16), []), self.outbox, self.totals, log)
+        self.operations = Operations()
+        self.switchboard = Switchboard(self.operations, Imports((), (), log), log)
+        self.link = link.Link(address, wire.hello(bytes(16), []), self.outbox, self.totals, log, self.switchboard)
         self.addCleanup(self.link.forget)
         self.peer: Optional[Peer] = None
         self.addCleanup(self.drop_peer)
@@ -188,6 +200,43 @@ class Conversations(LinkTest):
         self.link.ping_soon()
         self.hears("PING 5 1 0 0")
 
+    def test_rules_are_taken_and_answered(self) -> None:
+        ids = [self.operations.id(METHOD, name) for name in ("shop.post", "shop.find", "main")]
+        self.opened()
+        self.hears("PING 0 0 0 0")
+        self.says(probes(7, (0, "shop.*"), (1, "a b")))
+        self.hears("PROBED 7 1 0 2")
+        self.assertEqual([self.operations.states[id_] for id_ in ids], [OFF, OFF, ON])
+        self.assertEqual(self.said, ["a rule of the server is left out: ' ' cannot be part of a pattern: a b"])
+        self.operations.id(METHOD, "another")
+        self.settle()
+        self.assertEqual(self.peer.heard, [], "it has changed, and is told again later")
+        self.switchboard.told_at -= TELL_S
+        self.hears("PROBED 7 2 0 2")
+        self.switchboard.told_at -= TELL_S
+        self.settle()
+        self.assertEqual(self.peer.heard, [], "it has not changed")
+        self.hang_up()
+        self.operations.id(METHOD, "one more")
+        self.opened()
+        self.switchboard.told_at -= TELL_S
+        self.hears("PING 0 0 0 0")
+        self.settle()
+        self.assertEqual(self.peer.heard, [], "nobody has asked on this connection")
+        self.assertEqual([self.operations.states[id_] for id_ in ids], [OFF, OFF, ON], "the rules hold on")
+        self.says(probes(1))
+        self.hears("PROBED 1 5 0 0")
+        self.assertEqual([self.operations.states[id_] for id_ in ids], [ON, ON, ON])
+
+    def test_rules_are_answered_while_the_server_is_full(self) -> None:
+        self.opened()
+        self.hears("PING 0 0 0 0")
+        self.says(wire.frame(wire.WAIT, varints(60_000)))
+        self.until(lambda: self.link.hold_until)
+        self.put("a")
+        self.says(probes(1, (0, "*")))
+        self.hears("PROBED 1 0 0 0")
+
     def test_errors(self) -> None:
         for code, is_kept, pause_s in [(1, True, 1), (7, True, 1), (8, True, 1), (9, True, 1), (4, False, 1), (5, False, 1)]:
             with self.subTest(code):
@@ -211,6 +260,7 @@ class Conversations(LinkTest):
         for answer, words in [
             (b"HTTP/1.1 400 Bad Request\r\n\r\n", "not a tacho server: a frame says that it is"),
             (wire.frame(wire.ACK, varints(1)), "frame type 66 came before WELCOME"),
+            (welcome() + wire.frame(wire.PROBES, varints(1, 1_001)), "PROBES claims 1001 rules, at most 1000 are allowed"),
             (welcome()[:-1] + b"\x00", "checksum mismatch"),
         ]:
             with self.subTest(words):

@@ -26,11 +26,21 @@ def encode(case: Case) -> bytes:
         return wire.frame(wire.BYE, b"")
     if name == "DICT":
         return wire.frame(wire.DICT, definitions(case))
+    if name == "PROBED":
+        return wire.frame(wire.PROBED, wire.probed(report(case)))
     out = wire.data_head(int(one(case, "seq")), int(one(case, "base")))
     for record in records(case):
         tag, content = RECORDS[one(record, "record")](record, int(one(case, "base")))
         wire.put_record(out, tag, content)
     return wire.frame(wire.DATA, bytes(out))
+
+
+def report(case: Case) -> wire.Report:
+    rules = [rule.split(" ", 2)[1:] for rule in several(case, "rule")]
+    since = [int(at) for at in several(case, "since")]
+    moved = list(zip(several(case, "moved"), several(case, "reason"), since))
+    counts = (int(one(case, key)) for key in ("revision", "on", "aggregated", "off"))
+    return wire.Report(*counts, [(int(matched), "".join(fault)) for matched, *fault in rules], moved)
 
 
 def definitions(case: Case) -> bytes:
@@ -123,6 +133,10 @@ def decode(name: str, data: bytes) -> Case:
         assert reader.next() is None, f"a frame came out before byte {at} of {len(data)}"
         reader.push(data[at : at + 1])
     type_, body = reader.next()
+    if name == "PROBES":
+        assert type_ == wire.PROBES
+        revision, rules = wire.probes(body)
+        return [("revision", str(revision)), *(("rule", f"{state} {pattern}") for state, pattern in rules)]
     fields = {
         "WELCOME": (wire.WELCOME, [("version", body.u8), *((key, body.varint) for key in WELCOME_VARINTS)]),
         "ACK": (wire.ACK, [("seq", body.varint)]),
@@ -137,17 +151,17 @@ def decode(name: str, data: bytes) -> Case:
 
 
 WELCOME_VARINTS = ("acked", "frame_body_bytes_max", "heartbeat_ms")
-CLIENT_FRAMES = {"HELLO", "DICT", "DATA", "PING", "BYE"}
+CLIENT_FRAMES = {"HELLO", "DICT", "DATA", "PING", "BYE", "PROBED"}
 
 
 class Vectors(unittest.TestCase):
     def test_every_case(self) -> None:
         seen = 0
-        for case in cases("control.vec") + cases("data.vec"):
+        for case in cases("control.vec") + cases("data.vec") + cases("probes.vec"):
             with self.subTest(case[0][1]):
                 self.check(case)
                 seen += 1
-        self.assertGreater(seen, 25, "the files of testdata/wire were read")
+        self.assertGreater(seen, 33, "the files of testdata/wire were read")
 
     def check(self, case: Case) -> None:
         name, expected = one(case, "frame"), one(case, "hex")

@@ -1,18 +1,18 @@
-"""Reads `testdata/wire/*.vec` (testdata/README.md): cases of (key, value) pairs in order."""
+"""Reads `testdata/*/*.vec` (testdata/README.md): cases of (key, value) pairs in order."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-FOLDER = Path(__file__).resolve().parents[3] / "testdata" / "wire"
+FOLDER = Path(__file__).resolve().parents[3] / "testdata"
 
 Case = list[tuple[str, str]]
 
 
-def cases(name: str) -> list[Case]:
+def cases(name: str, folder: str = "wire") -> list[Case]:
     found: list[Case] = []
     case: Case = []
-    for line in [*(FOLDER / name).read_text("utf-8").splitlines(), ""]:
+    for line in [*(FOLDER / folder / name).read_text("utf-8").splitlines(), ""]:
         if line.startswith("#"):
             continue
         if not line:

@@ -49,13 +49,13 @@ def _begin(original: Callable[..., Any]) -> Callable[..., Any]:
         abandoned = _take(self)
         if abandoned is not None:
             abandoned.end(is_failed=True)
-        if here().home.is_on:
+        self._tachograph_told = False
+        if here().home.is_on and operations.SHARED.kinds[operations.HTTP_CLIENT] != operations.OFF:
             host = getattr(self, "_tunnel_host", None) or self.host
             authority = host if self.port == self.default_port else f"{host}:{self.port}"
             strand = Strand(operations.SHARED.id(operations.HTTP_CLIENT, f"{known_method(method)} {authority}"))
             strand.attribute("http.path", str(url).partition("?")[0])
             self.__dict__[_STRAND] = strand
-            self._tachograph_told = False
         return _failing(self, lambda: original(self, method, url, *args, **kwargs))
 
     return putrequest
@@ -74,8 +74,9 @@ def _notice(original: Callable[..., Any]) -> Callable[..., Any]:
 def _tell(original: Callable[..., Any]) -> Callable[..., Any]:
     def endheaders(self: Any, *args: Any, **kwargs: Any) -> Any:
         strand = self.__dict__.get(_STRAND)
-        if strand is not None and not self._tachograph_told:
-            caller = strand.context()
+        if not getattr(self, "_tachograph_told", True):
+            # Where requests are switched off, whoever makes this one is told as the caller.
+            caller = (strand or here()).context()
             if caller is not None:
                 self.putheader("traceparent", caller.traceparent)
         return _failing(self, lambda: original(self, *args, **kwargs))

@@ -21,7 +21,7 @@ request_id_headers: tuple[str, ...] = ("x-request-id", "x-correlation-id")
 
 
 def is_on() -> bool:
-    return track.home.is_on
+    return track.home.is_on and operations.SHARED.kinds[operations.HTTP_SERVER] != operations.OFF
 
 
 def begin(method: str, path: str, route: Optional[str], traceparent: Optional[str], request_id: Optional[str]) -> Strand:

@@ -1,0 +1,76 @@
+"""How does a program follow the rules of the server? A new list decides every operation anew, functions that it names are
+wrapped, those that it switches off are what they were; what came of it is answered at once, and again when it has changed.
+
+All on the sender's thread. A call that is open ends as it was entered. Before: link. After: operations (states), imports
+(functions), link (answers).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Optional
+
+from . import wire
+from .imports import Imports
+from .log import Log
+from .operations import AGGREGATE, NO_RULE, OFF, ON, OTHER, Operations
+from .rules import Rules
+
+# An answer that has changed is given again so long after the one before, at the earliest.
+TELL_S = 5.0
+
+
+class Switchboard:
+    def __init__(self, operations: Operations, imports: Imports, log: Log) -> None:
+        self.operations = operations
+        self.imports = imports
+        self.log = log
+        self.rules = Rules()
+        # Of the PROBES to be answered; None: nobody has asked on this connection.
+        self.revision: Optional[int] = None
+        self.told: Optional[bytes] = None
+        self.told_at = 0.0
+
+    def connected(self) -> None:
+        """A new connection: who is there is answered when it has asked. The rules hold on."""
+        self.revision = None
+
+    def take(self, revision: int, given: Sequence[tuple[int, str]]) -> None:
+        """A list came: it is the whole one. Never raises."""
+        self.rules = Rules(given)
+        self.revision, self.told = revision, None
+        for rule in self.rules.list:
+            if rule.fault:
+                self.log.say_once(f"rule {rule.fault}", f"a rule of the server is left out: {rule.fault}")
+        try:
+            self.imports.rules = self.rules  # first: a module that is imported meanwhile is not missed
+            self.operations.decide_all(self.rules.decide)
+            self.imports.follow()
+        except Exception as e:  # no memory, or a fault of ours: what is switched stays as it is
+            self.log.say_once("rules", f"the rules of the server are not followed: {type(e).__name__}: {e}")
+        self.log.detail(f"follows {len(given)} rules of the server")
+
+    def answer(self, now: float) -> Optional[bytes]:
+        """The body of a PROBED, if there is something to be told. `now`: seconds."""
+        if self.revision is None or (self.told is not None and now - self.told_at < TELL_S):
+            return None
+        body = wire.probed(self._report(self.revision))
+        self.told_at = now
+        if body == self.told:
+            return None
+        self.told = body
+        return body
+
+    def _report(self, revision: int) -> wire.Report:
+        states = self.operations.states
+        counts = {ON: 0, OFF: 0, AGGREGATE: 0}
+        matched = [0] * len(self.rules.list)
+        for id_, (_, name) in enumerate(self.operations.entries):
+            decider = self.operations.deciders[id_]
+            # What is off of itself is not watched at all.
+            if id_ and name != OTHER and (decider != NO_RULE or states[id_] != OFF):
+                counts[states[id_]] += 1
+                if NO_RULE < decider < len(matched):
+                    matched[decider] += 1
+        rules = [(count, rule.fault) for count, rule in zip(matched, self.rules.list)]
+        return wire.Report(revision, counts[ON], counts[AGGREGATE], counts[OFF], rules)

@@ -1,0 +1,153 @@
+"""What of operations that are aggregated? Their calls are counted where they end, with their times, and are no records.
+
+Each thread counts in a table of its own, so nothing is locked; the sender adds the tables up and tells the sums as series, as the
+Java agent has them. Before: recorder, track. After: inbox.
+
+    a row, of one operation on one thread:
+    sum, longest call of even and of odd intervals, failed, calls of each bucket     (ns; rows never shrink)
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from .operations import METHOD, SHARED
+
+if TYPE_CHECKING:
+    from .inbox import Inbox
+
+# Upper bounds of the buckets, ns, inclusive: factor 2 up to 16 us, then factor 4 up to 1 s. One more bucket has none.
+BOUNDS = [1 << (6 + at if at < 9 else 14 + 2 * (at - 8)) for at in range(17)]
+
+# Operations that are counted apart; each is some twenty series. Past that they are `(other)`.
+OPERATIONS_MAX = 512
+
+# What does not change is told so often, so that a query of five minutes back sees it.
+_UNCHANGED_S = 60.0
+
+_SUM, _LONGEST, _FAILED, _BUCKETS = 0, 1, 3, 4
+_ROW_LENGTH = _BUCKETS + len(BOUNDS) + 1
+_NAME = "tacho_operation_seconds"
+_LABEL_CHARS_MAX = 1_360  # in any script below the 4,096 bytes that a label may have
+
+# Place in a row of the bucket of a duration, by the bits of the duration less one.
+_CELLS = [_BUCKETS + sum(1 << bits > bound for bound in BOUNDS) for bits in range(65)]
+
+Row = list[int]
+Table = dict[int, Row]
+
+
+class Thread:
+    """Lives as long as its thread."""
+
+    __slots__ = ("__weakref__",)
+
+
+class Tallies:
+    def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        """A forked child begins anew."""
+        self.local = threading.local()
+        # Of each thread, with what lives as long as it.
+        self.tables: list[tuple[weakref.ref[Thread], Table]] = []
+        # Of threads that have ended.
+        self.gone: Table = {}
+        self.interval = 0
+        self.apart: set[int] = set()
+        # By operation: calls when it was told last, and when.
+        self.told: dict[int, tuple[int, float]] = {}
+
+    # ---- the thread's side ----
+
+    def add(self, operation: int, ns: int, is_failed: bool) -> None:
+        """A call is over."""
+        try:
+            row = self.local.table[operation]
+        except (AttributeError, KeyError):
+            row = self._row(operation)
+        row[_CELLS[(ns - 1).bit_length() if ns > 0 else 0]] += 1
+        row[_SUM] += ns
+        slot = _LONGEST + self.interval
+        if row[slot] < ns:  # noqa: PLR1730 (`max` would be a call, each time)
+            row[slot] = ns
+        if is_failed:
+            row[_FAILED] += 1
+
+    def _row(self, operation: int) -> Row:
+        """The first call of this operation on this thread."""
+        local = self.local
+        if "table" not in local.__dict__:
+            local.thread = Thread()
+            local.table = {}
+            self.tables.append((weakref.ref(local.thread), local.table))
+        row: Row = local.table.setdefault(operation, [0] * _ROW_LENGTH)
+        return row
+
+    # ---- the sender's side ----
+
+    def sample(self, inbox: Inbox) -> None:
+        """Tells what has changed since the last time."""
+        ended = self.interval
+        self.interval = 1 - ended
+        sums = self._sums(_LONGEST + ended)
+        now = monotonic()
+        for operation, row in sums.items():
+            calls = sum(row[_BUCKETS:])
+            told_calls, told_at = self.told.get(operation, (-1, now))
+            if calls != told_calls or now - told_at > _UNCHANGED_S:
+                self.told[operation] = (calls, now)
+                _tell(operation, calls, row, row[_LONGEST + ended], inbox)
+
+    def _sums(self, slot: int) -> Table:
+        """The tables of all threads, added up; `slot`: where the longest calls of the interval are, which is over."""
+        sums: Table = {}
+        _merge(sums, self.gone, slot)
+        for thread, table in list(self.tables):
+            has_ended = thread() is None  # looked at before: what ended before is all there
+            _merge(sums, table, slot)
+            if has_ended:
+                _merge(self.gone, table, slot)
+                self.tables.remove((thread, table))
+        for operation in list(sums):
+            if operation not in self.apart and not self._is_admitted(operation):
+                _merge(sums, {SHARED.other[METHOD]: sums.pop(operation)}, slot)
+        return sums
+
+    def _is_admitted(self, operation: int) -> bool:
+        """Asked for each operation until it is: who is counted apart once stays so, and the sums only grow."""
+        if operation == SHARED.other[METHOD] or len(self.apart) < OPERATIONS_MAX:
+            self.apart.add(operation)
+            return True
+        return False
+
+
+def _merge(into: Table, table: Table, slot: int) -> None:
+    """Takes the longest call out of `table`, and leaves the rest in it."""
+    for operation, row in list(table.items()):
+        total = into.setdefault(operation, [0] * _ROW_LENGTH)
+        longest, row[slot] = row[slot], 0
+        for at in (_SUM, *range(_FAILED, _ROW_LENGTH)):
+            total[at] += row[at]
+        total[slot] = max(total[slot], longest)
+
+
+def _tell(operation: int, calls: int, row: Row, longest: int, inbox: Inbox) -> None:
+    name = SHARED.entries[operation][1]
+    labels: dict[str, object] = {"operation": name if len(name) <= _LABEL_CHARS_MAX else f"{name[:_LABEL_CHARS_MAX]}…"}
+    inbox.sample(inbox.series(f"{_NAME}_count", labels), calls)
+    inbox.sample(inbox.series(f"{_NAME}_sum", labels), row[_SUM] / 1e9)
+    inbox.sample(inbox.series(f"{_NAME}_max", labels), longest / 1e9)
+    inbox.sample(inbox.series("tacho_operation_failed_total", labels), row[_FAILED])
+    below = 0
+    for at, count in enumerate(row[_BUCKETS:]):
+        below += count
+        bound = f"{BOUNDS[at] / 1e9:.9f}".rstrip("0").rstrip(".") if at < len(BOUNDS) else "+Inf"
+        inbox.sample(inbox.series(f"{_NAME}_bucket", {**labels, "le": bound}), below)
+
+
+TALLIES = Tallies()

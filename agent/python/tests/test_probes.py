@@ -1,0 +1,186 @@
+"""Do the rules of a real server reach a real program, from the command line, and does the server know what became of them?"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import tempfile
+import time
+import unittest
+from pathlib import Path
+from typing import Any, Callable, Optional
+
+from .server import BINARY, PATIENCE_S, ServerTest, until
+
+BOARD = """
+def price(ad): return ad
+def post(ad): return price(ad) + price(1)
+class Board:
+    def find(self, ad): return ad
+"""
+
+# Each turn: a request that comes in, two statements, functions that nobody has decorated, and one that somebody has.
+PROGRAM = """
+import sqlite3, sys, threading, time, tachograph
+tachograph.start()
+from shop import board
+
+@tachograph.record
+def turn(n):
+    return board.post(n) + board.Board().find(n)
+
+def application(environ, start):
+    start("200 OK", [])
+    return [str(turn(int(connection.execute("select 7").fetchone()[0]))).encode()]
+
+watched = tachograph.wsgi(application)
+connection = sqlite3.connect(":memory:")
+stop = threading.Event()
+threading.Thread(target=lambda: (sys.stdin.readline(), stop.set()), daemon=True).start()
+print("under way", flush=True)
+while not stop.wait(0.01):
+    (body,) = watched({"REQUEST_METHOD": "GET", "PATH_INFO": "/ads"}, lambda *_: None)
+    assert body == b"15", body
+"""
+
+TURN, SERVER, STATEMENT = "app.turn", "GET /ads", "select ?"
+POST, PRICE, FIND = "shop.board.post", "shop.board.price", "shop.board.Board.find"
+INCLUDED = [SERVER, STATEMENT, TURN, POST, PRICE]
+
+
+class Probes(ServerTest):
+    def command(self, *arguments: str) -> tuple[int, dict[str, Any], str]:
+        """`tacho probes ...`: status, what it printed, what it warned of."""
+        command = [str(BINARY), "probes", *arguments, "--json", "--server", f"http://127.0.0.1:{self.server.http}"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+        return done.returncode, json.loads(done.stdout or "{}"), done.stderr
+
+    def switch(self, state: str, pattern: str, *more: str) -> int:
+        """How many operations the rule decides in the one agent; 0 without one."""
+        status, told, err = self.command(state, pattern, "--service", self.service, *more)
+        self.assertEqual(status, 0, err)
+        return sum(agent["probes"]["rules"][0]["matched"] for agent in told["agents"])
+
+    def agent(self) -> dict[str, Any]:
+        found = self.server.get("/api/v1/agents", service=self.service)["data"]["agents"]
+        (connected,) = (agent for agent in found if agent["left"] is None)
+        return connected
+
+    def told(self) -> list[int]:
+        """Operations that are on, aggregated and off, as the server knows."""
+        agent = self.agent()
+        self.assertEqual(agent["state"], "follows")
+        return [agent["probes"][key] for key in ("on", "aggregated", "off")]
+
+    def begin(self, **settings: str) -> Callable[[], None]:
+        """Starts the program; the answer ends it."""
+        folder = tempfile.mkdtemp()
+        (Path(folder) / "shop").mkdir()
+        (Path(folder) / "shop" / "__init__.py").touch()
+        (Path(folder) / "shop" / "board.py").write_text(BOARD)
+        settings = {"include": "shop.board", "exclude": FIND, "sample_interval": "200ms", **settings}
+        process = self.launch(PROGRAM, folder=folder, **settings)
+        self.assertEqual(process.stdout.readline(), "under way\n")
+
+        def end() -> None:
+            _, err = process.communicate("stop\n", timeout=PATIENCE_S)
+            self.assertEqual(process.returncode, 0, err)
+            self.command("clear", "--all")
+
+        return end
+
+    def recorded(self) -> list[str]:
+        """Operations that are recorded now."""
+        before = self.server.counts(self.service)
+        time.sleep(0.3)
+        after = self.server.counts(self.service)
+        return sorted(name for name, count in after.items() if count > before.get(name, 0))
+
+    def until_recorded(self, *names: str) -> None:
+        found: Optional[list[str]] = None
+
+        def is_so() -> bool:
+            nonlocal found
+            found = self.recorded()
+            return found == sorted(names)
+
+        try:
+            until(is_so, f"just {sorted(names)}")
+        except AssertionError as e:
+            raise AssertionError(f"{e}; found {found}") from e
+
+    def test_probes_are_switched_off_and_on_again(self) -> None:
+        end = self.begin()
+        self.until_recorded(*INCLUDED)
+        for state, pattern, matched, names in [
+            ("off", "shop..*", 2, [SERVER, STATEMENT, TURN]),
+            ("on", "shop.board.post", 1, [SERVER, STATEMENT, TURN, POST]),
+            ("off", "database", 1, [SERVER, TURN, POST]),
+            ("on", FIND, 1, [SERVER, TURN, POST, FIND]),
+            ("off", "*", 7, []),  # with the wait for `connect`
+            ("on", "http-server", 1, [SERVER]),
+            ("on", "shop.board", 3, [SERVER, POST, PRICE, FIND]),
+            ("aggregate", "shop.board.p*", 2, [SERVER, FIND]),
+        ]:
+            with self.subTest(f"{state} {pattern}"):
+                self.assertEqual(self.switch(state, pattern), matched)
+                self.until_recorded(*names)
+        self.assertEqual(self.told(), [2, 2, 3])
+        self.assertEqual(self.command("clear", "--all")[0], 0)
+        self.until_recorded(*INCLUDED)
+        self.assertEqual(self.told(), [6, 0, 0])
+        end()
+
+    def test_on_and_off_take_effect_within_a_second(self) -> None:
+        end = self.begin()
+        self.until_recorded(*INCLUDED)
+        for state in ("off", "on"):
+            begun = time.monotonic()
+            self.switch(state, "*")
+            until(lambda: (PRICE in self.recorded()) == (state == "on"), f"{state} *")  # noqa: B023
+            took_s = time.monotonic() - begun
+            self.assertLess(took_s, 5, "far more than it takes, for a machine that has other things to do")
+        end()
+
+    def test_what_is_aggregated_is_counted(self) -> None:
+        self.switch("aggregate", "shop.board.price")
+        self.switch("aggregate", "database")
+        end = self.begin()
+        self.until_recorded(SERVER, TURN, POST)
+        end()
+        counts = self.server.counts(self.service)
+        told = self.server.last(f'tacho_operation_seconds_count{{service="{self.service}"}}')
+        told = {dict(labels)["operation"]: count for labels, count in told.items()}
+        # A call is recorded or counted: those before the program was told, and those after.
+        self.assertEqual(told[PRICE] + counts.get(PRICE, 0), 2 * counts[POST])
+        self.assertEqual(told[STATEMENT] + counts.get(STATEMENT, 0), counts[SERVER])
+        seconds = self.server.last(f'tacho_operation_seconds_sum{{service="{self.service}",operation="{PRICE}"}}')
+        self.assertTrue(0 < next(iter(seconds.values())) < told[PRICE])
+
+    def test_a_rule_that_is_not_understood_or_fits_nothing_is_told(self) -> None:
+        end = self.begin()
+        self.until_recorded(*INCLUDED)
+        status, _, err = self.command("off", "@com.shop.Watched", "--service", self.service)
+        self.assertEqual(status, 3)
+        self.assertRegex(err, "1 of 1 agent cannot follow it: .*: a decorator leaves no name behind")
+        status, _, err = self.command("off", "com.shop..*", "--service", self.service)
+        self.assertEqual(status, 0)
+        self.assertIn("com.shop..* decides no method of", err)
+        self.assertEqual(self.recorded(), sorted(INCLUDED))
+        end()
+
+    def test_a_program_that_comes_later_is_told_and_one_whose_server_comes_back_too(self) -> None:
+        self.switch("off", "database", "--keep")
+        self.switch("off", "shop..*")
+        end = self.begin()
+        self.until_recorded(SERVER, TURN)
+        self.server.kill()
+        time.sleep(0.2)
+        self.server.start()
+        self.until_recorded(SERVER, TURN, POST, PRICE)
+        self.assertEqual(self.told()[2], 1)
+        end()
+
+
+if __name__ == "__main__":
+    unittest.main()

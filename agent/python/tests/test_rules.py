@@ -1,0 +1,498 @@
+"""Are the rules of a server followed? Patterns and their order by the vectors that the agents share, states of calls, functions
+that are wrapped and given back, and what is counted."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import importlib
+import inspect
+import json
+import sqlite3
+import sys
+import tempfile
+import threading
+import time
+import types
+import unittest
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import tachograph
+from tachograph import operations, recorder, tallies
+from tachograph.imports import Imports
+from tachograph.log import Log
+from tachograph.operations import AGGREGATE, METHOD, NO_RULE, OFF, ON, SHARED, Operations
+from tachograph.rules import Rules
+from tachograph.switchboard import Switchboard
+from tachograph.tallies import BOUNDS, TALLIES
+
+from .inside import Recording
+from .vectors import cases, one, several
+
+DECISIONS = cases("decisions.vec", "rules")
+
+
+def given(*rules: str) -> list[tuple[int, str]]:
+    """`0 shop..*`: state and pattern."""
+    return [(int(rule[0]), rule[2:]) for rule in rules]
+
+
+def decide(pattern: str, kind: int, name: str, module: str = "") -> bool:
+    return Rules([(0, pattern)]).decide(kind, name, len(module), ON) == (0, OFF)
+
+
+class Decisions(unittest.TestCase):
+    def test_vectors(self) -> None:
+        seen = 0
+        for case in DECISIONS:
+            with self.subTest(one(case, "case")):
+                rules = Rules(given(*several(case, "rule")))
+                faulty = [str(at) for at, rule in enumerate(rules.list) if rule.fault]
+                self.assertEqual(faulty, several(case, "fault"))
+                for line in several(case, "method"):
+                    owner, name, expected = line.split(" ")
+                    at, _ = rules.decide(METHOD, f"{owner}.{name}", len(owner), ON)
+                    self.assertEqual("-" if at == NO_RULE else str(at), expected, line)
+                    seen += 1
+        self.assertGreater(seen, 40, "the file was read")
+
+    def test_names_and_kinds(self) -> None:
+        for pattern, kind, name, module, expected in [
+            ("shop.board", METHOD, "shop.board.Board.post", "shop.board", True),
+            ("shop", METHOD, "shop.board.Board.post", "shop.board", False),
+            ("shop", METHOD, "shop.opening", "shop", True),
+            ("shop.board.Board", METHOD, "shop.board.Board.post", "shop.board", True),
+            ("shop.board.*", METHOD, "shop.board.Board.post", "shop.board", True),
+            ("shop..post", METHOD, "shop.board.Board.post", "shop.board", True),
+            ("render", METHOD, "render", "", True),
+            ("render", METHOD, "render.page", "", True),
+            ("render.page", METHOD, "render.page", "", True),
+            ("page", METHOD, "render.page", "", False),
+            ("*", operations.HTTP_SERVER, "GET /ads/{id}", "", True),
+            ("http-server", operations.HTTP_SERVER, "GET /ads/{id}", "", True),
+            ("http-*", operations.HTTP_CLIENT, "GET 127.0.0.1:80", "", True),
+            ("http-server", operations.HTTP_CLIENT, "GET 127.0.0.1:80", "", False),
+            ("database", operations.DATABASE, "select a.b from c", "", True),
+            ("*.b*", operations.DATABASE, "select a.b from c", "", False),
+            ("connection-wait", operations.CONNECTION_WAIT, "sqlite3.connect", "", True),
+            ("sqlite3.connect", operations.CONNECTION_WAIT, "sqlite3.connect", "", False),
+            ("jobs.*", operations.TASK, "jobs.clean", "", True),
+        ]:
+            self.assertEqual(decide(pattern, kind, name, module), expected, f"{pattern} {name}")
+
+    def test_faults(self) -> None:
+        for rule, fault in [
+            ((3, "*"), "state 3 is not known here"),
+            ((0, "@shop.Watched"), "a decorator leaves no name behind"),
+            ((1, "a b"), "' ' cannot be part of a pattern: a b"),
+            ((2, "a...b"), "a dot is out of place in the pattern: a...b"),
+        ]:
+            rules = Rules([rule, (0, "a")])
+            self.assertIn(fault, rules.list[0].fault)
+            self.assertEqual(rules.decide(METHOD, "a", 0, ON), (1, OFF))
+            self.assertEqual(rules.decide(METHOD, "b", 0, ON), (NO_RULE, ON))
+
+    def test_new_operations_are_decided_too_and_what_is_off_of_itself_stays_so(self) -> None:
+        shop = Operations()
+        known = shop.id(METHOD, "shop.post")
+        hidden = shop.function(METHOD, "shop.hidden", 4, OFF)
+
+        def states(*rules: str) -> list[int]:
+            shop.decide_all(Rules(given(*rules)).decide)
+            fresh = shop.id(METHOD, f"shop.new{len(shop.entries)}")
+            return [shop.states[id_] for id_ in (known, hidden, fresh)]
+
+        self.assertEqual(states(), [ON, OFF, ON])
+        self.assertEqual(states("0 *"), [OFF, OFF, OFF])
+        self.assertEqual(states("2 shop"), [AGGREGATE, AGGREGATE, AGGREGATE])
+        self.assertEqual(states("2 shop", "1 shop.hidden"), [AGGREGATE, ON, AGGREGATE])
+        self.assertEqual(states(), [ON, OFF, ON])
+        self.assertEqual(shop.function(METHOD, "shop.hidden", 4), hidden, "somebody has decorated it")
+        self.assertEqual(states(), [ON, ON, ON])
+
+    def test_kinds(self) -> None:
+        shop = Operations()
+        shop.decide_all(Rules(given("0 http-*", "2 database")).decide)
+        self.assertEqual(shop.kinds[operations.HTTP_SERVER : operations.TASK], [OFF, OFF, AGGREGATE, ON])
+
+
+class RulesTest(unittest.TestCase):
+    """With the operations of this process; the rules are gone afterwards."""
+
+    def setUp(self) -> None:
+        self.imports = Imports((), (), Log())
+        self.addCleanup(self.forget)
+        self.switchboard = Switchboard(SHARED, self.imports, Log())
+        TALLIES.forget()
+
+    def forget(self) -> None:
+        self.take()
+        TALLIES.forget()
+        if self.imports in sys.meta_path:
+            sys.meta_path.remove(self.imports)
+
+    def take(self, *rules: str) -> None:
+        self.switchboard.take(1, given(*rules))
+
+    def counts(self) -> dict[str, tuple[int, int]]:
+        """Calls that were counted, and how many of them failed, by operation."""
+        rows = TALLIES._sums(1)
+        return {SHARED.entries[id_][1]: (sum(row[4:]), row[3]) for id_, row in rows.items()}
+
+
+@tachograph.record(name="rules.add")
+def add(a: int, b: int = 1) -> int:
+    return inner(a) + b
+
+
+@tachograph.record(name="rules.inner")
+def inner(a: int) -> int:
+    if a < 0:
+        raise ValueError(a)
+    return a
+
+
+@tachograph.record(name="rules.steps")
+def steps(count: int) -> Iterator[int]:
+    for at in range(count):
+        sent = yield inner(at)
+        if sent is not None:
+            yield sent
+    return count
+
+
+@tachograph.record(name="rules.later")
+async def later(a: int) -> int:
+    await asyncio.sleep(0)
+    return inner(a)
+
+
+@tachograph.record(name="rules.walk")
+async def walk(count: int) -> Any:
+    for at in range(count):
+        yield inner(at)
+
+
+class Calls(RulesTest):
+    def check(self, run: Any, rules: tuple[str, ...], expected: Any, tree: list[str], counts: dict[str, tuple[int, int]]) -> None:
+        TALLIES.forget()
+        with Recording() as recording:
+            self.take(*rules)
+            self.assertEqual(run(), expected)
+            self.assertEqual(recording.tree(), tree, rules)
+            self.assertEqual(self.counts(), counts, rules)
+
+    def test_functions(self) -> None:
+        def run() -> list[Any]:
+            found: list[Any] = [add(3, b=4)]
+            try:
+                add(-1)
+            except ValueError as e:
+                found.append(e.args)
+            return found
+
+        expected = [7, (-1,)]
+        fault = "exception=ValueError: -1"
+        every = ["|rules.add", "  rules.inner", f"|rules.add! {fault}", f"  rules.inner! {fault}"]
+        for rules, tree, counts in [
+            ((), every, {}),
+            (("0 *",), [], {}),
+            (("0 rules.add",), ["|rules.inner", f"|rules.inner! {fault}"], {}),
+            (("0 rules.inner",), ["|rules.add", f"|rules.add! {fault}"], {}),
+            (("0 *", "1 rules.inner"), ["|rules.inner", f"|rules.inner! {fault}"], {}),
+            (("2 rules.inner",), ["|rules.add", f"|rules.add! {fault}"], {"rules.inner": (2, 1)}),
+            (("2 rules.add",), ["|rules.inner", f"|rules.inner! {fault}"], {"rules.add": (2, 1)}),
+            (("2 rules",), [], {"rules.add": (2, 1), "rules.inner": (2, 1)}),
+        ]:
+            self.check(run, rules, expected, tree, counts)
+
+    def test_generators(self) -> None:
+        def run() -> list[Any]:
+            generator = steps(2)
+            found: list[Any] = [next(generator), generator.send("sent"), next(generator)]
+            try:
+                next(generator)
+            except StopIteration as stop:
+                found.append(stop.value)
+            return found
+
+        self.assertTrue(inspect.isgeneratorfunction(steps))
+        expected = [0, "sent", 1, 2]
+        step = "|rules.steps"
+        for rules, tree, counts in [
+            ((), [step, "  rules.inner", step, step, "  rules.inner", step], {}),
+            (("0 rules.steps",), ["|rules.inner", "|rules.inner"], {}),
+            (("2 rules.steps",), ["|rules.inner", "|rules.inner"], {"rules.steps": (4, 0)}),
+        ]:
+            self.check(run, rules, expected, tree, counts)
+
+    def test_coroutines(self) -> None:
+        def run() -> list[Any]:
+            async def main() -> list[Any]:
+                found = [await later(2), [item async for item in walk(2)]]
+                try:
+                    await later(-2)
+                except ValueError as e:
+                    found.append(e.args)
+                return found
+
+            return asyncio.run(main())
+
+        expected = [2, [0, 1], (-2,)]
+        lone = ["|rules.inner"] * 3 + ["|rules.inner! exception=ValueError: -2"]
+        for rules, tree, counts in [
+            (("0 rules.later", "0 rules.walk"), lone, {}),
+            (("0 *",), [], {}),
+            (("2 rules.later", "2 rules.walk"), lone, {"rules.later": (2, 1), "rules.walk": (3, 0)}),
+        ]:
+            self.check(run, rules, expected, tree, counts)
+
+    def test_spans(self) -> None:
+        def run() -> None:
+            with contextlib.suppress(KeyError), tachograph.span("rules.block") as block:
+                block.attribute("a", 1)
+                self.assertEqual(block.traceparent is None, SHARED.states[block.operation] != ON)
+                inner(1)
+                raise KeyError
+
+        failed = "|rules.block! a=1 exception=KeyError"
+        for rules, tree, counts in [
+            ((), [failed, "  rules.inner"], {}),
+            (("0 rules.block",), ["|rules.inner"], {}),
+            (("2 rules.block",), ["|rules.inner"], {"rules.block": (1, 1)}),
+        ]:
+            self.check(run, rules, None, tree, counts)
+
+    def test_statements(self) -> None:
+        def run() -> list[Any]:
+            with tachograph.span("rules.block"):
+                connection = sqlite3.connect(":memory:")
+                return connection.execute("select 17").fetchall()
+
+        block = "|rules.block"
+        for rules, tree, counts in [
+            ((), [block, "  sqlite3.connect", "  select ?", "  fetch select ?"], {}),
+            (("0 database",), [block, "  sqlite3.connect"], {}),
+            (("0 connection-wait", "2 database"), [block], {"select ?": (1, 0), "fetch select ?": (1, 0)}),
+        ]:
+            self.check(run, rules, [(17,)], tree, counts)
+
+    def test_requests(self) -> None:
+        caller = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+
+        def application(_environ: Any, start: Any) -> list[bytes]:
+            start("500 Broken", [])
+            inner(1)
+            return [str(tachograph.traceparent()).encode()]
+
+        def run() -> str:
+            environ = {"REQUEST_METHOD": "GET", "PATH_INFO": "/ads/1", "HTTP_TRACEPARENT": caller}
+            (body,) = tachograph.wsgi(application)(environ, lambda *_: None)
+            return body.decode()[:35]
+
+        trace = caller[:35]
+        answered = "|GET /ads/{id}! http.path=/ads/1 http.status=500"
+        for rules, expected, tree, counts in [
+            ((), trace, [answered, "  rules.inner"], {}),
+            (("0 http-server",), "None", ["|rules.inner"], {}),
+            (("2 http-server",), trace, ["|rules.inner"], {"GET /ads/{id}": (1, 1)}),
+        ]:
+            self.check(run, rules, expected, tree, counts)
+
+    def test_calls_that_are_open_end_as_they_were_entered(self) -> None:
+        with Recording() as recording:
+            with tachograph.span("rules.held"):
+                self.take("0 *")
+                with tachograph.span("rules.off"):
+                    self.take()
+            self.assertEqual(recording.tree(), ["|rules.held"])
+
+
+MODULE = """
+import dataclasses
+from functools import lru_cache
+def post(ad): return ad
+def find(ad): return -ad
+async def later(ad): return ad
+class Board:
+    def add(self, ad): return post(ad)
+    def __len__(self): return 3
+    @property
+    def size(self): return 4
+    @staticmethod
+    def fixed(): return 5
+@lru_cache
+def cached(): return 6
+"""
+
+
+class Functions(RulesTest):
+    """What is wrapped at run time."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        sys.path.insert(0, folder.name)
+        self.addCleanup(sys.path.remove, folder.name)
+        self.name = f"rules_shop_{self._testMethodName}"
+        (Path(folder.name) / f"{self.name}.py").write_text(MODULE)
+        importlib.invalidate_caches()
+        self.addCleanup(sys.modules.pop, self.name, None)
+
+    def load(self) -> types.ModuleType:
+        return importlib.import_module(self.name)
+
+    def use(self, shop: Any) -> None:
+        board = shop.Board()
+        found = [shop.post(1), shop.find(2), board.add(3), board.size, board.fixed(), len(board), asyncio.run(shop.later(7))]
+        self.assertEqual(found, [1, -2, 3, 4, 5, 3, 7])
+
+    def recorded(self, shop: Any) -> list[str]:
+        with Recording() as recording:
+            self.use(shop)
+            return sorted(line.strip(" |").removeprefix(f"{self.name}.") for line in recording.tree())
+
+    def test_what_nobody_has_included_is_switched_on_and_off(self) -> None:
+        shop = self.load()
+        plain = dict(vars(shop.Board)), shop.post, shop.find
+        for rules, expected in [
+            ([], []),
+            ([f"1 {self.name}"], ["Board.add", "Board.fixed", "Board.size", "find", "later", "post", "post"]),
+            ([f"1 {self.name}", f"0 {self.name}.Board"], ["find", "later", "post", "post"]),
+            ([f"1 {self.name}.Board.add"], ["Board.add"]),
+            ([f"1 {self.name}.Board.__len__"], ["Board.__len__"]),
+            ([f"1 {self.name}", "0 *"], []),
+            ([f"2 {self.name}.post"], []),
+            ([], []),
+        ]:
+            with self.subTest(rules):
+                self.take(*rules)
+                self.assertEqual(self.recorded(shop), expected)
+        self.assertEqual((dict(vars(shop.Board)), shop.post, shop.find), plain, "it is as it was")
+
+    def test_modules_that_come_later_follow(self) -> None:
+        self.take(f"1 {self.name}.*", f"0 {self.name}.find")
+        shop = self.load()
+        self.assertEqual(self.recorded(shop), ["Board.add", "Board.fixed", "Board.size", "later", "post", "post"])
+        self.take()
+        self.assertEqual(self.recorded(shop), [])
+
+    def test_what_the_settings_include_gets_its_function_back_while_it_is_off(self) -> None:
+        self.forget()
+        self.imports = Imports((f"{self.name}.post", f"{self.name}.Board"), (f"{self.name}.Board.fixed",), Log())
+        self.switchboard = Switchboard(SHARED, self.imports, Log())
+        self.imports.install()
+        shop = self.load()
+        taken_before = shop.post
+        every = ["Board.add", "Board.size", "post", "post"]
+        self.assertEqual(self.recorded(shop), every)
+        self.take(f"0 {self.name}.post")
+        self.assertFalse(hasattr(shop.post, recorder.MARK))
+        self.assertEqual(self.recorded(shop), ["Board.add", "Board.size"])
+        with Recording() as recording:
+            self.assertEqual(taken_before(1), 1)
+            self.assertEqual(recording.tree(), [], "a name that was imported before is off, too")
+        self.take(f"1 {self.name}.Board.fixed")
+        self.assertEqual(self.recorded(shop), ["Board.add", "Board.fixed", "Board.size", "post", "post"])
+        self.take()
+        self.assertIs(shop.post, taken_before)
+        self.assertEqual(self.recorded(shop), every)
+
+    def test_what_somebody_else_has_put_there_stays(self) -> None:
+        shop = self.load()
+        self.take(f"1 {self.name}.post")
+        shop.post = patched = lambda ad: ad
+        self.take("0 *")
+        self.assertIs(shop.post, patched)
+        self.take(f"1 {self.name}.*")
+        self.assertEqual(shop.post(5), 5)
+
+    def test_everything_is_the_program_and_not_the_interpreter(self) -> None:
+        shop = self.load()
+        self.take("1 *")
+        self.assertTrue(hasattr(shop.post, recorder.MARK))
+        for function in (json.dumps, json.JSONDecoder.decode, tempfile.mkdtemp, threading.Thread.run, Log.say):
+            self.assertFalse(hasattr(function, recorder.MARK), function)
+
+    def test_the_report_counts_what_is_watched(self) -> None:
+        def report(*rules: str) -> tuple[int, int, int]:
+            self.take(*rules)
+            told = self.switchboard._report(1)
+            return told.on, told.aggregated, told.off
+
+        self.load()
+        on, aggregated, off = report()
+        self.assertEqual((aggregated, off), (0, 0), "those that are off of themselves are not watched")
+        self.assertEqual(report(f"1 {self.name}"), (on + 6, 0, 0))
+        self.assertEqual(report(f"2 {self.name}"), (on, 6, 0))
+        on, aggregated, off = report("0 *")
+        self.assertEqual((on, aggregated), (0, 0))
+        self.assertGreaterEqual(off, 6)
+        self.take(f"1 {self.name}.Board", "1 nothing.here", f"0 {self.name}.Board.add")
+        self.assertEqual([count for count, _ in self.switchboard._report(1).rules], [2, 0, 1])
+
+
+class Counts(RulesTest):
+    def told(self) -> dict[str, float]:
+        """What goes out: `name{le}` to the last value."""
+        with Recording() as recording:
+            TALLIES.sample(recording.inbox)
+            found = {}
+            for series, _, value in recording.inbox.samples:
+                labels = dict(series)
+                name = labels["__name__"].removeprefix("tacho_operation_")
+                found[f"{name} {labels['operation']} {labels.get('le', '')}".strip()] = value
+            return found
+
+    def test_series(self) -> None:
+        ns = [0, 64, 65, 2_000_000_000, 1_000]
+        id_ = SHARED.id(METHOD, "rules.counted")
+        for at, each in enumerate(ns):
+            TALLIES.add(id_, each, at == 1)
+        told = self.told()
+        self.assertEqual(len(told), 4 + len(BOUNDS) + 1)
+        self.assertEqual(told["seconds_count rules.counted"], 5)
+        self.assertEqual(told["seconds_sum rules.counted"], sum(ns) / 1e9)
+        self.assertEqual(told["seconds_max rules.counted"], 2)
+        self.assertEqual(told["failed_total rules.counted"], 1)
+        for bound, below in [("0.000000064", 2), ("0.000000128", 3), ("0.000001024", 4), ("1.073741824", 4), ("+Inf", 5)]:
+            self.assertEqual(told[f"seconds_bucket rules.counted {bound}"], below, bound)
+        self.assertEqual(self.told(), {}, "nothing has changed")
+        TALLIES.add(id_, 7, False)
+        told = self.told()
+        self.assertEqual((told["seconds_count rules.counted"], told["seconds_max rules.counted"]), (6, 7e-9))
+        TALLIES.told[id_] = (6, time.monotonic() - 61)
+        self.assertEqual(self.told()["seconds_max rules.counted"], 0, "once a minute all the same")
+
+    def test_threads_that_end_stay_counted(self) -> None:
+        id_ = SHARED.id(METHOD, "rules.threads")
+
+        def work() -> None:
+            for at in range(1_000):
+                TALLIES.add(id_, at, False)
+
+        for _ in range(3):
+            threads = [threading.Thread(target=work) for _ in range(5)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            self.told()
+        self.assertEqual(self.counts(), {"rules.threads": (15_000, 0)})
+        self.assertEqual(TALLIES.tables, [])
+
+    def test_operations_are_bounded_and_the_sums_hold(self) -> None:
+        for at in range(tallies.OPERATIONS_MAX + 100):
+            TALLIES.add(SHARED.id(METHOD, f"rules.many{at}"), 10, False)
+        counts = self.counts()
+        self.assertEqual(len(counts), tallies.OPERATIONS_MAX + 1)
+        self.assertEqual(counts[operations.OTHER], (100, 0))
+        TALLIES.add(SHARED.id(METHOD, "rules.many0"), 10, False)
+        self.assertEqual(self.counts()["rules.many0"], (2, 0))
+
+
+if __name__ == "__main__":
+    unittest.main()
