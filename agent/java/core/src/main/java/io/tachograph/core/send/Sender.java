@@ -8,7 +8,6 @@ import io.tachograph.core.log.AgentLog;
 import io.tachograph.core.wire.DeclaredRecord;
 import io.tachograph.core.wire.Dictionary;
 import io.tachograph.core.wire.SampleBatch;
-import io.tachograph.core.wire.SegmentRecord;
 import io.tachograph.core.wire.Wire;
 
 import java.util.IdentityHashMap;
@@ -216,15 +215,7 @@ public final class Sender implements Runnable {
     private void read(ThreadBuffer buffer) {
         RingReader reader = readers.get(buffer);
         if (reader == null) {
-            reader =
-                    new RingReader(
-                            buffer,
-                            outbox,
-                            clock,
-                            totals,
-                            calls,
-                            new SegmentRecord(dictionary),
-                            declared);
+            reader = new RingReader(buffer, outbox, clock, totals, calls, dictionary, declared);
             readers.put(buffer, reader);
         }
         fullest = Math.max(fullest, reader.read());

@@ -5,6 +5,9 @@ import java.util.Arrays;
 
 /** A byte array that grows, and the primitive types of the protocol. Little endian. */
 public final class Bytes {
+    /** The longest varint: 64 bits, seven in a byte. */
+    public static final int VARINT_BYTES_MAX = 10;
+
     private byte[] array;
     private int size;
 
@@ -59,13 +62,28 @@ public final class Bytes {
 
     /** Unsigned LEB128. */
     public Bytes varint(long value) {
-        reserve(10);
+        reserve(VARINT_BYTES_MAX);
+        size = putVarint(array, size, value);
+        return this;
+    }
+
+    /**
+     * Unsigned LEB128, into an array with room for it.
+     *
+     * @return the position behind it
+     */
+    public static int putVarint(byte[] into, int at, long value) {
         while ((value & ~0x7fL) != 0) {
-            array[size++] = (byte) (value | 0x80);
+            into[at++] = (byte) (value | 0x80);
             value >>>= 7;
         }
-        array[size++] = (byte) value;
-        return this;
+        into[at] = (byte) value;
+        return at + 1;
+    }
+
+    /** For who writes into {@link #array} with {@link #putVarint}, after {@link #reserve}. */
+    public void end(int at) {
+        size = at;
     }
 
     public Bytes zigzag(long value) {

@@ -84,6 +84,11 @@ public final class Dictionary {
         return true;
     }
 
+    /** Wire id of an operation that has one already, else 0. */
+    public int known(int operation) {
+        return operation < operationIds.length ? operationIds[operation] : 0;
+    }
+
     /** Wire id of an operation of {@link Operations}. */
     public int operation(int operation) {
         if (operation >= operationIds.length) {

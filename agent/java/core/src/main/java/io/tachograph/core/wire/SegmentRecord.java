@@ -17,6 +17,8 @@ public final class SegmentRecord {
     private int exits;
     private long start;
     private long last;
+    private String threadKnown;
+    private int threadId;
 
     public SegmentRecord(Dictionary dictionary) {
         this.dictionary = dictionary;
@@ -54,6 +56,25 @@ public final class SegmentRecord {
     public void exitFailed(long nanos) {
         events.varint(step(nanos) << 1 | 1).varint(0);
         exits++;
+    }
+
+    /**
+     * For a loop that writes events itself, as {@link #enter} and {@link #exit} do, after the first
+     * one: where they go, with room for {@code count} of them; {@link #took} must follow.
+     */
+    public Bytes room(int count) {
+        events.reserve(count * 2 * Bytes.VARINT_BYTES_MAX);
+        return events;
+    }
+
+    /**
+     * @param count events that were written since {@link #room}, {@code exitCount} of them exits
+     * @param end time of the last event
+     */
+    public void took(int count, int exitCount, long end) {
+        eventCount += count;
+        exits += exitCount;
+        last = end;
     }
 
     private long step(long nanos) {
@@ -154,7 +175,7 @@ public final class SegmentRecord {
         } else if (parent != null) {
             out.varint(parent.segment());
         }
-        out.varint(dictionary.text(head.thread)).zigzag(startInBase);
+        out.varint(threadId(head.thread)).zigzag(startInBase);
         if (parent != null) {
             out.id8(parent.span());
         }
@@ -165,6 +186,15 @@ public final class SegmentRecord {
         if (attributeCount > 0) {
             out.varint(attributeCount).raw(attributes);
         }
+    }
+
+    /** Nearly always that of the segment before. */
+    private int threadId(String name) {
+        if (name != threadKnown) {
+            threadId = dictionary.text(name);
+            threadKnown = name;
+        }
+        return threadId;
     }
 
     /**

@@ -12,7 +12,6 @@ import io.tachograph.bootstrap.Session;
 import io.tachograph.bootstrap.ThreadBuffer;
 import io.tachograph.core.wire.DeclaredRecord;
 import io.tachograph.core.wire.Dictionary;
-import io.tachograph.core.wire.SegmentRecord;
 import io.tachograph.testing.Call;
 import io.tachograph.testing.Declared;
 import io.tachograph.testing.Decoder;
@@ -55,7 +54,7 @@ class DeclaredRingTest {
                         clock,
                         totals,
                         new CallCounts(),
-                        new SegmentRecord(dictionary),
+                        dictionary,
                         new DeclaredRecord(dictionary, Map.of("service", "s")));
     }
 
@@ -127,7 +126,9 @@ class DeclaredRingTest {
             assertTrue(!where.equals("outer") || record.span().equals(root.span));
             got.add(where + " " + record.values());
             assertEquals(Map.of("service", "s", "__name__", "test_order"), record.labels());
-            assertTrue(!where.equals("inner") || record.at() >= child.start && record.at() <= child.end);
+            assertTrue(
+                    !where.equals("inner")
+                            || record.at() >= child.start && record.at() <= child.end);
         }
         assertEquals(
                 List.of(
@@ -199,7 +200,7 @@ class DeclaredRingTest {
                         clock,
                         totals,
                         new CallCounts(),
-                        new SegmentRecord(dictionary),
+                        dictionary,
                         new DeclaredRecord(dictionary, Map.of()));
         assertTrue(order("nobody", 1));
         full.read();

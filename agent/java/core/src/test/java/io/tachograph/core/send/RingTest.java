@@ -10,7 +10,6 @@ import io.tachograph.bootstrap.Session;
 import io.tachograph.bootstrap.ThreadBuffer;
 import io.tachograph.core.wire.DeclaredRecord;
 import io.tachograph.core.wire.Dictionary;
-import io.tachograph.core.wire.SegmentRecord;
 import io.tachograph.core.wire.Wire;
 import io.tachograph.testing.Call;
 import io.tachograph.testing.Decoder;
@@ -150,7 +149,7 @@ class RingTest {
                                                                 clock,
                                                                 totals,
                                                                 new CallCounts(),
-                                                                new SegmentRecord(dictionary),
+                                                                dictionary,
                                                                 new DeclaredRecord(
                                                                         dictionary, Map.of())))
                                         .read());
