@@ -49,7 +49,7 @@ test-lint:
 	cargo clippy --locked $(WITH_PARQUET) --all-targets -- -D warnings
 
 .PHONY: test-rust
-test-rust:
+test-rust: $(JAR_AGENT)
 	cargo test --locked --workspace
 	cargo test --locked $(WITH_PARQUET) --lib --test parquet parquet
 

@@ -13,6 +13,7 @@ pub mod config;
 pub mod control;
 pub mod http;
 pub mod inspect;
+mod jvm;
 pub mod listen;
 pub mod metrics;
 mod notices;

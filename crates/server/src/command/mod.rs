@@ -2,6 +2,7 @@
 
 mod agents;
 mod ask;
+mod attach;
 mod cardinality;
 mod delete;
 mod demo;
@@ -48,6 +49,7 @@ enum Command {
     Load(load::Load),
     Agents(agents::Agents),
     Probes(probes::Probes),
+    Attach(attach::Attach),
     Import(import::Import),
     Export(export::Export),
     Tune(tune::Tune),
@@ -79,6 +81,7 @@ impl Command {
             Self::Load(load) => load.run(),
             Self::Agents(agents) => agents.run(),
             Self::Probes(probes) => probes.run(),
+            Self::Attach(attach) => attach.run(),
             Self::Import(import) => import.run(),
             Self::Export(export) => export.run(),
             Self::Tune(tune) => tune.run(),

@@ -20,7 +20,7 @@ pub fn parse(path: &Path, text: &str) -> Result<Settings, ConfigError> {
 }
 
 /// In one line: where, what, and the line it stands in.
-fn cause(text: &str, error: &toml::de::Error) -> String {
+pub fn cause(text: &str, error: &toml::de::Error) -> String {
     let mut message = error.message().lines().collect::<Vec<_>>().join(", ");
     // What serde expects is a type of Rust.
     for number in ["usize", "u64", "u32"] {

@@ -16,6 +16,7 @@ use tacho_store::Options;
 use tacho_store::policy::Policies;
 
 pub use address::Address;
+pub(crate) use file::cause as toml_cause;
 
 /// What one source says. The names are the keys of `tacho.toml`, the flags and, with `TACHO_` before them, the
 /// environment variables.

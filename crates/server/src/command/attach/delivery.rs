@@ -1,0 +1,160 @@
+//! How do files get where another process sees them? It may have a file system of its own, and rights of its own.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, fchown};
+use std::path::{Path, PathBuf};
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::command::Failure;
+use crate::jvm::Process;
+
+/// Bytes of a path. Together with that of the settings it must fit into an argument of 1,024 bytes.
+const PATH_BYTES_MAX: usize = 800;
+
+/// The path of the agent as the process sees it: its own where it can read it there, else that of a copy in its /tmp. The copy
+/// stays: the program reads classes from it as long as it runs.
+pub(super) fn jar(jar: &Path, process: &Process) -> Result<String, Failure> {
+    if let Some(path) = plain(jar).filter(|_| is_seen(jar, process) && may_read(jar, process)) {
+        return Ok(path.to_owned());
+    }
+    let failed = |error| Failure::new(format!("cannot read {}: {error}", jar.display()));
+    let bytes = fs::read(jar).map_err(failed)?;
+    let name = format!("tachograph-agent-{:016x}.jar", xxh3_64(&bytes));
+    let copy = process.tmp().join(&name);
+    let trusted = [0, process.uid, rustix::process::geteuid().as_raw()];
+    let its_own = |file: &fs::Metadata| file.is_file() && trusted.contains(&file.uid());
+    match fs::symlink_metadata(&copy) {
+        // From an earlier time.
+        Ok(file) if its_own(&file) && fs::read(&copy).is_ok_and(|there| there == bytes) => {}
+        Ok(_) => {
+            return Err(Failure::new(format!("{} is there, and is not the agent", copy.display()))
+                .hint("take it away"));
+        }
+        Err(_) => write_aside(&copy, &bytes, 0o644, process).map_err(|error| cannot_write(&copy, &error))?,
+    }
+    Ok(format!("/tmp/{name}"))
+}
+
+/// A file of settings in the /tmp of a process. Taken away when dropped: the agent has read it when it is loaded.
+pub(super) struct SettingsFile {
+    path: PathBuf,
+    seen: String,
+}
+
+impl SettingsFile {
+    /// Its path as the process sees it.
+    pub(super) fn seen(&self) -> &str {
+        &self.seen
+    }
+}
+
+impl Drop for SettingsFile {
+    fn drop(&mut self) {
+        // What is left behind harms nobody: the next one has another name.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+/// `None` where there is nothing to say.
+pub(super) fn settings(text: &str, process: &Process) -> Result<Option<SettingsFile>, Failure> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let name = format!("tachograph-{}-{}.toml", process.own_pid, std::process::id());
+    let path = process.tmp().join(&name);
+    write(&path, text.as_bytes(), 0o600, process).map_err(|error| cannot_write(&path, &error))?;
+    Ok(Some(SettingsFile { path, seen: format!("/tmp/{name}") }))
+}
+
+fn cannot_write(path: &Path, error: &io::Error) -> Failure {
+    Failure::new(format!("cannot write {}: {error}", path.display()))
+}
+
+/// Under its name it is whole.
+fn write_aside(path: &Path, bytes: &[u8], mode: u32, process: &Process) -> io::Result<()> {
+    let aside = path.with_extension(format!("{}.new", std::process::id()));
+    write(&aside, bytes, mode, process)?;
+    fs::rename(&aside, path)
+}
+
+/// A new file that belongs to the user of the process.
+fn write(path: &Path, bytes: &[u8], mode: u32, process: &Process) -> io::Result<()> {
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(path)?;
+    // Without it the file is ours, which is the same user or root.
+    let _ = fchown(&file, Some(process.uid), Some(process.gid));
+    file.write_all(bytes)
+}
+
+/// The path, if any JVM understands it: `=` ends that of a jar, and other letters depend on its language.
+fn plain(path: &Path) -> Option<&str> {
+    path.to_str().filter(|text| text.is_ascii() && !text.contains('=') && text.len() <= PATH_BYTES_MAX)
+}
+
+/// Whether the process finds the same file there.
+fn is_seen(path: &Path, process: &Process) -> bool {
+    let (Ok(ours), Ok(its)) = (fs::metadata(path), fs::metadata(process.seen(path))) else { return false };
+    (ours.dev(), ours.ino()) == (its.dev(), its.ino())
+}
+
+/// Whether the file, and all folders above it, are open to the user of the process; false also where only its group helps.
+fn may_read(path: &Path, process: &Process) -> bool {
+    let is_open = |path: &Path, bit: u32| {
+        let Ok(file) = fs::metadata(path) else { return false };
+        let bits = if file.uid() == process.uid { file.mode() >> 6 } else { file.mode() };
+        bits & bit != 0
+    };
+    process.uid == 0 || is_open(path, 0o4) && path.ancestors().skip(1).all(|folder| is_open(folder, 0o1))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    fn this() -> Process {
+        Process::find(std::process::id()).expect("it is there")
+    }
+
+    #[test]
+    fn a_jar_that_the_process_cannot_name_or_read_is_copied_once() {
+        let directory = tempfile::tempdir().unwrap();
+        fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        let stranger = Process { uid: this().uid + 1, ..this() };
+        for (name, mode, process, is_copied) in [
+            ("agent.jar", 0o600, this(), false),
+            ("agent.jar", 0o644, stranger.clone(), false),
+            ("agent.jar", 0o640, stranger, true),
+            ("a=b.jar", 0o644, this(), true),
+            ("größe.jar", 0o644, this(), true),
+        ] {
+            let path = directory.path().join(name);
+            // Of its own in each run: the copy is named after it.
+            fs::write(&path, format!("{name} {mode} {}", path.display())).unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+            let seen = jar(&path, &process).unwrap();
+            assert_eq!(seen != path.display().to_string(), is_copied, "{seen}");
+            if is_copied {
+                assert_eq!(fs::read(&seen).unwrap(), fs::read(&path).unwrap());
+                assert_eq!(jar(&path, &process).unwrap(), seen, "the copy serves again");
+                fs::write(&seen, "something else").unwrap();
+                let said = jar(&path, &process).unwrap_err().to_string();
+                assert!(said.contains(&seen) && said.contains("is there, and is not the agent"), "{said}");
+                fs::remove_file(&seen).unwrap();
+            }
+        }
+    }
+
+    #[test]
+    fn settings_are_there_until_they_have_been_read() {
+        assert!(settings("", &this()).unwrap().is_none());
+        let file = settings("service = \"shop\"\n", &this()).unwrap().expect("there is something to say");
+        let seen = PathBuf::from(file.seen());
+        assert_eq!(fs::read_to_string(&seen).unwrap(), "service = \"shop\"\n");
+        assert_eq!(fs::metadata(&seen).unwrap().mode() & 0o777, 0o600);
+        drop(file);
+        assert!(!seen.exists());
+    }
+}

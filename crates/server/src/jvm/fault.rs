@@ -1,0 +1,98 @@
+//! Why does an agent not get into a process, and what can be done about it?
+
+use std::path::PathBuf;
+
+use super::JAVA_LEAST;
+
+#[derive(Debug, thiserror::Error)]
+pub enum Fault {
+    #[error("there is no process {pid}")]
+    NoProcess { pid: u32 },
+    #[error("process {pid} ({name}) belongs to user {uid}")]
+    Foreign { pid: u32, name: String, uid: u32 },
+    #[error("this user may not look into process {pid} ({name})")]
+    Closed { pid: u32, name: String },
+    #[error("process {pid} ({name}) is not a Java program")]
+    NoJvm { pid: u32, name: String },
+    #[error("process {pid} ({name}) runs on Eclipse OpenJ9, which is attached to in another way")]
+    OpenJ9 { pid: u32, name: String },
+    #[error("process {pid} has the agent already")]
+    HasAgent { pid: u32 },
+    #[error("process {pid} takes no agents: it was started with -XX:+DisableAttachMechanism")]
+    Disabled { pid: u32 },
+    #[error("process {pid} runs on Java {version}, the agent needs {JAVA_LEAST} or later")]
+    TooOld { pid: u32, version: String },
+    #[error("process {pid} is stopped (SIGSTOP)")]
+    Stopped { pid: u32 },
+    #[error("process {pid} has ended")]
+    Ended { pid: u32 },
+    #[error("process {pid} does not listen to signals (SIGQUIT): it is starting or ending")]
+    NotReady { pid: u32 },
+    #[error("process {pid} did not answer within {seconds} s")]
+    NoAnswer { pid: u32, seconds: u64 },
+    #[error("process {pid} closed the connection without an answer")]
+    Refused { pid: u32 },
+    #[error("{} is not a socket of process {pid}", .path.display())]
+    NotItsOwn { pid: u32, path: PathBuf },
+    #[error("cannot {doing} {}: {source}", .path.display())]
+    Io { doing: &'static str, path: PathBuf, source: std::io::Error },
+    /// What the JVM says, on one line.
+    #[error("process {pid} does not take the agent: {said}")]
+    NotTaken { pid: u32, said: String },
+}
+
+impl Fault {
+    /// For a table: the reason without the process.
+    pub fn brief(&self) -> &'static str {
+        match self {
+            Self::Foreign { .. } => "another user's",
+            Self::Closed { .. } => "closed to this user",
+            Self::OpenJ9 { .. } => "OpenJ9",
+            Self::HasAgent { .. } => "has the agent",
+            Self::Disabled { .. } => "attaching is disabled",
+            Self::TooOld { .. } => "Java is too old",
+            Self::Stopped { .. } => "stopped",
+            Self::NoProcess { .. } | Self::Ended { .. } => "has ended",
+            Self::NoJvm { .. } => "no JVM",
+            Self::NotReady { .. } | Self::NoAnswer { .. } | Self::Refused { .. } => "does not answer",
+            Self::NotItsOwn { .. } | Self::Io { .. } | Self::NotTaken { .. } => "does not take it",
+        }
+    }
+
+    /// What to do about it.
+    pub fn hint(&self) -> Option<String> {
+        let with_javaagent = "start the program with -javaagent:tachograph-agent.jar instead";
+        let hint = match self {
+            Self::NoProcess { .. } | Self::NoJvm { .. } => "`tacho attach` lists the Java programs".into(),
+            Self::Foreign { uid, .. } => {
+                format!("run it as that user (`sudo -u '#{uid}' tacho attach ...`) or as root")
+            }
+            Self::Closed { .. } => "run it as root".into(),
+            Self::OpenJ9 { pid, .. } => {
+                format!("with a JDK of OpenJ9: `java -jar tachograph-agent.jar {pid}`")
+            }
+            Self::HasAgent { .. } => "`tacho probes` switches what it records".into(),
+            Self::Disabled { .. } => with_javaagent.into(),
+            Self::Stopped { pid } => format!("`kill -CONT {pid}` lets it go on"),
+            Self::NotReady { .. } => "try again in a moment".into(),
+            Self::NoAnswer { .. } => "it may find no processor: try again later".into(),
+            Self::Refused { .. } => {
+                "it asks for the same user and group, or root: in a container, run tacho there as its user"
+                    .into()
+            }
+            Self::NotTaken { said, .. } if said.contains("EnableDynamicAgentLoading") => {
+                with_javaagent.into()
+            }
+            Self::NotTaken { said, .. } if said.contains("java.instrument") => {
+                "its JVM was made without that module: make it with `jlink --add-modules java.instrument,...`"
+                    .into()
+            }
+            Self::TooOld { .. }
+            | Self::Ended { .. }
+            | Self::NotItsOwn { .. }
+            | Self::Io { .. }
+            | Self::NotTaken { .. } => return None,
+        };
+        Some(hint)
+    }
+}

@@ -1,0 +1,185 @@
+//! Which Java programs run on this machine, and how does an agent get into one of them?
+//!
+//! `process.rs` asks /proc, `perf_data.rs` what a JVM tells of itself, `load.rs` talks to one. No Java is started for it, and
+//! nothing of a JDK is needed. Linux and HotSpot only.
+
+mod fault;
+mod load;
+mod perf_data;
+mod process;
+
+pub use fault::Fault;
+pub use load::load;
+pub use process::Process;
+
+use perf_data::PerfData;
+use process::Machine;
+
+/// The agent's sender thread (`Sender.java`), as far as a name of a thread goes on Linux.
+const AGENT_THREAD: &str = "tachograph-send";
+/// The oldest Java that the agent runs on.
+const JAVA_LEAST: u32 = 11;
+const ATTACH_IS_DISABLED: &str = "-XX:+DisableAttachMechanism";
+/// Variables of the environment in which a JVM looks for options.
+const OPTIONS_VARIABLES: [&str; 3] = ["JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS"];
+
+/// A process that is a JVM.
+pub struct Jvm {
+    pub process: Process,
+    /// Main class or jar, and its arguments.
+    pub command: String,
+    /// `17.0.15`; `None` where it does not tell.
+    pub version: Option<String>,
+    pub has_agent: bool,
+    /// Its options say that it takes no agent.
+    is_disabled: bool,
+}
+
+impl Jvm {
+    /// The JVM with this number.
+    ///
+    /// # Errors
+    /// When there is none, or this user may not look into it.
+    pub fn find(pid: u32) -> Result<Self, Fault> {
+        let process = Process::find(pid).ok_or(Fault::NoProcess { pid })?;
+        let name = process.name();
+        if !process.is_open_to_us() {
+            return Err(Fault::Foreign { pid, name, uid: process.uid });
+        }
+        match process.machine() {
+            Some(Machine::HotSpot { tells }) => Ok(Self::of(process, tells)),
+            Some(Machine::OpenJ9) => Err(Fault::OpenJ9 { pid, name }),
+            Some(Machine::None) => Err(Fault::NoJvm { pid, name }),
+            None => Err(Fault::Closed { pid, name }),
+        }
+    }
+
+    /// All processes that are a JVM, and those of others that look like one, by number.
+    pub fn all() -> Vec<Result<Self, Fault>> {
+        let mut pids = Process::all();
+        pids.sort_unstable();
+        let found = pids.into_iter().map(Self::find);
+        let looks_like_java = |pid: u32| Process::find(pid).is_some_and(|process| process.is_java_command());
+        let is_listed = |found: &Result<Self, Fault>| match found {
+            Ok(_) | Err(Fault::OpenJ9 { .. }) => true,
+            Err(Fault::Foreign { pid, .. } | Fault::Closed { pid, .. }) => looks_like_java(*pid),
+            Err(_) => false,
+        };
+        found.filter(is_listed).collect()
+    }
+
+    /// `tells`: it keeps a file of what it is and does.
+    fn of(process: Process, tells: bool) -> Self {
+        let told = tells.then(|| process.perf_data()).flatten().and_then(|bytes| PerfData::parse(&bytes));
+        let PerfData { command, version, takes_agents } = told.unwrap_or_default();
+        let arguments = process.arguments();
+        let variable = |name: &&str| process.variable(name);
+        let in_variables = OPTIONS_VARIABLES.iter().filter_map(variable);
+        let mut options: Vec<String> = arguments.clone();
+        options.extend(in_variables.flat_map(|text| text.split(' ').map(str::to_owned).collect::<Vec<_>>()));
+        let is_disabled = takes_agents == Some(false) || options.iter().any(|it| it == ATTACH_IS_DISABLED);
+        let command = command.filter(|text| !text.is_empty());
+        let command = command.unwrap_or_else(|| program(&arguments).unwrap_or_else(|| process.name()));
+        let has_agent = process.has_thread(AGENT_THREAD);
+        Self { process, command, version, has_agent, is_disabled }
+    }
+
+    /// Why the agent cannot be loaded into it, if that is known without trying.
+    pub fn obstacle(&self) -> Option<Fault> {
+        let pid = self.process.pid;
+        let version = self.version.as_deref().unwrap_or_default();
+        if self.has_agent {
+            Some(Fault::HasAgent { pid })
+        } else if self.process.is_stopped {
+            Some(Fault::Stopped { pid })
+        } else if self.is_disabled {
+            Some(Fault::Disabled { pid })
+        } else if feature(version).is_some_and(|feature| feature < JAVA_LEAST) {
+            Some(Fault::TooOld { pid, version: version.to_owned() })
+        } else {
+            None
+        }
+    }
+
+    /// Whether the agent runs in it by now.
+    pub fn runs_agent(&self) -> bool {
+        self.process.has_thread(AGENT_THREAD)
+    }
+
+    /// The first word of the command, without the folder.
+    pub fn main(&self) -> &str {
+        let word = self.command.split(' ').next().unwrap_or_default();
+        word.rsplit('/').next().unwrap_or(word)
+    }
+}
+
+/// 17 of `17.0.15`, 8 of `1.8.0_392`, 25 of `25-ea`.
+fn feature(version: &str) -> Option<u32> {
+    let version = version.strip_prefix("1.").unwrap_or(version);
+    let digits = version.find(|c: char| !c.is_ascii_digit()).map_or(version, |end| &version[..end]);
+    digits.parse().ok()
+}
+
+/// Main class or jar, and what follows, of a command line.
+fn program(arguments: &[String]) -> Option<String> {
+    const WITH_VALUE: [&str; 13] = [
+        "-cp",
+        "-classpath",
+        "--class-path",
+        "-p",
+        "--module-path",
+        "--upgrade-module-path",
+        "--add-modules",
+        "--add-opens",
+        "--add-exports",
+        "--add-reads",
+        "--limit-modules",
+        "--patch-module",
+        "--enable-native-access",
+    ];
+    let mut at = 1;
+    while let Some(argument) = arguments.get(at) {
+        match argument.as_str() {
+            "-jar" | "-m" | "--module" => return Some(arguments.get(at + 1..)?.join(" ")),
+            option if WITH_VALUE.contains(&option) => at += 2,
+            option if option.starts_with('-') || option.starts_with('@') => at += 1,
+            _ => return Some(arguments.get(at..)?.join(" ")),
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_have_a_feature_number() {
+        for (version, expect) in [
+            ("17.0.15", Some(17)),
+            ("25", Some(25)),
+            ("25-ea", Some(25)),
+            ("1.8.0_392", Some(8)),
+            ("", None),
+            ("unknown", None),
+        ] {
+            assert_eq!(feature(version), expect, "{version}");
+        }
+    }
+
+    #[test]
+    fn the_program_of_a_command_line_is_found_behind_the_options() {
+        for (line, expect) in [
+            ("java -Xmx1g -jar /opt/shop.jar --port 80", Some("/opt/shop.jar --port 80")),
+            ("java -cp a.jar:b.jar -Dx=y shop.Main", Some("shop.Main")),
+            ("java @options --add-opens java.base/java.lang=ALL-UNNAMED shop.Main a", Some("shop.Main a")),
+            ("/usr/bin/java -p mods -m shop/shop.Main", Some("shop/shop.Main")),
+            ("java -version", None),
+            ("java -jar", Some("")),
+            ("java", None),
+        ] {
+            let arguments: Vec<String> = line.split(' ').map(str::to_owned).collect();
+            assert_eq!(program(&arguments).as_deref(), expect, "{line}");
+        }
+    }
+}

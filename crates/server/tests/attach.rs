@@ -1,0 +1,216 @@
+//! `tacho attach` and real JVMs: the agent gets in and records, or it is said why not; the program notices neither.
+
+#[path = "support/java.rs"]
+mod java;
+mod support;
+
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+use java::{Java, Program};
+use serde_json::{Value, json};
+use support::{Server, run, tacho, wait_for};
+
+const NOBODY: u32 = 65_534;
+
+/// `tacho attach` with this agent.
+fn attach(java: &Java, pid: &str, args: &[&str]) -> (Option<i32>, String, String) {
+    run(&[&["attach", pid, "--jar", java.agent.to_str().unwrap()], args].concat())
+}
+
+/// What is listed of the program.
+fn listed(program: &Program) -> Value {
+    let (code, stdout, stderr) = run(&["attach", "--json"]);
+    assert_eq!(code, Some(0), "{stderr}");
+    let list: Value = serde_json::from_str(&stdout).unwrap();
+    let is_it = |jvm: &&Value| jvm["pid"] == program.number();
+    list["jvms"].as_array().unwrap().iter().find(is_it).expect("it is listed").clone()
+}
+
+fn is_root() -> bool {
+    std::fs::metadata("/proc/self").unwrap().uid() == 0
+}
+
+#[test]
+fn the_agent_gets_into_a_program_that_runs_and_records() {
+    let Some(java) = Java::new() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start_with(dir.path(), &["--selfwatch-seconds", "0"]);
+    let to = format!("server={}", server.records);
+    // -Xrs: it does not listen to signals, and to those who attach from the start.
+    for (version, option) in
+        [(17, "-Xshare:auto"), (25, "-Xshare:auto"), (17, "-XX:-UsePerfData"), (25, "-Xrs")]
+    {
+        let mut program = java.start(version, &[option], &[]);
+        let tells = option != "-XX:-UsePerfData";
+        let before = listed(&program);
+        assert_eq!(
+            (&before["state"], &before["program"]),
+            (&json!("can be attached to"), &json!("late.Loop"))
+        );
+        assert_eq!(before["java"].as_str().map(|java| java[..2].parse().unwrap()), tells.then_some(version));
+
+        let service = format!("late{version}{option}");
+        let settings = [&format!("service={service}"), "include=late..*", "exclude=late.Loop.main", &to];
+        let (code, stdout, stderr) = attach(&java, &program.pid(), &settings);
+        let name = before["java"].as_str().map_or_else(String::new, |java| format!(", Java {java}"));
+        let said = format!("the agent is in process {} (late.Loop{name})\n", program.pid());
+        assert_eq!((code, stdout, stderr.as_str()), (Some(0), said, ""), "{}", program.errors());
+        let path = format!("/api/operations?service={service}");
+        let operations = wait_for("calls", || {
+            let operations = server.get(&path).json()["operations"].take();
+            (!operations.as_array().unwrap().is_empty()).then_some(operations)
+        });
+        assert_eq!(operations[0]["operation"], "late.Loop.step(long)");
+
+        let (code, stdout, stderr) = attach(&java, &program.pid(), &settings);
+        let said = format!("error: process {} has the agent already\nhint: ", program.pid());
+        assert!((code, stdout.as_str()) == (Some(1), "") && stderr.starts_with(&said), "{stderr}");
+        assert_eq!(listed(&program)["state"], "has the agent");
+        program.check();
+    }
+}
+
+#[test]
+fn where_it_does_not_get_in_the_reason_is_said() {
+    let Some(java) = Java::new() else { return };
+    let disabled = "-XX:+DisableAttachMechanism";
+    let takes_none =
+        "takes no agents: it was started with -XX:+DisableAttachMechanism\nhint: start the program with";
+    let tools = |options| ("JAVA_TOOL_OPTIONS", options);
+    let (options, none) = ("-XX:-UsePerfData -XX:+DisableAttachMechanism", ("NO_SUCH", ""));
+    for (version, options, variable, settings, expect) in [
+        (17, &[disabled][..], none, "samplers=false", takes_none),
+        (25, &[disabled, "-XX:-UsePerfData"], none, "samplers=false", takes_none),
+        (17, &[], tools(options), "samplers=false", takes_none),
+        (
+            25,
+            &["-XX:-EnableDynamicAgentLoading"],
+            none,
+            "samplers=false",
+            "does not take the agent: Dynamic agent loading is not enabled.",
+        ),
+        (
+            25,
+            &[],
+            none,
+            "enabled=false",
+            "has loaded the agent, which does not run\nhint: the program's standard error says why, ",
+        ),
+    ] {
+        let mut program = java.start(version, options, &[variable]);
+        let (code, stdout, stderr) = attach(&java, &program.pid(), &[settings]);
+        assert_eq!((code, stdout.as_str()), (Some(1), ""), "{stderr}");
+        let said = stderr.strip_prefix(&format!("error: process {} ", program.pid()));
+        assert!(said.is_some_and(|said| said.starts_with(expect)), "{stderr}");
+        assert!(!settings.starts_with("enabled") || stderr.contains(program.error_file().to_str().unwrap()));
+        program.check();
+    }
+    let mut program = java.start(17, &[], &[]);
+    program.stop();
+    let (code, _, stderr) = attach(&java, &program.pid(), &[]);
+    program.go_on();
+    let said = format!("error: process {0} is stopped (SIGSTOP)\nhint: `kill -CONT {0}`", program.pid());
+    assert!(code == Some(1) && stderr.starts_with(&said), "{stderr}");
+    program.check();
+}
+
+#[test]
+fn mistakes_are_told_with_a_hint() {
+    let Some(java) = Java::new() else { return };
+    let this = std::process::id().to_string();
+    let (jar, api) = (java.agent.to_str().unwrap(), concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"));
+    for (args, code, expect) in [
+        (
+            &["999999999", "--jar", jar][..],
+            1,
+            "error: there is no process 999999999\nhint: `tacho attach` lists",
+        ),
+        (&[&this, "--jar", jar], 1, "error: process "),
+        (&["shop"], 2, "error: invalid value 'shop' for '[PID]'"),
+        (
+            &[&this, "shop"],
+            2,
+            "error: invalid value 'shop' for '[KEY=VALUE]...': give KEY=VALUE, for example",
+        ),
+        (
+            &[&this, "servise=shop"],
+            2,
+            "error: invalid value 'servise=shop' for '[KEY=VALUE]...': the agent has no",
+        ),
+        (&["--config", "a.toml"], 2, "error: the following required arguments were not provided: <PID>"),
+        (
+            &[&this, "--jar", "/no/such.jar"],
+            2,
+            "error: there is no agent at /no/such.jar\nhint: `make build`",
+        ),
+        (&[&this, "--jar", api], 2, "error: /"),
+        (&[&this, "--jar", jar, "--config", "/no/such.toml"], 2, "error: /no/such.toml: No such file"),
+    ] {
+        let (ended, stdout, stderr) = run(&[&["attach"], args].concat());
+        assert_eq!((ended, stdout.as_str()), (Some(code), ""), "{args:?}: {stderr}");
+        assert!(stderr.starts_with(expect), "{args:?}: {stderr}");
+    }
+    let (_, help, _) = run(&["attach", "--help"]);
+    assert!(help.contains("Examples:\n  tacho attach ") && help.contains("TACHO_AGENT_JAR"), "{help}");
+}
+
+/// Only root can start programs as somebody else; whoever is not, is somebody else than root.
+#[test]
+fn programs_of_other_users_are_for_root() {
+    let Some(java) = Java::new() else { return };
+    if !is_root() {
+        let (code, _, stderr) = attach(&java, "1", &[]);
+        assert!(
+            code == Some(1) && stderr.contains("belongs to user 0\nhint: run it as that user"),
+            "{stderr}"
+        );
+        return;
+    }
+    let (mut ours, mut theirs) =
+        (java.start(17, &[], &[]), java.start_as(Some(NOBODY), 17, &[], &[("TACHO_SERVICE", "env")]));
+    // They cannot read the agent: it lies in a directory of root's.
+    let closed = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(closed.path(), std::fs::Permissions::from_mode(0o700)).unwrap();
+    let jar = closed.path().join("agent.jar");
+    std::fs::copy(&java.agent, &jar).unwrap();
+    let args = ["attach", &theirs.pid(), "--jar", jar.to_str().unwrap(), "--json", "service=late"];
+    let (code, stdout, stderr) = run(&args);
+    assert_eq!(code, Some(0), "{stderr}{}", theirs.errors());
+    let told: Value = serde_json::from_str(&stdout).unwrap();
+    let warning = "TACHO_SERVICE=env of the program's environment wins over service=late";
+    assert_eq!((&told["warnings"], stderr), (&json!([warning]), format!("warning: {warning}\n")));
+    assert_eq!((&told["jvm"]["user"], &told["jvm"]["state"]), (&json!(NOBODY), &json!("has the agent")));
+    let copy = told["jar"].as_str().unwrap();
+    assert!(copy.starts_with("/tmp/tachograph-agent-"), "{copy}");
+    theirs.check();
+    std::fs::remove_file(copy).unwrap();
+
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let binary = folder.path().join("tacho");
+    std::fs::copy(tacho(), &binary).unwrap();
+    let agent = folder.path().join("agent.jar");
+    std::fs::copy(&java.agent, &agent).unwrap();
+    let as_nobody = |args: &[&str]| {
+        let output = Command::new(&binary).arg("attach").args(args).uid(NOBODY).gid(NOBODY).output().unwrap();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (output.status.code(), text(&output.stdout), text(&output.stderr))
+    };
+    let (code, _, stderr) = as_nobody(&[&ours.pid(), "--jar", agent.to_str().unwrap()]);
+    let said = format!("error: process {} (java) belongs to user 0\nhint: run it as that user", ours.pid());
+    assert!(code == Some(1) && stderr.starts_with(&said), "{stderr}");
+    let (code, table, stderr) = as_nobody(&[]);
+    assert_eq!(code, Some(0), "{stderr}");
+    let line = |pid: &str| {
+        let line = table.lines().find(|line| line.split_whitespace().next() == Some(pid));
+        line.unwrap_or_else(|| panic!("{pid} in {table}")).to_owned()
+    };
+    assert!(line(&ours.pid()).contains("another user's"), "{table}");
+    assert!(
+        line(&theirs.pid()).contains("has the agent") && line(&theirs.pid()).contains("late.Loop"),
+        "{table}"
+    );
+    ours.check();
+}

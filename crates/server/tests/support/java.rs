@@ -1,0 +1,187 @@
+//! Java programs for tests: the JDKs, the agent, and a program that runs until it is dropped.
+#![allow(dead_code, reason = "each test binary uses its own part of this module")]
+
+use std::fs::{self, File};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use tempfile::TempDir;
+
+use crate::support::wait_for;
+
+/// Says `up`, and calls `step` two hundred times a second.
+const PROGRAM: &str = "package late;
+public final class Loop {
+    public static void main(String[] arguments) throws Exception {
+        System.out.println(\"up\");
+        for (long n = 0; true; n = step(n)) {
+            Thread.sleep(5);
+        }
+    }
+    static long step(long n) {
+        return n + 1;
+    }
+}
+";
+
+/// What the tests need of Java.
+pub struct Java {
+    /// Where [`PROGRAM`] is compiled, for all users.
+    classes: TempDir,
+    pub agent: PathBuf,
+}
+
+impl Java {
+    /// `None` in the quick tests (`TACHO_TEST_QUICK=1`), which do without Java.
+    pub fn new() -> Option<Self> {
+        if std::env::var("TACHO_TEST_QUICK").is_ok_and(|value| value == "1") {
+            eprintln!("skipped: the quick tests do without Java");
+            return None;
+        }
+        let built =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("../../agent/java/target/tachograph-agent.jar");
+        let agent = std::env::var_os("TACHO_AGENT_JAR").map_or(built, PathBuf::from);
+        assert!(agent.is_file(), "{} is not there; make it with: make build", agent.display());
+        let agent = agent.canonicalize().unwrap();
+        let classes = for_all();
+        let source = classes.path().join("Loop.java");
+        fs::write(&source, PROGRAM).unwrap();
+        let mut javac = Command::new(home(17).join("bin/javac"));
+        let output = javac.args(["--release", "11", "-d"]).arg(classes.path()).arg(&source).output();
+        let output = output.expect("javac can be started");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        Some(Self { classes, agent })
+    }
+
+    /// The program on a JDK of this version.
+    pub fn start(&self, version: u32, options: &[&str], variables: &[(&str, &str)]) -> Program {
+        self.start_as(None, version, options, variables)
+    }
+
+    /// As another user, which only root can.
+    pub fn start_as(
+        &self,
+        user: Option<u32>,
+        version: u32,
+        options: &[&str],
+        variables: &[(&str, &str)],
+    ) -> Program {
+        let folder = for_all();
+        let mut command = Command::new(home(version).join("bin/java"));
+        command.args(options).arg("-Xmx64m").arg("-cp").arg(self.classes.path()).arg("late.Loop");
+        for (name, _) in std::env::vars_os() {
+            if name.to_string_lossy().starts_with("TACHO_") || name == "JAVA_TOOL_OPTIONS" {
+                command.env_remove(name);
+            }
+        }
+        command.envs(variables.iter().copied()).current_dir(folder.path()).stdin(Stdio::null());
+        command.stdout(File::create(folder.path().join("out")).unwrap());
+        command.stderr(File::create(folder.path().join("err")).unwrap());
+        if let Some(user) = user {
+            command.uid(user).gid(user);
+        }
+        let program = Program { child: command.spawn().expect("java can be started"), folder };
+        wait_for("the program", || (!program.output().is_empty()).then_some(()));
+        program
+    }
+}
+
+/// A directory that other users may look into.
+fn for_all() -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    folder
+}
+
+/// A running JVM; killed when dropped.
+pub struct Program {
+    child: Child,
+    /// Its working directory.
+    folder: TempDir,
+}
+
+impl Program {
+    pub fn number(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub fn pid(&self) -> String {
+        self.number().to_string()
+    }
+
+    pub fn output(&self) -> String {
+        fs::read_to_string(self.folder.path().join("out")).unwrap()
+    }
+
+    pub fn errors(&self) -> String {
+        fs::read_to_string(self.error_file()).unwrap()
+    }
+
+    pub fn error_file(&self) -> PathBuf {
+        self.folder.path().join("err")
+    }
+
+    pub fn stop(&self) {
+        self.signal("-STOP");
+        let status = format!("/proc/{}/status", self.pid());
+        wait_for("it to stop", || fs::read_to_string(&status).unwrap().contains("\nState:\tT").then_some(()));
+    }
+
+    pub fn go_on(&self) {
+        self.signal("-CONT");
+    }
+
+    fn signal(&self, name: &str) {
+        let sent = Command::new("kill").args([name, &self.pid()]).status().expect("kill runs");
+        assert!(sent.success(), "{name} could not be sent");
+    }
+
+    /// It runs, has noticed nothing, and nothing was left with it.
+    pub fn check(&mut self) {
+        assert!(self.child.try_wait().unwrap().is_none(), "it has ended: {}", self.errors());
+        assert_eq!(self.output(), "up\n");
+        let entries = fs::read_dir(self.folder.path()).unwrap();
+        let mut files: Vec<_> = entries.map(|entry| entry.unwrap().file_name()).collect();
+        files.sort();
+        assert_eq!(files, ["err", "out"]);
+        let settings = format!("tachograph-{}-", self.pid());
+        let mut tmp = fs::read_dir("/tmp").unwrap().map(|entry| entry.unwrap().file_name());
+        assert!(!tmp.any(|name| name.to_string_lossy().starts_with(&settings)), "settings are left in /tmp");
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        // Where it listened for those who attach: it had no time to take it away.
+        let _ = fs::remove_file(format!("/tmp/.java_pid{}", self.number()));
+    }
+}
+
+/// Home of the JDK of a version: `TACHO_JDK<version>`, `JAVA_HOME`, or below the usual directories.
+fn home(version: u32) -> PathBuf {
+    let named = [format!("TACHO_JDK{version}"), "JAVA_HOME".into()];
+    let named = named.iter().filter_map(std::env::var_os).map(PathBuf::from);
+    let below = |folder: PathBuf| {
+        let entries = fs::read_dir(folder).into_iter().flatten();
+        let mut homes: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+        homes.sort();
+        homes
+    };
+    let sdkman = std::env::home_dir().unwrap_or_default().join(".sdkman/candidates/java");
+    let folders = ["/usr/lib/jvm".into(), "/opt/java".into(), sdkman];
+    let is_it = |home: &PathBuf| {
+        let release = fs::read_to_string(home.join("release")).unwrap_or_default();
+        let line = release.lines().find_map(|line| line.strip_prefix("JAVA_VERSION=\""));
+        let feature = line.and_then(|line| line.split(['.', '"', '-', '+']).next()?.parse().ok());
+        feature == Some(version) && home.join("bin/javac").is_file()
+    };
+    named.chain(folders.into_iter().flat_map(below)).find(is_it).unwrap_or_else(|| {
+        panic!(
+            "the agent is tested on JDK {version}, which is not here: install it, or set TACHO_JDK{version} to its home"
+        )
+    })
+}
