@@ -105,4 +105,4 @@ bench-agents: tacho ## what watching a Node.js and a Python program costs, in fr
 .PHONY: clean
 clean: ## forget everything that was built
 	cargo clean
-	rm -rf fuzz/target ui/node_modules agent/node/node_modules agent/java/target agent/java/*/target examples/bulletin-board/java/target
+	rm -rf fuzz/target ui/node_modules agent/node/node_modules agent/java/target agent/java/*/target examples/bulletin-board/java/target experiments/overhead/target
