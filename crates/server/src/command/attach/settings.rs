@@ -9,34 +9,9 @@ use crate::command::Failure;
 use crate::config::toml_cause;
 use crate::jvm::Process;
 
-/// Those that `Setting.java` knows.
-const KEYS: &[&str] = &[
-    "enabled",
-    "server",
-    "service",
-    "host",
-    "instance",
-    "include",
-    "aggregate",
-    "aggregate_above",
-    "overhead_max",
-    "exclude",
-    "probes",
-    "patterns_checked_after",
-    "when_full",
-    "block_max",
-    "buffer",
-    "threads_max",
-    "virtual_buffer",
-    "virtual_threads_max",
-    "queue",
-    "flush_max",
-    "samplers",
-    "sample_interval",
-    "request_id_headers",
-    "log",
-    "log_detail",
-];
+/// The agent's own list: the only place where its settings are told.
+const AGENT_SETTINGS: &str =
+    include_str!("../../../../../agent/java/core/src/main/java/io/tachograph/core/config/Setting.java");
 const SERVER: &str = "server";
 
 /// Values by key, as text.
@@ -50,10 +25,22 @@ pub(super) fn pair(text: &str) -> Result<(String, String), String> {
 }
 
 fn check(key: &str) -> Result<(), String> {
-    if KEYS.contains(&key) {
+    let keys = keys();
+    if keys.iter().any(|known| known == key) {
         return Ok(());
     }
-    Err(format!("the agent has no setting {key:?}; there are {}", KEYS.join(", ")))
+    Err(format!("the agent has no setting {key:?}; there are {}", keys.join(", ")))
+}
+
+/// Keys of all settings: the constants of the list, which are followed by `(Type.`.
+fn keys() -> Vec<String> {
+    let is_name = |c: char| c.is_ascii_uppercase() || c == '_';
+    let key = |(at, _): (usize, &str)| {
+        let before = AGENT_SETTINGS[..at].trim_end().strip_suffix('(')?;
+        let name = &before[before.trim_end_matches(is_name).len()..];
+        (!name.is_empty()).then(|| name.to_ascii_lowercase())
+    };
+    AGENT_SETTINGS.match_indices("Type.").filter_map(key).collect()
 }
 
 /// Those of the file, and over them those of the command line.
@@ -140,18 +127,18 @@ pub(super) fn unreachable(settings: &Settings, process: &Process) -> Option<Stri
 mod tests {
     use super::*;
 
-    /// Reads the constants of the agent's list.
     #[test]
     fn the_keys_are_those_of_the_agent() {
-        let java = include_str!(
-            "../../../../../agent/java/core/src/main/java/io/tachograph/core/config/Setting.java"
-        );
-        let constant = |line: &str| {
-            let (name, _) = line.trim().split_once("(Type.")?;
-            Some(name.to_ascii_lowercase())
-        };
-        let keys: Vec<String> = java.lines().filter_map(constant).collect();
-        assert_eq!(KEYS, keys, "and in the same order");
+        let keys = keys();
+        assert_eq!(keys[..3], ["enabled", "server", "service"]);
+        assert!(keys.contains(&"request_id_headers".to_owned()), "{keys:?}");
+        // Each has a line in the guide.
+        let guide = include_str!("../../../../../agent/java/README.md");
+        let rows = guide.lines().filter(|line| line.starts_with("| `"));
+        let rows: Vec<&str> = rows.filter_map(|line| line.split('|').nth(1)).collect();
+        let missing = keys.iter().filter(|key| !rows.iter().any(|row| row.contains(&format!("`{key}`"))));
+        assert_eq!(missing.collect::<Vec<_>>(), Vec::<&String>::new());
+        assert!(keys.len() > 20, "{keys:?}");
     }
 
     #[test]
