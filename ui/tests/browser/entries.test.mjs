@@ -3,6 +3,8 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { launch, open, picture, texts, until, URL_BASE } from './browser.mjs';
 
+const BOARD = process.env.TACHO_BOARD;
+
 let browser;
 let begin;
 
@@ -21,6 +23,12 @@ before(async () => {
   assert.equal(answer.status, 204, await answer.text());
 });
 after(() => browser.close());
+
+async function ask(path) {
+  const answer = await fetch(`${URL_BASE}${path}`);
+  assert.ok(answer.ok, await answer.clone().text());
+  return answer.json();
+}
 
 const place = (more) => `#/explore?range=5m&q=${encodeURIComponent('time()')}&${more}`;
 
@@ -55,6 +63,48 @@ test('a record that was written in a call leads to its trace', async () => {
   assert.deepEqual(await texts(page, 'table[aria-label=Entries] th'), ['Time', 'Series', 'total', 'trace_id']);
   assert.equal(await link.textContent(), `${TRACE.slice(0, 8)}…`);
   assert.match(await link.getAttribute('href'), new RegExp(`^#/traces/${TRACE}`));
+  assert.deepEqual(faults, []);
+  await close();
+});
+
+test('what a program declares is there with its members, their units and the call in which it was written', async () => {
+  assert.ok(BOARD, 'TACHO_BOARD is the address of the bulletin board');
+  const title = `Lamp of ${Date.now()}`;
+  const ad = new URLSearchParams({ title, text: 'Shines well', contact: 'me@example.org', price: '12.50' });
+  const posted = await fetch(`${BOARD}/ads`, { method: 'POST', body: ad });
+  assert.equal(posted.status, 201, await posted.clone().text());
+  const id = Number((await posted.text()).match(/#(\d+)/)[1]);
+
+  const wanted = new URLSearchParams({ 'match[]': 'board_ad_posted', field: `title=${title}` });
+  let found = [];
+  await until('the record is there', async () => {
+    found = (await ask(`/api/v1/entries?${wanted}`)).data.entries;
+    return found.length > 0;
+  });
+  const { trace_id, span_id, ...members } = JSON.parse(found[0].text);
+  assert.deepEqual([found.length, members], [1, { ad: id, title, price: 1250 }]);
+  const [type] = (await ask('/api/v1/records?name=board_ad_posted&service=bulletin-board')).data.types;
+  const fields = type.fields.map((field) => `${field.name} ${field.type} ${field.unit}`.trim());
+  assert.deepEqual(fields, ['ad i64', 'title text', 'price i64 ct']);
+  let span;
+  await until('the call is there', async () => {
+    const answer = await fetch(`${URL_BASE}/api/traces/${trace_id}`);
+    span = answer.ok ? (await answer.json()).spans.find((one) => one.id === span_id) : undefined;
+    return span !== undefined;
+  });
+  assert.match(span.operation, /^bulletinboard\.service\.Board\.post\(/);
+
+  const { page, faults, close } = await open(
+    browser,
+    place(`entries=board_ad_posted&has=${encodeURIComponent(title)}`),
+  );
+  const link = page.locator('table[aria-label=Entries] tbody a');
+  await link.waitFor();
+  const heads = await texts(page, 'table[aria-label=Entries] th');
+  assert.deepEqual(heads, ['Time', 'Series', 'ad', 'title', 'price (ct)', 'trace_id', 'span_id']);
+  await picture(page, 'declared');
+  await link.click();
+  await page.locator('.span-name', { hasText: 'POST /ads' }).first().waitFor();
   assert.deepEqual(faults, []);
   await close();
 });
