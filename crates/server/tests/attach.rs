@@ -199,7 +199,8 @@ fn programs_of_other_users_are_for_root() {
         (output.status.code(), text(&output.stdout), text(&output.stderr))
     };
     let (code, _, stderr) = as_nobody(&[&ours.pid(), "--jar", agent.to_str().unwrap()]);
-    let said = format!("error: process {} (java) belongs to user 0\nhint: run it as that user", ours.pid());
+    let said =
+        format!("error: process {} (late.Loop) belongs to user 0\nhint: run it as that user", ours.pid());
     assert!(code == Some(1) && stderr.starts_with(&said), "{stderr}");
     let (code, table, stderr) = as_nobody(&[]);
     assert_eq!(code, Some(0), "{stderr}");
@@ -207,7 +208,10 @@ fn programs_of_other_users_are_for_root() {
         let line = table.lines().find(|line| line.split_whitespace().next() == Some(pid));
         line.unwrap_or_else(|| panic!("{pid} in {table}")).to_owned()
     };
-    assert!(line(&ours.pid()).contains("another user's"), "{table}");
+    assert!(
+        line(&ours.pid()).contains("another user's") && line(&ours.pid()).ends_with("late.Loop"),
+        "{table}"
+    );
     assert!(
         line(&theirs.pid()).contains("has the agent") && line(&theirs.pid()).contains("late.Loop"),
         "{table}"

@@ -42,7 +42,7 @@ impl Jvm {
     /// When there is none, or this user may not look into it.
     pub fn find(pid: u32) -> Result<Self, Fault> {
         let process = Process::find(pid).ok_or(Fault::NoProcess { pid })?;
-        let name = process.name();
+        let name = title(&process);
         if !process.is_open_to_us() {
             return Err(Fault::Foreign { pid, name, uid: process.uid });
         }
@@ -108,9 +108,19 @@ impl Jvm {
 
     /// The first word of the command, without the folder.
     pub fn main(&self) -> &str {
-        let word = self.command.split(' ').next().unwrap_or_default();
-        word.rsplit('/').next().unwrap_or(word)
+        main(&self.command)
     }
+}
+
+fn main(command: &str) -> &str {
+    let word = command.split(' ').next().unwrap_or_default();
+    word.rsplit('/').next().unwrap_or(word)
+}
+
+/// What a process is called that may be a JVM.
+fn title(process: &Process) -> String {
+    let program = process.is_java_command().then(|| program(&process.arguments())).flatten();
+    program.map_or_else(|| process.name(), |program| main(&program).to_owned())
 }
 
 /// 17 of `17.0.15`, 8 of `1.8.0_392`, 25 of `25-ea`.
