@@ -334,7 +334,7 @@ totals = tachograph.totals()
 print(totals.calls_sent, totals.calls_dropped, totals.bytes_queued)
 """,
             queue="200000",
-            sample_interval="100ms",
+            samplers="false",
         )
         self.assertEqual(program.stdout.readline(), "ready\n")
         self.server.start()
