@@ -5,6 +5,7 @@ Setups:
 
     none         the function itself
     off          decorated, the agent is not started
+    ruled        decorated, and switched off by a rule of a real `tacho serve`
     collecting   decorated and collected; the sender throws away what it takes from the tracks
     sent         sent to a real `tacho serve`, by the settings that a user has
 
@@ -34,7 +35,8 @@ from typing import Any, Callable
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-SETUPS = ("none", "off", "collecting", "sent")
+SETUPS = ("none", "off", "ruled", "collecting", "sent")
+RULED_SERVICE = "overhead-ruled"
 PAGES = ("none", "sent")
 DEPTH = 10
 
@@ -45,10 +47,11 @@ DEPTH = 10
 def child(setup: str, options: argparse.Namespace) -> dict[str, float]:
     import tachograph
 
-    if setup in ("collecting", "sent"):
+    if setup in ("ruled", "collecting", "sent"):
         if setup == "collecting":
             throw_away()
-        tachograph.start(server=options.server, service="overhead", samplers=False)
+        service = RULED_SERVICE if setup == "ruled" else "overhead"
+        tachograph.start(server=options.server, service=service, samplers=False)
     measured = page if options.only == "pages" else recursion
     figures = measured(setup, options)
     totals = tachograph.totals()
@@ -80,7 +83,17 @@ def recursion(setup: str, options: argparse.Namespace) -> dict[str, float]:
 
     if setup != "none":
         call = tachograph.record(call)
+    if setup == "ruled":
+        until_off(call)
     return timed(lambda: call(DEPTH), options)
+
+
+def until_off(call: Any) -> None:
+    from tachograph.operations import OFF, SHARED
+    from tachograph.recorder import MARK
+
+    while SHARED.states[getattr(call, MARK)] != OFF:
+        time.sleep(0.01)
 
 
 def page(setup: str, options: argparse.Namespace) -> dict[str, float]:
@@ -165,7 +178,7 @@ def measure(work: str, setups: tuple[str, ...], rate: int, options: argparse.Nam
     for _ in range(options.forks):
         for setup in setups:
             command = [sys.executable, __file__, "--child", setup, "--only", work, "--rate", str(rate)]
-            command += ["--traces", str(options.traces), "--server", server if setup in ("sent", "collecting") else ""]
+            command += ["--traces", str(options.traces), "--server", server if setup in ("sent", "collecting", "ruled") else ""]
             found[setup].append(json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout))
     pace = f"{rate} a second" if rate else "as many as it goes"
     what = f"depth {DEPTH}" if work == "recursion" else "WSGI requests with 5 calls"
@@ -208,6 +221,8 @@ class Tacho:
                 break
             except OSError:
                 time.sleep(0.02)
+        rule = f"http://127.0.0.1:{self.http}/api/v1/probes?state=off&pattern=*&service={RULED_SERVICE}"
+        urllib.request.urlopen(urllib.request.Request(rule, method="POST")).close()
         return f"127.0.0.1:{self.records}"
 
     def __exit__(self, *_: object) -> None:

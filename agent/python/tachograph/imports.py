@@ -1,8 +1,8 @@
 """How are functions found that nobody decorated? As their module is imported: the finder stands first in `sys.meta_path`.
 
 It lets the others find the module, and has its functions and methods wrapped when the module has run. What is already imported is
-wrapped at the start, and when a rule of the server names it; names that other modules took from it before keep the plain
-function. What a rule switches off gets the plain function back, so it costs nothing.
+wrapped at the start; names that other modules took from it before keep the plain function. What a rule of the server names
+while the program runs is changed in place.
 Before: agent, switchboard. After: recorder.
 """
 
@@ -13,47 +13,19 @@ import sys
 import sysconfig
 import threading
 import types
-import weakref
 from collections.abc import Iterable, Sequence
 from importlib.machinery import ModuleSpec
 from time import monotonic
 from typing import Any, Callable, Optional
 
 from . import recorder
+from .inplace import InPlace
 from .log import Log
-from .operations import OFF, ON, SHARED
 from .patterns import Selection, is_special
 from .rules import Rules
 
 # A pattern that has selected nothing after this time is named.
 REPORT_AFTER_S = 60.0
-
-
-class Watched:
-    """A member of a module or class, as it was and as it is recorded."""
-
-    __slots__ = ("name", "operation", "owner", "plain", "wrapped")
-
-    def __init__(self, owner: Any, name: str, plain: Any, wrapped: Any) -> None:
-        self.owner = weakref.ref(owner)
-        self.name = name
-        self.plain = plain
-        self.wrapped = wrapped
-        self.operation: int = getattr(recorder.function_of(wrapped), recorder.MARK)
-
-    def place(self) -> bool:
-        """Puts there which of the two is to be there, unless somebody has put something else; False if the owner is gone.
-
-        Raises AttributeError or TypeError where the owner does not let itself be changed.
-        """
-        owner = self.owner()
-        if owner is None:
-            return False
-        is_off = SHARED.states[self.operation] == OFF
-        wanted, other = (self.plain, self.wrapped) if is_off else (self.wrapped, self.plain)
-        if vars(owner).get(self.name) is other:
-            setattr(owner, self.name, wanted)
-        return True
 
 
 class Imports:
@@ -63,8 +35,8 @@ class Imports:
         self.selection = Selection(include, exclude, log)
         # Of the server; replaced as a whole by its switchboard, which calls `follow` then.
         self.rules = Rules()
-        # By the id of the owner, and the name.
-        self.watched: dict[tuple[int, str], Watched] = {}
+        # What rules have named, by the id of the function.
+        self.changed: dict[int, InPlace] = {}
         self.log = log
         self.searching = threading.local()
         self.modules_seen = 0
@@ -90,12 +62,10 @@ class Imports:
         """The rules have changed, and so have the states of operations."""
         if self.rules.adding:
             self._look()
-        for key, watched in list(self.watched.items()):
-            try:
-                if not watched.place():
-                    self.watched.pop(key, None)
-            except (AttributeError, TypeError) as e:
-                self.log.say_once(f"function {watched.name}", f"{watched.name} stays as it is: {e}")
+        for id_, changed in list(self.changed.items()):
+            changed.place()
+            if changed.is_gone:
+                self.changed.pop(id_, None)
 
     def _wants(self, name: str) -> bool:
         if name.split(".", maxsplit=1)[0] == "tachograph":
@@ -172,29 +142,27 @@ class Imports:
                 # Where it was defined, not where it was imported or renamed to.
                 is_own = member.__module__ == module and f"{names[0]}.{member.__qualname__}" == full
                 count += self._watch_members(member, module, (*names, full), rules) if is_own else 0
-            elif _is_function_of(member, module) and not self._is_known(owner, name, member):
+            elif _is_function_of(member, module):
                 count += self._watch_member(owner, name, member, (*names, full), rules)
         return count
 
     def _watch_member(self, owner: Any, name: str, member: Any, names: tuple[str, ...], rules: Rules) -> bool:
         is_selected = self.selection.is_watchable(name, names[-1]) and self.selection.holds(names)
         is_added = not is_selected and rules.adds(names, is_special(name))
-        if not is_selected and not is_added:
-            return False
         try:
-            # What was added by a rule is off without it.
-            watched = Watched(owner, name, member, recorder.recorded(member, own=ON if is_selected else OFF))
-            watched.place()
-        except (AttributeError, TypeError) as e:
+            if is_selected:
+                setattr(owner, name, recorder.record(member))
+            for function in recorder.functions_of(member):
+                known = self.changed.get(id(function))
+                if known is not None and known.function() is function:
+                    known.place()
+                elif is_added:
+                    changed = self.changed[id(function)] = InPlace(function)
+                    changed.place()
+        except (AttributeError, TypeError, ValueError) as e:
             self.log.say_once(f"function {names[-1]}", f"{names[-1]} stays as it is: {e}")
             return False
-        self.watched[id(owner), name] = watched
-        return True
-
-    def _is_known(self, owner: Any, name: str, member: Any) -> bool:
-        """It has been wrapped, and is off."""
-        known = self.watched.get((id(owner), name))
-        return known is not None and known.plain is member and known.owner() is owner
+        return is_selected or is_added
 
     def report(self) -> None:
         """Names, once, the patterns that have selected nothing."""
@@ -207,7 +175,7 @@ class Imports:
 
 def _is_function_of(member: Any, module: str) -> bool:
     """A function that somebody wrote in this module, and that is not recorded yet."""
-    function = recorder.function_of(member)
+    function = next(iter(recorder.functions_of(member)), None)
     if not isinstance(function, types.FunctionType) or function.__module__ != module:
         return False
     return not getattr(function, recorder.MARK, False) and not function.__code__.co_filename.startswith("<")

@@ -97,16 +97,16 @@ def recorded(function: Any, kind: int = operations.METHOD, name: Optional[str] =
         return function
     module_chars = 0 if name else len(module_of(function))
     operation = operations.SHARED.function(kind, name or name_of(function), module_chars, own)
-    wrapped = _wrapper(function, operation)
-    setattr(wrapped, MARK, operation)
-    return wrapped
+    return wrapper_of(function, operation)
 
 
-def function_of(member: Any) -> Any:
-    """The function that a member of a class or module is made of."""
+def functions_of(member: Any) -> list[Any]:
+    """What a member of a class or module is made of."""
     if isinstance(member, (staticmethod, classmethod)):
-        return member.__func__
-    return member.fget if isinstance(member, property) else member
+        return [member.__func__]
+    if isinstance(member, property):
+        return [part for part in (member.fget, member.fset, member.fdel) if part is not None]
+    return [member]
 
 
 def _record_methods(owner: type, kind: int) -> type:
@@ -116,6 +116,12 @@ def _record_methods(owner: type, kind: int) -> type:
         if isinstance(member, (types.FunctionType, staticmethod, classmethod, property)) and not is_special:
             setattr(owner, name, recorded(member, kind))
     return owner
+
+
+def wrapper_of(function: Callable[..., Any], operation: int) -> Callable[..., Any]:
+    wrapper = _wrapper(function, operation)
+    setattr(wrapper, MARK, operation)
+    return wrapper
 
 
 def _wrapper(function: Callable[..., Any], operation: int) -> Callable[..., Any]:

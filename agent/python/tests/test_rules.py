@@ -5,9 +5,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import importlib
 import inspect
 import json
+import pickle
 import sqlite3
 import sys
 import tempfile
@@ -20,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import tachograph
-from tachograph import operations, recorder, tallies
+from tachograph import operations, tallies
 from tachograph.imports import Imports
 from tachograph.log import Log
 from tachograph.operations import AGGREGATE, METHOD, NO_RULE, OFF, ON, SHARED, Operations
@@ -122,9 +124,12 @@ class RulesTest(unittest.TestCase):
     """With the operations of this process; the rules are gone afterwards."""
 
     def setUp(self) -> None:
-        self.imports = Imports((), (), Log())
+        self.said: list[str] = []
+        self.log = Log()
+        self.log.say = self.said.append
+        self.imports = Imports((), (), self.log)
         self.addCleanup(self.forget)
-        self.switchboard = Switchboard(SHARED, self.imports, Log())
+        self.switchboard = Switchboard(SHARED, self.imports, self.log)
         TALLIES.forget()
 
     def forget(self) -> None:
@@ -267,8 +272,7 @@ class Calls(RulesTest):
 
     def test_statements(self) -> None:
         def run() -> list[Any]:
-            with tachograph.span("rules.block"):
-                connection = sqlite3.connect(":memory:")
+            with tachograph.span("rules.block"), contextlib.closing(sqlite3.connect(":memory:")) as connection:
                 return connection.execute("select 17").fetchall()
 
         block = "|rules.block"
@@ -357,7 +361,7 @@ class Functions(RulesTest):
 
     def test_what_nobody_has_included_is_switched_on_and_off(self) -> None:
         shop = self.load()
-        plain = dict(vars(shop.Board)), shop.post, shop.find
+        before = {name: getattr(member, "__code__", member) for name, member in vars(shop.Board).items()}
         for rules, expected in [
             ([], []),
             ([f"1 {self.name}"], ["Board.add", "Board.fixed", "Board.size", "find", "later", "post", "post"]),
@@ -371,7 +375,8 @@ class Functions(RulesTest):
             with self.subTest(rules):
                 self.take(*rules)
                 self.assertEqual(self.recorded(shop), expected)
-        self.assertEqual((dict(vars(shop.Board)), shop.post, shop.find), plain, "it is as it was")
+        after = {name: getattr(member, "__code__", member) for name, member in vars(shop.Board).items()}
+        self.assertEqual(after, before, "it is as it was")
 
     def test_modules_that_come_later_follow(self) -> None:
         self.take(f"1 {self.name}.*", f"0 {self.name}.find")
@@ -380,42 +385,90 @@ class Functions(RulesTest):
         self.take()
         self.assertEqual(self.recorded(shop), [])
 
-    def test_what_the_settings_include_gets_its_function_back_while_it_is_off(self) -> None:
+    def test_what_the_settings_include_and_exclude_lies_below_the_rules(self) -> None:
         self.forget()
-        self.imports = Imports((f"{self.name}.post", f"{self.name}.Board"), (f"{self.name}.Board.fixed",), Log())
-        self.switchboard = Switchboard(SHARED, self.imports, Log())
+        self.imports = Imports((f"{self.name}.post", f"{self.name}.Board"), (f"{self.name}.Board.fixed",), self.log)
+        self.switchboard = Switchboard(SHARED, self.imports, self.log)
         self.imports.install()
         shop = self.load()
-        taken_before = shop.post
         every = ["Board.add", "Board.size", "post", "post"]
         self.assertEqual(self.recorded(shop), every)
-        self.take(f"0 {self.name}.post")
-        self.assertFalse(hasattr(shop.post, recorder.MARK))
-        self.assertEqual(self.recorded(shop), ["Board.add", "Board.size"])
+        for rules, expected in [
+            ([f"0 {self.name}.post"], ["Board.add", "Board.size"]),
+            ([f"1 {self.name}.Board.fixed"], ["Board.add", "Board.fixed", "Board.size", "post", "post"]),
+            ([f"0 {self.name}.Board", f"1 {self.name}.find"], ["find", "post", "post"]),
+            ([f"1 {self.name}", f"0 {self.name}.later"], ["Board.add", "Board.fixed", "Board.size", "find", "post", "post"]),
+            ([], every),
+        ]:
+            self.take(*rules)
+            self.assertEqual(self.recorded(shop), expected)
+
+    def test_functions_stay_what_they_are(self) -> None:
+        shop = self.load()
+        taken_before = shop.post
+        odd = importlib.import_module("tests.odd")
+        signature = inspect.signature(odd.defaults)
+        for rules in (["1 *"], ["0 *"], ["2 *"], []):
+            with self.subTest(rules):
+                self.take(*rules)
+                self.assertIs(shop.post, taken_before)
+                self.assertIs(pickle.loads(pickle.dumps(taken_before)), taken_before)
+                self.assertEqual(inspect.signature(odd.defaults), signature)
+                self.assertEqual(odd.results(), odd.RESULTS)
+                with self.assertRaises(TypeError):
+                    odd.defaults()
+                self.assertTrue(inspect.isgeneratorfunction(odd.steps) and inspect.iscoroutinefunction(odd.later))
+        self.assertIn("tests.odd.walk stays as it is: an asynchronous generator takes no other code", self.said)
+
+    def test_whoever_has_a_function_calls_what_is_recorded(self) -> None:
+        taken_before = self.load().post
+        self.take(f"1 {self.name}.post")
         with Recording() as recording:
-            self.assertEqual(taken_before(1), 1)
-            self.assertEqual(recording.tree(), [], "a name that was imported before is off, too")
-        self.take(f"1 {self.name}.Board.fixed")
-        self.assertEqual(self.recorded(shop), ["Board.add", "Board.fixed", "Board.size", "post", "post"])
-        self.take()
-        self.assertIs(shop.post, taken_before)
-        self.assertEqual(self.recorded(shop), every)
+            self.assertEqual(taken_before(5), 5)
+            self.assertEqual(recording.tree(), [f"|{self.name}.post"])
+
+    def test_what_is_decorated_meanwhile_is_recorded_once(self) -> None:
+        shop = self.load()
+        self.take(f"1 {self.name}.post")
+        shop.post = tachograph.record(shop.post)
+        for rules, expected in [([f"1 {self.name}.post"], 1), ([f"0 {self.name}.post"], 0), ([], 1)]:
+            self.take(*rules)
+            with Recording() as recording:
+                shop.post(1)
+                self.assertEqual(len(recording.calls()), expected, rules)
 
     def test_what_somebody_else_has_put_there_stays(self) -> None:
         shop = self.load()
-        self.take(f"1 {self.name}.post")
-        shop.post = patched = lambda ad: ad
-        self.take("0 *")
-        self.assertIs(shop.post, patched)
         self.take(f"1 {self.name}.*")
-        self.assertEqual(shop.post(5), 5)
+        shop.find = patched = lambda ad: ad
+        shop.post.__code__ = (lambda ad: ad + 1).__code__
+        for rules in (["0 *"], [f"1 {self.name}.*"], []):
+            self.take(*rules)
+            self.assertIs(shop.find, patched)
+            self.assertEqual((shop.find(5), shop.post(5)), (5, 6))
+
+    def test_a_function_that_is_gone_is_forgotten(self) -> None:
+        self.take(f"1 {self.name}.*")
+        shop = self.load()
+        first = set(self.imports.changed)
+        importlib.reload(shop)
+        gc.collect()
+        self.take(f"1 {self.name}.*")
+        self.assertEqual(len(self.imports.changed), len(first))
+        self.take()
+        del sys.modules[self.name], shop
+        gc.collect()
+        self.take()
+        self.assertEqual((len(first), len(self.imports.changed)), (6, 0))
 
     def test_everything_is_the_program_and_not_the_interpreter(self) -> None:
         shop = self.load()
+        functions = (json.dumps, json.JSONDecoder.decode, tempfile.mkdtemp, threading.Thread.run, Log.say)
+        before = [function.__code__ for function in functions]
+        own = shop.post.__code__
         self.take("1 *")
-        self.assertTrue(hasattr(shop.post, recorder.MARK))
-        for function in (json.dumps, json.JSONDecoder.decode, tempfile.mkdtemp, threading.Thread.run, Log.say):
-            self.assertFalse(hasattr(function, recorder.MARK), function)
+        self.assertIsNot(shop.post.__code__, own)
+        self.assertEqual([function.__code__ for function in functions], before)
 
     def test_the_report_counts_what_is_watched(self) -> None:
         def report(*rules: str) -> tuple[int, int, int]:
