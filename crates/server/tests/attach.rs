@@ -73,6 +73,21 @@ fn the_agent_gets_into_a_program_that_runs_and_records() {
 }
 
 #[test]
+fn a_program_that_is_being_started_takes_it_too() {
+    let Some(java) = Java::new() else { return };
+    for version in [17, 25] {
+        let mut program = java.spawn(None, version, &[], &[]);
+        let maps = format!("/proc/{}/maps", program.pid());
+        let has_machine = || std::fs::read_to_string(&maps).is_ok_and(|maps| maps.contains("libjvm.so"));
+        wait_for("the JVM", || has_machine().then_some(()));
+        let (code, _, stderr) = attach(&java, &program.pid(), &["samplers=false"]);
+        assert_eq!((code, stderr.as_str()), (Some(0), ""), "{}", program.errors());
+        wait_for("the program", || (!program.output().is_empty()).then_some(()));
+        program.check();
+    }
+}
+
+#[test]
 fn where_it_does_not_get_in_the_reason_is_said() {
     let Some(java) = Java::new() else { return };
     let disabled = "-XX:+DisableAttachMechanism";

@@ -29,8 +29,10 @@ use super::{Fault, Process};
 
 /// How long a JVM may take to listen: it does when its threads next stop together.
 const LISTEN_TIME_MAX: Duration = Duration::from_secs(10);
-/// How long it may take until it handles SIGQUIT: it has just been started.
-const READY_TIME_MAX: Duration = Duration::from_secs(2);
+/// How long it may take until it handles SIGQUIT, and takes agents: it has just been started.
+const READY_TIME_MAX: Duration = Duration::from_secs(5);
+/// What it says in place of loading an agent when it has no modules yet.
+const NOT_READY: &str = "java.lang.NullPointerException";
 const PAUSE: Duration = Duration::from_millis(20);
 /// How long loading may take: the agent changes all classes that it watches.
 const LOAD_TIME_MAX: Duration = Duration::from_secs(60);
@@ -44,6 +46,20 @@ const SAID_BYTES_MAX: usize = 400;
 /// # Errors
 /// When the JVM does not listen, or says that it did not load the agent. That the agent found no fault of its own is not said.
 pub fn load(process: &Process, jar: &str, options: Option<&str>) -> Result<(), Fault> {
+    let begun = Instant::now();
+    loop {
+        match try_load(process, jar, options) {
+            Err(Fault::NotTaken { said, .. })
+                if said.starts_with(NOT_READY) && begun.elapsed() < READY_TIME_MAX =>
+            {
+                std::thread::sleep(PAUSE);
+            }
+            ended => return ended,
+        }
+    }
+}
+
+fn try_load(process: &Process, jar: &str, options: Option<&str>) -> Result<(), Fault> {
     let mut stream = connect(process)?;
     let argument = options.map_or_else(|| jar.to_owned(), |options| format!("{jar}={options}"));
     let request = ["1", "load", "instrument", "false", &argument].map(|word| format!("{word}\0")).concat();

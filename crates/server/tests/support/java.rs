@@ -68,6 +68,19 @@ impl Java {
         options: &[&str],
         variables: &[(&str, &str)],
     ) -> Program {
+        let program = self.spawn(user, version, options, variables);
+        wait_for("the program", || (!program.output().is_empty()).then_some(()));
+        program
+    }
+
+    /// As [`Java::start_as`], without waiting until it is up.
+    pub fn spawn(
+        &self,
+        user: Option<u32>,
+        version: u32,
+        options: &[&str],
+        variables: &[(&str, &str)],
+    ) -> Program {
         let folder = for_all();
         let mut command = Command::new(home(version).join("bin/java"));
         command.args(options).arg("-Xmx64m").arg("-cp").arg(self.classes.path()).arg("late.Loop");
@@ -82,9 +95,7 @@ impl Java {
         if let Some(user) = user {
             command.uid(user).gid(user);
         }
-        let program = Program { child: command.spawn().expect("java can be started"), folder };
-        wait_for("the program", || (!program.output().is_empty()).then_some(()));
-        program
+        Program { child: command.spawn().expect("java can be started"), folder }
     }
 }
 
