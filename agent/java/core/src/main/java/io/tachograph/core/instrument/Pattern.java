@@ -70,7 +70,7 @@ final class Pattern {
 
     /** Does the whole pattern fit this name of a class, or of an annotation? */
     boolean fits(String name) {
-        return fits(0, name, 0);
+        return matches(text, name);
     }
 
     /** Does it fit the method of that class, where it does not fit the class? */
@@ -92,51 +92,51 @@ final class Pattern {
         return fits(className) || fits(className, methodName);
     }
 
-    private boolean fits(int at, String name, int from) {
-        while (at < text.length()) {
-            char c = text.charAt(at);
-            if (c == '.' && at + 1 < text.length() && text.charAt(at + 1) == '.') {
-                return fitsPackages(at + 2, name, from, at == 0);
-            }
-            if (c == '*') {
-                int rest = at + 1;
-                for (int end = from; end <= name.length(); end++) {
-                    if (fits(rest, name, end)) {
-                        return true;
-                    }
-                    if (end < name.length() && name.charAt(end) == '.') {
-                        return false;
-                    }
-                }
-                return false;
-            }
-            if (from >= name.length() || name.charAt(from) != c) {
-                return false;
-            }
-            at++;
-            from++;
-        }
-        return from == name.length();
-    }
-
     /**
-     * Two dots: one dot, or a dot, packages and a dot; at the beginning of a pattern also nothing
-     * at all.
+     * Asked for every class that is loaded, whatever somebody has written as a pattern: so nothing
+     * is tried again but what stands behind the last star, and behind the last two dots. A star
+     * before a dot that has been found, or two dots before a group that has, can be left as they
+     * are: what follows has the same choices wherever they end.
      */
-    private boolean fitsPackages(int rest, String name, int from, boolean first) {
-        if (first && fits(rest, name, from)) {
-            return true;
-        }
-        for (int dot = first ? name.indexOf('.') : from;
-                dot >= 0 && dot < name.length();
-                dot = name.indexOf('.', dot + 1)) {
-            if (name.charAt(dot) != '.') {
-                return false;
+    private static boolean matches(String text, String name) {
+        int at = 0;
+        int from = 0;
+        int star = -1;
+        int starFrom = 0;
+        int dots = -1;
+        int dotsFrom = 0;
+        while (at < text.length() || from < name.length()) {
+            char c = at < text.length() ? text.charAt(at) : 0;
+            boolean same = at < text.length() && from < name.length() && name.charAt(from) == c;
+            boolean packages = c == '.' && text.startsWith("..", at);
+            if (packages && (at == 0 || same)) {
+                // One dot, or a dot, packages and a dot; at the beginning also nothing at all.
+                from = at == 0 ? from : from + 1;
+                at += 2;
+                star = -1;
+                dots = at;
+                dotsFrom = from;
+            } else if (c == '*') {
+                star = ++at;
+                starFrom = from;
+            } else if (same && !packages) {
+                star = c == '.' ? -1 : star;
+                at++;
+                from++;
+            } else if (star >= 0 && starFrom < name.length() && name.charAt(starFrom) != '.') {
+                at = star;
+                from = ++starFrom;
+            } else {
+                int dot = dots < 0 ? -1 : name.indexOf('.', dotsFrom);
+                if (dot < 0) {
+                    return false;
+                }
+                at = dots;
+                from = dot + 1;
+                dotsFrom = from;
+                star = -1;
             }
-            if (fits(rest, name, dot + 1)) {
-                return true;
-            }
         }
-        return false;
+        return true;
     }
 }

@@ -4,10 +4,69 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.MethodSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Arrays;
+import java.util.List;
+import java.util.stream.Collectors;
+import java.util.stream.IntStream;
+import java.util.stream.Stream;
+
 class PatternTest {
+    private static final Path DECISIONS = Path.of("../../../testdata/rules/decisions.vec");
+
+    /** Name of a case and its lines. */
+    static Stream<Arguments> decisions() throws IOException {
+        return Arrays.stream(Files.readString(DECISIONS).split("\n\n"))
+                .map(block -> block.lines().filter(line -> !line.startsWith("#")).toList())
+                .filter(lines -> !lines.isEmpty())
+                .map(lines -> Arguments.of(lines.get(0), lines));
+    }
+
+    private static List<String> all(List<String> lines, String key) {
+        return lines.stream()
+                .filter(line -> line.startsWith(key + " = "))
+                .map(line -> line.substring(key.length() + 3))
+                .collect(Collectors.toList());
+    }
+
+    @ParameterizedTest(name = "{0}")
+    @MethodSource("decisions")
+    void decides(String name, List<String> lines) {
+        List<Rule> rules =
+                all(lines, "rule").stream()
+                        .map(rule -> Rule.ofServer(rule.charAt(0) - '0', rule.substring(2), 0))
+                        .collect(Collectors.toList());
+        List<String> faulty =
+                IntStream.range(0, rules.size())
+                        .filter(at -> rules.get(at).isFaulty())
+                        .mapToObj(String::valueOf)
+                        .collect(Collectors.toList());
+        assertEquals(all(lines, "fault"), faulty);
+        for (String line : all(lines, "method")) {
+            String[] words = line.split(" ");
+            assertEquals(words[2], decider(rules, words[0], words[1]), line);
+        }
+    }
+
+    private static String decider(List<Rule> rules, String type, String method) {
+        for (int at = rules.size() - 1; at >= 0; at--) {
+            if (!rules.get(at).isFaulty()) {
+                Pattern pattern = Pattern.parse(rules.get(at).text);
+                if (pattern.fits(type) || pattern.fits(type, method)) {
+                    return String.valueOf(at);
+                }
+            }
+        }
+        return "-";
+    }
+
     @ParameterizedTest
     @CsvSource({
         "com.shop..*, com.shop.Board, true",
