@@ -32,6 +32,7 @@ public final class Work {
             case "short-threads", "out-of-memory" ->
                     Trouble.whenTold(arguments[0], Integer.parseInt(arguments[1]));
             case "loaders" -> Loaders.run();
+            case "entries" -> Entries.run();
             case "named" -> named(arguments[1]);
             case "records" -> Events.run(arguments);
             case "price" -> Price.run(Integer.parseInt(arguments[1]));

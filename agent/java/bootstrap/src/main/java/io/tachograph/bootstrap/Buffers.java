@@ -28,6 +28,10 @@ public final class Buffers {
     private final BufferPool virtual;
     private final long blockNanos;
     private final CallPairs pairs = new CallPairs(Operations.shared());
+
+    /** Null where all traces are kept. */
+    private final Traces traces;
+
     private final AtomicLong segments = new AtomicLong(1);
     private final AtomicLong droppedWithoutBuffer = new AtomicLong();
     private final AtomicLong recordsDroppedWithoutBuffer = new AtomicLong();
@@ -50,11 +54,15 @@ public final class Buffers {
 
         /** Longest wait for room, ns; 0: never wait, leave out. */
         public long blockNanos;
+
+        /** Traces kept a second over all threads; 0: all. */
+        public long tracesMax;
     }
 
     public Buffers(Session session, Options options) {
         this.session = session;
         this.blockNanos = options.blockNanos;
+        this.traces = options.tracesMax > 0 ? new Traces(options.tracesMax) : null;
         this.platform = new BufferPool(this, options.threadsMax, powerOfTwo(options.words), false);
         this.virtual =
                 new BufferPool(this, options.virtualMax, powerOfTwo(options.virtualWords), true);
@@ -126,6 +134,11 @@ public final class Buffers {
     }
 
     // ---- for the sender ----
+
+    /** Which traces are kept; null where all are. */
+    public Traces traces() {
+        return traces;
+    }
 
     /** Hands every buffer that may hold events to {@code reader}. */
     public void forEach(Consumer<ThreadBuffer> reader) {

@@ -15,6 +15,19 @@ public final class Context {
     private final long traceLow;
     private final long span;
     private final long segment;
+    private final Origin origin;
+
+    /** Who decided whether the trace is kept, and how. */
+    private enum Origin {
+        /** This process: it is recorded. */
+        KEPT,
+        /** This process: nothing of it is recorded ({@link Traces}). */
+        LEFT_OUT,
+        /** Another process, whose header says that it records. */
+        HEADER,
+        /** Another process, whose header says that it does not. */
+        HEADER_UNSAMPLED
+    }
 
     /**
      * @param traceHigh first half of the trace id
@@ -24,11 +37,12 @@ public final class Context {
      *     #REMOTE} if it did not begin here; it lets the sender write a short number instead of 16
      *     bytes
      */
-    private Context(long traceHigh, long traceLow, long span, long segment) {
+    private Context(long traceHigh, long traceLow, long span, long segment, Origin origin) {
         this.traceHigh = traceHigh;
         this.traceLow = traceLow;
         this.span = span;
         this.segment = segment;
+        this.origin = origin;
     }
 
     /**
@@ -36,7 +50,22 @@ public final class Context {
      * elsewhere.
      */
     public static Context local(long traceHigh, long traceLow, long span, long segment) {
-        return new Context(traceHigh, traceLow, span, segment);
+        return new Context(traceHigh, traceLow, span, segment, Origin.KEPT);
+    }
+
+    /** A call that is not recorded, in a trace that is left out. */
+    static Context leftOut(long traceHigh, long traceLow, long span) {
+        return new Context(traceHigh, traceLow, span, REMOTE, Origin.LEFT_OUT);
+    }
+
+    /** It came in a header: what is recorded under it enters this process here. */
+    public boolean isFromHeader() {
+        return origin == Origin.HEADER || origin == Origin.HEADER_UNSAMPLED;
+    }
+
+    /** Is the trace recorded, as far as who decided about it says? */
+    public boolean isSampled() {
+        return origin == Origin.KEPT || origin == Origin.HEADER;
     }
 
     public long traceHigh() {
@@ -81,12 +110,14 @@ public final class Context {
         long high = parseHex(header, 3);
         long low = parseHex(header, 19);
         long span = parseHex(header, 36);
-        return (high | low) == 0 || span == 0 ? null : new Context(high, low, span, REMOTE);
+        boolean isSampled = (hex(header.charAt(54)) & 1) == 1;
+        Origin origin = isSampled ? Origin.HEADER : Origin.HEADER_UNSAMPLED;
+        return (high | low) == 0 || span == 0 ? null : new Context(high, low, span, REMOTE, origin);
     }
 
     /**
-     * The header to send: {@code 00-<trace>-<span>-01}. Always sampled: nothing here is sampled
-     * away.
+     * The header to send: {@code 00-<trace>-<span>-01}. Sampled, whatever a header that came in
+     * said, unless this process leaves the trace out: then it ends with {@code 00}.
      */
     public String traceparent() {
         char[] text = new char[TRACEPARENT_LENGTH];
@@ -96,7 +127,7 @@ public final class Context {
         writeHex(text, 19, traceLow);
         writeHex(text, 36, span);
         text[53] = '0';
-        text[54] = '1';
+        text[54] = origin == Origin.LEFT_OUT ? '0' : '1';
         return new String(text);
     }
 

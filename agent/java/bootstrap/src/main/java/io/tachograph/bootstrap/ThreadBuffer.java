@@ -102,18 +102,18 @@ public final class ThreadBuffer {
     Object[] objects = NO_OBJECTS;
     long objectsHead;
 
-    /**
-     * Identity of the exception that was said last, 0 for none. Not the exception itself: an
-     * outermost call may run for as long as the program, and would keep its class loader.
-     */
-    private int lastThrown;
-
+    private final AttributeWriter attributes = new AttributeWriter(this);
     private final Tallies tallies;
+
+    /** Decides which traces are kept; null where all are. */
+    private final TraceGate gate;
+
+    /** What is being left out is a whole trace, which the gate has decided about. */
+    private boolean leavesTraceOut;
 
     // Read by the sender at any time.
     private volatile Thread owner;
     private volatile long callsDropped;
-    private volatile long attributesDropped;
 
     // Written by the sender, once for thousands of words.
     private long tail;
@@ -130,9 +130,14 @@ public final class ThreadBuffer {
         this.slot = slot;
         this.borrowed = borrowed;
         this.tallies = new Tallies(home.pairs());
+        this.gate = home.traces() == null || slot < 0 ? null : new TraceGate(home, seed());
         this.ring = new long[Math.max(words, 1)];
         this.mask = ring.length - 1;
         this.look = Long.MIN_VALUE;
+    }
+
+    private long seed() {
+        return home.session().low() + 2L * slot + (borrowed ? 1 : 0);
     }
 
     // ---- calls: the hot path ----
@@ -146,10 +151,10 @@ public final class ThreadBuffer {
     public int enter(int operation) {
         int at = depth;
         if (head + at >= look && !admit()) {
-            return skip();
+            return skip(operation);
         }
-        if (at == 0 && !begin()) {
-            return skip();
+        if (at == 0 && !begin(operation)) {
+            return skip(operation);
         }
         if (at == open.length) {
             open = Arrays.copyOf(open, at * 2);
@@ -162,12 +167,11 @@ public final class ThreadBuffer {
 
     /** Records that a call returned. @param call what {@link #enter} answered */
     public void exit(int call) {
-        long now = System.nanoTime();
         if (call != depth || call == 0) {
-            exitOdd(call, Word.exit(now, Word.EXIT), null);
+            exitOdd(call, Word.EXIT, null);
             return;
         }
-        publish(Word.exit(now, Word.EXIT));
+        publish(Word.exit(System.nanoTime(), Word.EXIT));
         depth = call - 1;
         if (call == 1) {
             end();
@@ -182,12 +186,12 @@ public final class ThreadBuffer {
      * @param thrown may be null when only the failure is known
      */
     public void exitFailed(int call, Throwable thrown) {
-        long now = System.nanoTime();
         if (call != depth || call == 0) {
-            exitOdd(call, Word.exit(now, Word.EXIT_FAILED), thrown);
+            exitOdd(call, Word.EXIT_FAILED, thrown);
             return;
         }
-        exception(thrown, call);
+        long now = System.nanoTime();
+        attributes.exception(thrown, call);
         publish(Word.exit(now, Word.EXIT_FAILED));
         depth = call - 1;
         if (call == 1) {
@@ -203,10 +207,10 @@ public final class ThreadBuffer {
      * @return the token to hand to {@link #exitCounted}
      */
     public int enterCounted(int operation) {
-        int at = depth;
         if (slot < 0) {
-            return skip(); // nobody would read the count
+            return skip(operation); // nobody would read the count
         }
+        int at = leavesTraceOut ? skipped : depth;
         return tallies.enter(operation, at, at == 0 ? 0 : (int) open[at - 1]);
     }
 
@@ -214,7 +218,7 @@ public final class ThreadBuffer {
     public void exitCounted(int call, boolean failed) {
         long now = System.nanoTime();
         if (call < 0) {
-            exitOdd(call, 0, null);
+            exitOdd(call, Word.EXIT, null);
             return;
         }
         tallies.exit(call, now, failed);
@@ -223,7 +227,7 @@ public final class ThreadBuffer {
         }
     }
 
-    private void publish(long word) {
+    void publish(long word) {
         long at = head;
         ring[(int) at & mask] = word;
         HEAD.setRelease(this, at + 1);
@@ -239,9 +243,7 @@ public final class ThreadBuffer {
         if (skipped > 0 && depth >= skippedAt || calls >= CALLS_MAX) {
             return false;
         }
-        skipped =
-                0; // the caller of what was left out is gone, so that is over, with or without its
-        // exit
+        skipped = 0; // the caller of what was left out is gone: over, also without its exit
         if (room()) {
             blockedInVain = false;
             return true;
@@ -276,17 +278,33 @@ public final class ThreadBuffer {
         return false;
     }
 
-    private int skip() {
+    private int skip(int operation) {
         if (skipped == 0) {
             skippedAt = depth;
         }
         look = Long.MIN_VALUE;
-        callsDropped = callsDropped + 1; // one writer only
+        if (leavesTraceOut) {
+            int at = skipped;
+            if (at == open.length) {
+                open = Arrays.copyOf(open, at * 2);
+            }
+            open[at] = operation; // the caller of what is counted inside
+            gate.countCall();
+        } else {
+            callsDropped = callsDropped + 1; // one writer only
+        }
         return - ++skipped;
     }
 
-    /** What must be said before an outermost call. False if there is no room to say it. */
-    private boolean begin() {
+    /**
+     * What must be said before an outermost call. False if there is no room to say it, or nothing
+     * is to be said of this trace.
+     */
+    private boolean begin(int operation) {
+        if (gate != null && !gate.isKept(operation, attached)) {
+            leavesTraceOut = true;
+            return false;
+        }
         if (borrowed) {
             String name = owner.getName();
             if (name != nameWritten && !name.equals(nameWritten)) {
@@ -320,7 +338,7 @@ public final class ThreadBuffer {
         segment++;
         calls = 0;
         parent = null;
-        lastThrown = 0;
+        attributes.end();
         giveBack();
     }
 
@@ -338,29 +356,35 @@ public final class ThreadBuffer {
     }
 
     /** An exit that is not that of the innermost open call. */
-    private void exitOdd(int call, long word, Throwable thrown) {
+    private void exitOdd(int call, int kind, Throwable thrown) {
         if (call < 0) {
             skipped = -call - 1;
             if (skipped == 0) {
                 look = head + depth;
+                endLeftOut();
                 if (depth == 0) {
                     giveBack();
                 }
             }
         } else if (call > 0 && call < depth) {
-            long missed = word & -4L | Word.EXIT_FAILED;
+            long now = System.nanoTime();
             while (depth > call) {
-                publish(missed);
+                publish(Word.exit(now, Word.EXIT_FAILED));
                 depth--;
             }
-            if (Word.kind(word) == Word.EXIT_FAILED) {
-                exception(thrown, call);
-            }
-            publish(word);
+            attributes.exception(thrown, call);
+            publish(Word.exit(now, kind));
             depth = call - 1;
             if (call == 1) {
                 end();
             }
+        }
+    }
+
+    private void endLeftOut() {
+        if (leavesTraceOut) {
+            leavesTraceOut = false;
+            gate.close();
         }
     }
 
@@ -389,64 +413,27 @@ public final class ThreadBuffer {
 
     // ---- attributes and contexts ----
 
-    /**
-     * Adds text to a call. Ignored unless it is the innermost open one; counted when there is no
-     * room.
-     */
+    /** Adds text to a call. Ignored unless it is the innermost open one. */
     public void attribute(int call, String key, String value) {
-        if (call <= 0 || call != depth || key == null || value == null) {
-            return;
-        }
-        if (wordsFit(1) && objectsFit(2)) {
-            putObject(key);
-            putObject(value);
-            publish(Word.escape(Word.ATTRIBUTE_TEXT));
-        } else {
-            attributesDropped = attributesDropped + 1;
+        if (call > 0 && call == depth && key != null && value != null) {
+            attributes.text(key, value);
         }
     }
 
-    /**
-     * Adds a number to a call. Ignored unless it is the innermost open one; counted when there is
-     * no room.
-     */
+    /** Adds a number to a call. Ignored unless it is the innermost open one. */
     public void attribute(int call, String key, long value) {
-        if (call <= 0 || call != depth || key == null) {
-            return;
-        }
-        if (wordsFit(2) && objectsFit(1)) {
-            putObject(key);
-            publishPair(Word.escape(Word.ATTRIBUTE_INTEGER), value);
-        } else {
-            attributesDropped = attributesDropped + 1;
+        if (call > 0 && call == depth && key != null) {
+            attributes.number(key, value);
         }
     }
 
     /**
-     * Says an exception where it first appears and where it leaves the outermost call, not at each
-     * level between.
+     * The innermost recorded open call of this thread, or the trace that is being left out, or what
+     * was attached, or null.
      */
-    private void exception(Throwable thrown, int call) {
-        if (thrown == null) {
-            return;
-        }
-        int identity = System.identityHashCode(thrown) | 1 << 31; // never 0
-        if (identity == lastThrown && call > 1) {
-            return;
-        }
-        if (wordsFit(1) && objectsFit(1)) {
-            putObject(thrown);
-            publish(Word.escape(Word.EXCEPTION));
-            lastThrown = identity;
-        } else {
-            attributesDropped = attributesDropped + 1;
-        }
-    }
-
-    /** The innermost recorded open call of this thread, or what was attached, or null. */
     public Context context() {
         if (depth == 0) {
-            return attached;
+            return leavesTraceOut ? gate.context() : attached;
         }
         long span = Session.mix64(home.session().base(segment) + (open[depth - 1] >>> 32));
         if (parent != null) {
@@ -476,12 +463,12 @@ public final class ThreadBuffer {
         settle();
     }
 
-    private boolean wordsFit(int words) {
+    boolean wordsFit(int words) {
         long full = (long) TAIL.getAcquire(this) + ring.length - MARGIN;
         return skipped == 0 && head + depth + words < full;
     }
 
-    private void publishPair(long first, long second) {
+    void publishPair(long first, long second) {
         long at = head;
         ring[(int) at & mask] = first;
         ring[(int) (at + 1) & mask] = second;
@@ -499,7 +486,7 @@ public final class ThreadBuffer {
         return objectsHead + count <= freed + objects.length;
     }
 
-    private void putObject(Object object) {
+    void putObject(Object object) {
         objects[(int) objectsHead & objects.length - 1] = object;
         objectsHead++;
     }
@@ -521,7 +508,8 @@ public final class ThreadBuffer {
         look = Long.MIN_VALUE;
         segment = segmentEnd;
         parent = null;
-        lastThrown = 0;
+        attributes.end();
+        endLeftOut();
         tallies.close();
         disown();
     }
@@ -577,6 +565,11 @@ public final class ThreadBuffer {
         return tallies;
     }
 
+    /** Which traces were kept here; null where all are. */
+    public TraceGate gate() {
+        return gate;
+    }
+
     /** The thread that writes here now; null when nobody does. */
     public Thread owner() {
         return owner;
@@ -593,6 +586,6 @@ public final class ThreadBuffer {
 
     /** Attributes left out for want of room, since the buffer exists. */
     public long attributesDropped() {
-        return attributesDropped;
+        return attributes.dropped();
     }
 }

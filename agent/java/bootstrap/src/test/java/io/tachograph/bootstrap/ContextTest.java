@@ -1,10 +1,13 @@
 package io.tachograph.bootstrap;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 class ContextTest {
@@ -24,6 +27,28 @@ class ContextTest {
                 header,
                 Context.parse("cc-" + TRACE + "-" + SPAN + "-00-what the future brings")
                         .traceparent());
+    }
+
+    /** What a header says is followed where traces are left out, and never passed on by itself. */
+    @ParameterizedTest
+    @CsvSource({"00, false", "01, true", "02, false", "03, true", "fe, false", "ff, true"})
+    void theHeaderSaysWhetherItsTraceIsRecorded(String flags, boolean isSampled) {
+        Context context = Context.parse("00-" + TRACE + "-" + SPAN + "-" + flags);
+        assertTrue(context.isFromHeader());
+        assertEquals(isSampled, context.isSampled());
+        assertEquals("00-" + TRACE + "-" + SPAN + "-01", context.traceparent());
+    }
+
+    @Test
+    void onlyATraceThatIsLeftOutHereSaysSo() {
+        Context leftOut = Context.leftOut(1, 2, 3);
+        assertFalse(leftOut.isSampled());
+        assertFalse(leftOut.isFromHeader());
+        assertEquals(
+                "00-00000000000000010000000000000002-0000000000000003-00", leftOut.traceparent());
+        Context kept = Context.local(1, 2, 3, 4);
+        assertTrue(kept.isSampled());
+        assertTrue(kept.traceparent().endsWith("-01"));
     }
 
     @ParameterizedTest

@@ -7,6 +7,7 @@ import io.tachograph.core.config.Setting;
 import io.tachograph.core.config.Settings;
 import io.tachograph.core.cost.Calibration;
 import io.tachograph.core.cost.Limits;
+import io.tachograph.core.cost.TraceKeeper;
 import io.tachograph.core.instrument.Instrumenter;
 import io.tachograph.core.instrument.Moves;
 import io.tachograph.core.instrument.Probe;
@@ -60,7 +61,7 @@ public final class Agent {
         log.detail("started: " + Identity.pairs(labels));
     }
 
-    /** What the sender tells of itself: counts of aggregated operations, and the overhead. */
+    /** What the sender tells of itself: counts of what is no record, and the overhead. */
     private static void report(
             Sender sender,
             Buffers buffers,
@@ -69,13 +70,20 @@ public final class Agent {
             Moves moves,
             AgentLog log) {
         long interval = settings.number(Setting.SAMPLE_INTERVAL);
-        Calibration calibration = new Calibration(interval / 1_000_000, log);
+        boolean leavesOut = buffers.traces() != null;
+        Calibration calibration = new Calibration(interval / 1_000_000, leavesOut, log);
         Limits limits =
                 new Limits(
                         settings.number(Setting.AGGREGATE_ABOVE),
-                        settings.number(Setting.OVERHEAD_MAX));
+                        settings.number(Setting.OVERHEAD_MAX),
+                        leavesOut);
+        TraceKeeper keeper = leavesOut ? new TraceKeeper(buffers, moves, log) : null;
         sender.report(
-                new AgentReport(labels, buffers, sender, calibration, limits, moves), interval);
+                new AgentReport(labels, buffers, sender, calibration, limits, moves, keeper),
+                interval);
+        if (keeper != null) {
+            keeper.start();
+        }
         if (settings.flag(Setting.SAMPLERS) || settings.number(Setting.OVERHEAD_MAX) > 0) {
             calibration.start();
         }
@@ -108,6 +116,7 @@ public final class Agent {
         options.words = settings.count(Setting.BUFFER);
         options.threadsMax = settings.count(Setting.THREADS_MAX);
         options.virtualWords = settings.count(Setting.VIRTUAL_BUFFER);
+        options.tracesMax = settings.number(Setting.TRACES_MAX);
         options.virtualMax = settings.count(Setting.VIRTUAL_THREADS_MAX);
         options.blockNanos =
                 settings.text(Setting.WHEN_FULL).equals("block")

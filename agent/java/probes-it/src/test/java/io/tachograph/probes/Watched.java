@@ -15,6 +15,7 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Map;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Predicate;
 import java.util.stream.Collectors;
@@ -37,10 +38,23 @@ final class Watched implements AutoCloseable {
      * @param main class in package {@code shop}; its methods are recorded
      */
     Watched(int jdk, Class<?> main, String... arguments) throws IOException {
-        this(jdk, main, List.of(AGENT), launch(main, arguments));
+        this(jdk, Map.of(), main, arguments);
     }
 
-    private Watched(int jdk, Class<?> main, List<String> agents, List<String> launch)
+    /**
+     * @param settings variables of the environment, beside those that every program has
+     */
+    Watched(int jdk, Map<String, String> settings, Class<?> main, String... arguments)
+            throws IOException {
+        this(jdk, settings, main, List.of(AGENT), launch(main, arguments));
+    }
+
+    private Watched(
+            int jdk,
+            Map<String, String> settings,
+            Class<?> main,
+            List<String> agents,
+            List<String> launch)
             throws IOException {
         List<String> command = new ArrayList<>(List.of(Jdks.java(jdk).toString(), "-Xmx256m"));
         command.addAll(agents);
@@ -55,6 +69,7 @@ final class Watched implements AutoCloseable {
         builder.environment().put("TACHO_EXCLUDE", "shop.*.main,shop.*.<init>");
         builder.environment().put("TACHO_REQUEST_ID_HEADERS", "X-Request-Id, X-Correlation-ID");
         builder.environment().put("TACHO_SAMPLERS", "false");
+        builder.environment().putAll(settings);
         process = builder.start();
     }
 
@@ -70,7 +85,7 @@ final class Watched implements AutoCloseable {
      * @param main the class that the jar starts
      */
     static Watched jar(int jdk, Class<?> main, Path jar) throws IOException {
-        return new Watched(jdk, main, List.of(AGENT), List.of("-jar", jar.toString()));
+        return new Watched(jdk, Map.of(), main, List.of(AGENT), List.of("-jar", jar.toString()));
     }
 
     /**
@@ -83,7 +98,7 @@ final class Watched implements AutoCloseable {
             throws IOException {
         List<String> agents = new ArrayList<>(options);
         agents.add(first ? agents.size() : 0, AGENT);
-        return new Watched(jdk, main, agents, launch(main));
+        return new Watched(jdk, Map.of(), main, agents, launch(main));
     }
 
     /** Jars on the class path whose path fits. */

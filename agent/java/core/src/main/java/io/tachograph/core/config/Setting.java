@@ -17,6 +17,7 @@ public enum Setting {
     AGGREGATE(Type.LIST, ""),
     AGGREGATE_ABOVE(Type.NUMBER, "0"),
     OVERHEAD_MAX(Type.SHARE, "0"),
+    TRACES_MAX(Type.NUMBER, "0"),
     EXCLUDE(Type.LIST, ""),
     PROBES(Type.LIST, "*"),
     PATTERNS_CHECKED_AFTER(Type.DURATION, "30s"),

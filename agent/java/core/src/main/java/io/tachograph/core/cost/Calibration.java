@@ -29,10 +29,17 @@ public final class Calibration implements Runnable {
 
     private static final long PAUSE_MILLIS = 4;
 
-    /** Processor time of each of the two ways to watch a call. */
+    /** Processor time of each of the ways to watch a call. */
     private static final long NANOS_MAX = 40_000_000;
 
+    /** Calls of a trace that is left out: the decision is made once for all of them. */
+    private static final int CALLS_OF_TRACE = 10;
+
     private final Buffers buffers;
+
+    /** Their traces are left out but for the first ones; null where none ever is. */
+    private final Buffers leavingOut;
+
     private final int operation = Operations.shared().id(Operations.METHOD, Operations.OTHER);
     private final long firstMillis;
     private final AgentLog log;
@@ -40,15 +47,22 @@ public final class Calibration implements Runnable {
 
     /**
      * @param firstMillisMax the first measurement is no later than so long after the start
+     * @param leavesOut some traces are left out: what that costs is measured, too
      */
-    public Calibration(long firstMillisMax, AgentLog log) {
+    public Calibration(long firstMillisMax, boolean leavesOut, AgentLog log) {
+        this.buffers = new Buffers(Session.shared(), options(0));
+        this.leavingOut = leavesOut ? new Buffers(Session.shared(), options(1)) : null;
+        this.firstMillis = Math.min(DELAYS_MILLIS[0], firstMillisMax);
+        this.log = log;
+    }
+
+    private static Buffers.Options options(long tracesMax) {
         Buffers.Options options = new Buffers.Options();
         options.words = 4 * CALLS;
         options.threadsMax = 1;
         options.virtualMax = 1;
-        this.buffers = new Buffers(Session.shared(), options);
-        this.firstMillis = Math.min(DELAYS_MILLIS[0], firstMillisMax);
-        this.log = log;
+        options.tracesMax = tracesMax;
+        return options;
     }
 
     public void start() {
@@ -80,19 +94,23 @@ public final class Calibration implements Runnable {
     }
 
     void measure() throws InterruptedException {
-        Costs least = costs.least(new Costs(nanos(this::record), nanos(this::aggregate)));
+        double record = nanos(buffers, this::record);
+        double aggregate = nanos(buffers, this::aggregate);
+        double leftOut = leavingOut == null ? 0 : nanos(leavingOut, this::leaveOut);
+        Costs least = costs.least(new Costs(record, aggregate, leftOut));
         costs = least;
         log.detail(
                 String.format(
-                        "a recorded call costs %.0f ns here, an aggregated one %.0f ns",
-                        least.recordNanos, least.aggregateNanos));
+                        "a recorded call costs %.0f ns here, an aggregated one %.0f ns, one that is"
+                                + " left out %.1f ns",
+                        least.recordNanos, least.aggregateNanos, least.leftOutNanos));
     }
 
     /**
      * The lower quartile of the last half of the rounds: by then the loop is compiled, and what
      * other threads did to it does not count.
      */
-    private double nanos(LongSupplier round) throws InterruptedException {
+    private static double nanos(Buffers buffers, LongSupplier round) throws InterruptedException {
         long[] rounds = new long[ROUNDS];
         long spent = 0;
         int count = 0;
@@ -115,6 +133,19 @@ public final class Calibration implements Runnable {
         for (int at = 0; at < CALLS; at++) {
             ThreadBuffer buffer = buffers.current();
             buffer.exit(buffer.enter(operation));
+        }
+        return System.nanoTime() - begin;
+    }
+
+    private long leaveOut() {
+        long begin = System.nanoTime();
+        for (int at = 0; at < CALLS; at += CALLS_OF_TRACE) {
+            int outermost = leavingOut.current().enter(operation);
+            for (int nested = 1; nested < CALLS_OF_TRACE; nested++) {
+                ThreadBuffer buffer = leavingOut.current();
+                buffer.exit(buffer.enter(operation));
+            }
+            leavingOut.current().exit(outermost);
         }
         return System.nanoTime() - begin;
     }

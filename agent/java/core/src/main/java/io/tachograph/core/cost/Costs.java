@@ -1,16 +1,23 @@
 package io.tachograph.core.cost;
 
-/** What one call costs the program's thread, ns: two reads of the clock and what is written. */
+/**
+ * What one call costs the program's thread, ns: two reads of the clock and what is written; in a
+ * trace that is left out, neither.
+ */
 public final class Costs {
     /** Not measured yet. */
-    public static final Costs UNKNOWN = new Costs(0, 0);
+    public static final Costs UNKNOWN = new Costs(0, 0, 0);
 
     public final double recordNanos;
     public final double aggregateNanos;
 
-    public Costs(double recordNanos, double aggregateNanos) {
+    /** 0 where all traces are kept. */
+    public final double leftOutNanos;
+
+    public Costs(double recordNanos, double aggregateNanos, double leftOutNanos) {
         this.recordNanos = recordNanos;
         this.aggregateNanos = aggregateNanos;
+        this.leftOutNanos = leftOutNanos;
     }
 
     /** Of each the lower one. */
@@ -19,7 +26,8 @@ public final class Costs {
                 ? other
                 : new Costs(
                         Math.min(recordNanos, other.recordNanos),
-                        Math.min(aggregateNanos, other.aggregateNanos));
+                        Math.min(aggregateNanos, other.aggregateNanos),
+                        Math.min(leftOutNanos, other.leftOutNanos));
     }
 
     public boolean areKnown() {

@@ -13,8 +13,9 @@ import java.util.function.IntPredicate;
 /**
  * Which operations are to be aggregated instead of recorded: those with more calls a second than a
  * limit, and the hottest ones while the agent's share of the processor time is over its budget.
- * Decides only; a limit counts as exceeded when it is so in two windows in a row, so that the start
- * of a program moves nothing.
+ * Where traces are left out anyway, fewer of them are kept instead: an aggregated call costs its
+ * two clock reads in every trace, also in those left out. Decides only; a limit counts as exceeded
+ * when it is so in two windows in a row, so that the start of a program moves nothing.
  *
  * <p>Before: {@code io.tachograph.core.sample.OverheadSampler}. After: {@code
  * io.tachograph.core.instrument.Moves}.
@@ -26,21 +27,31 @@ public final class Limits {
     /** What is moved is chosen so that the budget is kept with something to spare. */
     private static final double SPARE = 0.9;
 
+    /**
+     * Traces that the budget took away come back bit by bit while so much of it is used at most.
+     */
+    private static final double RELAXED = 0.7;
+
+    private static final double TRACES_RISE = 1.25;
+
     private static final double PPM = 1e6;
     private static final double NANOS = 1e9;
 
     private final long callsPerSecondMax;
     private final double overheadMax;
+    private final boolean leavesTracesOut;
     private Set<Integer> tooManyBefore = new HashSet<>();
     private boolean tooMuchBefore;
 
     /**
      * @param callsPerSecondMax of one operation; 0 for no limit
      * @param overheadMaxPpm share of the processor time, millionths; 0 for no limit
+     * @param leavesTracesOut not all traces are kept, so the budget may say how many are
      */
-    public Limits(long callsPerSecondMax, long overheadMaxPpm) {
+    public Limits(long callsPerSecondMax, long overheadMaxPpm, boolean leavesTracesOut) {
         this.callsPerSecondMax = callsPerSecondMax;
         this.overheadMax = overheadMaxPpm / PPM;
+        this.leavesTracesOut = leavesTracesOut;
     }
 
     /** What is to be done. */
@@ -53,6 +64,12 @@ public final class Limits {
 
         /** The budget is kept. */
         public boolean kept;
+
+        /** By what to multiply the traces that are kept: below 1 fewer, above 1 more again. */
+        public double traces = 1;
+
+        /** Why fewer; else empty. */
+        public String fewer = "";
     }
 
     /** One operation. */
@@ -79,9 +96,40 @@ public final class Limits {
         }
         judgeRates(window, movable, verdict);
         if (overheadMax > 0 && costs.areKnown()) {
-            judgeOverhead(window, costs, movable, verdict);
+            boolean isExceeded = isExceededAgain(window, verdict);
+            if (leavesTracesOut) {
+                judgeTraces(window, isExceeded, verdict);
+            } else if (isExceeded) {
+                judgeOverhead(window, costs, movable, verdict);
+            }
         }
         return verdict;
+    }
+
+    /** Is the budget exceeded, for the second time in a row? */
+    private boolean isExceededAgain(Window window, Verdict verdict) {
+        boolean busy = window.processNanos > BUSY_MIN * window.elapsedNanos;
+        boolean tooMuch = busy && window.overhead() > overheadMax;
+        boolean again = tooMuch && tooMuchBefore;
+        tooMuchBefore = tooMuch && !again; // what is moved now shows two windows later
+        verdict.kept = !tooMuch;
+        return again;
+    }
+
+    private void judgeTraces(Window window, boolean isExceeded, Verdict verdict) {
+        double used = window.overhead();
+        double others = window.overheadWithoutTraces();
+        if (isExceeded) {
+            double room = SPARE * overheadMax - others;
+            verdict.traces = room > 0 ? room / (used - others) : 0;
+            verdict.fewer = overBudget(window);
+        } else if (used < RELAXED * overheadMax) {
+            verdict.traces = TRACES_RISE;
+        }
+    }
+
+    private String overBudget(Window window) {
+        return "overhead " + percent(window.overhead()) + " over " + percent(overheadMax);
     }
 
     private void judgeRates(Window window, List<Window.Calls> movable, Verdict verdict) {
@@ -102,15 +150,7 @@ public final class Limits {
 
     private void judgeOverhead(
             Window window, Costs costs, List<Window.Calls> movable, Verdict verdict) {
-        boolean busy = window.processNanos > BUSY_MIN * window.elapsedNanos;
-        boolean tooMuch = busy && window.overhead() > overheadMax;
-        boolean again = tooMuch && tooMuchBefore;
-        tooMuchBefore = tooMuch && !again; // what is moved now shows two windows later
-        verdict.kept = !tooMuch;
-        if (!again) {
-            return;
-        }
-        String reason = "overhead " + percent(window.overhead()) + " over " + percent(overheadMax);
+        String reason = overBudget(window);
         double excess = (window.overhead() - SPARE * overheadMax) * window.processNanos;
         // A call that is not recorded saves the sender its part, too.
         double saved =

@@ -30,7 +30,10 @@ public final class Window {
         }
     }
 
-    private double probeNanos;
+    private double recordNanos;
+
+    /** Of calls that are not records. */
+    private double otherNanos;
 
     public Window(long elapsedNanos, long processNanos, long senderNanos) {
         this.elapsedNanos = elapsedNanos;
@@ -45,8 +48,20 @@ public final class Window {
      */
     public double add(int operation, long recorded, long aggregated, boolean movable, Costs costs) {
         calls.add(new Calls(operation, recorded, movable));
-        double nanos = recorded * costs.recordNanos + aggregated * costs.aggregateNanos;
-        probeNanos += nanos;
+        double records = recorded * costs.recordNanos;
+        double counts = aggregated * costs.aggregateNanos;
+        recordNanos += records;
+        otherNanos += counts;
+        return records + counts;
+    }
+
+    /**
+     * @param calls of traces that were left out
+     * @return what they cost, ns
+     */
+    public double addLeftOut(long calls, Costs costs) {
+        double nanos = calls * costs.leftOutNanos;
+        otherNanos += nanos;
         return nanos;
     }
 
@@ -56,6 +71,15 @@ public final class Window {
 
     /** Of the processor time of the process, the share of the agent. */
     public double overhead() {
-        return processNanos == 0 ? 0 : (probeNanos + senderNanos) / processNanos;
+        return share(recordNanos + otherNanos + senderNanos);
+    }
+
+    /** The share that fewer traces would not make smaller. */
+    double overheadWithoutTraces() {
+        return share(otherNanos);
+    }
+
+    private double share(double nanos) {
+        return processNanos == 0 ? 0 : nanos / processNanos;
     }
 }

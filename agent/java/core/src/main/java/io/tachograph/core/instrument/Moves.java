@@ -22,7 +22,11 @@ public final class Moves {
     /** Said of all operations together: nothing is left to move. */
     public static final String ALL = "(all)";
 
+    /** Said of traces: not all of them are kept. */
+    public static final String TRACES = "(traces)";
+
     private static final int ALL_OPERATION = 0;
+    private static final int TRACES_OPERATION = -1;
     private static final AgentEvents EVENTS = AgentEventsRecords.get();
 
     private final Map<Integer, Move> moved = new ConcurrentHashMap<>();
@@ -75,11 +79,27 @@ public final class Moves {
         add(ALL_OPERATION, new Move(ALL, reason));
     }
 
+    /** Some traces are left out from now on. */
+    public void leaveTracesOut(String reason) {
+        Move move = new Move(TRACES, reason);
+        if (moved.putIfAbsent(TRACES_OPERATION, move) == null) {
+            log.say("some traces are left out from now on: " + reason);
+            EVENTS.moved(move.operation, move.reason);
+        }
+    }
+
+    /** All traces are kept again. */
+    public void keepTraces() {
+        if (moved.remove(TRACES_OPERATION) != null) {
+            log.say("all traces are kept again");
+        }
+    }
+
     private void add(int operation, Move move) {
         if (moved.putIfAbsent(operation, move) == null) {
             log.say(
                     operation == ALL_OPERATION
-                            ? move.reason + ": nothing is left that could be aggregated"
+                            ? move.reason + ": nothing is left that could be aggregated or left out"
                             : "aggregated from now on: " + move.operation + ": " + move.reason);
             EVENTS.moved(move.operation, move.reason);
             listener.run();
@@ -110,7 +130,7 @@ public final class Moves {
 
     /** How many operations are moved. */
     public int size() {
-        return moved.size() - (moved.containsKey(ALL_OPERATION) ? 1 : 0);
+        return (int) moved.keySet().stream().filter(operation -> operation > 0).count();
     }
 
     /** The newest first. */

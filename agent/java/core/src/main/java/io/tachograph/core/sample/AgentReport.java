@@ -3,6 +3,7 @@ package io.tachograph.core.sample;
 import io.tachograph.bootstrap.Buffers;
 import io.tachograph.core.cost.Calibration;
 import io.tachograph.core.cost.Limits;
+import io.tachograph.core.cost.TraceKeeper;
 import io.tachograph.core.instrument.Moves;
 import io.tachograph.core.send.Sender;
 import io.tachograph.core.wire.SampleBatch;
@@ -11,28 +12,38 @@ import java.util.Map;
 import java.util.function.Consumer;
 
 /**
- * What the sender adds to the samples itself, on its own thread: counts of aggregated operations,
- * which must not be lost when the program ends, and what the agent costs.
+ * What the sender adds to the samples itself, on its own thread: counts of aggregated operations
+ * and of traces left out, which must not be lost when the program ends, and what the agent costs.
  */
 public final class AgentReport implements Consumer<SampleBatch> {
     private final OperationSampler operations;
+    private final TraceSampler traces;
     private final OverheadSampler overhead;
 
+    /**
+     * @param keeper null where all traces are kept
+     */
     public AgentReport(
             Map<String, String> labels,
             Buffers buffers,
             Sender sender,
             Calibration calibration,
             Limits limits,
-            Moves moves) {
+            Moves moves,
+            TraceKeeper keeper) {
         SeriesMaker maker = new SeriesMaker(labels);
         this.operations = new OperationSampler(maker, buffers);
-        this.overhead = new OverheadSampler(maker, sender, operations, calibration, limits, moves);
+        this.traces = keeper == null ? null : new TraceSampler(maker, buffers, keeper);
+        this.overhead =
+                new OverheadSampler(maker, sender, operations, traces, calibration, limits, moves);
     }
 
     @Override
     public void accept(SampleBatch into) {
         operations.sample(into);
+        if (traces != null) {
+            traces.sample(into);
+        }
         overhead.sample(into);
     }
 }

@@ -101,7 +101,7 @@ final class OperationSampler implements Sampler {
         for (Pair pair : pairs.values()) {
             long calls = pair.calls();
             others += pair.caller == other ? calls : 0;
-            if (calls != pair.toldCalls || now - pair.toldAt > UNCHANGED_NANOS) {
+            if (calls != pair.toldCalls || isOld(pair.toldAt, now)) {
                 tell(pair, calls, into);
                 pair.toldCalls = calls;
                 pair.toldAt = now;
@@ -110,6 +110,11 @@ final class OperationSampler implements Sampler {
         if (!pairs.isEmpty()) {
             into.add(otherCalls, others);
         }
+    }
+
+    /** Is it to be told again, though it has not changed since {@code toldAt}? */
+    static boolean isOld(long toldAt, long now) {
+        return now - toldAt > UNCHANGED_NANOS;
     }
 
     private void add(ThreadBuffer buffer) {

@@ -30,6 +30,10 @@ final class OverheadSampler implements Sampler {
     private final SeriesMaker maker;
     private final Sender sender;
     private final OperationSampler aggregated;
+
+    /** Null where all traces are kept. */
+    private final TraceSampler traces;
+
     private final Calibration calibration;
     private final Limits limits;
     private final Moves moves;
@@ -38,8 +42,10 @@ final class OverheadSampler implements Sampler {
     private final Series moved;
     private final Series recordCost;
     private final Series aggregateCost;
+    private final Series leaveOutCost;
     private final Map<Integer, Cost> own = new LinkedHashMap<>();
     private final Cost rest;
+    private final Cost leftOut;
     private final Cost senderCost;
 
     private long[] recordedBefore = new long[0];
@@ -73,12 +79,14 @@ final class OverheadSampler implements Sampler {
             SeriesMaker maker,
             Sender sender,
             OperationSampler aggregated,
+            TraceSampler traces,
             Calibration calibration,
             Limits limits,
             Moves moves) {
         this.maker = maker;
         this.sender = sender;
         this.aggregated = aggregated;
+        this.traces = traces;
         this.calibration = calibration;
         this.limits = limits;
         this.moves = moves;
@@ -86,7 +94,9 @@ final class OverheadSampler implements Sampler {
         this.moved = maker.of("tacho_agent_moved_operations");
         this.recordCost = maker.of("tacho_agent_call_seconds", "mode", "record");
         this.aggregateCost = maker.of("tacho_agent_call_seconds", "mode", "aggregate");
+        this.leaveOutCost = maker.of("tacho_agent_call_seconds", "mode", "left_out");
         this.rest = cost("(rest)");
+        this.leftOut = cost("(left out)");
         this.senderCost = cost("(sender)");
     }
 
@@ -116,6 +126,9 @@ final class OverheadSampler implements Sampler {
                 new PriorityQueue<>((a, b) -> Double.compare(a.nanos, b.nanos));
         rest.seconds += spend(window, costs, costliest) / NANOS;
         promote(costliest);
+        if (traces != null) {
+            leftOut.seconds += window.addLeftOut(traces.callsLeftOut(), costs) / NANOS;
+        }
         senderCost.seconds += window.senderNanos / NANOS;
         before = now;
         processBefore = process;
@@ -182,8 +195,14 @@ final class OverheadSampler implements Sampler {
         for (Limits.Move move : verdict.moves) {
             moves.move(move.operation, move.reason);
         }
-        if (!verdict.exhausted.isEmpty()) {
-            moves.exhausted(verdict.exhausted);
+        String exhausted = verdict.exhausted;
+        if (verdict.traces < 1 && !traces.keeper().lower(verdict.traces, verdict.fewer)) {
+            exhausted = verdict.fewer;
+        } else if (verdict.traces > 1) {
+            traces.keeper().raise(verdict.traces);
+        }
+        if (!exhausted.isEmpty()) {
+            moves.exhausted(exhausted);
         } else if (verdict.kept) {
             moves.relieved();
         }
@@ -196,6 +215,9 @@ final class OverheadSampler implements Sampler {
         into.add(moved, (long) moves.size());
         into.add(recordCost, costs.recordNanos / NANOS);
         into.add(aggregateCost, costs.aggregateNanos / NANOS);
+        if (traces != null) {
+            into.add(leaveOutCost, costs.leftOutNanos / NANOS).add(leftOut.series, leftOut.seconds);
+        }
         into.add(rest.series, rest.seconds).add(senderCost.series, senderCost.seconds);
         own.values().forEach(cost -> into.add(cost.series, cost.seconds));
     }

@@ -30,6 +30,7 @@ class SettingsTest {
         assertEquals(100_000_000, settings.number(Setting.BLOCK_MAX));
         assertEquals(16 << 20, settings.number(Setting.QUEUE));
         assertEquals(List.of(), settings.list(Setting.INCLUDE));
+        assertEquals(0, settings.number(Setting.TRACES_MAX), "every trace is kept");
     }
 
     @Test

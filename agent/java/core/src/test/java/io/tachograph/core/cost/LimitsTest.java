@@ -9,6 +9,7 @@ import io.tachograph.core.log.AgentLog;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 import java.io.PrintStream;
 import java.util.List;
@@ -17,7 +18,7 @@ import java.util.stream.Collectors;
 
 /** What is moved, when, and what is said of it. */
 class LimitsTest {
-    private static final Costs COSTS = new Costs(100, 60);
+    private static final Costs COSTS = new Costs(100, 60, 2);
     private static final long SECOND = 1_000_000_000L;
 
     /** Operation 1 has so many calls, 2 a tenth, 3 a hundredth, 4 as many but cannot be moved. */
@@ -41,7 +42,7 @@ class LimitsTest {
 
     @Test
     void aRateMustBeExceededTwiceInARow() {
-        Limits limits = new Limits(1_000_000, 0);
+        Limits limits = new Limits(1_000_000, 0, false);
         assertEquals("", judge(limits, window(1_200_000, SECOND, 0)));
         assertEquals("", judge(limits, window(900_000, SECOND, 0)));
         assertEquals("", judge(limits, window(1_000_001, SECOND, 0)));
@@ -53,12 +54,12 @@ class LimitsTest {
     @Test
     void theHottestAreMovedUntilTheBudgetIsKept() {
         // 2.11 million calls of 100 ns: 21 % of a second, and 0.0211 s of the sender.
-        Limits slight = new Limits(0, 210_000);
+        Limits slight = new Limits(0, 210_000, false);
         assertEquals("", judge(slight, window(1_000_000, SECOND, SECOND / 50)));
         assertEquals(
                 "1: overhead 23 % over 21 %",
                 judge(slight, window(1_000_000, SECOND, SECOND / 50)));
-        Limits strict = new Limits(0, 10_000);
+        Limits strict = new Limits(0, 10_000, false);
         judge(strict, window(1_000_000, SECOND, 0));
         assertEquals(
                 "1: overhead 21 % over 1 %, 2: overhead 21 % over 1 %, 3: overhead 21 % over 1 %",
@@ -71,7 +72,7 @@ class LimitsTest {
 
     @Test
     void anIdleProcessMovesNothing() {
-        Limits limits = new Limits(0, 1);
+        Limits limits = new Limits(0, 1, false);
         for (int window = 0; window < 4; window++) {
             assertEquals("", judge(limits, window(1_000, SECOND / 51, 0)));
             assertEquals("", judge(limits, window(1_000, 0, 0)), "processor time is not known");
@@ -81,8 +82,8 @@ class LimitsTest {
 
     @Test
     void withoutLimitsOrCostsNothingIsMoved() {
-        Limits none = new Limits(0, 0);
-        Limits budget = new Limits(0, 1);
+        Limits none = new Limits(0, 0, false);
+        Limits budget = new Limits(0, 1, false);
         for (int window = 0; window < 4; window++) {
             assertEquals("", judge(none, window(100_000_000, SECOND, 0)));
             Limits.Verdict verdict =
@@ -90,6 +91,32 @@ class LimitsTest {
             assertEquals(List.of(), verdict.moves);
             assertFalse(verdict.kept);
         }
+    }
+
+    /** Share of the processor time that is allowed, and what becomes of the traces. */
+    @ParameterizedTest
+    @CsvSource({
+        // 2.11 million calls of 100 ns, 1 million left out of 2 ns: 21.3 % of a second.
+        "211000, 0.8905, overhead 21 % over 21 %",
+        "110000, 0.460, overhead 21 % over 11 %",
+        "10000, 0.033, overhead 21 % over 1 %",
+        "2000, 0, overhead 21 % over 0.2 %",
+        "250000, 1, ''",
+        "310000, 1.25, ''",
+    })
+    void fewerTracesAreKeptWhereTheyMay(long ppm, double traces, String reason) {
+        Limits limits = new Limits(0, ppm, true);
+        Limits.Verdict verdict = null;
+        for (int at = 0; at < 2; at++) {
+            Window window = window(1_000_000, SECOND, 0);
+            window.addLeftOut(1_000_000, COSTS);
+            verdict = limits.judge(window, COSTS, each -> false);
+            assertTrue(at == 1 || verdict.traces >= 1, "twice in a row");
+        }
+        assertEquals(traces, verdict.traces, 0.001);
+        assertEquals(reason, verdict.fewer);
+        assertEquals(reason.isEmpty(), verdict.kept);
+        assertEquals(List.of(), verdict.moves, "an aggregated call costs more than one left out");
     }
 
     @ParameterizedTest
@@ -118,10 +145,11 @@ class LimitsTest {
         assertEquals(text, Limits.percent(share));
     }
 
-    @Test
-    void theCalibrationMeasuresBothWays() throws Exception {
+    @ParameterizedTest
+    @ValueSource(booleans = {true, false})
+    void theCalibrationMeasuresEachWay(boolean leavesOut) throws Exception {
         Calibration calibration =
-                new Calibration(0, AgentLog.to(new PrintStream(System.out), true));
+                new Calibration(0, leavesOut, AgentLog.to(new PrintStream(System.out), true));
         assertFalse(calibration.costs().areKnown());
         calibration.measure();
         Costs first = calibration.costs();
@@ -131,5 +159,7 @@ class LimitsTest {
         assertTrue(costs.aggregateNanos <= first.aggregateNanos);
         assertTrue(costs.recordNanos > 1 && costs.recordNanos < 100_000, "" + costs.recordNanos);
         assertTrue(costs.aggregateNanos > 1 && costs.aggregateNanos < 100_000);
+        assertEquals(leavesOut, costs.leftOutNanos > 0);
+        assertTrue(costs.leftOutNanos < costs.recordNanos, "" + costs.leftOutNanos);
     }
 }

@@ -23,6 +23,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashMap;
 import java.util.IdentityHashMap;
+import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
 import java.util.Random;
@@ -187,6 +188,9 @@ class RingTest {
         callers.forEach(caller -> assertEquals(null, caller.fault));
         long[] dropped = {buffers.callsDroppedWithoutBuffer()};
         buffers.forEach(buffer -> dropped[0] += buffer.callsDropped());
+        if (buffers.traces() != null) {
+            buffers.forEach(buffer -> dropped[0] += buffer.gate().callsLeftOut());
+        }
         assertEquals(
                 callers.stream().mapToLong(caller -> caller.entered).sum(),
                 decoder.callsEnded + dropped[0]);
@@ -245,6 +249,31 @@ class RingTest {
                         next < caller.roots.size(),
                         () -> "no call of the program is " + root.shape());
                 next++;
+            }
+        }
+    }
+
+    /** Never half of one: each is there as it was made, or not at all. */
+    @ParameterizedTest
+    @CsvSource({"9,1", "10,100", "11,1000", "12,100000"})
+    void tracesAreLeftOutWhole(long seed, int tracesMax) throws Exception {
+        outbox = new Outbox(dictionary, 1_000_000_000, true);
+        Buffers.Options options = new Buffers.Options();
+        options.words = 65_536;
+        options.blockNanos = 60_000_000_000L;
+        options.tracesMax = tracesMax;
+        List<Caller> callers = run(seed, options);
+        Map<String, List<Call>> roots = byThread();
+        // One that is kept always, and what is free in the first second: nobody shares out more.
+        assertEquals(Math.min(THREADS * ROOTS, tracesMax + 1), decoder.roots.size());
+        for (Caller caller : callers) {
+            Iterator<Node> made = caller.roots.iterator();
+            for (Call got : roots.getOrDefault(caller.getName(), List.of())) {
+                boolean isThere = false;
+                while (!isThere && made.hasNext()) {
+                    isThere = made.next().shape().equals(got.shape());
+                }
+                assertTrue(isThere, () -> "no trace of the program is " + got.shape());
             }
         }
     }

@@ -1,0 +1,343 @@
+package io.tachograph.bootstrap;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertNotEquals;
+import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertSame;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
+
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Deque;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+
+/** Traces that are left out whole: nothing in the ring, everything in the counts. */
+class TraceGateTest {
+    private static final String TRACE = "4bf92f3577b34da6a3ce929d0e0e4736";
+    private static final Context KEPT = header("01");
+    private static final Context UNSAMPLED = header("00");
+
+    private static Context header(String flags) {
+        return Context.parse("00-" + TRACE + "-00f067aa0ba902b7-" + flags);
+    }
+
+    private static Buffers buffers(long tracesMax) {
+        Buffers.Options options = new Buffers.Options();
+        options.tracesMax = tracesMax;
+        return new Buffers(new Session(1, 2), options);
+    }
+
+    private static int operation(String name) {
+        return Operations.shared().id(Operations.METHOD, name);
+    }
+
+    /** A call of its own, caused by {@code cause}. @return whether it was kept */
+    private static boolean call(ThreadBuffer buffer, String name, Context cause) {
+        long before = buffer.published();
+        Context attached = buffer.attach(cause);
+        int token = buffer.enter(operation(name));
+        buffer.attach(attached);
+        boolean isKept = token > 0;
+        assertEquals(isKept, buffer.published() > before);
+        buffer.exit(token);
+        return isKept;
+    }
+
+    /** Kept, left out, followed and kept, followed and left out. */
+    private static String counts(Buffers buffers, String name) {
+        int index = buffers.traces().entry(operation(name)).index();
+        long[] sums = new long[4];
+        buffers.forEach(
+                buffer -> {
+                    sums[0] += buffer.gate().kept(index);
+                    sums[1] += buffer.gate().leftOut(index);
+                    sums[2] += buffer.gate().followsKept(index);
+                    sums[3] += buffer.gate().followsLeftOut(index);
+                });
+        return Arrays.toString(sums);
+    }
+
+    private static long callsLeftOut(Buffers buffers) {
+        long[] sum = new long[1];
+        buffers.forEach(buffer -> sum[0] += buffer.gate().callsLeftOut());
+        return sum[0];
+    }
+
+    /**
+     * {@code A(} is a recorded call, {@code a(} a counted one; {@code )} returns, {@code !} throws,
+     * {@code .} ends without an exit, as when the stack is full.
+     */
+    private static void play(ThreadBuffer buffer, String script) {
+        Deque<Character> names = new ArrayDeque<>();
+        Deque<Integer> tokens = new ArrayDeque<>();
+        for (char c : script.replace("(", "").toCharArray()) {
+            if (Character.isLetter(c)) {
+                int operation = operation(String.valueOf(c));
+                names.push(c);
+                boolean isCounted = Character.isLowerCase(c);
+                tokens.push(isCounted ? buffer.enterCounted(operation) : buffer.enter(operation));
+                continue;
+            }
+            boolean isCounted = Character.isLowerCase(names.pop());
+            int token = tokens.pop();
+            if (c != '.' && isCounted) {
+                buffer.exitCounted(token, c == '!');
+            } else if (c == ')') {
+                buffer.exit(token);
+            } else if (c == '!') {
+                buffer.exitFailed(token, new IllegalStateException("x"));
+            }
+        }
+    }
+
+    /** Calls that were counted, by caller and operation. */
+    private static Map<String, Long> counted(Buffers buffers) {
+        Map<String, Long> counted = new TreeMap<>();
+        buffers.forEach(
+                buffer -> {
+                    for (Tally tally : buffer.tallies().all()) {
+                        Operations.Entry caller = Operations.shared().entry(tally.caller());
+                        String name = Operations.shared().entry(tally.operation()).name;
+                        long calls = 0;
+                        for (int at = 0; at < Tally.buckets(); at++) {
+                            calls += tally.bucket(at);
+                        }
+                        counted.merge(
+                                (caller == null ? "-" : caller.name) + ">" + name,
+                                calls,
+                                Long::sum);
+                    }
+                });
+        return counted;
+    }
+
+    /** What is counted is the same as in a trace that is kept; nothing else is there. */
+    @ParameterizedTest
+    @CsvSource({
+        "A(), 1",
+        "A(B(C())), 3",
+        "A(B(C())B!!, 4",
+        "A(b()), 1",
+        "A(b()B(c())b()), 2",
+        "a(B(c())c()), 1",
+        "a(B(C(d())d())), 2",
+        "A(b(c.)), 1",
+        "A(b(C(d.)e())), 2",
+        "A(B(C.)D()), 4",
+        "A(b.C.)d()A(e()), 3",
+        "a(A(b.)c())d(), 1",
+    })
+    void everythingOfTheTraceIsLeftOut(String script, long calls) {
+        Buffers keeping = buffers(1);
+        Buffers leaving = buffers(1);
+        keeping.current().attach(KEPT);
+        leaving.current().attach(UNSAMPLED);
+        play(keeping.current(), script);
+        ThreadBuffer buffer = leaving.current();
+        play(buffer, script);
+        assertEquals(0, buffer.published());
+        assertEquals(calls, callsLeftOut(leaving));
+        assertEquals(0, callsLeftOut(keeping));
+        assertEquals(0, buffer.callsDropped());
+        assertEquals(counted(keeping), counted(leaving));
+        assertTrue(call(buffer, "after", KEPT), "the next trace is decided about anew");
+        assertFalse(call(buffer, "after", UNSAMPLED));
+        assertEquals("[0, 0, 1, 1]", counts(leaving, "after"));
+    }
+
+    @Test
+    void constructorsFindTheirCall() {
+        Buffers buffers = buffers(1);
+        ThreadBuffer buffer = buffers.current();
+        buffer.attach(UNSAMPLED);
+        int outer = buffer.enter(operation("<init>"));
+        int inner = buffer.enter(operation("<init> inner"));
+        assertEquals(inner, buffer.innermost(operation("<init> inner")));
+        buffer.exit(inner);
+        assertEquals(outer, buffer.innermost(operation("<init>")));
+        buffer.exit(outer);
+        assertTrue(call(buffer, "after", KEPT));
+    }
+
+    @Test
+    void whatFollowsATraceIsLeftOutWithIt() {
+        Buffers buffers = buffers(1);
+        ThreadBuffer buffer = buffers.current();
+        buffers.traces().spare(0);
+        assertTrue(call(buffer, "entry", null), "the first one is always kept");
+        int token = buffer.enter(operation("entry"));
+        assertTrue(token < 0);
+        Context context = buffer.context();
+        assertSame(context, buffer.context(), "one trace, one id");
+        assertTrue(context.traceparent().endsWith("-00"));
+        // A task, or a thread: it is no trace of its own, so it is not counted as one.
+        ThreadBuffer other = buffers.lend(Thread.currentThread());
+        assertFalse(call(other, "task", context));
+        other.attach(context);
+        assertFalse(call(other, "task", context));
+        assertSame(context, other.context());
+        buffers.takeBack(other);
+        DetachedCall detached = DetachedCall.begin(buffers, operation("request"), context);
+        detached.attribute("key", "value");
+        assertSame(context, detached.context());
+        detached.exit();
+        assertNull(detached.context());
+        assertEquals("[0, 0, 0, 0]", counts(buffers, "task"));
+        assertEquals("[0, 0, 0, 0]", counts(buffers, "request"));
+        assertEquals("[1, 1, 0, 0]", counts(buffers, "entry"));
+        assertEquals(4, callsLeftOut(buffers));
+        buffer.exit(token);
+        assertNull(buffer.context(), "the trace is over");
+        token = buffer.enter(operation("entry"));
+        assertNotEquals(context.traceparent(), buffer.context().traceparent());
+        buffer.exit(token);
+    }
+
+    @Test
+    void aTraceFromElsewhereKeepsItsId() {
+        Buffers buffers = buffers(1_000);
+        ThreadBuffer buffer = buffers.current();
+        Context attached = buffer.attach(UNSAMPLED);
+        int token = buffer.enter(operation("request"));
+        buffer.attach(attached);
+        assertEquals("00-" + TRACE + "-00f067aa0ba902b7-00", buffer.context().traceparent());
+        assertFalse(buffer.context().isFromHeader(), "a task of it is no trace of its own");
+        buffer.exit(token);
+        buffer.attach(KEPT);
+        token = buffer.enter(operation("request"));
+        String sent = buffer.context().traceparent();
+        assertTrue(sent.startsWith("00-" + TRACE) && sent.endsWith("-01"), sent);
+        buffer.exit(token);
+        assertEquals("[0, 0, 1, 1]", counts(buffers, "request"));
+    }
+
+    /** By default nothing is left out, whatever a header says. */
+    @ParameterizedTest
+    @ValueSource(strings = {"00", "01"})
+    void withoutTheSettingAllIsKept(String flags) {
+        Buffers buffers = buffers(0);
+        ThreadBuffer buffer = buffers.current();
+        assertNull(buffers.traces());
+        assertNull(buffer.gate());
+        buffer.attach(header(flags));
+        int token = buffer.enter(operation("request"));
+        assertTrue(token > 0);
+        assertTrue(buffer.context().traceparent().endsWith("-01"));
+        buffer.exit(token);
+    }
+
+    @Test
+    void sharesArePermitsAndAChance() {
+        Buffers buffers = buffers(3);
+        ThreadBuffer buffer = buffers.current();
+        for (int at = 0; at < 6; at++) {
+            // One that the first has always, three that nobody has a claim to.
+            assertEquals(at < 4, call(buffer, "entry", null), "trace " + at);
+        }
+        TraceEntry entry = buffers.traces().entry(operation("entry"));
+        entry.give(1, 2);
+        assertTrue(call(buffer, "entry", null) && call(buffer, "entry", null));
+        assertFalse(call(buffer, "entry", null));
+        entry.give(0, 1_000_000);
+        assertFalse(call(buffer, "entry", null), "no chance");
+        entry.give(0.25, 0);
+        int kept = 0;
+        for (int at = 0; at < 10_000; at++) {
+            kept += call(buffer, "entry", null) ? 1 : 0;
+            buffer.free(buffer.published());
+        }
+        assertTrue(kept > 2_200 && kept < 2_800, "kept " + kept);
+        buffers.traces().spare(1);
+        entry.give(1, -entry.permits());
+        assertTrue(call(buffer, "entry", null));
+        assertFalse(call(buffer, "entry", null));
+    }
+
+    /** The bound, and one past it. */
+    @Test
+    void entryOperationsAreBounded() {
+        Traces traces = buffers(1).traces();
+        for (int at = 1; at <= Traces.ENTRIES_MAX; at++) {
+            assertEquals(at, traces.entry(operation("bounded-" + at)).index());
+        }
+        TraceEntry others = traces.entry(operation("bounded-more"));
+        assertEquals(0, others.index());
+        assertEquals(Operations.OTHER, Operations.shared().entry(others.operation()).name);
+        assertSame(others, traces.entry(operation("bounded-yet-more")));
+        assertSame(others, traces.entry(Operations.COUNT_MAX));
+        assertEquals(1, traces.entry(operation("bounded-1")).index(), "what is known stays");
+        assertEquals(Traces.ENTRIES_MAX + 1, traces.entries().length);
+    }
+
+    @Test
+    void noRoomIsNoDecision() {
+        Buffers.Options options = new Buffers.Options();
+        options.words = 64;
+        options.tracesMax = 1_000;
+        Buffers buffers = new Buffers(new Session(1, 2), options);
+        ThreadBuffer buffer = buffers.current();
+        int kept = 0;
+        for (int at = 0; at < 100; at++) {
+            kept += call(buffer, "entry", null) ? 1 : 0;
+        }
+        assertTrue(kept < 40 && buffer.callsDropped() == 100 - kept, "kept " + kept);
+        assertEquals("[" + kept + ", 0, 0, 0]", counts(buffers, "entry"));
+        assertEquals(0, callsLeftOut(buffers));
+    }
+
+    @Test
+    void aThreadThatEndsInsideLeavesACleanBuffer() throws Exception {
+        Buffers buffers = buffers(1);
+        ThreadBuffer[] left = new ThreadBuffer[1];
+        Thread thread =
+                new Thread(
+                        () -> {
+                            left[0] = buffers.current();
+                            left[0].attach(UNSAMPLED);
+                            left[0].enter(operation("A"));
+                            left[0].enter(operation("B"));
+                        });
+        thread.start();
+        thread.join();
+        assertTrue(buffers.reclaim(left[0]));
+        left[0].own(Thread.currentThread());
+        assertNull(left[0].context());
+        assertTrue(call(left[0], "after", KEPT));
+        assertEquals(2, callsLeftOut(buffers));
+    }
+
+    @Test
+    void everyTraceOfManyThreadsIsCounted() throws Exception {
+        Buffers buffers = buffers(500);
+        int traces = 20_000;
+        List<Thread> threads = new ArrayList<>();
+        for (int at = 0; at < 8; at++) {
+            Thread thread =
+                    new Thread(
+                            () -> {
+                                ThreadBuffer buffer = buffers.current();
+                                for (int trace = 0; trace < traces; trace++) {
+                                    play(buffer, "A(B()B(c()))");
+                                }
+                            });
+            threads.add(thread);
+            thread.start();
+        }
+        for (Thread thread : threads) {
+            thread.join();
+        }
+        long all = 8L * traces;
+        assertEquals("[501, " + (all - 501) + ", 0, 0]", counts(buffers, "A"));
+        assertEquals(3 * (all - 501), callsLeftOut(buffers));
+        assertEquals(Map.of("B>c", all), counted(buffers));
+    }
+}

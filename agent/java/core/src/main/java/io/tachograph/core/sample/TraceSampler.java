@@ -1,0 +1,99 @@
+package io.tachograph.core.sample;
+
+import io.tachograph.bootstrap.Buffers;
+import io.tachograph.bootstrap.TraceEntry;
+import io.tachograph.core.cost.TraceCounts;
+import io.tachograph.core.cost.TraceKeeper;
+import io.tachograph.core.wire.SampleBatch;
+import io.tachograph.core.wire.Series;
+
+import java.util.ArrayList;
+import java.util.List;
+
+/**
+ * Which traces were kept and which were left out, by the operation with which they began.
+ *
+ * <p>Before: {@code io.tachograph.bootstrap.TraceGate}. After: {@code
+ * io.tachograph.core.send.Sender}.
+ */
+final class TraceSampler implements Sampler {
+    private final SeriesMaker maker;
+    private final Buffers buffers;
+    private final TraceKeeper keeper;
+    private final TraceCounts counts;
+    private final List<Told> entries = new ArrayList<>();
+    private final Series callsLeftOut;
+    private final Series ratio;
+    private final Series limit;
+    private long keptBefore;
+    private long leftOutBefore;
+    private long callsBefore;
+
+    /** One entry operation. */
+    private static final class Told {
+        final Series kept;
+        final Series leftOut;
+        long traces = -1;
+        long at;
+
+        Told(SeriesMaker maker, String operation) {
+            kept = maker.of("tacho_agent_traces_kept_total", "operation", operation);
+            leftOut = maker.of("tacho_agent_traces_left_out_total", "operation", operation);
+        }
+    }
+
+    TraceSampler(SeriesMaker maker, Buffers buffers, TraceKeeper keeper) {
+        this.maker = maker;
+        this.buffers = buffers;
+        this.keeper = keeper;
+        this.counts = new TraceCounts(buffers);
+        this.callsLeftOut = maker.of("tacho_agent_calls_left_out_total");
+        this.ratio = maker.of("tacho_agent_sampling_ratio");
+        this.limit = maker.of("tacho_agent_traces_per_second_max");
+    }
+
+    @Override
+    public void sample(SampleBatch into) {
+        counts.read();
+        TraceEntry[] all = buffers.traces().entries();
+        long now = System.nanoTime();
+        long kept = 0;
+        long leftOut = 0;
+        for (int at = 0; at < counts.size(); at++) {
+            if (at == entries.size()) {
+                entries.add(new Told(maker, OperationSampler.label(all[at].operation())));
+            }
+            tell(entries.get(at), counts.allKept(at), counts.allLeftOut(at), now, into);
+            kept += counts.allKept(at);
+            leftOut += counts.allLeftOut(at);
+        }
+        long made = kept + leftOut - keptBefore - leftOutBefore;
+        if (made > 0) {
+            into.add(ratio, (double) (kept - keptBefore) / made);
+        }
+        into.add(callsLeftOut, counts.callsLeftOut()).add(limit, keeper.limit());
+        keptBefore = kept;
+        leftOutBefore = leftOut;
+    }
+
+    private static void tell(Told told, long kept, long leftOut, long now, SampleBatch into) {
+        long traces = kept + leftOut;
+        boolean isNews = traces != told.traces || OperationSampler.isOld(told.at, now);
+        if (traces > 0 && isNews) {
+            into.add(told.kept, kept).add(told.leftOut, leftOut);
+            told.traces = traces;
+            told.at = now;
+        }
+    }
+
+    /** Calls left out since this was asked last. */
+    long callsLeftOut() {
+        long calls = counts.callsLeftOut() - callsBefore;
+        callsBefore = counts.callsLeftOut();
+        return calls;
+    }
+
+    TraceKeeper keeper() {
+        return keeper;
+    }
+}

@@ -1,0 +1,17 @@
+package io.tachograph.bootstrap;
+
+/** Outermost calls with a cause, on any buffer: the probes do it on the program's own. */
+public final class Caused {
+    private Caused() {}
+
+    /**
+     * @param cause null for none
+     * @return the call's token
+     */
+    public static int enter(ThreadBuffer buffer, int operation, Context cause) {
+        Context before = buffer.attach(cause);
+        int token = buffer.enter(operation);
+        buffer.attach(before);
+        return token;
+    }
+}

@@ -1,0 +1,263 @@
+package io.tachograph.core.cost;
+
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.tachograph.bootstrap.Buffers;
+import io.tachograph.bootstrap.Caused;
+import io.tachograph.bootstrap.Context;
+import io.tachograph.bootstrap.Operations;
+import io.tachograph.bootstrap.Session;
+import io.tachograph.bootstrap.ThreadBuffer;
+import io.tachograph.bootstrap.TraceEntry;
+import io.tachograph.core.instrument.Moves;
+import io.tachograph.core.log.AgentLog;
+
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
+import java.io.ByteArrayOutputStream;
+import java.io.PrintStream;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Collections;
+import java.util.List;
+import java.util.Map;
+import java.util.Random;
+import java.util.TreeMap;
+import java.util.stream.Collectors;
+
+/** The rate of recorded traces, second by second: time and load are made up. */
+class TraceKeeperTest {
+    private static final String HEADER = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-";
+
+    /** A program whose traces begin with the operations that a table names. */
+    private static final class Load {
+        final ByteArrayOutputStream said = new ByteArrayOutputStream();
+        final AgentLog log = AgentLog.to(new PrintStream(said), false);
+        final Moves moves = new Moves(log);
+        final Random random = new Random(7);
+        final Map<String, Long> kept = new TreeMap<>();
+        final Map<String, Long> made = new TreeMap<>();
+        final Buffers buffers;
+        final TraceKeeper keeper;
+        long keptInSecond;
+
+        Load(long tracesMax) {
+            Buffers.Options options = new Buffers.Options();
+            options.tracesMax = tracesMax;
+            buffers = new Buffers(new Session(1, 2), options);
+            keeper = new TraceKeeper(buffers, moves, log);
+        }
+
+        /** Where the name has a slash, what follows it are the flags of the header it came with. */
+        private void trace(String name) {
+            String[] parts = name.split("/");
+            Context cause = parts.length == 1 ? null : Context.parse(HEADER + parts[1]);
+            ThreadBuffer buffer = buffers.current();
+            int operation = Operations.shared().id(Operations.METHOD, parts[0]);
+            int token = Caused.enter(buffer, operation, cause);
+            buffer.exit(token);
+            buffer.free(buffer.published());
+            if (token > 0 && cause != null) {
+                buffer.takeObject(); // the reader's part: the parent
+            }
+            made.merge(parts[0], 1L, Long::sum);
+            kept.merge(parts[0], token > 0 ? 1L : 0L, Long::sum);
+            keptInSecond += token > 0 ? 1 : 0;
+        }
+
+        /** A second of {@code hot=50000 rare=1}, in any order. @return how many were kept */
+        long second(String rates) {
+            List<String> order = new ArrayList<>();
+            for (String rate : rates.split(" ")) {
+                String[] parts = rate.split("=");
+                order.addAll(Collections.nCopies(Integer.parseInt(parts[1]), parts[0]));
+            }
+            Collections.shuffle(order, random);
+            keptInSecond = 0;
+            order.forEach(this::trace);
+            keeper.step(1);
+            return keptInSecond;
+        }
+
+        /** What the gates say of an operation: kept and made. */
+        String told(String name) {
+            TraceCounts counts = new TraceCounts(buffers);
+            counts.read();
+            TraceEntry[] entries = buffers.traces().entries();
+            for (int at = 0; at < entries.length; at++) {
+                if (Operations.shared().entry(entries[at].operation()).name.equals(name)) {
+                    long kept = counts.allKept(at);
+                    return kept + " of " + (kept + counts.allLeftOut(at));
+                }
+            }
+            return "unknown";
+        }
+    }
+
+    private static double[] numbers(String text) {
+        return Arrays.stream(text.split(" ")).mapToDouble(Double::parseDouble).toArray();
+    }
+
+    @ParameterizedTest
+    @CsvSource({
+        "100, 10 20 30, 10 20 30",
+        "100, 1000, 100",
+        "100, 1000 1000, 50 50",
+        "100, 1 1000 1, 1 98 1",
+        "100, 5 1000 45 1000, 5 31.667 31.667 31.667",
+        "2, 1 1 1 1 1 1 1 1, .25 .25 .25 .25 .25 .25 .25 .25",
+        "1, 5 5 0 5 5, .25 .25 0 .25 .25",
+        "0, 5 5, 0 0",
+        "-3, 5, 0",
+    })
+    void sharesAreFair(double budget, String wanted, String expected) {
+        assertArrayEquals(numbers(expected), TraceShares.of(budget, numbers(wanted)), 0.001);
+    }
+
+    /** The limit, what there is in a second, and of which operation how much is kept in 20 s. */
+    @ParameterizedTest
+    @CsvSource({
+        // Nothing is over the limit: everything is kept, from the first second on.
+        "100, a=60 b=30 c=1, a=1200 b=600 c=20, 91",
+        "100, a=100, a=2000, 100",
+        // One is hot, the rare ones lose nothing.
+        "100, hot=20000 rare=1, hot=1700 rare=20, 100",
+        "100, hot=20000 some=30 rare=1, hot=1100 some=571 rare=20, 100",
+        "1000, hot=50000 hotter=90000 rare=2, hot=8500 hotter=8500 rare=39, 1000",
+        // More operations than the limit: each gets an equal part.
+        "3, a=50 b=50 c=50 d=50 e=50 f=50, a=8 b=8 c=8 d=8 e=8 f=8, 3",
+        "1, hot=3000, hot=14, 1",
+    })
+    void theRateIsHeldAndRareOnesSurvive(long max, String rates, String least, long ofSecond) {
+        Load load = new Load(max);
+        long seconds = 20;
+        long all = 0;
+        for (int second = 0; second < seconds; second++) {
+            long kept = load.second(rates);
+            // One each is saved for what was not seen for a while.
+            assertTrue(kept <= ofSecond + rates.split(" ").length, kept + " kept");
+            all += kept;
+        }
+        assertTrue(all <= seconds * ofSecond + rates.split(" ").length, all + " kept");
+        for (String part : least.split(" ")) {
+            String name = part.substring(0, part.indexOf('='));
+            long enough = Long.parseLong(part.substring(part.indexOf('=') + 1));
+            assertTrue(load.kept.get(name) >= enough, load.kept + " kept, not " + least);
+            assertEquals(load.kept.get(name) + " of " + load.made.get(name), load.told(name));
+        }
+    }
+
+    /** It must hold at once, before anything was learned of it. */
+    @Test
+    void aSuddenRushIsHeldInItsFirstSecond() {
+        Load load = new Load(100);
+        for (int second = 0; second < 5; second++) {
+            assertEquals(21, load.second("a=20 b=1"));
+        }
+        long rush = load.second("a=30000 b=1 c=1");
+        assertTrue(rush <= 101 && rush >= 90, rush + " kept in the rush");
+        assertEquals(6, load.kept.get("b"), "b has its own share");
+        assertEquals(1, load.kept.get("c"), "the first one of an operation is kept");
+        long after = load.second("a=30000 b=1 c=1");
+        assertTrue(after <= 101 && after >= 80, after + " kept after it");
+    }
+
+    @Test
+    void whatComesNowAndThenIsKept() {
+        Load load = new Load(50);
+        for (int second = 0; second < 60; second++) {
+            load.second(second % 10 == 9 ? "hot=5000 rare=1" : "hot=5000");
+        }
+        assertEquals(6, load.kept.get("rare"));
+    }
+
+    @ParameterizedTest
+    @CsvSource({
+        "from/01=300 own=50, 300 of 300, 50 of 50",
+        "from/00=300 own=50, 0 of 300, 50 of 50",
+    })
+    void tracesFromElsewhereAreFollowed(String rates, String from, String own) {
+        Load load = new Load(1_000);
+        load.second(rates);
+        assertEquals(own, load.told("own"));
+        assertEquals(from, load.told("from"));
+    }
+
+    /** What begins here has what they leave, a tenth at least. */
+    @Test
+    void tracesFromElsewhereComeFirst() {
+        Load load = new Load(100);
+        load.second("from/01=80 own=5000");
+        long before = load.kept.get("own");
+        for (int second = 0; second < 10; second++) {
+            load.second("from/01=80 own=5000");
+        }
+        long kept = load.kept.get("own") - before;
+        assertTrue(kept > 150 && kept <= 210, kept + " of its own in 10 s");
+        load.second("from/01=5000 own=5000");
+        before = load.kept.get("own");
+        for (int second = 0; second < 10; second++) {
+            load.second("from/01=5000 own=5000");
+        }
+        kept = load.kept.get("own") - before;
+        assertTrue(kept > 75 && kept <= 110, kept + " of its own in 10 s");
+        assertEquals(load.made.get("from"), load.kept.get("from"));
+    }
+
+    @Test
+    void thatTracesAreLeftOutIsSaidOnce() {
+        Load load = new Load(10);
+        load.second("a=100 b=1");
+        assertEquals("", load.said.toString(), "a burst is no news");
+        load.second("a=0 b=1");
+        load.second("a=1000 b=1");
+        load.second("a=1001 b=1");
+        load.second("a=3000 b=1");
+        assertEquals(
+                List.of("some traces are left out from now on: rate 1 k/s over 10/s"), said(load));
+        assertEquals(0, load.moves.size(), "no operation is moved");
+        int seconds = 0;
+        while (said(load).size() == 1 && seconds < 100) {
+            load.second("a=1 b=1");
+            seconds++;
+        }
+        // What is kept in a second follows from the one before, so the first may leave some out.
+        assertTrue(seconds == 30 || seconds == 31, "said after " + seconds);
+        assertEquals("all traces are kept again", said(load).get(1));
+    }
+
+    private static List<String> said(Load load) {
+        return load.said
+                .toString()
+                .lines()
+                .map(line -> line.substring(line.indexOf("tachograph: ") + "tachograph: ".length()))
+                .collect(Collectors.toList());
+    }
+
+    @Test
+    void theBudgetLowersTheLimit() {
+        Load load = new Load(1_000);
+        load.second("a=400");
+        assertTrue(load.keeper.lower(0.25, "overhead 4 % over 1 %"));
+        assertEquals(100, load.keeper.limit(), 1e-9);
+        load.second("a=400");
+        assertTrue(load.second("a=400") <= 101);
+        assertTrue(load.second("a=400") >= 80);
+        assertEquals(
+                List.of("some traces are left out from now on: overhead 4 % over 1 %"), said(load));
+        load.keeper.raise(1.25);
+        assertEquals(125, load.keeper.limit(), 1e-9);
+        for (int at = 0; at < 20; at++) {
+            load.keeper.raise(1.25);
+        }
+        assertEquals(1_000, load.keeper.limit(), 1e-9);
+        assertTrue(load.keeper.lower(0, "overhead 4 % over 1 %"));
+        assertEquals(1, load.keeper.limit(), 1e-9);
+        assertFalse(load.keeper.lower(0.5, "overhead 4 % over 1 %"), "one is the least");
+    }
+}

@@ -1,0 +1,112 @@
+package io.tachograph.probes;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+
+import io.tachograph.testing.Call;
+import io.tachograph.testing.Jdks;
+
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.MethodSource;
+
+import shop.JettyShop;
+import shop.RelayShop;
+
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.TreeMap;
+import java.util.TreeSet;
+import java.util.stream.Collectors;
+
+/** Whoever decides that a trace is left out, all programs that take part in it leave it out. */
+class LeftOutIT {
+    private static final String TRACE = "0af7651916cd43dd8448eb211c80319c";
+    private static final String SPAN = "b7ad6b7169203331";
+    private static final Map<String, String> LIMITED = Map.of("TACHO_TRACES_MAX", "1000000");
+    private static final Set<String> WAYS = Set.of("send", "async", "task", "url", "thread");
+
+    static List<Integer> jdks() {
+        return Jdks.VERSIONS;
+    }
+
+    private static void get(Watched shop, String path, String flags) throws Exception {
+        shop.get(path, "traceparent", "00-" + TRACE + "-" + SPAN + "-" + flags);
+    }
+
+    private static String path(Call call) {
+        return call.attributes.getOrDefault("http.path", "");
+    }
+
+    /** Requests that were recorded, by their path. */
+    private static Set<String> requests(Watched shop, String prefix) {
+        return shop.roots().stream()
+                .filter(root -> root.kind == 2)
+                .map(LeftOutIT::path)
+                .filter(path -> path.startsWith(prefix))
+                .collect(Collectors.toCollection(TreeSet::new));
+    }
+
+    @ParameterizedTest
+    @MethodSource("jdks")
+    void aTraceIsLeftOutByAllOrNone(int jdk) throws Exception {
+        try (Watched last = new Watched(jdk, LIMITED, JettyShop.class)) {
+            String address = "http://127.0.0.1:" + last.port();
+            try (Watched first = new Watched(jdk, LIMITED, RelayShop.class, address)) {
+                get(first, "/out", "00");
+                get(first, "/kept", "01");
+                get(first, "/out", "02");
+                first.get("/own");
+                for (String way : WAYS) {
+                    last.root(root -> path(root).equals("/own/" + way));
+                }
+                first.root("GET /own");
+                Map<String, Set<String>> found = new TreeMap<>();
+                Map<String, Set<String>> expected = new TreeMap<>();
+                for (String name : List.of("out", "kept", "own")) {
+                    boolean isKept = !name.equals("out");
+                    String path = "/" + name;
+                    expected.put(name, isKept ? Set.of(path) : Set.of());
+                    found.put(name, requests(first, path));
+                    String below = path + "/";
+                    expected.put(
+                            below,
+                            isKept
+                                    ? WAYS.stream().map(below::concat).collect(Collectors.toSet())
+                                    : Set.of());
+                    found.put(below, requests(last, below));
+                }
+                assertEquals(expected, found);
+                Set<String> traces =
+                        last.roots().stream()
+                                .filter(root -> path(root).startsWith("/kept"))
+                                .map(root -> root.traceId)
+                                .collect(Collectors.toSet());
+                assertEquals(Set.of(TRACE), traces);
+                assertEquals(
+                        1,
+                        last.roots().stream()
+                                .filter(root -> path(root).startsWith("/own"))
+                                .map(root -> root.traceId)
+                                .distinct()
+                                .count());
+            }
+        }
+    }
+
+    /** By default nothing is left out, and nobody is told to. */
+    @ParameterizedTest
+    @MethodSource("jdks")
+    void withoutTheSettingHeadersLeaveNothingOut(int jdk) throws Exception {
+        try (Watched last = new Watched(jdk, LIMITED, JettyShop.class)) {
+            String address = "http://127.0.0.1:" + last.port();
+            try (Watched first = new Watched(jdk, RelayShop.class, address)) {
+                get(first, "/out", "00");
+                assertEquals(TRACE, first.root("GET /out").traceId);
+                for (String way : WAYS) {
+                    assertEquals(
+                            TRACE, last.root(root -> path(root).equals("/out/" + way)).traceId);
+                }
+            }
+        }
+    }
+}
