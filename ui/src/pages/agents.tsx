@@ -165,7 +165,7 @@ interface MovedRow {
   since: string;
 }
 
-/** What agents have moved to aggregate-only mode: none of the rules says so. */
+/** What agents aggregate or leave out by themselves: none of the rules says so. */
 function Moved({ agents, now }: { agents: readonly Agent[]; now: number }) {
   const rows: MovedRow[] = agents.flatMap((agent) => (agent.probes?.moved ?? []).map((moved) => ({ ...moved, agent })));
   if (rows.length === 0) return null;
@@ -177,7 +177,7 @@ function Moved({ agents, now }: { agents: readonly Agent[]; now: number }) {
     { id: 'since', title: 'Since', numeric: true, value: age, cell: (row) => duration(age(row)) },
   ];
   return (
-    <Panel title="Moved to aggregate-only mode by the agents themselves">
+    <Panel title="Aggregated or left out by the agents themselves">
       <Table
         label="Moved operations"
         columns={columns}

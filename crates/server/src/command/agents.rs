@@ -16,7 +16,7 @@ const WATCH_INTERVAL: Duration = Duration::from_secs(1);
 /// Cursor to the corner, and what is below it away.
 const CLEAR_SCREEN: &str = "\x1b[H\x1b[2J";
 
-/// List connected agents, what they watch, and what they moved to aggregate-only mode by themselves
+/// List connected agents, what they watch, and what they aggregate or leave out by themselves
 ///
 /// Agents that have left are listed for another hour.
 #[derive(clap::Args)]
@@ -87,7 +87,7 @@ impl Agents {
             text.push_str(&format!("\nrules that cannot be followed:\n{faults}"));
         }
         if let Some(moved) = moved(agents, now) {
-            text.push_str(&format!("\nmoved to aggregate-only mode by the agents themselves:\n{moved}"));
+            text.push_str(&format!("\naggregated or left out by the agents themselves:\n{moved}"));
         }
         text
     }
