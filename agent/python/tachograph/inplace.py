@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import operator
 import types
 import weakref
 from typing import Any, Optional
@@ -48,7 +49,7 @@ class InPlace:
         is_off = SHARED.states[self.operation] == OFF or SHARED.own[self.operation] == ON
         if not is_off and function.__code__ is self.own:
             copy = _copy(function)
-            code = self._code(recorder.wrapper_of(copy, self.operation))
+            code = self._code(_Target(recorder.wrapper_of(copy, self.operation)))
             self.recorded = weakref.ref(code)
             function.__dict__.setdefault("__wrapped__", copy)  # its signature is still the same
             function.__code__ = code
@@ -57,16 +58,23 @@ class InPlace:
             if getattr(function.__dict__.get("__wrapped__"), "__code__", None) is self.own:
                 del function.__dict__["__wrapped__"]
 
-    def _code(self, wrapper: Any) -> types.CodeType:
+    def _code(self, target: _Target) -> types.CodeType:
         own = self.own
         names = {"co_qualname": own.co_qualname} if hasattr(own, "co_qualname") else {}
         return self.template.replace(
-            co_consts=tuple(wrapper if constant == _TARGET else constant for constant in self.template.co_consts),
+            co_consts=tuple(target if constant == _TARGET else constant for constant in self.template.co_consts),
             co_filename=own.co_filename,
             co_firstlineno=own.co_firstlineno,
             co_name=own.co_name,
             **names,
         )
+
+
+class _Target(functools.partial):
+    """The wrapper, as a constant of code. Where somebody sends the code to another process, the plain function goes with it."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return operator.getitem, ((self.func.__wrapped__,), 0)  # type: ignore[attr-defined]
 
 
 def _copy(function: types.FunctionType) -> types.FunctionType:

@@ -43,6 +43,27 @@ while not stop.wait(0.01):
     assert body == b"15", body
 """
 
+# A child goes on with the rules of its parent: ten turns each, and one more of the child when it is told to.
+FORKING = """
+import os, sys, time, tachograph
+tachograph.start()
+@tachograph.record
+def early(): pass
+@tachograph.record
+def turn(): pass
+from tachograph.operations import OFF, SHARED
+while SHARED.states[early.__tachograph__] != OFF: time.sleep(0.01)
+pid = os.fork()
+for _ in range(10): early(), turn()
+if not pid:
+    print(os.getpid(), flush=True)
+    sys.stdin.readline()
+    early(), turn()
+    tachograph.flush(60)
+    os._exit(0)
+os.waitpid(pid, 0)
+"""
+
 TURN, SERVER, STATEMENT = "app.turn", "GET /ads", "select ?"
 POST, PRICE, FIND = "shop.board.post", "shop.board.price", "shop.board.Board.find"
 INCLUDED = [SERVER, STATEMENT, TURN, POST, PRICE]
@@ -156,6 +177,22 @@ class Probes(ServerTest):
         self.assertEqual(told[STATEMENT] + counts.get(STATEMENT, 0), counts[SERVER])
         seconds = self.server.last(f'tacho_operation_seconds_sum{{service="{self.service}",operation="{PRICE}"}}')
         self.assertTrue(0 < next(iter(seconds.values())) < told[PRICE])
+
+    def test_a_forked_process_goes_on_with_the_rules_and_is_told_its_own(self) -> None:
+        self.switch("off", "app.early")
+        process = self.launch(FORKING)
+        pid = process.stdout.readline().strip()
+
+        def child() -> str:
+            found = self.server.get("/api/v1/agents", service=self.service)["data"]["agents"]
+            return next((agent["instance"] for agent in found if agent["instance"].endswith(f":{pid}")), "")
+
+        status, told, err = self.command("off", "app.turn", "--instance", until(child, "the child"))
+        self.assertEqual((status, told["agents"][0]["probes"]["off"]), (0, 2), err)
+        _, err = process.communicate("go\n", timeout=PATIENCE_S)
+        self.assertEqual(process.returncode, 0, err)
+        self.assertEqual(self.server.counts(self.service), {"app.turn": 20})
+        self.command("clear", "--all")
 
     def test_a_rule_that_is_not_understood_or_fits_nothing_is_told(self) -> None:
         end = self.begin()

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import gc
 import importlib
 import inspect
@@ -426,6 +427,14 @@ class Functions(RulesTest):
         with Recording() as recording:
             self.assertEqual(taken_before(5), 5)
             self.assertEqual(recording.tree(), [f"|{self.name}.post"])
+
+    def test_code_that_is_sent_elsewhere_is_plain(self) -> None:
+        shop = self.load()
+        own = shop.post.__code__
+        self.take(f"1 {self.name}.post")
+        (target,) = (constant for constant in shop.post.__code__.co_consts if isinstance(constant, functools.partial))
+        make, arguments = target.__reduce__()
+        self.assertIs(make(*arguments).__code__, own)
 
     def test_what_is_decorated_meanwhile_is_recorded_once(self) -> None:
         shop = self.load()
