@@ -142,11 +142,12 @@ class Probes(ServerTest):
             ("on", "http-server", 1, [SERVER]),
             ("on", "shop.board", 3, [SERVER, POST, PRICE, FIND]),
             ("aggregate", "shop.board.p*", 2, [SERVER, FIND]),
+            ("on", "app.*", 2, [SERVER, FIND, TURN, "app.application"]),
         ]:
             with self.subTest(f"{state} {pattern}"):
                 self.assertEqual(self.switch(state, pattern), matched)
                 self.until_recorded(*names)
-        self.assertEqual(self.told(), [2, 2, 3])
+        self.assertEqual(self.told(), [4, 2, 2])
         self.assertEqual(self.command("clear", "--all")[0], 0)
         self.until_recorded(*INCLUDED)
         self.assertEqual(self.told(), [6, 0, 0])
