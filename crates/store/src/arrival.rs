@@ -71,15 +71,14 @@ impl Refused {
 pub fn admit(batch: Arc<Batch>, index: &Index, bounds: Bounds) -> (Arc<Batch>, Refused) {
     let mut refused = Refused::default();
     let mut out = HashSet::new();
-    let samples = batch.samples.iter().map(|s| (&s.labels, s.samples.len())).enumerate();
-    let entries = batch.entries.iter().map(|s| (&s.labels, s.entries.len())).enumerate();
-    let calls = |s: &ExecutionSeries| s.segments.iter().map(Segment::calls_completed).sum();
-    let executions = batch.executions.iter().map(|s| (&s.labels, calls(s))).enumerate();
+    let samples = batch.samples.iter().map(|s| &s.labels).enumerate();
+    let entries = batch.entries.iter().map(|s| &s.labels).enumerate();
+    let executions = batch.executions.iter().map(|s| &s.labels).enumerate();
     let all = samples.map(|s| (Kind::Sample, s)).chain(entries.map(|s| (Kind::Entry, s)));
     let mut admission = Admission::new(index, bounds);
-    for (kind, (position, (labels, records))) in all.chain(executions.map(|s| (Kind::Execution, s))) {
+    for (kind, (position, labels)) in all.chain(executions.map(|s| (Kind::Execution, s))) {
         if let Err(why) = admission.admit(labels) {
-            refused.add(kind, position, (labels, records), &why);
+            refused.add(kind, position, (labels, records(&batch, kind, position)), &why);
             out.insert(labels.id());
         }
     }
@@ -91,6 +90,18 @@ pub fn admit(batch: Arc<Batch>, index: &Index, bounds: Bounds) -> (Arc<Batch>, R
     kept.entries.retain(|s| !out.contains(&s.labels.id()));
     kept.executions.retain(|s| !out.contains(&s.labels.id()));
     (Arc::new(kept), refused)
+}
+
+/// How many records one series of a batch has. Counted where it is refused: of calls it is a walk over all events.
+fn records(batch: &Batch, kind: Kind, position: usize) -> usize {
+    match kind {
+        Kind::Sample => batch.samples.get(position).map_or(0, |s| s.samples.len()),
+        Kind::Entry => batch.entries.get(position).map_or(0, |s| s.entries.len()),
+        Kind::Execution => {
+            let segments = batch.executions.get(position).into_iter().flat_map(|s| &s.segments);
+            segments.map(Segment::calls_completed).sum()
+        }
+    }
 }
 
 /// A batch that passed all checks. Shared with the sender, who may have to send it again.

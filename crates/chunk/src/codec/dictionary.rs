@@ -1,7 +1,6 @@
 //! Few distinct numbers in many places: states, status codes, booleans.
 
-use std::collections::HashMap;
-
+use foldhash::{HashMap, HashMapExt};
 use tacho_model::ValueType;
 
 use super::{Codec, Look, Numbers, take_nested};

@@ -83,6 +83,18 @@ impl ExecutionBlock {
         Self::default()
     }
 
+    /// An empty block with room for as much as `filled` has: so large a one is not copied again and again while it grows.
+    #[must_use]
+    pub fn as_large_as(filled: &Self) -> Self {
+        Self {
+            rows: Vec::with_capacity(filled.rows.len()),
+            deltas: Vec::with_capacity(filled.deltas.len()),
+            ages: Vec::with_capacity(filled.ages.len()),
+            values: Vec::with_capacity(filled.values.len()),
+            ..Self::default()
+        }
+    }
+
     /// Takes a segment whose operations are positions in `operations`. One that fails [`Segment::check`] is left out.
     pub fn push(&mut self, segment: &Segment, operations: &[Operation]) {
         debug_assert_eq!(segment.check(operations.len()), Ok(()), "only checked segments are pushed");

@@ -1,8 +1,10 @@
 //! Which number has this thing? Each is kept once, numbered in order of appearance.
 
-use std::collections::HashMap;
 use std::convert::Infallible;
-use std::hash::{BuildHasher, Hash, RandomState};
+use std::hash::{BuildHasher, Hash};
+
+use foldhash::fast::RandomState;
+use foldhash::{HashMap, HashMapExt};
 
 /// A table in which equal things have one position. Items are stored once; the index holds hashes only.
 #[derive(Clone, Debug)]
@@ -15,7 +17,7 @@ pub(super) struct Interner<T> {
 
 impl<T> Default for Interner<T> {
     fn default() -> Self {
-        Self { items: vec![], positions: HashMap::new(), hasher: RandomState::new() }
+        Self { items: vec![], positions: HashMap::new(), hasher: RandomState::default() }
     }
 }
 

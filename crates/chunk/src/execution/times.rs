@@ -1,9 +1,9 @@
 //! Which times are alike? Those between the same two events, whoever called whom: a context. Contexts of like size
 //! share a column, so that each column's numbers are of one sort and there are enough of them to learn from.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
+use foldhash::{HashMap, HashMapExt};
 use tacho_model::EventKind;
 
 use super::shape::Shape;
@@ -62,21 +62,28 @@ fn events(shape: &Shape) -> impl Iterator<Item = u64> {
 #[derive(Clone, Copy, Default)]
 pub(super) struct Size {
     count: usize,
-    /// Sum of the logarithms to base 2 of (time + 1).
-    logarithms: f64,
+    /// Sum of the logarithms of (time + 1), in units of 2^-52 of a power of two; see [`logarithm`].
+    logarithms: u128,
 }
 
 impl Size {
-    #[expect(clippy::cast_precision_loss, reason = "only compared")]
     pub(super) fn add(&mut self, time: u64) {
         self.count += 1;
-        self.logarithms += (time as f64 + 1.0).log2();
+        self.logarithms += u128::from(logarithm(time));
     }
 
     #[expect(clippy::cast_precision_loss, reason = "only compared")]
     fn mean(&self) -> f64 {
-        self.logarithms / self.count.max(1) as f64
+        self.logarithms as f64 / self.count.max(1) as f64
     }
+}
+
+/// The logarithm to base 2 of (time + 1) times 2^52, at most 0.09 * 2^52 too small: between powers of two it is a straight line,
+/// as the bits of a floating-point number are (J. N. Mitchell, Computer multiplication and division using binary
+/// logarithms, IRE Transactions on Electronic Computers, 1962).
+#[expect(clippy::cast_precision_loss, reason = "only compared")]
+fn logarithm(time: u64) -> u64 {
+    (time as f64 + 1.0).to_bits() - 1.0f64.to_bits()
 }
 
 /// Gives each context a group: contexts in order of their mean, cut where a group has times enough.
@@ -139,7 +146,7 @@ mod tests {
     fn there_are_never_too_many_groups() {
         for contexts in [1, 64, 65, 66, 67, 1_000] {
             let sizes: Vec<Size> = (0..contexts)
-                .map(|n| Size { count: GROUP_TIMES_MIN + n % 2, logarithms: n as f64 })
+                .map(|n| Size { count: GROUP_TIMES_MIN + n % 2, logarithms: n as u128 })
                 .collect();
             assert!(group(&sizes).1 <= CHUNK_TIME_GROUPS_MAX);
         }

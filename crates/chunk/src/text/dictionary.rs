@@ -1,7 +1,6 @@
 //! Few distinct strings in many places: methods, states, log lines that repeat.
 
-use std::collections::HashMap;
-
+use foldhash::{HashMap, HashMapExt};
 use tacho_model::ValueType;
 
 use super::{Codec, Strings, Texts, put_nested, take_nested};

@@ -3,9 +3,9 @@
 //! Strings are written once a file: the encoder knows what the file has defined already. When a write fails, what
 //! the lost records defined is forgotten again ([`Encoder::rollback`]).
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
+use foldhash::{HashMap, HashMapExt};
 use tacho_model::{
     AttributeValue, Body, EntrySeries, EventKind, ExecutionSeries, Labels, Operation, Sample, Segment,
     SeriesId, Value,

@@ -75,6 +75,8 @@ pub struct OpenExecutions {
     growing: BTreeMap<Bucket, Arc<ExecutionBlock>>,
     full: Vec<(Bucket, Arc<ExecutionBlock>)>,
     full_bytes: usize,
+    /// Empty, with the room of the block that was full last, for the next one.
+    spare: Option<Arc<ExecutionBlock>>,
 }
 
 /// Memory of an empty block with its tables, bytes.
@@ -83,10 +85,12 @@ const BLOCK_BYTES: usize = 1_024;
 impl OpenExecutions {
     pub fn push(&mut self, segment: &Segment, operations: &[Operation]) {
         let bucket = Bucket::of(segment);
-        let block = self.growing.entry(bucket).or_default();
+        let spare = &mut self.spare;
+        let block = self.growing.entry(bucket).or_insert_with(|| spare.take().unwrap_or_default());
         Arc::make_mut(block).push(segment, operations);
         if block.calls() >= CHUNK_CALLS_MAX || block.bytes() >= CHUNK_OPEN_BYTES_MAX || block.is_full() {
             self.full_bytes += block.bytes() + BLOCK_BYTES;
+            self.spare = Some(Arc::new(ExecutionBlock::as_large_as(block)));
             self.full.extend(self.growing.remove(&bucket).map(|block| (bucket, block)));
         }
     }

@@ -240,7 +240,8 @@ fn runs(rows: &[Facts], joints: &Joints, levels: &[u32], aim: &Aim) -> Vec<Range
     runs
 }
 
-/// 0 for a row that a merge wrote and that is full; each level above holds rows `fan_in` times smaller.
+/// 0 for a row that a merge wrote and that is full; each level above holds rows `fan_in` times smaller. Where order does not
+/// matter the seal left a full row as a merge would write it.
 fn level(rows: &[Facts], at: usize, aim: &Aim) -> u32 {
     let row = &rows[at];
     // The merge that wrote it went on with another row: it was full by whatever bounds a chunk.
@@ -251,7 +252,7 @@ fn level(rows: &[Facts], at: usize, aim: &Aim) -> u32 {
         return 0;
     }
     if full {
-        return u32::from(row.replacement.is_none());
+        return u32::from(aim.ordered && row.replacement.is_none());
     }
     let (mut level, mut records) = (1, row.records.max(1).saturating_mul(aim.fan_in.max(2)));
     while records < aim.records {
@@ -439,6 +440,7 @@ mod tests {
         let mut rows = vec![row(0, 99, 100, 1)];
         rows.extend((0..3).map(|at| row(20 + at, 50, 1, 0)));
         check(&rows, aim, &[]);
+        check(&[row(0, 9, 100, 0), row(5, 14, 100, 0)], aim, &[]);
     }
 
     #[test]

@@ -6,9 +6,9 @@
 mod cut;
 mod slot;
 
-use std::collections::HashMap;
 use std::ops::{Range, RangeInclusive};
 
+use foldhash::{HashMap, HashMapExt};
 use tacho_model::ValueType;
 
 use super::{Codec, Strings, Texts, put_nested, take_nested};

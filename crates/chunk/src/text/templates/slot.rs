@@ -1,7 +1,6 @@
 //! How are the texts of one slot written: as numbers, as ids, or as words?
 
-use std::collections::HashMap;
-
+use foldhash::{HashMap, HashMapExt};
 use tacho_model::ValueType;
 
 use crate::bytes::{Reader, put_varint};
