@@ -135,12 +135,12 @@ def regression(points: Sequence[tuple[float, float]]) -> Line:
     return Line(intercept, slope, 1 - left / total if total else 1.0)
 
 
-def steady_from(values: Sequence[float]) -> int | None:
+def steady_from(values: Sequence[float], step: float = 0.0) -> int | None:
     """Index from which a series is steady, None if it never is.
 
     The level is the median of the second half. Each value is smoothed by the median of the 25 around it, so that single
-    disturbances do not count. Steady is the first place that is within 5 % of the level and after which 95 % are.
-    Empty bins (nan) are left out of account.
+    disturbances do not count. Steady is the first place that is within 5 % of the level, or one `step` of the clock, and
+    after which 95 % are. Empty bins (nan) are left out of account.
     """
     places = [at for at, value in enumerate(values) if not isnan(value)]
     known = [values[at] for at in places]
@@ -148,8 +148,9 @@ def steady_from(values: Sequence[float]) -> int | None:
         return None
     level = median(known[len(known) // 2 :])
     reach = STEADY_WINDOW // 2
+    tolerance = max(STEADY_TOLERANCE * level, step)
     near = [
-        abs(median(known[max(0, at - reach) : at + reach + 1]) - level) <= STEADY_TOLERANCE * level
+        abs(median(known[max(0, at - reach) : at + reach + 1]) - level) <= tolerance
         for at in range(len(known))
     ]
     found, good = None, 0

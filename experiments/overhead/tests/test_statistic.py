@@ -88,6 +88,11 @@ class Steady(TestCase):
             self.assertIsNotNone(found, name)
             self.assertTrue(low <= found <= high, f"{name}: {found}")
 
+    def test_a_step_of_the_clock_is_no_change(self):
+        restless = [70.0, 80.0] * 100 + [80.0] * 300 + [70.0] * 100
+        self.assertEqual(0, steady_from(restless, 10.0))
+        self.assertNotEqual(0, steady_from(restless))
+
     def test_never(self):
         rising = [float(at) for at in range(1, 1_001)]
         self.assertTrue((steady_from(rising) or 1_000) > 500)

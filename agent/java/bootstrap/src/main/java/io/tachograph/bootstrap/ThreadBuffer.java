@@ -529,6 +529,11 @@ public final class ThreadBuffer {
 
     // ---- the reader's side: one thread, the sender ----
 
+    /** Words that the ring has room for. */
+    public int capacity() {
+        return ring.length;
+    }
+
     /** All words before this position are complete. */
     public long published() {
         return (long) HEAD.getAcquire(this);

@@ -93,6 +93,9 @@ public final class Agent {
             Buffers buffers, Settings settings, Map<String, String> labels, AgentLog log) {
         Sender.Options options = new Sender.Options();
         options.server = settings.text(Setting.SERVER);
+        if (options.server.equals(Sender.DISCARD)) {
+            log.say("server is \"discard\": what is recorded is thrown away");
+        }
         options.process = Identity.pairs(labels);
         options.labels = labels;
         options.queueBytes = settings.number(Setting.QUEUE);
