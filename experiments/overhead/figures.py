@@ -1,6 +1,7 @@
 """What one process said and what arrived in; its figures and faults out. Before: `fork.py`. After: `summary.py`."""
 
 import os
+from collections.abc import Sequence
 from math import nan
 
 from .model import Cell, Stage, Takes
@@ -15,6 +16,8 @@ SATURATED_SHARE = 0.2
 """Of the measured time in stalls, from which the writer, not the probe, makes the speed."""
 SWITCHED_CALLS_SHARE_MAX = 0.01
 LATE_SHARE_MAX = 0.01
+QUARTER_SECONDS_MIN = 5
+"""Fewer say nothing of how memory grows: a server fills its buffers first."""
 CLOCK_STEP_NS = 10.0
 """In which `System.nanoTime` moves on many machines: more than 5 % of a method of 80 ns."""
 
@@ -85,7 +88,14 @@ def _arrivals(cell: Cell, said: dict, arrived: dict) -> dict:
         "receiver_cpu_us": arrived["cpu_seconds"] * 1e6 / said["traces"] if arrived["cpu_seconds"] else None,
         "receiver_resident_peak": arrived["resident_peak"] or None,
         "receiver_resident_settled": arrived["resident_settled"] or None,
+        "receiver_growth": _growth(arrived["resident"]),
     }
+
+
+def _growth(resident: Sequence[int]) -> float | None:
+    """The most memory of the last quarter of the time beside that of the second: 1 where it is flat."""
+    quarter = len(resident) // 4
+    return max(resident[-quarter:]) / max(resident[quarter : 2 * quarter]) if quarter >= QUARTER_SECONDS_MIN else None
 
 
 def faults(cell: Cell, said: dict, found: dict, arrived: dict) -> list[str]:

@@ -6,6 +6,7 @@ Before: `fork.py` starts it, and stops it when the measured process has ended.
 import json
 import re
 import subprocess
+import threading
 from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -36,6 +37,8 @@ class Arrived:
     cpu_seconds: float = 0.0
     resident_peak: int = 0
     resident_settled: int = 0
+    resident: tuple[int, ...] = ()
+    """Resident bytes, second by second; only of a server."""
     disk_bytes: int = 0
     fault: str = ""
 
@@ -118,6 +121,18 @@ class TachoServer(Receiver):
         command = [str(TACHO), "serve", "--data", str(self._data), "--selfwatch-seconds", "0"]
         self._server.start(command + ["--http", f"127.0.0.1:{self._http}", "--records", self.address])
         self._server.wait_until(self._is_ready, SERVER_SECONDS_MAX)
+        self._resident: list[int] = []
+        self._ended = threading.Event()
+        self._watcher = threading.Thread(target=self._watch, daemon=True)
+        self._watcher.start()
+
+    def _watch(self) -> None:
+        while not self._ended.wait(1.0):
+            self._resident.append(self._server.memory().resident)
+
+    def _stop_watching(self) -> None:
+        self._ended.set()
+        self._watcher.join()
 
     def _get(self, path: str) -> str:
         with Client(self._http) as client:
@@ -131,6 +146,7 @@ class TachoServer(Receiver):
         return True
 
     def stop(self) -> Arrived:
+        self._stop_watching()
         stored = sum(float(number) for number in STORED.findall(self._get("/metrics")))
         cpu_seconds, memory = self._server.cpu_seconds(), self._server.memory()
         self._server.stop()
@@ -140,10 +156,12 @@ class TachoServer(Receiver):
             cpu_seconds=cpu_seconds,
             resident_peak=memory.peak,
             resident_settled=memory.resident,
+            resident=tuple(self._resident),
             disk_bytes=disk_bytes(self._data),
         )
 
     def kill(self) -> None:
+        self._stop_watching()
         self._server.stop()
 
 

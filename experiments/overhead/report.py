@@ -191,7 +191,7 @@ def _server(experiment: dict) -> str:
     found = [row for row in rows(experiment) if not isnan(row.middle("receiver_resident_peak"))]
     if not found:
         return ""
-    head = ("the server", "CPU us a trace", "B on disk a trace", "MB resident at the end", "at most", "calls made", "stored")
+    head = ("the server", "CPU us a trace", "B on disk a trace", "MB at the end", "at most", "growth", "calls made", "stored")
     lines = [
         (
             row.title,
@@ -199,6 +199,7 @@ def _server(experiment: dict) -> str:
             figure(row.middle("disk_bytes")),
             figure(row.middle("receiver_resident_settled") / 1e6),
             figure(row.middle("receiver_resident_peak") / 1e6),
+            figure(row.middle("receiver_growth")),
             f"{row.middle('calls_made'):,.0f}",
             f"{row.middle('calls_arrived'):,.0f}",
         )

@@ -53,7 +53,7 @@ class Row:
 
     def values(self, name: str) -> list[float]:
         """Of each process that tells it."""
-        return [fork[name] for fork in self.forks if fork[name] is not None]
+        return [fork[name] for fork in self.forks if fork.get(name) is not None]
 
     def mean(self, name: str) -> Interval:
         """Over processes, with 95 % confidence."""

@@ -7,6 +7,7 @@ from .statistic import ratio_interval
 from .summary import Row, by_name, find
 
 THREADS_COST_RATIO_MAX = 1.2
+GROWTH_MAX = 1.25
 PUBLISHED = (
     ("collecting, no writer", "ours-collect", "kieker-collect", 0.463, 0.0447),
     ("writing", "ours-sink", "kieker-file", 1.0, 0.0447),
@@ -69,7 +70,11 @@ def _sustained(result: dict) -> list[Verdict]:
     if row is None:
         return []
     wanted = 0.99 * row.workload["pace"]
-    return [_verdict(row, "to a durable server, sustained: traces/s", row.middle("traces_per_s"), wanted, True)]
+    growth = "to a durable server, sustained: its memory in the last quarter beside the second"
+    return [
+        _verdict(row, "to a durable server, sustained: traces/s", row.middle("traces_per_s"), wanted, True),
+        _verdict(row, growth, row.middle("receiver_growth"), GROWTH_MAX),
+    ]
 
 
 def _threads(result: dict) -> list[Verdict]:

@@ -16,6 +16,7 @@ ARRIVED = {
     "cpu_seconds": 0.0,
     "resident_peak": 0,
     "resident_settled": 0,
+    "resident": (),
     "disk_bytes": 0,
     "fault": "",
 }

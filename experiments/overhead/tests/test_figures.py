@@ -38,6 +38,15 @@ class Figures(TestCase):
         self.assertEqual(0.0, stall_share([[100, 10], [1_000, 1]]))
         self.assertAlmostEqual(0.5, stall_share([[100, 100], [10_000, 1]]))
 
+    def test_growth_of_the_server(self):
+        for resident, expected in (
+            ((), None),
+            ((100,) * 19, None),
+            ((10,) * 5 + (100,) * 15, 1.0),
+            ((10,) * 5 + (100,) * 10 + (100, 150, 100, 100, 100), 1.5),
+        ):
+            self.assertEqual(expected, fork(cell("ours-server"), arrived={"resident": resident})["receiver_growth"], resident)
+
     def test_nothing_measured(self):
         with self.assertRaises(RuntimeError):
             figures(cell("none"), said(bin_counts=[0] * BINS), ARRIVED)

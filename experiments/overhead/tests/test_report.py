@@ -87,10 +87,12 @@ class Aims(TestCase):
             for of, cpu in ((cell("ours-sink", threads=2), 100_000_000), (cell("ours-sink", threads=8), 130_000_000))
         ]
         server = cell("ours-server", pace=400_000)
-        sustained = [entry(server, [fork(server, arrived={"calls": 1_000_000})])]
+        growing = (100,) * 15 + (200,) * 5
+        sustained = [entry(server, [fork(server, arrived={"calls": 1_000_000, "resident": growing})])]
         outcomes = {verdict.aim: verdict.outcome for verdict in verdicts(result(threads=threads, sustained=sustained))}
         self.assertEqual("MISSED", outcomes["8 threads beside 2: CPU a trace on the program's threads, ratio"])
         self.assertEqual("MISSED", outcomes["to a durable server, sustained: traces/s"])
+        self.assertEqual("MISSED", outcomes["to a durable server, sustained: its memory in the last quarter beside the second"])
 
     def test_beside_the_published(self):
         found = {(stage, title): part for stage, title, _, _, part in published(typical())}
