@@ -13,7 +13,7 @@ import sys
 import sysconfig
 import threading
 import types
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from importlib.machinery import ModuleSpec
 from time import monotonic
 from typing import Any, Callable, Optional
@@ -47,25 +47,28 @@ class Imports:
         if not self.selection.include:
             return
         self.began = monotonic()
-        self._look()
+        for _ in self._look():
+            pass
 
-    def _look(self) -> None:
-        """At what is imported now, and from now on."""
+    def _look(self) -> Iterator[None]:
+        """At what is imported now, a module a step, and from now on."""
         if self not in sys.meta_path:
             sys.meta_path.insert(0, self)
         for name, module in list(sys.modules.items()):
             is_there = isinstance(module, types.ModuleType) and not isinstance(module, importlib.util._LazyModule)
             if is_there and self._wants(name):
                 self.watch(module)
+            yield
 
-    def follow(self) -> None:
-        """The rules have changed, and so have the states of operations."""
+    def follow(self) -> Iterator[None]:
+        """The rules have changed, and so have the states of operations. A module or a function a step."""
         if self.rules.adding:
-            self._look()
+            yield from self._look()
         for id_, changed in list(self.changed.items()):
             changed.place()
-            if changed.is_gone:
-                self.changed.pop(id_, None)
+            if changed.is_gone and self.changed.get(id_) is changed:  # else another function has its place by now
+                del self.changed[id_]
+            yield
 
     def _wants(self, name: str) -> bool:
         if name.split(".", maxsplit=1)[0] == "tachograph":

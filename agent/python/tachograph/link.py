@@ -101,8 +101,15 @@ class Link:
         """Something is under way that a look in a few milliseconds would bring forward."""
         return bool(self.out) or self.state not in (State.RESTING, State.OPEN)
 
+    @property
+    def is_deciding(self) -> bool:
+        """Rules of the server have come and are not all followed yet."""
+        return self.switchboard is not None and self.switchboard.is_deciding
+
     def step(self) -> None:
         """Does whatever can be done without waiting."""
+        if self.switchboard is not None:
+            self.switchboard.go_on()
         now = monotonic()
         try:
             if self.state is State.RESTING:

@@ -7,6 +7,7 @@ After: dictionary, which gives them ids on the wire when they are first sent.
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
 from typing import Callable
 
 METHOD, HTTP_SERVER, HTTP_CLIENT, DATABASE, CONNECTION_WAIT, TASK = 1, 2, 3, 4, 5, 6
@@ -89,16 +90,17 @@ class Operations:
 
     # ---- rules ----
 
-    def decide_all(self, decide: Decide) -> None:
-        """From now on `decide` says what the state of an operation is, of new ones and of those that are known."""
-        self.decide = decide
-        known = len(self.entries)
+    def decide_all(self, decide: Decide) -> Iterator[None]:
+        """From now on `decide` says what the state of an operation is: of new ones at once, of those known one a step."""
+        with self.lock:  # whoever is adding one still asks the one before
+            self.decide = decide
+            known = len(self.entries)
+        for id_ in self.other[METHOD:]:
+            self._decide(id_)
+        self.kinds = [ON, *(self.states[self.other[kind]] for kind in range(METHOD, TASK + 1))]
         for id_ in range(1, known):
             self._decide(id_)
-        with self.lock:  # whoever was adding one has asked the one before
-            for id_ in range(known, len(self.entries)):
-                self._decide(id_)
-        self.kinds = [ON, *(self.states[self.other[kind]] for kind in range(METHOD, TASK + 1))]
+            yield
 
     def _decide(self, id_: int) -> None:
         kind, name = self.entries[id_]

@@ -183,5 +183,5 @@ class Sender:
         elif self.fullest < _WORDS_FEW:
             self.sleep_s = min(_SLEEP_S[1], self.sleep_s * 2)
         is_sending = self.link.state is State.OPEN and bool(self.outbox.waiting)
-        is_hurried = bool(self.flushes) or self.link.is_busy or is_sending
+        is_hurried = bool(self.flushes) or self.link.is_busy or self.link.is_deciding or is_sending
         return min(self.sleep_s, _SLEEP_BUSY_S) if is_hurried else self.sleep_s

@@ -1,13 +1,14 @@
 """How does a program follow the rules of the server? A new list decides every operation anew, functions that it names are
 wrapped, those that it switches off are what they were; what came of it is answered at once, and again when it has changed.
 
-All on the sender's thread. A call that is open ends as it was entered. Before: link. After: operations (states), imports
-(functions), link (answers).
+All on the sender's thread, in slices: a thousand rules for ten thousand operations do not keep it from emptying the tracks. A
+call that is open ends as it was entered. Before: link. After: operations (states), imports (functions), link (answers).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from time import monotonic
 from typing import Optional
 
 from . import wire
@@ -18,6 +19,8 @@ from .rules import Rules
 
 # An answer that has changed is given again so long after the one before, at the earliest.
 TELL_S = 5.0
+# How long deciding may keep the sender in one of its rounds.
+SLICE_S = 0.003
 
 
 class Switchboard:
@@ -26,6 +29,8 @@ class Switchboard:
         self.imports = imports
         self.log = log
         self.rules = Rules()
+        # What the rules at hand have left to do; None: they are followed.
+        self.left: Optional[Iterator[None]] = None
         # Of the PROBES to be answered; None: nobody has asked on this connection.
         self.revision: Optional[int] = None
         self.told: Optional[bytes] = None
@@ -42,17 +47,35 @@ class Switchboard:
         for rule in self.rules.list:
             if rule.fault:
                 self.log.say_once(f"rule {rule.fault}", f"a rule of the server is left out: {rule.fault}")
+        self.imports.rules = self.rules  # first: a module that is imported meanwhile is not missed
+        self.left = self._follow()
+
+    def _follow(self) -> Iterator[None]:
+        yield from self.operations.decide_all(self.rules.decide)
+        yield from self.imports.follow()
+
+    @property
+    def is_deciding(self) -> bool:
+        return self.left is not None
+
+    def go_on(self) -> None:
+        """Decides for a slice of time. Never raises."""
+        end = monotonic() + SLICE_S
         try:
-            self.imports.rules = self.rules  # first: a module that is imported meanwhile is not missed
-            self.operations.decide_all(self.rules.decide)
-            self.imports.follow()
+            while self.left is not None:
+                if next(self.left, self) is self:
+                    self.left = None
+                    self.log.detail(f"follows {len(self.rules.list)} rules of the server")
+                elif monotonic() >= end:
+                    return
         except Exception as e:  # no memory, or a fault of ours: what is switched stays as it is
+            self.left = None
             self.log.say_once("rules", f"the rules of the server are not followed: {type(e).__name__}: {e}")
-        self.log.detail(f"follows {len(given)} rules of the server")
 
     def answer(self, now: float) -> Optional[bytes]:
         """The body of a PROBED, if there is something to be told. `now`: seconds."""
-        if self.revision is None or (self.told is not None and now - self.told_at < TELL_S):
+        is_early = self.told is not None and now - self.told_at < TELL_S
+        if self.revision is None or self.is_deciding or is_early:
             return None
         body = wire.probed(self._report(self.revision))
         self.told_at = now

@@ -21,9 +21,10 @@ import unittest
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import tachograph
-from tachograph import operations, tallies
+from tachograph import operations, switchboard, tallies, wire
 from tachograph.imports import Imports
 from tachograph.log import Log
 from tachograph.operations import AGGREGATE, METHOD, NO_RULE, OFF, ON, SHARED, Operations
@@ -103,7 +104,7 @@ class Decisions(unittest.TestCase):
         hidden = shop.function(METHOD, "shop.hidden", 4, OFF)
 
         def states(*rules: str) -> list[int]:
-            shop.decide_all(Rules(given(*rules)).decide)
+            list(shop.decide_all(Rules(given(*rules)).decide))
             fresh = shop.id(METHOD, f"shop.new{len(shop.entries)}")
             return [shop.states[id_] for id_ in (known, hidden, fresh)]
 
@@ -117,8 +118,37 @@ class Decisions(unittest.TestCase):
 
     def test_kinds(self) -> None:
         shop = Operations()
-        shop.decide_all(Rules(given("0 http-*", "2 database")).decide)
+        list(shop.decide_all(Rules(given("0 http-*", "2 database")).decide))
         self.assertEqual(shop.kinds[operations.HTTP_SERVER : operations.TASK], [OFF, OFF, AGGREGATE, ON])
+
+    def test_a_long_list_is_followed_in_slices_and_the_last_one_holds(self) -> None:
+        shop = Operations()
+        ids = [shop.id(METHOD, f"shop.f{at}") for at in range(100)]
+        board = Switchboard(shop, Imports((), (), Log()), Log())
+
+        def rounds() -> int:
+            count = 0
+            while board.is_deciding:
+                self.assertIsNone(board.answer(0.0), "what is not decided is not told")
+                board.go_on()
+                count += 1
+            return count
+
+        with mock.patch.object(switchboard, "SLICE_S", 0):
+            board.take(1, given("0 *"))
+            for _ in range(50):
+                board.go_on()
+            self.assertEqual({shop.states[id_] for id_ in ids}, {OFF, ON})
+            ids.append(shop.id(METHOD, "shop.fresh"))
+            self.assertEqual(shop.states[ids[-1]], OFF, "a new one need not wait")
+            board.take(2, given("2 *"))
+            self.assertGreater(rounds(), 100)
+        self.assertEqual({shop.states[id_] for id_ in ids}, {AGGREGATE})
+        self.assertEqual(board.answer(0.0), wire.probed(wire.Report(2, 0, 101, 0, [(101, "")])))
+        with mock.patch.object(switchboard, "SLICE_S", 60):
+            board.take(3, ())
+            self.assertEqual(rounds(), 1, "a short list is followed at once")
+        self.assertEqual({shop.states[id_] for id_ in ids}, {ON})
 
 
 class RulesTest(unittest.TestCase):
@@ -141,6 +171,8 @@ class RulesTest(unittest.TestCase):
 
     def take(self, *rules: str) -> None:
         self.switchboard.take(1, given(*rules))
+        while self.switchboard.is_deciding:
+            self.switchboard.go_on()
 
     def counts(self) -> dict[str, tuple[int, int]]:
         """Calls that were counted, and how many of them failed, by operation."""
