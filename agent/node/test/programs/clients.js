@@ -4,8 +4,11 @@ import http from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { record } from 'tachograph';
 
+/** Called when `/never` is asked for. */
+let asked;
+const never = new Promise((done) => (asked = done));
 const server = http.createServer((request, response) => {
-  if (request.url === '/never') return;
+  if (request.url === '/never') return asked();
   request.route = { path: '/:what' };
   request.baseUrl = '/base';
   response.end(JSON.stringify(request.headers));
@@ -41,7 +44,7 @@ await record('array of headers', () => say('array', header(get({ headers: ['host
 await record('aborted', async () => {
   const abort = new AbortController();
   const sent = say('aborted', fetch(`${base}/never`, { signal: abort.signal }));
-  await sleep(30);
+  await never;
   abort.abort();
   await sent;
 });
