@@ -67,6 +67,10 @@ impl Fault {
             Self::Foreign { uid, .. } => {
                 format!("run it as that user (`sudo -u '#{uid}' tacho attach ...`) or as root")
             }
+            // In a container, root does without some of its rights.
+            Self::Closed { .. } if rustix::process::geteuid().is_root() => {
+                "root needs the capability CAP_SYS_PTRACE".into()
+            }
             Self::Closed { .. } => "run it as root".into(),
             Self::OpenJ9 { pid, .. } => {
                 format!("with a JDK of OpenJ9: `java -jar tachograph-agent.jar {pid}`")

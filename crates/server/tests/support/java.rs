@@ -6,6 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex, Weak};
 
 use tempfile::TempDir;
 
@@ -26,10 +27,13 @@ public final class Loop {
 }
 ";
 
+/// Variables of the environment that change what a JVM does, and what it prints.
+const OPTIONS_VARIABLES: [&str; 3] = ["JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS"];
+
 /// What the tests need of Java.
 pub struct Java {
     /// Where [`PROGRAM`] is compiled, for all users.
-    classes: TempDir,
+    classes: Arc<TempDir>,
     pub agent: PathBuf,
 }
 
@@ -45,14 +49,14 @@ impl Java {
         let agent = std::env::var_os("TACHO_AGENT_JAR").map_or(built, PathBuf::from);
         assert!(agent.is_file(), "{} is not there; make it with: make build", agent.display());
         let agent = agent.canonicalize().unwrap();
-        let classes = for_all();
-        let source = classes.path().join("Loop.java");
-        fs::write(&source, PROGRAM).unwrap();
-        let mut javac = Command::new(home(17).join("bin/javac"));
-        let output = javac.args(["--release", "11", "-d"]).arg(classes.path()).arg(&source).output();
-        let output = output.expect("javac can be started");
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        Some(Self { classes, agent })
+        Some(Self { classes: classes(), agent })
+    }
+
+    /// Whether this user can start Java as another one: root can, if it has its capabilities and the other one can read the JDK.
+    pub fn starts_as(user: u32) -> bool {
+        let mut java = Command::new(home(17).join("bin/java"));
+        let output = java.arg("-version").current_dir("/").uid(user).gid(user).output();
+        output.is_ok_and(|output| output.status.success())
     }
 
     /// The program on a JDK of this version.
@@ -85,9 +89,12 @@ impl Java {
         let mut command = Command::new(home(version).join("bin/java"));
         command.args(options).arg("-Xmx64m").arg("-cp").arg(self.classes.path()).arg("late.Loop");
         for (name, _) in std::env::vars_os() {
-            if name.to_string_lossy().starts_with("TACHO_") || name == "JAVA_TOOL_OPTIONS" {
+            if name.to_string_lossy().starts_with("TACHO_") {
                 command.env_remove(name);
             }
+        }
+        for name in OPTIONS_VARIABLES {
+            command.env_remove(name);
         }
         command.envs(variables.iter().copied()).current_dir(folder.path()).stdin(Stdio::null());
         command.stdout(File::create(folder.path().join("out")).unwrap());
@@ -99,9 +106,32 @@ impl Java {
     }
 }
 
-/// A directory that other users may look into.
-fn for_all() -> TempDir {
-    let folder = tempfile::tempdir().unwrap();
+/// [`PROGRAM`], compiled once for the tests that run at the same time.
+fn classes() -> Arc<TempDir> {
+    // Not held itself: what is static is never dropped, and the directory would stay.
+    static SHARED: Mutex<Weak<TempDir>> = Mutex::new(Weak::new());
+    let mut shared = SHARED.lock().unwrap();
+    shared.upgrade().unwrap_or_else(|| {
+        let classes = Arc::new(compile());
+        *shared = Arc::downgrade(&classes);
+        classes
+    })
+}
+
+fn compile() -> TempDir {
+    let classes = for_all();
+    let source = classes.path().join("Loop.java");
+    fs::write(&source, PROGRAM).unwrap();
+    let mut javac = Command::new(home(17).join("bin/javac"));
+    let output = javac.args(["--release", "11", "-d"]).arg(classes.path()).arg(&source).output();
+    let output = output.expect("javac can be started");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    classes
+}
+
+/// A directory that other users may look into: that of `TMPDIR` may lie in one that they may not.
+pub fn for_all() -> TempDir {
+    let folder = tempfile::tempdir_in("/tmp").unwrap();
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
     folder
 }
