@@ -27,10 +27,11 @@ use rustix::process::{Pid, Signal};
 
 use super::{Fault, Process};
 
-/// How long a JVM may take to listen: it does when its threads next stop together.
-const LISTEN_TIME_MAX: Duration = Duration::from_secs(10);
+/// How long a JVM may take to listen: it does when its threads next stop together. At half of it SIGQUIT is sent once more, which
+/// one that begins to listen at that moment answers by a list of its threads: so this is long, for busy machines.
+const LISTEN_TIME_MAX: Duration = Duration::from_secs(30);
 /// How long it may take until it handles SIGQUIT, and takes agents: it has just been started.
-const READY_TIME_MAX: Duration = Duration::from_secs(5);
+const READY_TIME_MAX: Duration = Duration::from_secs(30);
 /// What it says in place of loading an agent when it has no modules yet.
 const NOT_READY: &str = "java.lang.NullPointerException";
 const PAUSE: Duration = Duration::from_millis(20);

@@ -75,7 +75,7 @@ impl Attach {
         jvm::load(&jvm.process, &jar, file.as_ref().map(SettingsFile::seen)).map_err(failure)?;
         await_start(&jvm)?;
         drop(file);
-        let mut warnings = settings::overruled(&settings, &jvm.process);
+        let mut warnings = settings::overruled(&settings, |name| jvm.process.variable(name));
         warnings.extend(settings::unreachable(&settings, &jvm.process));
         for warning in &warnings {
             eprintln!("warning: {warning}");

@@ -102,15 +102,16 @@ fn quoted(text: &str) -> String {
     out
 }
 
-fn variable(key: &str, process: &Process) -> Option<(String, String)> {
-    let name = format!("TACHO_{}", key.to_ascii_uppercase());
-    process.variable(&name).map(|value| (name, value))
+/// The variable of the environment that wins over a setting.
+fn variable(key: &str) -> String {
+    format!("TACHO_{}", key.to_ascii_uppercase())
 }
 
-/// Settings in whose place the environment of the program has others, one line each.
-pub(super) fn overruled(settings: &Settings, process: &Process) -> Vec<String> {
+/// Settings in whose place the environment of the program has others, one line each. `look_up`: a variable in there.
+pub(super) fn overruled(settings: &Settings, look_up: impl Fn(&str) -> Option<String>) -> Vec<String> {
     let line = |(key, value): (&String, &String)| {
-        let (name, wins) = variable(key, process).filter(|(_, wins)| wins != value)?;
+        let name = variable(key);
+        let wins = look_up(&name).filter(|wins| wins != value)?;
         Some(format!("{name}={wins} of the program's environment wins over {key}={value}"))
     };
     settings.iter().filter_map(line).collect()
@@ -118,7 +119,7 @@ pub(super) fn overruled(settings: &Settings, process: &Process) -> Vec<String> {
 
 /// A line where the agent looks for the server on a machine that is not this one.
 pub(super) fn unreachable(settings: &Settings, process: &Process) -> Option<String> {
-    let is_told = settings.contains_key(SERVER) || variable(SERVER, process).is_some();
+    let is_told = settings.contains_key(SERVER) || process.variable(&variable(SERVER)).is_some();
     let line = "the program has a network of its own, in which 127.0.0.1:7071 is not this machine: give server=HOST:PORT";
     (!is_told && !process.shares_network()).then(|| line.to_owned())
 }
@@ -183,9 +184,15 @@ mod tests {
 
     #[test]
     fn what_the_environment_overrules_is_named() {
+        let environment = |name: &str| {
+            [("TACHO_SERVICE", "env"), ("TACHO_LOG", "x"), ("SERVER", "env")]
+                .iter()
+                .find_map(|(key, value)| (*key == name).then(|| (*value).to_owned()))
+        };
+        let settings = ["log", "server", "service"].map(|key| (key.to_owned(), "x".to_owned()));
+        let expect = "TACHO_SERVICE=env of the program's environment wins over service=x";
+        assert_eq!(overruled(&Settings::from(settings), environment), [expect]);
         let this = Process::find(std::process::id()).expect("it is there");
-        let settings = |key: &str| Settings::from([(key.to_owned(), "x".to_owned())]);
-        assert_eq!(overruled(&settings("service"), &this), Vec::<String>::new());
         assert_eq!(unreachable(&Settings::new(), &this), None, "it is in the network of this test");
     }
 }
