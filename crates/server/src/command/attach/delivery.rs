@@ -1,8 +1,8 @@
 //! How do files get where another process sees them? It may have a file system of its own, and rights of its own.
 
-use std::fs::{self, OpenOptions};
+use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, fchown};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 
 use xxhash_rust::xxh3::xxh3_64;
@@ -23,18 +23,25 @@ pub(super) fn jar(jar: &Path, process: &Process) -> Result<String, Failure> {
     let bytes = fs::read(jar).map_err(failed)?;
     let name = format!("tachograph-agent-{:016x}.jar", xxh3_64(&bytes));
     let copy = process.tmp().join(&name);
-    let trusted = [0, process.uid, rustix::process::geteuid().as_raw()];
-    let its_own = |file: &fs::Metadata| file.is_file() && trusted.contains(&file.uid());
+    let trusted = [0, process.uid, us()];
+    let wrong = |what: String| {
+        Err(Failure::new(format!("{} is there, and {what}", copy.display())).hint("take it away"))
+    };
     match fs::symlink_metadata(&copy) {
-        // From an earlier time.
-        Ok(file) if its_own(&file) && fs::read(&copy).is_ok_and(|there| there == bytes) => {}
-        Ok(_) => {
-            return Err(Failure::new(format!("{} is there, and is not the agent", copy.display()))
-                .hint("take it away"));
+        // Whoever owns it may change it.
+        Ok(file) if !trusted.contains(&file.uid()) => {
+            return wrong(format!("belongs to user {}", file.uid()));
         }
-        Err(_) => write_aside(&copy, &bytes, 0o644, process).map_err(|error| cannot_write(&copy, &error))?,
+        // From an earlier time.
+        Ok(file) if file.is_file() && fs::read(&copy).is_ok_and(|there| there == bytes) => {}
+        Ok(_) => return wrong("is not this agent".into()),
+        Err(_) => write_copy(&copy, &bytes).map_err(|error| cannot_write(&copy, &error))?,
     }
     Ok(format!("/tmp/{name}"))
+}
+
+fn us() -> u32 {
+    rustix::process::geteuid().as_raw()
 }
 
 /// A file of settings in the /tmp of a process. Taken away when dropped: the agent has read it when it is loaded.
@@ -64,7 +71,12 @@ pub(super) fn settings(text: &str, process: &Process) -> Result<Option<SettingsF
     }
     let name = format!("tachograph-{}-{}.toml", process.own_pid, std::process::id());
     let path = process.tmp().join(&name);
-    write(&path, text.as_bytes(), 0o600, process).map_err(|error| cannot_write(&path, &error))?;
+    let give = |file: &File| match fchown(file, Some(process.uid), Some(process.gid)) {
+        // Without it the file is ours. A group of its user that we are not in gets nothing by it.
+        Err(error) if process.uid != us() => Err(error),
+        _ => Ok(()),
+    };
+    write(&path, text.as_bytes(), give).map_err(|error| cannot_write(&path, &error))?;
     Ok(Some(SettingsFile { path, seen: format!("/tmp/{name}") }))
 }
 
@@ -72,19 +84,25 @@ fn cannot_write(path: &Path, error: &io::Error) -> Failure {
     Failure::new(format!("cannot write {}: {error}", path.display()))
 }
 
-/// Under its name it is whole.
-fn write_aside(path: &Path, bytes: &[u8], mode: u32, process: &Process) -> io::Result<()> {
+/// A copy of ours for all users: programs of several may read it. Under its name it is whole.
+fn write_copy(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let aside = path.with_extension(format!("{}.new", std::process::id()));
-    write(&aside, bytes, mode, process)?;
-    fs::rename(&aside, path)
+    // Whatever the umask says.
+    write(&aside, bytes, |file| file.set_permissions(Permissions::from_mode(0o644)))?;
+    or_remove(&aside, fs::rename(&aside, path))
 }
 
-/// A new file that belongs to the user of the process.
-fn write(path: &Path, bytes: &[u8], mode: u32, process: &Process) -> io::Result<()> {
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(path)?;
-    // Without it the file is ours, which is the same user or root.
-    let _ = fchown(&file, Some(process.uid), Some(process.gid));
-    file.write_all(bytes)
+/// A new file of ours, which `give` opens to others. Where one of both fails there is none.
+fn write(path: &Path, bytes: &[u8], give: impl Fn(&File) -> io::Result<()>) -> io::Result<()> {
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    or_remove(path, give(&file).and_then(|()| file.write_all(bytes)))
+}
+
+fn or_remove(path: &Path, ended: io::Result<()>) -> io::Result<()> {
+    if ended.is_err() {
+        let _ = fs::remove_file(path);
+    }
+    ended
 }
 
 /// The path, if any JVM understands it: `=` ends that of a jar, and other letters depend on its language.
@@ -110,18 +128,22 @@ fn may_read(path: &Path, process: &Process) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt;
-
     use super::*;
 
     fn this() -> Process {
         Process::find(std::process::id()).expect("it is there")
     }
 
+    /// A directory that other users may look into.
+    fn for_all() -> tempfile::TempDir {
+        let directory = tempfile::tempdir_in("/tmp").unwrap();
+        fs::set_permissions(directory.path(), Permissions::from_mode(0o755)).unwrap();
+        directory
+    }
+
     #[test]
     fn a_jar_that_the_process_cannot_name_or_read_is_copied_once() {
-        let directory = tempfile::tempdir().unwrap();
-        fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        let directory = for_all();
         let stranger = Process { uid: this().uid + 1, ..this() };
         for (name, mode, process, is_copied) in [
             ("agent.jar", 0o600, this(), false),
@@ -133,7 +155,7 @@ mod tests {
             let path = directory.path().join(name);
             // Of its own in each run: the copy is named after it.
             fs::write(&path, format!("{name} {mode} {}", path.display())).unwrap();
-            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+            fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
             let seen = jar(&path, &process).unwrap();
             assert_eq!(seen != path.display().to_string(), is_copied, "{seen}");
             if is_copied {
@@ -141,10 +163,43 @@ mod tests {
                 assert_eq!(jar(&path, &process).unwrap(), seen, "the copy serves again");
                 fs::write(&seen, "something else").unwrap();
                 let said = jar(&path, &process).unwrap_err().to_string();
-                assert!(said.contains(&seen) && said.contains("is there, and is not the agent"), "{said}");
+                assert!(said.contains(&format!("{seen} is there, and is not this agent")), "{said}");
                 fs::remove_file(&seen).unwrap();
             }
         }
+    }
+
+    #[test]
+    fn a_copy_serves_the_programs_of_several_users() {
+        let directory = for_all();
+        let path = directory.path().join("agent.jar");
+        fs::write(&path, format!("for several {}", path.display())).unwrap();
+        fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
+        let user = |above: u32| Process { uid: this().uid + above, ..this() };
+        let seen = jar(&path, &user(1)).unwrap();
+        assert_eq!(jar(&path, &user(2)).unwrap(), seen);
+        let copy = fs::metadata(&seen).unwrap();
+        assert_eq!((copy.uid(), copy.mode() & 0o777), (this().uid, 0o644));
+        // Only root can give files away.
+        if std::os::unix::fs::chown(&seen, Some(user(1).uid), None).is_ok() {
+            assert_eq!(jar(&path, &user(1)).unwrap(), seen);
+            let said = jar(&path, &user(2)).unwrap_err().to_string();
+            let expect = format!("{seen} is there, and belongs to user {}\nhint: take it away", user(1).uid);
+            assert!(said.contains(&expect), "{said}");
+        }
+        fs::remove_file(&seen).unwrap();
+    }
+
+    #[test]
+    fn what_could_not_be_written_leaves_nothing() {
+        let directory = for_all();
+        let taken = directory.path().join("agent.jar");
+        fs::create_dir(&taken).unwrap();
+        write_copy(&taken, b"agent").unwrap_err();
+        let refuse = |_: &File| Err(io::Error::other("not to them"));
+        write(&directory.path().join("settings.toml"), b"", refuse).unwrap_err();
+        let names = fs::read_dir(directory.path()).unwrap().map(|entry| entry.unwrap().file_name());
+        assert_eq!(names.collect::<Vec<_>>(), ["agent.jar"]);
     }
 
     #[test]
