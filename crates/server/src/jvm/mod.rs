@@ -31,7 +31,7 @@ pub struct Jvm {
     /// `17.0.15`; `None` where it does not tell.
     pub version: Option<String>,
     pub has_agent: bool,
-    /// Its options say that it takes no agent.
+    /// It says that it takes no agent, or its options say so for it.
     is_disabled: bool,
 }
 
@@ -73,11 +73,10 @@ impl Jvm {
         let told = tells.then(|| process.perf_data()).flatten().and_then(|bytes| PerfData::parse(&bytes));
         let PerfData { command, version, takes_agents } = told.unwrap_or_default();
         let arguments = process.arguments();
-        let variable = |name: &&str| process.variable(name);
-        let in_variables = OPTIONS_VARIABLES.iter().filter_map(variable);
-        let mut options: Vec<String> = arguments.clone();
-        options.extend(in_variables.flat_map(|text| text.split(' ').map(str::to_owned).collect::<Vec<_>>()));
-        let is_disabled = takes_agents == Some(false) || options.iter().any(|it| it == ATTACH_IS_DISABLED);
+        let is_disabled = match takes_agents {
+            Some(takes) => !takes,
+            None => has_option(ATTACH_IS_DISABLED, &arguments, |name| process.variable(name)),
+        };
         let command = command.filter(|text| !text.is_empty());
         let command = command.unwrap_or_else(|| program(&arguments).unwrap_or_else(|| process.name()));
         let has_agent = process.has_thread(AGENT_THREAD);
@@ -130,8 +129,22 @@ fn feature(version: &str) -> Option<u32> {
     digits.parse().ok()
 }
 
+/// Whether an option was given to the JVM: on its command line, before the program, or by a variable of its environment.
+fn has_option(option: &str, arguments: &[String], variable: impl Fn(&str) -> Option<String>) -> bool {
+    let end = program_at(arguments).unwrap_or(arguments.len());
+    let in_variable = |name: &&str| {
+        variable(name).is_some_and(|options| options.split_whitespace().any(|word| word == option))
+    };
+    arguments[..end].iter().any(|word| word == option) || OPTIONS_VARIABLES.iter().any(in_variable)
+}
+
 /// Main class or jar, and what follows, of a command line.
 fn program(arguments: &[String]) -> Option<String> {
+    Some(arguments.get(program_at(arguments)?..)?.join(" "))
+}
+
+/// Where the program is on a command line; at its end where `-jar` has nothing behind it.
+fn program_at(arguments: &[String]) -> Option<usize> {
     const WITH_VALUE: [&str; 13] = [
         "-cp",
         "-classpath",
@@ -150,10 +163,10 @@ fn program(arguments: &[String]) -> Option<String> {
     let mut at = 1;
     while let Some(argument) = arguments.get(at) {
         match argument.as_str() {
-            "-jar" | "-m" | "--module" => return Some(arguments.get(at + 1..)?.join(" ")),
+            "-jar" | "-m" | "--module" => return Some(at + 1),
             option if WITH_VALUE.contains(&option) => at += 2,
             option if option.starts_with('-') || option.starts_with('@') => at += 1,
-            _ => return Some(arguments.get(at..)?.join(" ")),
+            _ => return Some(at),
         }
     }
     None
@@ -190,6 +203,23 @@ mod tests {
         ] {
             let arguments: Vec<String> = line.split(' ').map(str::to_owned).collect();
             assert_eq!(program(&arguments).as_deref(), expect, "{line}");
+        }
+    }
+
+    #[test]
+    fn options_end_where_the_program_begins() {
+        for (line, variable, expect) in [
+            ("java -XX:+DisableAttachMechanism -jar shop.jar", "", true),
+            ("java -jar shop.jar -XX:+DisableAttachMechanism", "", false),
+            ("java -cp . shop.Main -XX:+DisableAttachMechanism", "", false),
+            ("java -XX:+DisableAttachMechanism", "", true),
+            ("java -jar", "", false),
+            ("java -jar shop.jar", "-Xrs\t-XX:+DisableAttachMechanism", true),
+            ("java -jar shop.jar", "-Da=-XX:+DisableAttachMechanism", false),
+        ] {
+            let arguments: Vec<String> = line.split(' ').map(str::to_owned).collect();
+            let look_up = |name: &str| (name == "JDK_JAVA_OPTIONS").then(|| variable.to_owned());
+            assert_eq!(has_option(ATTACH_IS_DISABLED, &arguments, look_up), expect, "{line}, {variable}");
         }
     }
 }
