@@ -96,6 +96,7 @@ class LeftOutIT {
                     program(server, jdk, 100, "entries")
                             .with("TACHO_INCLUDE", ENTRIES + "*")
                             .with("TACHO_AGGREGATE", ENTRIES + "tiny")
+                            .with("TACHO_BUFFER", 1 << 14)
                             .start();
             assertTrue(
                     server.awaitProbed(WAIT_S, probed -> !probed.moved().isEmpty()),
@@ -104,6 +105,17 @@ class LeftOutIT {
             assertTrue(
                     moved.matches(".*\\(traces\\), reason=rate [0-9.]+( k)?/s over 100/s,.*"),
                     moved);
+            assertTrue(
+                    server.await(
+                            WAIT_S,
+                            got ->
+                                    got.roots.stream()
+                                                    .anyMatch(root -> is(root, HOT) && root.failed)
+                                            && got.roots.stream()
+                                                            .filter(root -> is(root, HANDS))
+                                                            .count()
+                                                    >= 10),
+                    program::describe);
             program.say("end");
             program.finish();
             Decoder got = sound(server);
@@ -130,6 +142,10 @@ class LeftOutIT {
             assertRatio(got);
             assertTrue(program.errors().contains("some traces are left out"), program.describe());
         }
+    }
+
+    private static boolean is(Call root, String operation) {
+        return root.operation.equals(operation);
     }
 
     private static void assertWhole(List<Call> roots) {

@@ -301,9 +301,11 @@ public final class ThreadBuffer {
      * is to be said of this trace.
      */
     private boolean begin(int operation) {
-        if (gate != null && !gate.isKept(operation, attached)) {
-            leavesTraceOut = true;
-            return false;
+        if (gate != null) {
+            leavesTraceOut = !gate.isKept(operation, attached);
+            if (leavesTraceOut) {
+                return false;
+            }
         }
         if (borrowed) {
             String name = owner.getName();
@@ -433,7 +435,7 @@ public final class ThreadBuffer {
      */
     public Context context() {
         if (depth == 0) {
-            return leavesTraceOut ? gate.context() : attached;
+            return leavesTraceOut && skipped > 0 ? gate.context() : attached;
         }
         long span = Session.mix64(home.session().base(segment) + (open[depth - 1] >>> 32));
         if (parent != null) {

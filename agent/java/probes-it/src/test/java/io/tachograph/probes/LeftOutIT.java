@@ -56,10 +56,12 @@ class LeftOutIT {
                 get(first, "/kept", "01");
                 get(first, "/out", "02");
                 first.get("/own");
-                for (String way : WAYS) {
-                    last.root(root -> path(root).equals("/own/" + way));
+                for (String name : List.of("kept", "own")) {
+                    for (String way : WAYS) {
+                        last.root(root -> path(root).equals("/" + name + "/" + way));
+                    }
+                    first.root("GET /" + name);
                 }
-                first.root("GET /own");
                 Map<String, Set<String>> found = new TreeMap<>();
                 Map<String, Set<String>> expected = new TreeMap<>();
                 for (String name : List.of("out", "kept", "own")) {

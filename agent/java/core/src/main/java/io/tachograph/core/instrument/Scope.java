@@ -34,7 +34,11 @@ final class Scope {
     }
 
     boolean isOwn(String name, ClassLoader loader) {
-        return loader == Scope.class.getClassLoader() || startsWithAny(name, OWN);
+        ClassLoader own = Scope.class.getClassLoader();
+        // Byte Buddy makes classes of its own, in loaders whose code is beside ours.
+        boolean isHelper =
+                loader != null && own != null && loader.getClass().getClassLoader() == own;
+        return loader == own || isHelper || startsWithAny(name, OWN);
     }
 
     static boolean isJdk(String name) {

@@ -207,7 +207,8 @@ final class RingReader {
      */
     private long takeCalls(long from, long end, long now) {
         int eventCount = record.eventCount();
-        if (depth == 0 || broken || eventCount == 0) {
+        boolean isLong = record.attributeBytes() >= ATTRIBUTE_BYTES_MAX;
+        if (depth == 0 || broken || eventCount == 0 || isLong) {
             return from;
         }
         // The event with which a part is long enough goes the long way.

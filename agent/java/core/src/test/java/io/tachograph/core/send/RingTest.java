@@ -14,6 +14,7 @@ import io.tachograph.core.wire.Wire;
 import io.tachograph.testing.Call;
 import io.tachograph.testing.Decoder;
 
+import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
@@ -305,6 +306,31 @@ class RingTest {
         // either way
         List<Caller> callers = run(seed, options);
         assertFalse(callers.isEmpty());
+    }
+
+    /** Attributes end a part as events do: a frame must not grow beyond what a server takes. */
+    @Test
+    void longAttributesMakeNoLongFrame() {
+        Buffers.Options options = new Buffers.Options();
+        options.words = 1 << 16;
+        Buffers buffers = new Buffers(session, options);
+        ThreadBuffer buffer = buffers.current();
+        int operation = Operations.shared().id(Operations.METHOD, "m");
+        int root = buffer.enter(operation);
+        for (int at = 0; at < 1_500; at++) {
+            int call = buffer.enter(operation);
+            buffer.attribute(call, "key", at + "x".repeat(4_000));
+            buffer.exit(call);
+        }
+        buffer.exit(root);
+        long[] words = {0};
+        read(buffers, words);
+        outbox.close();
+        for (Outbox.Sent frame = outbox.next(); frame != null; frame = outbox.next()) {
+            assertTrue(frame.frame.length < 1 << 20, frame.frame.length + " bytes");
+            outbox.sent();
+        }
+        assertEquals(1_501, totals.callsSent());
     }
 
     /**
