@@ -9,7 +9,7 @@ import time
 import unittest
 from pathlib import Path
 
-from .server import ServerTest, until
+from .server import PATIENCE_S, ServerTest, until
 
 SHOP = """
 import sqlite3
@@ -64,9 +64,13 @@ class Programs(ServerTest):
         self.assertEqual([one["text"] for one in found["entries"]], ["größe 漢"])
 
     def test_samples_of_the_process_and_of_the_agent(self) -> None:
-        source = "import tachograph, time, gc\ntachograph.start()\nwith tachograph.span('s'): gc.collect()\ntime.sleep(1)\n"
-        self.run_program(source, sample_interval="200ms")
+        source = "import tachograph, sys, gc\ntachograph.start()\nwith tachograph.span('s'): gc.collect()\nsys.stdin.readline()\n"
         process = (("service", self.service),)
+        program = self.launch(source, sample_interval="200ms")
+        query = f'tacho_agent_sent_total{{service="{self.service}"}}'
+        until(lambda: self.server.last(query).get((("kind", "execution"), *process)), "a sample after the call")
+        _, err = program.communicate("stop\n", timeout=PATIENCE_S)
+        self.assertEqual(program.returncode, 0, err)
         for name in [
             "process_cpu_seconds_total",
             "process_cpu_user_seconds_total",
@@ -78,8 +82,7 @@ class Programs(ServerTest):
             self.assertIn(process, self.server.last(f'{name}{{service="{self.service}"}}'), name)
         full = (("generation", "2"), *process)
         self.assertGreaterEqual(self.server.last(f'python_gc_collection_seconds_count{{service="{self.service}"}}')[full], 1)
-        sent = self.server.last(f'tacho_agent_sent_total{{service="{self.service}"}}')
-        self.assertEqual(sent[(("kind", "execution"), *process)], 1)
+        self.assertEqual(self.server.last(query)[(("kind", "execution"), *process)], 1)
 
     def test_a_program_that_knows_nothing_of_us(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
