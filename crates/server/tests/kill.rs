@@ -107,12 +107,12 @@ fn every_acknowledged_record_is_there_exactly_once_after_many_kills() {
     let mut merges = 0;
     let mut kills = 0;
     while kills < KILLS || !has_done_enough(merges, &senders, &writer, &deleter) {
-        let said = format!(
-            "{merges} merges, {} HTTP writes, {} samples deleted in {kills} lives",
+        assert!(
+            kills < KILLS_MAX,
+            "only {merges} merges, {} HTTP writes, {} samples deleted in {kills} lives",
             writer.acknowledged(),
             deleter.deleted.len()
         );
-        assert!(kills < KILLS_MAX, "{said}");
         let server = Server::start_with(data.path(), &flags);
         let (records, http) = (server.records, server.http);
         std::thread::scope(|scope| {
