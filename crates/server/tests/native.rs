@@ -195,7 +195,10 @@ fn a_full_store_tells_to_wait_and_goes_on() {
 fn of_frames_that_go_to_disk_together_only_the_refused_are_missing() {
     let server = start_with(64, Options { series_max: 3, ..Options::default() });
     let mut agent = Agent::open(server.at, 11);
-    agent.send_frames(1..=20);
+    // The three series that there is room for are known before a group can hold them and the fourth.
+    agent.send_frames(1..=1);
+    assert_eq!(agent.wait_ack(1), []);
+    agent.send_frames(2..=20);
     let mut over = DataFrame::new(21, 0);
     over.samples(agent::OTHER, &content::samples(21));
     agent.send(&over.finish());
