@@ -8,6 +8,7 @@ import io.tachograph.testing.Call;
 import io.tachograph.testing.WireServer;
 
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 import java.io.IOException;
@@ -278,19 +279,38 @@ class FaultIT {
     }
 
     @ParameterizedTest
-    @ValueSource(
-            strings = {
-                "no-such-host.invalid:7071",
-                "127.0.0.1:x",
-                ":",
-                "256.1.1.1:99999",
-                "[::1",
-                ""
+    @CsvSource(
+            nullValues = "-",
+            value = {
+                "TACHO_SERVER, no-such-host.invalid:7071, -",
+                "TACHO_SERVER, 127.0.0.1:x, expected host:port; using 127.0.0.1:7071",
+                "TACHO_SERVER, http://127.0.0.1:7071, expected host:port; using 127.0.0.1:7071",
+                "TACHO_SERVER, 256.1.1.1:99999, expected host:port; using 127.0.0.1:7071",
+                "TACHO_SERVER, [::1, expected host:port; using 127.0.0.1:7071",
+                "TACHO_SERVER, '', expected host:port; using 127.0.0.1:7071",
+                "TACHO_BUFFER, 1000, a power of two is needed; using 1024",
+                "TACHO_PROBES, nosuch, 'expected names out of '",
+                "TACHO_PROBES, 'methods,jdcb', 'or -name, or *; using methods'",
             })
-    void wrongAddress(String address) throws Exception {
-        Program program = Program.on(17, "burst", "1000").with("TACHO_SERVER", address).run();
+    void wrongValues(String variable, String value, String expected) throws Exception {
+        Program program = Program.on(17, "burst", "1000").with(variable, value).run();
         assertTrue(program.errors().lines().count() >= 1, program.describe());
         assertTrue(program.errors().lines().count() <= 3, program.describe());
+        if (expected != null) {
+            assertTrue(
+                    program.errors()
+                            .lines()
+                            .anyMatch(
+                                    line ->
+                                            line.contains(
+                                                            " tachograph: "
+                                                                    + variable
+                                                                    + "="
+                                                                    + value
+                                                                    + ": ")
+                                                    && line.contains(expected)),
+                    program.describe());
+        }
     }
 
     @ParameterizedTest
@@ -323,7 +343,9 @@ class FaultIT {
             assertTrue(
                     errors.contains("line 3, server: text must be in quotes: 127.0.0.1"), errors);
             assertTrue(errors.contains("line 4: tables are not supported"), errors);
-            assertTrue(errors.contains("a size such as 16MiB was expected, not \"many\""), errors);
+            assertTrue(
+                    errors.contains("queue=many: expected a size such as 16MiB; using 16MiB"),
+                    errors);
             assertTrue(errors.contains("cannot write the log /no/such/folder/agent.log"), errors);
             assertEquals(10 * CALLS, server.decoder().callsEnded);
         }

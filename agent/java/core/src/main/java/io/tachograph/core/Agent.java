@@ -103,13 +103,9 @@ public final class Agent {
         try {
             return new Sender(buffers, Session.shared(), options, log);
         } catch (IllegalArgumentException e) {
-            log.say(
-                    Setting.SERVER.key()
-                            + ": "
-                            + e.getMessage()
-                            + "; using "
-                            + Setting.SERVER.fallback());
-            options.server = Setting.SERVER.fallback();
+            String used = Setting.SERVER.fallback();
+            log.say(settings.wrong(Setting.SERVER, options.server, e.getMessage(), used));
+            options.server = used;
             return new Sender(buffers, Session.shared(), options, log);
         }
     }

@@ -15,22 +15,22 @@ public enum Setting {
     INSTANCE(Type.TEXT, ""),
     INCLUDE(Type.LIST, ""),
     AGGREGATE(Type.LIST, ""),
-    AGGREGATE_ABOVE(Type.NUMBER, "0"),
+    AGGREGATE_ABOVE(Type.NUMBER, "0", "0", "1000000000"),
     OVERHEAD_MAX(Type.SHARE, "0"),
-    TRACES_MAX(Type.NUMBER, "0"),
+    TRACES_MAX(Type.NUMBER, "0", "0", "1000000000"),
     EXCLUDE(Type.LIST, ""),
     PROBES(Type.LIST, "*"),
-    PATTERNS_CHECKED_AFTER(Type.DURATION, "30s"),
-    WHEN_FULL(Type.TEXT, "drop"),
-    BLOCK_MAX(Type.DURATION, "100ms"),
-    BUFFER(Type.NUMBER, "32768"),
-    THREADS_MAX(Type.NUMBER, "1024"),
-    VIRTUAL_BUFFER(Type.NUMBER, "2048"),
-    VIRTUAL_THREADS_MAX(Type.NUMBER, "1024"),
-    QUEUE(Type.SIZE, "16MiB"),
-    FLUSH_MAX(Type.DURATION, "1500ms"),
+    PATTERNS_CHECKED_AFTER(Type.DURATION, "30s", "0", "1440m"),
+    WHEN_FULL(Type.POLICY, "drop"),
+    BLOCK_MAX(Type.DURATION, "100ms", "0", "1440m"),
+    BUFFER(Type.POWER_OF_TWO, "32768", "64", "16777216"),
+    THREADS_MAX(Type.MULTIPLE_OF_64, "1024", "64", "1048576"),
+    VIRTUAL_BUFFER(Type.POWER_OF_TWO, "2048", "64", "16777216"),
+    VIRTUAL_THREADS_MAX(Type.MULTIPLE_OF_64, "1024", "64", "1048576"),
+    QUEUE(Type.SIZE, "16MiB", "64KiB", "1024GiB"),
+    FLUSH_MAX(Type.DURATION, "1500ms", "0", "1440m"),
     SAMPLERS(Type.FLAG, "true"),
-    SAMPLE_INTERVAL(Type.DURATION, "5s"),
+    SAMPLE_INTERVAL(Type.DURATION, "5s", "100ms", "1440m"),
     REQUEST_ID_HEADERS(Type.LIST, "X-Request-Id,X-Correlation-ID"),
     LOG(Type.TEXT, ""),
     LOG_DETAIL(Type.FLAG, "false");
@@ -38,27 +38,48 @@ public enum Setting {
     /** How the text of a value is read. */
     enum Type {
         /** As it is. */
-        TEXT,
-        /** {@code true} or {@code false}. */
-        FLAG,
-        /** A whole number from 0. */
-        NUMBER,
+        TEXT("a text"),
+        FLAG("true or false"),
+        /** What to do without room. */
+        POLICY("drop or block"),
+        NUMBER("a whole number"),
+        POWER_OF_TWO("a power of two"),
+        /** Buffers are handed out by the bits of a word. */
+        MULTIPLE_OF_64("a multiple of 64"),
         /** A number of milliseconds, or a number with {@code ms}, {@code s} or {@code m}. */
-        DURATION,
+        DURATION("a duration such as 100ms or 5s"),
         /** A number of bytes, or a number with {@code KiB}, {@code MiB} or {@code GiB}. */
-        SIZE,
+        SIZE("a size such as 16MiB"),
         /** A number with {@code %}, or 0. */
-        SHARE,
+        SHARE("a share such as 1% or 0.5%"),
         /** Values with commas between; in the file also an array of strings. */
-        LIST
+        LIST("a list");
+
+        /** What is said to be expected. */
+        final String form;
+
+        Type(String form) {
+            this.form = form;
+        }
     }
 
     final Type type;
     final String fallback;
 
+    /** Bounds of a number, a duration or a size, both allowed; null for others. */
+    final String least;
+
+    final String most;
+
     Setting(Type type, String fallback) {
+        this(type, fallback, null, null);
+    }
+
+    Setting(Type type, String fallback, String least, String most) {
         this.type = type;
         this.fallback = fallback;
+        this.least = least;
+        this.most = most;
     }
 
     /** What counts where nothing is set. */

@@ -8,14 +8,24 @@ import java.util.ArrayList;
 import java.util.EnumMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 
 /**
  * The settings of this process: environment over file over defaults. A wrong value is named, with
- * its place, and the default is used: a monitoring agent must not keep a program from starting.
+ * its place, and the default is used, or the nearest value that can be where only its form is
+ * wrong: a monitoring agent must not keep a program from starting.
  */
 public final class Settings {
+    private static final String PREFIX = "TACHO_";
+
+    /** Of the command line, whose environment a program may have. */
+    private static final Set<String> FOREIGN = Set.of("TACHO_AGENT_JAR");
+
     private final Map<Setting, Object> values = new EnumMap<>(Setting.class);
     private final List<String> warnings = new ArrayList<>();
+
+    /** As what, and where, a setting was given. */
+    private final Map<Setting, String> places = new EnumMap<>(Setting.class);
 
     private Settings() {}
 
@@ -26,19 +36,15 @@ public final class Settings {
     public static Settings load(String file, Map<String, String> environment) {
         Settings settings = new Settings();
         for (Setting setting : Setting.values()) {
-            settings.values.put(setting, settings.read(setting, setting.fallback));
+            settings.values.put(setting, ValueText.read(setting, setting.fallback).value);
         }
         if (file != null && !file.isBlank()) {
             settings.takeFile(file.trim());
         }
         environment.forEach(
                 (name, value) -> {
-                    if (name.startsWith("TACHO_")) {
-                        settings.take(
-                                name.substring("TACHO_".length()),
-                                value,
-                                "environment " + name,
-                                name);
+                    if (name.startsWith(PREFIX) && !FOREIGN.contains(name)) {
+                        settings.take("", name, value);
                     }
                 });
         return settings;
@@ -81,32 +87,43 @@ public final class Settings {
         }
         ConfigFile file = ConfigFile.parse(text);
         file.faults().forEach(fault -> warnings.add(path + " " + fault));
-        file.values().forEach((key, value) -> take(key, value, path + " key " + key, key));
+        file.values().forEach((key, value) -> take(path + " ", key, value));
     }
 
-    private void take(String name, String text, String place, String asWritten) {
-        Setting setting = find(name);
+    /**
+     * @param place what is said before the name: the file; empty for a variable
+     */
+    private void take(String place, String name, String text) {
+        boolean isVariable = place.isEmpty();
+        String bare = isVariable ? name.substring(PREFIX.length()) : name;
+        Setting setting = find(bare);
         if (setting == null) {
-            String nearest = nearest(name, asWritten.startsWith("TACHO_"));
+            String nearest = nearest(bare, isVariable);
             warnings.add(
                     place
+                            + name
                             + ": there is no such setting"
                             + (nearest == null ? "" : ", did you mean " + nearest + "?"));
             return;
         }
-        Object value = read(setting, text.trim());
-        if (value == null) {
-            warnings.add(
-                    place
-                            + ": "
-                            + expected(setting)
-                            + " was expected, not \""
-                            + text
-                            + "\"; using "
-                            + (setting.fallback.isEmpty() ? "the default" : setting.fallback));
-        } else {
-            values.put(setting, value);
+        places.put(setting, place + name);
+        ValueText value = ValueText.read(setting, text.trim());
+        if (!value.fault.isEmpty()) {
+            warnings.add(wrong(setting, text, value.fault, value.used));
         }
+        values.put(setting, value.value);
+    }
+
+    /**
+     * The line that tells of a value that does not count: the same form in all agents.
+     *
+     * @param allowed what would be right
+     * @param used what counts instead
+     */
+    public String wrong(Setting setting, String value, String allowed, String used) {
+        String place = places.getOrDefault(setting, setting.variable());
+        String instead = used.isEmpty() ? "the default" : used;
+        return place + "=" + value + ": " + allowed + "; using " + instead;
     }
 
     private static Setting find(String name) {
@@ -116,85 +133,6 @@ public final class Settings {
             }
         }
         return null;
-    }
-
-    /** Null if the text is not of the setting's type. */
-    private Object read(Setting setting, String text) {
-        switch (setting.type) {
-            case FLAG:
-                return text.equalsIgnoreCase("true")
-                        ? Boolean.TRUE
-                        : text.equalsIgnoreCase("false") ? Boolean.FALSE : null;
-            case NUMBER:
-                return scaled(text, new String[] {""}, new long[] {1});
-            case DURATION:
-                return scaled(
-                        text,
-                        new String[] {"ms", "s", "m", ""},
-                        new long[] {1_000_000, 1_000_000_000, 60_000_000_000L, 1_000_000});
-            case SIZE:
-                return scaled(
-                        text,
-                        new String[] {"KiB", "MiB", "GiB", ""},
-                        new long[] {1L << 10, 1L << 20, 1L << 30, 1});
-            case SHARE:
-                return share(text);
-            case LIST:
-                List<String> parts = new ArrayList<>();
-                for (String part : text.split(",")) {
-                    if (!part.isBlank()) {
-                        parts.add(part.trim());
-                    }
-                }
-                return List.copyOf(parts);
-            default:
-                return setting != Setting.WHEN_FULL || text.equals("drop") || text.equals("block")
-                        ? text
-                        : null;
-        }
-    }
-
-    private static Long scaled(String text, String[] units, long[] factors) {
-        for (int at = 0; at < units.length; at++) {
-            String unit = units[at];
-            String number =
-                    text.endsWith(unit)
-                            ? text.substring(0, text.length() - unit.length()).trim()
-                            : "";
-            if (number.matches("[0-9]{1,9}")) {
-                return Long.parseLong(number) * factors[at];
-            }
-        }
-        return null;
-    }
-
-    /** Millionths. */
-    private static Long share(String text) {
-        if (text.equals("0")) {
-            return 0L;
-        }
-        if (!text.matches("[0-9]{1,2}([.][0-9]{1,4})? ?%|100 ?%")) {
-            return null;
-        }
-        String number = text.substring(0, text.length() - 1).trim();
-        return new java.math.BigDecimal(number).movePointRight(4).longValueExact();
-    }
-
-    private static String expected(Setting setting) {
-        switch (setting.type) {
-            case SHARE:
-                return "a share such as 1% or 0.5%";
-            case FLAG:
-                return "true or false";
-            case NUMBER:
-                return "a whole number";
-            case DURATION:
-                return "a duration such as 100ms or 5s";
-            case SIZE:
-                return "a size such as 16MiB";
-            default:
-                return setting == Setting.WHEN_FULL ? "drop or block" : "another value";
-        }
     }
 
     private static String nearest(String name, boolean variable) {

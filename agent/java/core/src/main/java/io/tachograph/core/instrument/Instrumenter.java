@@ -18,6 +18,7 @@ import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
+import java.util.stream.Collectors;
 
 /** Installs all probes as one transformer. After: {@link Switchboard}, while the program runs. */
 public final class Instrumenter {
@@ -76,7 +77,6 @@ public final class Instrumenter {
     }
 
     private int installAll(List<Probe> probes) {
-        List<String> wanted = settings.list(Setting.PROBES);
         Set<String> jdkTypes = new HashSet<>();
         AgentBuilder builder = builder(jdkTypes);
         ProbeSetup setup = new ProbeSetup(settings, log, selection, watched);
@@ -84,6 +84,7 @@ public final class Instrumenter {
         Probe methods = new MethodProbe();
         List<Probe> all = new ArrayList<>(probes);
         all.add(methods); // last, so it lies outermost where two probes meet in a method
+        List<String> wanted = wanted(all);
         for (Probe probe : all) {
             if (!isWanted(probe.name(), wanted)) {
                 continue;
@@ -100,6 +101,22 @@ public final class Instrumenter {
         }
         builder.installOn(instrumentation);
         return installed;
+    }
+
+    /** What the setting says, less what names no probe. */
+    private List<String> wanted(List<Probe> all) {
+        List<String> names = all.stream().map(Probe::name).collect(Collectors.toList());
+        List<String> given = settings.list(Setting.PROBES);
+        List<String> known = new ArrayList<>(given);
+        known.removeIf(
+                entry -> !entry.equals("*") && !names.contains(entry.replaceFirst("^-", "")));
+        if (known.size() < given.size()) {
+            String used = known.isEmpty() ? Setting.PROBES.fallback() : String.join(",", known);
+            String allowed =
+                    "expected names out of " + String.join(", ", names) + ", or -name, or *";
+            log.say(settings.wrong(Setting.PROBES, String.join(",", given), allowed, used));
+        }
+        return known;
     }
 
     /**

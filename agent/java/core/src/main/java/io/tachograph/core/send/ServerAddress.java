@@ -8,6 +8,11 @@ import java.net.UnknownHostException;
 final class ServerAddress {
     static final int PORT = 7071;
 
+    /** Names, addresses of version 4, and of 6 with a zone; not the slashes of a URL. */
+    private static final String NAME = "[\\p{L}\\p{N}._-]+";
+
+    private static final String LITERAL6 = "[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*(%[\\p{L}\\p{N}._-]+)?";
+
     private final String host;
     private final int port;
 
@@ -17,20 +22,25 @@ final class ServerAddress {
     }
 
     /**
-     * @throws IllegalArgumentException with a sentence, if the text is no address
+     * @param text also without the port, which is {@link #PORT} then
+     * @throws IllegalArgumentException with what was expected, if the text is no address
      */
     static ServerAddress parse(String text) {
         int colon = text.lastIndexOf(':');
-        boolean literal6 =
-                text.indexOf(':') != colon && !text.endsWith("]") && !text.contains("]:");
-        String host = colon < 0 || literal6 || text.endsWith("]") ? text : text.substring(0, colon);
-        String port =
-                host.length() == text.length() ? String.valueOf(PORT) : text.substring(colon + 1);
-        if (host.isBlank()
+        boolean bracketed = text.startsWith("[");
+        boolean bare6 = !bracketed && text.indexOf(':') != colon;
+        boolean portless = colon < 0 || bare6 || text.endsWith("]");
+        String host = portless ? text : text.substring(0, colon);
+        String port = portless ? String.valueOf(PORT) : text.substring(colon + 1);
+        boolean isHost =
+                bracketed
+                        ? host.matches("\\[" + LITERAL6 + "\\]")
+                        : host.matches(bare6 ? LITERAL6 : NAME);
+        if (!isHost
                 || !port.matches("[0-9]{1,5}")
                 || Integer.parseInt(port) > 65_535
                 || Integer.parseInt(port) == 0) {
-            throw new IllegalArgumentException("host:port was expected, not \"" + text + "\"");
+            throw new IllegalArgumentException("expected host:port");
         }
         return new ServerAddress(host, Integer.parseInt(port));
     }

@@ -73,13 +73,14 @@ class SettingsTest {
             delimiter = '|',
             textBlock =
                     """
-servise = "x"          | key servise: there is no such setting, did you mean service?
-when_full = "wait"     | key when_full: drop or block was expected, not "wait"; using drop
-buffer = "lots"        | key buffer: a whole number was expected
-overhead_max = "101%"  | key overhead_max: a share such as 1% or 0.5% was expected, not "101%"; using 0
-overhead_max = "1"     | key overhead_max: a share such as 1% or 0.5% was expected
-aggregate_above = "1M" | key aggregate_above: a whole number was expected
-block_max = "1 hour"   | key block_max: a duration such as 100ms or 5s was expected
+servise = "x"          | toml servise: there is no such setting, did you mean service?
+when_full = "wait"     | toml when_full=wait: expected drop or block; using drop
+buffer = "lots"        | toml buffer=lots: expected a power of two; using 32768
+buffer = 1000          | toml buffer=1000: a power of two is needed; using 1024
+overhead_max = "101%"  | toml overhead_max=101%: expected a share such as 1% or 0.5%; using 0
+overhead_max = "1"     | toml overhead_max=1: expected a share such as 1% or 0.5%
+aggregate_above = "1M" | toml aggregate_above=1M: expected a whole number; using 0
+block_max = "1 hour"   | toml block_max=1 hour: expected a duration such as 100ms or 5s; using 100ms
 service = shop         | line 1, service: text must be in quotes: shop
 service = "shop        | line 1, service: the string has no closing quote
 service "shop"         | line 1, service: = was expected after the key
@@ -89,7 +90,7 @@ include = ["a",        | line 1, include: text must be in quotes: host
 service = "\\x"        | line 1, service: unknown escape
 [section]              | line 1: tables are not supported
 = 3                    | line 1: a key was expected
-enabled = 1            | key enabled: true or false was expected
+enabled = 1            | toml enabled=1: expected true or false; using true
 """)
     void faultsAreNamed(String file, String expected) throws Exception {
         Settings settings = load(file + "\nhost = \"kept\"\n", Map.of());
@@ -122,5 +123,62 @@ enabled = 1            | key enabled: true or false was expected
         Settings settings = load("overhead_max = \"" + text + "\"\n", Map.of());
         assertEquals(List.of(), settings.warnings());
         assertEquals(expected, settings.number(Setting.OVERHEAD_MAX));
+    }
+
+    /** Each bound, and the value beside it; what counts is as {@link Settings#number} has it. */
+    @ParameterizedTest
+    @CsvSource(
+            delimiter = '|',
+            textBlock =
+                    """
+BUFFER              | 64         | 64              |
+BUFFER              | 16777216   | 16777216        |
+BUFFER              | 7          | 32768           | at least 64 is needed; using 32768
+BUFFER              | 0          | 32768           | at least 64 is needed; using 32768
+BUFFER              | 65         | 128             | a power of two is needed; using 128
+BUFFER              | 16777217   | 32768           | at most 16777216 is allowed; using 32768
+VIRTUAL_BUFFER      | 63         | 64              | a power of two is needed; using 64
+THREADS_MAX         | 64         | 64              |
+THREADS_MAX         | 0          | 1024            | at least 64 is needed; using 1024
+THREADS_MAX         | 65         | 128             | a multiple of 64 is needed; using 128
+THREADS_MAX         | 1048576    | 1048576         |
+THREADS_MAX         | 1048577    | 1024            | at most 1048576 is allowed; using 1024
+VIRTUAL_THREADS_MAX | 1          | 64              | a multiple of 64 is needed; using 64
+SAMPLE_INTERVAL     | 100ms      | 100000000       |
+SAMPLE_INTERVAL     | 99         | 5000000000      | at least 100ms is needed; using 5s
+SAMPLE_INTERVAL     | 0          | 5000000000      | at least 100ms is needed; using 5s
+SAMPLE_INTERVAL     | 1440m      | 86400000000000  |
+SAMPLE_INTERVAL     | 1441m      | 5000000000      | at most 1440m is allowed; using 5s
+QUEUE               | 64KiB      | 65536           |
+QUEUE               | 65535      | 16777216        | at least 64KiB is needed; using 16MiB
+QUEUE               | 5          | 16777216        | at least 64KiB is needed; using 16MiB
+QUEUE               | 1024GiB    | 1099511627776   |
+QUEUE               | 1025GiB    | 16777216        | at most 1024GiB is allowed; using 16MiB
+FLUSH_MAX           | 0          | 0               |
+BLOCK_MAX           | 999999999m | 100000000       | at most 1440m is allowed; using 100ms
+BLOCK_MAX           | -1         | 100000000       | expected a duration such as 100ms or 5s; using 100ms
+TRACES_MAX          | 1000000000 | 1000000000      |
+TRACES_MAX          | 1000000001 | 0               | at most 1000000000 is allowed; using 0
+""")
+    void boundsHold(String setting, String text, long counts, String expected) throws Exception {
+        Setting one = Setting.valueOf(setting);
+        String variable = one.variable();
+        Settings settings = Settings.load(null, Map.of(variable, text));
+        assertEquals(counts, settings.number(one));
+        List<String> told =
+                expected == null ? List.of() : List.of(variable + "=" + text + ": " + expected);
+        assertEquals(told, settings.warnings());
+    }
+
+    @Test
+    void aWrongVariableIsNotMadeUpForByTheFile() throws Exception {
+        Settings settings = load("buffer = 128\n", Map.of("TACHO_BUFFER", "x"));
+        assertEquals(32_768, settings.count(Setting.BUFFER), "as the warning says");
+    }
+
+    @Test
+    void whatIsTheCommandLinesIsLeftAlone() {
+        Map<String, String> environment = Map.of("TACHO_AGENT_JAR", "/a.jar", "TACHO", "bin/tacho");
+        assertEquals(List.of(), Settings.load(null, environment).warnings());
     }
 }

@@ -14,7 +14,10 @@ class ServerAddressTest {
         "tacho.local,tacho.local:7071",
         "[::1]:80,[::1]:80",
         "[::1],[::1]:7071",
-        "::1,::1:7071"
+        "::1,::1:7071",
+        "fe80::1%eth0,fe80::1%eth0:7071",
+        "größe.example_1:1,größe.example_1:1",
+        "host:65535,host:65535"
     })
     void parses(String text, String expected) {
         assertEquals(expected, ServerAddress.parse(text).toString());
@@ -22,8 +25,13 @@ class ServerAddressTest {
 
     @ParameterizedTest
     @ValueSource(
-            strings = {"", ":", "host:", "host:x", "host:0", "host:65536", ":7071", "host:123456"})
+            strings = {
+                "", ":", "host:", "host:x", "host:0", "host:65536", ":7071", "host:123456",
+                "http://host:7071", "http://host", "host:7071/path", "ho st:7071", "x:y:z",
+                        "[host]:7071", "[::1", "[::1]x"
+            })
     void refuses(String text) {
-        assertThrows(IllegalArgumentException.class, () -> ServerAddress.parse(text));
+        var fault = assertThrows(IllegalArgumentException.class, () -> ServerAddress.parse(text));
+        assertEquals("expected host:port", fault.getMessage());
     }
 }
