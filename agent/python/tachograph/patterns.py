@@ -36,6 +36,8 @@ class Pattern:
         # parts, and each part what is between its stars.
         groups = [group.split(".") if group else [] for group in text.split("..")]
         self.groups = [[part.split("*") for part in group] for group in groups]
+        # A name that fits holds each of them; dots and all where no star or two dots are between.
+        self.texts = {piece for group in text.split("..") for piece in group.split("*")}
 
     def fits(self, name: str) -> bool:
         return self.fits_parts(name.split("."))
@@ -56,6 +58,14 @@ class Pattern:
             if at > end:
                 return False
         return True
+
+    def may_fit_below(self, module: Sequence[str]) -> bool:
+        """The pattern fits the module, whose parts are given, or the module is the beginning of a name that it may fit."""
+        head = self.groups[0]
+        if not all(_fits_part(pieces, part) for pieces, part in zip(head, module)):
+            return False
+        # Without "..": what is longer than the module has parts for what is in it.
+        return len(self.groups) > 1 or len(head) >= len(module)
 
 
 def _fits_at(group: list[list[str]], parts: Sequence[str], begin: int) -> bool:
@@ -93,7 +103,8 @@ class Selection:
         """Is it worth looking into this module? Asked for every module that is imported."""
         if any(pattern.fits(module) for pattern in self.exclude):
             return False
-        return any(may_fit_below(pattern, module) for pattern in self.include)
+        parts = module.split(".")
+        return any(pattern.may_fit_below(parts) for pattern in self.include)
 
     def holds(self, names: Sequence[str]) -> bool:
         """`names`: of the module, the classes around the function, and the function, outermost first."""
@@ -126,16 +137,3 @@ def _parse(texts: Iterable[str], log: Log) -> list[Pattern]:
         except ValueError as e:
             log.say(f"{e}; it is left out")
     return patterns
-
-
-def may_fit_below(pattern: Pattern, module: str) -> bool:
-    """The pattern fits the module, or the module is the beginning of a name that it may fit."""
-    if pattern.fits(module):
-        return True
-    head, dots, _ = pattern.text.partition("..")
-    parts = head.split(".") if head else []
-    own = module.split(".")
-    if dots and len(own) >= len(parts):
-        return all(Pattern(part).fits(name) for part, name in zip(parts, own) if part)
-    # Without "..": the pattern has more parts than the module, and the first ones fit.
-    return len(parts) > len(own) and all(Pattern(part).fits(name) for part, name in zip(parts, own))

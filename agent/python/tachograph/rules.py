@@ -7,20 +7,22 @@ waits have names that come from data: they go by the name of their kind, `http-s
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
+from typing import Optional
 
 from . import operations
 from .operations import AGGREGATE, NO_RULE, OFF, ON
-from .patterns import Pattern, may_fit_below, spells_out
+from .patterns import Pattern, spells_out
 
 # What PROBES says, by number.
 STATES = (OFF, ON, AGGREGATE)
 
 KINDS = {
-    operations.HTTP_SERVER: ("http-server",),
-    operations.HTTP_CLIENT: ("http-client",),
-    operations.DATABASE: ("database",),
-    operations.CONNECTION_WAIT: ("connection-wait",),
+    operations.HTTP_SERVER: "http-server",
+    operations.HTTP_CLIENT: "http-client",
+    operations.DATABASE: "database",
+    operations.CONNECTION_WAIT: "connection-wait",
 }
 
 
@@ -30,19 +32,15 @@ class Rule:
     def __init__(self, state: int, text: str) -> None:
         self.fault = ""
         self.state = ON
-        self.patterns: tuple[Pattern, ...] = ()
+        self.pattern: Optional[Pattern] = None
         if state >= len(STATES):
             self.fault = f"state {state} is not known here"
             return
         self.state = STATES[state]
         try:
-            self.patterns = (Pattern("..*" if text == "*" else text),)
+            self.pattern = Pattern("..*" if text == "*" else text)
         except ValueError as e:
             self.fault = str(e)
-
-    def fits(self, names: Iterable[Sequence[str]]) -> bool:
-        """`names`: each as its parts between the dots."""
-        return any(pattern.fits_parts(name) for pattern in self.patterns for name in names)
 
 
 class Rules:
@@ -50,39 +48,57 @@ class Rules:
 
     def __init__(self, given: Iterable[tuple[int, str]] = ()) -> None:
         self.list = [Rule(state, text) for state, text in given]
+        self.search = _search(self.list)
         # Patterns that may have functions wrapped that nobody has.
-        self.adding = [pattern for rule in self.list if rule.state != OFF for pattern in rule.patterns]
+        self.adding = [rule.pattern for rule in self.list if rule.state != OFF and rule.pattern is not None]
 
     def decide(self, kind: int, name: str, module_chars: int, own: int) -> tuple[int, int]:
         """See `operations.Decide`."""
         if not self.list:
             return NO_RULE, own
-        names = [[part] for part in KINDS[kind]] if kind in KINDS else _names(name, module_chars)
-        at = self.last(names)
+        at = self.last(KINDS[kind], 0) if kind in KINDS else self.last(name, _first(name, module_chars))
         return at, own if at == NO_RULE else self.list[at].state
 
-    def last(self, names: Sequence[Sequence[str]]) -> int:
-        """Position of the rule that decides."""
-        for at in range(len(self.list) - 1, -1, -1):
-            if self.list[at].fits(names):
-                return at
+    def last(self, name: str, first: int) -> int:
+        """Position of the rule that decides. Also what `name` begins with is held against the rules, from `first` parts on (0: it
+        is no more than one)."""
+        names: list[list[str]] = []
+        for text, at, pattern in self.search:
+            if text in name:
+                names = names or _names(name, first)
+                if any(pattern.fits_parts(one) for one in names):
+                    return at
         return NO_RULE
 
     # ---- functions that nobody has wrapped yet ----
 
     def may_add(self, module: str) -> bool:
-        return any(may_fit_below(pattern, module) for pattern in self.adding)
+        own = module.split(".")
+        return any(pattern.may_fit_below(own) for pattern in self.adding)
 
     def adds(self, names: Sequence[str], is_special: bool) -> bool:
         """`names`: of the module, the classes around the function, and the function, outermost first."""
         if is_special and not spells_out(self.adding, names[-1]):
             return False
-        at = self.last([name.split(".") for name in names])
+        at = self.last(names[-1], names[0].count(".") + 1)
         return at != NO_RULE and self.list[at].state != OFF
 
 
-def _names(name: str, module_chars: int) -> list[list[str]]:
-    """The names that a function goes by: each of them a beginning of the last. Without a module: what is before the last dot."""
+def _search(rules: Sequence[Rule]) -> list[tuple[str, int, Pattern]]:
+    """A text that a name must hold to fit, the rule's position, and its pattern, the last rule first: to look for a text is a
+    hundredth of the work of holding a pattern against a name. Of a pattern's texts the one that fewest other rules have, of
+    those the longest."""
+    found = [(at, rule.pattern) for at, rule in enumerate(rules) if rule.pattern is not None]
+    count = Counter(text for _, pattern in found for text in pattern.texts)
+    return [(min(pattern.texts, key=lambda text: (count[text], -len(text))), at, pattern) for at, pattern in reversed(found)]
+
+
+def _first(name: str, module_chars: int) -> int:
+    """How many parts the shortest name of a function has: its module's, or without one what is before the last dot."""
+    return name.count(".", 0, module_chars) + 1 if module_chars else max(1, name.count("."))
+
+
+def _names(name: str, first: int) -> list[list[str]]:
+    """The names that a function goes by, each a beginning of the last, as their parts between the dots."""
     parts = name.split(".")
-    first = name.count(".", 0, module_chars) + 1 if module_chars else max(1, len(parts) - 1)
-    return [parts[:count] for count in range(first, len(parts) + 1)]
+    return [parts[:count] for count in range(first, len(parts) + 1)] if first else [[name]]

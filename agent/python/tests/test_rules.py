@@ -1,5 +1,4 @@
-"""Are the rules of a server followed? Patterns and their order by the vectors that the agents share, states of calls, functions
-that are wrapped and given back, and what is counted."""
+"""Are the rules of a server followed? States of calls, functions that are wrapped and given back, and what is counted."""
 
 from __future__ import annotations
 
@@ -21,134 +20,17 @@ import unittest
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import tachograph
-from tachograph import operations, switchboard, tallies, wire
+from tachograph import operations, tallies
 from tachograph.imports import Imports
 from tachograph.log import Log
-from tachograph.operations import AGGREGATE, METHOD, NO_RULE, OFF, ON, SHARED, Operations
-from tachograph.rules import Rules
+from tachograph.operations import METHOD, ON, SHARED
 from tachograph.switchboard import Switchboard
 from tachograph.tallies import BOUNDS, TALLIES
 
 from .inside import Recording
-from .vectors import cases, one, several
-
-DECISIONS = cases("decisions.vec", "rules")
-
-
-def given(*rules: str) -> list[tuple[int, str]]:
-    """`0 shop..*`: state and pattern."""
-    return [(int(rule[0]), rule[2:]) for rule in rules]
-
-
-def decide(pattern: str, kind: int, name: str, module: str = "") -> bool:
-    return Rules([(0, pattern)]).decide(kind, name, len(module), ON) == (0, OFF)
-
-
-class Decisions(unittest.TestCase):
-    def test_vectors(self) -> None:
-        seen = 0
-        for case in DECISIONS:
-            with self.subTest(one(case, "case")):
-                rules = Rules(given(*several(case, "rule")))
-                faulty = [str(at) for at, rule in enumerate(rules.list) if rule.fault]
-                self.assertEqual(faulty, several(case, "fault"))
-                for line in several(case, "method"):
-                    owner, name, expected = line.split(" ")
-                    at, _ = rules.decide(METHOD, f"{owner}.{name}", len(owner), ON)
-                    self.assertEqual("-" if at == NO_RULE else str(at), expected, line)
-                    seen += 1
-        self.assertGreater(seen, 40, "the file was read")
-
-    def test_names_and_kinds(self) -> None:
-        for pattern, kind, name, module, expected in [
-            ("shop.board", METHOD, "shop.board.Board.post", "shop.board", True),
-            ("shop", METHOD, "shop.board.Board.post", "shop.board", False),
-            ("shop", METHOD, "shop.opening", "shop", True),
-            ("shop.board.Board", METHOD, "shop.board.Board.post", "shop.board", True),
-            ("shop.board.*", METHOD, "shop.board.Board.post", "shop.board", True),
-            ("shop..post", METHOD, "shop.board.Board.post", "shop.board", True),
-            ("render", METHOD, "render", "", True),
-            ("render", METHOD, "render.page", "", True),
-            ("render.page", METHOD, "render.page", "", True),
-            ("page", METHOD, "render.page", "", False),
-            ("*", operations.HTTP_SERVER, "GET /ads/{id}", "", True),
-            ("http-server", operations.HTTP_SERVER, "GET /ads/{id}", "", True),
-            ("http-*", operations.HTTP_CLIENT, "GET 127.0.0.1:80", "", True),
-            ("http-server", operations.HTTP_CLIENT, "GET 127.0.0.1:80", "", False),
-            ("database", operations.DATABASE, "select a.b from c", "", True),
-            ("*.b*", operations.DATABASE, "select a.b from c", "", False),
-            ("connection-wait", operations.CONNECTION_WAIT, "sqlite3.connect", "", True),
-            ("sqlite3.connect", operations.CONNECTION_WAIT, "sqlite3.connect", "", False),
-            ("jobs.*", operations.TASK, "jobs.clean", "", True),
-        ]:
-            self.assertEqual(decide(pattern, kind, name, module), expected, f"{pattern} {name}")
-
-    def test_faults(self) -> None:
-        for rule, fault in [
-            ((3, "*"), "state 3 is not known here"),
-            ((0, "@shop.Watched"), "a decorator leaves no name behind"),
-            ((1, "a b"), "' ' cannot be part of a pattern: a b"),
-            ((2, "a...b"), "a dot is out of place in the pattern: a...b"),
-        ]:
-            rules = Rules([rule, (0, "a")])
-            self.assertIn(fault, rules.list[0].fault)
-            self.assertEqual(rules.decide(METHOD, "a", 0, ON), (1, OFF))
-            self.assertEqual(rules.decide(METHOD, "b", 0, ON), (NO_RULE, ON))
-
-    def test_new_operations_are_decided_too_and_what_is_off_of_itself_stays_so(self) -> None:
-        shop = Operations()
-        known = shop.id(METHOD, "shop.post")
-        hidden = shop.function(METHOD, "shop.hidden", 4, OFF)
-
-        def states(*rules: str) -> list[int]:
-            list(shop.decide_all(Rules(given(*rules)).decide))
-            fresh = shop.id(METHOD, f"shop.new{len(shop.entries)}")
-            return [shop.states[id_] for id_ in (known, hidden, fresh)]
-
-        self.assertEqual(states(), [ON, OFF, ON])
-        self.assertEqual(states("0 *"), [OFF, OFF, OFF])
-        self.assertEqual(states("2 shop"), [AGGREGATE, AGGREGATE, AGGREGATE])
-        self.assertEqual(states("2 shop", "1 shop.hidden"), [AGGREGATE, ON, AGGREGATE])
-        self.assertEqual(states(), [ON, OFF, ON])
-        self.assertEqual(shop.function(METHOD, "shop.hidden", 4), hidden, "somebody has decorated it")
-        self.assertEqual(states(), [ON, ON, ON])
-
-    def test_kinds(self) -> None:
-        shop = Operations()
-        list(shop.decide_all(Rules(given("0 http-*", "2 database")).decide))
-        self.assertEqual(shop.kinds[operations.HTTP_SERVER : operations.TASK], [OFF, OFF, AGGREGATE, ON])
-
-    def test_a_long_list_is_followed_in_slices_and_the_last_one_holds(self) -> None:
-        shop = Operations()
-        ids = [shop.id(METHOD, f"shop.f{at}") for at in range(100)]
-        board = Switchboard(shop, Imports((), (), Log()), Log())
-
-        def rounds() -> int:
-            count = 0
-            while board.is_deciding:
-                self.assertIsNone(board.answer(0.0), "what is not decided is not told")
-                board.go_on()
-                count += 1
-            return count
-
-        with mock.patch.object(switchboard, "SLICE_S", 0):
-            board.take(1, given("0 *"))
-            for _ in range(50):
-                board.go_on()
-            self.assertEqual({shop.states[id_] for id_ in ids}, {OFF, ON})
-            ids.append(shop.id(METHOD, "shop.fresh"))
-            self.assertEqual(shop.states[ids[-1]], OFF, "a new one need not wait")
-            board.take(2, given("2 *"))
-            self.assertGreater(rounds(), 100)
-        self.assertEqual({shop.states[id_] for id_ in ids}, {AGGREGATE})
-        self.assertEqual(board.answer(0.0), wire.probed(wire.Report(2, 0, 101, 0, [(101, "")])))
-        with mock.patch.object(switchboard, "SLICE_S", 60):
-            board.take(3, ())
-            self.assertEqual(rounds(), 1, "a short list is followed at once")
-        self.assertEqual({shop.states[id_] for id_ in ids}, {ON})
+from .test_decisions import given
 
 
 class RulesTest(unittest.TestCase):

@@ -1,0 +1,172 @@
+"""Which rule decides an operation? Patterns and their order by the vectors that the agents share, against looking at each rule,
+and how much is looked at."""
+
+from __future__ import annotations
+
+import random
+import sys
+import unittest
+from collections.abc import Iterator
+from unittest import mock
+
+from tachograph import operations, switchboard, wire
+from tachograph.imports import Imports
+from tachograph.log import Log
+from tachograph.operations import AGGREGATE, METHOD, NO_RULE, OFF, ON, Operations
+from tachograph.patterns import Pattern
+from tachograph.rules import Rules
+from tachograph.switchboard import Switchboard
+
+from .vectors import cases, one, several
+
+DECISIONS = cases("decisions.vec", "rules")
+
+
+def given(*rules: str) -> list[tuple[int, str]]:
+    """`0 shop..*`: state and pattern."""
+    return [(int(rule[0]), rule[2:]) for rule in rules]
+
+
+def decide(pattern: str, kind: int, name: str, module: str = "") -> bool:
+    return Rules([(0, pattern)]).decide(kind, name, len(module), ON) == (0, OFF)
+
+
+def naive(text: str) -> Pattern:
+    return Pattern("..*" if text == "*" else text)
+
+
+class Decisions(unittest.TestCase):
+    def test_vectors(self) -> None:
+        seen = 0
+        for case in DECISIONS:
+            with self.subTest(one(case, "case")):
+                rules = Rules(given(*several(case, "rule")))
+                faulty = [str(at) for at, rule in enumerate(rules.list) if rule.fault]
+                self.assertEqual(faulty, several(case, "fault"))
+                for line in several(case, "method"):
+                    owner, name, expected = line.split(" ")
+                    at, _ = rules.decide(METHOD, f"{owner}.{name}", len(owner), ON)
+                    self.assertEqual("-" if at == NO_RULE else str(at), expected, line)
+                    seen += 1
+        self.assertGreater(seen, 40, "the file was read")
+
+    def test_names_and_kinds(self) -> None:
+        for pattern, kind, name, module, expected in [
+            ("shop.board", METHOD, "shop.board.Board.post", "shop.board", True),
+            ("shop", METHOD, "shop.board.Board.post", "shop.board", False),
+            ("shop", METHOD, "shop.opening", "shop", True),
+            ("shop.board.Board", METHOD, "shop.board.Board.post", "shop.board", True),
+            ("shop.board.*", METHOD, "shop.board.Board.post", "shop.board", True),
+            ("shop..post", METHOD, "shop.board.Board.post", "shop.board", True),
+            ("render", METHOD, "render", "", True),
+            ("render", METHOD, "render.page", "", True),
+            ("render.page", METHOD, "render.page", "", True),
+            ("page", METHOD, "render.page", "", False),
+            ("*", operations.HTTP_SERVER, "GET /ads/{id}", "", True),
+            ("http-server", operations.HTTP_SERVER, "GET /ads/{id}", "", True),
+            ("http-*", operations.HTTP_CLIENT, "GET 127.0.0.1:80", "", True),
+            ("http-server", operations.HTTP_CLIENT, "GET 127.0.0.1:80", "", False),
+            ("database", operations.DATABASE, "select a.b from c", "", True),
+            ("*.b*", operations.DATABASE, "select a.b from c", "", False),
+            ("connection-wait", operations.CONNECTION_WAIT, "sqlite3.connect", "", True),
+            ("sqlite3.connect", operations.CONNECTION_WAIT, "sqlite3.connect", "", False),
+            ("jobs.*", operations.TASK, "jobs.clean", "", True),
+        ]:
+            self.assertEqual(decide(pattern, kind, name, module), expected, f"{pattern} {name}")
+
+    def test_faults(self) -> None:
+        for rule, fault in [
+            ((3, "*"), "state 3 is not known here"),
+            ((0, "@shop.Watched"), "a decorator leaves no name behind"),
+            ((1, "a b"), "' ' cannot be part of a pattern: a b"),
+            ((2, "a...b"), "a dot is out of place in the pattern: a...b"),
+        ]:
+            rules = Rules([rule, (0, "a")])
+            self.assertIn(fault, rules.list[0].fault)
+            self.assertEqual(rules.decide(METHOD, "a", 0, ON), (1, OFF))
+            self.assertEqual(rules.decide(METHOD, "b", 0, ON), (NO_RULE, ON))
+
+    def test_new_operations_are_decided_too_and_what_is_off_of_itself_stays_so(self) -> None:
+        shop = Operations()
+        known = shop.id(METHOD, "shop.post")
+        hidden = shop.function(METHOD, "shop.hidden", 4, OFF)
+
+        def states(*rules: str) -> list[int]:
+            list(shop.decide_all(Rules(given(*rules)).decide))
+            fresh = shop.id(METHOD, f"shop.new{len(shop.entries)}")
+            return [shop.states[id_] for id_ in (known, hidden, fresh)]
+
+        self.assertEqual(states(), [ON, OFF, ON])
+        self.assertEqual(states("0 *"), [OFF, OFF, OFF])
+        self.assertEqual(states("2 shop"), [AGGREGATE, AGGREGATE, AGGREGATE])
+        self.assertEqual(states("2 shop", "1 shop.hidden"), [AGGREGATE, ON, AGGREGATE])
+        self.assertEqual(states(), [ON, OFF, ON])
+        self.assertEqual(shop.function(METHOD, "shop.hidden", 4), hidden, "somebody has decorated it")
+        self.assertEqual(states(), [ON, ON, ON])
+
+    def test_kinds(self) -> None:
+        shop = Operations()
+        list(shop.decide_all(Rules(given("0 http-*", "2 database")).decide))
+        self.assertEqual(shop.kinds[operations.HTTP_SERVER : operations.TASK], [OFF, OFF, AGGREGATE, ON])
+
+    def test_what_decides_is_the_last_that_fits_whatever_is_asked_first(self) -> None:
+        draw = random.Random(7)
+        parts = ["shop", "a", "ab", "b", "Board", "find", "*", "a*", "*b", "*a*b*", "S*p"]
+        for _ in range(2_000):
+            patterns = [draw.choice(["", "", ".."]) + "".join(self._some(draw, parts)) for _ in range(draw.randint(1, 6))]
+            name = ".".join(draw.choices([part for part in parts if "*" not in part], k=draw.randint(2, 5)))
+            module = name.split(".")[: draw.randint(1, name.count("."))]
+            beginnings = [".".join(name.split(".")[:count]) for count in range(len(module), name.count(".") + 2)]
+            fitting = [at for at, text in enumerate(patterns) if any(naive(text).fits(one) for one in beginnings)]
+            at, _ = Rules([(0, text) for text in patterns]).decide(METHOD, name, len(".".join(module)), ON)
+            self.assertEqual(at, max(fitting, default=NO_RULE), f"{patterns} {beginnings}")
+
+    def _some(self, draw: random.Random, parts: list[str]) -> Iterator[str]:
+        for at in range(draw.randint(1, 4)):
+            yield (draw.choice([".", ".", ".."]) if at else "") + draw.choice(parts)
+
+    def test_a_long_list_is_held_against_a_name_only_where_it_may_fit(self) -> None:
+        names = [f"shop.part{at % 10}.mod{at}.Board.find_{at}" for at in range(100)]
+        for text in ["shop.b{}..*Service.*o*s*", "shop.part1.mod{}x.Board.post", "..*Service{}.find*", "shop..part*..*{}x*"]:
+            rules = Rules([(0, text.format(at)) for at in range(1_000)] + [(0, "shop..Board.find_7")])
+            with mock.patch.object(Pattern, "fits_parts", autospec=True, side_effect=Pattern.fits_parts) as fits:
+                decided = [rules.decide(METHOD, name, name.index(".Board"), ON)[0] for name in names]
+            self.assertEqual(decided, [1_000 if name.endswith("find_7") else NO_RULE for name in names], text)
+            self.assertLess(fits.call_count, 10 * len(names), f"{text}: each of 1,001 would be 2 or 3 for each rule and name")
+
+    def test_a_long_list_is_followed_in_slices_and_the_last_one_holds(self) -> None:
+        shop = Operations()
+        ids = [shop.id(METHOD, f"shop.f{at}") for at in range(100)]
+        log = Log()
+        log.say = lambda _line: None
+        imports = Imports((), (), log)
+        self.addCleanup(lambda: imports in sys.meta_path and sys.meta_path.remove(imports))
+        board = Switchboard(shop, imports, log)
+
+        def rounds() -> int:
+            count = 0
+            while board.is_deciding:
+                self.assertIsNone(board.answer(0.0), "what is not decided is not told")
+                board.go_on()
+                count += 1
+            return count
+
+        with mock.patch.object(switchboard, "SLICE_S", 0):
+            board.take(1, given("0 *"))
+            for _ in range(50):
+                board.go_on()
+            self.assertEqual({shop.states[id_] for id_ in ids}, {OFF, ON})
+            ids.append(shop.id(METHOD, "shop.fresh"))
+            self.assertEqual(shop.states[ids[-1]], OFF, "a new one need not wait")
+            board.take(2, given("2 *"))
+            self.assertGreater(rounds(), 100)
+        self.assertEqual({shop.states[id_] for id_ in ids}, {AGGREGATE})
+        self.assertEqual(board.answer(0.0), wire.probed(wire.Report(2, 0, 101, 0, [(101, "")])))
+        with mock.patch.object(switchboard, "SLICE_S", 60):
+            board.take(3, ())
+            self.assertEqual(rounds(), 1, "a short list is followed at once")
+        self.assertEqual({shop.states[id_] for id_ in ids}, {ON})
+
+
+if __name__ == "__main__":
+    unittest.main()
