@@ -53,6 +53,15 @@ final class Events {
     @Record
     record CartEmptied(long cart, @Unit("EUR") double total) {}
 
+    /** Its accessor runs code that fails. */
+    @Record
+    record Fragile(int value) {
+        @Override
+        public int value() {
+            throw new UnsupportedOperationException("mischief");
+        }
+    }
+
     /** Watched, while the rest of this class is not. */
     static final class Shop {
         private Shop() {}
@@ -131,7 +140,10 @@ final class Events {
                         throw new IllegalStateException("mischief");
                     }
                 };
-        TYPES.every(true, (byte) 0, (short) 0, 0, 0, 0, 0, "", bad, null, null, null, null);
+        for (int times = 0; times < 3; times++) {
+            TYPES.every(true, (byte) 0, (short) 0, 0, 0, 0, 0, "", bad, null, null, null, null);
+        }
+        Events_FragileRecord.write(new Fragile(1));
         CartEmptiedRecords.write();
     }
 

@@ -44,7 +44,7 @@ class RecordsIT {
     @ValueSource(ints = {17, 25})
     void valuesOfEveryTypeArrive(int jdk) throws Exception {
         try (WireServer server = new WireServer()) {
-            program(jdk, server, "every").with("TACHO_SERVICE", "shop").run();
+            Program program = program(jdk, server, "every").with("TACHO_SERVICE", "shop").run();
             assertSound(server);
             List<Declared> got = server.decoder().declared;
             Map<String, Object> first = new LinkedHashMap<>();
@@ -66,9 +66,20 @@ class RecordsIT {
             Map<String, Object> second = new LinkedHashMap<>(first);
             second.putAll(
                     Map.of(
-                            "truth", false, "tiny", -128L, "small", -32_768L, "middle",
-                            (long) Integer.MIN_VALUE, "great", Long.MIN_VALUE, "rough",
-                            Float.NEGATIVE_INFINITY, "fine", Double.NaN));
+                            "truth",
+                            false,
+                            "tiny",
+                            -128L,
+                            "small",
+                            -32_768L,
+                            "middle",
+                            (long) Integer.MIN_VALUE,
+                            "great",
+                            Long.MIN_VALUE,
+                            "rough",
+                            Float.NEGATIVE_INFINITY,
+                            "fine",
+                            Double.NaN));
             for (String name : List.of("text", "chars", "color", "id")) {
                 second.put(name, null);
             }
@@ -78,9 +89,24 @@ class RecordsIT {
             assertEquals(Map.of(), got.get(2).values());
             assertEquals(Map.of("cart", 17L, "total", 9.5), got.get(3).values());
             assertEquals(Map.of("cart", 18L, "total", -0.0), got.get(4).values());
-            assertEquals(5, got.size(), "the one whose text throws is left out");
+            assertEquals(5, got.size(), "those whose code throws are left out");
             assertNamed(got);
+            assertEquals(4, server.entriesDropped, "and counted");
+            assertToldOnce(program, "app_every", IllegalStateException.class);
+            assertToldOnce(program, "fragile", UnsupportedOperationException.class);
         }
+    }
+
+    private static void assertToldOnce(Program program, String type, Class<?> thrown)
+            throws Exception {
+        String line =
+                "a record of "
+                        + type
+                        + " is left out, as others will be: "
+                        + thrown.getName()
+                        + " where";
+        long lines = program.errors().lines().filter(each -> each.contains(line)).count();
+        assertEquals(1, lines, program.describe());
     }
 
     private static void assertNamed(List<Declared> got) {

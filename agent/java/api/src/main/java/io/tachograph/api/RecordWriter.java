@@ -49,6 +49,17 @@ public final class RecordWriter {
         ((RecordCursor) to).put(value);
     }
 
+    /**
+     * A record is not there.
+     *
+     * @param type its name
+     * @param thrown what a value's own code threw, or what there was not enough of
+     */
+    public static void failed(String type, Throwable thrown) {
+        RecordTypes.shared().failed(type, thrown);
+        RecordCursor.current().fail();
+    }
+
     public static void end(Object to) {
         ((RecordCursor) to).end();
     }

@@ -75,6 +75,11 @@ public final class RecordCursor {
         buffer.settle();
     }
 
+    /** The record that was to come, or was begun, does not: nothing of it was published. */
+    public void fail() {
+        buffer.settle();
+    }
+
     private boolean fit(int words, int objects) {
         long freed = (long) ThreadBuffer.TAIL.getAcquire(buffer);
         if (buffer.head - freed > buffer.ring.length / 2) {

@@ -2,6 +2,8 @@ package io.tachograph.bootstrap;
 
 import java.util.HashMap;
 import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.AtomicLong;
 
 /**
  * The record types that the program has declared, by id. Ids count from 1; the same declaration,
@@ -47,6 +49,11 @@ public final class RecordTypes {
     private volatile Entry[] entries = new Entry[16];
     private int count;
     private int chars;
+
+    /** By a type's name, what was thrown first where a value of it was to be read. */
+    private final Map<String, String> faults = new ConcurrentHashMap<>();
+
+    private final AtomicLong failed = new AtomicLong();
 
     /** What is known of an id. */
     public static final class Entry {
@@ -130,7 +137,10 @@ public final class RecordTypes {
     }
 
     private static boolean isSound(String name, String kinds, String[] fields) {
-        if (name == null || kinds == null || fields == null || fields.length != 2 * kinds.length()) {
+        if (name == null
+                || kinds == null
+                || fields == null
+                || fields.length != 2 * kinds.length()) {
             return false;
         }
         for (int at = 0; at < kinds.length(); at++) {
@@ -140,6 +150,27 @@ public final class RecordTypes {
             }
         }
         return !name.isEmpty() && kinds.length() <= RECORD_FIELDS_MAX;
+    }
+
+    /**
+     * A record of the type could not be made. Counted, and kept of each type once, without holding
+     * on to a class.
+     */
+    public void failed(String name, Throwable thrown) {
+        failed.incrementAndGet();
+        if (!faults.containsKey(name) && faults.size() < countMax) {
+            faults.put(name, thrown.getClass().getName());
+        }
+    }
+
+    /** Records that {@link #failed}. */
+    public long failed() {
+        return failed.get();
+    }
+
+    /** Class of what was thrown, by the name of each type of which a record failed. */
+    public Map<String, String> faults() {
+        return faults;
     }
 
     /** What an id means, null for one that was never given out. */

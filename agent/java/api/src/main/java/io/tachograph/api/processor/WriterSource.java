@@ -73,23 +73,30 @@ final class WriterSource {
         if (isInterface) {
             line(1, "@Override");
             line(1, "public void " + record.method + "(" + parameters + ") {");
-            body(holder + ".write(" + arguments(record, "a%d") + ")", "");
+            body(record, holder + ".write(" + arguments(record, "a%d") + ")", "");
         } else {
             line(1, "public static void write(" + parameters + ") {");
-            body(holder + ".write(" + arguments(record, "a%d") + ")", "");
+            body(record, holder + ".write(" + arguments(record, "a%d") + ")", "");
             line(0, "");
             line(1, "/** {@code " + record.name + "}; null is none. */");
             line(1, "public static void write(" + origin + " record) {");
-            body(holder + ".write(" + arguments(record, "record.%s()") + ")", "record != null && ");
+            String values = arguments(record, "record.%s()");
+            body(record, holder + ".write(" + values + ")", "record != null && ");
         }
     }
 
-    private void body(String call, String condition) {
+    private void body(Declared record, String call, String condition) {
         line(2, "if (" + condition + API + "Records.on()) {");
         line(3, "try {");
         line(4, call + ";");
         line(3, "} catch (Throwable e) {");
-        line(4, "// Out of stack or memory: the record is not there, and the program goes on.");
+        line(4, "// A value's own code failed, or there is no stack or memory: the record is");
+        line(4, "// not there, and the program goes on.");
+        line(4, "try {");
+        line(5, API + "RecordWriter.failed(" + literal(record.name) + ", e);");
+        line(4, "} catch (Throwable again) {");
+        line(5, "// Not even stack to count it.");
+        line(4, "}");
         line(3, "}");
         line(2, "}");
         line(1, "}");
@@ -118,7 +125,14 @@ final class WriterSource {
         line(3, "Object to = " + API + "RecordWriter.begin(ID, " + counts + ");");
         line(3, "if (to != null) {");
         for (int at = 0; at < record.fields.size(); at++) {
-            line(4, API + "RecordWriter." + record.fields.get(at).kind.method + "(to, v" + at + ");");
+            line(
+                    4,
+                    API
+                            + "RecordWriter."
+                            + record.fields.get(at).kind.method
+                            + "(to, v"
+                            + at
+                            + ");");
         }
         line(4, API + "RecordWriter.end(to);");
         line(3, "}");
@@ -131,7 +145,14 @@ final class WriterSource {
         for (int at = 0; at < record.fields.size(); at++) {
             Field field = record.fields.get(at);
             String type = field.kind.isWord ? field.type : "Object";
-            line(3, type + " v" + at + " = " + String.format(field.kind.expression, "a" + at) + ";");
+            line(
+                    3,
+                    type
+                            + " v"
+                            + at
+                            + " = "
+                            + String.format(field.kind.expression, "a" + at)
+                            + ";");
         }
     }
 
@@ -144,7 +165,9 @@ final class WriterSource {
         return list.toString();
     }
 
-    /** @param form {@code %d} is the field's position, {@code %s} its name */
+    /**
+     * @param form {@code %d} is the field's position, {@code %s} its name
+     */
     private static String arguments(Declared record, String form) {
         StringBuilder list = new StringBuilder();
         for (int at = 0; at < record.fields.size(); at++) {

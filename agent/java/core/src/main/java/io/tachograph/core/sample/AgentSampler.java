@@ -13,6 +13,7 @@ final class AgentSampler implements Sampler {
     private final Series samplesDropped;
     private final Series entriesSent;
     private final Series entriesDropped;
+    private final Series entriesFailed;
     private final Series attributesDropped;
     private final Series rejected;
     private final Series bytesSent;
@@ -27,6 +28,7 @@ final class AgentSampler implements Sampler {
         samplesDropped = series.of("tacho_agent_dropped_total", "kind", "sample");
         entriesSent = series.of("tacho_agent_sent_total", "kind", "entry");
         entriesDropped = series.of("tacho_agent_dropped_total", "kind", "entry");
+        entriesFailed = series.of("tacho_agent_entries_failed_total");
         attributesDropped = series.of("tacho_agent_attributes_dropped_total");
         rejected = series.of("tacho_agent_rejected_total");
         bytesSent = series.of("tacho_agent_sent_bytes_total");
@@ -39,6 +41,7 @@ final class AgentSampler implements Sampler {
         into.add(callsSent, totals.callsSent()).add(callsDropped, totals.callsDropped());
         into.add(samplesSent, totals.samplesSent()).add(samplesDropped, totals.samplesDropped());
         into.add(entriesSent, totals.entriesSent()).add(entriesDropped, totals.entriesDropped());
+        into.add(entriesFailed, totals.entriesFailed());
         into.add(attributesDropped, totals.attributesDropped())
                 .add(rejected, totals.recordsRejected());
         into.add(bytesSent, totals.bytesSent()).add(bytesQueued, totals.bytesQueued());

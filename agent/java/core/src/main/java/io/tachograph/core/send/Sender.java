@@ -2,6 +2,7 @@ package io.tachograph.core.send;
 
 import io.tachograph.bootstrap.Buffers;
 import io.tachograph.bootstrap.Operations;
+import io.tachograph.bootstrap.RecordTypes;
 import io.tachograph.bootstrap.Session;
 import io.tachograph.bootstrap.ThreadBuffer;
 import io.tachograph.core.log.AgentLog;
@@ -10,8 +11,10 @@ import io.tachograph.core.wire.Dictionary;
 import io.tachograph.core.wire.SampleBatch;
 import io.tachograph.core.wire.Wire;
 
+import java.util.HashSet;
 import java.util.IdentityHashMap;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.ArrayBlockingQueue;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
@@ -56,6 +59,7 @@ public final class Sender implements Runnable {
     private long ringDrops;
     private long ringAttributeDrops;
     private long ringEntryDrops;
+    private final Set<String> faultsTold = new HashSet<>();
     private final DeclaredRecord declared;
     private final CallCounts calls = new CallCounts();
     private Consumer<SampleBatch> report = batch -> {};
@@ -289,6 +293,21 @@ public final class Sender implements Runnable {
         totals.callsDroppedInRings = ringDrops;
         totals.attributesDroppedInRings = ringAttributeDrops;
         totals.entriesDroppedInRings = ringEntryDrops;
+        totals.entriesFailed = RecordTypes.shared().failed();
+        if (totals.entriesFailed > 0) {
+            RecordTypes.shared().faults().forEach(this::tellFault);
+        }
+    }
+
+    private void tellFault(String type, String thrown) {
+        if (faultsTold.add(type)) {
+            log.say(
+                    "a record of "
+                            + type
+                            + " is left out, as others will be: "
+                            + thrown
+                            + " where a value was read");
+        }
     }
 
     private void countDrops(ThreadBuffer buffer) {

@@ -13,6 +13,7 @@ public final class Totals {
     volatile long entriesSent;
     volatile long entriesDropped;
     volatile long entriesDroppedInRings;
+    volatile long entriesFailed;
     volatile long attributesDropped;
     volatile long attributesDroppedInRings;
     volatile long recordsRejected;
@@ -44,9 +45,14 @@ public final class Totals {
         return entriesSent;
     }
 
-    /** Those that were left out: no room, or a server that takes none. */
+    /** Those that were left out: no room, a server that takes none, or {@link #entriesFailed}. */
     public long entriesDropped() {
-        return entriesDropped + entriesDroppedInRings;
+        return entriesDropped + entriesDroppedInRings + entriesFailed;
+    }
+
+    /** Those whose values could not be read: code of the program's threw. */
+    public long entriesFailed() {
+        return entriesFailed;
     }
 
     public long attributesDropped() {
