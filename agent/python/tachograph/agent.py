@@ -24,7 +24,7 @@ from .outbox import Outbox
 from .patterns import Selection
 from .probes import http_server
 from .sampler import Sampler
-from .sender import INTERVAL_S_MIN, Sender
+from .sender import Sender
 from .switchboard import Switchboard
 from .tallies import TALLIES
 from .totals import Totals
@@ -50,18 +50,14 @@ class Agent:
         labels = identity.labels(settings)
         self.labels = labels
         track.OFF.look = NO_CALL  # whoever was told that the agent is off asks again
-        self.home = track.home = Home(True, max(1_024, settings.buffer), settings.strands_max)
+        self.home = track.home = Home(True, settings.buffer, settings.strands_max)
         self.totals = Totals()
         outbox = Outbox(Dictionary(SHARED), settings.queue)
         hello = wire.hello(self.home.session.id, identity.pairs(labels))
-        try:
-            link = Link(settings.server, hello, outbox, self.totals, self.log, self.switchboard)
-        except ValueError as e:
-            self.log.say(f"server: {e}; using {config.Settings.server}")
-            link = Link(config.Settings.server, hello, outbox, self.totals, self.log, self.switchboard)
+        link = Link(settings.server, hello, outbox, self.totals, self.log, self.switchboard)
         self.inbox = Inbox(self.home, labels)
         self.sender = Sender(self.home, self.inbox, outbox, link, self.log)
-        self.sender.tally_interval_s = max(INTERVAL_S_MIN, settings.sample_interval)
+        self.sender.tally_interval_s = settings.sample_interval
         self.sampler = Sampler(self.inbox, self.totals)
         if settings.samplers:
             self.sender.sample_with(self.sampler, settings.sample_interval)

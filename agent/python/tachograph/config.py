@@ -1,24 +1,45 @@
 """What did the user set? Arguments of `start` over the environment over defaults; every setting stands here once.
 
-A wrong value is named with its place and the default counts: an agent must not keep a program from starting. Names and units are
-those of the Java agent. Before: agent.start. After: everything that is handed `Settings`.
+A wrong value is named with what is allowed, and the default counts: an agent must not keep a program from starting. Names, units
+and bounds are those of the Java agent. Before: agent.start. After: everything that is handed `Settings`.
 """
 
 from __future__ import annotations
 
+import contextlib
 import difflib
+import math
 import re
+import socket
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import Field, dataclass, field, fields
 from typing import Any, Optional
 
 PREFIX = "TACHO_"
 
-# Settings of the server and of our tests, which live in the same environment.
-FOREIGN = ("TACHO_TEST_",)
+# Settings of the command line and of our tests, which live in the same environment.
+FOREIGN = ("TACHO_TEST_", "TACHO_AGENT_JAR")
+
+# Names in the setting `probes`; what they stand for: probes/__init__.py.
+PROBES = ("context", "http", "dbapi")
 
 _DURATIONS = {"ms": 1e-3, "s": 1.0, "m": 60.0, "": 1e-3}
 _SIZES = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "": 1}
+_WHOLE = {"": 1}
+_FORMS = {id(_DURATIONS): "a duration such as 100ms or 5s", id(_SIZES): "a size such as 16MiB", id(_WHOLE): "a whole number"}
+_PORT = 7071
+_ADDRESS = re.compile(r"(?:\[([^\]\s]+)\]|([^:\[\]\s/]+))(?::([0-9]{1,5}))?", re.ASCII)
+
+
+def _scaled(text: str, units: Mapping[str, float]) -> Optional[float]:
+    match = re.fullmatch(r"([0-9]{1,15})\s*([A-Za-z]*)", text, re.ASCII)
+    return None if match is None or match[2] not in units else int(match[1]) * units[match[2]]
+
+
+def _number(text: str, units: Mapping[str, float], least: str, most: str) -> Any:
+    """A field; `text` is its default, and all three are as a person writes them."""
+    default = _scaled(text, units)
+    return field(default=default, metadata={"text": text, "units": units, "least": least, "most": most})
 
 
 @dataclass(frozen=True)
@@ -34,12 +55,12 @@ class Settings:
     exclude: tuple[str, ...] = ()
     probes: tuple[str, ...] = ("*",)
     request_id_headers: tuple[str, ...] = ("X-Request-Id", "X-Correlation-ID")
-    buffer: int = 65_536
-    strands_max: int = 10_000
-    queue: int = field(default=16 << 20, metadata={"unit": _SIZES, "example": "a size such as 16MiB"})
-    flush_max: float = field(default=1.5, metadata={"unit": _DURATIONS, "example": "a duration such as 100ms or 5s"})
+    buffer: int = _number("65536", _WHOLE, "1024", "16777216")
+    strands_max: int = _number("10000", _WHOLE, "1", "1048576")
+    queue: int = _number("16MiB", _SIZES, "64KiB", "1024GiB")
+    flush_max: float = _number("1500ms", _DURATIONS, "0", "1440m")
     samplers: bool = True
-    sample_interval: float = field(default=5.0, metadata={"unit": _DURATIONS, "example": "a duration such as 100ms or 5s"})
+    sample_interval: float = _number("5s", _DURATIONS, "100ms", "1440m")
     log: str = ""
     log_detail: bool = False
 
@@ -52,6 +73,23 @@ class Settings:
 _FIELDS = {one.name: one for one in fields(Settings)}
 
 
+def parse_address(text: str) -> tuple[str, int]:
+    """`host:port`, `host` (port 7071), `[v6]:port` or `v6`. Raises ValueError."""
+    with contextlib.suppress(OSError, ValueError):
+        socket.inet_pton(socket.AF_INET6, text.partition("%")[0])
+        return text, _PORT
+    match = _ADDRESS.fullmatch(text)
+    port = int((match and match[3]) or _PORT)
+    if match is None or not 0 < port < 65_536:
+        raise ValueError("expected host:port")
+    return match[1] or match[2], port
+
+
+def wrong(setting: str, value: str, allowed: str, used: str) -> str:
+    """The line that tells of a value that does not count: the same form in all agents."""
+    return f"{setting}={value}: {allowed}; using {used or 'the default'}"
+
+
 def load(environment: Mapping[str, str], arguments: Optional[Mapping[str, Any]] = None) -> tuple[Settings, list[str]]:
     """The settings, and one line for each thing that was wrong.
 
@@ -60,55 +98,83 @@ def load(environment: Mapping[str, str], arguments: Optional[Mapping[str, Any]] 
     values: dict[str, Any] = {}
     warnings: list[str] = []
     for name, text in environment.items():
-        if name.startswith(PREFIX) and not name.startswith(FOREIGN) and name != "TACHO":
-            _take(name[len(PREFIX) :].lower(), text, f"environment {name}", values, warnings)
+        if name.startswith(PREFIX) and not name.startswith(FOREIGN):
+            _take(name[len(PREFIX) :].lower(), text, name, values, warnings)
     for name, value in (arguments or {}).items():
-        _take(name, value, f"argument {name}", values, warnings)
+        _take(name, value, name, values, warnings)
     return Settings(**values), warnings
 
 
 def _take(name: str, value: Any, place: str, values: dict[str, Any], warnings: list[str]) -> None:
+    """`place`: the name as it was given."""
     known = _FIELDS.get(name)
     if known is None:
         nearest = difflib.get_close_matches(name, _FIELDS, 1)
-        prefix = PREFIX if place.startswith("environment") else ""
+        prefix = PREFIX if place.startswith(PREFIX) else ""
         hint = f", did you mean {prefix}{nearest[0].upper() if prefix else nearest[0]}?" if nearest else ""
         warnings.append(f"{place}: there is no such setting{hint}")
         return
-    default = known.default
-    taken = _read(value, default, known.metadata.get("unit"))
-    if taken is None:
-        expected = known.metadata.get("example") or _EXPECTED[type(default)]
-        warnings.append(f'{place}: {expected} was expected, not "{value}"; using {default!r}')
-    else:
-        values[name] = taken
+    try:
+        taken, fault = _read(value.strip() if isinstance(value, str) else value, known), ""
+        if name == "probes":
+            taken, fault = _known_probes(taken)
+    except ValueError as e:
+        taken, fault = known.default, str(e)
+    values[name] = taken
+    if fault:
+        used = known.metadata.get("text") if taken == known.default else None
+        warnings.append(wrong(place, _text(value), fault, used or _text(taken)))
 
 
-_EXPECTED = {bool: "true or false", int: "a whole number", str: "a text", tuple: "a list"}
+def _known_probes(given: tuple[str, ...]) -> tuple[tuple[str, ...], str]:
+    """Those that there are, and what is allowed where others are named."""
+    known = tuple(name for name in given if name == "*" or (name[1:] if name.startswith("-") else name) in PROBES)
+    if known == given:
+        return given, ""
+    return known or ("*",), f"expected names out of {', '.join(PROBES)}, or -name, or *"
 
 
-def _read(value: Any, default: Any, units: Optional[Mapping[str, float]]) -> Any:
-    """The value in the default's type; None if it is of another."""
-    sort = type(default)
-    if isinstance(value, str):
-        return _read_text(value.strip(), sort, units)
+def _text(value: Any) -> str:
+    """As a person writes it."""
+    if isinstance(value, (list, tuple)):
+        return ",".join(map(str, value))
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _read(value: Any, known: Field[Any]) -> Any:
+    """The value in the field's type. Raises ValueError with what is allowed."""
+    sort = type(known.default)
     if sort is tuple:
-        return tuple(map(str, value)) if isinstance(value, (list, tuple)) else None
-    if isinstance(value, bool) or sort is bool:
-        return value if isinstance(value, bool) and sort is bool else None
-    is_number = isinstance(value, (int, float)) and value >= 0
-    return sort(value) if is_number and sort in (int, float) else None
-
-
-def _read_text(text: str, sort: type, units: Optional[Mapping[str, float]]) -> Any:
-    if sort is str:
-        return text
-    if sort is tuple:
-        return tuple(part.strip() for part in text.split(",") if part.strip())
+        return _list(value)
     if sort is bool:
-        return {"true": True, "false": False}.get(text.lower())
-    match = re.fullmatch(r"([0-9]{1,9})\s*([A-Za-z]*)", text, re.ASCII)
-    units = units or {"": 1}
-    if match is None or match[2] not in units:
-        return None
-    return sort(int(match[1]) * units[match[2]])
+        flag = {"true": True, "false": False}.get(_text(value).lower()) if isinstance(value, (str, bool)) else None
+        if flag is None:
+            raise ValueError("expected true or false")
+        return flag
+    if sort is str:
+        if not isinstance(value, str):
+            raise ValueError("expected a text")
+        if known.name == "server":
+            parse_address(value)
+        return value
+    return sort(_within(value, known.metadata))
+
+
+def _list(value: Any) -> tuple[str, ...]:
+    if isinstance(value, (list, tuple)):
+        return tuple(map(str, value))
+    if not isinstance(value, str):
+        raise ValueError("expected a list")
+    return tuple(part.strip() for part in value.split(",") if part.strip())
+
+
+def _within(value: Any, bounds: Mapping[str, Any]) -> float:
+    units = bounds["units"]
+    number = _scaled(value, units) if isinstance(value, str) else value
+    if isinstance(number, bool) or not isinstance(number, (int, float)) or math.isnan(number):
+        raise ValueError(f"expected {_FORMS[id(units)]}")
+    if number < (_scaled(bounds["least"], units) or 0):
+        raise ValueError(f"at least {bounds['least']} is needed")
+    if number > (_scaled(bounds["most"], units) or 0):
+        raise ValueError(f"at most {bounds['most']} is allowed")
+    return number

@@ -20,6 +20,7 @@ from time import monotonic
 from typing import Any, Optional
 
 from . import wire
+from .config import parse_address
 from .dictionary import Dictionary
 from .log import Log
 from .outbox import Outbox
@@ -50,17 +51,6 @@ class RefusalError(Exception):
     def __init__(self, message: str, pause_s: float) -> None:
         super().__init__(message)
         self.pause_s = pause_s
-
-
-def parse_address(text: str) -> tuple[str, int]:
-    """`host:port`, `host` (port 7071) or `[v6]:port`. Raises ValueError."""
-    host, colon, port = text.rpartition(":")
-    if not colon or text.endswith("]") or (":" in host.strip("[]") and not host.startswith("[")):
-        host, port = text, "7071"
-    is_port = port.isascii() and port.isdigit() and 0 < int(port) < 65_536
-    if not host.strip("[]") or " " in host or not is_port:
-        raise ValueError(f'"{text}" is no address: host:port was expected')
-    return host.strip("[]"), int(port)
 
 
 class Link:

@@ -24,7 +24,6 @@ from .track import Home, Track
 _SLEEP_S = (0.001, 0.05)
 _SLEEP_BUSY_S = 0.002
 _FAULT_S = 1.0
-INTERVAL_S_MIN = 0.1
 _SAMPLES_FIRST_S = 1.0
 # Words in one track at which the next look comes sooner, or later.
 _WORDS_MANY, _WORDS_FEW = 8_192, 1_024
@@ -71,7 +70,7 @@ class Sender:
     def sample_with(self, sampler: Sampler, interval_s: float) -> None:
         """The program gets its first second for itself."""
         self.sampler = sampler
-        self.sample_interval_s = max(INTERVAL_S_MIN, interval_s)
+        self.sample_interval_s = interval_s
         self.sample_at = monotonic() + min(_SAMPLES_FIRST_S, self.sample_interval_s)
 
     # ---- from other threads ----

@@ -6,9 +6,10 @@ import random
 import unittest
 
 from tachograph import config, identity
-from tachograph.link import parse_address
+from tachograph.config import parse_address
 from tachograph.log import Log
 from tachograph.patterns import Pattern, Selection
+from tachograph.probes import PROBES
 from tachograph.probes.route import guessed
 from tachograph.probes.sql import NAME_CHARS_MAX, shape
 
@@ -18,9 +19,9 @@ class Config(unittest.TestCase):
         for name, text, value in [
             ("SERVER", "a:1", "a:1"),
             ("SAMPLERS", "False", False),
-            ("BUFFER", "1024", 1024),
+            ("BUFFER", "2048", 2048),
             ("QUEUE", "2MiB", 2 << 20),
-            ("QUEUE", "100", 100),
+            ("QUEUE", "100000", 100_000),
             ("FLUSH_MAX", "250ms", 0.25),
             ("FLUSH_MAX", "2 s", 2.0),
             ("SAMPLE_INTERVAL", "1m", 60.0),
@@ -30,20 +31,68 @@ class Config(unittest.TestCase):
             settings, warnings = config.load({f"TACHO_{name}": text, "TACHO": "/bin/tacho", "TACHO_TEST_QUICK": "1"})
             self.assertEqual((getattr(settings, name.lower()), warnings), (value, []))
 
-    def test_wrong_values_are_named_and_the_default_counts(self) -> None:
-        for environment, arguments, expected in [
-            ({"TACHO_BUFFER": "many"}, {}, 'environment TACHO_BUFFER: a whole number was expected, not "many"; using 65536'),
-            (
-                {"TACHO_QUEUE": "16 MB"},
-                {},
-                'environment TACHO_QUEUE: a size such as 16MiB was expected, not "16 MB"; using 16777216',
-            ),
-            ({"TACHO_SERVICES": "x"}, {}, "environment TACHO_SERVICES: there is no such setting, did you mean TACHO_SERVICE?"),
-            ({}, {"serv": "x"}, "argument serv: there is no such setting, did you mean server?"),
-            ({}, {"samplers": 1}, 'argument samplers: true or false was expected, not "1"; using True'),
-            ({}, {"flush_max": -1}, 'argument flush_max: a duration such as 100ms or 5s was expected, not "-1"; using 1.5'),
+    def test_wrong_values_are_named_and_what_counts_instead(self) -> None:
+        names = "expected names out of context, http, dbapi, or -name, or *"
+        duration = "expected a duration such as 100ms or 5s"
+        for name, value, expected in [
+            ("BUFFER", "many", "many: expected a whole number; using 65536"),
+            ("BUFFER", "1023", "1023: at least 1024 is needed; using 65536"),
+            ("BUFFER", "16777217", "16777217: at most 16777216 is allowed; using 65536"),
+            ("STRANDS_MAX", "0", "0: at least 1 is needed; using 10000"),
+            ("QUEUE", "16 MB", "16 MB: expected a size such as 16MiB; using 16MiB"),
+            ("QUEUE", "5", "5: at least 64KiB is needed; using 16MiB"),
+            ("QUEUE", "65535", "65535: at least 64KiB is needed; using 16MiB"),
+            ("QUEUE", "1025GiB", "1025GiB: at most 1024GiB is allowed; using 16MiB"),
+            ("FLUSH_MAX", "-1", f"-1: {duration}; using 1500ms"),
+            ("FLUSH_MAX", "1441m", "1441m: at most 1440m is allowed; using 1500ms"),
+            ("SAMPLE_INTERVAL", "0", "0: at least 100ms is needed; using 5s"),
+            ("SAMPLE_INTERVAL", "1.5s", f"1.5s: {duration}; using 5s"),
+            ("SAMPLERS", "yes", "yes: expected true or false; using true"),
+            ("LOG_DETAIL", "", ": expected true or false; using false"),
+            ("PROBES", "nosuch", f"nosuch: {names}; using *"),
+            ("PROBES", "http,-nosuch", f"http,-nosuch: {names}; using http"),
+            ("SERVER", "http://a:7071", "http://a:7071: expected host:port; using 127.0.0.1:7071"),
+            ("SERVER", "a:65536", "a:65536: expected host:port; using 127.0.0.1:7071"),
         ]:
-            self.assertEqual(config.load(environment, arguments), (config.Settings(), [expected]))
+            settings, warnings = config.load({f"TACHO_{name}": value, "TACHO_SERVICE": "kept"})
+            self.assertEqual(warnings, [f"TACHO_{name}={expected}"])
+            probes = ("http",) if "using http" in expected else ("*",)
+            self.assertEqual(settings, config.Settings(service="kept", probes=probes), f"{name} {value}")
+
+    def test_wrong_arguments_are_named_too(self) -> None:
+        for name, value, expected in [
+            ("samplers", 1, "1: expected true or false; using true"),
+            ("flush_max", -1, "-1: at least 0 is needed; using 1500ms"),
+            ("flush_max", float("nan"), "nan: expected a duration such as 100ms or 5s; using 1500ms"),
+            ("sample_interval", 0.05, "0.05: at least 100ms is needed; using 5s"),
+            ("queue", float("inf"), "inf: at most 1024GiB is allowed; using 16MiB"),
+            ("buffer", True, "true: expected a whole number; using 65536"),
+            ("service", 7, "7: expected a text; using the default"),
+            ("include", 7, "7: expected a list; using the default"),
+            ("probes", ["x", "y"], "x,y: expected names out of context, http, dbapi, or -name, or *; using *"),
+        ]:
+            self.assertEqual(config.load({}, {name: value}), (config.Settings(), [f"{name}={expected}"]))
+
+    def test_bounds_are_allowed(self) -> None:
+        for name, values in [
+            ("buffer", ["1024", "16777216"]),
+            ("strands_max", ["1", "1048576"]),
+            ("queue", ["64KiB", "1024GiB", "65536", "1099511627776"]),
+            ("flush_max", ["0", "1440m"]),
+            ("sample_interval", ["100", "100ms", "1440m"]),
+            ("probes", ["", "*", *config.PROBES, *(f"-{probe}" for probe in config.PROBES)]),
+        ]:
+            for value in values:
+                self.assertEqual(config.load({f"TACHO_{name.upper()}": value})[1], [], f"{name} {value}")
+        self.assertEqual(config.PROBES, tuple(PROBES), "all that there are")
+
+    def test_unknown_names_are_told_and_those_of_others_left_alone(self) -> None:
+        for environment, arguments, expected in [
+            ({"TACHO_SERVICES": "x"}, {}, ["TACHO_SERVICES: there is no such setting, did you mean TACHO_SERVICE?"]),
+            ({}, {"serv": "x"}, ["serv: there is no such setting, did you mean server?"]),
+            ({"TACHO_AGENT_JAR": "/a.jar", "TACHO": "/bin/tacho", "TACHO_TEST_QUICK": "1"}, {}, []),
+        ]:
+            self.assertEqual(config.load(environment, arguments), (config.Settings(), expected))
 
     def test_arguments_win(self) -> None:
         settings, warnings = config.load({"TACHO_SERVICE": "a"}, {"service": "b", "include": ["x.*"], "flush_max": 2})
@@ -72,10 +121,18 @@ class Config(unittest.TestCase):
             self.assertEqual(identity.service_of(argv, module), expected)
 
     def test_addresses(self) -> None:
-        for text, expected in [("a:1", ("a", 1)), ("a", ("a", 7071)), ("[::1]:5", ("::1", 5)), ("[::1]", ("::1", 7071))]:
+        for text, expected in [
+            ("a:1", ("a", 1)),
+            ("a", ("a", 7071)),
+            ("[::1]:5", ("::1", 5)),
+            ("[::1]", ("::1", 7071)),
+            ("::1", ("::1", 7071)),
+            ("[fe80::1%eth0]:1", ("fe80::1%eth0", 1)),
+        ]:
             self.assertEqual(parse_address(text), expected)
-        for text in ["", ":1", "a:0", "a:65536", "a:b", "a:"]:
-            self.assertRaisesRegex(ValueError, "is no address", parse_address, text)
+        for text in ["", ":1", "a:0", "a:65536", "a:b", "a:", "a:b:c", "a b", "http://a", "http://a:1", "a:1/", "[::1", "[]:1"]:
+            with self.subTest(text), self.assertRaisesRegex(ValueError, "^expected host:port$"):
+                parse_address(text)
 
 
 class Patterns(unittest.TestCase):
