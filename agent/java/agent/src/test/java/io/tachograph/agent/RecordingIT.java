@@ -249,6 +249,36 @@ class RecordingIT {
         }
     }
 
+    /** The first sample comes after a second or later, the next ones an hour after that. */
+    @ParameterizedTest
+    @ValueSource(ints = {17, 25})
+    void theLastCountsArrive(int jdk) throws Exception {
+        try (WireServer server = new WireServer()) {
+            Program.on(jdk, "loop", "3", "1")
+                    .with("TACHO_SERVER", server.address())
+                    .with("TACHO_SAMPLERS", "true")
+                    .with("TACHO_SAMPLE_INTERVAL", "60m")
+                    .with("TACHO_BUFFER", 64)
+                    .with("TACHO_FLUSH_MAX", "30s")
+                    .run();
+            assertNull(server.fault, () -> "the server found a fault: " + server.fault);
+            Decoder got = server.decoder();
+            assertEquals(got.callsEnded, last(got, "tacho_agent_sent_total", "execution"));
+            assertEquals(
+                    server.executionsDropped, last(got, "tacho_agent_dropped_total", "execution"));
+            assertEquals(0, last(got, "tacho_agent_dropped_total", "entry"));
+        }
+    }
+
+    private static long last(Decoder got, String name, String kind) {
+        return got.samples.stream()
+                .filter(sample -> sample.name().equals(name))
+                .filter(sample -> kind.equals(sample.labels().get("kind")))
+                .reduce((before, after) -> after)
+                .map(sample -> sample.value().longValue())
+                .orElse(-1L);
+    }
+
     @ParameterizedTest
     @ValueSource(ints = {17, 25})
     void aCallCostsFewBytes(int jdk) throws Exception {

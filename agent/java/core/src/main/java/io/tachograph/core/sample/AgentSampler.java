@@ -4,7 +4,10 @@ import io.tachograph.core.send.Totals;
 import io.tachograph.core.wire.SampleBatch;
 import io.tachograph.core.wire.Series;
 
-/** What the agent itself did and cost. */
+/**
+ * What the agent itself did and cost. Asked by the samplers' thread, and by the sender before the
+ * program ends: it keeps nothing.
+ */
 final class AgentSampler implements Sampler {
     private final Totals totals;
     private final Series callsSent;

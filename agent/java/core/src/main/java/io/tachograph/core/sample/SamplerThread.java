@@ -25,6 +25,7 @@ public final class SamplerThread implements Runnable {
     private final Map<String, String> labels;
     private final long intervalNanos;
     private final AgentLog log;
+    private final AgentSampler own;
 
     /**
      * @param labels of every series
@@ -36,9 +37,11 @@ public final class SamplerThread implements Runnable {
         this.labels = labels;
         this.intervalNanos = Math.max(INTERVAL_NANOS_MIN, intervalNanos);
         this.log = log;
+        this.own = new AgentSampler(new SeriesMaker(labels), sender.totals());
     }
 
     public void start() {
+        sender.lastReport(own::sample);
         Thread thread = new Thread(null, this, "tachograph-sampler", 0, false);
         thread.setDaemon(true);
         thread.setContextClassLoader(null);
@@ -51,8 +54,7 @@ public final class SamplerThread implements Runnable {
             long due = System.nanoTime() + Math.min(FIRST_NANOS, intervalNanos);
             pauseUntil(due);
             SeriesMaker series = new SeriesMaker(labels);
-            List<Sampler> samplers =
-                    List.of(new JvmSampler(series), new AgentSampler(series, sender.totals()));
+            List<Sampler> samplers = List.of(new JvmSampler(series), own);
             while (true) {
                 sender.offer(sample(samplers));
                 due += intervalNanos;

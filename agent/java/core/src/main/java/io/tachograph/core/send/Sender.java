@@ -63,6 +63,7 @@ public final class Sender implements Runnable {
     private final DeclaredRecord declared;
     private final CallCounts calls = new CallCounts();
     private Consumer<SampleBatch> report = batch -> {};
+    private volatile Consumer<SampleBatch> lastReport = batch -> {};
     private long reportNanos = Long.MAX_VALUE / 4;
     private long reportedAt = System.nanoTime();
     private long busyNanos;
@@ -140,6 +141,14 @@ public final class Sender implements Runnable {
         reportNanos = Math.max(REPORT_NANOS_MIN, intervalNanos);
     }
 
+    /**
+     * Asked for on the sender's thread when everything else is ready to be sent, before the program
+     * ends. May be set at any time.
+     */
+    public void lastReport(Consumer<SampleBatch> samples) {
+        lastReport = samples;
+    }
+
     /** Hands over what a sampler saw. Never waits; counts what finds no room. */
     public void offer(SampleBatch batch) {
         samples.offer(
@@ -213,15 +222,23 @@ public final class Sender implements Runnable {
         fullest = 0;
         isCrowded = false;
         buffers.forEach(this::read);
-        if (flushing != null && flushSeq < 0 || System.nanoTime() - reportedAt >= reportNanos) {
-            report();
+        boolean ends = flushing != null && flushSeq < 0;
+        if (ends) {
+            readers.values().forEach(RingReader::flush);
         }
-        takeSamples();
         count();
-        if (flushing != null) {
-            beginFlush();
+        takeSamples();
+        if (ends || System.nanoTime() - reportedAt >= reportNanos) {
+            report(report);
+        }
+        if (ends) {
+            report(lastReport);
         }
         outbox.close();
+        if (ends) {
+            flushSeq = outbox.lastSeq();
+            link.pingSoon();
+        }
         if (discards) {
             outbox.acknowledge(Long.MAX_VALUE);
         } else {
@@ -257,11 +274,11 @@ public final class Sender implements Runnable {
                 && buffer.published() == buffer.consumed();
     }
 
-    private void report() {
+    private void report(Consumer<SampleBatch> from) {
         long now = System.nanoTime();
         reportedAt = now;
         SampleBatch batch = new SampleBatch(now + clock.offset());
-        report.accept(batch);
+        from.accept(batch);
         take(batch);
     }
 
@@ -314,15 +331,6 @@ public final class Sender implements Runnable {
         ringDrops += buffer.callsDropped();
         ringAttributeDrops += buffer.attributesDropped();
         ringEntryDrops += buffer.records().dropped();
-    }
-
-    private void beginFlush() {
-        if (flushSeq < 0) {
-            readers.values().forEach(RingReader::flush);
-            outbox.close();
-            flushSeq = outbox.lastSeq();
-            link.pingSoon();
-        }
     }
 
     private void endFlush(CountDownLatch flushing) {
