@@ -11,7 +11,7 @@ import { record, wrap } from './record/calls.js';
 import { Recorder } from './record/recorder.js';
 import { Session } from './record/session.js';
 import { Switchboard } from './rules/switchboard.js';
-import { INTERVAL_MS_MIN, Sampler } from './sample/sampler.js';
+import { Sampler } from './sample/sampler.js';
 import { Samples } from './sample/samples.js';
 import { Clock } from './send/clock.js';
 import { farewell } from './send/farewell.js';
@@ -71,7 +71,7 @@ export class Agent {
     }
     setInterval(
       this.guard(() => this.#count()),
-      Math.max(INTERVAL_MS_MIN, this.config.sample_interval),
+      this.config.sample_interval,
     ).unref();
     setInterval(
       this.guard(() => this.switchboard.tell(performance.now())),

@@ -1,38 +1,36 @@
 // Which settings count? The environment's, by the names of the Java agent where the meaning is the same. A wrong value is
-// named and the default counts: a program never fails because of a setting of its agent. Before: the environment. After:
-// `agent.js`.
+// named with what is allowed, and the default counts: a program never fails because of a setting of its agent.
+// Before: the environment. After: `agent.js`.
 
 import { isIPv6 } from 'node:net';
 
-/** @typedef {'text' | 'flag' | 'duration' | 'size' | 'list' | 'address'} Type */
+/** @typedef {'text' | 'flag' | 'duration' | 'size' | 'list' | 'probes' | 'address'} Type */
 
-/** Every setting, once: its type, and what counts where nothing is set. @type {Record<string, [Type, string]>} */
+/**
+ * Every setting, once: its type, what counts where nothing is set, and the bounds of a number, both allowed.
+ * @type {Record<string, [type: Type, fallback: string, least?: string, most?: string]>}
+ */
 const SETTINGS = {
   enabled: ['flag', 'true'],
   server: ['address', '127.0.0.1:7071'],
   service: ['text', ''],
   host: ['text', ''],
   instance: ['text', ''],
-  probes: ['list', '*'],
+  probes: ['probes', '*'],
   request_id_headers: ['list', 'X-Request-Id,X-Correlation-ID'],
-  pending: ['size', '16MiB'],
-  queue: ['size', '16MiB'],
-  flush_max: ['duration', '1500ms'],
+  pending: ['size', '16MiB', '64KiB', '1024GiB'],
+  queue: ['size', '16MiB', '64KiB', '1024GiB'],
+  flush_max: ['duration', '1500ms', '0', '1440m'],
   signals: ['flag', 'true'],
   samplers: ['flag', 'true'],
-  sample_interval: ['duration', '5s'],
+  sample_interval: ['duration', '5s', '100ms', '1440m'],
   log: ['text', ''],
   log_detail: ['flag', 'false'],
 };
 
-const EXPECTED = {
-  text: 'a text',
-  flag: 'true or false',
-  duration: 'a duration such as 100ms or 5s',
-  size: 'a size such as 16MiB',
-  list: 'a list',
-  address: 'host:port',
-};
+/** Names in the setting `probes`; what they stand for: `probes/index.js`. */
+export const PROBES = /** @type {const} */ (['http-server', 'http-client', 'undici', 'pg']);
+/** @typedef {(typeof PROBES)[number]} ProbeName */
 
 const DURATIONS = { ms: 1, s: 1_000, m: 60_000, '': 1 };
 const SIZES = { KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30, '': 1 };
@@ -69,20 +67,20 @@ export function load(environment) {
   /** @type {any} */
   const config = { warnings: [] };
   for (const [name, [type, fallback]] of Object.entries(SETTINGS)) {
-    config[name] = read(type, fallback);
+    config[name] = read(type, fallback).value;
   }
   for (const [variable, text] of Object.entries(environment)) {
     if (!variable.startsWith('TACHO_') || text === undefined) {
       continue;
     }
     const name = variable.slice('TACHO_'.length).toLowerCase();
-    const setting = Object.hasOwn(SETTINGS, name) ? SETTINGS[name] : undefined;
-    const value = setting === undefined ? null : read(setting[0], text.trim());
-    if (setting !== undefined && value !== null) {
+    if (Object.hasOwn(SETTINGS, name)) {
+      const [type, fallback, ...bounds] = SETTINGS[name];
+      const { value, fault, used } = read(type, text.trim(), fallback, ...bounds);
       config[name] = value;
-    } else if (setting !== undefined) {
-      const instead = setting[1] === '' ? 'the default' : setting[1];
-      config.warnings.push(`${variable}: ${EXPECTED[setting[0]]} was expected, not "${text}"; using ${instead}`);
+      if (fault !== '') {
+        config.warnings.push(`${variable}=${text}: ${fault}; using ${used}`);
+      }
     } else {
       // Other programs of this name have settings too, so only what looks like a slip is named.
       const [near] = Object.keys(SETTINGS).sort((a, b) => distance(a, name) - distance(b, name));
@@ -95,33 +93,63 @@ export function load(environment) {
 }
 
 /**
+ * What a text says: the value that counts; what is allowed, where the text is wrong; and then the value as a person writes it.
  * @param {Type} type
  * @param {string} text
- * @returns {unknown} null if the text is not of the type
+ * @param {string} fallback
+ * @param {string} least
+ * @param {string} most
+ * @returns {{ value: unknown, fault: string, used: string }}
  */
-function read(type, text) {
+function read(type, text, fallback = '', least = '', most = '') {
+  const instead = (/** @type {string} */ fault) => ({ ...read(type, fallback), fault, used: fallback });
+  const right = (/** @type {unknown} */ value) => ({ value, fault: '', used: text });
   switch (type) {
     case 'flag':
-      return /^(true|false)$/i.test(text) ? text.toLowerCase() === 'true' : null;
+      return /^(true|false)$/i.test(text) ? right(text.toLowerCase() === 'true') : instead('expected true or false');
     case 'duration':
-      return scaled(text, DURATIONS);
-    case 'size':
-      return scaled(text, SIZES);
+    case 'size': {
+      const units = type === 'size' ? SIZES : DURATIONS;
+      const value = scaled(text, units);
+      if (value === null) {
+        return instead(type === 'size' ? 'expected a size such as 16MiB' : 'expected a duration such as 100ms or 5s');
+      }
+      if (value < (scaled(least, units) ?? 0)) {
+        return instead(`at least ${least} is needed`);
+      }
+      return value > (scaled(most, units) ?? Infinity) ? instead(`at most ${most} is allowed`) : right(value);
+    }
     case 'list':
-      return text
-        .split(',')
-        .map((part) => part.trim())
-        .filter((part) => part !== '');
-    case 'address':
-      return address(text);
+      return right(list(text));
+    case 'probes': {
+      const given = list(text);
+      const known = given.filter((name) => name === '*' || PROBES.some((probe) => name === probe || name === `-${probe}`));
+      if (given.length === known.length) {
+        return right(given);
+      }
+      const value = known.length > 0 ? known : list(fallback);
+      return { value, fault: `expected names out of ${PROBES.join(', ')}, or -name, or *`, used: value.join(',') };
+    }
+    case 'address': {
+      const value = address(text);
+      return value === null ? instead('expected host:port') : right(value);
+    }
     default:
-      return text;
+      return right(text);
   }
+}
+
+/** @param {string} text */
+function list(text) {
+  return text
+    .split(',')
+    .map((part) => part.trim())
+    .filter((part) => part !== '');
 }
 
 /** @param {string} text @param {Record<string, number>} units */
 function scaled(text, units) {
-  const match = /^([0-9]{1,9})\s*([A-Za-z]*)$/.exec(text);
+  const match = /^([0-9]{1,15})\s*([A-Za-z]*)$/.exec(text);
   return match !== null && Object.hasOwn(units, match[2]) ? Number(match[1]) * units[match[2]] : null;
 }
 
@@ -130,7 +158,7 @@ function address(text) {
   if (isIPv6(text)) {
     return { host: text, port: PORT };
   }
-  const match = /^(?:\[([^\]]+)\]|([^:[\]\s]+))(?::([0-9]{1,5}))?$/.exec(text);
+  const match = /^(?:\[([^\]\s]+)\]|([^:[\]\s/]+))(?::([0-9]{1,5}))?$/.exec(text);
   const host = match?.[1] ?? match?.[2];
   const port = match?.[3] === undefined ? PORT : Number(match[3]);
   return host === undefined || port < 1 || port > 65_535 ? null : { host, port };

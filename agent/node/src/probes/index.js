@@ -18,7 +18,7 @@ import * as undici from './undici.js';
 
 /** @typedef {(surroundings: Surroundings) => void} Probe */
 
-/** @type {Record<string, Probe>} */
+/** Their names stand in `../config.js`. @type {Record<import('../config.js').ProbeName, Probe>} */
 const PROBES = {
   'http-server': httpServer.install,
   'http-client': httpClient.install,
@@ -32,11 +32,6 @@ export function install(given) {
   for (const [name, probe] of Object.entries(PROBES)) {
     if (isProbeWanted(given.config.probes, name)) {
       guard(probe)({ ...given, guard });
-    }
-  }
-  for (const name of given.config.probes) {
-    if (name !== '*' && !Object.hasOwn(PROBES, name.replace(/^-/, ''))) {
-      given.log.say(`TACHO_PROBES: there is no probe "${name}"; there are ${Object.keys(PROBES).join(', ')}`);
     }
   }
 }

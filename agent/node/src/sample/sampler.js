@@ -12,7 +12,6 @@ const MS = 1e3;
 const RESOLUTION_MS = 20;
 /** The program gets its first second for itself. */
 const FIRST_MS = 1_000;
-export const INTERVAL_MS_MIN = 100;
 
 /** @type {Record<number, string>} */
 const GC_KINDS = {
@@ -43,14 +42,13 @@ export class Sampler {
 
   /** @param {number} intervalMs */
   start(intervalMs) {
-    const interval = Math.max(INTERVAL_MS_MIN, intervalMs);
     this.delay.enable();
     this.observer.observe({ entryTypes: ['gc'] });
     const first = () => {
       this.take();
-      setInterval(() => this.take(), interval).unref();
+      setInterval(() => this.take(), intervalMs).unref();
     };
-    setTimeout(first, Math.min(FIRST_MS, interval)).unref();
+    setTimeout(first, Math.min(FIRST_MS, intervalMs)).unref();
   }
 
   /** @param {import('node:perf_hooks').PerformanceObserverEntryList} list */
