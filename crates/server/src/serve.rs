@@ -50,6 +50,7 @@ pub async fn run(config: Config, up: impl FnOnce(Listening)) -> Result<(), Serve
         .await
         .map_err(|source| ServeError::Open { data: config.data.clone(), source })?;
     let control = Arc::new(Control::open(&config.data, metrics.clone())?);
+    let stop = shutdown::signal().map_err(ServeError::Signal)?;
     let (http_listener, http_address) = listen("http", config.http).await?;
     let (records_listener, records_address) = listen("records", config.records).await?;
     let (trigger, shutdown) = shutdown::channel();
@@ -73,7 +74,7 @@ pub async fn run(config: Config, up: impl FnOnce(Listening)) -> Result<(), Serve
     let http = tokio::spawn(http::serve(http_listener, router, connections_max, metrics, shutdown));
 
     up(Listening { http: http_address, records: records_address });
-    shutdown::signal().await.map_err(ServeError::Signal)?;
+    stop.await;
     tracing::info!("stopping");
     trigger.stop();
     // A part that panicked has said so; the others still come to their end.

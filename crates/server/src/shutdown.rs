@@ -32,14 +32,15 @@ impl Shutdown {
     }
 }
 
-/// Resolves at SIGTERM or SIGINT (Ctrl-C).
-pub async fn signal() -> std::io::Result<()> {
+/// Resolves at SIGTERM or SIGINT (Ctrl-C). Neither ends the process any more from the call on, before the first poll.
+pub fn signal() -> std::io::Result<impl Future<Output = ()>> {
     use tokio::signal::unix::{SignalKind, signal};
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
-    tokio::select! {
-        _ = terminate.recv() => {}
-        _ = interrupt.recv() => {}
-    }
-    Ok(())
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    })
 }

@@ -5,6 +5,19 @@ mod support;
 use support::Server;
 
 #[test]
+fn a_server_that_says_where_it_listens_can_be_stopped() {
+    let data = tempfile::tempdir().unwrap();
+    let server = Server::start(data.path());
+    let status = std::fs::read_to_string(format!("/proc/{}/status", server.pid())).unwrap();
+    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:\t")).unwrap();
+    let caught = u64::from_str_radix(caught, 16).unwrap();
+    for (name, number) in [("SIGINT", 2), ("SIGTERM", 15)] {
+        assert_ne!(caught & 1 << (number - 1), 0, "{name} would end it at once: {caught:x}");
+    }
+    assert!(server.stop().success());
+}
+
+#[test]
 fn starts_answers_and_stops_with_zero() {
     let data = tempfile::tempdir().unwrap();
     let server = Server::start(data.path());

@@ -71,8 +71,12 @@ impl Load {
             run: self.run.unwrap_or_else(run_from_clock),
         };
         let runtime = tokio::runtime::Runtime::new().map_err(Failure::new)?;
-        let report = runtime.block_on(drive(settings)).map_err(|e| {
-            Failure::new(e).hint("is the service running, and is this its address? Only plain HTTP is spoken")
+        let report = runtime.block_on(async {
+            let interrupted = shutdown::signal().map_err(Failure::new)?;
+            drive(settings, interrupted).await.map_err(|e| {
+                Failure::new(e)
+                    .hint("is the service running, and is this its address? Only plain HTTP is spoken")
+            })
         })?;
         if self.json {
             println!("{}", to_json(&report));
@@ -89,8 +93,11 @@ pub fn run_from_clock() -> u64 {
     tacho_model::mix64(u64::try_from(since.as_nanos()).unwrap_or(1))
 }
 
-/// Runs the load with a progress bar; Ctrl-C ends it early.
-pub async fn drive(settings: lab::Settings) -> Result<lab::Report, lab::Error> {
+/// Runs the load with a progress bar; `interrupted` ends it early.
+pub async fn drive(
+    settings: lab::Settings,
+    interrupted: impl Future<Output = ()>,
+) -> Result<lab::Report, lab::Error> {
     let progress = Arc::new(lab::Progress::default());
     let stop = settings.stop;
     let began = tokio::time::Instant::now();
@@ -102,7 +109,6 @@ pub async fn drive(settings: lab::Settings) -> Result<lab::Report, lab::Error> {
     let running = lab::run(settings, Arc::clone(&progress));
     tokio::pin!(running);
     let mut tick = tokio::time::interval(Duration::from_millis(500));
-    let interrupted = shutdown::signal();
     tokio::pin!(interrupted);
     let mut ending = false;
     loop {
@@ -111,7 +117,7 @@ pub async fn drive(settings: lab::Settings) -> Result<lab::Report, lab::Error> {
                 bar.finish_and_clear();
                 return report;
             }
-            _ = &mut interrupted, if !ending => {
+            () = &mut interrupted, if !ending => {
                 ending = true;
                 progress.stop();
             }

@@ -74,10 +74,11 @@ impl Demo {
         }
         let runtime = tokio::runtime::Runtime::new().map_err(Failure::new)?;
         runtime.block_on(async {
+            let stop = shutdown::signal().map_err(Failure::new)?;
             tokio::select! {
                 result = self.demo() => result,
                 // Dropping the demo ends its children.
-                _ = shutdown::signal() => Ok(()),
+                () = stop => Ok(()),
             }
         })
     }
@@ -92,7 +93,8 @@ impl Demo {
         wait_until_it_answers(&mut app.child, &target).await?;
 
         eprintln!("load: {} connections for {:?} on http://{target}", self.connections, self.duration);
-        let report = drive(self.settings(target)).await.map_err(Failure::new)?;
+        // Ctrl-C ends the whole demo.
+        let report = drive(self.settings(target), std::future::pending()).await.map_err(Failure::new)?;
         let found = findings::collect(&http, report).await?;
         if self.json {
             println!("{}", found.to_json());

@@ -139,12 +139,12 @@ async fn send(
     keeper: &mut Keeper,
     bar: &ProgressBar,
 ) -> Result<Outcome, Failure> {
+    let interrupted = watch_signals(Arc::clone(&feed.stop))?;
     let (to, from) = channel(AHEAD);
     let thread = {
         let (feed, state) = (Arc::clone(feed), keeper.state.clone());
         tokio::task::spawn_blocking(move || feed.run(&to, &state, checkpoint))
     };
-    let interrupted = watch_signals(Arc::clone(&feed.stop));
     let drained = drain(feed, target, keeper, bar, from).await;
     interrupted.abort();
     // It ends by itself: the channel is closed.
@@ -205,12 +205,12 @@ fn can_go_on(failure: Failure, keeper: &Keeper) -> Failure {
 }
 
 /// Ctrl-C ends the import after the piece that is under way.
-fn watch_signals(stop: Arc<AtomicBool>) -> JoinHandle<()> {
-    tokio::spawn(async move {
-        if shutdown::signal().await.is_ok() {
-            stop.store(true, Ordering::Relaxed);
-        }
-    })
+fn watch_signals(stop: Arc<AtomicBool>) -> Result<JoinHandle<()>, Failure> {
+    let signal = shutdown::signal().map_err(Failure::new)?;
+    Ok(tokio::spawn(async move {
+        signal.await;
+        stop.store(true, Ordering::Relaxed);
+    }))
 }
 
 fn total_bytes(files: &[std::path::PathBuf]) -> u64 {
