@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use support::{Server, run, tacho};
 
-const COMMANDS: [&str; 18] = [
+const COMMANDS: [&str; 19] = [
     "serve",
     "demo",
     "query",
@@ -17,6 +17,7 @@ const COMMANDS: [&str; 18] = [
     "load",
     "agents",
     "probes",
+    "attach",
     "inspect",
     "entries",
     "import",
@@ -38,6 +39,12 @@ fn every_command_has_help_with_an_example() {
         let example = help.split("Example").nth(1).unwrap_or_default();
         assert!(example.contains(&format!("  tacho {command}")), "{command}: {help}");
     }
+}
+
+#[test]
+fn a_process_held_to_one_processor_says_nothing_of_it() {
+    let output = Command::new("taskset").args(["-c", "0"]).arg(tacho()).arg("--version").output().unwrap();
+    assert_eq!((output.status.code(), String::from_utf8_lossy(&output.stderr).as_ref()), (Some(0), ""));
 }
 
 #[test]
