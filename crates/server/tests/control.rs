@@ -72,7 +72,7 @@ impl Running {
     fn wait_until(&self, what: &str, ready: impl Fn() -> bool) {
         let begun = Instant::now();
         while !ready() {
-            assert!(begun.elapsed() < Duration::from_secs(20), "waited in vain for {what}");
+            assert!(begun.elapsed() < Duration::from_secs(60), "waited in vain for {what}");
             std::thread::sleep(Duration::from_millis(2));
         }
     }

@@ -278,35 +278,44 @@ fn shutdown_acknowledges_what_came_and_says_so() {
 
 #[test]
 fn peers_that_are_silent_or_drip_are_cut_off() {
-    let short = Duration::from_millis(150);
-    let patience = Patience { greeting: short, silence: 3 * short, frame: 4 * short, ..Patience::default() };
-    let server = start_patient(64, Options::default(), patience);
-    let expect_end = |after: Duration, mut next: Box<dyn FnMut() -> bool>| {
+    let short = Duration::from_millis(300);
+    // Only one of the limits is short at a time: a busy machine takes its time for the others.
+    let expect_end = |patience: Patience, next: &mut dyn FnMut(&Running) -> Box<dyn FnMut() -> bool>| {
+        let server = start_patient(64, Options::default(), patience);
         let begun = std::time::Instant::now();
-        while next() {}
-        assert!((after..after + Duration::from_secs(5)).contains(&begun.elapsed()), "{:?}", begun.elapsed());
+        let mut goes_on = next(&server);
+        while goes_on() {}
+        assert!(begun.elapsed() >= short, "{:?}", begun.elapsed());
+        assert_eq!(server.samples(), []);
     };
-    let mut stranger = Raw::connect(server.at).unwrap();
-    expect_end(short, Box::new(move || stranger.receive().is_some()));
+    expect_end(Patience { greeting: short, ..Patience::default() }, &mut |server| {
+        let mut stranger = Raw::connect(server.at).unwrap();
+        Box::new(move || stranger.receive().is_some())
+    });
+    expect_end(Patience { silence: short, ..Patience::default() }, &mut |server| {
+        let mut silent = Agent::open(server.at, 12);
+        Box::new(move || silent.receive().is_some())
+    });
+    expect_end(Patience { frame: short, ..Patience::default() }, &mut |server| {
+        let mut dripping = Agent::open(server.at, 13);
+        let mut bytes = content::frame(1).into_iter();
+        Box::new(move || {
+            std::thread::sleep(short / 8);
+            bytes.next().is_some_and(|byte| dripping.send(&[byte]))
+        })
+    });
+}
 
-    let mut silent = Agent::open(server.at, 12);
-    expect_end(3 * short, Box::new(move || silent.receive().is_some()));
-
-    let mut dripping = Agent::open(server.at, 13);
-    let frame = content::frame(1);
-    let mut bytes = frame.into_iter();
-    let drip = move || {
-        std::thread::sleep(short / 4);
-        bytes.next().is_some_and(|byte| dripping.send(&[byte]))
-    };
-    expect_end(4 * short, Box::new(drip));
-    assert_eq!(server.samples(), []);
-
+#[test]
+fn heartbeats_keep_a_connection() {
+    let silence = Duration::from_secs(4);
+    let server = start_patient(64, Options::default(), Patience { silence, ..Patience::default() });
     let mut living = Agent::open(server.at, 14);
-    for _ in 0..8 {
-        std::thread::sleep(short);
+    let begun = std::time::Instant::now();
+    while begun.elapsed() < silence + silence / 4 {
+        std::thread::sleep(silence / 16);
         living.ping(Ping::default());
-        assert!(matches!(living.receive(), Some(ServerFrame::Pong(_))), "heartbeats keep a connection");
+        assert!(matches!(living.receive(), Some(ServerFrame::Pong(_))), "{:?}", begun.elapsed());
     }
 }
 
@@ -319,7 +328,7 @@ fn connections_are_bounded() {
     drop(held);
     let begun = std::time::Instant::now();
     while Agent::connect(server.at, &hello(3)).is_err() {
-        assert!(begun.elapsed() < Duration::from_secs(10), "room comes back");
+        assert!(begun.elapsed() < Duration::from_secs(60), "room comes back");
     }
 }
 

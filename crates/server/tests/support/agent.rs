@@ -12,7 +12,7 @@ use tacho_ingest::wire::{
 use tacho_model::{Body, Entry, Event, EventKind, OperationKind, Sample, Value};
 
 /// How long the server may take to answer.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Ids of [`dictionary`].
 pub const SERIES: u64 = 1;
