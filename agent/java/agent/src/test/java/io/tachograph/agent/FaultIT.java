@@ -14,6 +14,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.List;
 
 /**
  * Whatever the server or the settings do: the program runs as before, one line tells, and sending
@@ -103,7 +104,18 @@ class FaultIT {
                     program.describe());
             assertEquals(0, server.decoder().gaps);
             assertTrue(server.connections >= 3);
-            assertTrue(program.errors().contains("lost the server"), program.describe());
+            List<String> told =
+                    program.errors()
+                            .lines()
+                            .map(line -> line.replaceFirst(".*Z tachograph: ", ""))
+                            .toList();
+            String address = server.address();
+            assertEquals(3, told.size(), program.describe());
+            assertEquals("connected to " + address, told.get(0));
+            assertTrue(told.get(1).startsWith("lost the server " + address), program.describe());
+            assertTrue(told.get(2).startsWith("connected again to " + address), program.describe());
+            assertTrue(
+                    told.get(2).endsWith(" s; nothing was dropped meanwhile"), program.describe());
         }
     }
 

@@ -59,6 +59,7 @@ final class Link {
     private final Totals totals;
     private final ProbeMailbox probes;
     private final AgentLog log;
+    private final Outages outages;
     private final Backoff backoff = new Backoff();
     private final ByteBuffer in = ByteBuffer.allocate(8_192);
 
@@ -76,7 +77,6 @@ final class Link {
     private long droppedAtPing;
     private long holdUntil;
     private boolean holding;
-    private boolean outage;
     private boolean failedOnce;
 
     /** PROBES came on this connection, so PROBED is understood. */
@@ -102,6 +102,7 @@ final class Link {
         this.dictionary = dictionary;
         this.totals = totals;
         this.log = log;
+        this.outages = new Outages(log, totals);
         this.deadline = System.nanoTime();
     }
 
@@ -284,16 +285,7 @@ final class Link {
         totals.connects++;
         totals.connected = true;
         backoff.reset();
-        long dropped = totals.callsDropped();
-        String connected = outage ? "connected again to " : "connected to ";
-        log.sayOnce(
-                connected,
-                connected
-                        + resolver.address()
-                        + (outage && dropped > 0
-                                ? "; " + dropped + " calls were dropped so far"
-                                : ""));
-        outage = false;
+        outages.connected(resolver.address().toString(), now);
     }
 
     /** What an ERROR means for us (wire.md, table of codes). */
@@ -451,15 +443,6 @@ final class Link {
         failedOnce = true;
         totals.connected = false;
         outbox.rewind();
-        if (!outage || wasOpen) {
-            outage = true;
-            log.sayOnce(
-                    "outage " + why,
-                    (wasOpen ? "lost the server " : "cannot reach the server ")
-                            + resolver.address()
-                            + ": "
-                            + why
-                            + "; the program goes on, the agent keeps trying");
-        }
+        outages.failed(resolver.address().toString(), why, wasOpen, now);
     }
 }

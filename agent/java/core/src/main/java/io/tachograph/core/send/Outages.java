@@ -1,0 +1,93 @@
+package io.tachograph.core.send;
+
+import io.tachograph.core.log.AgentLog;
+
+import java.util.concurrent.TimeUnit;
+
+/**
+ * What the log says of a server that goes and comes: each outage, but one a minute at most, and its
+ * end with what was dropped meanwhile. Who reads the last line knows whether there is a connection,
+ * but for the first minute of an outage that followed the one before within a minute.
+ *
+ * <p>Before: {@link Link}.
+ */
+final class Outages {
+    private static final long LINE_NANOS = 60_000_000_000L;
+
+    private final AgentLog log;
+    private final Totals totals;
+    private boolean isOut;
+    private boolean isTold;
+    private boolean wasConnected;
+
+    /** Past this the next line may come. */
+    private long quietUntil;
+
+    private boolean isQuiet;
+
+    /** Outages since the last one that was told. */
+    private int untold;
+
+    private long beganAt;
+    private long droppedBefore;
+
+    Outages(AgentLog log, Totals totals) {
+        this.log = log;
+        this.totals = totals;
+    }
+
+    /**
+     * A connection, or a try to make one, has failed.
+     *
+     * @param wasOpen it was a connection
+     * @param now as {@code System.nanoTime()}
+     */
+    void failed(String server, String why, boolean wasOpen, long now) {
+        if (!isOut || wasOpen) {
+            isOut = true;
+            isTold = false;
+            beganAt = now;
+            if (untold++ == 0) {
+                droppedBefore = dropped();
+            }
+        }
+        if (isTold || isQuiet && now - quietUntil < 0) {
+            return;
+        }
+        log.say(
+                (wasConnected ? "lost the server " : "cannot reach the server ")
+                        + server
+                        + ": "
+                        + why
+                        + (untold > 1 ? ", " + untold + " times since the last line" : "")
+                        + "; the program goes on, the agent keeps trying");
+        isTold = true;
+        isQuiet = true;
+        quietUntil = now + LINE_NANOS;
+        untold = 0;
+    }
+
+    /** There is a connection. */
+    void connected(String server, long now) {
+        if (!isOut) {
+            log.say("connected to " + server);
+        } else if (isTold) {
+            long dropped = dropped() - droppedBefore;
+            log.say(
+                    (wasConnected ? "connected again to " : "connected to ")
+                            + server
+                            + " after "
+                            + TimeUnit.NANOSECONDS.toSeconds(now - beganAt)
+                            + " s; "
+                            + (dropped == 0 ? "nothing was" : dropped + " records were")
+                            + " dropped meanwhile");
+        }
+        wasConnected = true;
+        isOut = false;
+        isTold = false;
+    }
+
+    private long dropped() {
+        return totals.callsDropped() + totals.entriesDropped() + totals.samplesDropped;
+    }
+}

@@ -1,0 +1,71 @@
+package io.tachograph.core.send;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+
+import io.tachograph.core.log.AgentLog;
+
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
+import java.io.ByteArrayOutputStream;
+import java.io.PrintStream;
+import java.util.List;
+import java.util.stream.Collectors;
+
+/** What is said of outages, by the second at which things happen. */
+class OutagesTest {
+    private static final String GOES_ON = "; the program goes on, the agent keeps trying";
+
+    private final ByteArrayOutputStream said = new ByteArrayOutputStream();
+    private final Totals totals = new Totals();
+    private final Outages outages = new Outages(AgentLog.to(new PrintStream(said), false), totals);
+
+    /**
+     * @param event {@code 3 lost}, {@code 3 fails} (a try), {@code 3 connects}, {@code 3 drops}
+     *     (five records)
+     */
+    private void happens(String event) {
+        String[] words = event.trim().split(" ");
+        long now = Long.MAX_VALUE + Long.parseLong(words[0]) * 1_000_000_000L; // clocks wrap
+        switch (words[1]) {
+            case "lost" -> outages.failed("s:1", "gone", true, now);
+            case "fails" -> outages.failed("s:1", "refused", false, now);
+            case "connects" -> outages.connected("s:1", now);
+            default -> {
+                totals.callsDroppedInQueue += 3;
+                totals.entriesDropped++;
+                totals.samplesDropped++;
+            }
+        }
+    }
+
+    @ParameterizedTest
+    @CsvSource(
+            delimiter = '|',
+            textBlock =
+                    """
+0 connects                              | connected to s:1
+0 fails, 1 fails, 70 fails              | cannot reach the server s:1: refused+
+0 fails, 2 drops, 9 connects            | cannot reach the server s:1: refused+ / connected to s:1 after 9 s; 5 records were dropped meanwhile
+0 connects, 3 lost, 4 fails, 7 connects | connected to s:1 / lost the server s:1: gone+ / connected again to s:1 after 4 s; nothing was dropped meanwhile
+0 drops, 0 connects, 1 lost, 2 drops, 3 drops, 4 connects | connected to s:1 / lost the server s:1: gone+ / connected again to s:1 after 3 s; 10 records were dropped meanwhile
+0 connects, 1 lost, 2 connects, 60 lost, 61 connects | connected to s:1 / lost the server s:1: gone+ / connected again to s:1 after 1 s; nothing was dropped meanwhile
+0 connects, 1 lost, 2 connects, 61 lost, 62 connects | connected to s:1 / lost the server s:1: gone+ / connected again to s:1 after 1 s; nothing was dropped meanwhile / lost the server s:1: gone+ / connected again to s:1 after 1 s; nothing was dropped meanwhile
+0 connects, 1 lost, 2 connects, 3 lost, 4 drops, 5 connects, 6 lost, 61 fails, 62 connects | connected to s:1 / lost the server s:1: gone+ / connected again to s:1 after 1 s; nothing was dropped meanwhile / lost the server s:1: refused, 2 times since the last line+ / connected again to s:1 after 56 s; 5 records were dropped meanwhile
+""")
+    void eachOutageIsToldButOneAMinute(String events, String expected) {
+        for (String event : events.split(",")) {
+            happens(event);
+        }
+        List<String> lines =
+                said.toString()
+                        .lines()
+                        .map(line -> line.replaceFirst("^.* tachograph: ", ""))
+                        .toList();
+        assertEquals(
+                expected,
+                lines.stream()
+                        .map(line -> line.replace(GOES_ON, "+"))
+                        .collect(Collectors.joining(" / ")));
+    }
+}
