@@ -1,13 +1,17 @@
 // Does the client keep its side of the conversation? Greeting, numbers, acknowledgements, repetition, patience, refusals.
 
 import assert from 'node:assert/strict';
+import { createServer } from 'node:net';
 import { test } from 'node:test';
+import { Link } from '../src/send/link.js';
+import { Outage } from '../src/send/outage.js';
 import { Protocol, Refused } from '../src/send/protocol.js';
 import { Bytes } from '../src/wire/bytes.js';
 import { FRAME } from '../src/wire/constants.js';
 import { FrameReader, beginFrame, finishFrame } from '../src/wire/frame.js';
 import { Damaged } from '../src/wire/reader.js';
 import { parts } from './support/parts.js';
+import { until } from './support/tacho.js';
 
 const NAMES = Object.fromEntries(Object.entries(FRAME).map(([name, type]) => [type, name]));
 
@@ -240,4 +244,100 @@ test('series are bounded', () => {
   for (let at = 0; at < 20_000; at++) samples.sample({ __name__: 'n', at }, 1);
   assert.equal(totals.samplesSent, 16_384);
   assert.equal(totals.samplesDropped, 20_000 - 16_384);
+});
+
+/** Outages at given times; what is dropped is told as `calls samples entries`. */
+const OUTAGES = [
+  [
+    'one',
+    [
+      [0, 'fails'],
+      [9, 'fails'],
+      [9, 'opens'],
+    ],
+    ['lost: at 0', 'again; nothing was'],
+  ],
+  ['none', [[0, 'opens']], ['connected']],
+  [
+    'at the start',
+    [
+      [0, 'cannot'],
+      [1, '5 1 0'],
+      [2, 'opens'],
+    ],
+    ['cannot: at 0', 'again; 5 calls, 1 samples and 0 entries were'],
+  ],
+  [
+    'two in a minute',
+    [
+      [0, 'fails'],
+      [1, 'opens'],
+      [2, '7 7 7'],
+      [59, 'fails'],
+      [59, '1 0 2'],
+      [59, 'opens'],
+      [60, '7 7 7'],
+      [61, 'fails'],
+      [61, '1 1 1'],
+      [62, 'opens'],
+    ],
+    ['lost: at 0', 'again; nothing was', 'lost: at 61', 'again; 2 calls, 1 samples and 3 entries were'],
+  ],
+  [
+    'one that outlasts the minute',
+    [
+      [0, 'fails'],
+      [1, 'opens'],
+      [2, 'fails'],
+      [59, 'cannot'],
+      [60, 'cannot'],
+      [61, 'opens'],
+    ],
+    ['lost: at 0', 'again; nothing was', 'lost: at 60', 'again; nothing was'],
+  ],
+];
+for (const [name, steps, expected] of OUTAGES) {
+  test(`each outage is told, at most one a minute, and its end: ${name}`, () => {
+    const { totals, log } = parts();
+    const outage = new Outage('s:1', totals, log);
+    for (const [seconds, what] of steps) {
+      if (what === 'opens') outage.over();
+      else if (what === 'fails' || what === 'cannot') outage.failed(seconds * 1_000, what === 'fails', `at ${seconds}`);
+      else {
+        const [calls, samples, entries] = what.split(' ').map(Number);
+        totals.callsDropped += calls;
+        totals.samplesDropped += samples;
+        totals.entriesDropped += entries;
+      }
+    }
+    const short = (line) =>
+      line
+        .replace(/^(lost|cannot)[a-z ]+ s:1: (.*); the program goes on, the agent keeps trying$/, '$1: $2')
+        .replace(/^connected again to s:1(; .*) dropped meanwhile$/, 'again$1')
+        .replace(/^connected to s:1$/, 'connected');
+    assert.deepEqual(log.lines.map(short), expected);
+  });
+}
+
+test('what the server refuses is dropped in the outage', async () => {
+  const { protocol, outbox, totals, log, call } = conversation();
+  let isFirst = true;
+  const server = createServer((socket) => {
+    const answer = isFirst ? Buffer.concat([welcome(0), error(4)]) : welcome(0);
+    socket.once('data', () => socket.write(answer));
+    socket.on('error', () => {});
+    isFirst = false;
+  });
+  await new Promise((done) => server.listen(0, '127.0.0.1', done));
+  call('a');
+  const link = new Link({ address: { host: '127.0.0.1', port: server.address().port }, protocol, totals, log });
+  try {
+    link.start();
+    await until('the second connection', () => totals.connects === 2);
+    assert.equal(outbox.isAcknowledged(), true);
+    assert.match(log.lines.at(-1), /^connected again to .*; 1 calls, 0 samples and 0 entries were dropped meanwhile$/);
+  } finally {
+    link.end();
+    server.close();
+  }
 });

@@ -23,6 +23,7 @@ from . import wire
 from .config import parse_address
 from .dictionary import Dictionary
 from .log import Log
+from .outage import Outage
 from .outbox import Outbox
 from .switchboard import Switchboard
 from .totals import Totals
@@ -58,7 +59,6 @@ class Link:
         self, address: str, hello: bytes, outbox: Outbox, totals: Totals, log: Log, switchboard: Optional[Switchboard] = None
     ) -> None:
         """`address` as `parse_address` takes it; `hello`: the body of HELLO; `switchboard`: follows rules. Raises ValueError."""
-        self.name = address
         self.address = parse_address(address)
         self.hello = wire.frame(wire.HELLO, hello)
         self.outbox = outbox
@@ -78,7 +78,7 @@ class Link:
         self.heartbeat_s = 5.0
         self.heard_at = self.pinged_at = self.hold_until = 0.0
         self.dropped_at_ping = 0
-        self.is_outage = False
+        self.outage = Outage(address, totals, log)
         self.has_failed = False
 
     @property
@@ -199,10 +199,7 @@ class Link:
         self.deadline = now + pause_s
         self.has_failed = True
         self.outbox.rewind()
-        if not self.is_outage or was_open:
-            self.is_outage = True
-            what = "lost the server" if was_open else "cannot reach the server"
-            self.log.say_once(f"outage {why}", f"{what} {self.name}: {why}; the program goes on, the agent keeps trying")
+        self.outage.failed(now, was_open, why)
 
     # ---- from the server ----
 
@@ -253,18 +250,12 @@ class Link:
         self.hold_until = 0.0
         self.totals.connects += 1
         self.backoff_s = _BACKOFF_S[0]
-        dropped = self.totals.calls_dropped
-        connected = "connected again to" if self.is_outage else "connected to"
-        counts = f"; {dropped} calls were dropped so far" if self.is_outage and dropped else ""
-        (self.log.say_once if self.is_outage else self._detail_once)(connected, f"{connected} {self.name}{counts}")
-        self.is_outage = False
-
-    def _detail_once(self, _subject: str, line: str) -> None:
-        self.log.detail(line)
+        self.outage.over()
 
     def _refusal(self, code: int, message: str) -> RefusalError:
         """What an ERROR means for us (wire.md, table of codes)."""
         text = f"the server refuses: {message} (error {code})"
+        self.outage.begin()
         if code in (3, 4, 5):
             self.outbox.discard(self.totals)  # the same frames would fail in the same way again
         is_worth_it = code in (1, 3, 4, 5, 7, 8, 9)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import socket
 import struct
 import time
@@ -174,6 +175,53 @@ class Conversations(LinkTest):
         self.assertRegex(self.said[0], "^lost the server")
         self.assertRegex(self.said[1], "^connected again to")
         self.assertEqual(self.totals.connects, 2)
+
+    def test_each_outage_is_told_once_a_minute_at_most_and_its_end_with_what_was_lost(self) -> None:
+        self.opened()
+        lost = self.link.outage
+        name = lost.server
+        gone = f"lost the server {name}: why; the program goes on, the agent keeps trying"
+        again = f"connected again to {name};"
+        dropped = "7 calls, 1 samples and 3 entries were dropped meanwhile"
+        for is_early, during, after, expected in [
+            (False, (0, 0, 0), (0, 0, 0), [gone, f"{again} nothing was dropped meanwhile"]),
+            (True, (5, 1, 0), (100, 100, 100), []),
+            (False, (2, 0, 3), (0, 0, 0), [gone, f"{again} {dropped}"]),
+            (False, (0, 0, 0), (0, 0, 0), [gone, f"{again} nothing was dropped meanwhile"]),
+        ]:
+            if not is_early and lost.told_at is not None:
+                lost.told_at -= 60
+            self.said.clear()
+            self.hang_up()
+            self.drop(*during)
+            self.opened()
+            # Whether the socket says reset or closed is the kernel's to choose.
+            self.assertEqual([re.sub(": [^;]+;", ": why;", line) for line in self.said], expected)
+            self.drop(*after)
+
+    def drop(self, calls: int, samples: int, entries: int) -> None:
+        self.totals.calls_dropped_in_tracks += calls
+        self.totals.samples_dropped += samples
+        self.totals.entries_dropped += entries
+
+    def test_an_outage_that_comes_too_soon_is_told_when_the_minute_is_over(self) -> None:
+        outage, said = self.link.outage, self.said
+        steps = [(0, "fails", 1), (1, "opens", 2), (2, "fails", 2), (59, "fails", 2), (60, "fails", 3), (61, "opens", 4)]
+        for now, happens, count in steps:
+            outage.over() if happens == "opens" else outage.failed(now, now == 2, f"at {now}")
+            self.assertEqual(len(said), count, f"{now} {said}")
+        self.assertRegex(said[0], "^cannot reach the server .*: at 0;")
+        self.assertRegex(said[2], "^lost the server .*: at 60;")
+
+    def test_what_the_server_refuses_is_dropped_in_the_outage(self) -> None:
+        self.put("a", calls=3)
+        self.opened()
+        self.says(error(4))
+        self.until(lambda: self.link.state is link.State.RESTING)
+        self.drop_peer()
+        self.link.deadline = 0.0
+        self.opened()
+        self.assertRegex(self.said[-1], "^connected again to .*; 3 calls, 0 samples and 0 entries were dropped meanwhile$")
 
     def test_wait_holds_back_and_ends(self) -> None:
         self.opened()

@@ -10,6 +10,7 @@
 import { connect } from 'node:net';
 import { performance } from 'node:perf_hooks';
 import { Damaged } from '../wire/reader.js';
+import { Outage } from './outage.js';
 import { Refused } from './protocol.js';
 
 const BACKOFF_FIRST_MS = 100;
@@ -39,14 +40,10 @@ export class Link {
     this.backoffMs = BACKOFF_FIRST_MS;
     /** What was handed to the socket last. @type {Uint8Array} */
     this.chunk = Buffer.alloc(0);
-    this.hasOutage = false;
+    this.outage = new Outage(`${address.host}:${address.port}`, totals, log);
     this.checkedAt = 0;
     this.check = setInterval(() => this.#check(), CHECK_MS).unref();
     this.pump = this.pump.bind(this);
-  }
-
-  get name() {
-    return `${this.address.host}:${this.address.port}`;
   }
 
   /** Begins to connect. */
@@ -75,11 +72,12 @@ export class Link {
   /** @param {Buffer} bytes */
   #take(bytes) {
     const wasOpen = this.protocol.state === 'open';
+    const dropped = this.outage.dropped();
     try {
       this.protocol.take(bytes, performance.now());
     } catch (error) {
       if (error instanceof Refused) {
-        this.#fail(error.message, error.pauseMs);
+        this.#fail(error.message, error.pauseMs, dropped);
       } else if (error instanceof Damaged) {
         this.#fail(`what answers is not a tacho server: ${error.message}`, 0);
       } else {
@@ -95,11 +93,7 @@ export class Link {
 
   #opened() {
     this.backoffMs = BACKOFF_FIRST_MS;
-    const connected = this.hasOutage ? 'connected again to ' : 'connected to ';
-    const dropped = this.totals.callsDropped;
-    const lost = this.hasOutage && dropped > 0 ? `; ${dropped} calls were dropped so far` : '';
-    this.log.sayOnce(connected, `${connected}${this.name}${lost}`);
-    this.hasOutage = false;
+    this.outage.over();
   }
 
   /** Writes what there is to say, as far as the socket takes it. */
@@ -144,18 +138,18 @@ export class Link {
     }
   }
 
-  /** @param {string} why @param {number} pauseMs at least, before the next try */
-  #fail(why, pauseMs) {
+  /**
+   * @param {string} why
+   * @param {number} pauseMs at least, before the next try
+   * @param {number[]} [dropped] before it failed, where it may be more by now
+   */
+  #fail(why, pauseMs, dropped) {
     const wasOpen = this.protocol.state === 'open';
     this.close();
     const wait = Math.max(pauseMs, this.backoffMs * (0.5 + Math.random() / 2)); // many agents do not come at once
     this.backoffMs = Math.min(BACKOFF_LAST_MS, this.backoffMs * 2);
     setTimeout(() => this.start(), wait).unref();
-    if (!this.hasOutage || wasOpen) {
-      this.hasOutage = true;
-      const what = wasOpen ? 'lost the server' : 'cannot reach the server';
-      this.log.sayOnce(`outage ${why}`, `${what} ${this.name}: ${why}; the program goes on, the agent keeps trying`);
-    }
+    this.outage.failed(performance.now(), wasOpen, why, dropped);
   }
 
   /** Gives up the connection at hand. */

@@ -1,0 +1,60 @@
+"""Does a person know that the server is away? Each outage is told, at most one a minute, and its end with what was lost.
+
+One that comes too soon after the last is told when the minute is over, if it is not by then. Before: link. After: log.
+"""
+
+from __future__ import annotations
+
+from typing import Optional
+
+from .log import Log
+from .totals import Totals
+
+_REPEAT_S = 60.0
+
+
+class Outage:
+    def __init__(self, server: str, totals: Totals, log: Log) -> None:
+        self.server = server
+        self.totals = totals
+        self.log = log
+        self.is_on = False
+        self.is_told = False
+        self.was_open = False
+        self.told_at: Optional[float] = None
+        # Calls, samples and entries: dropped when it began, and dropped in those whose end was not told.
+        self.before = (0, 0, 0)
+        self.lost = (0, 0, 0)
+
+    def begin(self) -> None:
+        """What is dropped from now on is dropped meanwhile."""
+        if not self.is_on:
+            self.is_on, self.is_told, self.was_open = True, False, False
+            self.before = self._dropped()
+
+    def failed(self, now: float, was_open: bool, why: str) -> None:
+        """A connection, or a try to make one. `now`: seconds of any clock that never goes back."""
+        self.begin()
+        self.was_open |= was_open
+        if self.is_told or (self.told_at is not None and now - self.told_at < _REPEAT_S):
+            return
+        self.is_told, self.told_at = True, now
+        what = "lost the server" if self.was_open else "cannot reach the server"
+        self.log.say(f"{what} {self.server}: {why}; the program goes on, the agent keeps trying")
+
+    def over(self) -> None:
+        """There is a connection."""
+        if not self.is_on:
+            self.log.detail(f"connected to {self.server}")
+            return
+        self.is_on = False
+        lost = [total + now - before for total, now, before in zip(self.lost, self._dropped(), self.before)]
+        if not self.is_told:
+            self.lost = (lost[0], lost[1], lost[2])
+            return
+        self.lost = (0, 0, 0)
+        counts = f"{lost[0]} calls, {lost[1]} samples and {lost[2]} entries were dropped meanwhile"
+        self.log.say(f"connected again to {self.server}; {counts if any(lost) else 'nothing was dropped meanwhile'}")
+
+    def _dropped(self) -> tuple[int, int, int]:
+        return self.totals.calls_dropped, self.totals.samples_dropped, self.totals.entries_dropped
