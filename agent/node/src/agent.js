@@ -49,6 +49,8 @@ export class Agent {
     this.outbox = outbox;
     this.recorder = new Recorder({ session, dictionary, outbox, clock, totals, thread, pendingMax: config.pending, wake, log });
     this.samples = new Samples({ dictionary, outbox, clock, totals, common, log });
+    // The numbers of the process are one thread's to tell.
+    this.sampler = config.samplers && isMainThread ? new Sampler(this.samples, totals, outbox) : null;
     this.protocol = new Protocol({ session: session.bytes, pairs: pairs(common), outbox, dictionary, totals, log });
     this.link = new Link({ address: config.server, protocol: this.protocol, totals, log });
     const answer = (/** @type {Buffer} */ frame) => {
@@ -65,10 +67,7 @@ export class Agent {
   start() {
     install({ recorder: this.recorder, config: this.config, log: this.log });
     this.link.start();
-    // The numbers of the process are one thread's to tell.
-    if (this.config.samplers && isMainThread) {
-      new Sampler(this.samples, this.totals, this.outbox).start(this.config.sample_interval);
-    }
+    this.sampler?.start(this.config.sample_interval);
     setInterval(
       this.guard(() => this.#count()),
       this.config.sample_interval,
@@ -115,6 +114,7 @@ export class Agent {
     this.guard(() => {
       this.recorder.sweep(true);
       this.#count();
+      this.sampler?.takeAgent(); // after all that it counts
       this.outbox.close();
       if (!farewell(this.link, this.outbox, this.config.flush_max)) {
         const { bytes } = this.outbox;

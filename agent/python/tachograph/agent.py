@@ -84,7 +84,7 @@ class Agent:
         self.imports.report()
         if self.sender.thread is not None:
             self.sender.tally_at = 0.0  # what was counted since the last time goes with the rest
-            if not self.sender.flush(self.settings.flush_max, is_patient=False) and self.totals.bytes_queued:
+            if not self.sender.flush(self.settings.flush_max, is_last=True) and self.totals.bytes_queued:
                 queued = f"{self.totals.bytes_queued} bytes of records are not acknowledged"
                 self.log.say(f"the program ends before the server has everything: {queued}")
             self.home.is_on = False

@@ -64,6 +64,13 @@ class Sampler:
 
     def sample(self) -> None:
         """All samples of this moment."""
+        self._take(self._process, _memory, self._collections, _threads, self._agent)
+
+    def sample_agent(self) -> None:
+        """What the agent itself did, once more at the end."""
+        self._take(self._agent)
+
+    def _take(self, *parts: Callable[[Add], None]) -> None:
         now = time.time_ns()
 
         def add(name: str, value: Value, **labels: str) -> None:
@@ -73,7 +80,7 @@ class Sampler:
                 series = self.series[key] = self.inbox.series(name, labels)
             self.inbox.sample(series, value, now)
 
-        for part in (self._process, _memory, self._collections, _threads, self._agent):
+        for part in parts:
             part(add)
 
     def _process(self, add: Add) -> None:

@@ -32,10 +32,13 @@ _PAUSE_S = 1.0
 
 
 class Flush:
-    """Somebody waits until everything up to now is acknowledged. `seq`: number of the last frame of it, None: not known yet."""
+    """Somebody waits until everything up to now is acknowledged. `seq`: number of the last frame of it, None: not known yet.
 
-    def __init__(self, is_patient: bool) -> None:
-        self.is_patient = is_patient
+    `is_last`: the program ends, so the agent's own counts go with the rest, and where there is no server none is waited for.
+    """
+
+    def __init__(self, is_last: bool) -> None:
+        self.is_last = is_last
         self.seq: Optional[int] = None
         self.done = threading.Event()
         self.is_acknowledged = False
@@ -86,14 +89,11 @@ class Sender:
             self.home.wake()
             thread.join(_PAUSE_S)
 
-    def flush(self, wait_s: float, is_patient: bool = True) -> bool:
-        """Sends everything that was recorded so far, open calls included, and waits until all of it is acknowledged: True.
-
-        Not `is_patient`: where there is no server it does not wait for one.
-        """
+    def flush(self, wait_s: float, is_last: bool = False) -> bool:
+        """Sends everything that was recorded so far, open calls included, and waits until all of it is acknowledged: True."""
         if self.thread is None or self.thread is threading.current_thread():
             return False
-        flush = Flush(is_patient)
+        flush = Flush(is_last)
         self.flushes.append(flush)
         self.home.wake()
         return flush.done.wait(wait_s) and flush.is_acknowledged
@@ -130,6 +130,9 @@ class Sender:
             if flush.seq is None:
                 for reader in self.readers.values():
                     reader.close_part()
+                if flush.is_last and self.sampler is not None:
+                    self.sampler.sample_agent()  # after all that it counts
+                    self.inbox.empty_into(self.outbox, self.totals)
                 self.outbox.close()
                 flush.seq = self.outbox.seq
                 self.link.ping_soon()
@@ -168,7 +171,7 @@ class Sender:
     def _end_flush(self, flush: Flush) -> None:
         link = self.link
         is_open = link.state is State.OPEN
-        is_hopeless = not is_open and not link.is_first_try and not flush.is_patient
+        is_hopeless = not is_open and not link.is_first_try and flush.is_last
         flush.is_acknowledged = is_open and self.outbox.has_all(flush.seq or 0) and not link.is_busy
         if is_hopeless or flush.is_acknowledged:
             self.totals.bytes_queued = self.outbox.bytes

@@ -360,7 +360,7 @@ class Faults(unittest.TestCase):
             recording.sender.sampler = mock.Mock()
             recording.sender.sampler.sample.side_effect = OSError("no /proc")
             recording.sender.start()
-            recording.sender.flush(0.1, is_patient=False)
+            recording.sender.flush(0.1, is_last=True)
             self.assertTrue(recording.sender.thread.is_alive())
             recording.sender.rest()
             recording.sender.sampler = None

@@ -84,6 +84,21 @@ class Programs(ServerTest):
         self.assertGreaterEqual(self.server.last(f'python_gc_collection_seconds_count{{service="{self.service}"}}')[full], 1)
         self.assertEqual(self.server.last(query)[(("kind", "execution"), *process)], 1)
 
+    def test_the_last_counts_of_the_agent_arrive_when_a_program_ends(self) -> None:
+        """Long before the first of its samples is due again."""
+        calls = "@tachograph.record\ndef f(): pass\nwith tachograph.span('s'):\n  for _ in range(100_000): f()\n"
+        for how, end in [("natural", ""), ("exit", "raise SystemExit(0)")]:
+            service = f"{self.service}_{how}"
+            source = f"import tachograph\ntachograph.start(service='{service}')\n{calls}{end}\n"
+            self.run_program(source, sample_interval="60s", buffer="1024")
+            told = {
+                name: self.server.last(f'tacho_agent_{name}_total{{service="{service}",kind="execution"}}')
+                for name in ("sent", "dropped")
+            }
+            sent, dropped = (value for found in told.values() for value in found.values())
+            self.assertEqual(sent + dropped, 100_001, how)
+            self.assertEqual(sent, sum(self.server.counts(service).values()), how)
+
     def test_a_program_that_knows_nothing_of_us(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
             (Path(folder) / "shop").mkdir()

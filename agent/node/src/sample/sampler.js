@@ -74,7 +74,7 @@ export class Sampler {
     }
     this.samples.sample('process_uptime_seconds', process.uptime());
     this.samples.sample('process_start_time_seconds', performance.timeOrigin / MS);
-    this.#agent();
+    this.takeAgent();
   }
 
   #loop() {
@@ -122,8 +122,8 @@ export class Sampler {
     samples.count('nodejs_array_buffers_bytes', arrayBuffers);
   }
 
-  /** What the agent itself did and cost. */
-  #agent() {
+  /** What the agent itself did; once more at the end. */
+  takeAgent() {
     const { samples, totals } = this;
     /** @type {[string, number, number][]} */
     const kinds = [
