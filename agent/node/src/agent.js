@@ -102,6 +102,7 @@ export class Agent {
       this.clock.update();
       this.recorder.sweep(false);
       this.outbox.close();
+      this.switchboard.tell(performance.now());
       this.link.pump();
     })();
     if (this.recorder.active.length > 0) {

@@ -17,8 +17,9 @@ from .log import Log
 from .operations import AGGREGATE, NO_RULE, OFF, ON, OTHER, Operations
 from .rules import Rules
 
-# An answer that has changed is given again so long after the one before, at the earliest.
-TELL_S = 5.0
+# An answer that has changed is given again so long after the one before, at the earliest: soon while a program starts, since it
+# has called little when the connection is made, and then twice as long each time.
+TELL_S = (0.2, 5.0)
 # How long deciding may keep the sender in one of its rounds.
 SLICE_S = 0.003
 
@@ -35,6 +36,7 @@ class Switchboard:
         self.revision: Optional[int] = None
         self.told: Optional[bytes] = None
         self.told_at = 0.0
+        self.pause_s = TELL_S[0]
 
     def connected(self) -> None:
         """A new connection: who is there is answered when it has asked. The rules hold on."""
@@ -74,11 +76,12 @@ class Switchboard:
 
     def answer(self, now: float) -> Optional[bytes]:
         """The body of a PROBED, if there is something to be told. `now`: seconds."""
-        is_early = self.told is not None and now - self.told_at < TELL_S
+        is_early = self.told is not None and now - self.told_at < self.pause_s
         if self.revision is None or self.is_deciding or is_early:
             return None
         body = wire.probed(self._report(self.revision))
         self.told_at = now
+        self.pause_s = TELL_S[0] if self.told is None else min(TELL_S[1], 2 * self.pause_s)
         if body == self.told:
             return None
         self.told = body

@@ -167,6 +167,21 @@ class Decisions(unittest.TestCase):
             self.assertEqual(rounds(), 1, "a short list is followed at once")
         self.assertEqual({shop.states[id_] for id_ in ids}, {ON})
 
+    def test_what_changes_is_told_soon_and_then_at_most_every_five_seconds(self) -> None:
+        shop = Operations()
+        board = Switchboard(shop, Imports((), (), Log()), Log())
+        board.take(1, ())
+        while board.is_deciding:
+            board.go_on()
+        now = 1_000.0
+        self.assertEqual(board.answer(now), wire.probed(wire.Report(1, 0, 0, 0, [])))
+        for at, pause in enumerate([0.25, 0.5, 1, 2, 4, 5.25, 5.25]):
+            shop.id(METHOD, f"shop.f{at}")
+            self.assertIsNone(board.answer(now + pause / 1.3), "too early")
+            now += pause
+            self.assertEqual(board.answer(now), wire.probed(wire.Report(1, at + 1, 0, 0, [])), f"after {pause} s")
+        self.assertIsNone(board.answer(now + 60), "nothing is new")
+
 
 if __name__ == "__main__":
     unittest.main()

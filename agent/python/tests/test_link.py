@@ -263,15 +263,15 @@ class Conversations(LinkTest):
         self.switchboard.told_at += 3_600  # so that it is early however long this takes
         self.settle()
         self.assertEqual(self.peer.heard, [], "it has changed, and is told again later")
-        self.switchboard.told_at -= 3_600 + TELL_S
+        self.switchboard.told_at -= 3_600 + TELL_S[1]
         self.hears("PROBED 7 2 0 2")
-        self.switchboard.told_at -= TELL_S
+        self.switchboard.told_at -= TELL_S[1]
         self.settle()
         self.assertEqual(self.peer.heard, [], "it has not changed")
         self.hang_up()
         self.operations.id(METHOD, "one more")
         self.opened()
-        self.switchboard.told_at -= TELL_S
+        self.switchboard.told_at -= TELL_S[1]
         self.hears("PING 0 0 0 0")
         self.settle()
         self.assertEqual(self.peer.heard, [], "nobody has asked on this connection")

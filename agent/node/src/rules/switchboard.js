@@ -10,7 +10,11 @@ import { OTHER } from '../wire/dictionary.js';
 import { probedFrame } from '../wire/probes.js';
 import { Rules } from './rules.js';
 
-/** An answer that has changed is given again so long after the one before, at the earliest. */
+/**
+ * An answer that has changed is given again so long after the one before, at the earliest: soon while a program starts, since it
+ * has called little when the connection is made, and then twice as long each time.
+ */
+const TELL_FIRST_MS = 200;
 const TELL_MS = 5_000;
 /** How long deciding may keep the loop at a time, and how many operations are decided between two looks at the clock. */
 const SLICE_MS = 3;
@@ -42,6 +46,9 @@ export class Switchboard {
     /** What was answered last on this connection. @type {Buffer | null} */
     this.told = null;
     this.toldAt = 0;
+    this.pauseMs = TELL_FIRST_MS;
+    /** Something was decided since. */
+    this.hasNews = false;
     dictionary.stateOf = (kind, name, id) => this.#decide(kind, name, id);
   }
 
@@ -78,12 +85,14 @@ export class Switchboard {
    * @param {number} now ms
    */
   tell(now) {
-    const isEarly = this.told !== null && now - this.toldAt < TELL_MS;
+    const isEarly = this.told !== null && (!this.hasNews || now - this.toldAt < this.pauseMs);
     if (this.revision === NOBODY || this.isDeciding || isEarly) {
       return;
     }
+    this.hasNews = false;
     const frame = probedFrame(this.#report(this.revision));
     if (this.told === null || !this.told.equals(frame)) {
+      this.pauseMs = this.told === null ? TELL_FIRST_MS : Math.min(TELL_MS, 2 * this.pauseMs);
       this.told = frame;
       this.toldAt = now;
       this.answer(frame);
@@ -111,6 +120,7 @@ export class Switchboard {
   #decide(kind, name, id) {
     const rule = this.rules.decide(kind, name);
     this.deciders[id] = rule + 1;
+    this.hasNews = true;
     return this.rules.state(rule);
   }
 
