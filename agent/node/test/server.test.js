@@ -191,36 +191,41 @@ test('too long, too many, not what one expects', async () => {
   assert.ok(attributes['request.id'].endsWith('r…'));
 });
 
-test('a trace goes through two processes', async () => {
-  const back = start(tacho, 'tier.js', { args: ['back'], service: 'back' });
-  const [, backPort] = await back.line(/listening (\d+)/);
-  const host = `127.0.0.1:${backPort}`;
-  const front = start(tacho, 'tier.js', { args: ['front', `http://${host}`], service: 'front' });
-  const [, frontPort] = await front.line(/listening (\d+)/);
-  const caller = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01';
-  const answer = await fetch(`http://127.0.0.1:${frontPort}/`, { headers: { traceparent: caller } });
-  assert.equal(await answer.text(), 'front');
-  await Promise.all([front.stop(), back.stop()]);
-  const { spans } = await tacho.get('/api/traces/4bf92f3577b34da6a3ce929d0e0e4736');
-  const found = outline(spans).map((line, at) => `${line} of ${spans[at].service}`);
-  const [first, ...below] = found;
-  assert.equal(first, 'GET / of front');
-  assert.equal(spans[0].parent, '00f067aa0ba902b7');
-  assert.deepEqual(below.slice(0, 4), [
-    `  GET ${host} of front`,
-    '    GET /by/fetch of back',
-    `  POST ${host} of front`,
-    '    POST /by/request of back',
-  ]);
-  assert.deepEqual(below.slice(4).sort(), [
-    '    POST /left of back',
-    '    POST /right of back',
-    `  POST ${host} of front`,
-    `  POST ${host} of front`,
-  ]);
-  const { edges } = await tacho.get('/api/graph', { level: 'service' });
-  assert.ok(edges.some(({ from, to }) => /front/.test(from) && /back/.test(to)));
-});
+for (const [flag, said, trace] of [
+  ['01', 'keeps it', '4bf92f3577b34da6a3ce929d0e0e4736'],
+  ['00', 'has left it out', '4bf92f3577b34da6a3ce929d0e0e4737'],
+]) {
+  test(`a trace goes through two processes, where its beginning ${said}`, async () => {
+    const back = start(tacho, 'tier.js', { args: ['back'], service: 'back' });
+    const [, backPort] = await back.line(/listening (\d+)/);
+    const host = `127.0.0.1:${backPort}`;
+    const front = start(tacho, 'tier.js', { args: ['front', `http://${host}`], service: 'front' });
+    const [, frontPort] = await front.line(/listening (\d+)/);
+    const caller = `00-${trace}-00f067aa0ba902b7-${flag}`;
+    const answer = await fetch(`http://127.0.0.1:${frontPort}/`, { headers: { traceparent: caller } });
+    assert.equal(await answer.text(), 'front');
+    await Promise.all([front.stop(), back.stop()]);
+    const { spans } = await tacho.get(`/api/traces/${trace}`);
+    const found = outline(spans).map((line, at) => `${line} of ${spans[at].service}`);
+    const [first, ...below] = found;
+    assert.equal(first, 'GET / of front');
+    assert.equal(spans[0].parent, '00f067aa0ba902b7');
+    assert.deepEqual(below.slice(0, 4), [
+      `  GET ${host} of front`,
+      '    GET /by/fetch of back',
+      `  POST ${host} of front`,
+      '    POST /by/request of back',
+    ]);
+    assert.deepEqual(below.slice(4).sort(), [
+      '    POST /left of back',
+      '    POST /right of back',
+      `  POST ${host} of front`,
+      `  POST ${host} of front`,
+    ]);
+    const { edges } = await tacho.get('/api/graph', { level: 'service' });
+    assert.ok(edges.some(({ from, to }) => /front/.test(from) && /back/.test(to)));
+  });
+}
 
 test('requests that go wrong, or are special', async () => {
   const service = 'clients';

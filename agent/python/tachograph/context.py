@@ -77,7 +77,10 @@ class Context:
 
 
 def parse_traceparent(header: Optional[str]) -> Optional[Context]:
-    """A `traceparent` (W3C Trace Context, level 1). None for None and for anything that the recommendation calls invalid."""
+    """A `traceparent` (W3C Trace Context, level 1). None for None and for anything that the recommendation calls invalid.
+
+    The last two digits, whether the caller keeps the trace, are ignored: nothing is sampled away here.
+    """
     match = _TRACEPARENT.fullmatch(header) if header else None
     if match is None:
         return None

@@ -11,7 +11,7 @@ import unittest
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Optional
 from wsgiref.simple_server import WSGIRequestHandler, make_server
 from wsgiref.util import FileWrapper, setup_testing_defaults
 
@@ -189,6 +189,20 @@ class Asgi(unittest.TestCase):
         headers = [(b"X-Request-ID", b"r1"), (b"traceparent", f"00-{TRACE}-{SPAN}-01".encode())]
         facts = "http.path=/shop/ads request.id=r1 http.route=/ads/{ad} http.status=200"
         self.check(["/ads"], f"|GET /shop/ads {facts}", "  work", headers=headers, root_path="/shop")
+
+    def test_a_trace_goes_on_also_where_its_beginning_has_left_it_out(self) -> None:
+        for flag in ("01", "00"):
+            told: list[Optional[str]] = []
+
+            async def application(_scope: Any, _receive: Any, _send: Any, told: list[Optional[str]] = told) -> None:
+                told.append(tachograph.traceparent())
+
+            headers = [(b"traceparent", f"00-{TRACE}-{SPAN}-{flag}".encode())]
+            scope = {"type": "http", "method": "GET", "path": "/", "headers": headers}
+            with Recording() as recording:
+                asyncio.run(tachograph.asgi(application)(scope, None, None))
+                (call,) = recording.calls()
+            self.assertEqual((call.parent, told), (int(SPAN, 16), [f"00-{TRACE}-{call.span:016x}-01"]), flag)
 
     def test_a_scope_that_is_none_is_not_our_business(self) -> None:
         self.check(["/ads"], "|work", headers=[("text", "is no bytes")])

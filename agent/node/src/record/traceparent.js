@@ -14,6 +14,7 @@ const LENGTH = 55;
 const SHAPE = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}(-.*)?$/s;
 
 /**
+ * The last two digits, whether the caller keeps the trace, are ignored: nothing is sampled away here.
  * @param {unknown} header `00-<32 hex>-<16 hex>-<2 hex>`; a later version may have more behind it
  * @returns {Remote | null} null for anything the recommendation calls invalid
  */
@@ -28,7 +29,7 @@ export function parse(header) {
 }
 
 /**
- * The header to send. Always sampled: nothing here is sampled away.
+ * The header to send. Always sampled.
  * @param {string} trace 32 hex digits
  * @param {import('./session.js').Half} span
  */
