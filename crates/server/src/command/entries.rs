@@ -5,6 +5,7 @@ use serde_json::Value;
 use super::Failure;
 use super::ask::{self, Range, Server, Span};
 use crate::terminal::plot::{Line, plot};
+use crate::terminal::printable::{printable, printable_lines};
 use crate::terminal::units;
 use crate::transfer::search::shown;
 
@@ -139,7 +140,7 @@ fn line(entry: &Value, series: &[String]) -> String {
         Some((end, _)) => format!("{}...", &text[..end]),
         None => text,
     };
-    format!("{}  {series}  {text}", ask::utc(&entry["time"]))
+    format!("{}  {}  {}", ask::utc(&entry["time"]), printable(series), printable_lines(&text))
 }
 
 /// Columns that no object has.
@@ -157,7 +158,7 @@ fn table(entries: &[Value], columns: &[String]) -> String {
     let mut rows: Vec<Vec<String>> = vec![head.collect()];
     for entry in entries {
         let Ok(Value::Object(members)) = serde_json::from_str(ask::text(entry, "text")) else { continue };
-        let cells = columns.iter().map(|name| members.get(name).map_or_else(String::new, shown));
+        let cells = columns.iter().map(|name| printable(&members.get(name).map_or_else(String::new, shown)));
         rows.push(std::iter::once(ask::utc(&entry["time"])).chain(cells).collect());
     }
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
@@ -196,15 +197,20 @@ mod tests {
     #[test]
     fn objects_become_rows() {
         let entry = |text: &str| json!({ "time": "1000000000", "series": 0, "text": text });
-        let entries =
-            [entry(r#"{"pid":7,"name":"/tmp/a"}"#), entry("no object"), entry(r#"{"pid":12345,"fd":"3r"}"#)];
+        let entries = [
+            entry(r#"{"pid":7,"name":"/tmp/a"}"#),
+            entry("no object"),
+            entry("{\"pid\":12345,\"fd\":\"3\\u001br\"}"),
+        ];
         let columns = ["pid", "fd"].map(str::to_owned);
         let time = "1970-01-01T00:00:01.000Z";
         assert_eq!(
             table(&entries, &columns),
-            format!("TIME                      PID    FD\n{time}  7\n{time}  12345  3r\n")
+            format!("TIME                      PID    FD\n{time}  7\n{time}  12345  3\\u{{1b}}r\n")
         );
         let series = [series(&json!({ "__name__": "log", "host": "a" }))];
         assert_eq!(line(&entry("x\n"), &series), format!("{time}  log{{host=\"a\"}}  x"));
+        let coloured = line(&entry("\u{1b}[31mx\n\tat y\n"), &series);
+        assert_eq!(coloured, format!("{time}  log{{host=\"a\"}}  \\u{{1b}}[31mx\n\tat y"));
     }
 }

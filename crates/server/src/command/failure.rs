@@ -3,6 +3,8 @@
 use std::fmt;
 use std::process::ExitCode;
 
+use crate::terminal::printable::printable_lines;
+
 /// Exit codes, in the manner of `grep` and `curl`: 0 done, 1 failed, 2 used wrongly, 3 done but for a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Code {
@@ -39,6 +41,11 @@ impl Failure {
         Self { hint: Some(hint.into()), ..self }
     }
 
+    /// What went wrong, without what to do.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
     pub fn exit_code(&self) -> ExitCode {
         ExitCode::from(self.code as u8)
     }
@@ -47,10 +54,22 @@ impl Failure {
 /// `error: ...`, and `hint: ...` on a second line.
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "error: {}", self.message)?;
+        write!(f, "error: {}", printable_lines(&self.message))?;
         match &self.hint {
-            Some(hint) => write!(f, "\nhint: {hint}"),
+            Some(hint) => write!(f, "\nhint: {}", printable_lines(hint)),
             None => Ok(()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_in_it_do_not_reach_the_terminal_as_they_are() {
+        let failure = Failure::new("no service \u{1b}[31mshop\nat all").hint("look at \u{9b}2J");
+        let expect = "error: no service \\u{1b}[31mshop\nat all\nhint: look at \\u{9b}2J";
+        assert_eq!(failure.to_string(), expect);
     }
 }

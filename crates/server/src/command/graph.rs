@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::Failure;
 use super::ask::{self, Server, Span};
+use crate::terminal::printable::printable;
 use crate::terminal::units;
 
 /// Show who calls whom, as text, for Graphviz, or as JSON
@@ -78,17 +79,21 @@ pub fn to_text(graph: &Value, detail: &Detail) -> String {
         };
         for edge in edges.iter().filter(|edge| edge["from"] == node["id"]).filter(matters) {
             let to = ask::list(graph, "nodes").iter().find(|node| node["id"] == edge["to"]);
-            out.push_str(&format!("  -> {}  {}\n", to.map_or(ask::text(edge, "to"), name), figures(edge)));
+            out.push_str(&format!(
+                "  -> {}  {}\n",
+                to.map_or_else(|| ask::text(edge, "to").to_owned(), name),
+                figures(edge)
+            ));
         }
     }
     if out.is_empty() { "no calls in this time\n".into() } else { out }
 }
 
-fn name(node: &Value) -> &str {
-    match ask::text(node, "operation") {
+fn name(node: &Value) -> String {
+    printable(match ask::text(node, "operation") {
         "" => ask::text(node, "service"),
         operation => operation,
-    }
+    })
 }
 
 fn figures(value: &Value) -> String {
@@ -110,14 +115,14 @@ mod tests {
                 "count": 2, "errors": 0, "total_ns": total})
         };
         let graph = json!({
-            "nodes": [node("1", "b", 2_000), node("2", "a", 4_000)],
+            "nodes": [node("1", "b\u{9b}", 2_000), node("2", "a", 4_000)],
             "edges": [{"from": "2", "to": "1", "count": 2, "errors": 1, "total_ns": 2_000}],
         });
-        let expect = "a  [method]  2 x 2.00 µs\n  -> b  2 x 1.00 µs, 1 failed\nb  [method]  2 x 1.00 µs\n";
+        let expect = "a  [method]  2 x 2.00 µs\n  -> b\\u{9b}  2 x 1.00 µs, 1 failed\nb\\u{9b}  [method]  2 x 1.00 µs\n";
         assert_eq!(to_text(&graph, &Detail::All), expect);
         assert_eq!(
             to_text(&graph, &Detail::Main(1)),
-            "a  [method]  2 x 2.00 µs\n  -> b  2 x 1.00 µs, 1 failed\n"
+            "a  [method]  2 x 2.00 µs\n  -> b\\u{9b}  2 x 1.00 µs, 1 failed\n"
         );
         assert_eq!(to_text(&json!({"nodes": [], "edges": []}), &Detail::All), "no calls in this time\n");
     }

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::Failure;
 use super::ask::{self, Server};
+use crate::terminal::printable::printable;
 use crate::terminal::units;
 
 /// Characters of a call's bar.
@@ -80,7 +81,7 @@ fn line(span: &Value, total: u64, changed: bool) -> String {
     }
     let bar = bar(ns("offset_ns"), ns("duration_ns"), total);
     let [time, own] = ["duration_ns", "self_ns"].map(|name| units::duration(ns(name)));
-    format!("{time:>10}  {own:>10}  {bar}  {text}\n")
+    format!("{time:>10}  {own:>10}  {bar}  {}\n", printable(&text))
 }
 
 /// When a call ran, within the whole trace. Every call has at least one mark.
@@ -113,12 +114,13 @@ mod tests {
             json!({"depth": depth, "service": "shop", "thread": "main", "operation": operation, "offset_ns": 0,
                 "duration_ns": 2_000, "self_ns": 500, "outcome": outcome, "attributes": {"http.status": 500}})
         };
-        let spans = [span(0, "GET /ads", "ok"), span(1, "Board.list()", "failed"), span(1, "x", "ok")];
+        let spans =
+            [span(0, "GET /ads", "ok"), span(1, "\u{1b}[2JBoard.list()\n", "failed"), span(1, "x", "ok")];
         let text = tree(&json!({"trace_id": "ab", "start": "0", "duration_ns": 2_000, "spans": spans}), 2);
         let rows: Vec<&str> = text.lines().collect();
         assert_eq!(rows[0], "trace ab  1970-01-01T00:00:00.000Z  2.00 µs  3 calls");
         assert!(rows[2].ends_with("█  GET /ads  [shop, main]  http.status=500"), "{text}");
-        assert!(rows[3].ends_with("█    Board.list()  failed  http.status=500"), "{text}");
+        assert!(rows[3].ends_with("█    \\u{1b}[2JBoard.list()\\n  failed  http.status=500"), "{text}");
         assert_eq!(rows[4], "... and 1 more: raise --limit");
     }
 }

@@ -3,6 +3,7 @@
 pub mod out;
 
 pub mod plot;
+pub mod printable;
 pub mod progress;
 pub mod table;
 pub mod units;

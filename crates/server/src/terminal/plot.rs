@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use super::printable::printable;
+
 /// Characters of the plot's area.
 const WIDTH: usize = 72;
 const HEIGHT: usize = 12;
@@ -25,7 +27,7 @@ pub fn plot(lines: &[Line<'_>], label_x: impl Fn(f64) -> String, label_y: impl F
     let margin = labels.iter().map(|l| l.chars().count()).max().unwrap_or(0);
     let mut out = String::new();
     for line in lines {
-        let _ = writeln!(out, "{}", line.name);
+        let _ = writeln!(out, "{}", printable(line.name));
         let canvas = draw(line, x, y);
         for (row, cells) in canvas.chunks(WIDTH).enumerate() {
             let label = match row {

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use super::printable::printable;
+
 /// Where the text of a column stands.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Align {
@@ -20,8 +22,9 @@ impl<const N: usize> Table<N> {
         Self { head, rows: Vec::new() }
     }
 
+    /// A cell is one line, whatever is in it.
     pub fn row(&mut self, cells: [String; N]) {
-        self.rows.push(cells);
+        self.rows.push(cells.map(|cell| printable(&cell)));
     }
 }
 
@@ -56,5 +59,8 @@ mod tests {
         table.row(["größe".into(), "7".into()]);
         table.row(["a".into(), "1,234,567".into()]);
         assert_eq!(table.to_string(), "NAME       CALLS\ngröße          7\na      1,234,567\n");
+        table.row(["b\x1b[2J\nc".into(), "8".into()]);
+        let shown = table.to_string();
+        assert!(shown.ends_with("\nb\\u{1b}[2J\\nc          8\n"), "{shown}");
     }
 }
