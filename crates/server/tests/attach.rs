@@ -45,13 +45,12 @@ fn the_agent_gets_into_a_program_that_runs_and_records() {
         [(17, "-Xshare:auto"), (25, "-Xshare:auto"), (17, "-XX:-UsePerfData"), (25, "-Xrs")]
     {
         let mut program = java.start(version, &[option], &[]);
-        let tells = option != "-XX:-UsePerfData";
         let before = listed(&program);
         assert_eq!(
             (&before["state"], &before["program"]),
             (&json!("can be attached to"), &json!("late.Loop"))
         );
-        assert_eq!(before["java"].as_str().map(|java| java[..2].parse().unwrap()), tells.then_some(version));
+        assert_eq!(before["java"].as_str().map(|java| java[..2].parse().unwrap()), Some(version));
 
         let service = format!("late{version}{option}");
         let settings = [&format!("service={service}"), "include=late..*", "exclude=late.Loop.main", &to];
@@ -72,6 +71,26 @@ fn the_agent_gets_into_a_program_that_runs_and_records() {
         assert_eq!(listed(&program)["state"], "has the agent");
         program.check();
     }
+}
+
+#[test]
+fn of_two_at_once_one_gets_it_in() {
+    let Some(java) = Java::new() else { return };
+    let mut program = java.start(17, &[], &[]);
+    let pid = program.pid();
+    let mut ended = std::thread::scope(|scope| {
+        let both = [(); 2].map(|()| scope.spawn(|| attach(&java, &pid, &["samplers=false"])));
+        both.map(|one| one.join().unwrap())
+    });
+    ended.sort();
+    let [(first, said, nothing), (second, none, refused)] = &ended;
+    let taken = format!("the agent is in process {pid} ");
+    assert!(*first == Some(0) && said.starts_with(&taken) && nothing.is_empty(), "{ended:?}");
+    let has_it = format!("error: process {pid} has the agent already\nhint: ");
+    assert!(*second == Some(1) && none.is_empty() && refused.starts_with(&has_it), "{ended:?}");
+    let errors = program.errors();
+    assert!(!errors.contains("the agent is there already"), "{errors}");
+    program.check();
 }
 
 #[test]

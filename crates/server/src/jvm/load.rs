@@ -23,9 +23,10 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
-use rustix::process::{Pid, Signal};
+use rustix::process::{Pid, PidfdFlags, Signal};
 
 use super::{Fault, Process};
+use crate::terminal::printable::printable;
 
 /// How long a JVM may take to listen: it does when its threads next stop together. At half of it SIGQUIT is sent once more, which
 /// one that begins to listen at that moment answers by a list of its threads: so this is long, for busy machines.
@@ -105,7 +106,7 @@ fn judge(answer: &str) -> Result<(), String> {
 fn on_one_line(text: &str) -> String {
     // What the JVM prints of an exception: the lines of its stack are of no use here.
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("at "));
-    let mut line = lines.collect::<Vec<_>>().join("; ");
+    let mut line = printable(&lines.collect::<Vec<_>>().join("; "));
     if let Some((end, _)) = line.char_indices().find(|(at, _)| *at >= SAID_BYTES_MAX) {
         line.truncate(end);
         line.push('…');
@@ -116,7 +117,7 @@ fn on_one_line(text: &str) -> String {
 /// A connection to the JVM, which is made to listen where it does not yet.
 fn connect(process: &Process) -> Result<UnixStream, Fault> {
     let pid = process.pid;
-    let path = process.tmp().join(format!(".java_pid{}", process.own_pid));
+    let path = process.tmp()?.join(format!(".java_pid{}", process.own_pid));
     let begun = Instant::now();
     let (mut trigger, mut signals) = (None, 0);
     loop {
@@ -129,12 +130,8 @@ fn connect(process: &Process) -> Result<UnixStream, Fault> {
             None => {}
         }
         let is_due = signals == 0 || signals == 1 && begun.elapsed() > LISTEN_TIME_MAX / 2;
-        let now = Process::find(pid).filter(|now| now.own_pid == process.own_pid);
-        match now.ok_or(Fault::Ended { pid })?.handles_sigquit {
-            true if is_due => {
-                send_sigquit(pid)?;
-                signals += 1;
-            }
+        match process.now()?.handles_sigquit {
+            true if is_due => signals += u32::from(send_sigquit(process)?),
             false if begun.elapsed() > READY_TIME_MAX => return Err(Fault::NotReady { pid }),
             _ => {}
         }
@@ -156,18 +153,42 @@ fn open(path: &Path, process: &Process) -> Result<Option<UnixStream>, Fault> {
         Err(error) => return Err(failed(error)),
     }
     match UnixStream::connect(path) {
-        Ok(stream) => Ok(Some(stream)),
+        Ok(stream) if answers(&stream, process).map_err(failed)? => Ok(Some(stream)),
+        Ok(_) => Err(Fault::NotItsOwn { pid: process.pid, path: path.to_owned() }),
         Err(error) if is_missing(&error) => Ok(None),
         Err(error) => Err(failed(error)),
     }
 }
 
-fn send_sigquit(pid: u32) -> Result<(), Fault> {
-    let number = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or(Fault::NoProcess { pid })?;
-    rustix::process::kill_process(number, Signal::QUIT).map_err(|error| match error {
+/// Whether the process itself listens at the other end: somebody else of its user may have taken the place.
+fn answers(stream: &UnixStream, process: &Process) -> io::Result<bool> {
+    let peer = rustix::net::sockopt::socket_peercred(stream)?;
+    Ok((peer.pid.as_raw_nonzero().get().cast_unsigned(), peer.uid.as_raw()) == (process.pid, process.uid))
+}
+
+/// Sends it to the process that was found, if that has a handler for it; whether it was sent. It ends one that has none, and
+/// another one may have got its number in the meantime.
+fn send_sigquit(process: &Process) -> Result<bool, Fault> {
+    let pid = process.pid;
+    let failed = |error: Errno| match error {
         Errno::SRCH => Fault::Ended { pid },
         error => Fault::Io { doing: "signal", path: format!("/proc/{pid}").into(), source: error.into() },
-    })
+    };
+    let number = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or(Fault::NoProcess { pid })?;
+    // Held before it is looked at: who is found below is then the one that gets it, or nobody does.
+    let held = match rustix::process::pidfd_open(number, PidfdFlags::empty()) {
+        Err(Errno::SRCH) => return Err(Fault::Ended { pid }),
+        // A kernel before 5.3, or a container in which that is forbidden: it does not get any closer there.
+        held => held.ok(),
+    };
+    if !process.now()?.handles_sigquit {
+        return Ok(false);
+    }
+    let sent = match held {
+        Some(held) => rustix::process::pidfd_send_signal(held, Signal::QUIT),
+        None => rustix::process::kill_process(number, Signal::QUIT),
+    };
+    sent.map(|()| true).map_err(failed)
 }
 
 /// The file that tells SIGQUIT from one that somebody else sent. Taken away when dropped.
@@ -182,7 +203,7 @@ impl Trigger {
     fn new(process: &Process) -> Result<Self, Fault> {
         let own = Self::in_directory(&process.working_directory(), process);
         own.or_else(|_| {
-            let tmp = process.tmp();
+            let tmp = process.tmp()?;
             Self::in_directory(&tmp, process).map_err(|error| Fault::Io {
                 doing: "create a file in",
                 path: tmp,
@@ -247,6 +268,7 @@ mod tests {
                 format!("-1\n{stack}"),
                 Some("java.lang.module.FindException: Module java.instrument not found"),
             ),
+            ("-1\n\u{1b}[2Jno\n".to_owned(), Some("\\u{1b}[2Jno")),
             ("101\n".to_owned(), Some("code 101")),
             ("101".to_owned(), Some("code 101")),
             ("-1\nreturn code: 0\n".to_owned(), Some("return code: 0")),
@@ -254,6 +276,40 @@ mod tests {
         ] {
             assert_eq!(judge(&answer).err().as_deref(), expect, "{answer:?}");
         }
+    }
+
+    /// A shell that ends with 7 on SIGQUIT, if it `handles` it, and with 0 when its input ends.
+    fn shell(handles: bool) -> (std::process::Child, Process) {
+        let script = if handles { "trap 'exit 7' QUIT; echo up; read line" } else { "echo up; read line" };
+        let mut command = std::process::Command::new("sh");
+        let piped = std::process::Stdio::piped;
+        let mut child = command.args(["-c", script]).stdin(piped()).stdout(piped()).spawn().unwrap();
+        let mut up = [0; 3];
+        child.stdout.as_mut().unwrap().read_exact(&mut up).unwrap();
+        let process = Process::find(child.id()).expect("it is there");
+        (child, process)
+    }
+
+    #[test]
+    fn a_signal_reaches_the_process_that_was_found_and_no_other() {
+        let (mut child, process) = shell(true);
+        let earlier = Process { started: process.started - 1, ..process.clone() };
+        let of_another = Process { uid: process.uid + 1, ..process.clone() };
+        for meant in [earlier, of_another] {
+            assert!(matches!(send_sigquit(&meant), Err(Fault::Another { .. })), "{meant:?}");
+        }
+        drop(child.stdin.take());
+        assert_ne!(child.wait().unwrap().code(), Some(7), "it was sent");
+        assert!(matches!(send_sigquit(&process), Err(Fault::Ended { .. })));
+
+        let (mut deaf, process) = shell(false);
+        assert!(!send_sigquit(&process).unwrap(), "it would end it");
+        drop(deaf.stdin.take());
+        assert!(deaf.wait().unwrap().code().is_some(), "no signal has ended it");
+
+        let (mut child, process) = shell(true);
+        assert!(send_sigquit(&process).unwrap());
+        assert_eq!(child.wait().unwrap().code(), Some(7));
     }
 
     #[test]
@@ -281,8 +337,11 @@ mod tests {
         assert!(open(&path, &this).unwrap().is_none());
         let listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
         assert!(open(&path, &this).unwrap().is_some());
-        let other = Process { uid: this.uid + 1, ..this.clone() };
-        assert!(matches!(open(&path, &other), Err(Fault::NotItsOwn { .. })));
+        for other in
+            [Process { uid: this.uid + 1, ..this.clone() }, Process { pid: this.pid + 1, ..this.clone() }]
+        {
+            assert!(matches!(open(&path, &other), Err(Fault::NotItsOwn { .. })), "{other:?}");
+        }
         drop(listener);
         assert!(open(&path, &this).unwrap().is_none(), "it was left behind");
         std::fs::remove_file(&path).unwrap();

@@ -1,16 +1,18 @@
 //! Which Java programs run on this machine, and how does an agent get into one of them?
 //!
-//! `process.rs` asks /proc, `perf_data.rs` what a JVM tells of itself, `load.rs` talks to one. No Java is started for it, and
-//! nothing of a JDK is needed. Linux and HotSpot only.
+//! `process.rs` asks /proc, `perf_data.rs` what a JVM tells of itself, `load.rs` talks to one, `turn.rs` lets
+//! one do so at a time. No Java is started for it, and nothing of a JDK is needed. Linux and HotSpot only.
 
 mod fault;
 mod load;
 mod perf_data;
 mod process;
+mod turn;
 
 pub use fault::Fault;
 pub use load::load;
-pub use process::Process;
+pub use process::{Process, is_same_file};
+pub use turn::Turn;
 
 use perf_data::PerfData;
 use process::Machine;
@@ -72,6 +74,7 @@ impl Jvm {
     fn of(process: Process, tells: bool) -> Self {
         let told = tells.then(|| process.perf_data()).flatten().and_then(|bytes| PerfData::parse(&bytes));
         let PerfData { command, version, takes_agents } = told.unwrap_or_default();
+        let version = version.or_else(|| process.java_version());
         let arguments = process.arguments();
         let is_disabled = match takes_agents {
             Some(takes) => !takes,

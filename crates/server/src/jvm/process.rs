@@ -2,12 +2,20 @@
 
 use std::fs;
 use std::io::{self, Read};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+
+use rustix::fs::OFlags;
+
+use super::Fault;
 
 /// Bytes of one file that are looked at: far more than any of them has.
 const FILE_BYTES_MAX: u64 = 16 << 20;
 const SIGQUIT: u32 = 3;
+/// Where the field is in /proc/PID/stat, behind the name: that is the second one.
+const STARTED_AT: usize = 22 - 3;
+/// Folders between `libjvm.so` and the home of its JDK, at most: Java 8 has `jre/lib/amd64/server`.
+const HOME_DEPTH_MAX: usize = 5;
 
 /// A process, as it was when it was looked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,6 +23,8 @@ pub struct Process {
     pub pid: u32,
     /// Its number in its own namespace: what it takes itself for.
     pub own_pid: u32,
+    /// When it began, in clock ticks since the machine did: a later one with its number has another.
+    pub started: u64,
     /// The effective ones.
     pub uid: u32,
     pub gid: u32,
@@ -37,7 +47,23 @@ pub(super) enum Machine {
 
 impl Process {
     pub fn find(pid: u32) -> Option<Self> {
-        Self::parse(&text(&Path::new("/proc").join(pid.to_string()).join("status"))?)
+        let folder = Path::new("/proc").join(pid.to_string());
+        // First when it began: where it ends and another one gets its number in between, this is no longer that one's.
+        let started = started(&text(&folder.join("stat"))?)?;
+        let found = Self::parse(&text(&folder.join("status"))?, started)?;
+        // Threads begin later.
+        if found.pid == pid { Some(found) } else { Self::find(found.pid) }
+    }
+
+    /// The same process, as it is by now.
+    ///
+    /// # Errors
+    /// When it has ended, or its number or it itself belongs to somebody else.
+    pub(super) fn now(&self) -> Result<Self, Fault> {
+        let pid = self.pid;
+        let now = Self::find(pid).ok_or(Fault::Ended { pid })?;
+        let who = |process: &Self| (process.started, process.own_pid, process.uid);
+        if who(&now) == who(self) { Ok(now) } else { Err(Fault::Another { pid }) }
     }
 
     /// Numbers of all processes.
@@ -47,7 +73,7 @@ impl Process {
     }
 
     /// From /proc/PID/status.
-    fn parse(status: &str) -> Option<Self> {
+    fn parse(status: &str, started: u64) -> Option<Self> {
         let line = |key: &str| status.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'));
         let numbers = |key: &str| -> Option<Vec<u32>> {
             line(key)?.split_whitespace().map(|word| word.parse().ok()).collect()
@@ -62,7 +88,7 @@ impl Process {
         let handles_sigquit = handled & (1 << (SIGQUIT - 1)) != 0;
         let is_stopped = line("State")?.trim_start().starts_with(['T', 't']);
         let (uid, gid) = (effective("Uid")?, effective("Gid")?);
-        Some(Self { pid, own_pid, uid, gid, handles_sigquit, is_stopped })
+        Some(Self { pid, own_pid, started, uid, gid, handles_sigquit, is_stopped })
     }
 
     fn file(&self, name: &str) -> PathBuf {
@@ -75,10 +101,24 @@ impl Process {
     }
 
     /// Its /tmp, where HotSpot keeps its files, whatever the variables of its environment say.
-    pub fn tmp(&self) -> PathBuf {
-        let seen = self.seen(Path::new("/tmp"));
-        // A process with more rights than ours does not show its root.
-        if seen.is_dir() { seen } else { "/tmp".into() }
+    ///
+    /// # Errors
+    /// When it is a link in a file system of its own: followed from here, it would lead into ours.
+    pub fn tmp(&self) -> Result<PathBuf, Fault> {
+        self.tmp_at(self.seen(Path::new("/tmp")), self.has_our_root())
+    }
+
+    fn tmp_at(&self, seen: PathBuf, has_our_root: bool) -> Result<PathBuf, Fault> {
+        match fs::symlink_metadata(&seen) {
+            Ok(file) if file.is_symlink() && !has_our_root => Err(Fault::LinkedTmp { pid: self.pid }),
+            Ok(_) if seen.is_dir() => Ok(seen),
+            // A process with more rights than ours does not show its root.
+            _ => Ok("/tmp".into()),
+        }
+    }
+
+    fn has_our_root(&self) -> bool {
+        is_same_file(Path::new("/"), &self.seen(Path::new("/")))
     }
 
     pub fn working_directory(&self) -> PathBuf {
@@ -126,15 +166,30 @@ impl Process {
 
     /// The file in which a JVM tells of itself.
     pub(super) fn perf_data(&self) -> Option<Vec<u8>> {
-        let mut folders = fs::read_dir(self.tmp()).ok()?.filter_map(|entry| {
+        self.perf_data_below(&self.tmp().ok()?)
+    }
+
+    fn perf_data_below(&self, tmp: &Path) -> Option<Vec<u8>> {
+        let mut folders = fs::read_dir(tmp).ok()?.filter_map(|entry| {
             let entry = entry.ok()?;
-            entry.file_name().to_str()?.starts_with("hsperfdata_").then(|| entry.path())
+            // HotSpot makes a folder. A link leads to whatever somebody wants to be read in its place.
+            let is_folder = entry.file_type().is_ok_and(|it| it.is_dir());
+            (is_folder && entry.file_name().to_str()?.starts_with("hsperfdata_")).then(|| entry.path())
         });
         let its_own = |path: &PathBuf| {
             fs::symlink_metadata(path).is_ok_and(|file| file.is_file() && file.uid() == self.uid)
         };
         let path = folders.find_map(|folder| Some(folder.join(self.own_pid.to_string())).filter(its_own))?;
         read(&path).ok()
+    }
+
+    /// The version of Java that its JDK writes beside it, for a JVM that does not tell of itself: one without a file for it,
+    /// or whose user has no name.
+    pub(super) fn java_version(&self) -> Option<String> {
+        let maps = text(&self.file("maps"))?;
+        let folders = library(&maps)?.ancestors().skip(1).take(HOME_DEPTH_MAX);
+        let mut releases = folders.filter_map(|folder| text(&self.seen(&folder.join("release"))));
+        releases.find_map(|release| java_version(&release))
     }
 
     /// Where its standard error goes, if that is a file.
@@ -160,9 +215,35 @@ fn machine(maps: &str) -> Machine {
     }
 }
 
+/// Where the JVM itself is, from /proc/PID/maps.
+fn library(maps: &str) -> Option<&Path> {
+    let line = maps.lines().find(|line| line.ends_with("/libjvm.so"))?;
+    Some(Path::new(&line[line.find('/')?..]))
+}
+
+/// From the file `release` of a JDK: `JAVA_VERSION="17.0.15"`.
+fn java_version(release: &str) -> Option<String> {
+    let version = release.lines().find_map(|line| line.strip_prefix("JAVA_VERSION="))?;
+    Some(version.trim().trim_matches('"').to_owned()).filter(|version| !version.is_empty())
+}
+
+/// From /proc/PID/stat. The name may have any characters in it, also blanks and brackets.
+fn started(stat: &str) -> Option<u64> {
+    stat.rsplit_once(')')?.1.split_whitespace().nth(STARTED_AT)?.parse().ok()
+}
+
+/// Whether both paths lead to the same file.
+pub fn is_same_file(a: &Path, b: &Path) -> bool {
+    let (Ok(a), Ok(b)) = (fs::metadata(a), fs::metadata(b)) else { return false };
+    (a.dev(), a.ino()) == (b.dev(), b.ino())
+}
+
+/// No link is followed, and a pipe that nobody writes to is empty: the file may lie where others can do as they please.
 fn read(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    fs::File::open(path)?.take(FILE_BYTES_MAX).read_to_end(&mut bytes)?;
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
+    let file = fs::OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    file.take(FILE_BYTES_MAX).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
@@ -186,18 +267,86 @@ mod tests {
 
     #[test]
     fn a_status_says_who_it_is() {
+        let parse = |status: &str| Process::parse(status, 9);
         let (handles_sigquit, is_stopped) = (true, false);
-        let expect = Process { pid: 4711, own_pid: 7, uid: 1000, gid: 1001, handles_sigquit, is_stopped };
-        assert_eq!(Process::parse(STATUS), Some(expect.clone()));
+        let expect =
+            Process { pid: 4711, own_pid: 7, started: 9, uid: 1000, gid: 1001, handles_sigquit, is_stopped };
+        assert_eq!(parse(STATUS), Some(expect.clone()));
         let old = STATUS.replace("NSpid", "Other");
-        assert_eq!(Process::parse(&old), Some(Process { own_pid: 4711, ..expect.clone() }));
+        assert_eq!(parse(&old), Some(Process { own_pid: 4711, ..expect.clone() }));
         let deaf = STATUS.replace("5ccf", "5ccb");
-        assert_eq!(Process::parse(&deaf), Some(Process { handles_sigquit: false, ..expect.clone() }));
+        assert_eq!(parse(&deaf), Some(Process { handles_sigquit: false, ..expect.clone() }));
         let stopped = STATUS.replace("S (sleeping)", "T (stopped)");
-        assert_eq!(Process::parse(&stopped), Some(Process { is_stopped: true, ..expect }));
+        assert_eq!(parse(&stopped), Some(Process { is_stopped: true, ..expect }));
         for broken in ["", "Tgid:\t\n", &STATUS.replace("Uid", "Who"), &STATUS.replace("5ccf", "wxyz")] {
-            assert_eq!(Process::parse(broken), None, "{broken}");
+            assert_eq!(parse(broken), None, "{broken}");
         }
+    }
+
+    #[test]
+    fn a_process_began_when_its_stat_says() {
+        let fields =
+            "S 1 1 1 0 -1 4194304 98 0 0 0 0 0 0 0 20 0 1 0 8372113 3182592 187 18446744073709551615";
+        for name in ["java", "a b", "x) S 1 1 (y", ""] {
+            assert_eq!(started(&format!("4711 ({name}) {fields}\n")), Some(8_372_113), "{name}");
+        }
+        for broken in ["", "4711 (java", "4711 (java) S 1 1 1", &fields.replace("8372113", "-1")] {
+            assert_eq!(started(broken), None, "{broken}");
+        }
+    }
+
+    #[test]
+    fn another_one_with_its_number_is_not_taken_for_it() {
+        let this = Process::find(std::process::id()).expect("it is there");
+        assert_eq!(this.now().unwrap().started, this.started);
+        for other in [
+            Process { started: this.started - 1, ..this.clone() },
+            Process { uid: this.uid + 1, ..this.clone() },
+            Process { own_pid: this.own_pid + 1, ..this },
+        ] {
+            assert!(matches!(other.now(), Err(Fault::Another { .. })), "{other:?}");
+        }
+        let gone = Process { pid: u32::MAX, ..Process::find(std::process::id()).unwrap() };
+        assert!(matches!(gone.now(), Err(Fault::Ended { .. })));
+    }
+
+    #[test]
+    fn a_link_in_place_of_tmp_is_followed_where_it_leads_to_the_same() {
+        let this = Process::find(std::process::id()).expect("it is there");
+        let directory = tempfile::tempdir().unwrap();
+        let (folder, link) = (directory.path().join("tmp"), directory.path().join("link"));
+        fs::create_dir(&folder).unwrap();
+        std::os::unix::fs::symlink(&folder, &link).unwrap();
+        for (seen, has_our_root, expect) in [
+            (&folder, true, Some(folder.as_path())),
+            (&folder, false, Some(&folder)),
+            (&link, true, Some(&link)),
+            (&link, false, None),
+            (&directory.path().join("gone"), false, Some(Path::new("/tmp"))),
+        ] {
+            let found = this.tmp_at(seen.clone(), has_our_root);
+            let is_linked = matches!(found, Err(Fault::LinkedTmp { .. }));
+            assert_eq!((found.ok().as_deref(), is_linked), (expect, expect.is_none()), "{}", seen.display());
+        }
+    }
+
+    #[test]
+    fn a_file_is_read_from_a_folder_and_not_through_a_link() {
+        let this = Process::find(std::process::id()).expect("it is there");
+        let [tmp, elsewhere] = [0; 2].map(|_| tempfile::tempdir().unwrap());
+        let file = this.own_pid.to_string();
+        let told = |tmp: &Path| this.perf_data_below(tmp);
+        fs::write(elsewhere.path().join(&file), "elsewhere").unwrap();
+        std::os::unix::fs::symlink(elsewhere.path(), tmp.path().join("hsperfdata_a")).unwrap();
+        assert_eq!(told(tmp.path()), None, "the folder is a link");
+        let folder = tmp.path().join("hsperfdata_b");
+        fs::create_dir(&folder).unwrap();
+        std::os::unix::fs::symlink(elsewhere.path().join(&file), folder.join(&file)).unwrap();
+        assert_eq!(told(tmp.path()), None, "the file is a link");
+        read(&folder.join(&file)).unwrap_err();
+        fs::remove_file(folder.join(&file)).unwrap();
+        fs::write(folder.join(&file), "its own").unwrap();
+        assert_eq!(told(tmp.path()), Some(b"its own".to_vec()));
     }
 
     #[test]
@@ -211,6 +360,8 @@ mod tests {
         assert!(this.has_thread(&this.name()) && !this.has_thread("no such thread"));
         assert!(Process::all().contains(&this.pid));
         assert_eq!(Process::find(u32::MAX), None);
+        assert!(this.has_our_root());
+        assert_eq!(this.tmp().unwrap(), this.seen(Path::new("/tmp")));
     }
 
     #[test]
@@ -224,6 +375,27 @@ mod tests {
         ] {
             let maps: String = files.iter().map(|file| line(file)).collect();
             assert_eq!(machine(&maps), expect, "{maps}");
+        }
+    }
+    #[test]
+    fn a_jdk_says_its_version() {
+        let directory = tempfile::tempdir().unwrap();
+        let home = directory.path().join("a jdk");
+        fs::create_dir_all(home.join("lib/server")).unwrap();
+        let library_path = home.join("lib/server/libjvm.so");
+        let maps = format!(
+            "7f00-7f01 r-xp 00000000 fe:00 12    {}\n7f02-7f03 rw-p 0 0:0 0\n",
+            library_path.display()
+        );
+        assert_eq!(library(&maps), Some(library_path.as_path()));
+        assert_eq!(library("7f00-7f01 r-xp 00000000 fe:00 12 /usr/lib/libc.so.6\n"), None);
+        for (release, expect) in [
+            ("IMPLEMENTOR=\"x\"\nJAVA_VERSION=\"17.0.15\"\nOS_NAME=\"Linux\"\n", Some("17.0.15")),
+            ("JAVA_VERSION=25-ea", Some("25-ea")),
+            ("JAVA_VERSION=\"\"\n", None),
+            ("JAVA_RUNTIME_VERSION=\"17\"\n", None),
+        ] {
+            assert_eq!(java_version(release).as_deref(), expect, "{release}");
         }
     }
 }

@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 
 use xxhash_rust::xxh3::xxh3_64;
 
+use super::failure;
 use crate::command::Failure;
-use crate::jvm::Process;
+use crate::jvm::{Process, is_same_file};
 
 /// Bytes of a path. Together with that of the settings it must fit into an argument of 1,024 bytes.
 const PATH_BYTES_MAX: usize = 800;
@@ -22,7 +23,7 @@ pub(super) fn jar(jar: &Path, process: &Process) -> Result<String, Failure> {
     let failed = |error| Failure::new(format!("cannot read {}: {error}", jar.display()));
     let bytes = fs::read(jar).map_err(failed)?;
     let name = format!("tachograph-agent-{:016x}.jar", xxh3_64(&bytes));
-    let copy = process.tmp().join(&name);
+    let copy = process.tmp().map_err(failure)?.join(&name);
     let trusted = [0, process.uid, us()];
     let wrong = |what: String| {
         Err(Failure::new(format!("{} is there, and {what}", copy.display())).hint("take it away"))
@@ -70,7 +71,7 @@ pub(super) fn settings(text: &str, process: &Process) -> Result<Option<SettingsF
         return Ok(None);
     }
     let name = format!("tachograph-{}-{}.toml", process.own_pid, std::process::id());
-    let path = process.tmp().join(&name);
+    let path = process.tmp().map_err(failure)?.join(&name);
     let give = |file: &File| match fchown(file, Some(process.uid), Some(process.gid)) {
         // Without it the file is ours. A group of its user that we are not in gets nothing by it.
         Err(error) if process.uid != us() => Err(error),
@@ -112,8 +113,7 @@ fn plain(path: &Path) -> Option<&str> {
 
 /// Whether the process finds the same file there.
 fn is_seen(path: &Path, process: &Process) -> bool {
-    let (Ok(ours), Ok(its)) = (fs::metadata(path), fs::metadata(process.seen(path))) else { return false };
-    (ours.dev(), ours.ino()) == (its.dev(), its.ino())
+    is_same_file(path, &process.seen(path))
 }
 
 /// Whether the file, and all folders above it, are open to the user of the process; false also where only its group helps.

@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::{Failure, ask};
-use crate::jvm::{self, Fault, Jvm};
+use crate::jvm::{self, Fault, Jvm, Process, Turn};
+use crate::terminal::printable::printable;
 use crate::terminal::table::{Align, Table};
 use delivery::SettingsFile;
 
@@ -66,6 +67,9 @@ impl Attach {
     fn attach(&self, pid: u32) -> Result<(), Failure> {
         let settings = settings::gather(self.config.as_deref(), &self.settings)?;
         let jar = jar::find(self.jar.as_deref())?;
+        let process = Process::find(pid).ok_or(Fault::NoProcess { pid }).map_err(failure)?;
+        // Held until the agent runs: who comes in the meantime then finds it.
+        let turn = Turn::take(&process).map_err(failure)?;
         let jvm = Jvm::find(pid).map_err(failure)?;
         if let Some(fault) = jvm.obstacle() {
             return Err(failure(fault));
@@ -74,7 +78,7 @@ impl Attach {
         let file = delivery::settings(&settings::to_toml(&settings), &jvm.process)?;
         jvm::load(&jvm.process, &jar, file.as_ref().map(SettingsFile::seen)).map_err(failure)?;
         await_start(&jvm)?;
-        drop(file);
+        drop((file, turn));
         let mut warnings = settings::overruled(&settings, |name| jvm.process.variable(name));
         warnings.extend(settings::unreachable(&settings, &jvm.process));
         for warning in &warnings {
@@ -84,9 +88,11 @@ impl Attach {
             let jvm = to_json(&jvm, Fault::HasAgent { pid }.brief());
             ask::print_json(&json!({ "jvm": jvm, "jar": jar, "warnings": warnings }));
         } else {
-            let version =
-                jvm.version.as_ref().map_or_else(String::new, |version| format!(", Java {version}"));
-            println!("the agent is in process {} ({}{version})", jvm.process.pid, jvm.main());
+            let version = jvm
+                .version
+                .as_ref()
+                .map_or_else(String::new, |version| format!(", Java {}", printable(version)));
+            println!("the agent is in process {} ({}{version})", jvm.process.pid, printable(jvm.main()));
         }
         Ok(())
     }
@@ -110,7 +116,8 @@ fn await_start(jvm: &Jvm) -> Result<(), Failure> {
     while !jvm.runs_agent() {
         if begun.elapsed() > START_TIME_MAX {
             let place = jvm.process.standard_error();
-            let place = place.map_or_else(String::new, |path| format!(", {}", path.display()));
+            let place =
+                place.map_or_else(String::new, |path| format!(", {}", printable(&path.to_string_lossy())));
             let said = format!("process {} has loaded the agent, which does not run", jvm.process.pid);
             return Err(Failure::new(said).hint(format!("the program's standard error says why{place}")));
         }
@@ -165,7 +172,7 @@ fn who(fault: &Fault) -> (u32, Option<u32>, &str) {
 }
 
 fn cut(command: &str) -> String {
-    let command = command.replace(char::is_control, " ");
+    let command = printable(command);
     match command.char_indices().nth(COMMAND_CHARS_MAX) {
         Some((end, _)) => format!("{}…", &command[..end]),
         None => command,
@@ -198,7 +205,7 @@ mod tests {
 
     #[test]
     fn commands_are_one_short_line() {
-        assert_eq!(cut("shop.Main\n--port 80"), "shop.Main --port 80");
+        assert_eq!(cut("shop.Main\n--port \u{1b}[2J80"), "shop.Main\\n--port \\u{1b}[2J80");
         assert_eq!(cut(&"ö".repeat(101)), format!("{}…", "ö".repeat(100)));
     }
 

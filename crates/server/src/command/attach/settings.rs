@@ -8,6 +8,7 @@ use std::path::Path;
 use crate::command::Failure;
 use crate::config::toml_cause;
 use crate::jvm::Process;
+use crate::terminal::printable::printable;
 
 /// The agent's own list: the only place where its settings are told.
 const AGENT_SETTINGS: &str =
@@ -112,6 +113,7 @@ pub(super) fn overruled(settings: &Settings, look_up: impl Fn(&str) -> Option<St
     let line = |(key, value): (&String, &String)| {
         let name = variable(key);
         let wins = look_up(&name).filter(|wins| wins != value)?;
+        let (wins, value) = (printable(&wins), printable(value));
         Some(format!("{name}={wins} of the program's environment wins over {key}={value}"))
     };
     settings.iter().filter_map(line).collect()
@@ -185,12 +187,12 @@ mod tests {
     #[test]
     fn what_the_environment_overrules_is_named() {
         let environment = |name: &str| {
-            [("TACHO_SERVICE", "env"), ("TACHO_LOG", "x"), ("SERVER", "env")]
+            [("TACHO_SERVICE", "e\u{1b}v"), ("TACHO_LOG", "x"), ("SERVER", "env")]
                 .iter()
                 .find_map(|(key, value)| (*key == name).then(|| (*value).to_owned()))
         };
         let settings = ["log", "server", "service"].map(|key| (key.to_owned(), "x".to_owned()));
-        let expect = "TACHO_SERVICE=env of the program's environment wins over service=x";
+        let expect = "TACHO_SERVICE=e\\u{1b}v of the program's environment wins over service=x";
         assert_eq!(overruled(&Settings::from(settings), environment), [expect]);
         let this = Process::find(std::process::id()).expect("it is there");
         assert_eq!(unreachable(&Settings::new(), &this), None, "it is in the network of this test");
