@@ -264,6 +264,14 @@ impl ExecutionBlock {
             + self.values.len() * size_of::<AttributeData>()
     }
 
+    /// Bytes of memory that it has taken for rows and columns, filled or not.
+    pub const fn room_bytes(&self) -> usize {
+        self.heap_bytes
+            + self.rows.capacity() * size_of::<Row>()
+            + (self.deltas.capacity() + self.ages.capacity()) * size_of::<u64>()
+            + self.values.capacity() * size_of::<AttributeData>()
+    }
+
     /// From the first moment (ages of carried calls included) to the last. Empty when the block is.
     pub const fn range(&self) -> TimeRange {
         self.range

@@ -89,7 +89,7 @@ impl OpenExecutions {
         let block = self.growing.entry(bucket).or_insert_with(|| spare.take().unwrap_or_default());
         Arc::make_mut(block).push(segment, operations);
         if block.calls() >= CHUNK_CALLS_MAX || block.bytes() >= CHUNK_OPEN_BYTES_MAX || block.is_full() {
-            self.full_bytes += block.bytes() + BLOCK_BYTES;
+            self.full_bytes += block.room_bytes() + BLOCK_BYTES;
             self.spare = Some(Arc::new(ExecutionBlock::as_large_as(block)));
             self.full.extend(self.growing.remove(&bucket).map(|block| (bucket, block)));
         }
@@ -105,8 +105,53 @@ impl OpenExecutions {
         self.blocks().filter(|(_, block)| block.range().overlaps(&range)).map(|(_, b)| b.clone()).collect()
     }
 
+    /// What all blocks have taken, filled or not: a growing one may have the room of the spare one.
     pub fn bytes(&self) -> usize {
-        let growing: usize = self.growing.values().map(|block| block.bytes() + BLOCK_BYTES).sum();
-        growing + self.full_bytes
+        let spare = self.spare.iter();
+        let held: usize =
+            self.growing.values().chain(spare).map(|block| block.room_bytes() + BLOCK_BYTES).sum();
+        held + self.full_bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tacho_model::{Event, EventKind, OperationKind, TraceId};
+
+    #[test]
+    fn room_that_waits_for_records_counts() {
+        let calls = 1_024;
+        let event = |delta, kind| Event { delta, kind };
+        let events = (0..calls).flat_map(|_| [event(1, EventKind::Enter(0)), event(1, EventKind::Exit)]);
+        let segment = Segment {
+            trace: TraceId(1),
+            base: 2,
+            part: 0,
+            parent: None,
+            thread: "main".into(),
+            start: 3,
+            carried: Vec::new(),
+            first_call: 0,
+            events: events.collect(),
+            attributes: Vec::new(),
+        };
+        let operations = [Operation { kind: OperationKind::Method, name: "a".into() }];
+        let mut open = OpenExecutions::default();
+        let mut push = || {
+            open.push(&segment, &operations);
+            (open.full.len(), open.bytes())
+        };
+        // Two events a call, each with a time.
+        let times = 2 * CHUNK_CALLS_MAX * size_of::<u64>();
+        let (full, bytes) = (1..=CHUNK_CALLS_MAX / calls).map(|_| push()).last().expect("some");
+        assert_eq!(full, 1);
+        assert!(
+            (2 * times..4 * times).contains(&bytes),
+            "{bytes}: the full block, and an empty one as large"
+        );
+        let (full, grown) = push();
+        assert_eq!(full, 1);
+        assert!(grown >= bytes, "{grown} after {bytes}: the room is the growing block's now");
     }
 }
