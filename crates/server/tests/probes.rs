@@ -129,20 +129,23 @@ fn a_full_disk_refuses_a_kept_rule_and_changes_nothing() {
     added(&server, "state=off&pattern=a.*");
 }
 
+fn fails(answer: Response, status: u16, expect: &str) {
+    assert_eq!(answer.status, status, "{expect}: {}", answer.text());
+    let error = answer.json()["error"].as_str().unwrap().to_owned();
+    assert!(error.contains(expect), "{expect:?} in {error:?}");
+}
+
 #[test]
 fn mistakes_name_parameter_and_value() {
     let data = tempfile::tempdir().unwrap();
     let server = serve(data.path());
-    let fails = |answer: Response, status: u16, expect: &str| {
-        assert_eq!(answer.status, status, "{expect}: {}", answer.text());
-        let error = answer.json()["error"].as_str().unwrap().to_owned();
-        assert!(error.contains(expect), "{expect:?} in {error:?}");
-    };
     let long = "a".repeat(1_025);
     for (query, expect) in [
         ("pattern=a", "parameter \"state\" is missing"),
         ("state=of&pattern=a", "\"state\": \"of\" is not on, off or aggregate"),
-        ("state=off&pattern=", "parameter \"pattern\" is missing"),
+        ("state=off", "parameter \"pattern\" is missing"),
+        ("state=off&pattern=", "parameter \"pattern\" is empty"),
+        ("state=off&pattern=com+shop", "pattern \"com shop\": ' ' cannot be part of one"),
         ("state=off&pattern=a%0Ab", "pattern \"a\\nb\" has a control character"),
         (&format!("state=off&pattern={long}"), "pattern has 1025 bytes, at most 1024 are allowed"),
         (&format!("state=off&pattern=a&service={long}"), "service has 1025 bytes, at most 512"),
@@ -180,6 +183,43 @@ fn mistakes_name_parameter_and_value() {
     let form = [("Content-Type", "application/x-www-form-urlencoded")];
     let answer = server.post("/api/v1/probes", &form, b"state=on&pattern=a.*&keep=1");
     assert_eq!(answer.json()["data"]["replaced"], json!([1]), "{}", answer.text());
+}
+
+#[test]
+fn what_would_mean_all_by_mistake_is_refused() {
+    let data = tempfile::tempdir().unwrap();
+    let server = serve(data.path());
+    for (query, expect) in [
+        ("state=off&pattern=a&service=", "parameter \"service\" is empty: leave it out, or give it a value"),
+        ("state=off&pattern=a&instance=", "parameter \"instance\" is empty"),
+        (
+            "state=off&pattern=a&servise=shop",
+            "unknown parameter \"servise\": there are state, pattern, service, instance, keep",
+        ),
+    ] {
+        fails(add(&server, query), 400, expect);
+    }
+    let json =
+        |body: &str| server.post("/api/v1/probes", &[("Content-Type", "application/json")], body.as_bytes());
+    fails(json(r#"{"state":"off","pattern":"a","service":""}"#), 400, "parameter \"service\" is empty");
+    let both = server.post(
+        "/api/v1/probes?service=shop",
+        &[("Content-Type", "application/json")],
+        br#"{"state":"off","pattern":"a"}"#,
+    );
+    fails(both, 400, "unknown parameter \"service\": none is understood here");
+    for (path, expect) in [
+        ("agents?service=", "parameter \"service\" is empty"),
+        ("agents?instance=", "parameter \"instance\" is empty"),
+        ("agents?rule=", "parameter \"rule\" is empty"),
+        ("agents?servise=shop", "unknown parameter \"servise\": there are service, instance, rule, limit"),
+        ("probes?service=shop", "unknown parameter \"service\": none is understood here"),
+    ] {
+        fails(server.get(&format!("/api/v1/{path}")), 400, expect);
+    }
+    fails(remove(&server, "all=1&service=shop"), 400, "unknown parameter \"service\": there are id, all");
+    fails(remove(&server, "all="), 400, "parameter \"all\" is empty");
+    assert_eq!(rules(&server), [json!(null); 0]);
 }
 
 fn fill(server: &Server) {
@@ -285,6 +325,9 @@ fn commands_switch_wait_and_warn() {
     ends(&["agents"], 0, "", "no agent is connected, and none was within the last hour\n");
     ends(&["probes"], 0, "", "no rules: agents follow their own settings\n");
     let first = "rule 1: off early.* for all agents, until the server ends\n";
+    let odd = "error: pattern \"early.Bird.fly(int)\": methods are named without their parameters, \"early.Bird.fly\"\n";
+    ends(&["probes", "off", "early.Bird.fly(int)"], 1, "", odd);
+    ends(&["probes", "on", "early."], 1, "", "error: pattern \"early.\": a dot is out of place\n");
     let nobody = "warning: no agent that it is for is connected; it holds for those that come\n";
     ends(&["probes", "off", "early.*"], 0, first, nobody);
     ends(&["probes", "clear", "1"], 0, "removed 1 rule\n", "");
@@ -307,7 +350,7 @@ fn commands_switch_wait_and_warn() {
     let (code, _, stderr) = tacho(&["probes", "aggregate", "*"]);
     assert_eq!(code, 0);
     assert_eq!(stderr, "warning: * fits everything in shop on h1: 100 methods\n");
-    let (code, stdout, stderr) = tacho(&["probes", "off", "bad pattern", "--json"]);
+    let (code, stdout, stderr) = tacho(&["probes", "off", "odd.pattern", "--json"]);
     let id = serde_json::from_str::<Value>(&stdout).unwrap()["rule"]["id"].to_string();
     let fault = "error: 1 of 1 agent cannot follow it: shop on h1: no such pattern\n";
     assert_eq!((code, stderr), (3, format!("{fault}hint: `tacho probes clear {id}` takes it away\n")));
@@ -346,6 +389,9 @@ fn mistakes_on_the_command_line_have_a_hint() {
             &["probes", "off", "a", "--wait", "x"],
             "error: invalid value 'x' for '--wait <DURATION>': give seconds",
         ),
+        (&["probes", "off", "a", "--service", ""], "error: a value is required for '--service <SERVICE>'"),
+        (&["probes", "on", "a", "--instance", ""], "error: a value is required for '--instance <INSTANCE>'"),
+        (&["agents", "--service", ""], "error: a value is required for '--service <SERVICE>'"),
         (&["agents", "--serve", "x"], "error: unexpected argument '--serve' found"),
     ] {
         let (code, stdout, stderr) = run(args);

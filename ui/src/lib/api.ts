@@ -316,7 +316,8 @@ export const api = {
     ask<unknown>('api/v1/probes', {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
-      body: JSON.stringify(wish),
+      // A scope that is not given is left out: the server refuses one that is empty.
+      body: JSON.stringify(wish, (_, value: unknown) => (value === '' ? undefined : value)),
     }),
   /** No id for all rules. */
   removeProbe: (id: number | null) =>

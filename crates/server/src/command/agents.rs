@@ -3,11 +3,13 @@
 use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::time::Duration;
 
+use clap::builder::NonEmptyStringValueParser;
 use serde_json::Value;
 
 use super::Failure;
 use super::ask;
 use crate::client;
+use crate::terminal::printable::printable;
 use crate::terminal::table::{Align, Table};
 use crate::terminal::units;
 
@@ -26,7 +28,7 @@ const CLEAR_SCREEN: &str = "\x1b[H\x1b[2J";
   tacho agents --json")]
 pub struct Agents {
     /// Only those of this service
-    #[arg(long)]
+    #[arg(long, value_parser = NonEmptyStringValueParser::new())]
     service: Option<String>,
     /// Show it again every second, until Ctrl-C
     #[arg(long)]
@@ -143,7 +145,7 @@ fn faults(agents: &[Value]) -> String {
     for agent in agents {
         let rules = ask::list(&agent["probes"], "rules").iter();
         for rule in rules.filter(|rule| !ask::text(rule, "fault").is_empty()) {
-            let (id, fault) = (ask::number(rule, "id"), ask::text(rule, "fault"));
+            let (id, fault) = (ask::number(rule, "id"), printable(ask::text(rule, "fault")));
             text.push_str(&format!("rule {id}, {}: {fault}\n", name(agent)));
         }
     }
@@ -167,8 +169,8 @@ fn moved(agents: &[Value], now: i64) -> Option<String> {
 
 /// `shop on h1 (8080)`
 pub fn name(agent: &Value) -> String {
-    let text = |name| ask::text(agent, name);
-    match text("instance") {
+    let text = |name| printable(ask::text(agent, name));
+    match &*text("instance") {
         "" => format!("{} on {}", text("service"), text("host")),
         instance => format!("{} on {} ({instance})", text("service"), text("host")),
     }
@@ -202,20 +204,28 @@ mod tests {
     }
 
     #[test]
+    fn an_agent_has_its_name_on_one_line() {
+        let agent =
+            |service: &str, instance: &str| json!({ "service": service, "host": "h1", "instance": instance });
+        assert_eq!(name(&agent("shop", "")), "shop on h1");
+        assert_eq!(name(&agent("\u{1b}]0;shop\u{7}", "a\nb")), "\\u{1b}]0;shop\\u{7} on h1 (a\\nb)");
+    }
+
+    #[test]
     fn what_is_wrong_or_moved_is_named() {
         let agent = json!({
             "service": "shop", "host": "h1", "instance": "8080", "state": "silent", "since": "0",
             "probes": {
                 "on": 1_200, "aggregated": 1, "off": 0,
                 "rules": [
-                    { "id": 7, "matched": 0, "fault": "a pattern ends with a dot" },
+                    { "id": 7, "matched": 0, "fault": "a pattern ends\nwith a dot" },
                     { "id": 8, "matched": 3, "fault": "" },
                 ],
                 "moved": [{ "operation": "a.B.c()", "reason": "rate 1.2 M/s over 1 M/s", "since": "0" }],
             },
         });
         let agents = [agent];
-        assert_eq!(faults(&agents), "rule 7, shop on h1 (8080): a pattern ends with a dot\n");
+        assert_eq!(faults(&agents), "rule 7, shop on h1 (8080): a pattern ends\\nwith a dot\n");
         assert!(moved(&agents, 0).unwrap().contains("shop on h1 (8080)  a.B.c()    rate 1.2 M/s over 1 M/s"));
         let shown = table(&agents, 0);
         assert!(shown.contains("does not answer") && shown.contains("1,200"), "{shown}");

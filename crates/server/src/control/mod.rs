@@ -11,6 +11,7 @@
 
 mod agents;
 mod file;
+mod pattern;
 mod rules;
 
 use std::path::Path;

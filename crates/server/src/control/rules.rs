@@ -7,6 +7,7 @@ use tacho_ingest::wire::{PROBE_PATTERN_BYTES_MAX, PROBE_RULES_MAX, ProbeState};
 use tacho_model::Timestamp;
 
 use super::Identity;
+use super::pattern::{self, Mistake};
 
 /// Bytes of the service and of the instance that a rule is for.
 pub const SCOPE_BYTES_MAX: usize = 512;
@@ -55,6 +56,8 @@ pub enum Refused {
     TooLong { what: &'static str, bytes: usize, max: usize },
     #[error("{what} {text:?} has a control character")]
     Unprintable { what: &'static str, text: String },
+    #[error(transparent)]
+    NoPattern(#[from] Mistake),
     #[error("there are {PROBE_RULES_MAX} rules, which is as many as are allowed: remove some first")]
     TooMany,
     #[error("no rule has the id {0}")]
@@ -129,6 +132,8 @@ impl Rules {
         let id = self.last_id + 1;
         let rule = Rule { id, service, instance, state, pattern, since: now, kept: keep };
         rule.check()?;
+        // Not of those in the file: a server starts with whatever an earlier one took.
+        pattern::check(&rule.pattern)?;
         let is_replaced = |old: &Rule| rule.covers(old) && (keep || !old.kept);
         let replaced: Vec<u64> = self.list.iter().filter(|old| is_replaced(old)).map(|old| old.id).collect();
         if self.list.len() - replaced.len() >= PROBE_RULES_MAX {
@@ -237,6 +242,7 @@ mod tests {
         assert_eq!(check(0, ""), Err(Refused::Empty));
         let error = check(0, "a\nb").unwrap_err().to_string();
         assert_eq!(error, "pattern \"a\\nb\" has a control character");
+        assert!(matches!(check(0, "a b"), Err(Refused::NoPattern(_))));
     }
 
     #[test]

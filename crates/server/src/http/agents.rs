@@ -24,6 +24,7 @@ pub fn routes() -> Router<Arc<App>> {
 
 /// `service` and `instance` narrow it; so does `rule`, to the connected agents that a rule is for and what they say of it.
 async fn agents(State(app): State<Arc<App>>, params: Params) -> Result<Json<Value>, ApiError> {
+    params.only(&["service", "instance", "rule", "limit"])?;
     let limit = params.count("limit")?.unwrap_or(AGENTS_DEFAULT).min(AGENTS_MAX);
     let rule = match params.parse("rule", "the id of a rule", |text| text.parse().ok())? {
         Some(id) => Some(

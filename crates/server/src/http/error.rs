@@ -29,6 +29,11 @@ impl ApiError {
         Self::bad(format!("parameter {parameter:?} is missing"))
     }
 
+    /// A parameter is there without a value.
+    pub fn empty(parameter: &str) -> Self {
+        Self::bad(format!("parameter {parameter:?} is empty: leave it out, or give it a value"))
+    }
+
     pub fn forbidden(message: impl Into<String>) -> Self {
         Self::new(StatusCode::FORBIDDEN, "forbidden", message)
     }

@@ -45,6 +45,26 @@ impl Params {
         self.0.iter().filter(move |(n, _)| n == name).map(|(_, v)| v.as_str())
     }
 
+    /// For requests in which a parameter narrows what is meant: one that is misspelt, or has lost its value, would mean all.
+    ///
+    /// # Errors
+    /// When one is not among `known`, or is empty.
+    pub fn only(&self, known: &[&str]) -> Result<(), ApiError> {
+        for (name, value) in &self.0 {
+            if !known.contains(&name.as_str()) {
+                let known = match known {
+                    [] => "none is understood here".to_owned(),
+                    known => format!("there are {}", known.join(", ")),
+                };
+                return Err(ApiError::bad(format!("unknown parameter {name:?}: {known}")));
+            }
+            if value.is_empty() {
+                return Err(ApiError::empty(name));
+            }
+        }
+        Ok(())
+    }
+
     pub fn required(&self, name: &'static str) -> Result<&str, ApiError> {
         self.get(name).ok_or_else(|| ApiError::missing(name))
     }
@@ -110,6 +130,25 @@ mod tests {
         fails(&[("start", "5"), ("end", "4")], "\"end\": it is before");
         let error = params(&[("limit", "-1")]).count("limit").unwrap_err();
         assert!(error.message.contains("\"limit\": \"-1\""), "{}", error.message);
+    }
+
+    #[test]
+    fn what_is_unknown_or_empty_is_named() {
+        let known = ["service", "rule"];
+        for (pairs, known, expect) in [
+            (&[("service", "a"), ("rule", "1"), ("rule", "2")][..], &known[..], None),
+            (&[], &[], None),
+            (&[("servise", "a")], &known, Some("unknown parameter \"servise\": there are service, rule")),
+            (&[("a\u{1b}", "1")], &[], Some("unknown parameter \"a\\u{1b}\": none is understood here")),
+            (
+                &[("service", "a"), ("rule", "")],
+                &known,
+                Some("parameter \"rule\" is empty: leave it out, or give it a value"),
+            ),
+        ] {
+            let said = params(pairs).only(known).err().map(|error| error.message);
+            assert_eq!(said.as_deref(), expect, "{pairs:?}");
+        }
     }
 
     #[test]

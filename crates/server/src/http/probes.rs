@@ -34,7 +34,8 @@ struct Tally {
     faults: u64,
 }
 
-async fn list(State(app): State<Arc<App>>) -> Json<Value> {
+async fn list(State(app): State<Arc<App>>, params: Params) -> Result<Json<Value>, ApiError> {
+    params.only(&[])?;
     let mut tallies: HashMap<u64, Tally> = HashMap::new();
     let agents = app.control.agents(app.clock.now()).into_iter();
     for (agent, _) in agents.filter(|(agent, _)| agent.is_connected()) {
@@ -55,7 +56,7 @@ async fn list(State(app): State<Arc<App>>) -> Json<Value> {
         shown
     });
     let rules: Vec<Value> = rules.collect();
-    Json(json!({ "status": "success", "data": { "rules": rules, "rules_max": PROBE_RULES_MAX } }))
+    Ok(Json(json!({ "status": "success", "data": { "rules": rules, "rules_max": PROBE_RULES_MAX } })))
 }
 
 /// `state`, `pattern`, `service`, `instance`, `keep`: as parameters, as a form, or as a JSON object.
@@ -80,6 +81,7 @@ async fn add(State(app): State<Arc<App>>, request: Request) -> Result<Json<Value
 
 /// `id` (may come again), or `all=1`.
 async fn remove(State(app): State<Arc<App>>, params: Params) -> Result<Json<Value>, ApiError> {
+    params.only(&["id", "all"])?;
     let read = |text: &str| {
         text.parse()
             .map_err(|_| ApiError::bad(format!("invalid parameter \"id\": {text:?} is not the id of a rule")))
@@ -100,10 +102,8 @@ async fn remove(State(app): State<Arc<App>>, params: Params) -> Result<Json<Valu
 struct Wish {
     state: Option<String>,
     pattern: Option<String>,
-    #[serde(default)]
-    service: String,
-    #[serde(default)]
-    instance: String,
+    service: Option<String>,
+    instance: Option<String>,
     #[serde(default)]
     keep: bool,
 }
@@ -112,10 +112,13 @@ impl Wish {
     async fn read(request: Request) -> Result<Self, ApiError> {
         let content_type = request.headers().get(header::CONTENT_TYPE);
         if content_type.is_some_and(|v| v.as_bytes().to_ascii_lowercase().starts_with(b"application/json")) {
+            // All is said in the body.
+            Params::from_uri(request.uri())?.only(&[])?;
             let (parts, body) = request.into_parts();
             return Self::from_json(&parts.headers, body).await;
         }
         let params = <Params as axum::extract::FromRequest<()>>::from_request(request, &()).await?;
+        params.only(&["state", "pattern", "service", "instance", "keep"])?;
         let text = |name| params.get(name).map(ToOwned::to_owned);
         let keep = params.parse("keep", "0, 1, true or false", |text| match text {
             "1" | "true" => Some(true),
@@ -125,8 +128,8 @@ impl Wish {
         Ok(Self {
             state: text("state"),
             pattern: text("pattern"),
-            service: text("service").unwrap_or_default(),
-            instance: text("instance").unwrap_or_default(),
+            service: text("service"),
+            instance: text("instance"),
             keep: keep.unwrap_or(false),
         })
     }
@@ -137,13 +140,19 @@ impl Wish {
     }
 
     fn check(self) -> Result<Wanted, ApiError> {
-        let state = self.state.filter(|state| !state.is_empty()).ok_or_else(|| ApiError::missing("state"))?;
+        let Self { state, pattern, service, instance, keep } = self;
+        let given =
+            [("state", &state), ("pattern", &pattern), ("service", &service), ("instance", &instance)];
+        if let Some((name, _)) = given.iter().find(|(_, text)| text.as_deref() == Some("")) {
+            return Err(ApiError::empty(name));
+        }
+        let state = state.ok_or_else(|| ApiError::missing("state"))?;
         let state = state_of(&state).ok_or_else(|| {
             ApiError::bad(format!("invalid parameter \"state\": {state:?} is not on, off or aggregate"))
         })?;
-        let pattern =
-            self.pattern.filter(|text| !text.is_empty()).ok_or_else(|| ApiError::missing("pattern"))?;
-        Ok(Wanted { service: self.service, instance: self.instance, state, pattern, keep: self.keep })
+        let pattern = pattern.ok_or_else(|| ApiError::missing("pattern"))?;
+        let (service, instance) = (service.unwrap_or_default(), instance.unwrap_or_default());
+        Ok(Wanted { service, instance, state, pattern, keep })
     }
 }
 

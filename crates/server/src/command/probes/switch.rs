@@ -2,11 +2,12 @@
 
 use std::time::{Duration, Instant};
 
+use clap::builder::NonEmptyStringValueParser;
 use serde_json::{Value, json};
 
 use super::super::Failure;
 use super::super::ask;
-use super::verdict::Verdict;
+use super::verdict::{Before, Verdict};
 use super::{data, scope};
 use crate::client::{self, Client};
 use crate::terminal::table::{Align, Table};
@@ -20,10 +21,10 @@ pub struct Switch {
     /// Methods, as the agent names them: com.shop..*, com.shop.Board.post, @com.shop.Hot, or * for all
     pattern: String,
     /// Only in agents of this service
-    #[arg(long)]
+    #[arg(long, value_parser = NonEmptyStringValueParser::new())]
     service: Option<String>,
     /// Only in agents of this instance
-    #[arg(long)]
+    #[arg(long, value_parser = NonEmptyStringValueParser::new())]
     instance: Option<String>,
     /// Keep the rule when the server starts again
     #[arg(long)]
@@ -48,21 +49,22 @@ fn wait(text: &str) -> Result<Duration, String> {
 impl Switch {
     pub fn run(self, state: &str) -> Result<(), Failure> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let (added, agents) = runtime.map_err(Failure::new)?.block_on(self.switch(state))?;
+        let (added, agents, before) = runtime.map_err(Failure::new)?.block_on(self.switch(state))?;
         let rule = &added["rule"];
         if self.json {
             ask::print_json(&json!({ "rule": rule, "replaced": added["replaced"], "agents": agents }));
         } else {
             self.print(rule, &agents);
         }
-        let Verdict { warnings, failure } = Verdict::new(rule, &agents, self.wait);
+        let Verdict { warnings, failure } = Verdict::new(rule, &agents, &before, self.wait);
         warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
         failure.map_or(Ok(()), Err)
     }
 
-    /// The rule as the server took it, and the agents that it is for.
-    async fn switch(&self, state: &str) -> Result<(Value, Vec<Value>), Failure> {
+    /// The rule as the server took it, the agents that it is for, and what they recorded before.
+    async fn switch(&self, state: &str) -> Result<(Value, Vec<Value>, Before), Failure> {
         let client = self.server.client();
+        let before = self.before(&client).await?;
         let params = [
             ("state", Some(state)),
             ("pattern", Some(self.pattern.as_str())),
@@ -72,7 +74,18 @@ impl Switch {
         ];
         let added = data(&client.post(&client::path("/api/v1/probes", params)).await?)?;
         let agents = self.answers(&client, ask::number(&added["rule"], "id")).await?;
-        Ok((added, agents))
+        Ok((added, agents, before))
+    }
+
+    async fn before(&self, client: &Client) -> Result<Before, Failure> {
+        let params = [
+            ("service", self.service.as_deref()),
+            ("instance", self.instance.as_deref()),
+            ("limit", Some("4096")),
+        ];
+        let answer = client.get(&client::path("/api/v1/agents", params)).await?;
+        let agents = ask::list(&answer["data"], "agents").iter();
+        Ok(agents.map(|agent| (ask::text(agent, "session").to_owned(), agent["probes"].clone())).collect())
     }
 
     /// The agents, once all have answered or the time is over.

@@ -1,5 +1,6 @@
 //! What is to be said about a new rule: does it do what was meant?
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -7,10 +8,14 @@ use serde_json::Value;
 use super::super::Failure;
 use super::super::agents::name;
 use super::super::ask;
+use crate::terminal::printable::printable;
 use crate::terminal::units;
 
-/// Agents that a message names.
+/// Agents that a message names, and reasons.
 const NAMED_MAX: usize = 3;
+
+/// What agents said of their methods before there was the rule, by session.
+pub type Before = HashMap<String, Value>;
 
 pub struct Verdict {
     pub warnings: Vec<String>,
@@ -20,7 +25,7 @@ pub struct Verdict {
 
 impl Verdict {
     /// `agents` are those connected that the rule is for; they had this time to answer.
-    pub fn new(rule: &Value, agents: &[Value], wait: Duration) -> Self {
+    pub fn new(rule: &Value, agents: &[Value], before: &Before, wait: Duration) -> Self {
         let in_state = |state: &str| -> Vec<&Value> {
             agents.iter().filter(|agent| ask::text(agent, "state") == state).collect()
         };
@@ -34,16 +39,11 @@ impl Verdict {
         if !deaf.is_empty() {
             warnings.push(format!("{} cannot be told rules: {}", agents_of(deaf.len()), names(&deaf)));
         }
-        warnings.extend(too_little_or_too_much(rule, &answered));
+        warnings.extend(too_little_or_too_much(rule, &answered, before));
         let faulty: Vec<&Value> = answered.into_iter().filter(|agent| !fault(agent).is_empty()).collect();
-        let failure = if let Some(first) = faulty.first() {
-            let message = format!(
-                "{} of {} cannot follow it: {}: {}",
-                faulty.len(),
-                agents_of(takers),
-                names(&faulty),
-                fault(first)
-            );
+        let failure = if !faulty.is_empty() {
+            let message =
+                format!("{} of {} cannot follow it: {}", faulty.len(), agents_of(takers), reasons(&faulty));
             let hint = format!("`tacho probes clear {}` takes it away", ask::number(rule, "id"));
             Some(Failure::partly(message).hint(hint))
         } else if late.is_empty() || wait.is_zero() {
@@ -62,7 +62,7 @@ impl Verdict {
 }
 
 /// A pattern that fits no method, or all of them, is seldom what was meant.
-fn too_little_or_too_much(rule: &Value, answered: &[&Value]) -> Vec<String> {
+fn too_little_or_too_much(rule: &Value, answered: &[&Value], before: &Before) -> Vec<String> {
     let pattern = ask::text(rule, "pattern");
     let understood: Vec<&Value> = answered.iter().copied().filter(|agent| fault(agent).is_empty()).collect();
     if !understood.is_empty() && understood.iter().all(|agent| matched(agent) == 0) {
@@ -71,7 +71,8 @@ fn too_little_or_too_much(rule: &Value, answered: &[&Value]) -> Vec<String> {
             names(&understood)
         )];
     }
-    let whole = |agent: &&&Value| matched(agent) > 0 && decides_all(rule, agent);
+    let whole =
+        |agent: &&&Value| matched(agent) > 0 && (is_everything(pattern) || takes_all(rule, agent, before));
     let warning = |agent: &&Value| {
         let (name, methods) = (name(agent), units::count(matched(agent)));
         match is_everything(pattern) {
@@ -86,11 +87,17 @@ fn is_everything(pattern: &str) -> bool {
     matches!(pattern, "*" | "..*")
 }
 
-/// To record just what fits is usual; to leave nothing else recorded is not.
-fn decides_all(rule: &Value, agent: &Value) -> bool {
-    let watched = ["on", "aggregated", "off"].map(|name| ask::number(&agent["probes"], name));
-    let takes_away = ask::text(rule, "state") != "on" && matched(agent) == watched.iter().sum::<u64>();
-    takes_away || is_everything(ask::text(rule, "pattern"))
+/// To record just what fits is usual; to leave nothing else recorded is not. What a program did not record before is no loss.
+fn takes_all(rule: &Value, agent: &Value, before: &Before) -> bool {
+    let taken: &[&str] = match ask::text(rule, "state") {
+        "off" => &["on", "aggregated"],
+        "aggregate" => &["on"],
+        _ => &[],
+    };
+    let methods =
+        |probes: &Value, names: &[&str]| names.iter().map(|name| ask::number(probes, name)).sum::<u64>();
+    let were = before.get(ask::text(agent, "session")).map_or(0, |probes| methods(probes, taken));
+    were > 0 && matched(agent) == methods(&agent["probes"], &["on", "aggregated", "off"])
 }
 
 /// The answer about the one rule that was asked for.
@@ -104,6 +111,28 @@ fn matched(agent: &Value) -> u64 {
 
 fn fault(agent: &Value) -> &str {
     outcome(agent).map_or("", |rule| ask::text(rule, "fault"))
+}
+
+/// Each reason with the agents that give it.
+fn reasons(faulty: &[&Value]) -> String {
+    let mut reasons: Vec<(&str, Vec<&Value>)> = Vec::new();
+    for agent in faulty {
+        match reasons.iter_mut().find(|(reason, _)| *reason == fault(agent)) {
+            Some((_, agents)) => agents.push(agent),
+            None => reasons.push((fault(agent), vec![agent])),
+        }
+    }
+    let told = reasons.iter().take(NAMED_MAX);
+    let told: Vec<String> =
+        told.map(|(reason, agents)| format!("{}: {}", names(agents), printable(reason))).collect();
+    let more = match reasons.len().saturating_sub(NAMED_MAX) {
+        0 => String::new(),
+        more => format!(
+            "; and {} more, which `tacho agents` shows",
+            units::counted(more as u64, "reason", "reasons")
+        ),
+    };
+    format!("{}{more}", told.join("; "))
 }
 
 fn agents_of(count: usize) -> String {
@@ -126,16 +155,22 @@ mod tests {
 
     fn agent(service: &str, state: &str, matched: u64, on: u64, fault: &str) -> Value {
         json!({
-            "service": service, "host": "h1", "instance": "", "state": state,
+            "session": service, "service": service, "host": "h1", "instance": "", "state": state,
             "probes": { "on": on, "aggregated": 0, "off": 2, "rules": [{ "id": 7, "matched": matched, "fault": fault }] },
         })
+    }
+
+    /// `shop` recorded and aggregated so many.
+    fn before(on: u64, aggregated: u64) -> Before {
+        let probes = json!({ "on": on, "aggregated": aggregated, "off": 0 });
+        Before::from([("shop".to_owned(), probes)])
     }
 
     #[test]
     fn each_case_has_its_words() {
         let check = |agents: &[Value], warnings: &[&str], failure: &str| {
             let rule = json!({ "id": 7, "state": "off", "pattern": "a..*" });
-            let verdict = Verdict::new(&rule, agents, Duration::from_secs(2));
+            let verdict = Verdict::new(&rule, agents, &before(3, 0), Duration::from_secs(2));
             assert_eq!(verdict.warnings, warnings);
             let said = verdict.failure.map_or_else(String::new, |failure| failure.to_string());
             assert_eq!(said.lines().next().unwrap_or_default(), failure);
@@ -157,21 +192,40 @@ mod tests {
         check(&late, &[], "error: 2 of 3 agents did not answer within 2s: b on h1, c on h1");
         let faulty = "error: 1 of 1 agent cannot follow it: shop on h1: ends with a dot";
         check(&[agent("shop", "follows", 0, 9, "ends with a dot")], &[], faulty);
+        let faulty = |service, fault| agent(service, "follows", 0, 9, fault);
+        let by_reason = [
+            faulty("shop", "a dot"),
+            faulty("cart", "no annotations"),
+            agent("mail", "follows", 3, 9, ""),
+            faulty("till", "a dot"),
+        ];
+        let said = "error: 3 of 4 agents cannot follow it: shop on h1, till on h1: a dot; cart on h1: no annotations";
+        check(&by_reason, &[], said);
+        let many = [faulty("a", "1"), faulty("b", "2\n\u{1b}[2J"), faulty("c", "3"), faulty("d", "4")];
+        let said = "error: 4 of 4 agents cannot follow it: a on h1: 1; b on h1: 2\\n\\u{1b}[2J; c on h1: 3; and 1 reason more, \
+            which `tacho agents` shows";
+        check(&many, &[], said);
         let four: Vec<Value> = ["a", "b", "c", "d"].map(|service| agent(service, "none", 0, 0, "")).to_vec();
         check(&four, &["4 agents cannot be told rules: a on h1, b on h1, c on h1 and 1 more"], "");
     }
 
     #[test]
     fn everything_is_named_with_its_count() {
-        let check = |state: &str, pattern: &str, matched: u64, expect: &[&str]| {
+        let check = |state: &str, pattern: &str, matched: u64, before: &Before, expect: &[&str]| {
             let rule = json!({ "id": 7, "state": state, "pattern": pattern });
-            let verdict = Verdict::new(&rule, &[agent("shop", "follows", matched, 10, "")], Duration::ZERO);
-            assert_eq!(verdict.warnings, expect);
+            let agents = [agent("shop", "follows", matched, 10, "")];
+            assert_eq!(Verdict::new(&rule, &agents, before, Duration::ZERO).warnings, expect, "{before:?}");
         };
-        check("on", "a..*", 12, &[]);
-        check("aggregate", "a..*", 12, &["a..* decides every method that shop on h1 watches: 12"]);
-        check("off", "a..*", 11, &[]);
-        check("on", "*", 11, &["* fits everything in shop on h1: 11 methods"]);
-        check("off", "..*", 12, &["..* fits everything in shop on h1: 12 methods"]);
+        let (all, some) = (before(10, 0), before(0, 2));
+        let every = ["a..* decides every method that shop on h1 watches: 12"];
+        check("on", "a..*", 12, &all, &[]);
+        check("aggregate", "a..*", 12, &all, &every);
+        check("aggregate", "a..*", 12, &some, &[]);
+        check("off", "a..*", 12, &some, &every);
+        check("off", "a..*", 12, &before(0, 0), &[]);
+        check("off", "a..*", 12, &Before::new(), &[]);
+        check("off", "a..*", 11, &all, &[]);
+        check("on", "*", 11, &all, &["* fits everything in shop on h1: 11 methods"]);
+        check("off", "..*", 12, &Before::new(), &["..* fits everything in shop on h1: 12 methods"]);
     }
 }
