@@ -405,6 +405,36 @@ fn mistakes_on_the_command_line_have_a_hint() {
 }
 
 #[test]
+fn watching_goes_on_when_a_server_is_back() {
+    let data = tempfile::tempdir().unwrap();
+    let server = serve(data.path());
+    let (http, url) = (server.http, server.url());
+    let mut command = Command::new(tacho());
+    command.args(["agents", "--watch", "--json", "--server", &url]).env("NO_COLOR", "1");
+    let mut child =
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("tacho can be started");
+    let mut told = BufReader::new(child.stderr.take().unwrap()).lines();
+    let mut lists = BufReader::new(child.stdout.take().unwrap()).lines();
+    assert!(lists.next().unwrap().unwrap().contains("\"agents\":[]"));
+    server.kill();
+    let said = told.next().expect("it runs and tells").unwrap();
+    let expect = format!("warning: cannot reach a server at {http}: ");
+    assert!(said.starts_with(&expect) && said.ends_with("; this goes on when it is back"), "{said}");
+    let server = Server::start_at(http, data.path());
+    // What was wrong may change on the way: a connection is cut, then there is none.
+    let back = told.map(|line| line.unwrap()).find(|line| !line.starts_with("warning: "));
+    assert_eq!(back.as_deref(), Some("the server is back"));
+    let _agent = Agent::connect(server.records, &controlled(1, "shop", "")).unwrap();
+    let sees_it = |line: std::io::Result<String>| line.unwrap().contains("\"service\":\"shop\"");
+    assert!(lists.any(sees_it), "it lists what is there by now");
+    child.kill().expect("it runs");
+    child.wait().expect("it has ended");
+    drop(server);
+    let (code, stdout, stderr) = run(&["agents", "--watch", "--server", &url]);
+    assert_eq!((code, stdout.as_str()), (Some(1), ""), "nobody was there from the start: {stderr}");
+}
+
+#[test]
 fn watching_ends_when_nobody_reads() {
     let data = tempfile::tempdir().unwrap();
     let server = serve(data.path());

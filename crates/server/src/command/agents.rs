@@ -50,8 +50,20 @@ impl Agents {
         let client = self.server.client();
         let params = [("service", self.service.as_deref()), ("limit", Some("4096"))];
         let path = client::path("/api/v1/agents", params);
+        let mut outage = Outage::default();
         loop {
-            let answer = client.get(&path).await?["data"].take();
+            let answer = match client.get(&path).await {
+                Ok(mut answer) => {
+                    outage.ends();
+                    answer["data"].take()
+                }
+                Err(failure) if self.watch => {
+                    outage.goes_on(failure)?;
+                    tokio::time::sleep(WATCH_INTERVAL).await;
+                    continue;
+                }
+                Err(failure) => return Err(failure),
+            };
             let text = match (self.json, self.watch) {
                 (true, true) => format!("{answer}\n"),
                 (true, false) => format!("{answer:#}\n"),
@@ -92,6 +104,35 @@ impl Agents {
             text.push_str(&format!("\naggregated or left out by the agents themselves:\n{moved}"));
         }
         text
+    }
+}
+
+/// A server that was there and does not answer any more. What is said of it is said once.
+#[derive(Default)]
+struct Outage {
+    has_answered: bool,
+    said: Option<String>,
+}
+
+impl Outage {
+    /// # Errors
+    /// Where there was no server from the start.
+    fn goes_on(&mut self, failure: Failure) -> Result<(), Failure> {
+        if !self.has_answered {
+            return Err(failure);
+        }
+        if self.said.as_deref() != Some(failure.message()) {
+            eprintln!("warning: {}; this goes on when it is back", printable(failure.message()));
+            self.said = Some(failure.message().to_owned());
+        }
+        Ok(())
+    }
+
+    fn ends(&mut self) {
+        self.has_answered = true;
+        if self.said.take().is_some() {
+            eprintln!("the server is back");
+        }
     }
 }
 

@@ -39,12 +39,21 @@ impl Server {
 
     /// The server, or how it ended and what it wrote to stderr.
     pub fn try_start(data: &Path, flags: &[&str]) -> Result<Self, (ExitStatus, String)> {
-        let mut command = Command::new(tacho());
-        command
-            .args(["serve", "--http", "127.0.0.1:0", "--records", "127.0.0.1:0", "--data"])
-            .arg(data)
-            .args(flags);
+        let mut command = Self::command(data, "127.0.0.1:0");
+        command.args(flags);
         Self::from_command(command, data)
+    }
+
+    /// At the address of an earlier one.
+    pub fn start_at(http: SocketAddr, data: &Path) -> Self {
+        Self::from_command(Self::command(data, &http.to_string()), data)
+            .unwrap_or_else(|(status, log)| panic!("server ended with {status}: {log}"))
+    }
+
+    fn command(data: &Path, http: &str) -> Command {
+        let mut command = Command::new(tacho());
+        command.args(["serve", "--http", http, "--records", "127.0.0.1:0", "--data"]).arg(data);
+        command
     }
 
     /// A server that `command` starts on `data`, with ports of the system's choice.
