@@ -3,7 +3,7 @@
 
 import { performance } from 'node:perf_hooks';
 import { isMainThread, threadId } from 'node:worker_threads';
-import { load } from './config.js';
+import { load, wrong } from './config.js';
 import { labels, pairs } from './identity.js';
 import { Log } from './log.js';
 import { install, makeGuard } from './probes/index.js';
@@ -177,6 +177,10 @@ export function start() {
 function startNew() {
   const config = load(process.env);
   const log = new Log(config.log, config.log_detail);
+  const fault = log.fallBack();
+  if (fault !== '') {
+    config.warnings.push(wrong('TACHO_LOG', config.log, `expected a file that can be written to (${fault})`, 'standard error'));
+  }
   for (const warning of config.warnings) {
     log.say(warning);
   }

@@ -79,7 +79,7 @@ export function load(environment) {
       const { value, fault, used } = read(type, text.trim(), fallback, ...bounds);
       config[name] = value;
       if (fault !== '') {
-        config.warnings.push(`${variable}=${text}: ${fault}; using ${used}`);
+        config.warnings.push(wrong(variable, text, fault, used));
       }
     } else {
       // Other programs of this name have settings too, so only what looks like a slip is named.
@@ -90,6 +90,17 @@ export function load(environment) {
     }
   }
   return config;
+}
+
+/**
+ * The line that tells of a value that does not count: the same form in all agents.
+ * @param {string} setting
+ * @param {string} value
+ * @param {string} allowed
+ * @param {string} used
+ */
+export function wrong(setting, value, allowed, used) {
+  return `${setting}=${value}: ${allowed}; using ${used}`;
 }
 
 /**

@@ -18,6 +18,22 @@ export class Log {
     this.saidAt = new Map();
   }
 
+  /**
+   * Why the file cannot be written to, in which case lines go to standard error; empty if it can.
+   * @returns {string}
+   */
+  fallBack() {
+    try {
+      if (this.file !== '') {
+        appendFileSync(this.file, '');
+      }
+    } catch (error) {
+      this.file = '';
+      return error instanceof Error ? error.message : String(error);
+    }
+    return '';
+  }
+
   /** @param {string} line a fault, or that it is over */
   say(line) {
     const text = `${new Date().toISOString()} tachograph: ${line}\n`;

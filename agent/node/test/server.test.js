@@ -1,7 +1,10 @@
 // Does what a real program does arrive at a real server, whatever happens to either of them?
 
 import assert from 'node:assert/strict';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Tacho, outline, run, start, until } from './support/tacho.js';
@@ -121,6 +124,25 @@ test('wrong settings are named, and the program starts', async () => {
   ]);
 });
 
+test('a log that cannot be written to is told on standard error', async () => {
+  const directory = mkdtempSync(join(tmpdir(), 'tachograph-node-log-'));
+  try {
+    const queue = /TACHO_QUEUE=5: at least 64KiB is needed; using 16MiB\n/;
+    const absent = join(directory, 'no/such/log');
+    const env = { TACHO_QUEUE: '5', TACHO_LOG: absent };
+    const { err } = await run(tacho, 'endings.js', { args: ['natural', '0'], env });
+    assert.match(err, queue);
+    const wrong = `TACHO_LOG=${absent}: expected a file that can be written to (ENOENT: no such file or directory, open '${absent}')`;
+    assert.ok(err.includes(`${wrong}; using standard error\n`), err);
+    const file = join(directory, 'agent.log');
+    const written = await run(tacho, 'endings.js', { args: ['natural', '0'], env: { ...env, TACHO_LOG: file } });
+    assert.equal(written.err, '');
+    assert.match(readFileSync(file, 'utf8'), queue);
+  } finally {
+    rmSync(directory, { recursive: true, force: true });
+  }
+});
+
 test('a worker thread has a session of its own', async () => {
   const ended = await run(tacho, 'threads.js', { service: 'threads' });
   assert.equal(ended.code, 0, ended.err);
@@ -133,7 +155,7 @@ test('a worker thread has a session of its own', async () => {
 test('nothing is lost or stored twice when the server is killed and comes back', async () => {
   const other = await Tacho.start();
   try {
-    const env = { TACHO_QUEUE: '256MiB', TACHO_SAMPLERS: 'false', TACHO_FLUSH_MAX: '30s' };
+    const env = { TACHO_QUEUE: '256MiB', TACHO_SAMPLERS: 'false' };
     const program = start(other, 'stream.js', { service: 'stream', env });
     await program.line(/under way/);
     const stored = async () => (await other.operations('stream')).get('trace')?.count ?? 0;
@@ -161,15 +183,26 @@ test('nothing is lost or stored twice when the server is killed and comes back',
 });
 
 test('a queue that overflows drops whole traces and says how many', async () => {
-  const nowhere = { records: '127.0.0.1:1' };
-  const program = start(nowhere, 'stream.js', { service: 'overflow', env: { TACHO_QUEUE: '100KiB' } });
-  await program.line(/under way/);
-  await sleep(500);
-  program.child.stdin.write('stop\n');
-  const { code, err } = await program.ended;
-  assert.equal(code, 0, err);
-  const bytes = Number(/(\d+) bytes of records are not acknowledged/.exec(err)[1]);
-  assert.ok(bytes < 200 * 1024, `${bytes}`);
+  const other = await Tacho.start();
+  try {
+    await other.kill();
+    const program = start(other, 'stream.js', { service: 'overflow', env: { TACHO_QUEUE: '100KiB' } });
+    await program.line(/many more/);
+    await other.start();
+    const again = /connected again to .*; (\d+) calls, \d+ samples and 0 entries were dropped meanwhile/;
+    const told = await until('the connection', () => again.exec(program.said.err));
+    program.child.stdin.write('stop\n');
+    const { code, out, err } = await program.ended;
+    assert.equal(code, 0, err);
+    const operations = await other.operations('overflow');
+    const [traces, calls] = [operations.get('trace').count, operations.get('work').count];
+    assert.equal(calls, traces * 5, 'whole ones');
+    const lost = Number(/traces (\d+)/.exec(out)[1]) - traces;
+    const dropped = Number(told[1]);
+    assert.ok(dropped >= 10_000 * 6 && dropped <= lost * 6 && dropped % 6 === 0, `${dropped} calls of ${lost} traces`);
+  } finally {
+    await other.close();
+  }
 });
 
 test('too long, too many, not what one expects', async () => {

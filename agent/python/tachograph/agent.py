@@ -144,6 +144,11 @@ def start(**settings: Any) -> bool:
             return False
         values, warnings = config.load(os.environ, settings)
         log = Log(values.log, values.log_detail)
+        fault = log.fall_back()
+        if fault:
+            place = "log" if "log" in settings else "TACHO_LOG"
+            allowed = f"expected a file that can be written to ({fault})"
+            warnings.append(config.wrong(place, values.log, allowed, "standard error"))
         for warning in warnings:
             log.say(warning)
         if not values.enabled:

@@ -21,6 +21,17 @@ class Log:
         self.is_chatty = is_chatty
         self.said_at: dict[str, float] = {}
 
+    def fall_back(self) -> str:
+        """Why the file cannot be written to, in which case lines go to standard error; empty if it can."""
+        try:
+            if self.path:
+                with open(self.path, "a", encoding="utf-8"):
+                    pass
+        except (OSError, ValueError) as e:
+            self.path = ""
+            return getattr(e, "strerror", None) or str(e)
+        return ""
+
     def say(self, line: str) -> None:
         """Something that a person should know: a fault, or that it is over."""
         now = datetime.now(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")

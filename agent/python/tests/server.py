@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -11,11 +12,10 @@ import sys
 import tempfile
 import time
 import unittest
-import urllib.error
 import urllib.parse
 import urllib.request
 from pathlib import Path
-from typing import Any, Callable, Optional
+from typing import IO, Any, Callable, Optional
 
 ROOT = Path(__file__).resolve().parents[1]
 BINARY = Path(os.environ.get("TACHO") or ROOT / "../../target/release/tacho").resolve()
@@ -42,6 +42,11 @@ def until(find: Callable[[], Any], what: str) -> Any:
         time.sleep(0.02)
 
 
+def _written(file: IO[bytes]) -> bytes:
+    """What a process has written to it; its place in the file, which it shares with ours, stays."""
+    return os.pread(file.fileno(), 1 << 20, 0)
+
+
 class Server:
     """Data in a folder of its own; ports stay the same over restarts."""
 
@@ -49,7 +54,8 @@ class Server:
         if not BINARY.exists():
             raise AssertionError(f"{BINARY} is missing: run `make build` in the repository's root, or name another with TACHO")
         self.folder = tempfile.TemporaryDirectory()
-        self.http, self.records = free_port(), free_port()
+        # The system chooses at the first start: a port that was looked up before may be another's by then.
+        self.http = self.records = 0
         self.process: Optional[subprocess.Popen[bytes]] = None
 
     @property
@@ -57,20 +63,18 @@ class Server:
         return f"127.0.0.1:{self.records}"
 
     def start(self) -> None:
-        http = f"127.0.0.1:{self.http}"
-        command = [str(BINARY), "serve", "--data", self.folder.name, "--http", http, "--records", self.address]
-        self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=self.folder.name)
-        until(self._is_ready, "the server")
+        ports = ["--http", f"127.0.0.1:{self.http}", "--records", self.address]
+        command = [str(BINARY), "serve", "--data", self.folder.name, *ports]
+        with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as faults:  # a pipe that nobody empties may fill
+            self.process = subprocess.Popen(command, stdout=output, stderr=faults, cwd=self.folder.name)
+            said = until(lambda: self._is_ready(output, faults), "the server")
+        self.http, self.records = int(said[1]), int(said[2])
 
-    def _is_ready(self) -> bool:
+    def _is_ready(self, output: IO[bytes], faults: IO[bytes]) -> Optional[re.Match[bytes]]:
         assert self.process is not None
         if self.process.poll() is not None:
-            raise AssertionError(f"the server ended with status {self.process.returncode}")
-        try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self.http}/readyz", timeout=5) as answer:
-                return answer.status == 200
-        except OSError:
-            return False
+            raise AssertionError(f"the server ended with status {self.process.returncode}: {_written(faults)!r}")
+        return re.search(rb"http=\S+:(\d+) records=\S+:(\d+)\s", _written(output))
 
     def kill(self) -> None:
         """SIGKILL."""
@@ -142,10 +146,10 @@ class ServerTest(unittest.TestCase):
         self, source: str, *arguments: str, python: str = sys.executable, folder: Optional[str] = None, **settings: str
     ) -> subprocess.Popen[str]:
         """Starts a program that is given as text (with `arguments` of the interpreter before it: `-m tachograph run`)."""
-        home = folder or tempfile.mkdtemp()
+        home = folder or self.folder()
         script = Path(home) / "app.py"
         script.write_text(source, "utf-8")
-        return subprocess.Popen(
+        process = subprocess.Popen(
             [python, *arguments, str(script)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -154,6 +158,14 @@ class ServerTest(unittest.TestCase):
             cwd=home,
             env=self.environment(**settings),
         )
+        self.addCleanup(_end, process)
+        return process
+
+    def folder(self) -> str:
+        """One that is gone when the test is over."""
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        return folder.name
 
     def run_program(self, source: str, *arguments: str, **options: Any) -> tuple[str, str]:
         """(standard output, standard error) of a program that must end with status 0."""
@@ -166,3 +178,10 @@ class ServerTest(unittest.TestCase):
         traces = self.server.traces(service or self.service)
         self.assertEqual(len(traces), 1, traces)
         return self.server.tree(traces[0]["trace_id"], facts)
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    """A test that fails leaves its program at work."""
+    if process.returncode is None:
+        process.kill()
+        process.communicate()

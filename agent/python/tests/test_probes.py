@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import tempfile
 import time
 import unittest
 from pathlib import Path
@@ -96,7 +95,7 @@ class Probes(ServerTest):
 
     def begin(self, **settings: str) -> Callable[[], None]:
         """Starts the program; the answer ends it."""
-        folder = tempfile.mkdtemp()
+        folder = self.folder()
         (Path(folder) / "shop").mkdir()
         (Path(folder) / "shop" / "__init__.py").touch()
         (Path(folder) / "shop" / "board.py").write_text(BOARD)

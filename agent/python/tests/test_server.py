@@ -272,6 +272,17 @@ print(sum(f() for _ in range(1000)))
                 self.assertIn(words, err)
             self.assertNotIn("Traceback", err)
 
+    def test_a_log_that_cannot_be_written_is_told_on_standard_error(self) -> None:
+        source = "import tachograph\ntachograph.start()\n"
+        line = "TACHO_LOG=/no/such/log: expected a file that can be written to (No such file or directory); using standard error"
+        _, err = self.run_program(source, log="/no/such/log", queue="5")
+        self.assertIn(line, err)
+        self.assertIn("TACHO_QUEUE=5: at least 64KiB is needed; using 16MiB", err)
+        path = Path(self.folder()) / "agent.log"
+        _, err = self.run_program(source, log=str(path), queue="5")
+        self.assertEqual(err, "")
+        self.assertIn("TACHO_QUEUE=5: at least 64KiB is needed; using 16MiB", path.read_text("utf-8"))
+
     def test_switched_off(self) -> None:
         source = "import tachograph, threading\nprint(tachograph.start(), threading.active_count())\n"
         out, err = self.run_program(source, enabled="false")
@@ -285,10 +296,14 @@ import tachograph, threading, time
 tachograph.start()
 @tachograph.record
 def f(): pass
+count = 0
 def work():
-    while True: f()
+    global count
+    while True:
+        f()
+        count += 1
 threading.Thread(target=work, daemon=True).start()
-time.sleep(0.2)
+while count < 1_000: time.sleep(0.001)
 print("end")
 """
         )

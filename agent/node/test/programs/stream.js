@@ -16,6 +16,7 @@ function turn() {
   }
   sample('turns', traces);
   if (traces === 2_000) console.log('under way');
+  if (traces === 20_000) console.log('many more');
   if (!stop) setTimeout(turn, 5);
   else console.log(`traces ${traces}`);
 }
