@@ -38,6 +38,13 @@ class Postgres:
         if os.getuid() == 0:  # PostgreSQL refuses to run as root
             shutil.chown(self.folder, "postgres")
             self.user = ["runuser", "-u", "postgres", "--"]
+        try:
+            self._start()
+        except BaseException:
+            shutil.rmtree(self.folder)
+            raise
+
+    def _start(self) -> None:
         self._run("initdb", "-D", self._data, "-U", "board", "-A", "trust", "-E", "UTF8", "--no-locale", "--no-sync")
         options = f"-p {self.port} -c listen_addresses=127.0.0.1 -c fsync=off -k {self.folder}"
         self._run("pg_ctl", "-D", self._data, "-w", "-l", f"{self.folder}/log", "-o", options, "start")

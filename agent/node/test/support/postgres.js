@@ -32,15 +32,24 @@ export class Postgres {
     const postgres = new Postgres();
     postgres.folder = programs();
     postgres.directory = mkdtempSync(join(tmpdir(), 'tachograph-node-postgres-'));
-    postgres.port = await freePort();
-    const data = join(postgres.directory, 'data');
-    if (process.getuid?.() === 0) {
-      execFileSync('chown', ['postgres', postgres.directory]);
+    try {
+      postgres.port = await freePort();
+      postgres.#start();
+    } catch (error) {
+      rmSync(postgres.directory, { recursive: true, force: true });
+      throw error;
     }
-    postgres.run('initdb', '-D', data, '-U', 'board', '-A', 'trust', '-E', 'UTF8', '--no-locale', '--no-sync');
-    const options = `-p ${postgres.port} -c listen_addresses=127.0.0.1 -c fsync=off -k ${postgres.directory}`;
-    postgres.run('pg_ctl', '-D', data, '-w', '-l', join(postgres.directory, 'log'), '-o', options, 'start');
     return postgres;
+  }
+
+  #start() {
+    const data = join(this.directory, 'data');
+    if (process.getuid?.() === 0) {
+      execFileSync('chown', ['postgres', this.directory]);
+    }
+    this.run('initdb', '-D', data, '-U', 'board', '-A', 'trust', '-E', 'UTF8', '--no-locale', '--no-sync');
+    const options = `-p ${this.port} -c listen_addresses=127.0.0.1 -c fsync=off -k ${this.directory}`;
+    this.run('pg_ctl', '-D', data, '-w', '-l', join(this.directory, 'log'), '-o', options, 'start');
   }
 
   get url() {

@@ -52,7 +52,12 @@ export class Tacho {
 
   static async start() {
     const tacho = new Tacho();
-    await tacho.start();
+    try {
+      await tacho.start();
+    } catch (error) {
+      rmSync(tacho.directory, { recursive: true, force: true });
+      throw error;
+    }
     return tacho;
   }
 
@@ -154,7 +159,9 @@ export function start(
   program,
   { flags = ['--import', 'tachograph/register'], args = [], env = {}, service = program } = {},
 ) {
-  const settings = { TACHO_SERVER: tacho.records, TACHO_SERVICE: service, TACHO_HOST: 'test', ...env };
+  // At its end it may wait for a server that is as slow as a busy machine makes it.
+  const patience = { TACHO_FLUSH_MAX: '30s' };
+  const settings = { TACHO_SERVER: tacho.records, TACHO_SERVICE: service, TACHO_HOST: 'test', ...patience, ...env };
   const command = [...flags, join(PACKAGE, 'test/programs', program), ...args];
   const child = spawn(process.execPath, command, { cwd: PACKAGE, env: clean(settings), stdio: ['pipe', 'pipe', 'pipe'] });
   const timer = setTimeout(() => child.kill('SIGKILL'), PATIENCE_MS);
