@@ -1,9 +1,7 @@
 package io.tachograph.api.processor;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
-import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -117,10 +115,19 @@ class ProcessorTest {
         assertEquals(List.of(), Compiled.of("T", IMPORTS + source).said);
     }
 
-    @Test
-    void sixtyFourFieldsAreAllowed() {
-        String source = IMPORTS + "@Record interface T { void a(" + parameters(64) + "); }";
-        assertTrue(Compiled.of("T", source).said.isEmpty());
+    /** One past each is among the {@link #wrong}. */
+    @ParameterizedTest
+    @MethodSource("atTheBounds")
+    void theBoundsThemselvesAreAllowed(String source) {
+        assertEquals(List.of(), Compiled.of("T", IMPORTS + source).said);
+    }
+
+    private static Stream<String> atTheBounds() {
+        return Stream.of(
+                "@Record interface T { void a(" + parameters(64) + "); }",
+                "@Record interface T { void " + "a".repeat(254) + "(); }",
+                "@Record interface T { void a(@Unit(\"" + "u".repeat(64) + "\") int x); }",
+                "@Record interface T { void a(@Unit(\"" + "°".repeat(32) + "\") int x); }");
     }
 
     @ParameterizedTest

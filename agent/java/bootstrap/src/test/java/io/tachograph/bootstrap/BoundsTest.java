@@ -1,0 +1,108 @@
+package io.tachograph.bootstrap;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.CountDownLatch;
+
+/** What the program's side holds at most, each at the bound and one past it. */
+class BoundsTest {
+    private static final int CHARS = 1_000;
+
+    /** Offers so many of what is bounded. @return how many found room */
+    private static int taken(String what, int count) throws Exception {
+        switch (what) {
+            case "record types":
+                return types(new RecordTypes(RecordTypes.COUNT_MAX, 1 << 20), count);
+            case "characters":
+                // Two are between name, kinds and fields.
+                return new RecordTypes(9, CHARS).id("n".repeat(count - 2), "") > 0 ? count : 0;
+            case "fields":
+                String[] fields = new String[2 * count];
+                java.util.Arrays.fill(fields, "f");
+                return new RecordTypes(9, CHARS).id("n", "J".repeat(count), fields) > 0 ? count : 0;
+            case "lent":
+                return lent(count);
+            default:
+                return threads(count);
+        }
+    }
+
+    private static int types(RecordTypes types, int count) {
+        int taken = 0;
+        for (int at = 0; at < count; at++) {
+            taken += types.id("t" + at, "") > 0 ? 1 : 0;
+        }
+        return taken;
+    }
+
+    private static Buffers buffers() {
+        Buffers.Options options = new Buffers.Options();
+        options.words = 64;
+        options.virtualWords = 64;
+        options.threadsMax = 64;
+        return new Buffers(new Session(1, 2), options);
+    }
+
+    /** Calls that are under way without a thread. */
+    private static int lent(int count) {
+        Buffers buffers = buffers();
+        int taken = 0;
+        for (int at = 0; at < count; at++) {
+            taken += buffers.lend(Thread.currentThread()).slot >= 0 ? 1 : 0;
+        }
+        return taken;
+    }
+
+    /** Threads that live at once. */
+    private static int threads(int count) throws InterruptedException {
+        Buffers buffers = buffers();
+        int operation = Operations.shared().id(Operations.METHOD, "bounded");
+        CountDownLatch all = new CountDownLatch(count);
+        List<Integer> tokens = new ArrayList<>();
+        List<Thread> threads = new ArrayList<>();
+        for (int at = 0; at < count; at++) {
+            Thread thread =
+                    new Thread(
+                            () -> {
+                                int token = buffers.current().enter(operation);
+                                synchronized (tokens) {
+                                    tokens.add(token);
+                                }
+                                all.countDown();
+                                try {
+                                    all.await();
+                                } catch (InterruptedException e) {
+                                    Thread.currentThread().interrupt();
+                                }
+                                buffers.current().exit(token);
+                            });
+            threads.add(thread);
+            thread.start();
+        }
+        for (Thread thread : threads) {
+            thread.join();
+        }
+        int recorded = (int) tokens.stream().filter(token -> token > 0).count();
+        assertEquals(
+                count - recorded, buffers.callsDroppedWithoutBuffer(), "the others are counted");
+        return recorded;
+    }
+
+    @ParameterizedTest
+    @CsvSource({
+        "record types, 4096, 4096",
+        "characters, 1000, 0",
+        "fields, 64, 0",
+        "lent, 256, 256",
+        "threads, 64, 64",
+    })
+    void theBoundIsTakenAndOneMoreIsNot(String what, int bound, int past) throws Exception {
+        assertEquals(bound, taken(what, bound));
+        assertEquals(past, taken(what, bound + 1));
+    }
+}
