@@ -2,7 +2,7 @@
 // Before: `register.js` or `index.js`. After: probes call the recorder, timers empty it, the link sends.
 
 import { performance } from 'node:perf_hooks';
-import { isMainThread, threadId } from 'node:worker_threads';
+import { getEnvironmentData, isMainThread, setEnvironmentData, threadId } from 'node:worker_threads';
 import { load, wrong } from './config.js';
 import { labels, pairs } from './identity.js';
 import { Log } from './log.js';
@@ -29,6 +29,8 @@ const LOOK_MS = 1_000;
 const SIGNALS = /** @type {NodeJS.Signals[]} */ (['SIGTERM', 'SIGINT', 'SIGHUP']);
 /** Two copies of this package in one process share one agent. */
 const SHARED = Symbol.for('tachograph.agent');
+/** Warnings that a thread has told, for the threads that it starts. */
+const TOLD = 'tachograph.told';
 
 export class Agent {
   /** @param {import('./config.js').Config} config @param {Log} log */
@@ -181,9 +183,7 @@ function startNew() {
   if (fault !== '') {
     config.warnings.push(wrong('TACHO_LOG', config.log, `expected a file that can be written to (${fault})`, 'standard error'));
   }
-  for (const warning of config.warnings) {
-    log.say(warning);
-  }
+  warn(config.warnings, log);
   if (!config.enabled) {
     return null;
   }
@@ -195,4 +195,17 @@ function startNew() {
     log.say(`the agent did not start, the program runs without it: ${error instanceof Error ? error.stack : error}`);
     return null;
   }
+}
+
+/**
+ * Each line once in a process: threads are started with what was told before.
+ * @param {string[]} warnings
+ * @param {Log} log
+ */
+function warn(warnings, log) {
+  const told = /** @type {string[]} */ (getEnvironmentData(TOLD) ?? []);
+  for (const warning of warnings.filter((line) => !told.includes(line))) {
+    log.say(warning);
+  }
+  setEnvironmentData(TOLD, [...told, ...warnings]);
 }

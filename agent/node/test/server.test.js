@@ -144,8 +144,9 @@ test('a log that cannot be written to is told on standard error', async () => {
 });
 
 test('a worker thread has a session of its own', async () => {
-  const ended = await run(tacho, 'threads.js', { service: 'threads' });
+  const ended = await run(tacho, 'threads.js', { service: 'threads', env: { TACHO_QUEUE: '5' } });
   assert.equal(ended.code, 0, ended.err);
+  assert.equal(ended.err.split('TACHO_QUEUE=5').length, 2, `a wrong setting is told once: ${ended.err}`);
   const spans = await tacho.trace('threads', 'in worker');
   assert.deepEqual(outline(spans), ['in worker', '  below']);
   assert.match(spans[0].thread, /^worker-\d+$/);
