@@ -31,7 +31,8 @@ public final class Moves {
 
     private final Map<Integer, Move> moved = new ConcurrentHashMap<>();
     private final AgentLog log;
-    private volatile Runnable listener = () -> {};
+    private volatile Runnable follow = () -> {};
+    private volatile Runnable tell = () -> {};
 
     /** One operation. */
     static final class Move {
@@ -57,9 +58,15 @@ public final class Moves {
         this.log = log;
     }
 
-    /** Run when there is a new move; from any thread. */
-    void listen(Runnable poked) {
-        listener = poked;
+    /**
+     * From any thread.
+     *
+     * @param follow run when operations are moved
+     * @param tell run when {@link #all} says something else in any other way
+     */
+    void listen(Runnable follow, Runnable tell) {
+        this.follow = follow;
+        this.tell = tell;
     }
 
     /**
@@ -70,37 +77,38 @@ public final class Moves {
     public void move(int operation, String reason) {
         Operations.Entry entry = Operations.shared().entry(operation);
         if (entry != null) {
-            add(operation, new Move(entry.name, reason));
+            Move move = new Move(entry.name, reason);
+            add(
+                    operation,
+                    move,
+                    "aggregated from now on: " + move.operation + ": " + reason,
+                    follow);
         }
     }
 
     /** There is nothing left to move, though there should be. */
     public void exhausted(String reason) {
-        add(ALL_OPERATION, new Move(ALL, reason));
+        String line = reason + ": nothing is left that could be aggregated or left out";
+        add(ALL_OPERATION, new Move(ALL, reason), line, tell);
     }
 
     /** Some traces are left out from now on. */
     public void leaveTracesOut(String reason) {
-        Move move = new Move(TRACES, reason);
-        if (moved.putIfAbsent(TRACES_OPERATION, move) == null) {
-            log.say("some traces are left out from now on: " + reason);
-            EVENTS.moved(move.operation, move.reason);
-        }
+        String line = "some traces are left out from now on: " + reason;
+        add(TRACES_OPERATION, new Move(TRACES, reason), line, tell);
     }
 
     /** All traces are kept again. */
     public void keepTraces() {
         if (moved.remove(TRACES_OPERATION) != null) {
             log.say("all traces are kept again");
+            tell.run();
         }
     }
 
-    private void add(int operation, Move move) {
+    private void add(int operation, Move move, String line, Runnable listener) {
         if (moved.putIfAbsent(operation, move) == null) {
-            log.say(
-                    operation == ALL_OPERATION
-                            ? move.reason + ": nothing is left that could be aggregated or left out"
-                            : "aggregated from now on: " + move.operation + ": " + move.reason);
+            log.say(line);
             EVENTS.moved(move.operation, move.reason);
             listener.run();
         }
@@ -108,7 +116,9 @@ public final class Moves {
 
     /** The limit that {@link #exhausted} spoke of is kept again. */
     public void relieved() {
-        moved.remove(ALL_OPERATION);
+        if (moved.remove(ALL_OPERATION) != null) {
+            tell.run();
+        }
     }
 
     public boolean isMoved(int operation) {

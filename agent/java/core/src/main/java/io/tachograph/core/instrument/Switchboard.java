@@ -50,6 +50,9 @@ public final class Switchboard implements Runnable {
     /** There are moves that the byte code does not follow yet. */
     private volatile boolean moved;
 
+    /** There is something that the server was not told. */
+    private volatile boolean news;
+
     /** What concerns the patterns of the settings. */
     static final class Patterns {
         final long checkedAfterNanos;
@@ -77,6 +80,10 @@ public final class Switchboard implements Runnable {
         moves.listen(
                 () -> {
                     moved = true;
+                    mailbox.poke();
+                },
+                () -> {
+                    news = true;
                     mailbox.poke();
                 });
         this.patterns = patterns;
@@ -125,13 +132,15 @@ public final class Switchboard implements Runnable {
         }
         if (moved) {
             moved = false; // first: one that comes meanwhile is not missed
+            news = true;
             applyMoves();
         }
         if (!checked && System.nanoTime() - checkAt >= 0) {
             checked = true;
             checkOwnPatterns();
         }
-        if (heard && (told == null || System.nanoTime() - toldAt >= ROUTINE_NANOS)) {
+        if (heard && (told == null || news || System.nanoTime() - toldAt >= ROUTINE_NANOS)) {
+            news = false;
             answerIfNew();
         }
     }
