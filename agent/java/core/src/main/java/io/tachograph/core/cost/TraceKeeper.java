@@ -37,7 +37,6 @@ public final class TraceKeeper implements Runnable {
 
     private long[] begunBefore = new long[0];
     private double[] fractions = new double[0];
-    private long keptBefore;
     private long leftOutBefore;
     private long followsBefore;
     private boolean leftOutLast;
@@ -45,8 +44,6 @@ public final class TraceKeeper implements Runnable {
 
     /** Traces a second; lower than the setting while the budget for the overhead says so. */
     private volatile double limit;
-
-    private volatile double keptPerSecond;
 
     /** Why the limit is lower, else empty. */
     private volatile String lowered = "";
@@ -116,7 +113,7 @@ public final class TraceKeeper implements Runnable {
             left -= shares[at];
         }
         traces.spare((int) Math.min(Integer.MAX_VALUE, left + 1e-6));
-        tell(seconds, Arrays.stream(rates).sum() + followed);
+        tell(Arrays.stream(rates).sum() + followed);
     }
 
     private void give(TraceEntry entry, int at, double share, double rate) {
@@ -138,10 +135,7 @@ public final class TraceKeeper implements Runnable {
     }
 
     /** Two intervals in a row, so that a burst is no news. */
-    private void tell(double seconds, double rate) {
-        long kept = counts.kept() + counts.followsKept();
-        keptPerSecond = (kept - keptBefore) / seconds;
-        keptBefore = kept;
+    private void tell(double rate) {
         boolean leavesOut = counts.leftOut() > leftOutBefore;
         leftOutBefore = counts.leftOut();
         if (leavesOut && leftOutLast) {
@@ -158,13 +152,14 @@ public final class TraceKeeper implements Runnable {
     // ---- the budget for the overhead ----
 
     /**
-     * Fewer traces than now.
+     * Fewer traces than in the time that was judged.
      *
      * @param factor below 1
+     * @param keptPerSecond traces in that time
      * @param reason why
      * @return false if there are as few as can be
      */
-    public boolean lower(double factor, String reason) {
+    public boolean lower(double factor, double keptPerSecond, String reason) {
         double before = limit;
         limit = Math.max(1, Math.min(before, keptPerSecond) * factor);
         lowered = reason;

@@ -196,8 +196,11 @@ final class OverheadSampler implements Sampler {
             moves.move(move.operation, move.reason);
         }
         String exhausted = verdict.exhausted;
-        if (verdict.traces < 1 && !traces.keeper().lower(verdict.traces, verdict.fewer)) {
-            exhausted = verdict.fewer;
+        if (verdict.traces < 1) {
+            double kept = traces.kept() * NANOS / window.elapsedNanos;
+            if (!traces.keeper().lower(verdict.traces, kept, verdict.fewer)) {
+                exhausted = verdict.fewer;
+            }
         } else if (verdict.traces > 1) {
             traces.keeper().raise(verdict.traces);
         }

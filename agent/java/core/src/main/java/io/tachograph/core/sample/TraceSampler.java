@@ -26,6 +26,7 @@ final class TraceSampler implements Sampler {
     private final Series ratio;
     private final Series limit;
     private long keptBefore;
+    private long keptLast;
     private long leftOutBefore;
     private long callsBefore;
 
@@ -72,6 +73,7 @@ final class TraceSampler implements Sampler {
             into.add(ratio, (double) (kept - keptBefore) / made);
         }
         into.add(callsLeftOut, counts.callsLeftOut()).add(limit, keeper.limit());
+        keptLast = kept - keptBefore;
         keptBefore = kept;
         leftOutBefore = leftOut;
     }
@@ -84,6 +86,11 @@ final class TraceSampler implements Sampler {
             told.traces = traces;
             told.at = now;
         }
+    }
+
+    /** Traces kept between the last two samples. */
+    long kept() {
+        return keptLast;
     }
 
     /** Calls left out since this was asked last. */

@@ -243,7 +243,7 @@ class TraceKeeperTest {
     void theBudgetLowersTheLimit() {
         Load load = new Load(1_000);
         load.second("a=400");
-        assertTrue(load.keeper.lower(0.25, "overhead 4 % over 1 %"));
+        assertTrue(load.keeper.lower(0.25, 400, "overhead 4 % over 1 %"));
         assertEquals(100, load.keeper.limit(), 1e-9);
         load.second("a=400");
         assertTrue(load.second("a=400") <= 101);
@@ -256,8 +256,8 @@ class TraceKeeperTest {
             load.keeper.raise(1.25);
         }
         assertEquals(1_000, load.keeper.limit(), 1e-9);
-        assertTrue(load.keeper.lower(0, "overhead 4 % over 1 %"));
+        assertTrue(load.keeper.lower(0, 100, "overhead 4 % over 1 %"));
         assertEquals(1, load.keeper.limit(), 1e-9);
-        assertFalse(load.keeper.lower(0.5, "overhead 4 % over 1 %"), "one is the least");
+        assertFalse(load.keeper.lower(0.5, 1, "overhead 4 % over 1 %"), "one is the least");
     }
 }
