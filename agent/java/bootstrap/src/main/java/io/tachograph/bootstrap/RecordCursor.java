@@ -68,7 +68,7 @@ public final class RecordCursor {
 
     /** Publishes the record. */
     public void end() {
-        ThreadBuffer.HEAD.setRelease(buffer, head);
+        buffer.publishTo(head);
         // Only the writer looks at it, so it may come after; a failure between the two is not
         // possible: nothing is called.
         buffer.objectsHead = objectsHead;
@@ -81,11 +81,11 @@ public final class RecordCursor {
     }
 
     private boolean fit(int words, int objects) {
-        long freed = (long) ThreadBuffer.TAIL.getAcquire(buffer);
+        long freed = buffer.freed();
         if (buffer.head - freed > buffer.ring.length / 2) {
             buffer.home.wake();
         }
-        long full = freed + buffer.ring.length - ThreadBuffer.MARGIN;
+        long full = freed + buffer.ring.length - Ring.MARGIN;
         return buffer.head + buffer.depth + words < full
                 && (objects == 0 || buffer.objectsFit(objects));
     }
@@ -93,7 +93,7 @@ public final class RecordCursor {
     /** The policy {@code block}, as for calls: one wait for one shortage. */
     private boolean block(int words, int objects) {
         long nanos = buffer.home.blockNanos();
-        if (nanos <= 0 || blockedInVain || words >= buffer.ring.length - ThreadBuffer.MARGIN) {
+        if (nanos <= 0 || blockedInVain || words >= buffer.ring.length - Ring.MARGIN) {
             return false;
         }
         long until = System.nanoTime() + nanos;

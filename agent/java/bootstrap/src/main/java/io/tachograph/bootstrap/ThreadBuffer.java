@@ -1,19 +1,12 @@
 package io.tachograph.bootstrap;
 
-import java.lang.invoke.MethodHandles;
-import java.lang.invoke.VarHandle;
 import java.util.Arrays;
 import java.util.concurrent.locks.LockSupport;
 
 /**
- * The events of one thread, on their way to the sender: a ring of {@code long}s with one writer,
- * the thread that holds the buffer, and one reader, the sender.
- *
- * <p>Two promises. <b>The stream is always a forest</b>: a call is only entered if its exit, and
- * those of all open calls, fit too; if they do not, the call and everything it calls is left out
- * and counted, and recording goes on with its caller. <b>No half event is seen</b>: what may run
- * out of stack (any method call) comes before the release store that publishes a word, and what
- * comes after it are plain stores.
+ * The calls of one thread, on their way to the sender. <b>The stream is always a forest</b>: a call
+ * is only entered if its exit, and those of all open calls, fit too; if they do not, the call and
+ * everything it calls is left out and counted, and recording goes on with its caller.
  *
  * <p>Calls are named by a <i>token</i>: the depth at which they were entered, from 1; negative for
  * a call that was left out; 0 for one that was never seen. A token that is not the innermost open
@@ -21,10 +14,7 @@ import java.util.concurrent.locks.LockSupport;
  *
  * <p>Before: {@link Recorder}. After: {@code io.tachograph.core.send.RingReader}.
  */
-public final class ThreadBuffer {
-    /** Words kept free beside the exits: what may go before an outermost enter, and the enter. */
-    static final int MARGIN = 8;
-
+public final class ThreadBuffer extends Ring {
     /**
      * Segment numbers are taken from the shared counter in blocks, so that threads seldom meet
      * there.
@@ -39,41 +29,15 @@ public final class ThreadBuffer {
 
     private static final int DEPTH_FIRST = 256;
 
-    /**
-     * A watched request says some eight objects (parent, keys, values): room for 500 requests while
-     * the reader sleeps. Half of that ends its sleep.
-     */
-    private static final int OBJECTS = 4_096;
-
     private static final long BLOCK_STEP_NANOS = 100_000;
-    private static final Object[] NO_OBJECTS = new Object[0];
 
-    static final VarHandle HEAD;
-    static final VarHandle TAIL;
-    private static final VarHandle OBJECTS_TAIL;
-
-    static {
-        try {
-            MethodHandles.Lookup lookup = MethodHandles.lookup();
-            HEAD = lookup.findVarHandle(ThreadBuffer.class, "head", long.class);
-            TAIL = lookup.findVarHandle(ThreadBuffer.class, "tail", long.class);
-            OBJECTS_TAIL = lookup.findVarHandle(ThreadBuffer.class, "objectsTail", long.class);
-        } catch (ReflectiveOperationException e) {
-            throw new ExceptionInInitializerError(e);
-        }
-    }
-
-    final long[] ring;
-    final int mask;
     private final boolean borrowed;
-    final Buffers home;
     private final RecordCursor records = new RecordCursor(this);
 
     /** Position of this buffer in its pool. */
     final int slot;
 
     // Written by the thread that holds the buffer.
-    long head;
 
     /**
      * If head + depth reaches this, room must be looked for again. Lowest value while calls are
@@ -99,8 +63,6 @@ public final class ThreadBuffer {
     private Context parent;
     private int holds;
     private String nameWritten;
-    Object[] objects = NO_OBJECTS;
-    long objectsHead;
 
     private final AttributeWriter attributes = new AttributeWriter(this);
     private final Tallies tallies;
@@ -115,10 +77,6 @@ public final class ThreadBuffer {
     private volatile Thread owner;
     private volatile long callsDropped;
 
-    // Written by the sender, once for thousands of words.
-    private long tail;
-    private long objectsTail;
-
     /**
      * @param home where it came from
      * @param slot position there
@@ -126,13 +84,11 @@ public final class ThreadBuffer {
      * @param borrowed it is given back at the end of each outermost call (virtual threads)
      */
     ThreadBuffer(Buffers home, int slot, int words, boolean borrowed) {
-        this.home = home;
+        super(home, words);
         this.slot = slot;
         this.borrowed = borrowed;
         this.tallies = new Tallies(home.pairs());
         this.gate = home.traces() == null || slot < 0 ? null : new TraceGate(home, seed());
-        this.ring = new long[Math.max(words, 1)];
-        this.mask = ring.length - 1;
         this.look = Long.MIN_VALUE;
     }
 
@@ -227,12 +183,6 @@ public final class ThreadBuffer {
         }
     }
 
-    void publish(long word) {
-        long at = head;
-        ring[(int) at & mask] = word;
-        HEAD.setRelease(this, at + 1);
-    }
-
     // ---- calls: what happens seldom ----
 
     /**
@@ -252,7 +202,7 @@ public final class ThreadBuffer {
     }
 
     private boolean room() {
-        long freed = (long) TAIL.getAcquire(this);
+        long freed = freed();
         long full = freed + ring.length - MARGIN;
         if (head - freed > ring.length / 2) {
             home.wake();
@@ -466,31 +416,8 @@ public final class ThreadBuffer {
     }
 
     boolean wordsFit(int words) {
-        long full = (long) TAIL.getAcquire(this) + ring.length - MARGIN;
+        long full = freed() + ring.length - MARGIN;
         return skipped == 0 && head + depth + words < full;
-    }
-
-    void publishPair(long first, long second) {
-        long at = head;
-        ring[(int) at & mask] = first;
-        ring[(int) (at + 1) & mask] = second;
-        HEAD.setRelease(this, at + 2);
-    }
-
-    boolean objectsFit(int count) {
-        if (objects == NO_OBJECTS) {
-            objects = new Object[Math.min(OBJECTS, Math.max(16, ring.length / 8))];
-        }
-        long freed = (long) OBJECTS_TAIL.getAcquire(this);
-        if (objectsHead - freed > objects.length / 2) {
-            home.wake();
-        }
-        return objectsHead + count <= freed + objects.length;
-    }
-
-    void putObject(Object object) {
-        objects[(int) objectsHead & objects.length - 1] = object;
-        objectsHead++;
     }
 
     // ---- life of a buffer ----
@@ -529,43 +456,7 @@ public final class ThreadBuffer {
         owner = null;
     }
 
-    // ---- the reader's side: one thread, the sender ----
-
-    /** Words that the ring has room for. */
-    public int capacity() {
-        return ring.length;
-    }
-
-    /** All words before this position are complete. */
-    public long published() {
-        return (long) HEAD.getAcquire(this);
-    }
-
-    /** Where the reader goes on. */
-    public long consumed() {
-        return tail;
-    }
-
-    /** A word at a position between {@link #consumed} and {@link #published}. */
-    public long word(long position) {
-        return ring[(int) position & mask];
-    }
-
-    /** The next object that a word spoke of; objects come in the order of their words. */
-    public Object takeObject() {
-        long at = objectsTail;
-        Object[] all = objects;
-        int index = (int) at & all.length - 1;
-        Object object = all[index];
-        all[index] = null;
-        OBJECTS_TAIL.setRelease(this, at + 1);
-        return object;
-    }
-
-    /** Frees all words before {@code position} for the writer. */
-    public void free(long position) {
-        TAIL.setRelease(this, position);
-    }
+    // ---- for the sender ----
 
     /** What was counted here since the buffer exists. */
     public Tallies tallies() {
