@@ -6,13 +6,14 @@ import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { record, wrap } from '../src/record/calls.js';
 import { current } from '../src/record/context.js';
+import { Pattern } from '../src/rules/pattern.js';
 import { Rules } from '../src/rules/rules.js';
 import { Switchboard } from '../src/rules/switchboard.js';
 import { Bytes } from '../src/wire/bytes.js';
 import { FRAME, KIND, STATE } from '../src/wire/constants.js';
 import { FrameReader, beginFrame, finishFrame } from '../src/wire/frame.js';
 import { readProbes } from '../src/wire/probes.js';
-import { parts } from './support/parts.js';
+import { parts, random } from './support/parts.js';
 import { vectors } from './support/vectors.js';
 
 const { OFF, ON, AGGREGATE } = STATE;
@@ -56,6 +57,41 @@ const KINDS = [
 for (const [pattern, kind, name, expected] of KINDS) {
   test(`${pattern} ${expected ? 'fits' : 'does not fit'} ${name} of kind ${kind}`, () => {
     assert.equal(new Rules([{ state: OFF, pattern }]).decide(kind, name) === 0, expected);
+  });
+}
+
+test('what decides is the last that fits, whatever is asked first', () => {
+  const draw = random(7);
+  const pick = (from) => from[draw(from.length)];
+  const plain = ['shop', 'a', 'ab', 'b', 'Board', 'find'];
+  const some = (from, dots) => Array.from({ length: 1 + draw(4) }, (_, at) => (at > 0 ? pick(dots) : '') + pick(from)).join('');
+  for (let round = 0; round < 2_000; round++) {
+    const patterns = Array.from(
+      { length: 1 + draw(6) },
+      () => pick(['', '', '..']) + some([...plain, '*', 'a*', '*b', '*a*b*', 'S*p'], ['.', '.', '..']),
+    );
+    const name = some(plain, ['.']);
+    const fitting = patterns.map((pattern) => new Pattern(pattern).fits(name.split('.')));
+    const rules = new Rules(patterns.map((pattern) => ({ state: OFF, pattern })));
+    assert.equal(rules.decide(METHOD, name), fitting.lastIndexOf(true), `${patterns} ${name}`);
+  }
+});
+
+for (const make of [
+  (at) => `shop.b${at}..*Service.*o*s*`,
+  (at) => `shop.part1.mod${at}x.Board.post`,
+  (at) => `..*Service${at}.find*`,
+  (at) => `shop..part*..*${at}x*`,
+]) {
+  test(`a long list is held against a name only where it may fit: ${make(7)}`, (t) => {
+    const patterns = [...Array.from({ length: 1_000 }, (_, at) => make(at)), 'shop..Board.find_7'];
+    const rules = new Rules(patterns.map((pattern) => ({ state: OFF, pattern })));
+    const { mock } = t.mock.method(Pattern.prototype, 'fits');
+    for (let at = 0; at < 100; at++) {
+      const decided = rules.decide(METHOD, `shop.part${at % 10}.mod${at}.Board.find_${at}`);
+      assert.equal(decided, at === 7 ? 1_000 : -1);
+    }
+    assert.ok(mock.callCount() < 1_000, `${mock.callCount()} for 100 names`);
   });
 }
 

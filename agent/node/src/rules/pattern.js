@@ -29,6 +29,8 @@ export class Pattern {
     const whole = text === EVERYTHING ? `..${text}` : text;
     /** Each part of a group as what is between its stars. */
     this.groups = whole.split('..').map((group) => (group === '' ? [] : group.split('.').map((part) => part.split('*'))));
+    /** A name that fits holds each of them; dots and all where no star or two dots are between. */
+    this.texts = new Set(whole.split('..').flatMap((group) => group.split('*')));
   }
 
   /**

@@ -38,6 +38,7 @@ export class Rules {
   /** @param {import('../wire/probes.js').ProbeRule[]} given in their order */
   constructor(given) {
     this.list = given.map((rule) => new Rule(rule));
+    this.search = search(this.list);
   }
 
   /**
@@ -46,12 +47,11 @@ export class Rules {
    * @param {string} name
    */
   decide(kind, name) {
-    if (this.list.length === 0) {
-      return -1;
-    }
-    const parts = (KIND_NAMES[kind] ?? name).split('.');
-    for (let at = this.list.length - 1; at >= 0; at--) {
-      if (this.list[at].pattern?.fits(parts)) {
+    const whole = KIND_NAMES[kind] ?? name;
+    /** @type {string[] | null} */
+    let parts = null;
+    for (const { text, at, pattern } of this.search) {
+      if (whole.includes(text) && pattern.fits((parts ??= whole.split('.')))) {
         return at;
       }
     }
@@ -62,4 +62,21 @@ export class Rules {
   state(rule) {
     return rule < 0 ? STATE.ON : this.list[rule].state;
   }
+}
+
+/**
+ * A text that a name must hold to fit, the rule's position, and its pattern, the last rule first: to look for a text is less work
+ * than to hold a pattern against a name. Of a pattern's texts the one that fewest other rules have, of those the longest.
+ * @param {Rule[]} rules
+ */
+function search(rules) {
+  const found = rules.flatMap(({ pattern }, at) => (pattern === null ? [] : [{ at, pattern }]));
+  /** @type {Map<string, number>} */
+  const counts = new Map();
+  for (const text of found.flatMap(({ pattern }) => [...pattern.texts])) {
+    counts.set(text, (counts.get(text) ?? 0) + 1);
+  }
+  const order = (/** @type {string} */ text, /** @type {string} */ than) =>
+    (counts.get(text) ?? 0) - (counts.get(than) ?? 0) || than.length - text.length;
+  return found.reverse().map(({ at, pattern }) => ({ text: [...pattern.texts].sort(order)[0], at, pattern }));
 }
