@@ -15,7 +15,12 @@ public final class TraceEntry {
     private final int operation;
     private final int index;
     private final AtomicInteger permits = new AtomicInteger(1);
-    private volatile long below = CHANCES;
+
+    /**
+     * Random numbers below this have no chance. 0 at first, which is what a thread sees, too, that
+     * found this object without a lock, and perhaps nothing but its final fields ({@link Traces}).
+     */
+    private volatile long from;
 
     TraceEntry(Traces traces, int operation, int index) {
         this.traces = traces;
@@ -29,7 +34,7 @@ public final class TraceEntry {
      * @param random from 0, below {@link #CHANCES}
      */
     boolean admits(long random) {
-        return random < below
+        return random >= from
                 && (permits.get() > 0 && permits.getAndDecrement() > 0 || traces.takeSpare());
     }
 
@@ -55,7 +60,7 @@ public final class TraceEntry {
      * @param more permits beside those that are left; may be negative
      */
     public void give(double chance, int more) {
-        below = (long) (chance * CHANCES);
+        from = CHANCES - (long) (chance * CHANCES);
         permits.addAndGet(more);
     }
 }

@@ -29,7 +29,10 @@ public final class Traces {
 
     private final TraceEntry others;
 
-    /** By operation. Read without the lock: an entry that is missed is looked for again with it. */
+    /**
+     * By operation. Read without the lock: an entry that is missed is looked for again with it, one
+     * that is found is complete, since what it begins with is in final fields, or zero.
+     */
     private volatile TraceEntry[] table = new TraceEntry[TABLE_FIRST];
 
     /** By their index. */
@@ -50,6 +53,11 @@ public final class Traces {
         return entry != null ? entry : add(operation);
     }
 
+    /**
+     * The one lock on a thread of the program: taken when an operation begins a trace for the first
+     * time, by the threads that do so at this moment, so no more often than there are operations
+     * and threads, for some hundred ns. Nothing is waited for inside of it.
+     */
     private synchronized TraceEntry add(int operation) {
         TraceEntry[] known = table;
         if (operation >= known.length) {
