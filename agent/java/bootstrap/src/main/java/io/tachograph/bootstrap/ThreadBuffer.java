@@ -58,6 +58,10 @@ public final class ThreadBuffer extends Ring {
     private int skipped;
 
     private int skippedAt;
+
+    /** Rises with each call whose callers are not left out, but it is. */
+    private int leftOutNumber;
+
     private boolean blockedInVain;
     private Context attached;
     private Context parent;
@@ -194,6 +198,7 @@ public final class ThreadBuffer extends Ring {
             return false;
         }
         skipped = 0; // the caller of what was left out is gone: over, also without its exit
+        endTraceLeftOut();
         if (room()) {
             blockedInVain = false;
             return true;
@@ -231,6 +236,7 @@ public final class ThreadBuffer extends Ring {
     private int skip(int operation) {
         if (skipped == 0) {
             skippedAt = depth;
+            leftOutNumber++;
         }
         look = Long.MIN_VALUE;
         if (leavesTraceOut) {
@@ -251,27 +257,26 @@ public final class ThreadBuffer extends Ring {
      * is to be said of this trace.
      */
     private boolean begin(int operation) {
+        skipped = 0; // of a call that was given up: endLeftOut(number)
+        String name = borrowed ? owner.getName() : null;
+        boolean isRenamed = name != null && name != nameWritten && !name.equals(nameWritten);
+        int needed = (isRenamed ? 1 : 0) + (attached != null ? 1 : 0);
+        // Room first: what finds none is dropped, and the gate has not decided about it.
+        if (needed > 0 && !objectsFit(needed)) {
+            return false;
+        }
         if (gate != null) {
             leavesTraceOut = !gate.isKept(operation, attached);
             if (leavesTraceOut) {
                 return false;
             }
         }
-        if (borrowed) {
-            String name = owner.getName();
-            if (name != nameWritten && !name.equals(nameWritten)) {
-                if (!objectsFit(1)) {
-                    return false;
-                }
-                putObject(name);
-                publish(Word.escape(Word.THREAD));
-                nameWritten = name;
-            }
+        if (isRenamed) {
+            putObject(name);
+            publish(Word.escape(Word.THREAD));
+            nameWritten = name;
         }
         if (attached != null) {
-            if (!objectsFit(1)) {
-                return false;
-            }
             putObject(attached);
             publish(Word.escape(Word.PARENT));
         }
@@ -313,7 +318,7 @@ public final class ThreadBuffer extends Ring {
             skipped = -call - 1;
             if (skipped == 0) {
                 look = head + depth;
-                endLeftOut();
+                endTraceLeftOut();
                 if (depth == 0) {
                     giveBack();
                 }
@@ -333,7 +338,7 @@ public final class ThreadBuffer extends Ring {
         }
     }
 
-    private void endLeftOut() {
+    private void endTraceLeftOut() {
         if (leavesTraceOut) {
             leavesTraceOut = false;
             gate.close();
@@ -438,7 +443,7 @@ public final class ThreadBuffer extends Ring {
         segment = segmentEnd;
         parent = null;
         attributes.end();
-        endLeftOut();
+        endTraceLeftOut();
         tallies.close();
         disown();
     }
@@ -457,6 +462,28 @@ public final class ThreadBuffer extends Ring {
     }
 
     // ---- for the sender ----
+
+    /**
+     * Number of the outermost call of the thread, if it is being left out, else 0. May be a moment
+     * old.
+     */
+    public int outermostLeftOut() {
+        return skipped > 0 && depth == 0 ? leftOutNumber : 0;
+    }
+
+    /**
+     * An outermost call has been left out for so long that its exit may have been lost, and with it
+     * everything that the thread will ever do: the next call is an outermost one. Called by the
+     * sender, without a lock: the thread reads {@code skippedAt} only while it leaves calls out.
+     * Where the call ends at this very moment and another one is left out, that one is cut short.
+     *
+     * @param number what {@link #outermostLeftOut} answered
+     */
+    public void endLeftOut(int number) {
+        if (outermostLeftOut() == number) {
+            skippedAt = Integer.MAX_VALUE;
+        }
+    }
 
     /** What was counted here since the buffer exists. */
     public Tallies tallies() {

@@ -340,4 +340,58 @@ class TraceGateTest {
         assertEquals(3 * (all - 501), callsLeftOut(buffers));
         assertEquals(Map.of("B>c", all), counted(buffers));
     }
+
+    /** A parent is an object, of which a ring of 64 words holds 16. */
+    @Test
+    void noRoomForTheParentIsNoDecision() {
+        Buffers.Options options = new Buffers.Options();
+        options.words = 64;
+        options.tracesMax = 1_000;
+        Buffers buffers = new Buffers(new Session(1, 2), options);
+        ThreadBuffer buffer = buffers.current();
+        for (int at = 0; at < 20; at++) {
+            assertEquals(at < 16, call(buffer, "entry", KEPT), "trace " + at);
+            buffer.free(buffer.published()); // words are read, objects are not
+        }
+        assertEquals("[0, 0, 16, 0]", counts(buffers, "entry"));
+        assertEquals(4, buffer.callsDropped());
+        assertEquals(0, callsLeftOut(buffers));
+    }
+
+    /** Left out by the gate, or for want of room, by a call that never ends. */
+    @ParameterizedTest
+    @ValueSource(booleans = {true, false})
+    void aLostExitDoesNotMuteItsThreadForEver(boolean byGate) {
+        Buffers.Options options = new Buffers.Options();
+        options.words = 64;
+        options.tracesMax = byGate ? 1_000 : 0;
+        Buffers buffers = new Buffers(new Session(1, 2), options);
+        ThreadBuffer buffer = buffers.current();
+        if (byGate) {
+            buffer.attach(UNSAMPLED);
+        } else {
+            while (call(buffer, "full", null)) {}
+        }
+        int before = buffer.outermostLeftOut();
+        assertEquals(0, before, "calls that ended are over");
+        assertTrue(buffer.enter(operation("outer")) < 0);
+        buffer.attach(null);
+        buffer.free(buffer.published());
+        int number = buffer.outermostLeftOut();
+        buffer.endLeftOut(before);
+        buffer.endLeftOut(number - 1);
+        assertFalse(call(buffer, "inner", null), "left out with its caller");
+        int inner = buffer.enter(operation("inner"));
+        buffer.endLeftOut(number);
+        assertTrue(call(buffer, "later", null), "its own trace");
+        assertTrue(call(buffer, "later", null));
+        buffer.exit(inner); // if it lives after all
+        assertTrue(call(buffer, "later", null));
+        buffer.exit(-1);
+        assertTrue(call(buffer, "later", null));
+        assertEquals(0, buffer.outermostLeftOut());
+        assertNull(buffer.context());
+        buffer.attach(UNSAMPLED);
+        assertEquals(!byGate, call(buffer, "after", UNSAMPLED), "decided about as ever");
+    }
 }

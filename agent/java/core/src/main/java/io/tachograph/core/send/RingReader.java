@@ -31,6 +31,9 @@ final class RingReader {
     private static final int ATTRIBUTE_BYTES_MAX = 262_144;
     private static final long AGE_MAX_NANOS = 1_000_000_000;
 
+    /** An outermost call is left out with all that it calls for so long at most. */
+    static final long LEFT_OUT_NANOS_MAX = 60_000_000_000L;
+
     /** The writer gets room back in pieces of this many words. */
     private static final int FREE_WORDS = 2_048;
 
@@ -58,6 +61,11 @@ final class RingReader {
 
     /** nanoTime to epoch, fixed for a segment. */
     private long offset;
+
+    /** The outermost call that is being left out, and when it was seen first. */
+    private int leftOut;
+
+    private long leftOutSince;
 
     /** A fault happened inside this segment: its rest is thrown away and counted. */
     private boolean broken;
@@ -92,6 +100,7 @@ final class RingReader {
         long end = buffer.published();
         long now = System.nanoTime(); // after the look at the ring, so no event is later
         int sinceFreed = 0;
+        boundLeftOut(now);
         // Asked before each word: what it completes must find room.
         while (at < end && !outbox.mustWait()) {
             long before = at;
@@ -122,6 +131,17 @@ final class RingReader {
             closePart();
         }
         return (int) (at - begin);
+    }
+
+    /** Keeps a call without an exit from muting its thread for ever. @param now any clock */
+    void boundLeftOut(long now) {
+        int number = buffer.outermostLeftOut();
+        if (number != leftOut) {
+            leftOut = number;
+            leftOutSince = now;
+        } else if (number != 0 && now - leftOutSince > LEFT_OUT_NANOS_MAX) {
+            buffer.endLeftOut(number);
+        }
     }
 
     /** Hands over what there is, open calls included. */

@@ -1,0 +1,77 @@
+package io.tachograph.core.send;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.tachograph.bootstrap.Buffers;
+import io.tachograph.bootstrap.Operations;
+import io.tachograph.bootstrap.Session;
+import io.tachograph.bootstrap.ThreadBuffer;
+import io.tachograph.core.wire.DeclaredRecord;
+import io.tachograph.core.wire.Dictionary;
+
+import org.junit.jupiter.api.Test;
+
+import java.util.Map;
+
+/** How long a call may leave out what its thread does: the bound, and one past it. */
+class LeftOutRingTest {
+    private static final int OPERATION = Operations.shared().id(Operations.METHOD, "left out");
+    private static final long START = Long.MAX_VALUE - 5; // clocks wrap
+
+    private final Dictionary dictionary = new Dictionary(Operations.shared());
+    private final ThreadBuffer buffer;
+    private final RingReader reader;
+
+    LeftOutRingTest() {
+        Buffers.Options options = new Buffers.Options();
+        options.words = 64;
+        buffer = new Buffers(new Session(1, 2), options).current();
+        reader =
+                new RingReader(
+                        buffer,
+                        new Outbox(dictionary, 1 << 20),
+                        new WallClock(),
+                        new Totals(),
+                        new CallCounts(),
+                        dictionary,
+                        new DeclaredRecord(dictionary, Map.of()));
+        while (isRecorded()) {}
+    }
+
+    private boolean isRecorded() {
+        int token = buffer.enter(OPERATION);
+        buffer.exit(token);
+        return token > 0;
+    }
+
+    /** A look of the sender, so long after the start. @return whether calls are recorded then */
+    private boolean isRecordedAfter(long nanos) {
+        reader.boundLeftOut(START + nanos);
+        return isRecorded();
+    }
+
+    @Test
+    void aCallWithoutAnExitIsGivenUpAfterAMinute() {
+        assertTrue(buffer.enter(OPERATION) < 0);
+        buffer.free(buffer.published());
+        assertEquals(false, isRecordedAfter(0));
+        assertEquals(false, isRecordedAfter(RingReader.LEFT_OUT_NANOS_MAX));
+        assertEquals(true, isRecordedAfter(RingReader.LEFT_OUT_NANOS_MAX + 1));
+        assertEquals(true, isRecordedAfter(RingReader.LEFT_OUT_NANOS_MAX + 2));
+    }
+
+    @Test
+    void callsThatEndAreNotAddedUp() {
+        for (int minute = 0; minute < 3; minute++) {
+            int token = buffer.enter(OPERATION);
+            assertTrue(token < 0);
+            long begin = minute * RingReader.LEFT_OUT_NANOS_MAX;
+            assertEquals(false, isRecordedAfter(begin));
+            assertEquals(false, isRecordedAfter(begin + RingReader.LEFT_OUT_NANOS_MAX));
+            buffer.exit(token);
+        }
+        buffer.free(buffer.published());
+        assertTrue(isRecorded());
+    }
+}
