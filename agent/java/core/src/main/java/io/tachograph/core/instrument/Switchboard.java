@@ -21,6 +21,10 @@ import java.util.List;
  */
 public final class Switchboard implements Runnable {
     private static final long ROUTINE_NANOS = 5_000_000_000L;
+
+    /** News may follow an answer so soon, then twice as long each time, up to the routine. */
+    private static final long NEWS_NANOS = 200_000_000;
+
     private static final long FOREVER_NANOS = Long.MAX_VALUE / 4;
     private static final long MILLI = 1_000_000;
 
@@ -41,6 +45,7 @@ public final class Switchboard implements Runnable {
     private List<Rule> serverRules = List.of();
     private byte[] told;
     private long toldAt;
+    private long newsNanos = NEWS_NANOS;
     private boolean heard;
     private long appliedAt;
     private int looks = AGAIN_NANOS.length;
@@ -116,6 +121,9 @@ public final class Switchboard implements Runnable {
 
     private long waitNanos(long now) {
         long next = heard ? ROUTINE_NANOS : FOREVER_NANOS;
+        if (heard && news) {
+            next = Math.max(MILLI, toldAt + newsNanos - now);
+        }
         if (looks < AGAIN_NANOS.length) {
             next = Math.min(next, appliedAt + AGAIN_NANOS[looks] - now);
         }
@@ -139,7 +147,8 @@ public final class Switchboard implements Runnable {
             checked = true;
             checkOwnPatterns();
         }
-        if (heard && (told == null || news || System.nanoTime() - toldAt >= ROUTINE_NANOS)) {
+        long pause = news ? newsNanos : ROUTINE_NANOS;
+        if (heard && (told == null || System.nanoTime() - toldAt >= pause)) {
             news = false;
             answerIfNew();
         }
@@ -153,6 +162,7 @@ public final class Switchboard implements Runnable {
         boolean changes = !sayTheSame(fresh, serverRules);
         rules = came;
         heard = true;
+        newsNanos = NEWS_NANOS;
         told = null; // every PROBES is answered, also one that changes nothing
         if (!changes || !patterns.methodsProbed) {
             serverRules = fresh;
@@ -250,6 +260,7 @@ public final class Switchboard implements Runnable {
         }
         byte[] frame = report.frame();
         if (told == null || !Arrays.equals(frame, told)) {
+            newsNanos = told == null ? NEWS_NANOS : Math.min(ROUTINE_NANOS, 2 * newsNanos);
             told = frame;
             toldAt = System.nanoTime();
             mailbox.answer(frame);
