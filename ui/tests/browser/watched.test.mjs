@@ -65,10 +65,11 @@ test('the page shows the program, switches its methods and says what came of it'
   await rule.getByRole('button', { name: 'On' }).click();
   await until('methods are on again', async () => (await counts())[0] !== '0');
   await until('there is one rule', async () => (await rule.count()) === 1);
-  await page.getByLabel('Pattern').fill('.wrong.');
+  // A letter that names have in other languages, for all that the server knows.
+  await page.getByLabel('Pattern').fill('wrong.→');
   await page.getByRole('button', { name: 'Add' }).click();
   await page.getByText('1 of 1 agent cannot follow it').waitFor();
-  await page.getByText(/^Rule \d+ in bulletin-board on .*\.wrong\./).waitFor();
+  await page.getByText(/^Rule \d+ in bulletin-board on .*wrong\.→/).waitFor();
   await page.getByRole('button', { name: 'Remove all' }).click();
   await page.getByText('No rules').waitFor();
   await until('the settings hold again', async () => (await settled()).probes.on === on);
@@ -79,11 +80,16 @@ test('the page shows the program, switches its methods and says what came of it'
 test('what the server refuses stands under the form, and the form keeps what was typed', async () => {
   const { page, close } = await open(browser, '#/agents');
   await page.getByText('No rules').waitFor();
-  await page.getByLabel('Pattern').fill('a');
-  await page.getByLabel('Service').fill('s'.repeat(513));
-  await page.getByRole('button', { name: 'Add' }).click();
-  await page.getByText('service has 513 bytes, at most 512 are allowed').waitFor();
-  assert.equal(await page.getByLabel('Pattern').inputValue(), 'a');
+  for (const { pattern, service, said } of [
+    { pattern: 'a', service: 's'.repeat(513), said: 'service has 513 bytes, at most 512 are allowed' },
+    { pattern: 'shop.Board(', service: '', said: "'(' cannot be part of one" },
+  ]) {
+    await page.getByLabel('Pattern').fill(pattern);
+    await page.getByLabel('Service').fill(service);
+    await page.getByRole('button', { name: 'Add' }).click();
+    await page.getByText(said).waitFor();
+    assert.equal(await page.getByLabel('Pattern').inputValue(), pattern);
+  }
   await close();
 });
 
