@@ -5,8 +5,10 @@ use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
 fn main() -> io::Result<()> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../ui/dist");
-    println!("cargo::rerun-if-changed={}", root.display());
+    // Asked for when it runs, and relative for cargo: checkouts that build into one folder have a page each.
+    let package = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets CARGO_MANIFEST_DIR"));
+    println!("cargo::rerun-if-changed=../../ui/dist");
+    let root = package.join("../../ui/dist");
     let mut files = Vec::new();
     if root.is_dir() {
         collect(&root, &mut files)?;
