@@ -48,6 +48,8 @@ class Operations:
         # State of new operations of each kind whose names come from data.
         self.kinds = [ON] * (TASK + 1)
         self.decide: Decide = _own
+        # Something was added or decided since whoever tells of it has looked, and set this to false.
+        self.has_news = True
         self.lock = threading.Lock()
         self.other = [0] + [self._add(kind, OTHER) for kind in range(METHOD, TASK + 1)]
 
@@ -86,6 +88,7 @@ class Operations:
         self.counts[kind] += 1
         id_ = len(self.entries) - 1
         self.ids[kind, name] = id_
+        self.has_news = True
         return id_
 
     # ---- rules ----
@@ -105,6 +108,7 @@ class Operations:
     def _decide(self, id_: int) -> None:
         kind, name = self.entries[id_]
         self.deciders[id_], self.states[id_] = self.decide(kind, name, self.module_chars[id_], self.own[id_])
+        self.has_news = True
 
 
 SHARED = Operations()

@@ -18,7 +18,7 @@ from .operations import AGGREGATE, NO_RULE, OFF, ON, OTHER, Operations
 from .rules import Rules
 
 # An answer that has changed is given again so long after the one before, at the earliest: soon while a program starts, since it
-# has called little when the connection is made, and then twice as long each time.
+# has called little when the connection is made, then twice as long after each, and soon again where the last is 5 s old.
 TELL_S = (0.2, 5.0)
 # How long deciding may keep the sender in one of its rounds.
 SLICE_S = 0.003
@@ -76,15 +76,16 @@ class Switchboard:
 
     def answer(self, now: float) -> Optional[bytes]:
         """The body of a PROBED, if there is something to be told. `now`: seconds."""
-        is_early = self.told is not None and now - self.told_at < self.pause_s
+        age = now - self.told_at
+        is_early = self.told is not None and (not self.operations.has_news or age < self.pause_s)
         if self.revision is None or self.is_deciding or is_early:
             return None
+        self.operations.has_news = False  # first: what comes while this is counted is looked at again
         body = wire.probed(self._report(self.revision))
-        self.told_at = now
-        self.pause_s = TELL_S[0] if self.told is None else min(TELL_S[1], 2 * self.pause_s)
         if body == self.told:
             return None
-        self.told = body
+        self.pause_s = TELL_S[0] if self.told is None or age >= TELL_S[1] else min(TELL_S[1], 2 * self.pause_s)
+        self.told, self.told_at = body, now
         return body
 
     def _report(self, revision: int) -> wire.Report:

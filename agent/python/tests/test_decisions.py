@@ -167,7 +167,7 @@ class Decisions(unittest.TestCase):
             self.assertEqual(rounds(), 1, "a short list is followed at once")
         self.assertEqual({shop.states[id_] for id_ in ids}, {ON})
 
-    def test_what_changes_is_told_soon_and_then_at_most_every_five_seconds(self) -> None:
+    def test_what_changes_is_told_soon_then_ever_later_and_soon_again_after_five_seconds(self) -> None:
         shop = Operations()
         board = Switchboard(shop, Imports((), (), Log()), Log())
         board.take(1, ())
@@ -175,12 +175,19 @@ class Decisions(unittest.TestCase):
             board.go_on()
         now = 1_000.0
         self.assertEqual(board.answer(now), wire.probed(wire.Report(1, 0, 0, 0, [])))
-        for at, pause in enumerate([0.25, 0.5, 1, 2, 4, 5.25, 5.25]):
+        # After the last answer: when news comes, and when it is told.
+        rising = [(0.0, pause) for pause in (0.2, 0.4, 0.8, 1.6, 3.2, 5.0)]
+        late = [(quiet, quiet) for quiet in (4.9, 5.1, 3_600.0)]
+        steps = [*rising, *rising, (0, 0.2), late[0], (0, 0.8), late[1], *rising, late[2], (0, 0.2), (0, 0.4)]
+        for at, (comes, told) in enumerate(steps):
+            for look in (0.5, 0.9, 1):
+                self.assertIsNone(board.answer(now + comes * look), "nothing is new")
+                shop.function(METHOD, f"shop.off{at} {look}", 0, OFF)  # not told
             shop.id(METHOD, f"shop.f{at}")
-            self.assertIsNone(board.answer(now + pause / 1.3), "too early")
-            now += pause
-            self.assertEqual(board.answer(now), wire.probed(wire.Report(1, at + 1, 0, 0, [])), f"after {pause} s")
-        self.assertIsNone(board.answer(now + 60), "nothing is new")
+            if told > comes:
+                self.assertIsNone(board.answer(now + told - 0.01), "too early")
+            now += told + 0.001  # fractions are rounded
+            self.assertEqual(board.answer(now), wire.probed(wire.Report(1, at + 1, 0, 0, [])), f"{comes} {told}")
 
 
 if __name__ == "__main__":

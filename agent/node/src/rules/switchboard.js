@@ -12,7 +12,7 @@ import { Rules } from './rules.js';
 
 /**
  * An answer that has changed is given again so long after the one before, at the earliest: soon while a program starts, since it
- * has called little when the connection is made, and then twice as long each time.
+ * has called little when the connection is made, then twice as long after each, and soon again where the last is 5 s old.
  */
 const TELL_FIRST_MS = 200;
 const TELL_MS = 5_000;
@@ -85,14 +85,15 @@ export class Switchboard {
    * @param {number} now ms
    */
   tell(now) {
-    const isEarly = this.told !== null && (!this.hasNews || now - this.toldAt < this.pauseMs);
+    const age = now - this.toldAt;
+    const isEarly = this.told !== null && (!this.hasNews || age < this.pauseMs);
     if (this.revision === NOBODY || this.isDeciding || isEarly) {
       return;
     }
     this.hasNews = false;
     const frame = probedFrame(this.#report(this.revision));
     if (this.told === null || !this.told.equals(frame)) {
-      this.pauseMs = this.told === null ? TELL_FIRST_MS : Math.min(TELL_MS, 2 * this.pauseMs);
+      this.pauseMs = this.told === null || age >= TELL_MS ? TELL_FIRST_MS : Math.min(TELL_MS, 2 * this.pauseMs);
       this.told = frame;
       this.toldAt = now;
       this.answer(frame);
