@@ -3,7 +3,8 @@
 #[path = "support/agent.rs"]
 mod agent;
 
-use std::net::SocketAddr;
+use std::io::Write;
+use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -279,31 +280,39 @@ fn shutdown_acknowledges_what_came_and_says_so() {
 #[test]
 fn peers_that_are_silent_or_drip_are_cut_off() {
     let short = Duration::from_millis(300);
+    let usual = Patience::default();
     // Only one of the limits is short at a time: a busy machine takes its time for the others.
-    let expect_end = |patience: Patience, next: &mut dyn FnMut(&Running) -> Box<dyn FnMut() -> bool>| {
+    let expect_end = |patience: Patience, usual: Duration, last: fn(SocketAddr) -> Option<ServerFrame>| {
         let server = start_patient(64, Options::default(), patience);
         let begun = std::time::Instant::now();
-        let mut goes_on = next(&server);
-        while goes_on() {}
-        assert!(begun.elapsed() >= short, "{:?}", begun.elapsed());
+        assert_eq!(last(server.at), None);
+        let taken = begun.elapsed();
+        assert!((short..usual).contains(&taken), "{taken:?} is not in {short:?} to {usual:?}");
         assert_eq!(server.samples(), []);
     };
-    expect_end(Patience { greeting: short, ..Patience::default() }, &mut |server| {
-        let mut stranger = Raw::connect(server.at).unwrap();
-        Box::new(move || stranger.receive().is_some())
+    expect_end(Patience { greeting: short, ..usual }, usual.greeting, |at| {
+        Raw::connect(at).unwrap().receive()
     });
-    expect_end(Patience { silence: short, ..Patience::default() }, &mut |server| {
-        let mut silent = Agent::open(server.at, 12);
-        Box::new(move || silent.receive().is_some())
+    expect_end(Patience { silence: short, ..usual }, usual.silence, |at| Agent::open(at, 12).receive());
+    expect_end(Patience { frame: short, ..usual }, usual.frame, |at| {
+        let (sender, mut receiver) = Agent::open(at, 13).split();
+        let dripping = std::thread::spawn(move || drip(sender));
+        let last = receiver.receive();
+        dripping.join().unwrap();
+        last
     });
-    expect_end(Patience { frame: short, ..Patience::default() }, &mut |server| {
-        let mut dripping = Agent::open(server.at, 13);
-        let mut bytes = content::frame(1).into_iter();
-        Box::new(move || {
-            std::thread::sleep(short / 8);
-            bytes.next().is_some_and(|byte| dripping.send(&[byte]))
-        })
-    });
+}
+
+/// Sends byte by byte of a frame that would take days, until the server is gone.
+fn drip(mut sender: TcpStream) {
+    let mut bytes = content::frame(1);
+    bytes[..4].copy_from_slice(&FRAME_BODY_BYTES_MAX.to_le_bytes());
+    for byte in bytes.into_iter().chain(std::iter::repeat(0)) {
+        if sender.write_all(&[byte]).is_err() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(40));
+    }
 }
 
 #[test]
