@@ -5,8 +5,9 @@ mod agent;
 mod support;
 
 use std::collections::HashMap;
-use std::io::{BufRead, BufReader};
-use std::process::{Command, Stdio};
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{self, Receiver};
 use std::thread::JoinHandle;
 
 use agent::{Agent, controlled, hello};
@@ -404,34 +405,67 @@ fn mistakes_on_the_command_line_have_a_hint() {
     }
 }
 
+/// A command that watches, and what it writes line by line; killed when dropped.
+struct Watch {
+    child: Child,
+    lists: Receiver<String>,
+    told: Receiver<String>,
+}
+
+impl Watch {
+    fn start(url: &str) -> Self {
+        let mut command = Command::new(tacho());
+        command.args(["agents", "--watch", "--json", "--server", url]).env("NO_COLOR", "1");
+        let mut child =
+            command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("tacho can be started");
+        let (lists, told) = (lines(child.stdout.take().unwrap()), lines(child.stderr.take().unwrap()));
+        Self { child, lists, told }
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The lines of `output` as they come: a read of it would have no limit.
+fn lines(output: impl Read + Send + 'static) -> Receiver<String> {
+    let (sender, lines) = mpsc::channel();
+    std::thread::spawn(move || {
+        BufReader::new(output).lines().map_while(Result::ok).try_for_each(|line| sender.send(line))
+    });
+    lines
+}
+
 #[test]
 fn watching_goes_on_when_a_server_is_back() {
     let data = tempfile::tempdir().unwrap();
-    let server = serve(data.path());
+    // No other test is on this address: nobody else takes the port while there is no server.
+    let server = Server::start_at("127.0.0.7:0".parse().unwrap(), data.path());
     let (http, url) = (server.http, server.url());
-    let mut command = Command::new(tacho());
-    command.args(["agents", "--watch", "--json", "--server", &url]).env("NO_COLOR", "1");
-    let mut child =
-        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("tacho can be started");
-    let mut told = BufReader::new(child.stderr.take().unwrap()).lines();
-    let mut lists = BufReader::new(child.stdout.take().unwrap()).lines();
-    assert!(lists.next().unwrap().unwrap().contains("\"agents\":[]"));
+    let watch = Watch::start(&url);
+    let list = wait_for("a list", || watch.lists.try_iter().next());
+    assert!(list.contains("\"agents\":[]"), "{list}");
     server.kill();
-    let said = told.next().expect("it runs and tells").unwrap();
+    let said = wait_for("a warning", || watch.told.try_iter().next());
     let expect = format!("warning: cannot reach a server at {http}: ");
     assert!(said.starts_with(&expect) && said.ends_with("; this goes on when it is back"), "{said}");
     let server = Server::start_at(http, data.path());
     // What was wrong may change on the way: a connection is cut, then there is none.
-    let back = told.map(|line| line.unwrap()).find(|line| !line.starts_with("warning: "));
-    assert_eq!(back.as_deref(), Some("the server is back"));
+    let is_other = |line: &String| !line.starts_with("warning: ");
+    let back = wait_for("the end of the outage", || watch.told.try_iter().find(is_other));
+    assert_eq!(back, "the server is back");
     let _agent = Agent::connect(server.records, &controlled(1, "shop", "")).unwrap();
-    let sees_it = |line: std::io::Result<String>| line.unwrap().contains("\"service\":\"shop\"");
-    assert!(lists.any(sees_it), "it lists what is there by now");
-    child.kill().expect("it runs");
-    child.wait().expect("it has ended");
-    drop(server);
-    let (code, stdout, stderr) = run(&["agents", "--watch", "--server", &url]);
-    assert_eq!((code, stdout.as_str()), (Some(1), ""), "nobody was there from the start: {stderr}");
+    let sees_it = |line: &String| line.contains("\"service\":\"shop\"");
+    wait_for("a list of what is there by now", || watch.lists.try_iter().find(sees_it));
+    drop((watch, server));
+
+    let mut watch = Watch::start(&url);
+    let status = wait_for("the end: nobody was there from the start", || watch.child.try_wait().unwrap());
+    let told: Vec<String> = watch.told.iter().collect();
+    assert_eq!((status.code(), watch.lists.iter().count()), (Some(1), 0), "{told:?}");
 }
 
 #[test]

@@ -44,7 +44,7 @@ impl Server {
         Self::from_command(command, data)
     }
 
-    /// At the address of an earlier one.
+    /// At this address, as that of an earlier one; with a port of the system's choice for port 0.
     pub fn start_at(http: SocketAddr, data: &Path) -> Self {
         Self::from_command(Self::command(data, &http.to_string()), data)
             .unwrap_or_else(|(status, log)| panic!("server ended with {status}: {log}"))
