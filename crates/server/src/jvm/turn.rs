@@ -21,11 +21,11 @@ impl Turn {
     /// # Errors
     /// When the process is not there, or the other one does not come to an end.
     pub fn take(process: &Process) -> Result<Self, Fault> {
-        Self::take_within(process, TURN_TIME_MAX)
+        Self::take_within(process, TURN_TIME_MAX, || std::thread::sleep(PAUSE))
     }
 
     /// By a lock on what /proc has of the process: it leaves nothing behind, and is gone with it.
-    fn take_within(process: &Process, time_max: Duration) -> Result<Self, Fault> {
+    fn take_within(process: &Process, time_max: Duration, mut pause: impl FnMut()) -> Result<Self, Fault> {
         let pid = process.pid;
         let path = format!("/proc/{pid}");
         let failed = |error: Errno| match error {
@@ -38,7 +38,7 @@ impl Turn {
         loop {
             match rustix::fs::flock(&folder, FlockOperation::NonBlockingLockExclusive) {
                 Ok(()) => return Ok(Self(folder)),
-                Err(Errno::WOULDBLOCK) if begun.elapsed() < time_max => std::thread::sleep(PAUSE),
+                Err(Errno::WOULDBLOCK) if begun.elapsed() < time_max => pause(),
                 Err(Errno::WOULDBLOCK) => return Err(Fault::Busy { pid }),
                 Err(error) => return Err(failed(error)),
             }
@@ -55,14 +55,14 @@ mod tests {
         let this = Process::find(std::process::id()).expect("it is there");
         let parent = Process::find(std::os::unix::process::parent_id()).expect("it is there");
         let turn = Turn::take(&this).unwrap();
-        assert!(matches!(Turn::take_within(&this, Duration::ZERO), Err(Fault::Busy { .. })));
+        let hasty = Turn::take_within(&this, Duration::ZERO, || panic!("there is no time for a pause"));
+        assert!(matches!(hasty, Err(Fault::Busy { .. })));
         drop(Turn::take(&parent).unwrap());
-        let next = std::thread::spawn({
-            let this = this.clone();
-            move || Turn::take(&this).map(drop)
-        });
-        drop(turn);
-        next.join().unwrap().unwrap();
+        // Given back only after the next one was refused it.
+        let mut turn = Some(turn);
+        let next = Turn::take_within(&this, TURN_TIME_MAX, || turn = None).unwrap();
+        assert!(turn.is_none(), "there were two turns at once");
+        drop(next);
         drop(Turn::take(&this).unwrap());
         let gone = Process { pid: u32::MAX, ..this };
         assert!(matches!(Turn::take(&gone), Err(Fault::NoProcess { .. })));
