@@ -255,7 +255,7 @@ const OUTAGES = [
       [9, 'fails'],
       [9, 'opens'],
     ],
-    ['lost: at 0', 'again; nothing was'],
+    ['lost: at 0', 'again after 9 s; nothing was'],
   ],
   ['none', [[0, 'opens']], ['connected']],
   [
@@ -264,8 +264,19 @@ const OUTAGES = [
       [0, 'cannot'],
       [1, '5 1 0'],
       [2, 'opens'],
+      [61, 'fails'],
+      [64, 'opens'],
     ],
-    ['cannot: at 0', 'again; 5 calls, 1 samples and 0 entries were'],
+    ['cannot: at 0', 'connected after 2 s; 5 calls, 1 samples and 0 entries were', 'lost: at 61', 'again after 3 s; nothing was'],
+  ],
+  [
+    'a server that welcomes and refuses in one breath, and is away',
+    [
+      [0, 'fails'],
+      [1, 'cannot'],
+      [2, 'opens'],
+    ],
+    ['lost: at 0', 'again after 2 s; nothing was'],
   ],
   [
     'two in a minute',
@@ -281,7 +292,7 @@ const OUTAGES = [
       [61, '1 1 1'],
       [62, 'opens'],
     ],
-    ['lost: at 0', 'again; nothing was', 'lost: at 61', 'again; 2 calls, 1 samples and 3 entries were'],
+    ['lost: at 0', 'again after 1 s; nothing was', 'lost: at 61', 'again after 1 s; 2 calls, 1 samples and 3 entries were'],
   ],
   [
     'one that outlasts the minute',
@@ -293,7 +304,7 @@ const OUTAGES = [
       [60, 'cannot'],
       [61, 'opens'],
     ],
-    ['lost: at 0', 'again; nothing was', 'lost: at 60', 'again; nothing was'],
+    ['lost: at 0', 'again after 1 s; nothing was', 'lost: at 60', 'again after 59 s; nothing was'],
   ],
 ];
 for (const [name, steps, expected] of OUTAGES) {
@@ -301,7 +312,7 @@ for (const [name, steps, expected] of OUTAGES) {
     const { totals, log } = parts();
     const outage = new Outage('s:1', totals, log);
     for (const [seconds, what] of steps) {
-      if (what === 'opens') outage.over();
+      if (what === 'opens') outage.over(seconds * 1_000);
       else if (what === 'fails' || what === 'cannot') outage.failed(seconds * 1_000, what === 'fails', `at ${seconds}`);
       else {
         const [calls, samples, entries] = what.split(' ').map(Number);
@@ -313,8 +324,8 @@ for (const [name, steps, expected] of OUTAGES) {
     const short = (line) =>
       line
         .replace(/^(lost|cannot)[a-z ]+ s:1: (.*); the program goes on, the agent keeps trying$/, '$1: $2')
-        .replace(/^connected again to s:1(; .*) dropped meanwhile$/, 'again$1')
-        .replace(/^connected to s:1$/, 'connected');
+        .replace(/^connected again to s:1(.*) dropped meanwhile$/, 'again$1')
+        .replace(/^connected to s:1(.*?)( dropped meanwhile)?$/, 'connected$1');
     assert.deepEqual(log.lines.map(short), expected);
   });
 }

@@ -190,8 +190,8 @@ test('a queue that overflows drops whole traces and says how many', async () => 
     const program = start(other, 'stream.js', { service: 'overflow', env: { TACHO_QUEUE: '100KiB' } });
     await program.line(/many more/);
     await other.start();
-    const again = /connected again to .*; (\d+) calls, \d+ samples and 0 entries were dropped meanwhile/;
-    const told = await until('the connection', () => again.exec(program.said.err));
+    const connected = /connected to .* after \d+ s; (\d+) calls, \d+ samples and 0 entries were dropped meanwhile/;
+    const told = await until('the connection', () => connected.exec(program.said.err));
     program.child.stdin.write('stop\n');
     const { code, out, err } = await program.ended;
     assert.equal(code, 0, err);

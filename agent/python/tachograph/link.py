@@ -228,7 +228,7 @@ class Link:
             self.heard_at = self.hold_until  # it has announced its silence
             self.log.say_once("wait", "the server is full and asked to wait")
         elif type_ == wire.ERROR:
-            raise self._refusal(body.varint(), body.string())
+            raise self._refusal(body.varint(), body.string(), now)
         elif type_ == wire.REJECT:
             self.totals.records_rejected += 1
             where = f"frame {body.varint()}, record {body.varint()}"
@@ -250,12 +250,12 @@ class Link:
         self.hold_until = 0.0
         self.totals.connects += 1
         self.backoff_s = _BACKOFF_S[0]
-        self.outage.over()
+        self.outage.over(now)
 
-    def _refusal(self, code: int, message: str) -> RefusalError:
+    def _refusal(self, code: int, message: str, now: float) -> RefusalError:
         """What an ERROR means for us (wire.md, table of codes)."""
         text = f"the server refuses: {message} (error {code})"
-        self.outage.begin()
+        self.outage.begin(now)
         if code in (3, 4, 5):
             self.outbox.discard(self.totals)  # the same frames would fail in the same way again
         is_worth_it = code in (1, 3, 4, 5, 7, 8, 9)

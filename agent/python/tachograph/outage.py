@@ -20,41 +20,45 @@ class Outage:
         self.log = log
         self.is_on = False
         self.is_told = False
-        self.was_open = False
+        # A connection was lost, in this outage or an earlier one.
+        self.was_connected = False
+        self.began_at = 0.0
         self.told_at: Optional[float] = None
         # Calls, samples and entries: dropped when it began, and dropped in those whose end was not told.
         self.before = (0, 0, 0)
         self.lost = (0, 0, 0)
 
-    def begin(self) -> None:
-        """What is dropped from now on is dropped meanwhile."""
+    def begin(self, now: float) -> None:
+        """What is dropped from now on is dropped meanwhile. `now`: seconds of any clock that never goes back."""
         if not self.is_on:
-            self.is_on, self.is_told, self.was_open = True, False, False
+            self.is_on, self.is_told, self.began_at = True, False, now
             self.before = self._dropped()
 
     def failed(self, now: float, was_open: bool, why: str) -> None:
-        """A connection, or a try to make one. `now`: seconds of any clock that never goes back."""
-        self.begin()
-        self.was_open |= was_open
+        """A connection, or a try to make one. `now`: as for `begin`."""
+        self.begin(now)
+        self.was_connected |= was_open
         if self.is_told or (self.told_at is not None and now - self.told_at < _REPEAT_S):
             return
         self.is_told, self.told_at = True, now
-        what = "lost the server" if self.was_open else "cannot reach the server"
+        what = "lost the server" if self.was_connected else "cannot reach the server"
         self.log.say(f"{what} {self.server}: {why}; the program goes on, the agent keeps trying")
 
-    def over(self) -> None:
-        """There is a connection."""
+    def over(self, now: float) -> None:
+        """There is a connection. `now`: as for `begin`."""
         if not self.is_on:
             self.log.detail(f"connected to {self.server}")
             return
         self.is_on = False
-        lost = [total + now - before for total, now, before in zip(self.lost, self._dropped(), self.before)]
+        lost = [total + dropped - before for total, dropped, before in zip(self.lost, self._dropped(), self.before)]
         if not self.is_told:
             self.lost = (lost[0], lost[1], lost[2])
             return
         self.lost = (0, 0, 0)
         counts = f"{lost[0]} calls, {lost[1]} samples and {lost[2]} entries were dropped meanwhile"
-        self.log.say(f"connected again to {self.server}; {counts if any(lost) else 'nothing was dropped meanwhile'}")
+        what = "connected again to" if self.was_connected else "connected to"
+        said = counts if any(lost) else "nothing was dropped meanwhile"
+        self.log.say(f"{what} {self.server} after {int(now - self.began_at)} s; {said}")
 
     def _dropped(self) -> tuple[int, int, int]:
         return self.totals.calls_dropped, self.totals.samples_dropped, self.totals.entries_dropped

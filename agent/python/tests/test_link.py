@@ -196,7 +196,8 @@ class Conversations(LinkTest):
             self.drop(*during)
             self.opened()
             # Whether the socket says reset or closed is the kernel's to choose.
-            self.assertEqual([re.sub(": [^;]+;", ": why;", line) for line in self.said], expected)
+            said = [re.sub(": [^;]+;", ": why;", line) for line in self.said]
+            self.assertEqual([re.sub(" after [0-9]+ s;", ";", line) for line in said], expected)
             self.drop(*after)
 
     def drop(self, calls: int, samples: int, entries: int) -> None:
@@ -208,10 +209,12 @@ class Conversations(LinkTest):
         outage, said = self.link.outage, self.said
         steps = [(0, "fails", 1), (1, "opens", 2), (2, "fails", 2), (59, "fails", 2), (60, "fails", 3), (61, "opens", 4)]
         for now, happens, count in steps:
-            outage.over() if happens == "opens" else outage.failed(now, now == 2, f"at {now}")
+            outage.over(now) if happens == "opens" else outage.failed(now, now == 2, f"at {now}")
             self.assertEqual(len(said), count, f"{now} {said}")
         self.assertRegex(said[0], "^cannot reach the server .*: at 0;")
+        self.assertRegex(said[1], "^connected to .* after 1 s; nothing was dropped meanwhile$")
         self.assertRegex(said[2], "^lost the server .*: at 60;")
+        self.assertRegex(said[3], "^connected again to .* after 59 s; nothing was dropped meanwhile$")
 
     def test_what_the_server_refuses_is_dropped_in_the_outage(self) -> None:
         self.put("a", calls=3)

@@ -93,7 +93,7 @@ export class Link {
 
   #opened() {
     this.backoffMs = BACKOFF_FIRST_MS;
-    this.outage.over();
+    this.outage.over(performance.now());
   }
 
   /** Writes what there is to say, as far as the socket takes it. */

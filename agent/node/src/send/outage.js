@@ -15,7 +15,9 @@ export class Outage {
     this.log = log;
     this.isOn = false;
     this.isTold = false;
-    this.wasOpen = false;
+    this.beganAt = 0;
+    /** A connection was lost, in this outage or an earlier one. */
+    this.wasConnected = false;
     this.toldAt = -Infinity;
     /** Calls, samples and entries: dropped when it began, and dropped in those whose end was not told. */
     this.before = [0, 0, 0];
@@ -39,20 +41,24 @@ export class Outage {
     if (!this.isOn) {
       this.isOn = true;
       this.isTold = false;
-      this.wasOpen = wasOpen;
+      this.beganAt = now;
       this.before = before;
     }
+    this.wasConnected ||= wasOpen;
     if (this.isTold || now - this.toldAt < REPEAT_MS) {
       return;
     }
     this.isTold = true;
     this.toldAt = now;
-    const what = this.wasOpen ? 'lost the server' : 'cannot reach the server';
+    const what = this.wasConnected ? 'lost the server' : 'cannot reach the server';
     this.log.say(`${what} ${this.server}: ${why}; the program goes on, the agent keeps trying`);
   }
 
-  /** There is a connection. */
-  over() {
+  /**
+   * There is a connection.
+   * @param {number} now as for `failed`
+   */
+  over(now) {
     if (!this.isOn) {
       this.log.say(`connected to ${this.server}`);
       return;
@@ -68,6 +74,7 @@ export class Outage {
     const [calls, samples, entries] = lost;
     const counts = `${calls} calls, ${samples} samples and ${entries} entries were dropped meanwhile`;
     const said = calls + samples + entries > 0 ? counts : 'nothing was dropped meanwhile';
-    this.log.say(`connected again to ${this.server}; ${said}`);
+    const what = this.wasConnected ? 'connected again to' : 'connected to';
+    this.log.say(`${what} ${this.server} after ${Math.floor((now - this.beganAt) / 1_000)} s; ${said}`);
   }
 }
