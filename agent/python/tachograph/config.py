@@ -12,8 +12,8 @@ import math
 import re
 import socket
 from collections.abc import Mapping
-from dataclasses import Field, dataclass, field, fields
-from typing import Any, Optional
+from dataclasses import dataclass, field, fields
+from typing import Any, Callable, Optional
 
 PREFIX = "TACHO_"
 
@@ -23,54 +23,25 @@ FOREIGN = ("TACHO_TEST_", "TACHO_AGENT_JAR")
 # Names in the setting `probes`; what they stand for: probes/__init__.py.
 PROBES = ("context", "http", "dbapi")
 
-_DURATIONS = {"ms": 1e-3, "s": 1.0, "m": 60.0, "": 1e-3}
-_SIZES = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "": 1}
-_WHOLE = {"": 1}
-_FORMS = {id(_DURATIONS): "a duration such as 100ms or 5s", id(_SIZES): "a size such as 16MiB", id(_WHOLE): "a whole number"}
 _PORT = 7071
 _ADDRESS = re.compile(r"(?:\[([^\]\s]+)\]|([^:\[\]\s/]+))(?::([0-9]{1,5}))?", re.ASCII)
 
 
-def _scaled(text: str, units: Mapping[str, float]) -> Optional[float]:
-    match = re.fullmatch(r"([0-9]{1,15})\s*([A-Za-z]*)", text, re.ASCII)
-    return None if match is None or match[2] not in units else int(match[1]) * units[match[2]]
-
-
-def _number(text: str, units: Mapping[str, float], least: str, most: str) -> Any:
-    """A field; `text` is its default, and all three are as a person writes them."""
-    default = _scaled(text, units)
-    return field(default=default, metadata={"text": text, "units": units, "least": least, "most": most})
-
-
 @dataclass(frozen=True)
-class Settings:
-    """Durations are seconds, sizes bytes. What each is for, and its price: README.md."""
+class Unit:
+    form: str
+    factors: Mapping[str, float]
 
-    enabled: bool = True
-    server: str = "127.0.0.1:7071"
-    service: str = ""
-    host: str = ""
-    instance: str = ""
-    include: tuple[str, ...] = ()
-    exclude: tuple[str, ...] = ()
-    probes: tuple[str, ...] = ("*",)
-    request_id_headers: tuple[str, ...] = ("X-Request-Id", "X-Correlation-ID")
-    buffer: int = _number("65536", _WHOLE, "1024", "16777216")
-    strands_max: int = _number("10000", _WHOLE, "1", "1048576")
-    queue: int = _number("16MiB", _SIZES, "64KiB", "1024GiB")
-    flush_max: float = _number("1500ms", _DURATIONS, "0", "1440m")
-    samplers: bool = True
-    sample_interval: float = _number("5s", _DURATIONS, "100ms", "1440m")
-    log: str = ""
-    log_detail: bool = False
-
-    def wants_probe(self, name: str) -> bool:
-        """`probes` names the wanted ones; `-name` takes one away from all."""
-        named = [probe for probe in self.probes if not probe.startswith("-")]
-        return f"-{name}" not in self.probes and (not named or "*" in named or name in named)
+    def number(self, text: str) -> float:
+        match = re.fullmatch(r"([0-9]{1,15})\s*([A-Za-z]*)", text, re.ASCII)
+        if match is None or match[2] not in self.factors:
+            raise ValueError(f"expected {self.form}")
+        return int(match[1]) * self.factors[match[2]]
 
 
-_FIELDS = {one.name: one for one in fields(Settings)}
+_DURATION = Unit("a duration such as 100ms or 5s", {"ms": 1e-3, "s": 1.0, "m": 60.0, "": 1e-3})
+_SIZE = Unit("a size such as 16MiB", {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "": 1})
+_WHOLE = Unit("a whole number", {"": 1})
 
 
 def parse_address(text: str) -> tuple[str, int]:
@@ -83,6 +54,101 @@ def parse_address(text: str) -> tuple[str, int]:
     if match is None or not 0 < port < 65_536:
         raise ValueError("expected host:port")
     return match[1] or match[2], port
+
+
+def _text(value: Any) -> str:
+    """As a person writes it."""
+    if isinstance(value, (list, tuple)):
+        return ",".join(map(str, value))
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+# ---- what was given becomes a value: a ValueError says what is allowed, and what counts if that is not the default ----
+
+
+def _number(text: str, unit: Unit, least: str, most: str) -> Any:
+    """A field; `text` is its default, and all three are as a person writes them."""
+    default, low, high = (unit.number(one) for one in (text, least, most))
+
+    def read(value: Any) -> float:
+        number = unit.number(value) if isinstance(value, str) else value
+        if isinstance(number, bool) or not isinstance(number, (int, float)) or math.isnan(number):
+            raise ValueError(f"expected {unit.form}")
+        if number < low:
+            raise ValueError(f"at least {least} is needed")
+        if number > high:
+            raise ValueError(f"at most {most} is allowed")
+        return type(default)(number)
+
+    return field(default=default, metadata={"read": read, "text": text})
+
+
+def _flag(value: Any) -> bool:
+    flag = {"true": True, "false": False}.get(_text(value).lower()) if isinstance(value, (str, bool)) else None
+    if flag is None:
+        raise ValueError("expected true or false")
+    return flag
+
+
+def _string(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError("expected a text")
+    return value
+
+
+def _address(value: Any) -> str:
+    parse_address(_string(value))
+    return value
+
+
+def _list(value: Any) -> tuple[str, ...]:
+    if isinstance(value, (list, tuple)):
+        return tuple(map(str, value))
+    if not isinstance(value, str):
+        raise ValueError("expected a list")
+    return tuple(part.strip() for part in value.split(",") if part.strip())
+
+
+def _probes(value: Any) -> tuple[str, ...]:
+    given = _list(value)
+    known = tuple(name for name in given if name == "*" or (name[1:] if name.startswith("-") else name) in PROBES)
+    if known != given:
+        raise ValueError(f"expected names out of {', '.join(PROBES)}, or -name, or *", known or ("*",))
+    return given
+
+
+_READERS: dict[type, Callable[[Any], Any]] = {bool: _flag, str: _string, tuple: _list}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Durations are seconds, sizes bytes. What each is for, and its price: README.md."""
+
+    enabled: bool = True
+    server: str = field(default="127.0.0.1:7071", metadata={"read": _address})
+    service: str = ""
+    host: str = ""
+    instance: str = ""
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    probes: tuple[str, ...] = field(default=("*",), metadata={"read": _probes})
+    request_id_headers: tuple[str, ...] = ("X-Request-Id", "X-Correlation-ID")
+    buffer: int = _number("65536", _WHOLE, "1024", "16777216")
+    strands_max: int = _number("10000", _WHOLE, "1", "1048576")
+    queue: int = _number("16MiB", _SIZE, "64KiB", "1024GiB")
+    flush_max: float = _number("1500ms", _DURATION, "0", "1440m")
+    samplers: bool = True
+    sample_interval: float = _number("5s", _DURATION, "100ms", "1440m")
+    log: str = ""
+    log_detail: bool = False
+
+    def wants_probe(self, name: str) -> bool:
+        """`probes` names the wanted ones; `-name` takes one away from all."""
+        named = [probe for probe in self.probes if not probe.startswith("-")]
+        return f"-{name}" not in self.probes and (not named or "*" in named or name in named)
+
+
+_FIELDS = {one.name: one for one in fields(Settings)}
 
 
 def wrong(setting: str, value: str, allowed: str, used: str) -> str:
@@ -114,67 +180,9 @@ def _take(name: str, value: Any, place: str, values: dict[str, Any], warnings: l
         hint = f", did you mean {prefix}{nearest[0].upper() if prefix else nearest[0]}?" if nearest else ""
         warnings.append(f"{place}: there is no such setting{hint}")
         return
+    read = known.metadata.get("read") or _READERS[type(known.default)]
     try:
-        taken, fault = _read(value.strip() if isinstance(value, str) else value, known), ""
-        if name == "probes":
-            taken, fault = _known_probes(taken)
+        values[name] = read(value.strip() if isinstance(value, str) else value)
     except ValueError as e:
-        taken, fault = known.default, str(e)
-    values[name] = taken
-    if fault:
-        used = known.metadata.get("text") if taken == known.default else None
-        warnings.append(wrong(place, _text(value), fault, used or _text(taken)))
-
-
-def _known_probes(given: tuple[str, ...]) -> tuple[tuple[str, ...], str]:
-    """Those that there are, and what is allowed where others are named."""
-    known = tuple(name for name in given if name == "*" or (name[1:] if name.startswith("-") else name) in PROBES)
-    if known == given:
-        return given, ""
-    return known or ("*",), f"expected names out of {', '.join(PROBES)}, or -name, or *"
-
-
-def _text(value: Any) -> str:
-    """As a person writes it."""
-    if isinstance(value, (list, tuple)):
-        return ",".join(map(str, value))
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _read(value: Any, known: Field[Any]) -> Any:
-    """The value in the field's type. Raises ValueError with what is allowed."""
-    sort = type(known.default)
-    if sort is tuple:
-        return _list(value)
-    if sort is bool:
-        flag = {"true": True, "false": False}.get(_text(value).lower()) if isinstance(value, (str, bool)) else None
-        if flag is None:
-            raise ValueError("expected true or false")
-        return flag
-    if sort is str:
-        if not isinstance(value, str):
-            raise ValueError("expected a text")
-        if known.name == "server":
-            parse_address(value)
-        return value
-    return sort(_within(value, known.metadata))
-
-
-def _list(value: Any) -> tuple[str, ...]:
-    if isinstance(value, (list, tuple)):
-        return tuple(map(str, value))
-    if not isinstance(value, str):
-        raise ValueError("expected a list")
-    return tuple(part.strip() for part in value.split(",") if part.strip())
-
-
-def _within(value: Any, bounds: Mapping[str, Any]) -> float:
-    units = bounds["units"]
-    number = _scaled(value, units) if isinstance(value, str) else value
-    if isinstance(number, bool) or not isinstance(number, (int, float)) or math.isnan(number):
-        raise ValueError(f"expected {_FORMS[id(units)]}")
-    if number < (_scaled(bounds["least"], units) or 0):
-        raise ValueError(f"at least {bounds['least']} is needed")
-    if number > (_scaled(bounds["most"], units) or 0):
-        raise ValueError(f"at most {bounds['most']} is allowed")
-    return number
+        allowed, values[name] = (*e.args, known.default)[:2]
+        warnings.append(wrong(place, _text(value), allowed, known.metadata.get("text") or _text(values[name])))
