@@ -62,6 +62,9 @@ public final class ThreadBuffer extends Ring {
     /** Rises with each call whose callers are not left out, but it is. */
     private int leftOutNumber;
 
+    /** Number of such a call that is not to leave out anything more. Written by the sender. */
+    private volatile int givenUp;
+
     private boolean blockedInVain;
     private Context attached;
     private Context parent;
@@ -194,10 +197,11 @@ public final class ThreadBuffer extends Ring {
      * reader's position.
      */
     private boolean admit() {
-        if (skipped > 0 && depth >= skippedAt || calls >= CALLS_MAX) {
+        if (skipped > 0 && depth >= skippedAt && leftOutNumber != givenUp || calls >= CALLS_MAX) {
             return false;
         }
-        skipped = 0; // the caller of what was left out is gone: over, also without its exit
+        // The caller of what was left out is gone, or it was given up: over, also without its exit.
+        skipped = 0;
         endTraceLeftOut();
         if (room()) {
             blockedInVain = false;
@@ -257,7 +261,6 @@ public final class ThreadBuffer extends Ring {
      * is to be said of this trace.
      */
     private boolean begin(int operation) {
-        skipped = 0; // of a call that was given up: endLeftOut(number)
         String name = borrowed ? owner.getName() : null;
         boolean isRenamed = name != null && name != nameWritten && !name.equals(nameWritten);
         int needed = (isRenamed ? 1 : 0) + (attached != null ? 1 : 0);
@@ -272,13 +275,11 @@ public final class ThreadBuffer extends Ring {
             }
         }
         if (isRenamed) {
-            putObject(name);
-            publish(Word.escape(Word.THREAD));
+            publish(Word.escape(Word.THREAD), name);
             nameWritten = name;
         }
         if (attached != null) {
-            putObject(attached);
-            publish(Word.escape(Word.PARENT));
+            publish(Word.escape(Word.PARENT), attached);
         }
         parent = attached;
         if (segment == segmentEnd) {
@@ -315,6 +316,9 @@ public final class ThreadBuffer extends Ring {
     /** An exit that is not that of the innermost open call. */
     private void exitOdd(int call, int kind, Throwable thrown) {
         if (call < 0) {
+            if (-call > skipped) {
+                return; // of a call that was given up
+            }
             skipped = -call - 1;
             if (skipped == 0) {
                 look = head + depth;
@@ -464,25 +468,24 @@ public final class ThreadBuffer extends Ring {
     // ---- for the sender ----
 
     /**
-     * Number of the outermost call of the thread, if it is being left out, else 0. May be a moment
-     * old.
+     * Number of the outermost call of the thread, if it is being left out and was not given up,
+     * else 0. May be a moment old. Always 0 of a borrowed buffer: who gave up the call that holds
+     * it would have it given back while that call still has its exit to come.
      */
     public int outermostLeftOut() {
-        return skipped > 0 && depth == 0 ? leftOutNumber : 0;
+        int number = leftOutNumber;
+        return !borrowed && skipped > 0 && depth == 0 && number != givenUp ? number : 0;
     }
 
     /**
      * An outermost call has been left out for so long that its exit may have been lost, and with it
      * everything that the thread will ever do: the next call is an outermost one. Called by the
-     * sender, without a lock: the thread reads {@code skippedAt} only while it leaves calls out.
-     * Where the call ends at this very moment and another one is left out, that one is cut short.
+     * sender, without a lock; without effect where the call has ended meanwhile.
      *
      * @param number what {@link #outermostLeftOut} answered
      */
     public void endLeftOut(int number) {
-        if (outermostLeftOut() == number) {
-            skippedAt = Integer.MAX_VALUE;
-        }
+        givenUp = number;
     }
 
     /** What was counted here since the buffer exists. */

@@ -385,13 +385,26 @@ class TraceGateTest {
         buffer.endLeftOut(number);
         assertTrue(call(buffer, "later", null), "its own trace");
         assertTrue(call(buffer, "later", null));
+        assertEquals(!byGate, call(buffer, "between", UNSAMPLED), "the last that was left out");
+        long dropped = buffer.callsDropped();
         buffer.exit(inner); // if it lives after all
         assertTrue(call(buffer, "later", null));
         buffer.exit(-1);
         assertTrue(call(buffer, "later", null));
+        assertEquals(dropped, buffer.callsDropped());
         assertEquals(0, buffer.outermostLeftOut());
         assertNull(buffer.context());
         buffer.attach(UNSAMPLED);
         assertEquals(!byGate, call(buffer, "after", UNSAMPLED), "decided about as ever");
+    }
+
+    /** It may have been given back and belong to another thread when the call's exit comes. */
+    @ParameterizedTest
+    @ValueSource(booleans = {true, false})
+    void aBorrowedBufferIsNotGivenUp(boolean borrowed) {
+        Buffers buffers = new Buffers(new Session(1, 2), new Buffers.Options());
+        ThreadBuffer full = new ThreadBuffer(buffers, 0, 0, borrowed);
+        assertTrue(full.enter(operation("outer")) < 0);
+        assertEquals(borrowed, full.outermostLeftOut() == 0);
     }
 }
