@@ -22,9 +22,7 @@ final class AttributeWriter {
     /** Of the innermost open call. */
     void text(String key, String value) {
         if (buffer.wordsFit(1) && buffer.objectsFit(2)) {
-            buffer.putObject(key);
-            buffer.putObject(value);
-            buffer.publish(Word.escape(Word.ATTRIBUTE_TEXT));
+            buffer.publish(Word.escape(Word.ATTRIBUTE_TEXT), key, value);
         } else {
             dropped = dropped + 1; // one writer only
         }
@@ -33,8 +31,7 @@ final class AttributeWriter {
     /** Of the innermost open call. */
     void number(String key, long value) {
         if (buffer.wordsFit(2) && buffer.objectsFit(1)) {
-            buffer.putObject(key);
-            buffer.publishPair(Word.escape(Word.ATTRIBUTE_INTEGER), value);
+            buffer.publishPair(Word.escape(Word.ATTRIBUTE_INTEGER), value, key);
         } else {
             dropped = dropped + 1;
         }
@@ -53,8 +50,7 @@ final class AttributeWriter {
             return;
         }
         if (buffer.wordsFit(1) && buffer.objectsFit(1)) {
-            buffer.putObject(thrown);
-            buffer.publish(Word.escape(Word.EXCEPTION));
+            buffer.publish(Word.escape(Word.EXCEPTION), thrown);
             lastThrown = identity;
         } else {
             dropped = dropped + 1;

@@ -97,9 +97,29 @@ public abstract class Ring {
         return objectsHead + count <= freed + objects.length;
     }
 
-    final void putObject(Object object) {
-        objects[(int) objectsHead & objects.length - 1] = object;
-        objectsHead++;
+    /** With the object that the word speaks of. */
+    final void publish(long word, Object object) {
+        stage(0, object);
+        publish(word);
+        objectsHead += 1;
+    }
+
+    final void publish(long word, Object first, Object second) {
+        stage(0, first);
+        stage(1, second);
+        publish(word);
+        objectsHead += 2;
+    }
+
+    final void publishPair(long first, long second, Object object) {
+        stage(0, object);
+        publishPair(first, second);
+        objectsHead += 1;
+    }
+
+    /** It counts when its word is there: without stack for that, the next one takes its place. */
+    private void stage(int ahead, Object object) {
+        objects[(int) (objectsHead + ahead) & objects.length - 1] = object;
     }
 
     // ---- the reader's side: one thread, the sender ----
