@@ -20,11 +20,6 @@ import java.util.List;
  * <p>Before: {@link ProbeMailbox}. After: {@link Retransformer}, {@link MethodProbe}.
  */
 public final class Switchboard implements Runnable {
-    private static final long ROUTINE_NANOS = 5_000_000_000L;
-
-    /** News may follow an answer so soon, then twice as long each time, up to the routine. */
-    private static final long NEWS_NANOS = 200_000_000;
-
     private static final long FOREVER_NANOS = Long.MAX_VALUE / 4;
     private static final long MILLI = 1_000_000;
 
@@ -44,8 +39,7 @@ public final class Switchboard implements Runnable {
     private ProbeRules rules = ProbeRules.NONE;
     private List<Rule> serverRules = List.of();
     private byte[] told;
-    private long toldAt;
-    private long newsNanos = NEWS_NANOS;
+    private final AnswerPause pause = new AnswerPause();
     private boolean heard;
     private long appliedAt;
     private int looks = AGAIN_NANOS.length;
@@ -91,6 +85,13 @@ public final class Switchboard implements Runnable {
                     news = true;
                     mailbox.poke();
                 });
+        watched.listen(
+                () -> {
+                    if (!news) { // of many classes the first
+                        news = true;
+                        mailbox.poke();
+                    }
+                });
         this.patterns = patterns;
         this.log = log;
         this.retransformer = new Retransformer(instrumentation, scope, selection, watched, log);
@@ -120,9 +121,9 @@ public final class Switchboard implements Runnable {
     }
 
     private long waitNanos(long now) {
-        long next = heard ? ROUTINE_NANOS : FOREVER_NANOS;
+        long next = heard ? AnswerPause.ROUTINE_NANOS : FOREVER_NANOS;
         if (heard && news) {
-            next = Math.max(MILLI, toldAt + newsNanos - now);
+            next = Math.max(MILLI, pause.left(true, now));
         }
         if (looks < AGAIN_NANOS.length) {
             next = Math.min(next, appliedAt + AGAIN_NANOS[looks] - now);
@@ -147,8 +148,7 @@ public final class Switchboard implements Runnable {
             checked = true;
             checkOwnPatterns();
         }
-        long pause = news ? newsNanos : ROUTINE_NANOS;
-        if (heard && (told == null || System.nanoTime() - toldAt >= pause)) {
+        if (heard && pause.left(news, System.nanoTime()) <= 0) {
             news = false;
             answerIfNew();
         }
@@ -162,7 +162,7 @@ public final class Switchboard implements Runnable {
         boolean changes = !sayTheSame(fresh, serverRules);
         rules = came;
         heard = true;
-        newsNanos = NEWS_NANOS;
+        pause.restart();
         told = null; // every PROBES is answered, also one that changes nothing
         if (!changes || !patterns.methodsProbed) {
             serverRules = fresh;
@@ -260,9 +260,8 @@ public final class Switchboard implements Runnable {
         }
         byte[] frame = report.frame();
         if (told == null || !Arrays.equals(frame, told)) {
-            newsNanos = told == null ? NEWS_NANOS : Math.min(ROUTINE_NANOS, 2 * newsNanos);
             told = frame;
-            toldAt = System.nanoTime();
+            pause.answered(System.nanoTime());
             mailbox.answer(frame);
         }
     }

@@ -16,6 +16,7 @@ final class WatchedClasses {
 
     private final Map<Object, Map<String, Decision>> decisions = new WeakHashMap<>();
     private final Map<Object, Set<String>> unchangeable = new WeakHashMap<>();
+    private volatile Runnable listener = () -> {};
 
     /** Sums over all classes. */
     static final class Totals {
@@ -39,14 +40,25 @@ final class WatchedClasses {
         return loader == null ? BOOTSTRAP : loader;
     }
 
+    /** Who is told when there may be other sums: on the thread that loads the class. */
+    void listen(Runnable toPut) {
+        listener = toPut;
+    }
+
     /** The class now is, or is about to be, as the decision says. */
-    synchronized void put(ClassLoader loader, String name, Decision decision) {
-        Map<String, Decision> ofLoader =
-                decisions.computeIfAbsent(key(loader), missing -> new HashMap<>());
-        if (decision.concernsNobody()) {
-            ofLoader.remove(name);
-        } else {
-            ofLoader.put(name, decision.kept());
+    void put(ClassLoader loader, String name, Decision decision) {
+        boolean concerns = !decision.concernsNobody();
+        synchronized (this) {
+            Map<String, Decision> ofLoader =
+                    decisions.computeIfAbsent(key(loader), missing -> new HashMap<>());
+            if (concerns) {
+                ofLoader.put(name, decision.kept());
+            } else {
+                ofLoader.remove(name);
+            }
+        }
+        if (concerns) {
+            listener.run();
         }
     }
 

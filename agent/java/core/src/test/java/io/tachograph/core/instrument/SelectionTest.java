@@ -123,6 +123,22 @@ class SelectionTest {
     }
 
     @Test
+    void tellsOfClassesThatARuleConcerns() {
+        Selection selection = selection("HERE$*", "", "");
+        WatchedClasses watched = new WatchedClasses();
+        watched.put(null, BOARD.getName(), selection.decide(BOARD));
+        int[] told = new int[1];
+        watched.listen(() -> told[0]++);
+        watched.put(
+                null,
+                "java.lang.Object",
+                selection.decide(TypeDescription.ForLoadedType.of(Object.class)));
+        assertEquals(0, told[0]);
+        watched.put(null, BOARD.getName(), selection.decide(BOARD));
+        assertEquals(1, told[0]);
+    }
+
+    @Test
     void aClassThatCannotBeChangedCountsAsItIs() {
         Selection selection = selection("HERE$*", "", "");
         WatchedClasses watched = new WatchedClasses();
