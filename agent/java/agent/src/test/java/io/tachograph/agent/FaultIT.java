@@ -15,6 +15,7 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
+import java.util.regex.Pattern;
 
 /**
  * Whatever the server or the settings do: the program runs as before, one line tells, and sending
@@ -107,6 +108,7 @@ class FaultIT {
             List<String> told =
                     program.errors()
                             .lines()
+                            .filter(line -> line.contains("Z tachograph: "))
                             .map(line -> line.replaceFirst(".*Z tachograph: ", ""))
                             .toList();
             String address = server.address();
@@ -263,6 +265,9 @@ class FaultIT {
             assertNull(server.fault, () -> "the server found a fault: " + server.fault);
             assertOneLine(program, "error 5");
             assertTrue(server.executionsDropped > 0);
+            Pattern told =
+                    Pattern.compile("connected again to .* s; [1-9][0-9]* records were dropped");
+            assertTrue(told.matcher(program.errors()).find(), program.describe());
             assertEquals(
                     program.number("count") * CALLS,
                     server.decoder().callsEnded + server.executionsDropped,

@@ -148,11 +148,15 @@ final class Link {
                     missRules(now);
                     send(now);
                     expire(now);
+                    outages.catchUp(resolver.address().toString(), false, now);
             }
         } catch (FrameReader.Damaged e) {
             fail(now, "what answers is not a tacho server: " + e.getMessage(), backoff.next());
         } catch (Refused e) {
             fail(now, e.getMessage(), e.pauseNanos);
+            if (e.isFinal) {
+                outbox.discard(totals); // after the outage has begun: it counts as dropped in it
+            }
         } catch (IOException | RuntimeException e) {
             fail(now, reason(e), backoff.next());
         }
@@ -296,15 +300,13 @@ final class Link {
             case 7:
             case 8:
             case 9:
-                return new Refused(text, Math.max(PAUSE_NANOS, backoff.next()));
+                return new Refused(text, Math.max(PAUSE_NANOS, backoff.next()), false);
             case 3:
             case 4:
             case 5:
-                // The same frames would fail in the same way again.
-                outbox.discard(totals);
-                return new Refused(text, Math.max(PAUSE_NANOS, backoff.next()));
+                return new Refused(text, Math.max(PAUSE_NANOS, backoff.next()), true);
             default:
-                return new Refused(text, REFUSED_NANOS);
+                return new Refused(text, REFUSED_NANOS, false);
         }
     }
 
@@ -312,9 +314,13 @@ final class Link {
         private static final long serialVersionUID = 1;
         final long pauseNanos;
 
-        Refused(String message, long pauseNanos) {
+        /** The same frames would fail in the same way again. */
+        final boolean isFinal;
+
+        Refused(String message, long pauseNanos, boolean isFinal) {
             super(message, null, false, false);
             this.pauseNanos = pauseNanos;
+            this.isFinal = isFinal;
         }
     }
 
@@ -425,6 +431,11 @@ final class Link {
         }
         lastPing = System.nanoTime() - heartbeatNanos;
         return true;
+    }
+
+    /** The program ends: outages that were not told are. */
+    void tellOutages() {
+        outages.catchUp(resolver.address().toString(), true, System.nanoTime());
     }
 
     private void fail(long now, String why, long pauseNanos) {

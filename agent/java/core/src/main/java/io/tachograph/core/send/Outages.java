@@ -7,7 +7,8 @@ import java.util.concurrent.TimeUnit;
 /**
  * What the log says of a server that goes and comes: each outage, but one a minute at most, and its
  * end with what was dropped meanwhile. Who reads the last line knows whether there is a connection,
- * but for the first minute of an outage that followed the one before within a minute.
+ * but for the first minute of an outage that followed the one before within a minute; such a one
+ * that is over by then is told afterwards.
  *
  * <p>Before: {@link Link}.
  */
@@ -62,9 +63,7 @@ final class Outages {
                         + (untold > 1 ? ", " + untold + " times since the last line" : "")
                         + "; the program goes on, the agent keeps trying");
         isTold = true;
-        isQuiet = true;
-        quietUntil = now + LINE_NANOS;
-        untold = 0;
+        told(now);
     }
 
     /** There is a connection. */
@@ -72,22 +71,53 @@ final class Outages {
         if (!isOut) {
             log.say("connected to " + server);
         } else if (isTold) {
-            long dropped = dropped() - droppedBefore;
             log.say(
                     (wasConnected ? "connected again to " : "connected to ")
                             + server
                             + " after "
                             + TimeUnit.NANOSECONDS.toSeconds(now - beganAt)
                             + " s; "
-                            + (dropped == 0 ? "nothing was" : dropped + " records were")
-                            + " dropped meanwhile");
+                            + droppedMeanwhile());
         }
         wasConnected = true;
         isOut = false;
         isTold = false;
     }
 
+    /**
+     * While there is a connection: tells of outages that came too soon after a line, when the next
+     * may come.
+     *
+     * @param isLast the program ends
+     */
+    void catchUp(String server, boolean isLast, long now) {
+        if (isOut || untold == 0 || !isLast && isQuiet && now - quietUntil < 0) {
+            return;
+        }
+        log.say(
+                "connected to "
+                        + server
+                        + " again; it was away "
+                        + (untold == 1 ? "once" : untold + " times")
+                        + " since the last line; "
+                        + droppedMeanwhile());
+        told(now);
+    }
+
+    private void told(long now) {
+        isQuiet = true;
+        quietUntil = now + LINE_NANOS;
+        untold = 0;
+    }
+
+    private String droppedMeanwhile() {
+        long count = dropped() - droppedBefore;
+        return (count == 0 ? "nothing was" : count + " records were") + " dropped meanwhile";
+    }
+
+    /** Without records that the program itself could not make. */
     private long dropped() {
-        return totals.callsDropped() + totals.entriesDropped() + totals.samplesDropped;
+        long entries = totals.entriesDropped() - totals.entriesFailed();
+        return totals.callsDropped() + entries + totals.samplesDropped;
     }
 }

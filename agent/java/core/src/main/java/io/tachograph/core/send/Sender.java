@@ -310,8 +310,9 @@ public final class Sender implements Runnable {
         totals.callsDroppedInRings = ringDrops;
         totals.attributesDroppedInRings = ringAttributeDrops;
         totals.entriesDroppedInRings = ringEntryDrops;
-        totals.entriesFailed = RecordTypes.shared().failed();
-        if (totals.entriesFailed > 0) {
+        long failed = RecordTypes.shared().failed();
+        if (failed != totals.entriesFailed) {
+            totals.entriesFailed = failed;
             RecordTypes.shared().faults().forEach(this::tellFault);
         }
     }
@@ -343,6 +344,7 @@ public final class Sender implements Runnable {
         if (hopeless || acknowledged && !link.pingSoon()) {
             totals.bytesQueued = outbox.bytes();
             isFlushed = !hopeless;
+            link.tellOutages();
             flush = null;
             flushSeq = -1;
             flushing.countDown();

@@ -33,10 +33,13 @@ class OutagesTest {
             case "lost" -> outages.failed("s:1", "gone", true, now);
             case "fails" -> outages.failed("s:1", "refused", false, now);
             case "connects" -> outages.connected("s:1", now);
+            case "looks" -> outages.catchUp("s:1", false, now);
+            case "ends" -> outages.catchUp("s:1", true, now);
             default -> {
                 totals.callsDroppedInQueue += 3;
                 totals.entriesDropped++;
                 totals.samplesDropped++;
+                totals.entriesFailed += 7; // of the program's own making
             }
         }
     }
@@ -45,8 +48,31 @@ class OutagesTest {
         String first = "connected to s:1";
         String lost = "lost the server s:1: gone";
         String again = "connected again to s:1 after 1 s; nothing was dropped meanwhile";
+        String once = "connected to s:1 again; it was away once since the last line; ";
         return Stream.of(
                 Arguments.of("0 connects", List.of(first)),
+                Arguments.of("0 connects, 1 looks, 2 ends", List.of(first)),
+                Arguments.of(
+                        "0 connects, 1 lost, 2 connects, 3 lost, 4 drops, 5 connects, 60 looks",
+                        List.of(first, lost, again)),
+                Arguments.of(
+                        "0 connects, 1 lost, 2 connects, 3 lost, 4 drops, 5 connects, 61 looks,"
+                                + " 62 looks, 63 lost, 64 connects, 120 looks, 121 looks",
+                        List.of(
+                                first,
+                                lost,
+                                again,
+                                once + "5 records were dropped meanwhile",
+                                once + "nothing was dropped meanwhile")),
+                Arguments.of(
+                        "0 connects, 1 lost, 2 connects, 3 lost, 4 connects, 5 lost, 6 drops,"
+                                + " 7 connects, 8 ends, 9 ends",
+                        List.of(
+                                first,
+                                lost,
+                                again,
+                                "connected to s:1 again; it was away 2 times since the last line;"
+                                        + " 5 records were dropped meanwhile")),
                 Arguments.of(
                         "0 fails, 1 fails, 70 fails",
                         List.of("cannot reach the server s:1: refused")),
@@ -61,7 +87,7 @@ class OutagesTest {
                                 first,
                                 lost,
                                 "connected again to s:1 after 3 s; 10 records were dropped"
-                                    + " meanwhile")),
+                                        + " meanwhile")),
                 Arguments.of(
                         "0 connects, 1 lost, 2 connects, 60 lost, 61 connects",
                         List.of(first, lost, again)),
@@ -77,7 +103,7 @@ class OutagesTest {
                                 again,
                                 "lost the server s:1: refused, 2 times since the last line",
                                 "connected again to s:1 after 56 s; 5 records were dropped"
-                                    + " meanwhile")));
+                                        + " meanwhile")));
     }
 
     @ParameterizedTest
