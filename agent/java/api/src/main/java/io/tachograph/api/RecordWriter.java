@@ -56,8 +56,8 @@ public final class RecordWriter {
      * @param thrown what a value's own code threw, or what there was not enough of
      */
     public static void failed(String type, Throwable thrown) {
+        RecordCursor.current().fail(); // first: a borrowed buffer goes back, whatever comes
         RecordTypes.shared().failed(type, thrown);
-        RecordCursor.current().fail();
     }
 
     public static void end(Object to) {

@@ -157,9 +157,12 @@ public final class RecordTypes {
      * on to a class.
      */
     public void failed(String name, Throwable thrown) {
-        failed.incrementAndGet();
-        if (!faults.containsKey(name) && faults.size() < countMax) {
-            faults.put(name, thrown.getClass().getName());
+        try {
+            if (!faults.containsKey(name) && faults.size() < countMax) {
+                faults.put(name, thrown.getClass().getName());
+            }
+        } finally {
+            failed.incrementAndGet(); // last: who sees it rise finds the fault
         }
     }
 

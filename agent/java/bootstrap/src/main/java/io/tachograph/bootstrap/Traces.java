@@ -54,9 +54,10 @@ public final class Traces {
     }
 
     /**
-     * The one lock on a thread of the program: taken when an operation begins a trace for the first
-     * time, by the threads that do so at this moment, so no more often than there are operations
-     * and threads, for some hundred ns. Nothing is waited for inside of it.
+     * With a lock on a thread of the program, as in {@link Operations} and {@link CallPairs}: when
+     * an operation begins a trace for the first time, by the threads that do so at this moment, so
+     * no more often than there are operations and threads, for some hundred ns. Nothing is waited
+     * for inside of it.
      */
     private synchronized TraceEntry add(int operation) {
         TraceEntry[] known = table;
