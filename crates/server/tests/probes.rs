@@ -191,7 +191,10 @@ fn what_would_mean_all_by_mistake_is_refused() {
     let data = tempfile::tempdir().unwrap();
     let server = serve(data.path());
     for (query, expect) in [
-        ("state=off&pattern=a&service=", "parameter \"service\" is empty: leave it out, or give it a value"),
+        (
+            "state=off&pattern=a&service=",
+            "parameter \"service\" is empty: where it is given it needs a value",
+        ),
         ("state=off&pattern=a&instance=", "parameter \"instance\" is empty"),
         (
             "state=off&pattern=a&servise=shop",
@@ -203,6 +206,11 @@ fn what_would_mean_all_by_mistake_is_refused() {
     let json =
         |body: &str| server.post("/api/v1/probes", &[("Content-Type", "application/json")], body.as_bytes());
     fails(json(r#"{"state":"off","pattern":"a","service":""}"#), 400, "parameter \"service\" is empty");
+    fails(
+        json(r#"{"state":"off","pattern":"a","service":null}"#),
+        400,
+        "invalid type: null, expected a string",
+    );
     let both = server.post(
         "/api/v1/probes?service=shop",
         &[("Content-Type", "application/json")],

@@ -31,7 +31,7 @@ impl ApiError {
 
     /// A parameter is there without a value.
     pub fn empty(parameter: &str) -> Self {
-        Self::bad(format!("parameter {parameter:?} is empty: leave it out, or give it a value"))
+        Self::bad(format!("parameter {parameter:?} is empty: where it is given it needs a value"))
     }
 
     pub fn forbidden(message: impl Into<String>) -> Self {

@@ -143,7 +143,7 @@ mod tests {
             (
                 &[("service", "a"), ("rule", "")],
                 &known,
-                Some("parameter \"rule\" is empty: leave it out, or give it a value"),
+                Some("parameter \"rule\" is empty: where it is given it needs a value"),
             ),
         ] {
             let said = params(pairs).only(known).err().map(|error| error.message);

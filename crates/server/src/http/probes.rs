@@ -100,12 +100,21 @@ async fn remove(State(app): State<Arc<App>>, params: Params) -> Result<Json<Valu
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Wish {
+    #[serde(default, deserialize_with = "text")]
     state: Option<String>,
+    #[serde(default, deserialize_with = "text")]
     pattern: Option<String>,
+    #[serde(default, deserialize_with = "text")]
     service: Option<String>,
+    #[serde(default, deserialize_with = "text")]
     instance: Option<String>,
     #[serde(default)]
     keep: bool,
+}
+
+/// A member that is there is a text: `null` for a service would mean all.
+fn text<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
+    String::deserialize(from).map(Some)
 }
 
 impl Wish {
