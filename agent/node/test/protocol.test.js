@@ -246,7 +246,7 @@ test('series are bounded', () => {
   assert.equal(totals.samplesDropped, 20_000 - 16_384);
 });
 
-/** Outages at given times; what is dropped is told as `calls samples entries`. */
+/** Outages at given times; what is dropped is told as `calls samples entries`; `looks`: the clock is looked at. */
 const OUTAGES = [
   [
     'one',
@@ -306,6 +306,76 @@ const OUTAGES = [
     ],
     ['lost: at 0', 'again after 1 s; nothing was', 'lost: at 60', 'again after 59 s; nothing was'],
   ],
+  [
+    'those in a minute are told together when it is over',
+    [
+      [0, 'fails'],
+      [1, 'opens'],
+      [30, 'fails'],
+      [30, '1 0 2'],
+      [31, 'opens'],
+      [32, '7 7 7'],
+      [40, 'fails'],
+      [41, '1 1 0'],
+      [42, 'opens'],
+      [59, 'looks'],
+      [60, 'looks'],
+      [61, 'looks'],
+      [119, 'fails'],
+      [119, 'opens'],
+      [119, 'looks'],
+      [120, 'looks'],
+      [200, 'looks'],
+      [200, 'ends'],
+    ],
+    [
+      'lost: at 0',
+      'again after 1 s; nothing was',
+      'past 2 times; 2 calls, 1 samples and 2 entries were',
+      'past once; nothing was', // the minute began anew
+    ],
+  ],
+  [
+    'one that ends after the minute, without a try since',
+    [
+      [0, 'cannot'],
+      [1, 'opens'],
+      [58, 'fails'],
+      [59, '3 0 0'],
+      [61, 'opens'],
+      [62, 'looks'],
+    ],
+    ['cannot: at 0', 'connected after 1 s; nothing was', 'past once; 3 calls, 0 samples and 0 entries were'],
+  ],
+  [
+    'at the end at the latest',
+    [
+      [0, 'fails'],
+      [1, 'opens'],
+      [2, 'fails'],
+      [3, 'opens'],
+      [4, 'ends'],
+      [5, 'ends'],
+    ],
+    ['lost: at 0', 'again after 1 s; nothing was', 'past once; nothing was'],
+  ],
+  [
+    'while another one is on, nobody is called connected',
+    [
+      [0, 'fails'],
+      [1, 'opens'],
+      [2, 'fails'],
+      [3, '0 0 4'],
+      [4, 'opens'],
+      [59, 'fails'],
+      [60, 'looks'],
+      [60, 'ends'],
+      [61, 'fails'],
+      [63, 'opens'],
+      [122, 'looks'],
+    ],
+    ['lost: at 0', 'again after 1 s; nothing was', 'lost: at 61', 'again after 4 s; 0 calls, 0 samples and 4 entries were'],
+  ],
 ];
 for (const [name, steps, expected] of OUTAGES) {
   test(`each outage is told, at most one a minute, and its end: ${name}`, () => {
@@ -313,6 +383,8 @@ for (const [name, steps, expected] of OUTAGES) {
     const outage = new Outage('s:1', totals, log);
     for (const [seconds, what] of steps) {
       if (what === 'opens') outage.over(seconds * 1_000);
+      else if (what === 'looks') outage.look(seconds * 1_000);
+      else if (what === 'ends') outage.tellPast(seconds * 1_000);
       else if (what === 'fails' || what === 'cannot') outage.failed(seconds * 1_000, what === 'fails', `at ${seconds}`);
       else {
         const [calls, samples, entries] = what.split(' ').map(Number);
@@ -325,6 +397,7 @@ for (const [name, steps, expected] of OUTAGES) {
       line
         .replace(/^(lost|cannot)[a-z ]+ s:1: (.*); the program goes on, the agent keeps trying$/, '$1: $2')
         .replace(/^connected again to s:1(.*) dropped meanwhile$/, 'again$1')
+        .replace(/^connected to s:1 again; it was away (.*) since the last line;(.*) dropped meanwhile$/, 'past $1;$2')
         .replace(/^connected to s:1(.*?)( dropped meanwhile)?$/, 'connected$1');
     assert.deepEqual(log.lines.map(short), expected);
   });
@@ -347,6 +420,37 @@ test('what the server refuses is dropped in the outage', async () => {
     await until('the second connection', () => totals.connects === 2);
     assert.equal(outbox.isAcknowledged(), true);
     assert.match(log.lines.at(-1), /^connected again to .*; 1 calls, 0 samples and 0 entries were dropped meanwhile$/);
+  } finally {
+    link.end();
+    server.close();
+  }
+});
+
+test('outages that are past are told when the minute is over, and at the end', async () => {
+  const { protocol, totals, log } = conversation();
+  const server = createServer((socket) => {
+    socket.on('error', () => {});
+    socket.once('data', () => socket.write(welcome(0)));
+  });
+  await new Promise((done) => server.listen(0, '127.0.0.1', done));
+  const link = new Link({ address: { host: '127.0.0.1', port: server.address().port }, protocol, totals, log });
+  const { outage } = link;
+  const past = (often) =>
+    `connected to ${outage.server} again; it was away ${often} since the last line; nothing was dropped meanwhile`;
+  const away = async (connects) => {
+    link.socket.destroy(new Error('gone'));
+    await until(`connection ${connects}`, () => totals.connects === connects && protocol.state === 'open');
+  };
+  try {
+    link.start();
+    await until('a connection', () => totals.connects === 1 && protocol.state === 'open');
+    for (const connects of [2, 3, 4]) await away(connects);
+    assert.equal(log.lines.length, 3, log.lines.join('\n'));
+    outage.toldAt -= 60_000;
+    await until('the line', () => log.lines.length === 4);
+    await away(5);
+    link.end();
+    assert.deepEqual(log.lines.slice(3), [past('2 times'), past('once')]);
   } finally {
     link.end();
     server.close();

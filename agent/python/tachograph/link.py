@@ -115,6 +115,7 @@ class Link:
                 self._receive(now)
                 self._send(now)
                 self._expire(now)
+                self.outage.look(now)
         except wire.DamagedError as e:
             self._fail(now, f"what answers is not a tacho server: {e}", self._next_backoff())
         except RefusalError as e:
@@ -123,7 +124,8 @@ class Link:
             self._fail(now, e.strerror or str(e) or type(e).__name__, self._next_backoff())
 
     def close(self) -> None:
-        """Says BYE where there is somebody to say it to, and closes."""
+        """The program ends: tells what is untold, says BYE where there is somebody to say it to, and closes."""
+        self.outage.tell_past(monotonic())
         if self.socket is not None:
             try:
                 if self.state is State.OPEN and not self.out:

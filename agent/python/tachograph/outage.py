@@ -1,6 +1,7 @@
 """Does a person know that the server is away? Each outage is told, at most one a minute, and its end with what was lost.
 
-One that comes too soon after the last is told when the minute is over, if it is not by then. Before: link. After: log.
+One that comes too soon after the last is told when the minute is over; those that are past by then are told in one line.
+Before: link. After: log.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ class Outage:
         # Calls, samples and entries: dropped when it began, and dropped in those whose end was not told.
         self.before = (0, 0, 0)
         self.lost = (0, 0, 0)
+        # Outages that are past and were not told.
+        self.untold = 0
 
     def begin(self, now: float) -> None:
         """What is dropped from now on is dropped meanwhile. `now`: seconds of any clock that never goes back."""
@@ -51,14 +54,33 @@ class Outage:
             return
         self.is_on = False
         lost = [total + dropped - before for total, dropped, before in zip(self.lost, self._dropped(), self.before)]
+        self.lost = (lost[0], lost[1], lost[2])
         if not self.is_told:
-            self.lost = (lost[0], lost[1], lost[2])
+            self.untold += 1
+            self.look(now)
             return
-        self.lost = (0, 0, 0)
-        counts = f"{lost[0]} calls, {lost[1]} samples and {lost[2]} entries were dropped meanwhile"
         what = "connected again to" if self.was_connected else "connected to"
-        said = counts if any(lost) else "nothing was dropped meanwhile"
-        self.log.say(f"{what} {self.server} after {int(now - self.began_at)} s; {said}")
+        self.log.say(f"{what} {self.server} after {int(now - self.began_at)} s; {self._take_lost()}")
+
+    def look(self, now: float) -> None:
+        """To be called now and then: is it time to tell of outages that are past? `now`: as for `begin`."""
+        if self.untold and (self.told_at is None or now - self.told_at >= _REPEAT_S):
+            self.tell_past(now)
+
+    def tell_past(self, now: float) -> None:
+        """Tells of them whatever the time, unless another one is on. `now`: as for `begin`."""
+        if self.is_on or not self.untold:
+            return
+        self.told_at = now
+        often = "once" if self.untold == 1 else f"{self.untold} times"
+        self.log.say(f"connected to {self.server} again; it was away {often} since the last line; {self._take_lost()}")
+
+    def _take_lost(self) -> str:
+        """What was dropped and is told by this; from now on nothing is untold."""
+        calls, samples, entries = lost = self.lost
+        self.lost, self.untold = (0, 0, 0), 0
+        counts = f"{calls} calls, {samples} samples and {entries} entries were"
+        return f"{counts if any(lost) else 'nothing was'} dropped meanwhile"
 
     def _dropped(self) -> tuple[int, int, int]:
         return self.totals.calls_dropped, self.totals.samples_dropped, self.totals.entries_dropped

@@ -182,11 +182,11 @@ class Conversations(LinkTest):
         name = lost.server
         gone = f"lost the server {name}: why; the program goes on, the agent keeps trying"
         again = f"connected again to {name};"
-        dropped = "7 calls, 1 samples and 3 entries were dropped meanwhile"
+        past = f"connected to {name} again; it was away once since the last line;"
         for is_early, during, after, expected in [
             (False, (0, 0, 0), (0, 0, 0), [gone, f"{again} nothing was dropped meanwhile"]),
-            (True, (5, 1, 0), (100, 100, 100), []),
-            (False, (2, 0, 3), (0, 0, 0), [gone, f"{again} {dropped}"]),
+            (True, (5, 1, 0), (100, 100, 100), [f"{past} 5 calls, 1 samples and 0 entries were dropped meanwhile"]),
+            (False, (2, 0, 3), (0, 0, 0), [gone, f"{again} 2 calls, 0 samples and 3 entries were dropped meanwhile"]),
             (False, (0, 0, 0), (0, 0, 0), [gone, f"{again} nothing was dropped meanwhile"]),
         ]:
             if not is_early and lost.told_at is not None:
@@ -195,10 +195,19 @@ class Conversations(LinkTest):
             self.hang_up()
             self.drop(*during)
             self.opened()
+            if is_early:
+                self.assertEqual(self.said, [])
+                lost.told_at -= 60
+                self.until(lambda: self.said)
             # Whether the socket says reset or closed is the kernel's to choose.
             said = [re.sub(": [^;]+;", ": why;", line) for line in self.said]
             self.assertEqual([re.sub(" after [0-9]+ s;", ";", line) for line in said], expected)
             self.drop(*after)
+        self.said.clear()
+        self.hang_up()
+        self.opened()
+        self.link.close()
+        self.assertEqual(self.said, [f"{past} nothing was dropped meanwhile"], "at the end at the latest")
 
     def drop(self, calls: int, samples: int, entries: int) -> None:
         self.totals.calls_dropped_in_tracks += calls
@@ -215,6 +224,36 @@ class Conversations(LinkTest):
         self.assertRegex(said[1], "^connected to .* after 1 s; nothing was dropped meanwhile$")
         self.assertRegex(said[2], "^lost the server .*: at 60;")
         self.assertRegex(said[3], "^connected again to .* after 59 s; nothing was dropped meanwhile$")
+
+    def test_outages_that_are_past_are_told_together_when_the_minute_is_over(self) -> None:
+        away = "it was away {} since the last line; {} dropped meanwhile"
+        for steps, expected in [
+            (
+                "0 fails,1 opens,30 fails,30 1 0 2,31 opens,32 7 7 7,40 fails,41 1 1 0,42 opens,59 looks,60 looks,61 looks,"
+                "119 fails,119 opens,119 looks,120 looks,200 looks,200 ends",
+                [
+                    away.format("2 times", "2 calls, 1 samples and 2 entries were"),
+                    away.format("once", "nothing was"),  # the minute began anew
+                ],
+            ),
+            ("0 fails,1 opens,58 fails,59 3 0 0,61 opens", [away.format("once", "3 calls, 0 samples and 0 entries were")]),
+            ("0 fails,1 opens,2 fails,3 opens,4 ends,5 ends", [away.format("once", "nothing was")]),
+            # While another one is on, nobody is called connected.
+            ("0 fails,1 opens,2 fails,3 0 0 4,4 opens,59 fails,60 looks,60 ends,61 fails,63 opens,122 looks", []),
+        ]:
+            self.again()
+            outage = self.link.outage
+            for step in steps.split(","):
+                second, what = step.split(" ", 1)
+                now = float(second)
+                if what == "fails":
+                    outage.failed(now, True, "gone")
+                elif what in ("opens", "looks", "ends"):
+                    {"opens": outage.over, "looks": outage.look, "ends": outage.tell_past}[what](now)
+                else:
+                    self.drop(*map(int, what.split()))
+            start = f"connected to {outage.server} again; "
+            self.assertEqual([line[len(start) :] for line in self.said if line.startswith(start)], expected, steps)
 
     def test_what_the_server_refuses_is_dropped_in_the_outage(self) -> None:
         self.put("a", calls=3)

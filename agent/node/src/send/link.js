@@ -15,7 +15,7 @@ import { Refused } from './protocol.js';
 
 const BACKOFF_FIRST_MS = 100;
 const BACKOFF_LAST_MS = 5_000;
-/** Between two looks at heartbeat and silence. */
+/** Between two looks at heartbeat, silence and what is to be told. */
 const CHECK_MS = 500;
 /** Handed to the socket at once. */
 const CHUNK_BYTES = 262_144;
@@ -134,6 +134,7 @@ export class Link {
     } else if (this.socket !== null && !this.isConnected && now - protocol.lastHeard > 10 * CHECK_MS) {
       this.#fail('no answer to the attempt to connect', 0);
     } else {
+      this.outage.look(now);
       this.pump();
     }
   }
@@ -165,6 +166,7 @@ export class Link {
   /** No further connections. */
   end() {
     this.isEnded = true;
+    this.outage.tellPast(performance.now());
     clearInterval(this.check);
     this.close();
   }

@@ -1,5 +1,6 @@
 // Does a person know that the server is away? Each outage is told, at most one a minute, and its end with what was lost. One that
-// comes too soon after the last is told when the minute is over, if it is not by then. Before: `link.js`. After: `../log.js`.
+// comes too soon after the last is told when the minute is over; those that are past by then are told in one line.
+// Before: `link.js`. After: `../log.js`.
 
 const REPEAT_MS = 60_000;
 
@@ -22,6 +23,8 @@ export class Outage {
     /** Calls, samples and entries: dropped when it began, and dropped in those whose end was not told. */
     this.before = [0, 0, 0];
     this.lost = [0, 0, 0];
+    /** Outages that are past and were not told. */
+    this.untold = 0;
   }
 
   /** What was dropped so far: calls, samples and entries. */
@@ -65,16 +68,45 @@ export class Outage {
     }
     this.isOn = false;
     const dropped = this.dropped();
-    const lost = this.lost.map((count, at) => count + dropped[at] - this.before[at]);
+    this.lost = this.lost.map((count, at) => count + dropped[at] - this.before[at]);
     if (!this.isTold) {
-      this.lost = lost;
+      this.untold++;
+      this.look(now);
       return;
     }
-    this.lost = [0, 0, 0];
-    const [calls, samples, entries] = lost;
-    const counts = `${calls} calls, ${samples} samples and ${entries} entries were dropped meanwhile`;
-    const said = calls + samples + entries > 0 ? counts : 'nothing was dropped meanwhile';
     const what = this.wasConnected ? 'connected again to' : 'connected to';
-    this.log.say(`${what} ${this.server} after ${Math.floor((now - this.beganAt) / 1_000)} s; ${said}`);
+    this.log.say(`${what} ${this.server} after ${Math.floor((now - this.beganAt) / 1_000)} s; ${this.#takeLost()}`);
+  }
+
+  /**
+   * To be called now and then: is it time to tell of outages that are past?
+   * @param {number} now as for `failed`
+   */
+  look(now) {
+    if (now - this.toldAt >= REPEAT_MS) {
+      this.tellPast(now);
+    }
+  }
+
+  /**
+   * Tells of them whatever the time, unless another one is on.
+   * @param {number} now as for `failed`
+   */
+  tellPast(now) {
+    if (this.isOn || this.untold === 0) {
+      return;
+    }
+    this.toldAt = now;
+    const often = this.untold === 1 ? 'once' : `${this.untold} times`;
+    this.log.say(`connected to ${this.server} again; it was away ${often} since the last line; ${this.#takeLost()}`);
+  }
+
+  /** What was dropped and is told by this; from now on nothing is untold. */
+  #takeLost() {
+    const [calls, samples, entries] = this.lost;
+    this.lost = [0, 0, 0];
+    this.untold = 0;
+    const counts = `${calls} calls, ${samples} samples and ${entries} entries were`;
+    return `${calls + samples + entries > 0 ? counts : 'nothing was'} dropped meanwhile`;
   }
 }
