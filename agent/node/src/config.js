@@ -28,6 +28,14 @@ const SETTINGS = {
   log_detail: ['flag', 'false'],
 };
 
+/** What only other agents know: in an environment that several share it is no slip, but a person may count on it. */
+const OTHERS = new Set(
+  (
+    'include exclude aggregate aggregate_above overhead_max traces_max patterns_checked_after when_full block_max buffer ' +
+    'threads_max strands_max virtual_buffer virtual_threads_max'
+  ).split(' '),
+);
+
 /** Names in the setting `probes`; what they stand for: `probes/index.js`. */
 export const PROBES = /** @type {const} */ (['http-server', 'http-client', 'undici', 'pg']);
 /** @typedef {(typeof PROBES)[number]} ProbeName */
@@ -81,6 +89,8 @@ export function load(environment) {
       if (fault !== '') {
         config.warnings.push(wrong(variable, text, fault, used));
       }
+    } else if (OTHERS.has(name)) {
+      config.warnings.push(`${variable}: not a setting of the Node.js agent`);
     } else {
       // Other programs of this name have settings too, so only what looks like a slip is named.
       const [near] = Object.keys(SETTINGS).sort((a, b) => distance(a, name) - distance(b, name));

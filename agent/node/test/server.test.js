@@ -113,14 +113,15 @@ test('switched off it does nothing', async () => {
 });
 
 test('wrong settings are named, and the program starts', async () => {
-  const env = { TACHO_QUEUE: 'much', TACHO_PROBES: '*,oracle', TACHO_SERVIC: 'x' };
+  const env = { TACHO_QUEUE: 'much', TACHO_PROBES: '*,oracle', TACHO_SERVIC: 'x', TACHO_INCLUDE: 'shop..*' };
   const ended = await run(tacho, 'endings.js', { args: ['natural', '0'], env });
   assert.equal(ended.code, 0);
   const lines = ended.err.split('\n').map((line) => line.replace(/^\S+ /, ''));
-  assert.deepEqual(lines.slice(0, 3), [
+  assert.deepEqual(lines.slice(0, 4), [
     'tachograph: TACHO_QUEUE=much: expected a size such as 16MiB; using 16MiB',
     'tachograph: TACHO_PROBES=*,oracle: expected names out of http-server, http-client, undici, pg, or -name, or *; using *',
     'tachograph: TACHO_SERVIC: there is no such setting, did you mean TACHO_SERVICE?',
+    'tachograph: TACHO_INCLUDE: not a setting of the Node.js agent',
   ]);
 });
 

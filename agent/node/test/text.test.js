@@ -190,6 +190,16 @@ test('a name that looks like a slip is named, and those of others are left alone
   assert.deepEqual(warnings, ['TACHO_SERVIC: there is no such setting, did you mean TACHO_SERVICE?']);
 });
 
+test('a setting of other agents is named, each once, and does nothing', () => {
+  const names = (
+    'INCLUDE EXCLUDE AGGREGATE AGGREGATE_ABOVE OVERHEAD_MAX TRACES_MAX PATTERNS_CHECKED_AFTER WHEN_FULL BLOCK_MAX BUFFER ' +
+    'THREADS_MAX STRANDS_MAX VIRTUAL_BUFFER VIRTUAL_THREADS_MAX'
+  ).split(' ');
+  const config = load(Object.fromEntries(names.map((name) => [`TACHO_${name}`, 'shop..*'])));
+  const warnings = names.map((name) => `TACHO_${name}: not a setting of the Node.js agent`);
+  assert.deepEqual(config, { ...load({}), warnings });
+});
+
 const WANTED = [
   ['*', true, true],
   ['pg', true, false],
