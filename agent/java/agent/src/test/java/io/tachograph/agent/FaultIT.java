@@ -112,12 +112,19 @@ class FaultIT {
                             .map(line -> line.replaceFirst(".*Z tachograph: ", ""))
                             .toList();
             String address = server.address();
-            assertEquals(3, told.size(), program.describe());
+            assertEquals(4, told.size(), program.describe());
             assertEquals("connected to " + address, told.get(0));
             assertTrue(told.get(1).startsWith("lost the server " + address), program.describe());
             assertTrue(told.get(2).startsWith("connected again to " + address), program.describe());
             assertTrue(
                     told.get(2).endsWith(" s; nothing was dropped meanwhile"), program.describe());
+            assertEquals(
+                    "connected to "
+                            + address
+                            + " again; it was away once since the last line; nothing was dropped"
+                            + " meanwhile",
+                    told.get(3),
+                    "the second death, at the end");
         }
     }
 
