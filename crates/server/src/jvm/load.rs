@@ -281,9 +281,11 @@ mod tests {
     /// A shell that ends with 7 on SIGQUIT, if it `handles` it, and with 0 when its input ends.
     fn shell(handles: bool) -> (std::process::Child, Process) {
         let script = if handles { "trap 'exit 7' QUIT; echo up; read line" } else { "echo up; read line" };
-        let mut command = std::process::Command::new("sh");
+        // Ignored where the tests run in the background of a script, which a shell could not change any more.
+        let mut command = std::process::Command::new("env");
+        command.args(["--default-signal=QUIT", "sh", "-c", script]);
         let piped = std::process::Stdio::piped;
-        let mut child = command.args(["-c", script]).stdin(piped()).stdout(piped()).spawn().unwrap();
+        let mut child = command.stdin(piped()).stdout(piped()).spawn().unwrap();
         let mut up = [0; 3];
         child.stdout.as_mut().unwrap().read_exact(&mut up).unwrap();
         let process = Process::find(child.id()).expect("it is there");
@@ -309,6 +311,7 @@ mod tests {
 
         let (mut child, process) = shell(true);
         assert!(send_sigquit(&process).unwrap());
+        drop(child.stdin.take());
         assert_eq!(child.wait().unwrap().code(), Some(7));
     }
 
