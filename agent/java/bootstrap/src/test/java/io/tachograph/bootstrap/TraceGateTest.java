@@ -278,12 +278,17 @@ class TraceGateTest {
         assertEquals(Traces.ENTRIES_MAX + 1, traces.entries().length);
     }
 
-    @Test
-    void noRoomIsNoDecision() {
+    /** With rings of 64 words. */
+    private static Buffers shortRings(int tracesMax) {
         Buffers.Options options = new Buffers.Options();
         options.words = 64;
-        options.tracesMax = 1_000;
-        Buffers buffers = new Buffers(new Session(1, 2), options);
+        options.tracesMax = tracesMax;
+        return new Buffers(new Session(1, 2), options);
+    }
+
+    @Test
+    void noRoomIsNoDecision() {
+        Buffers buffers = shortRings(1_000);
         ThreadBuffer buffer = buffers.current();
         int kept = 0;
         for (int at = 0; at < 100; at++) {
@@ -344,10 +349,7 @@ class TraceGateTest {
     /** A parent is an object, of which a ring of 64 words holds 16. */
     @Test
     void noRoomForTheParentIsNoDecision() {
-        Buffers.Options options = new Buffers.Options();
-        options.words = 64;
-        options.tracesMax = 1_000;
-        Buffers buffers = new Buffers(new Session(1, 2), options);
+        Buffers buffers = shortRings(1_000);
         ThreadBuffer buffer = buffers.current();
         for (int at = 0; at < 20; at++) {
             assertEquals(at < 16, call(buffer, "entry", KEPT), "trace " + at);
@@ -362,10 +364,7 @@ class TraceGateTest {
     @ParameterizedTest
     @ValueSource(booleans = {true, false})
     void aLostExitDoesNotMuteItsThreadForEver(boolean byGate) {
-        Buffers.Options options = new Buffers.Options();
-        options.words = 64;
-        options.tracesMax = byGate ? 1_000 : 0;
-        Buffers buffers = new Buffers(new Session(1, 2), options);
+        Buffers buffers = shortRings(byGate ? 1_000 : 0);
         ThreadBuffer buffer = buffers.current();
         if (byGate) {
             buffer.attach(UNSAMPLED);
