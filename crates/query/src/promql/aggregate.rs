@@ -9,12 +9,13 @@ use tacho_model::Labels;
 
 use crate::Error;
 
-use super::fold::{Count, Deviation, Fold, Max, Mean, Min, One, Sum, Variance};
+use super::fold::{Count, Fold, Max, Mean, Min, One, Sum};
 use super::grid::Grid;
 use super::labels::{chosen, with};
 use super::node::{Aggregate, AggregateOp, LabelChoice};
 use super::quantile::{by_value, quantile};
 use super::rows::{Canvas, Row, Twins, Value, settle};
+use super::variance::{Deviation, Variance};
 use super::{STALE, is_stale};
 
 pub fn compute(

@@ -74,7 +74,7 @@ impl Neumaier {
         total
     }
 
-    fn scale(&mut self, factor: f64) {
+    pub fn scale(&mut self, factor: f64) {
         self.sum *= factor;
         self.lost *= factor;
     }
@@ -136,62 +136,65 @@ impl Fold for Sum {
     }
 }
 
-/// Sum by count; once the sum would overflow, the mean is carried instead of the sum.
+/// Sum by count. Once the sum would overflow, a part of it is carried: divided by a power of two, which costs no digit.
 #[derive(Clone)]
 pub struct Mean {
     carried: Neumaier,
     count: f64,
-    carries_mean: bool,
+    carries_part: bool,
+}
+
+/// The part of a sum that is carried when all of it is too large: so much that 2^64 of the largest doubles have a sum.
+const PART: f64 = 1.0 / (1_u128 << 64) as f64;
+
+impl Mean {
+    /// The sum, or the part of it that is carried.
+    fn carried(&self, part: bool) -> Neumaier {
+        let mut carried = self.carried;
+        if part && !self.carries_part {
+            carried.scale(PART);
+        }
+        carried
+    }
 }
 
 impl Fold for Mean {
     const FROM_SUMMARIES: bool = true;
 
     fn new(first: f64) -> Self {
-        Self { carried: Neumaier::new(first), count: 1.0, carries_mean: false }
+        Self { carried: Neumaier::new(first), count: 1.0, carries_part: false }
     }
 
     fn add(&mut self, value: f64) {
-        self.count += 1.0;
-        if !self.carries_mean {
-            let mut next = self.carried;
-            next.add(value);
-            if next.sum.is_finite() || next.sum.is_nan() {
-                self.carried = next;
-                return;
-            }
-            self.carries_mean = true;
-            self.carried.sum /= self.count - 1.0;
-            self.carried.lost /= self.count - 1.0;
-        }
-        self.carried.scale((self.count - 1.0) / self.count);
-        self.carried.add(value / self.count);
+        self.join(&Self::new(value));
     }
 
     fn end(&self) -> f64 {
         let Neumaier { sum, lost } = self.carried;
-        if self.carries_mean { sum + lost } else { sum / self.count + lost / self.count }
+        let mean = sum / self.count + lost / self.count;
+        if self.carries_part { mean / PART } else { mean }
     }
 
     fn join(&mut self, later: &Self) {
-        let count = self.count + later.count;
-        if !self.carries_mean && !later.carries_mean {
-            let mut carried = self.carried;
-            carried.join(&later.carried);
-            if carried.sum.is_finite() || !self.carried.sum.is_finite() || !later.carried.sum.is_finite() {
-                *self = Self { carried, count, carries_mean: false };
-                return;
-            }
+        let join = |part: bool| {
+            let mut carried = self.carried(part);
+            carried.join(&later.carried(part));
+            carried
+        };
+        let mut part = self.carries_part || later.carries_part;
+        let mut carried = join(part);
+        let finite = self.carried.sum.is_finite() && later.carried.sum.is_finite();
+        if !part && finite && !carried.sum.is_finite() {
+            part = true;
+            carried = join(part);
         }
-        let mut carried = Neumaier::new(self.end() * (self.count / count));
-        carried.add(later.end() * (later.count / count));
-        *self = Self { carried, count, carries_mean: true };
+        *self = Self { carried, count: self.count + later.count, carries_part: part };
     }
 
     fn of(values: &[f64]) -> Self {
         let carried = Neumaier::of(values);
         if carried.sum.is_finite() {
-            return Self { carried, count: count_of(values), carries_mean: false };
+            return Self { carried, count: count_of(values), carries_part: false };
         }
         let mut state = Self::new(values[0]);
         values[1..].iter().for_each(|value| state.add(*value));
@@ -200,16 +203,16 @@ impl Fold for Mean {
 
     fn of_summary(summary: &Summary) -> Option<Self> {
         let count = as_number(summary.count);
-        Some(Self { carried: Neumaier::new(summary.sum), count, carries_mean: false })
+        Some(Self { carried: Neumaier::new(summary.sum), count, carries_part: false })
     }
 }
 
-fn count_of(values: &[f64]) -> f64 {
+pub fn count_of(values: &[f64]) -> f64 {
     as_number(values.len())
 }
 
 #[expect(clippy::cast_precision_loss, reason = "memory and time hold less than 2^53 samples")]
-fn as_number(count: usize) -> f64 {
+pub fn as_number(count: usize) -> f64 {
     count as f64
 }
 
@@ -355,101 +358,6 @@ impl Fold for One {
     }
 }
 
-/// Population variance: of single values in one pass (B. P. Welford, "Note on a Method for Calculating Corrected Sums
-/// of Squares and Products", Technometrics 4, 1962), of a slice in two; joined as T. F. Chan, G. H. Golub and R. J.
-/// LeVeque, "Algorithms for Computing the Sample Variance", The American Statistician 37 (1983). Sums are compensated.
-#[derive(Clone)]
-pub struct Variance {
-    count: f64,
-    mean: Neumaier,
-    squares: Neumaier,
-}
-
-impl Fold for Variance {
-    fn new(first: f64) -> Self {
-        let mut new = Self { count: 0.0, mean: Neumaier::default(), squares: Neumaier::default() };
-        new.add(first);
-        new
-    }
-
-    fn add(&mut self, value: f64) {
-        self.count += 1.0;
-        let delta = value - self.mean.total();
-        self.mean.add(delta / self.count);
-        self.squares.add(delta * (value - self.mean.total()));
-    }
-
-    fn end(&self) -> f64 {
-        self.squares.total() / self.count
-    }
-
-    fn join(&mut self, later: &Self) {
-        let count = self.count + later.count;
-        let delta = later.mean.total() - self.mean.total();
-        self.mean.add(delta * (later.count / count));
-        self.squares.join(&later.squares);
-        self.squares.add(delta * delta * (self.count * (later.count / count)));
-        self.count = count;
-    }
-
-    fn of(values: &[f64]) -> Self {
-        let count = count_of(values);
-        let mean = Mean::of(values).end();
-        let (mut squares, mut off) = ([0.0; LANES], [0.0; LANES]);
-        let (blocks, rest) = values.as_chunks::<LANES>();
-        let mut take = |lane: usize, value: f64| {
-            let delta = value - mean;
-            squares[lane] += delta * delta;
-            off[lane] += delta;
-        };
-        for block in blocks {
-            (0..LANES).for_each(|lane| take(lane, block[lane]));
-        }
-        rest.iter().for_each(|value| take(0, *value));
-        // What the rounded mean is off adds up; the square of that is too much in the squares.
-        let off: f64 = off.iter().sum();
-        let squares = squares.iter().sum::<f64>() - off * off / count;
-        Self {
-            count,
-            mean: Neumaier::new(mean),
-            squares: Neumaier::new(if squares < 0.0 { 0.0 } else { squares }),
-        }
-    }
-}
-
-impl Variance {
-    /// Of a sample, by one less than the count; none for a single value.
-    pub fn of_sample(&self) -> Option<f64> {
-        (self.count > 1.0).then(|| self.squares.total() / (self.count - 1.0))
-    }
-}
-
-/// Population standard deviation.
-#[derive(Clone)]
-pub struct Deviation(Variance);
-
-impl Fold for Deviation {
-    fn new(first: f64) -> Self {
-        Self(Variance::new(first))
-    }
-
-    fn add(&mut self, value: f64) {
-        self.0.add(value);
-    }
-
-    fn end(&self) -> f64 {
-        self.0.end().sqrt()
-    }
-
-    fn join(&mut self, later: &Self) {
-        self.0.join(&later.0);
-    }
-
-    fn of(values: &[f64]) -> Self {
-        Self(Variance::of(values))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -476,6 +384,5 @@ mod tests {
     fn nan_loses_against_numbers() {
         assert_eq!(fold::<Min>([f64::NAN, 2.0, f64::NAN, 1.0]), Some(1.0));
         assert_eq!(fold::<Max>([f64::NAN, 2.0, f64::NAN, 1.0]), Some(2.0));
-        assert!(fold::<Variance>([1.0, f64::INFINITY]).is_some_and(f64::is_nan));
     }
 }

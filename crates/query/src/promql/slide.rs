@@ -209,10 +209,12 @@ mod tests {
 
     use super::*;
     use crate::promql::Limits;
-    use crate::promql::digest::{Area, Changes, Counter, Ends, Moments};
-    use crate::promql::fold::{Deviation, Fold, Max, Mean, Min, Sum};
+    use crate::promql::digest::{Area, Changes, Counter, Ends};
+    use crate::promql::fold::{Fold, Max, Mean, Min, Sum};
     use crate::promql::grid::{Grid, Reference};
+    use crate::promql::line::{Fit, Moments};
     use crate::promql::rows::Ranges;
+    use crate::promql::variance::Deviation;
 
     /// Columns of samples with small gaps, so that windows hold many.
     fn pieces() -> impl Strategy<Value = Vec<Piece>> {
@@ -272,12 +274,12 @@ mod tests {
             same::<(Min, Max)>(&pieces, windows, |(min, max), _, _| Some(max.end() * 1e3 + min.end()))?;
             same::<Deviation>(&pieces, windows, |deviation, _, _| Some(deviation.end()))?;
             same::<Ends>(&pieces, windows, |ends, _, _| Some(ends.first.1 * 1e3 + ends.last.1 + ends.count as f64))?;
-            same::<Counter>(&pieces, windows, |counter, _, _| Some(counter.lost * 1e3 + counter.resets as f64))?;
+            same::<Counter>(&pieces, windows, |counter, _, _| Some(counter.lost.total() * 1e3 + counter.resets as f64))?;
             same::<Changes>(&pieces, windows, |changes, _, _| Some(changes.count as f64))?;
-            same::<Area>(&pieces, windows, |area, _, _| Some(area.area * 1e9))?;
-            same::<Moments>(&pieces, windows, |m, _, _| Some(m.both * 1e9))?;
-            same::<Moments>(&pieces, windows, |m, _, _| Some(m.times * 1e18))?;
-            same::<Moments>(&pieces, windows, |m, _, _| Some(m.values + m.mean_value))?;
+            same::<Area>(&pieces, windows, |area, _, _| Some(area.area.total() * 1e9))?;
+            same::<Moments>(&pieces, windows, |m, _, _| Some(m.slope()).filter(|_| m.count > 1.0))?;
+            same::<Moments>(&pieces, windows, |m, bounds, _| Some(m.value_at(bounds.now, 0.0)).filter(|_| m.count > 1.0))?;
+            same::<Fit>(&pieces, windows, |fit, _, _| fit.slope_error())?;
         }
     }
 }

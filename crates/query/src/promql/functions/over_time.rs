@@ -1,9 +1,10 @@
 //! What do the samples in a window amount to?
 
 use crate::promql::digest::{Area, Ends};
-use crate::promql::fold::{Count, Deviation, Fold, Max, Mean, Min, One, Sum, Variance};
+use crate::promql::fold::{Count, Fold, Max, Mean, Min, One, Sum};
 use crate::promql::grid::seconds;
 use crate::promql::quantile;
+use crate::promql::variance::{Deviation, Variance};
 use crate::promql::window::{Bounds, Window};
 
 pub fn avg(mean: &Mean, _: &Bounds, _: &[f64]) -> Option<f64> {
@@ -36,7 +37,7 @@ pub fn stdvar(variance: &Variance, _: &Bounds, _: &[f64]) -> Option<f64> {
 
 /// By one less than the count: none for a single sample.
 pub fn stddev_sample(variance: &Variance, _: &Bounds, _: &[f64]) -> Option<f64> {
-    variance.of_sample().map(f64::sqrt)
+    variance.deviation_of_sample()
 }
 
 pub fn present(one: &One, _: &Bounds, _: &[f64]) -> Option<f64> {
@@ -74,7 +75,7 @@ pub fn diff(ends: &Ends, _: &Bounds, _: &[f64]) -> Option<f64> {
 
 /// None for a single sample: there is no time to integrate over.
 pub fn integral(area: &Area, _: &Bounds, _: &[f64]) -> Option<f64> {
-    (area.ends.count > 1).then_some(area.area)
+    (area.ends.count > 1).then(|| area.area.total())
 }
 
 pub fn quantile(values: &mut [f64], parameters: &[f64]) -> Option<f64> {

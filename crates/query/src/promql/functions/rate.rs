@@ -22,7 +22,9 @@ pub fn delta(ends: &Ends, window: &Bounds, _: &[f64]) -> Option<f64> {
 fn extrapolated(counter: &Counter, window: &Bounds) -> Option<(f64, f64)> {
     let mut span = Span::of(&counter.ends, window)?;
     let ((_, first), (_, last)) = (counter.ends.first, counter.ends.last);
-    let increase = last - first + counter.lost;
+    let mut increase = counter.lost;
+    increase.add(last - first);
+    let increase = increase.total();
     if increase > 0.0 && first >= 0.0 {
         // A counter does not start below zero: no extrapolation past the moment when it was zero.
         span.before = span.before.min(span.sampled * (first / increase));

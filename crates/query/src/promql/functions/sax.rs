@@ -5,9 +5,10 @@
 //! which of so many intervals, equally probable under the normal distribution, it is in; `a` is the lowest.
 
 use crate::Error;
-use crate::promql::fold::{Deviation, Fold, Mean};
+use crate::promql::fold::{Fold, Mean};
 use crate::promql::functions::{Call, whole};
 use crate::promql::rows::{Row, Twins, Value, settle};
+use crate::promql::variance::Deviation;
 use crate::promql::window::Walk;
 use crate::promql::{STALE, labels};
 

@@ -5,68 +5,43 @@
 //! of one size, and independent. Samples of a process that remembers are not independent: then a trend looks surer
 //! than it is.
 
-use crate::promql::digest::Moments;
-use crate::promql::grid::seconds;
+use crate::promql::line::{Fit, Moments};
 use crate::promql::student;
 use crate::promql::window::Bounds;
 
 /// None for less than two samples.
 pub fn slope(moments: &Moments, _: &Bounds, _: &[f64]) -> Option<f64> {
-    Some(Line::of(moments)?.slope)
+    is_line(moments).then(|| moments.slope())
 }
 
 /// The line's value so many seconds from now.
 pub fn predict_linear(moments: &Moments, window: &Bounds, parameters: &[f64]) -> Option<f64> {
-    let line = Line::of(moments)?;
-    Some(line.at(window.now) + line.slope * parameters[0])
+    is_line(moments).then(|| ahead_of(moments, window.now, parameters[0]))
 }
 
 /// The line's value at the start of the window.
 pub fn intercept(moments: &Moments, window: &Bounds, _: &[f64]) -> Option<f64> {
-    Some(Line::of(moments)?.at(window.start))
+    is_line(moments).then(|| moments.value_at(window.start, 0.0))
+}
+
+fn ahead_of(moments: &Moments, now: i64, seconds: f64) -> f64 {
+    if seconds.is_finite() { moments.value_at(now, seconds) } else { moments.slope() * seconds }
+}
+
+fn is_line(moments: &Moments) -> bool {
+    moments.count > 1.0
 }
 
 /// How probable a slope at least as steep is where there is no trend; two-sided. None for less than three samples.
-pub fn p_value(moments: &Moments, _: &Bounds, _: &[f64]) -> Option<f64> {
-    let (line, error) = (Line::of(moments)?, slope_error(moments)?);
+pub fn p_value(fit: &Fit, _: &Bounds, _: &[f64]) -> Option<f64> {
+    let (slope, error) = (fit.slope(), fit.slope_error()?);
     // Without any scatter: 0/0 where there is no slope either.
-    let t = if line.slope == 0.0 { 0.0 } else { line.slope / error };
-    Some(student::two_sided(t, moments.count - 2.0))
+    let t = if slope == 0.0 { 0.0 } else { slope / error };
+    Some(student::two_sided(t, fit.count() - 2.0))
 }
 
 /// Half the width of the slope's confidence interval. None for less than three samples.
-pub fn margin(moments: &Moments, _: &Bounds, parameters: &[f64]) -> Option<f64> {
-    let error = slope_error(moments)?;
-    Some(student::quantile_two_sided(parameters[0], moments.count - 2.0) * error)
-}
-
-struct Line {
-    slope: f64,
-    /// A point on it.
-    time: f64,
-    value: f64,
-    origin: i64,
-}
-
-impl Line {
-    fn of(moments: &Moments) -> Option<Self> {
-        let Moments { count, origin, mean_time, mean_value, times, both, .. } = *moments;
-        (count > 1.0).then(|| Self { slope: both / times, time: mean_time, value: mean_value, origin })
-    }
-
-    fn at(&self, time: i64) -> f64 {
-        self.value + self.slope * (seconds(time.saturating_sub(self.origin)) - self.time)
-    }
-}
-
-/// Standard error of the slope.
-fn slope_error(moments: &Moments) -> Option<f64> {
-    let Moments { count, times, values, both, .. } = *moments;
-    if count < 3.0 {
-        return None;
-    }
-    // Rounding may leave a little less than nothing of a perfect line.
-    let scatter = values - both * both / times;
-    let scatter = if scatter < 0.0 { 0.0 } else { scatter };
-    Some((scatter / (count - 2.0) / times).sqrt())
+pub fn margin(fit: &Fit, _: &Bounds, parameters: &[f64]) -> Option<f64> {
+    let error = fit.slope_error()?;
+    Some(student::quantile_two_sided(parameters[0], fit.count() - 2.0) * error)
 }

@@ -1,0 +1,182 @@
+//! How far are values from their mean?
+//!
+//! The mean is kept in two doubles: what its rounding would add to the variance is as large as the variance itself where values
+//! are 2^53 times as large as their differences. The squares of what is off the mean are all positive, so plain doubles add them.
+
+use super::double_double::{DoubleDouble, exponent_for, exponent_of, scale, scale_down};
+use super::fold::{Fold, LANES, Mean, Neumaier, count_of};
+
+/// Values whose squares are added without compensation.
+const BLOCK: usize = 256;
+
+/// Population variance: of a slice in two passes, joined as T. F. Chan, G. H. Golub and R. J. LeVeque, "Algorithms for Computing
+/// the Sample Variance", The American Statistician 37 (1983).
+#[derive(Clone)]
+pub struct Variance {
+    count: f64,
+    /// Values were divided by 2^exponent, so that squares neither overflow nor vanish.
+    exponent: i32,
+    mean: DoubleDouble,
+    squares: Neumaier,
+}
+
+impl Variance {
+    /// Standard deviation of a sample: by one less than the count; none for a single value.
+    pub fn deviation_of_sample(&self) -> Option<f64> {
+        (self.count > 1.0).then(|| self.root_by(self.count - 1.0))
+    }
+
+    /// A number also where its square is too large, or too small, for one.
+    fn root_by(&self, count: f64) -> f64 {
+        let deviation = (self.squares.total() / count).sqrt();
+        if self.exponent == 0 { deviation } else { scale(deviation, self.exponent) }
+    }
+
+    /// Mean and squares of values that need no scaling.
+    fn of_plain(values: &[f64], exponent: i32) -> Self {
+        let count = count_of(values);
+        let mean = Mean::of(values).end();
+        let (mut squares, mut off) = (Neumaier::default(), Neumaier::default());
+        for block in values.chunks(BLOCK) {
+            let (of_block, off_block) = squares_of(block, mean);
+            squares.add(of_block);
+            off.add(off_block);
+        }
+        // What the rounded mean is off adds up; the square of that is too much in the squares.
+        let off = off.total() / count;
+        squares.add(-off * off * count);
+        if squares.total() < 0.0 {
+            squares = Neumaier::default();
+        }
+        Self { count, exponent, mean: DoubleDouble::sum(mean, off), squares }
+    }
+
+    /// The same with values divided by a larger power of two, or, of zeros, by any.
+    fn rescaled(&self, exponent: i32) -> Self {
+        let less = scale_down(self.exponent, exponent);
+        let mut squares = self.squares;
+        squares.scale(less);
+        squares.scale(less);
+        Self { count: self.count, exponent, mean: self.mean.scaled(less), squares }
+    }
+
+    fn is_zero(&self) -> bool {
+        self.mean.hi == 0.0 && self.squares.total() == 0.0
+    }
+
+    fn join_scaled(&mut self, later: &Self) {
+        let count = self.count + later.count;
+        let off = later.mean.subtract(self.mean);
+        self.mean = self.mean.add(off.multiply(DoubleDouble::sum(later.count, 0.0).divide_double(count)));
+        let off = off.value();
+        self.squares.join(&later.squares);
+        self.squares.add(off * off * (self.count * (later.count / count)));
+        self.count = count;
+    }
+}
+
+/// Sums of the squares of what is off the mean, and of that itself, in lanes.
+fn squares_of(values: &[f64], mean: f64) -> (f64, f64) {
+    let (mut squares, mut off) = ([0.0; LANES], [0.0; LANES]);
+    let (blocks, rest) = values.as_chunks::<LANES>();
+    let mut take = |lane: usize, value: f64| {
+        let delta = value - mean;
+        squares[lane] += delta * delta;
+        off[lane] += delta;
+    };
+    for block in blocks {
+        (0..LANES).for_each(|lane| take(lane, block[lane]));
+    }
+    rest.iter().for_each(|value| take(0, *value));
+    (squares.iter().sum(), off.iter().sum())
+}
+
+impl Fold for Variance {
+    fn new(first: f64) -> Self {
+        let exponent = exponent_for(first.abs());
+        // Of an infinity or NaN there is no variance.
+        let squares = Neumaier::new(if first.is_finite() { 0.0 } else { f64::NAN });
+        Self { count: 1.0, exponent, mean: DoubleDouble { hi: scale(first, -exponent), lo: 0.0 }, squares }
+    }
+
+    fn add(&mut self, value: f64) {
+        self.join(&Self::new(value));
+    }
+
+    fn end(&self) -> f64 {
+        let variance = self.squares.total() / self.count;
+        if self.exponent == 0 { variance } else { scale(variance, 2 * self.exponent) }
+    }
+
+    fn join(&mut self, later: &Self) {
+        if self.exponent == later.exponent {
+            return self.join_scaled(later);
+        }
+        // Zeros have no exponent of their own.
+        let exponent = match (self.is_zero(), later.is_zero()) {
+            (true, _) => later.exponent,
+            (_, true) => self.exponent,
+            _ => self.exponent.max(later.exponent),
+        };
+        *self = self.rescaled(exponent);
+        self.join_scaled(&later.rescaled(exponent));
+    }
+
+    fn of(values: &[f64]) -> Self {
+        let exponent = exponent_of(values);
+        if exponent == 0 {
+            return Self::of_plain(values, 0);
+        }
+        let scaled: Vec<f64> = values.iter().map(|value| scale(*value, -exponent)).collect();
+        Self::of_plain(&scaled, exponent)
+    }
+}
+
+/// Population standard deviation.
+#[derive(Clone)]
+pub struct Deviation(Variance);
+
+impl Fold for Deviation {
+    fn new(first: f64) -> Self {
+        Self(Variance::new(first))
+    }
+
+    fn add(&mut self, value: f64) {
+        self.0.add(value);
+    }
+
+    fn end(&self) -> f64 {
+        self.0.root_by(self.0.count)
+    }
+
+    fn join(&mut self, later: &Self) {
+        self.0.join(&later.0);
+    }
+
+    fn of(values: &[f64]) -> Self {
+        Self(Variance::of(values))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_far_from_infinity() {
+        assert!(Variance::of(&[1.0, f64::INFINITY]).end().is_nan());
+        assert!(Variance::of(&[f64::INFINITY]).end().is_nan());
+        assert!(Variance::of(&[f64::NAN]).end().is_nan());
+    }
+
+    #[test]
+    fn equal_values_have_no_variance() {
+        for value in [0.1, 5e-324, 1e308, -f64::MAX, 9_007_199_254_740_993.0] {
+            assert_eq!(Variance::of(&[value; 1_000]).end(), 0.0, "{value}");
+            let mut joined = Variance::of(&[value; 7]);
+            joined.join(&Variance::of(&[value; 600]));
+            joined.add(value);
+            assert_eq!(joined.end(), 0.0, "{value}");
+        }
+    }
+}
