@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use tacho_model::Clock;
 use tacho_store::lock::DirectoryLock;
-use tacho_store::{Options, Store};
+use tacho_store::{Options, Store, disk};
 use tokio::net::TcpListener;
 
 use crate::clock::SystemClock;
@@ -102,6 +102,7 @@ async fn open_store_with(
     clock: Arc<dyn Clock>,
 ) -> Result<(Arc<Store>, DirectoryLock), tacho_store::Error> {
     let lock = DirectoryLock::acquire(data)?;
+    disk::warn_if_shared(data);
     let driver = tacho_drivers::open(&format!("embedded:{}", data.join("chunks").display())).await?;
     let store = Store::open(driver, &data.join("journal"), options, clock).await?;
     Ok((store, lock))

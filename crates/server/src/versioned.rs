@@ -5,6 +5,7 @@ use std::path::Path;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use tacho_store::disk;
 
 use crate::replace::replace_durably;
 
@@ -23,7 +24,10 @@ pub fn read<T: DeserializeOwned>(path: &Path, version: u32) -> Result<Option<T>,
         Ok(file) if file.len() > FILE_BYTES_MAX => {
             return Err(format!("it has {} bytes, at most {FILE_BYTES_MAX} are read", file.len()));
         }
-        Ok(_) => std::fs::read(path).map_err(|error| error.to_string())?,
+        Ok(_) => {
+            disk::restrict(path, disk::FILE_MODE);
+            std::fs::read(path).map_err(|error| error.to_string())?
+        }
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error.to_string()),
     };

@@ -2,6 +2,10 @@
 
 mod support;
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
 use support::Server;
 
 #[test]
@@ -33,6 +37,49 @@ fn starts_answers_and_stops_with_zero() {
         assert!(metrics.text().contains(line), "{line} in {}", metrics.text());
     }
     assert_eq!(server.stop().code(), Some(0));
+}
+
+/// All files and directories below a directory, and their permissions.
+fn modes(directory: &Path) -> Vec<(PathBuf, bool, u32)> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(directory).unwrap() {
+        let (path, about) = entry.map(|e| (e.path(), e.metadata().unwrap())).unwrap();
+        found.push((path.clone(), about.is_dir(), about.permissions().mode() & 0o777));
+        if about.is_dir() {
+            found.extend(modes(&path));
+        }
+    }
+    found
+}
+
+#[test]
+fn what_is_kept_is_not_readable_by_other_users() {
+    let place = tempfile::tempdir().unwrap();
+    let data = place.path().join("data");
+    for _ in 0..2 {
+        let server = Server::start(&data);
+        assert_eq!(server.post("/write", &[], b"m v=1").status, 204);
+        assert_eq!(server.post("/api/flush", &[], b"").status, 204);
+        assert_eq!(server.post("/write", &[], b"m v=2").status, 204);
+        let rule = br#"{"pattern":"a.b","state":"off","keep":true}"#;
+        let answer = server.post("/api/v1/probes", &[("content-type", "application/json")], rule);
+        assert!(answer.status < 300, "{}", answer.text());
+        assert!(server.stop().success());
+        let found = modes(place.path());
+        let names: Vec<_> =
+            found.iter().map(|(path, ..)| path.file_name().unwrap().to_str().unwrap()).collect();
+        for name in ["data", "chunks", "journal", "00000001.segment", "probes.json", "LOCK"] {
+            assert!(names.contains(&name), "{name} in {names:?}");
+        }
+        for (path, is_directory, mode) in &found {
+            assert_eq!(*mode, if *is_directory { 0o700 } else { 0o600 }, "{}", path.display());
+        }
+        // As an older version left them.
+        for (path, is_directory, _) in found.iter().filter(|(path, ..)| *path != data) {
+            let mode = if *is_directory { 0o755 } else { 0o644 };
+            std::fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+        }
+    }
 }
 
 #[test]

@@ -1,10 +1,18 @@
-//! The few things the journal and the embedded driver ask of a disk, so that a test can take them away.
+//! The few things the journal and the embedded driver ask of a disk, so that a test can take them away; and who may read
+//! what they write: nobody but the user that runs the server.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use crate::{Error, ErrorKind, Result};
+
+/// Permissions of every file and directory below the data directory.
+pub const FILE_MODE: u32 = 0o600;
+pub const DIRECTORY_MODE: u32 = 0o700;
 
 pub trait Disk: Send + Sync + 'static {
     /// Opens for appending; makes the file if it is not there.
@@ -15,8 +23,19 @@ pub trait Disk: Send + Sync + 'static {
 
     fn remove(&self, path: &Path) -> io::Result<()>;
 
+    /// Gives a file another name in the same file system; replaces what has that name.
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        std::fs::rename(from, to)
+    }
+
     /// Makes creations and removals in a directory durable.
     fn sync_directory(&self, path: &Path) -> io::Result<()>;
+
+    /// Bytes that this user may still write to the file system of `path`.
+    fn free_bytes(&self, path: &Path) -> io::Result<u64> {
+        let found = rustix::fs::statvfs(path)?;
+        Ok(found.f_bavail.saturating_mul(found.f_frsize))
+    }
 }
 
 pub trait DiskFile: Send {
@@ -27,13 +46,100 @@ pub trait DiskFile: Send {
     fn sync(&mut self) -> io::Result<()>;
 }
 
+/// Options for a file that only its owner reads and writes; what is opened is up to the caller.
+pub fn private_file() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.mode(FILE_MODE);
+    options
+}
+
+/// Makes a directory that only its owner enters, and those above it. What is in it is on disk only when the way to it is.
+pub fn make_directory(directory: &Path) -> io::Result<()> {
+    if directory.is_dir() {
+        return Ok(());
+    }
+    let above = directory.parent().filter(|above| !above.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    make_directory(above)?;
+    match DirBuilder::new().mode(DIRECTORY_MODE).create(directory) {
+        Err(error) if !directory.is_dir() => Err(error),
+        _ => File::open(above)?.sync_all(),
+    }
+}
+
+/// Takes a directory that belongs to the store alone, and the files in it, away from other users: older versions left that to
+/// the umask. What cannot be changed is logged.
+pub fn make_private(directory: &Path) {
+    restrict(directory, DIRECTORY_MODE);
+    let Ok(entries) = std::fs::read_dir(directory) else { return };
+    for entry in entries.flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_file()) {
+            restrict(&entry.path(), FILE_MODE);
+        }
+    }
+}
+
+/// Logs when other users may enter a directory. It is not changed: it may be shared with other programs.
+pub fn warn_if_shared(directory: &Path) {
+    let mode = std::fs::metadata(directory).map_or(0, |found| found.permissions().mode() & 0o7777);
+    if mode & 0o077 != 0 {
+        let mode = format!("{mode:o}");
+        tracing::warn!(path = %directory.display(), mode, "other users may enter the data directory: chmod 700 it");
+    }
+}
+
+/// Takes the rights of group and others from one file or directory.
+pub fn restrict(path: &Path, mode: u32) {
+    let change = || {
+        let found = std::fs::symlink_metadata(path)?.permissions().mode();
+        if found & 0o077 == 0 {
+            return Ok(());
+        }
+        std::fs::set_permissions(path, Permissions::from_mode(mode))
+    };
+    if let Err(error) = change() {
+        tracing::warn!(path = %path.display(), %error, "other users may read it: cannot change permissions");
+    }
+}
+
+/// Space that is kept free so that deletion and expiry still work on a disk that is otherwise full.
+#[derive(Clone)]
+pub struct Space {
+    disk: Arc<dyn Disk>,
+    path: Arc<Path>,
+    reserve_bytes: u64,
+}
+
+impl Space {
+    /// Of the file system that holds `path`.
+    pub fn new(disk: Arc<dyn Disk>, path: &Path, reserve_bytes: u64) -> Self {
+        Self { disk, path: path.into(), reserve_bytes }
+    }
+
+    /// May records that are not there yet take `bytes` more? One system call, without access to the disk itself.
+    ///
+    /// # Errors
+    /// `StorageFull` when less than the reserve would be left. A file system that does not say how much is free is taken to
+    /// have room.
+    pub fn check(&self, bytes: u64) -> Result<()> {
+        let Ok(free) = self.disk.free_bytes(&self.path) else { return Ok(()) };
+        if free >= self.reserve_bytes.saturating_add(bytes) {
+            return Ok(());
+        }
+        let message = format!(
+            "{free} bytes are free on the disk, {} are reserved so that deletion works: delete history, or make room",
+            self.reserve_bytes
+        );
+        Err(Error::new(ErrorKind::StorageFull, message).with("path", self.path.display()))
+    }
+}
+
 /// The operating system's file system.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RealDisk;
 
 impl Disk for RealDisk {
     fn open(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
-        Ok(Box::new(OpenOptions::new().create(true).append(true).open(path)?))
+        Ok(Box::new(private_file().create(true).append(true).open(path)?))
     }
 
     fn cut(&self, path: &Path, length: u64) -> io::Result<()> {
@@ -61,7 +167,7 @@ impl DiskFile for File {
     }
 }
 
-/// A disk with faults that a test switches: little space, syncs that fail, cuts that fail.
+/// A disk with faults that a test switches: little space, and operations that fail. Space comes back when files are cut or removed.
 #[derive(Clone, Debug, Default)]
 pub struct FaultyDisk(Arc<Switches>);
 
@@ -70,6 +176,8 @@ struct Switches {
     space: AtomicU64,
     sync_fails: AtomicBool,
     cut_fails: AtomicBool,
+    remove_fails: AtomicBool,
+    rename_fails: AtomicBool,
 }
 
 impl Default for Switches {
@@ -78,6 +186,8 @@ impl Default for Switches {
             space: AtomicU64::new(u64::MAX),
             sync_fails: AtomicBool::new(false),
             cut_fails: AtomicBool::new(false),
+            remove_fails: AtomicBool::new(false),
+            rename_fails: AtomicBool::new(false),
         }
     }
 }
@@ -95,6 +205,32 @@ impl FaultyDisk {
     pub fn set_cut_fails(&self, fails: bool) {
         self.0.cut_fails.store(fails, Ordering::SeqCst);
     }
+
+    pub fn set_remove_fails(&self, fails: bool) {
+        self.0.remove_fails.store(fails, Ordering::SeqCst);
+    }
+
+    pub fn set_rename_fails(&self, fails: bool) {
+        self.0.rename_fails.store(fails, Ordering::SeqCst);
+    }
+}
+
+impl Switches {
+    /// Takes up to `wanted` bytes of the space; says how many.
+    fn take(&self, wanted: u64) -> u64 {
+        let left = |space: u64| Some(if space == u64::MAX { space } else { space.saturating_sub(wanted) });
+        let before = self.space.fetch_update(Ordering::SeqCst, Ordering::SeqCst, left);
+        before.unwrap_or(u64::MAX).min(wanted)
+    }
+
+    fn give_back(&self, bytes: u64) {
+        let more = |space: u64| Some(if space == u64::MAX { space } else { space.saturating_add(bytes) });
+        let _ = self.space.fetch_update(Ordering::SeqCst, Ordering::SeqCst, more);
+    }
+}
+
+fn length(path: &Path) -> u64 {
+    std::fs::metadata(path).map_or(0, |found| found.len())
 }
 
 impl Disk for FaultyDisk {
@@ -107,15 +243,41 @@ impl Disk for FaultyDisk {
         if self.0.cut_fails.load(Ordering::SeqCst) {
             return Err(io::Error::other("injected: cut failed"));
         }
-        RealDisk.cut(path, length)
+        let before = self::length(path);
+        RealDisk.cut(path, length)?;
+        self.0.give_back(before.saturating_sub(length));
+        Ok(())
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {
-        RealDisk.remove(path)
+        if self.0.remove_fails.load(Ordering::SeqCst) {
+            return Err(io::Error::other("injected: remove failed"));
+        }
+        let before = self::length(path);
+        RealDisk.remove(path)?;
+        self.0.give_back(before);
+        Ok(())
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        if self.0.rename_fails.load(Ordering::SeqCst) {
+            return Err(io::Error::other("injected: rename failed"));
+        }
+        let before = self::length(to);
+        RealDisk.rename(from, to)?;
+        self.0.give_back(before);
+        Ok(())
     }
 
     fn sync_directory(&self, path: &Path) -> io::Result<()> {
         RealDisk.sync_directory(path)
+    }
+
+    fn free_bytes(&self, path: &Path) -> io::Result<u64> {
+        match self.0.space.load(Ordering::SeqCst) {
+            u64::MAX => RealDisk.free_bytes(path),
+            space => Ok(space),
+        }
     }
 }
 
@@ -126,12 +288,8 @@ struct FaultyFile {
 
 impl DiskFile for FaultyFile {
     fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
-        let space = self.switches.space.load(Ordering::SeqCst);
-        let fits = usize::try_from(space).unwrap_or(usize::MAX).min(bytes.len());
+        let fits = self.switches.take(bytes.len() as u64) as usize;
         self.file.append(&bytes[..fits])?;
-        if space != u64::MAX {
-            self.switches.space.store(space - fits as u64, Ordering::SeqCst);
-        }
         if fits < bytes.len() { Err(io::ErrorKind::StorageFull.into()) } else { Ok(()) }
     }
 
@@ -140,5 +298,53 @@ impl DiskFile for FaultyFile {
             return Err(io::Error::other("injected: sync failed"));
         }
         self.file.sync()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mode(path: &Path) -> u32 {
+        std::fs::metadata(path).unwrap().permissions().mode() & 0o777
+    }
+
+    #[test]
+    fn files_and_directories_are_their_owners_alone() {
+        let place = tempfile::tempdir().unwrap();
+        let directory = place.path().join("a/b");
+        make_directory(&directory).unwrap();
+        assert_eq!((mode(&directory), mode(&place.path().join("a"))), (0o700, 0o700));
+        RealDisk.open(&directory.join("x")).unwrap();
+        assert_eq!(mode(&directory.join("x")), 0o600);
+        std::fs::set_permissions(&directory, Permissions::from_mode(0o755)).unwrap();
+        std::fs::set_permissions(directory.join("x"), Permissions::from_mode(0o644)).unwrap();
+        make_private(&directory);
+        assert_eq!((mode(&directory), mode(&directory.join("x"))), (0o700, 0o600));
+    }
+
+    #[test]
+    fn new_records_are_refused_before_the_reserve_is_touched() {
+        let place = tempfile::tempdir().unwrap();
+        let disk = FaultyDisk::default();
+        let space = Space::new(Arc::new(disk.clone()), place.path(), 1_000);
+        space.check(1).unwrap();
+        disk.set_space(1_100);
+        space.check(100).unwrap();
+        let error = space.check(101).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::StorageFull);
+        assert!(
+            error.to_string().starts_with("1100 bytes are free on the disk, 1000 are reserved"),
+            "{error}"
+        );
+        // What is removed can be written again.
+        let path = place.path().join("x");
+        let mut file = disk.open(&path).unwrap();
+        file.append(&[0; 600]).unwrap();
+        space.check(0).unwrap_err();
+        disk.cut(&path, 500).unwrap();
+        disk.remove(&path).unwrap();
+        space.check(100).unwrap();
+        assert!(RealDisk.free_bytes(place.path()).unwrap() > 0);
     }
 }

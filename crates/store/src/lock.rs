@@ -1,9 +1,10 @@
 //! One process, one directory: a second one gets an error that names the first.
 
-use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{self, Read, Seek, Write};
+use std::fs::{File, TryLockError};
+use std::io::{Read, Seek, Write};
 use std::path::Path;
 
+use crate::disk::{FILE_MODE, make_directory, private_file, restrict};
 use crate::{Error, ErrorKind, Result};
 
 const FILE: &str = "LOCK";
@@ -15,10 +16,11 @@ pub struct DirectoryLock(#[expect(dead_code, reason = "the lock is held by the o
 impl DirectoryLock {
     /// Locks `directory`, which is made if it is not there.
     pub fn acquire(directory: &Path) -> Result<Self> {
-        make(directory).map_err(|e| Error::io("make directory", directory, e))?;
+        make_directory(directory).map_err(|e| Error::io("make directory", directory, e))?;
         let path = directory.join(FILE);
-        let open = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
+        let open = private_file().read(true).write(true).create(true).truncate(false).open(&path);
         let mut file = open.map_err(|e| Error::io("open lock file", &path, e))?;
+        restrict(&path, FILE_MODE);
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Err(in_use(directory, &mut file)),
@@ -34,19 +36,6 @@ impl DirectoryLock {
             tracing::warn!(path = %path.display(), %error, "process id not written to lock file");
         }
         Ok(Self(file))
-    }
-}
-
-/// Makes a directory, and those above it. What is in it is on disk only when the way to it is.
-fn make(directory: &Path) -> io::Result<()> {
-    if directory.is_dir() {
-        return Ok(());
-    }
-    let above = directory.parent().filter(|above| !above.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    make(above)?;
-    match std::fs::create_dir(directory) {
-        Err(error) if !directory.is_dir() => Err(error),
-        _ => File::open(above)?.sync_all(),
     }
 }
 

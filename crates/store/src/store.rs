@@ -26,7 +26,7 @@ use crate::recover::{Recovered, recover};
 use crate::shared::{Guarded, Progress, Shared};
 use crate::stats::Stats;
 use crate::upkeep::{self, Deleted, MergeReport, Order, Upkeep};
-use crate::{Error, ErrorKind, Result, flush, group};
+use crate::{Error, ErrorKind, Result, disk, flush, group};
 
 /// Keeps what it has acknowledged. One process, one directory; any number of callers.
 pub struct Store {
@@ -55,6 +55,7 @@ impl Store {
         clock: Arc<dyn Clock>,
     ) -> Result<Arc<Self>> {
         let lock = DirectoryLock::acquire(journal_dir)?;
+        disk::make_private(journal_dir);
         let Recovered { id, index, sessions, tombstones, generations, flushed, stored, named, counters } =
             recover(&*driver, journal_dir, &options).await?;
         let budget = Arc::new(Budget::new(options.open_bytes_max.max(options.seal_bytes.saturating_mul(2))));

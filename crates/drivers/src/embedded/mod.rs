@@ -21,7 +21,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use async_trait::async_trait;
 use futures_util::stream::{self, StreamExt, TryStreamExt};
-use tacho_store::disk::{Disk, RealDisk};
+use tacho_store::disk::{Disk, RealDisk, make_private};
 use tacho_store::driver::{Capabilities, Cut, Delete, Driver, Info, Order, Parts, Row, RowStream, Scan};
 use tacho_store::lock::DirectoryLock;
 use tacho_store::{Error, ErrorKind, Result};
@@ -94,6 +94,7 @@ async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + '
 impl Inner {
     fn open(path: &Path, disk: Arc<dyn Disk>, segment_bytes: u64) -> Result<Self> {
         let lock = DirectoryLock::acquire(path)?;
+        make_private(path);
         let mut directory = Directory::default();
         let Directory { index, handles } = &mut directory;
         let segments = Segments::open(path, disk, segment_bytes, index, handles)?;
