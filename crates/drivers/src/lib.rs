@@ -35,6 +35,19 @@ pub async fn open(url: &str) -> Result<Arc<dyn Driver>> {
     }
 }
 
+/// As [`open`], to be read: no file is made, changed or removed. Not every back end can do that.
+///
+/// # Errors
+/// As [`open`]; `Invalid` for one that cannot.
+pub async fn open_read_only(url: &str) -> Result<Arc<dyn Driver>> {
+    match url.split_once(':') {
+        Some(("embedded", rest)) => {
+            Ok(Arc::new(embedded::Embedded::open_read_only(directory(url, rest)?).await?))
+        }
+        _ => Err(Error::invalid(format!("{url:?} cannot be opened to be read only"))),
+    }
+}
+
 fn directory<'a>(url: &str, rest: &'a str) -> Result<&'a Path> {
     // `embedded:/path` and `embedded:///path` mean the same.
     let path = rest.strip_prefix("//").unwrap_or(rest);

@@ -1,5 +1,7 @@
-//! Segment files of version 1 stay readable (`docs/format/segment.md`). The golden file is never made anew.
+//! Segment files of version 1, and directories with and without a manifest, stay readable (`docs/format/segment.md`). The golden
+//! files are never made anew.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -7,7 +9,7 @@ use bytes::Bytes;
 use futures_util::TryStreamExt;
 use tacho_drivers::embedded::Embedded;
 use tacho_store::disk::RealDisk;
-use tacho_store::driver::{Delete, Driver, Row, Scan, Table};
+use tacho_store::driver::{Delete, Driver, Health, Row, Scan, Table};
 
 fn golden() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/segment/v1.segment")
@@ -34,15 +36,62 @@ async fn the_golden_file_is_read() {
     }
 }
 
+/// What `testdata/segment/with-manifest` and `without-manifest` hold: the rows 0 to 13 but for 3, and 4 another time.
+async fn check_rows(directory: &Path) {
+    let driver = Embedded::open(directory).await.unwrap();
+    let found: Vec<Row> =
+        driver.scan(Scan::all(Table::Chunks, *b"p")).await.unwrap().try_collect().await.unwrap();
+    let text = |key: u8| match (key, key / 2) {
+        (4, _) => "again".to_owned(),
+        (key, half) if key % 2 == 0 => format!("value {half}, {}", "x".repeat(20)),
+        (_, half) => format!("beside {half}"),
+    };
+    let expect = (0..14).filter(|key| *key != 3).map(|key| (vec![key], Bytes::from(text(key))));
+    let found = found.into_iter().map(|row| (row.clustering, row.value));
+    assert_eq!(found.collect::<Vec<_>>(), expect.collect::<Vec<_>>());
+    assert_eq!(driver.health(), Health::default());
+}
+
+fn testdata(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/segment").join(name)
+}
+
+/// Files of a directory by name, but for those that say nothing about rows.
+fn files(directory: &Path) -> BTreeMap<String, Vec<u8>> {
+    let entries = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap());
+    let files = entries.map(|e| (e.file_name().into_string().unwrap(), std::fs::read(e.path()).unwrap()));
+    files.filter(|(name, _)| !["LOCK", "RESERVE"].contains(&&**name)).collect()
+}
+
+#[tokio::test]
+async fn directories_with_and_without_a_manifest_are_read() {
+    for name in ["without-manifest", "with-manifest"] {
+        let directory = tempfile::tempdir().unwrap();
+        for (name, bytes) in files(&testdata(name)) {
+            std::fs::write(directory.path().join(name), bytes).unwrap();
+        }
+        for _ in 0..2 {
+            check_rows(directory.path()).await;
+            let manifest = std::fs::read_to_string(directory.path().join("MANIFEST")).unwrap();
+            for line in ["segment 1 sealed ", "segment 2 sealed ", "segment 3 growing "] {
+                assert!(manifest.contains(line), "{line:?} in {manifest}");
+            }
+        }
+    }
+}
+
 #[tokio::test]
 async fn today_the_same_bytes_are_written() {
     let directory = tempfile::tempdir().unwrap();
-    // Full with the third write, so that it is sealed.
-    let driver = Embedded::open_with(directory.path(), Arc::new(RealDisk), 150).await.unwrap();
-    driver.put(vec![row(Table::Chunks, b"\x00", b"one"), row(Table::Chunks, b"\x01", b"two")]).await.unwrap();
-    driver.delete(vec![Delete::row(Table::Chunks, *b"p", [1])]).await.unwrap();
-    driver.put(vec![row(Table::Chunks, b"\xff", b"three"), row(Table::Meta, b"", b"")]).await.unwrap();
+    let driver = Embedded::open_with(directory.path(), Arc::new(RealDisk), 300).await.unwrap();
+    let put = |key: u8, value: String| Row { value: value.into(), ..row(Table::Chunks, &[key], b"") };
+    for key in 0..7 {
+        let value = put(2 * key, format!("value {key}, {}", "x".repeat(20)));
+        driver.put(vec![value, put(2 * key + 1, format!("beside {key}"))]).await.unwrap();
+    }
+    driver.delete(vec![Delete::row(Table::Chunks, *b"p", [3])]).await.unwrap();
+    driver.put(vec![put(4, "again".into())]).await.unwrap();
     drop(driver);
-    let written = std::fs::read(directory.path().join("00000001.segment")).unwrap();
-    assert_eq!(written, std::fs::read(golden()).unwrap());
+    let expect = files(&testdata("with-manifest"));
+    assert!(expect.len() == 5 && files(directory.path()) == expect);
 }

@@ -2,11 +2,11 @@
 //! what they write: nobody but the user that runs the server.
 
 use std::fs::{DirBuilder, File, OpenOptions, Permissions};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::{Error, ErrorKind, Result};
 
@@ -30,6 +30,23 @@ pub trait Disk: Send + Sync + 'static {
 
     /// Makes creations and removals in a directory durable.
     fn sync_directory(&self, path: &Path) -> io::Result<()>;
+
+    /// Makes a file that takes up so many bytes, for others to be written in their place when the disk is full.
+    fn reserve(&self, path: &Path, bytes: u64) -> io::Result<()> {
+        let file = private_file().write(true).create(true).truncate(true).open(path)?;
+        match rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, bytes) {
+            Ok(()) => Ok(()),
+            // A file system that cannot do that; zeros take up as much where they are not compressed.
+            Err(rustix::io::Errno::NOTSUP) => {
+                io::copy(&mut io::repeat(0).take(bytes), &mut &file)?;
+                file.sync_all()
+            }
+            Err(error) => {
+                let _ = std::fs::remove_file(path);
+                Err(error.into())
+            }
+        }
+    }
 
     /// Bytes that this user may still write to the file system of `path`.
     fn free_bytes(&self, path: &Path) -> io::Result<u64> {
@@ -167,7 +184,7 @@ impl DiskFile for File {
     }
 }
 
-/// A disk with faults that a test switches: little space, and operations that fail. Space comes back when files are cut or removed.
+/// A disk with faults that a test switches: little space, operations that fail. Space comes back when files are cut or removed.
 #[derive(Clone, Debug, Default)]
 pub struct FaultyDisk(Arc<Switches>);
 
@@ -176,8 +193,11 @@ struct Switches {
     space: AtomicU64,
     sync_fails: AtomicBool,
     cut_fails: AtomicBool,
-    remove_fails: AtomicBool,
+    remove_fails: Mutex<Option<String>>,
     rename_fails: AtomicBool,
+    sync_skipped: AtomicBool,
+    operations: AtomicU64,
+    half_done: AtomicBool,
 }
 
 impl Default for Switches {
@@ -186,8 +206,11 @@ impl Default for Switches {
             space: AtomicU64::new(u64::MAX),
             sync_fails: AtomicBool::new(false),
             cut_fails: AtomicBool::new(false),
-            remove_fails: AtomicBool::new(false),
+            remove_fails: Mutex::default(),
             rename_fails: AtomicBool::new(false),
+            sync_skipped: AtomicBool::new(false),
+            operations: AtomicU64::new(u64::MAX),
+            half_done: AtomicBool::new(false),
         }
     }
 }
@@ -206,8 +229,10 @@ impl FaultyDisk {
         self.0.cut_fails.store(fails, Ordering::SeqCst);
     }
 
-    pub fn set_remove_fails(&self, fails: bool) {
-        self.0.remove_fails.store(fails, Ordering::SeqCst);
+    /// Files whose name contains this cannot be removed.
+    pub fn set_remove_fails(&self, name_part: Option<&str>) {
+        *self.0.remove_fails.lock().unwrap_or_else(PoisonError::into_inner) =
+            name_part.map(ToOwned::to_owned);
     }
 
     pub fn set_rename_fails(&self, fails: bool) {
@@ -215,7 +240,29 @@ impl FaultyDisk {
     }
 }
 
+impl FaultyDisk {
+    /// Nothing is brought to the medium: for tests that end processes, not machines.
+    pub fn set_sync_skipped(&self, skipped: bool) {
+        self.0.sync_skipped.store(skipped, Ordering::SeqCst);
+    }
+
+    /// So many more operations are done, as if the process ended then. The next append is done by half.
+    pub fn set_operations(&self, operations: u64) {
+        self.0.half_done.store(false, Ordering::SeqCst);
+        self.0.operations.store(operations, Ordering::SeqCst);
+    }
+}
+
 impl Switches {
+    /// Is there an operation left?
+    fn operation(&self) -> io::Result<()> {
+        let less = |left: u64| if left == u64::MAX { Some(left) } else { left.checked_sub(1) };
+        match self.operations.fetch_update(Ordering::SeqCst, Ordering::SeqCst, less) {
+            Ok(_) => Ok(()),
+            Err(_) => Err(io::Error::other("injected: the process has ended")),
+        }
+    }
+
     /// Takes up to `wanted` bytes of the space; says how many.
     fn take(&self, wanted: u64) -> u64 {
         let left = |space: u64| Some(if space == u64::MAX { space } else { space.saturating_sub(wanted) });
@@ -235,11 +282,13 @@ fn length(path: &Path) -> u64 {
 
 impl Disk for FaultyDisk {
     fn open(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
+        self.0.operation()?;
         let file = RealDisk.open(path)?;
         Ok(Box::new(FaultyFile { file, switches: self.0.clone() }))
     }
 
     fn cut(&self, path: &Path, length: u64) -> io::Result<()> {
+        self.0.operation()?;
         if self.0.cut_fails.load(Ordering::SeqCst) {
             return Err(io::Error::other("injected: cut failed"));
         }
@@ -250,7 +299,10 @@ impl Disk for FaultyDisk {
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {
-        if self.0.remove_fails.load(Ordering::SeqCst) {
+        self.0.operation()?;
+        let fails = self.0.remove_fails.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        if fails.is_some_and(|part| name.contains(&part)) {
             return Err(io::Error::other("injected: remove failed"));
         }
         let before = self::length(path);
@@ -260,6 +312,7 @@ impl Disk for FaultyDisk {
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.0.operation()?;
         if self.0.rename_fails.load(Ordering::SeqCst) {
             return Err(io::Error::other("injected: rename failed"));
         }
@@ -270,7 +323,16 @@ impl Disk for FaultyDisk {
     }
 
     fn sync_directory(&self, path: &Path) -> io::Result<()> {
-        RealDisk.sync_directory(path)
+        self.0.operation()?;
+        if self.0.sync_skipped.load(Ordering::SeqCst) { Ok(()) } else { RealDisk.sync_directory(path) }
+    }
+
+    fn reserve(&self, path: &Path, bytes: u64) -> io::Result<()> {
+        self.0.operation()?;
+        if self.0.take(bytes) < bytes {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        RealDisk.reserve(path, bytes)
     }
 
     fn free_bytes(&self, path: &Path) -> io::Result<u64> {
@@ -288,6 +350,13 @@ struct FaultyFile {
 
 impl DiskFile for FaultyFile {
     fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+        if let Err(ended) = self.switches.operation() {
+            if self.switches.half_done.swap(true, Ordering::SeqCst) {
+                return Err(ended);
+            }
+            self.file.append(&bytes[..bytes.len() / 2])?;
+            return Err(ended);
+        }
         let fits = self.switches.take(bytes.len() as u64) as usize;
         self.file.append(&bytes[..fits])?;
         if fits < bytes.len() { Err(io::ErrorKind::StorageFull.into()) } else { Ok(()) }
@@ -297,7 +366,8 @@ impl DiskFile for FaultyFile {
         if self.switches.sync_fails.load(Ordering::SeqCst) {
             return Err(io::Error::other("injected: sync failed"));
         }
-        self.file.sync()
+        self.switches.operation()?;
+        if self.switches.sync_skipped.load(Ordering::SeqCst) { Ok(()) } else { self.file.sync() }
     }
 }
 

@@ -135,6 +135,20 @@ pub struct Info {
     pub location: String,
 }
 
+/// What of a back end's data is known to be damaged or lost, since it was opened. Names are those of its own files.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Health {
+    /// Files with damage that stay in use: everything else in them is read.
+    pub damaged: Vec<String>,
+    /// Damaged places among their rows, and bytes of these. A damaged row behind a sound index is found when it is read.
+    pub damaged_places: u64,
+    pub damaged_bytes: u64,
+    /// Files in which nothing can be read; they were moved out of the way, not removed.
+    pub set_aside: Vec<String>,
+    /// Bytes at the end of a file, cut off because they were never acknowledged.
+    pub torn_bytes: u64,
+}
+
 /// What a back end offers, as data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Capabilities {
@@ -176,6 +190,11 @@ pub trait Driver: Send + Sync + 'static {
     fn info(&self) -> Info;
 
     fn capabilities(&self) -> &Capabilities;
+
+    /// What is damaged. A back end that looks after that itself has nothing to say.
+    fn health(&self) -> Health {
+        Health::default()
+    }
 
     /// Writes rows; one with the key of an older row replaces it. Durable on return where capabilities say so.
     /// A failed `put` may be repeated: it leaves old rows, new rows, or (not atomic) a mixture.
@@ -219,6 +238,10 @@ impl<D: Driver + ?Sized> Driver for Arc<D> {
 
     fn capabilities(&self) -> &Capabilities {
         (**self).capabilities()
+    }
+
+    fn health(&self) -> Health {
+        (**self).health()
     }
 
     async fn put(&self, rows: Vec<Row>) -> Result<()> {

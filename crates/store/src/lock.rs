@@ -1,13 +1,19 @@
 //! One process, one directory: a second one gets an error that names the first.
 
 use std::fs::{File, TryLockError};
-use std::io::{Read, Seek, Write};
+use std::io::{ErrorKind, Read, Seek, Write};
 use std::path::Path;
 
 use crate::disk::{FILE_MODE, make_directory, private_file, restrict};
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, Result};
 
 const FILE: &str = "LOCK";
+
+/// Is a process with this number there? Where nobody can tell, it is.
+fn is_running(process: &str) -> bool {
+    let all = Path::new("/proc");
+    !all.join("self").exists() || all.join(process).exists()
+}
 
 /// Holds a directory as long as it lives; the operating system lets go when the process dies, however it dies.
 #[derive(Debug)]
@@ -23,8 +29,7 @@ impl DirectoryLock {
         restrict(&path, FILE_MODE);
         match file.try_lock() {
             Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(in_use(directory, &mut file)),
-            Err(TryLockError::Error(e)) => return Err(Error::io("lock", &path, e)),
+            Err(error) => return Err(refused(directory, &mut file, error)),
         }
         let write = |file: &mut File| {
             file.set_len(0)?;
@@ -37,15 +42,40 @@ impl DirectoryLock {
         }
         Ok(Self(file))
     }
+
+    /// Keeps others from writing to `directory` while it is read. Changes nothing in it: without a lock file, nobody has written
+    /// to it yet, and there is nothing to hold.
+    ///
+    /// # Errors
+    /// `Locked` when a process writes to it.
+    pub fn share(directory: &Path) -> Result<Option<Self>> {
+        let path = directory.join(FILE);
+        let mut file = match File::open(&path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(Error::io("open lock file", &path, error)),
+        };
+        match file.try_lock_shared() {
+            Ok(()) => Ok(Some(Self(file))),
+            Err(error) => Err(refused(directory, &mut file, error)),
+        }
+    }
+}
+
+fn refused(directory: &Path, file: &mut File, error: TryLockError) -> Error {
+    match error {
+        TryLockError::WouldBlock => in_use(directory, file),
+        TryLockError::Error(error) => Error::io("lock", &directory.join(FILE), error),
+    }
 }
 
 fn in_use(directory: &Path, file: &mut File) -> Error {
     let mut text = String::new();
     let holder = match file.read_to_string(&mut text) {
-        Ok(_) if !text.trim().is_empty() => format!("process {}", text.trim()),
+        Ok(_) if !text.trim().is_empty() && is_running(text.trim()) => format!("process {}", text.trim()),
         _ => "another process".to_owned(),
     };
-    Error::new(ErrorKind::Locked, format!("directory is in use by {holder}"))
+    Error::new(crate::ErrorKind::Locked, format!("directory is in use by {holder}"))
         .with("path", directory.display())
 }
 
@@ -59,10 +89,18 @@ mod tests {
         let directory = place.path().join("made").join("as needed");
         let first = DirectoryLock::acquire(&directory).unwrap();
         let error = DirectoryLock::acquire(&directory).unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Locked);
+        assert_eq!(error.kind(), crate::ErrorKind::Locked);
+        DirectoryLock::share(&directory).unwrap_err();
         let pid = std::process::id();
         assert!(error.to_string().contains(&format!("in use by process {pid} (path ")), "{error}");
         drop(first);
+        // Readers do not keep each other out, only writers, and are not in the file.
+        let readers = [(); 2].map(|()| DirectoryLock::share(&directory).unwrap().unwrap());
+        std::fs::write(directory.join("LOCK"), "4000000000\n").unwrap();
+        let error = DirectoryLock::acquire(&directory).unwrap_err();
+        assert!(error.to_string().starts_with("directory is in use by another process ("), "{error}");
+        drop(readers);
+        assert!(DirectoryLock::share(place.path()).unwrap().is_none());
         DirectoryLock::acquire(&directory).unwrap();
         DirectoryLock::acquire(&directory.join("LOCK")).unwrap_err();
     }

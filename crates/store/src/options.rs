@@ -37,6 +37,8 @@ pub struct Options {
     /// First and longest wait after a flush that failed.
     pub flush_wait_first: Duration,
     pub flush_wait_max: Duration,
+    /// Nothing is written, neither to the driver nor to the journal: the store is closed from the start, and can be read.
+    pub read_only: bool,
     /// Where the journal lies.
     pub disk: Arc<dyn Disk>,
     /// What is to become of a series' history.
@@ -80,6 +82,7 @@ impl Default for Options {
             sessions_max: 100_000,
             flush_wait_first: Duration::from_millis(100),
             flush_wait_max: Duration::from_secs(30),
+            read_only: false,
             disk: Arc::new(RealDisk),
             policies: Arc::default(),
             merge_in_background: true,

@@ -70,12 +70,15 @@ pub async fn recover(driver: &dyn Driver, directory: &Path, options: &Options) -
         generations,
         counters: Counters::default(),
     };
-    for found in journal::list(directory)? {
-        recovery.file(&found)?;
+    // To be read, a directory may lack the journal.
+    if !options.read_only || directory.is_dir() {
+        for found in journal::list(directory)? {
+            recovery.file(&found)?;
+        }
     }
     let id = recovery.id.unwrap_or_else(draw_id);
     // A row of the version that is written now says who may read what follows.
-    if facts.id.is_none() || facts.old {
+    if (facts.id.is_none() || facts.old) && !options.read_only {
         driver.put(vec![identity_row(id)]).await?;
     }
     let Recovery { index, sessions, mut generations, flushed, counters, .. } = recovery;
@@ -178,7 +181,7 @@ impl Recovery<'_> {
             return Err(Error::invalid(message).with("path", found.path.display()));
         }
         self.report(found, &contents);
-        if contents.torn > 0 {
+        if contents.torn > 0 && !self.options.read_only {
             let cut = self.options.disk.cut(&found.path, contents.length);
             cut.map_err(|e| Error::io("cut torn journal", &found.path, e))?;
         }
@@ -225,6 +228,9 @@ impl Recovery<'_> {
     }
 
     fn remove(&self, found: &Found, why: &str) -> Result<()> {
+        if self.options.read_only {
+            return Ok(());
+        }
         tracing::info!(path = %found.path.display(), "{why}");
         let disk = &self.options.disk;
         disk.remove(&found.path).map_err(|e| Error::io("remove journal", &found.path, e))?;

@@ -17,7 +17,7 @@ use crate::answer::{Piece, SampleAnswer};
 use crate::arrival::{self, Appended, Arrival, Origin};
 use crate::budget::Budget;
 use crate::commit::{Append, Command, Committer, closed};
-use crate::driver::{Driver, Info};
+use crate::driver::{Driver, Health, Info};
 use crate::index::Cardinality;
 use crate::lock::DirectoryLock;
 use crate::options::Options;
@@ -31,14 +31,14 @@ use crate::{Error, ErrorKind, Result, disk, flush, group};
 /// Keeps what it has acknowledged. One process, one directory; any number of callers.
 pub struct Store {
     shared: Arc<Shared>,
-    /// `None` only while the store is being dropped.
+    /// `None` while the store is being dropped, and like the tasks where it is opened to be read.
     commands: Option<Sender<Command>>,
     committer: Option<JoinHandle<()>>,
-    flusher: tokio::task::JoinHandle<()>,
-    keeper: tokio::task::JoinHandle<()>,
+    flusher: Option<tokio::task::JoinHandle<()>>,
+    keeper: Option<tokio::task::JoinHandle<()>>,
     closed: AtomicBool,
     /// Declared last: the directory is free when everything above has ended.
-    _lock: DirectoryLock,
+    _lock: Option<DirectoryLock>,
 }
 
 impl Store {
@@ -54,8 +54,14 @@ impl Store {
         options: Options,
         clock: Arc<dyn Clock>,
     ) -> Result<Arc<Self>> {
-        let lock = DirectoryLock::acquire(journal_dir)?;
-        disk::make_private(journal_dir);
+        let read_only = options.read_only;
+        let lock = if read_only {
+            DirectoryLock::share(journal_dir)?
+        } else {
+            let lock = DirectoryLock::acquire(journal_dir)?;
+            disk::make_private(journal_dir);
+            Some(lock)
+        };
         let Recovered { id, index, sessions, tombstones, generations, flushed, stored, named, counters } =
             recover(&*driver, journal_dir, &options).await?;
         let budget = Arc::new(Budget::new(options.open_bytes_max.max(options.seal_bytes.saturating_mul(2))));
@@ -79,6 +85,17 @@ impl Store {
             sealed: watch::Sender::new(0),
             progress: watch::Sender::new(progress),
         });
+        if read_only {
+            return Ok(Arc::new(Self {
+                flusher: None,
+                keeper: None,
+                shared,
+                commands: None,
+                committer: None,
+                closed: AtomicBool::new(true),
+                _lock: lock,
+            }));
+        }
         let (commands, receiver) = channel();
         let committer = Committer::new(shared.clone(), receiver);
         let committer = std::thread::Builder::new()
@@ -86,8 +103,8 @@ impl Store {
             .spawn(move || committer.run())
             .map_err(|e| Error::io("start the journal's thread", journal_dir, e))?;
         Ok(Arc::new(Self {
-            flusher: tokio::spawn(flush::run(shared.clone())),
-            keeper: tokio::spawn(upkeep::run(shared.clone())),
+            flusher: Some(tokio::spawn(flush::run(shared.clone()))),
+            keeper: Some(tokio::spawn(upkeep::run(shared.clone()))),
             shared,
             commands: Some(commands),
             committer: Some(committer),
@@ -287,6 +304,9 @@ impl Store {
         &self,
         order: impl FnOnce(oneshot::Sender<Result<MergeReport>>) -> Order,
     ) -> Result<MergeReport> {
+        if self.keeper.is_none() {
+            return Err(closed());
+        }
         let (reply, answer) = oneshot::channel();
         self.shared.upkeep.order(order(reply));
         answer.await.map_err(|_| closed())?
@@ -333,6 +353,11 @@ impl Store {
         stats
     }
 
+    /// What of the driver's data is damaged.
+    pub fn driver_health(&self) -> Health {
+        self.shared.driver.health()
+    }
+
     /// The driver below.
     pub fn driver_info(&self) -> Info {
         self.shared.driver.info()
@@ -342,8 +367,9 @@ impl Store {
 /// Ends without flushing, as a crash would: what was acknowledged is in the journal.
 impl Drop for Store {
     fn drop(&mut self) {
-        self.flusher.abort();
-        self.keeper.abort();
+        for task in self.flusher.iter().chain(&self.keeper) {
+            task.abort();
+        }
         self.commands = None;
         if let Some(committer) = self.committer.take() {
             // It ends when its channel does; a panic there has been reported already.

@@ -1,16 +1,17 @@
 //! Rewriting segments that are mostly dead, a little with every write: no thread of its own, no sudden pause. Who wants the space
 //! back at once asks for it ([`Inner::settle`]).
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::sync::{Arc, PoisonError};
 
-use tacho_store::{Error, Result};
+use tacho_store::{Error, Result, Table};
 
-use super::format::{Action, ROW_HEAD_BYTES, RowRef, Taken, file_path, take_row};
-use super::index::{Index, Usage};
-use super::load::load;
+use super::format::{Action, Entry, ROW_HEAD_BYTES, RowRef, Taken, file_path, take_row};
+use super::index::{Index, Place, Usage};
+use super::load::{Expected, load};
+use super::segments::Purpose;
 use super::{Files, Inner};
 
 /// Bytes of rows that one write carries over on the way.
@@ -24,10 +25,20 @@ const DEAD_OF_BYTES_ASKED: u64 = 8;
 /// A segment that is being emptied.
 pub struct Compaction {
     segment: u32,
-    /// Offset and length of the rows still to be looked at, last first.
-    rest: Vec<(u32, usize)>,
+    /// Rows still to be looked at, last first.
+    rest: Vec<Rest>,
     /// Deletes must be carried over while an older segment may hold what they deleted.
     keep_deletes: bool,
+}
+
+/// A row as the segment's index knows it.
+struct Rest {
+    action: Action,
+    table: Table,
+    partition: Arc<[u8]>,
+    clustering: Box<[u8]>,
+    offset: u32,
+    value_bytes: u32,
 }
 
 /// A segment that is worth rewriting.
@@ -41,11 +52,38 @@ fn worth_it(usage: Usage, dead_of: u64) -> bool {
     (usage.total - usage.live) * dead_of > usage.total
 }
 
-/// The oldest segment worth rewriting; the growing one and those that cannot be read are left out.
-fn choose(index: &Index, growing: Option<u32>, unreadable: &BTreeSet<u32>, dead_of: u64) -> Option<u32> {
-    let mut sealed =
-        index.usage().filter(|(segment, _)| Some(*segment) != growing && !unreadable.contains(segment));
-    sealed.find(|(_, usage)| worth_it(*usage, dead_of)).map(|(segment, _)| segment)
+/// Why a segment is not emptied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kept {
+    /// The index needs damaged rows of it, as long as they are not replaced or deleted.
+    Needed,
+    /// Nobody knows all of its rows.
+    Unknown,
+}
+
+/// The oldest segment worth rewriting; the growing one and those that are kept are left out. `stuck`: the oldest file that stays
+/// whatever happens, so that deletes behind it are needed.
+fn choose(
+    index: &Index,
+    growing: Option<u32>,
+    kept: &BTreeMap<u32, Kept>,
+    stuck: Option<u32>,
+    dead_of: u64,
+) -> Option<u32> {
+    let is_kept = |segment: u32, live: u64| match kept.get(&segment) {
+        Some(Kept::Needed) => live > 0,
+        Some(Kept::Unknown) => true,
+        None => false,
+    };
+    let sealed =
+        index.usage().filter(|(segment, usage)| Some(*segment) != growing && !is_kept(*segment, usage.live));
+    let mut usage = sealed.map(|(segment, mut usage)| {
+        if stuck.is_some_and(|stuck| stuck < segment) {
+            usage.live += usage.deletes;
+        }
+        (segment, usage)
+    });
+    usage.find(|(_, usage)| worth_it(*usage, dead_of)).map(|(segment, _)| segment)
 }
 
 impl Inner {
@@ -56,15 +94,15 @@ impl Inner {
     }
 
     /// Gives back the space of rows that were replaced or deleted. Others write between its steps.
-    pub(super) fn settle(&self) {
-        let lock = || self.files.lock().unwrap_or_else(PoisonError::into_inner);
+    pub(super) fn settle(&self) -> Result<()> {
         let newest = {
-            let mut files = lock();
+            let mut files = self.files()?;
             self.end_growing(&mut files, 0, DEAD_OF_BYTES_ASKED);
             files.segments.newest()
         };
         // What is carried over goes to younger segments. Those are not looked at: each is rewritten once at most.
-        while self.one_step(&mut lock(), DEAD_OF_BYTES_ASKED, newest) {}
+        while self.one_step(&mut *self.files()?, DEAD_OF_BYTES_ASKED, newest) {}
+        Ok(())
     }
 
     /// Ends the growing segment when it is worth rewriting: only what has ended is rewritten.
@@ -98,7 +136,7 @@ impl Inner {
                 tracing::warn!(%error, segment, "compaction of a segment put off");
                 // A full disk gets room again, a segment that cannot be read does not get better: others go on without it.
                 if !error.retryable() {
-                    files.unreadable.insert(segment);
+                    files.kept.insert(segment, Kept::Unknown);
                 }
                 false
             }
@@ -107,8 +145,10 @@ impl Inner {
 
     fn candidate(&self, files: &Files, dead_of: u64) -> Option<Candidate> {
         let directory = self.directory.read().unwrap_or_else(PoisonError::into_inner);
-        let segment = choose(&directory.index, files.segments.growing(), &files.unreadable, dead_of)?;
-        let keep_deletes = directory.index.usage().any(|(other, _)| other < segment);
+        let segments = &files.segments;
+        let stuck = segments.oldest_stuck().into_iter().chain(files.kept.keys().next().copied()).min();
+        let segment = choose(&directory.index, segments.growing(), &files.kept, stuck, dead_of)?;
+        let keep_deletes = segments.has_older(segment);
         let file = directory.handles.get(&segment).cloned()?;
         Some(Candidate { segment, file, keep_deletes })
     }
@@ -116,10 +156,13 @@ impl Inner {
     /// Finds its rows: by its index, or, where that is damaged or was never written, by reading it.
     fn begin(&self, candidate: &Candidate) -> Result<Compaction> {
         let Candidate { segment, file, keep_deletes } = candidate;
-        let mut rest = Vec::new();
-        load(&file_path(&self.path, *segment), file, |e| {
-            let length = ROW_HEAD_BYTES + e.partition.len() + e.clustering.len() + e.value_bytes as usize;
-            rest.push((e.offset, length));
+        let mut rest: Vec<Rest> = Vec::new();
+        let expected = Expected { number: *segment, known: None, ended: true };
+        load(&file_path(&self.path, *segment), file, expected, |entry| {
+            let same = rest.last().filter(|last| *last.partition == *entry.partition);
+            let partition = same.map_or_else(|| entry.partition.into(), |last| last.partition.clone());
+            let Entry { action, table, clustering, offset, value_bytes, .. } = entry;
+            rest.push(Rest { action, table, partition, clustering: clustering.into(), offset, value_bytes });
         })?;
         rest.reverse();
         Ok(Compaction { segment: *segment, rest, keep_deletes: *keep_deletes })
@@ -131,48 +174,105 @@ impl Inner {
         let file =
             self.directory.read().unwrap_or_else(PoisonError::into_inner).handles.get(&segment).cloned();
         let Some(file) = file else { return Ok(None) };
-        let rows = self.needed(&file, &mut compaction)?;
-        let rows: Vec<RowRef<'_>> = rows.iter().filter_map(|bytes| as_row(bytes)).collect();
-        self.write(&mut files.segments, &rows)?;
+        let needed = self.needed(&file, &mut compaction)?;
+        let rows: Vec<RowRef<'_>> = needed.iter().filter_map(Needed::as_row).collect();
+        self.write(&mut files.segments, &rows, Purpose::Freeing)?;
         if !compaction.rest.is_empty() {
             return Ok(Some(compaction));
         }
+        self.finish(files, segment)?;
+        Ok(None)
+    }
+
+    /// Removes a segment whose sound rows were carried over. With damaged rows it holds the only copy of what is left of them: it
+    /// stays, and they stay in the index, so that whoever asks for them is told.
+    fn finish(&self, files: &mut Files, segment: u32) -> Result<()> {
+        let live = {
+            let directory = self.directory.read().unwrap_or_else(PoisonError::into_inner);
+            directory.index.usage().find(|(number, _)| *number == segment).map_or(0, |(_, usage)| usage.live)
+        };
+        let is_accounted_for = files.segments.is_accounted_for(segment);
+        if live > 0 || !is_accounted_for {
+            files.kept.insert(segment, if is_accounted_for { Kept::Needed } else { Kept::Unknown });
+            tracing::error!(
+                path = %file_path(&self.path, segment).display(), bytes = live,
+                "segment has damaged rows, sound ones were copied, the file is kept"
+            );
+            return Ok(());
+        }
+        // From here on it is not read again, also after a crash.
+        files.segments.retire(segment)?;
+        files.kept.remove(&segment);
         let mut directory = self.directory.write().unwrap_or_else(PoisonError::into_inner);
         directory.handles.remove(&segment);
         directory.index.forget(segment);
         drop(directory);
-        files.segments.remove(segment)?;
+        files.segments.remove(segment);
+        *self.health.lock().unwrap_or_else(PoisonError::into_inner) = files.segments.health();
         tracing::info!(path = %self.path.display(), segment, "mostly dead segment removed");
-        Ok(None)
+        Ok(())
     }
 
-    /// Bytes of the next rows that must not be lost.
-    fn needed(&self, file: &Arc<File>, compaction: &mut Compaction) -> Result<Vec<Vec<u8>>> {
+    /// The next rows that must not be lost, as far as they can be read.
+    fn needed(&self, file: &Arc<File>, compaction: &mut Compaction) -> Result<Vec<Needed>> {
         let directory = self.directory.read().unwrap_or_else(PoisonError::into_inner);
         let (mut rows, mut bytes) = (Vec::new(), 0);
         while bytes < STEP_BYTES
-            && let Some((offset, length)) = compaction.rest.pop()
+            && let Some(row) = compaction.rest.pop()
         {
-            let mut row = vec![0; length];
-            let failed = |e| Error::io("read row", &self.path, e).with("segment", compaction.segment);
-            file.read_exact_at(&mut row, offset.into()).map_err(failed)?;
-            bytes += length;
-            let Some(found) = as_row(&row) else {
-                tracing::error!(path = %self.path.display(), offset, "damaged row lost in compaction");
-                continue;
-            };
-            let place = directory.index.get(found.table, found.partition, found.clustering);
-            let here = place.is_some_and(|p| (p.segment, p.offset) == (compaction.segment, offset));
-            let needed = match found.action {
-                Action::Put => here,
+            let place = directory.index.get(row.table, &row.partition, &row.clustering);
+            match row.action {
+                Action::Put if place.is_some_and(|place| row.is_at(place, compaction.segment)) => {
+                    let value = row.read(file).map_err(|e| {
+                        Error::io("read row", &self.path, e).with("segment", compaction.segment)
+                    })?;
+                    bytes += value.len();
+                    rows.push(Needed::Put(value));
+                }
                 // A row that was put again later needs no delete before it.
-                Action::Delete => compaction.keep_deletes && place.is_none(),
-            };
-            if needed {
-                rows.push(row);
+                Action::Delete if compaction.keep_deletes && place.is_none() => {
+                    bytes += row.bytes();
+                    rows.push(Needed::Delete(row));
+                }
+                Action::Put | Action::Delete => bytes += ROW_HEAD_BYTES,
             }
         }
         Ok(rows)
+    }
+}
+
+/// A row that is carried over.
+enum Needed {
+    /// Its bytes.
+    Put(Vec<u8>),
+    Delete(Rest),
+}
+
+impl Needed {
+    /// `None` when it is damaged.
+    fn as_row(&self) -> Option<RowRef<'_>> {
+        match self {
+            Self::Put(bytes) => as_row(bytes),
+            Self::Delete(Rest { action, table, partition, clustering, .. }) => {
+                Some(RowRef { action: *action, table: *table, partition, clustering, value: &[] })
+            }
+        }
+    }
+}
+
+impl Rest {
+    fn is_at(&self, place: Place, segment: u32) -> bool {
+        (place.segment, place.offset) == (segment, self.offset)
+    }
+
+    fn bytes(&self) -> usize {
+        ROW_HEAD_BYTES + self.partition.len() + self.clustering.len() + self.value_bytes as usize
+    }
+
+    fn read(&self, file: &File) -> std::io::Result<Vec<u8>> {
+        let mut bytes = vec![0; self.bytes()];
+        file.read_exact_at(&mut bytes, self.offset.into())?;
+        Ok(bytes)
     }
 }
 

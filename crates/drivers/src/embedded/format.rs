@@ -160,6 +160,13 @@ pub fn take_batch_head(bytes: &[u8]) -> Option<usize> {
     sound.then(|| u32::from_le_bytes([head[4], head[5], head[6], head[7]]) as usize)
 }
 
+/// A batch without rows, written without a sync when everything before it is on disk: what is damaged before it was acknowledged.
+pub fn mark() -> Vec<u8> {
+    let mut out = Vec::with_capacity(BATCH_HEAD_BYTES);
+    put_batch(&mut out, std::iter::empty(), |_, _| ());
+    out
+}
+
 pub fn encode_header(number: u32) -> Vec<u8> {
     let mut out = Vec::with_capacity(HEADER_BYTES);
     out.extend_from_slice(&MAGIC);
@@ -171,27 +178,22 @@ pub fn encode_header(number: u32) -> Vec<u8> {
     out
 }
 
-/// `Ok(false)`: the process died while it made the file.
-pub fn check_header(bytes: &[u8], path: &Path) -> Result<bool> {
+/// Does the file begin with the header of this segment? `false`: it is damaged; name and manifest say the same.
+pub fn is_header(bytes: &[u8], number: u32, path: &Path) -> Result<bool> {
     let Some(header) = bytes.first_chunk::<HEADER_BYTES>() else { return Ok(false) };
-    if header.iter().all(|b| *b == 0) {
-        return Ok(false);
-    }
-    if header[..8] != MAGIC {
-        return Err(Error::corrupt("not a segment file").with("path", path.display()));
+    if header[..] == *encode_header(number) {
+        return Ok(true);
     }
     let version = u16::from_le_bytes([header[8], header[9]]);
-    if version > VERSION {
+    // By its checksum a damaged version is told from a newer one.
+    let mut today = *header;
+    today[8..10].copy_from_slice(&VERSION.to_le_bytes());
+    let is_damaged = crc32c::crc32c(&today[..20]).to_le_bytes() == header[20..];
+    if header[..8] == MAGIC && version > VERSION && !is_damaged {
         let message = format!("segment has version {version}, this program reads up to {VERSION}");
         return Err(Error::new(ErrorKind::Version, message).with("path", path.display()));
     }
-    let stored = u32::from_le_bytes([header[20], header[21], header[22], header[23]]);
-    let crc = crc32c::crc32c(&header[..20]);
-    if stored != crc {
-        let message = format!("segment header checksum mismatch: expected 0x{stored:08x}, got 0x{crc:08x}");
-        return Err(Error::corrupt(message).with("path", path.display()));
-    }
-    Ok(true)
+    Ok(false)
 }
 
 /// One row of a segment's index: its key and where it lies.
@@ -230,6 +232,10 @@ impl IndexBuilder {
         self.bytes.extend_from_slice(&entry.offset.to_le_bytes());
         self.bytes.extend_from_slice(&entry.value_bytes.to_le_bytes());
         self.rows += 1;
+    }
+
+    pub const fn is_empty(&self) -> bool {
+        self.rows == 0
     }
 
     /// Index and trailer of a segment whose rows end at `offset`.
@@ -311,9 +317,16 @@ fn take_key<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     Some(taken)
 }
 
-pub fn file_path(directory: &Path, number: u32) -> PathBuf {
-    directory.join(format!("{number:08}.segment"))
+pub fn file_name(number: u32) -> String {
+    format!("{number:08}.segment")
 }
+
+pub fn file_path(directory: &Path, number: u32) -> PathBuf {
+    directory.join(file_name(number))
+}
+
+/// Bytes that a file must have to hold a row.
+pub const WITH_ROW_BYTES_MIN: u64 = (HEADER_BYTES + BATCH_HEAD_BYTES + ROW_HEAD_BYTES) as u64;
 
 /// The number a file name stands for, if it is a segment's.
 pub fn file_number(name: &str) -> Option<u32> {

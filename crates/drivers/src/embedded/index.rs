@@ -28,6 +28,8 @@ type Partition = BTreeMap<Box<[u8]>, Place>;
 pub struct Usage {
     /// Bytes of rows that were not replaced or deleted.
     pub live: u64,
+    /// Bytes of deletes.
+    pub deletes: u64,
     /// Bytes of all rows.
     pub total: u64,
 }
@@ -66,16 +68,15 @@ impl Index {
                     }
                 }
             }
-            Action::Delete => match partitions.get_mut(entry.partition) {
-                Some(rows) => {
-                    let old = rows.remove(entry.clustering);
-                    if rows.is_empty() {
-                        partitions.remove(entry.partition);
-                    }
-                    old
+            Action::Delete => {
+                usage.deletes += bytes;
+                let rows = partitions.get_mut(entry.partition);
+                let old = rows.and_then(|rows| rows.remove(entry.clustering));
+                if partitions.get(entry.partition).is_some_and(BTreeMap::is_empty) {
+                    partitions.remove(entry.partition);
                 }
-                None => None,
-            },
+                old
+            }
         };
         if let Some(old) = old
             && let Some(usage) = self.usage.get_mut(&old.segment)

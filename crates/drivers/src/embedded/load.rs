@@ -1,4 +1,5 @@
-//! What does a segment file hold? By its index when it was sealed, by reading all of it when not.
+//! Which rows does a segment file hold? By its index when it was sealed, by reading all of it when not, or when the index is
+//! damaged.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -7,17 +8,19 @@ use std::path::Path;
 use tacho_store::{Error, Result};
 
 use super::format::{
-    BATCH_HEAD_BYTES, BATCH_MAGIC, Entry, HEADER_BYTES, IndexBuilder, RowRef, TRAILER_BYTES, Taken, Trailer,
-    check_header, each_entry, take_batch_head, take_row,
+    Entry, HEADER_BYTES, IndexBuilder, TRAILER_BYTES, Trailer, WITH_ROW_BYTES_MIN, each_entry, is_header,
 };
+use super::manifest::{Known, State};
+use super::scan::scan;
 
 /// What was found out about a file.
 pub enum Loaded {
-    /// The process died while it made the file.
-    Empty,
-    /// Sealed: `index` was handed out.
-    Sealed,
-    /// Never sealed, or its index is damaged.
+    /// Too short for a row: the process died while it made the file.
+    Unfinished,
+    /// Neither a header nor a row: no segment.
+    Unknown,
+    /// Sealed, and its index is sound.
+    Sealed(Damage),
     Scanned(Scanned),
 }
 
@@ -26,121 +29,133 @@ pub struct Scanned {
     pub index: IndexBuilder,
     /// Where the good part ends.
     pub length: u64,
-    /// Bytes behind it.
+    /// Bytes behind it that were never acknowledged.
     pub torn: u64,
-    /// Offsets of rows or batches that were on disk once and are damaged.
-    pub damaged: Vec<u64>,
+    /// Whether a mark before them proves that.
+    pub marked: bool,
+    /// CRC-32C of the good part.
+    pub crc: u32,
+    pub damage: Damage,
+}
+
+/// What of a file cannot be read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Damage {
+    pub header: bool,
+    pub index: bool,
+    /// Bytes behind the end that the manifest knows.
+    pub excess: u64,
+    /// Damaged places among the rows, and their bytes. Rows of a sound index that are damaged are found when they are read.
+    pub places: u64,
+    pub bytes: u64,
+    /// Offset of the first place.
+    pub first: u64,
+}
+
+impl Damage {
+    pub const fn is_some(&self) -> bool {
+        self.header || self.index || self.excess > 0 || self.places > 0
+    }
+
+    pub fn note(&mut self, from: usize, to: usize) {
+        if self.places == 0 {
+            self.first = from as u64;
+        }
+        self.places += 1;
+        self.bytes += (to - from) as u64;
+    }
+
+    /// One line of the log: each place alone would be too many.
+    pub fn log(&self, path: &Path) {
+        let Self { header, index, excess, places, bytes, first } = self;
+        let path = path.display();
+        tracing::error!(
+            %path, header, index, excess, places, bytes, first,
+            "segment is damaged, everything else in it is read, the file is kept"
+        );
+    }
+}
+
+/// What is known of a file before it is read.
+#[derive(Clone, Copy, Debug)]
+pub struct Expected {
+    pub number: u32,
+    pub known: Option<Known>,
+    /// It grows no more: everything in it was acknowledged.
+    pub ended: bool,
 }
 
 /// Reads a segment; hands out its rows in order.
-pub fn load(path: &Path, file: &File, mut each: impl FnMut(Entry<'_>)) -> Result<Loaded> {
+pub fn load(path: &Path, file: &File, expected: Expected, mut each: impl FnMut(Entry<'_>)) -> Result<Loaded> {
+    let Expected { number, known, ended } = expected;
     let failed = |e| Error::io("read segment", path, e);
     let length = file.metadata().map_err(failed)?.len();
     let mut header = vec![0; HEADER_BYTES.min(length as usize)];
     file.read_exact_at(&mut header, 0).map_err(failed)?;
-    if !check_header(&header, path)? {
-        return Ok(Loaded::Empty);
+    let mut damage = Damage { header: !is_header(&header, number, path)?, ..Damage::default() };
+    if length < WITH_ROW_BYTES_MIN && damage.header {
+        return Ok(Loaded::Unfinished);
     }
-    if let Some(index) = read_index(file, length).map_err(failed)? {
-        if each_entry(&index, |_| ()).is_some() {
+    let end = known.filter(|known| known.state != State::Growing).map_or(length, |k| k.bytes.min(length));
+    damage.excess = length - end;
+    let rows_end = match read_index(file, end).map_err(failed)? {
+        Sealing::Sound(index) if each_entry(&index, |_| ()).is_some() => {
             each_entry(&index, each);
-            return Ok(Loaded::Sealed);
+            return Ok(Loaded::Sealed(damage));
         }
-        tracing::warn!(path = %path.display(), "segment index is malformed, rows are read instead");
+        Sealing::Damaged { rows_end } => {
+            damage.index = true;
+            rows_end
+        }
+        Sealing::Sound(_) | Sealing::Missing => {
+            damage.index = known.is_some_and(|known| known.state == State::Sealed);
+            end
+        }
+    };
+    let mut bytes = vec![0; rows_end as usize];
+    file.read_exact_at(&mut bytes, 0).map_err(failed)?;
+    let has_header = !damage.header;
+    let scanned = scan(&bytes, ended || rows_end < end, damage, &mut each);
+    if !has_header && scanned.index.is_empty() {
+        return Ok(Loaded::Unknown);
     }
-    let bytes = std::fs::read(path).map_err(failed)?;
-    let scanned = scan(&bytes, &mut each);
     Ok(Loaded::Scanned(scanned))
 }
 
-/// The index of a sealed segment; `None` when there is none or its checksum is wrong.
-pub fn read_index(file: &File, length: u64) -> std::io::Result<Option<Vec<u8>>> {
-    let Some(at) = length.checked_sub(TRAILER_BYTES as u64) else { return Ok(None) };
+/// What stands behind the rows.
+enum Sealing {
+    Sound(Vec<u8>),
+    /// A trailer, and an index that is not the one it was written for.
+    Damaged {
+        rows_end: u64,
+    },
+    Missing,
+}
+
+/// The index of a file that ends at `end`.
+fn read_index(file: &File, end: u64) -> std::io::Result<Sealing> {
+    let Some(at) = end.checked_sub(TRAILER_BYTES as u64) else { return Ok(Sealing::Missing) };
     let mut last = [0; TRAILER_BYTES];
     file.read_exact_at(&mut last, at)?;
-    let Some(trailer) = Trailer::decode(&last, length) else { return Ok(None) };
+    let Some(trailer) = Trailer::decode(&last, end) else { return Ok(Sealing::Missing) };
     let mut index = vec![0; trailer.index_bytes as usize];
     file.read_exact_at(&mut index, trailer.offset.into())?;
-    Ok(trailer.fits(&index, &last).then_some(index))
+    if trailer.fits(&index, &last) {
+        return Ok(Sealing::Sound(index));
+    }
+    Ok(Sealing::Damaged { rows_end: trailer.offset.into() })
 }
 
-/// Goes through batches. A batch with a damaged row is torn when it is the last one: a `put` ends with a sync, so a
-/// batch behind it proves that it was on disk once. Then only the row itself is lost.
-fn scan(bytes: &[u8], each: &mut impl FnMut(Entry<'_>)) -> Scanned {
-    let mut scanned = Scanned { index: IndexBuilder::default(), length: 0, torn: 0, damaged: Vec::new() };
-    let mut at = HEADER_BYTES;
-    while at < bytes.len() {
-        let rows = take_batch_head(&bytes[at..])
-            .and_then(|length| bytes.get(at + BATCH_HEAD_BYTES..at + BATCH_HEAD_BYTES + length));
-        let Some(rows) = rows else {
-            let Some(next) = next_batch(bytes, at + 1) else { break };
-            scanned.damaged.push(at as u64);
-            at = next;
-            continue;
-        };
-        let (begin, end) = (at + BATCH_HEAD_BYTES, at + BATCH_HEAD_BYTES + rows.len());
-        let (sound, damaged) = split_rows(rows);
-        if !damaged.is_empty() && next_batch(bytes, end).is_none() {
-            break;
-        }
-        for (offset, row) in sound {
-            let entry = entry_of(&row, begin + offset);
-            scanned.index.push(&entry);
-            each(entry);
-        }
-        scanned.damaged.extend(damaged.iter().map(|offset| (begin + offset) as u64));
-        at = end;
+/// CRC-32C of a whole file.
+pub fn checksum(file: &File, length: u64) -> std::io::Result<u32> {
+    const PART_BYTES: u64 = 1 << 20;
+    let (mut crc, mut at) = (0, 0);
+    let mut part = vec![0; PART_BYTES.min(length) as usize];
+    while at < length {
+        let bytes = PART_BYTES.min(length - at) as usize;
+        file.read_exact_at(&mut part[..bytes], at)?;
+        crc = crc32c::crc32c_append(crc, &part[..bytes]);
+        at += bytes as u64;
     }
-    scanned.length = at as u64;
-    scanned.torn = (bytes.len() - at) as u64;
-    scanned
-}
-
-pub fn entry_of<'a>(row: &RowRef<'a>, offset: usize) -> Entry<'a> {
-    Entry {
-        action: row.action,
-        table: row.table,
-        partition: row.partition,
-        clustering: row.clustering,
-        offset: offset as u32,
-        value_bytes: row.value.len() as u32,
-    }
-}
-
-type Offset = usize;
-
-/// Sound rows of a batch and the offsets of damaged ones.
-fn split_rows(rows: &[u8]) -> (Vec<(Offset, RowRef<'_>)>, Vec<Offset>) {
-    let (mut sound, mut damaged) = (Vec::new(), Vec::new());
-    let mut at = 0;
-    while at < rows.len() {
-        match take_row(&rows[at..]) {
-            Taken::Row(row) => {
-                sound.push((at, row));
-                at += row.bytes();
-            }
-            Taken::Damaged(bytes) => {
-                damaged.push(at);
-                at += bytes;
-            }
-            Taken::Nothing => {
-                // Lengths cannot be trusted any more: the rest of the batch is lost.
-                damaged.push(at);
-                break;
-            }
-        }
-    }
-    (sound, damaged)
-}
-
-/// Where the next sound batch head stands.
-fn next_batch(bytes: &[u8], from: usize) -> Option<usize> {
-    let mut at = from;
-    loop {
-        at += bytes.get(at..)?.windows(BATCH_MAGIC.len()).position(|w| w == BATCH_MAGIC)?;
-        if take_batch_head(&bytes[at..]).is_some() {
-            return Some(at);
-        }
-        at += 1;
-    }
+    Ok(crc)
 }

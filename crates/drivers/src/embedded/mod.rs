@@ -8,30 +8,39 @@
 
 mod compact;
 mod format;
+mod health;
 mod index;
 mod load;
+mod manifest;
+mod opening;
 mod patience;
+mod quarantine;
+mod scan;
 mod segments;
 mod spot;
+mod survey;
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use async_trait::async_trait;
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 use tacho_store::disk::{Disk, RealDisk, make_private};
-use tacho_store::driver::{Capabilities, Cut, Delete, Driver, Info, Order, Parts, Row, RowStream, Scan};
+use tacho_store::driver::{
+    Capabilities, Cut, Delete, Driver, Health, Info, Order, Parts, Row, RowStream, Scan,
+};
 use tacho_store::lock::DirectoryLock;
-use tacho_store::{Error, ErrorKind, Result};
+use tacho_store::{Error, ErrorKind, Result, Table};
 
-use compact::Compaction;
+use compact::{Compaction, Kept};
 use format::{Action, RowRef, VALUE_BYTES_MAX};
 use index::{Found, Index};
 use patience::Patience;
-use segments::{Handles, Segments, entries};
+use segments::{Handles, Purpose, Segments, entries};
 use spot::{Choice, Spot, WHOLE_BYTES_MAX};
+use survey::Survey;
 
 /// Bytes of a segment: so few files that all stay open, so small that rewriting one is short.
 const SEGMENT_BYTES: u64 = 256 << 20;
@@ -52,16 +61,19 @@ struct Directory {
 struct Files {
     segments: Segments,
     compaction: Option<Compaction>,
-    /// Segments that a compaction could not read.
-    unreadable: BTreeSet<u32>,
+    /// Segments that no compaction can empty: damaged, or not readable at all.
+    kept: BTreeMap<u32, Kept>,
 }
 
 struct Inner {
     path: PathBuf,
     capabilities: Capabilities,
     directory: RwLock<Directory>,
-    files: Mutex<Files>,
-    _lock: DirectoryLock,
+    /// None where it was opened to be read.
+    files: Option<Mutex<Files>>,
+    /// As of the last change. Whoever asks does not wait for a write.
+    health: Mutex<Health>,
+    _lock: Option<DirectoryLock>,
 }
 
 pub struct Embedded(Arc<Inner>);
@@ -73,6 +85,15 @@ impl Embedded {
     /// `Locked` when another process has it, `Version` when a newer version wrote it, `Io`.
     pub async fn open(path: &Path) -> Result<Self> {
         Self::open_with(path, Arc::new(RealDisk), SEGMENT_BYTES).await
+    }
+
+    /// Opens a directory to be read: no file is made, changed or removed.
+    ///
+    /// # Errors
+    /// As [`Embedded::open`].
+    pub async fn open_read_only(path: &Path) -> Result<Self> {
+        let path = path.to_owned();
+        Ok(Self(Arc::new(blocking(move || Inner::read_only(&path)).await?)))
     }
 
     /// As [`Embedded::open`], with a disk that may fail and segments of another size.
@@ -99,7 +120,26 @@ impl Inner {
         let Directory { index, handles } = &mut directory;
         let segments = Segments::open(path, disk, segment_bytes, index, handles)?;
         tracing::info!(path = %path.display(), rows = index.rows(), segments = handles.len(), "segments opened");
-        Ok(Self {
+        let health = segments.health();
+        let files = Files { segments, compaction: None, kept: BTreeMap::new() };
+        Ok(Self::new(path, directory, Some(files), health, Some(lock)))
+    }
+
+    fn read_only(path: &Path) -> Result<Self> {
+        let lock = DirectoryLock::share(path)?;
+        let mut directory = Directory::default();
+        let survey = Survey::read(path, &mut directory.index, &mut directory.handles)?;
+        Ok(Self::new(path, directory, None, survey.health(path), lock))
+    }
+
+    fn new(
+        path: &Path,
+        directory: Directory,
+        files: Option<Files>,
+        health: Health,
+        lock: Option<DirectoryLock>,
+    ) -> Self {
+        Self {
             path: path.to_owned(),
             capabilities: Capabilities {
                 durable: true,
@@ -109,21 +149,36 @@ impl Inner {
                 put_rows_hint: 1_000,
             },
             directory: RwLock::new(directory),
-            files: Mutex::new(Files { segments, compaction: None, unreadable: BTreeSet::new() }),
+            files: files.map(Mutex::new),
+            health: Mutex::new(health),
             _lock: lock,
-        })
+        }
+    }
+
+    /// What is needed to write.
+    fn files(&self) -> Result<MutexGuard<'_, Files>> {
+        match &self.files {
+            Some(files) => Ok(files.lock().unwrap_or_else(PoisonError::into_inner)),
+            None => {
+                let error = Error::new(ErrorKind::Closed, "directory was opened to be read");
+                Err(error.with("path", self.path.display()))
+            }
+        }
     }
 
     fn put(&self, rows: &[Row]) -> Result<()> {
         let rows: Vec<RowRef<'_>> = rows.iter().map(row_ref).collect();
-        let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
-        self.write(&mut files.segments, &rows)?;
+        let mut files = self.files()?;
+        // Facts and deletions of the store are short, and nothing can be freed without them.
+        let is_meta = rows.iter().all(|row| row.table == Table::Meta);
+        let purpose = if is_meta { Purpose::Freeing } else { Purpose::Put };
+        self.write(&mut files.segments, &rows, purpose)?;
         self.compact(&mut files);
         Ok(())
     }
 
     fn delete(&self, deletes: &[Delete]) -> Result<()> {
-        let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut files = self.files()?;
         let keys: Vec<(&Delete, Box<[u8]>)> = {
             let directory = self.directory.read().unwrap_or_else(PoisonError::into_inner);
             let keys = |d: &Delete| directory.index.keys(d.table, &d.partition, &d.from, &d.to);
@@ -146,18 +201,18 @@ impl Inner {
                 value: &[],
             })
             .collect();
-        self.write(&mut files.segments, &rows)?;
+        self.write(&mut files.segments, &rows, Purpose::Freeing)?;
         self.compact(&mut files);
         Ok(())
     }
 
     /// Makes rows durable, then visible.
-    fn write(&self, segments: &mut Segments, rows: &[RowRef<'_>]) -> Result<()> {
+    fn write(&self, segments: &mut Segments, rows: &[RowRef<'_>], purpose: Purpose) -> Result<()> {
         if rows.is_empty() {
             return Ok(());
         }
         let mut new = Handles::new();
-        let written = segments.append(rows, &mut new);
+        let written = segments.append(rows, purpose, &mut new);
         let mut directory = self.directory.write().unwrap_or_else(PoisonError::into_inner);
         directory.handles.append(&mut new);
         let written = written?;
@@ -314,6 +369,10 @@ impl Driver for Embedded {
         &self.0.capabilities
     }
 
+    fn health(&self) -> Health {
+        self.0.health.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     async fn put(&self, rows: Vec<Row>) -> Result<()> {
         let inner = self.0.clone();
         blocking(move || inner.put(&rows)).await
@@ -355,10 +414,6 @@ impl Driver for Embedded {
 
     async fn settle(&self) -> Result<()> {
         let inner = self.0.clone();
-        blocking(move || {
-            inner.settle();
-            Ok(())
-        })
-        .await
+        blocking(move || inner.settle()).await
     }
 }

@@ -2,39 +2,58 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tacho_store::disk::{Disk, DiskFile};
+use tacho_store::driver::Health;
 use tacho_store::{Error, Result};
 
 use super::format::{
-    BATCH_BYTES_MAX, Entry, HEADER_BYTES, IndexBuilder, KEY_BYTES_MAX, RowRef, VALUE_BYTES_MAX,
-    encode_header, file_number, file_path, put_batch,
+    BATCH_BYTES_MAX, Entry, IndexBuilder, KEY_BYTES_MAX, RowRef, VALUE_BYTES_MAX, WITH_ROW_BYTES_MIN,
+    encode_header, file_path, mark, put_batch,
 };
-use super::index::Index;
-use super::load::{Loaded, Scanned, entry_of, load};
+use super::health::health;
+use super::load::Damage;
+use super::manifest::{Known, Manifest, State};
+use super::scan::entry_of;
+
+/// This file is given up when a full disk keeps rows from being deleted. It has this part of a segment, 4 MiB of 256: enough for
+/// the deletes of tens of thousands of rows.
+const RESERVE: &str = "RESERVE";
+const RESERVE_OF_SEGMENT: u64 = 64;
 
 /// The segment that grows.
-struct Active {
-    number: u32,
-    path: PathBuf,
-    file: Box<dyn DiskFile>,
+pub struct Active {
+    pub number: u32,
+    pub path: PathBuf,
+    pub file: Box<dyn DiskFile>,
     /// Bytes that are on disk.
-    length: u64,
-    index: IndexBuilder,
+    pub length: u64,
+    /// CRC-32C of them.
+    pub crc: u32,
+    pub index: IndexBuilder,
     /// A write failed: bytes behind `length` must be cut before the next one.
-    cut: bool,
+    pub cut: bool,
 }
 
 /// Read handles by number. A reader keeps the file alive after it was removed.
 pub type Handles = BTreeMap<u32, Arc<File>>;
 
 pub struct Segments {
-    directory: PathBuf,
-    disk: Arc<dyn Disk>,
-    active: Option<Active>,
-    next: u32,
+    pub(super) directory: PathBuf,
+    pub(super) disk: Arc<dyn Disk>,
+    pub(super) manifest: Manifest,
+    /// The manifest on disk is to be written before the next row: it does not name all files yet.
+    pub(super) unwritten: bool,
+    /// Copies of it that were damaged when the directory was opened.
+    pub(super) manifest_damaged: Vec<&'static str>,
+    pub(super) active: Option<Active>,
+    /// By segment; of those whose damage is known.
+    pub(super) damage: BTreeMap<u32, Damage>,
+    /// Bytes that were cut off when the directory was opened.
+    pub(super) torn_bytes: u64,
     /// A segment is sealed when it has this many bytes.
     bytes_max: u64,
 }
@@ -46,82 +65,56 @@ pub struct Written {
     pub offsets: Vec<u32>,
 }
 
+/// What rows are written for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// Somebody puts them.
+    Put,
+    /// They free space, sooner or later: the reserve is for them.
+    Freeing,
+}
+
 impl Segments {
-    /// Opens all files of a directory and fills the index.
-    pub fn open(
-        directory: &Path,
-        disk: Arc<dyn Disk>,
-        bytes_max: u64,
-        index: &mut Index,
-        handles: &mut Handles,
-    ) -> Result<Self> {
-        let mut segments = Self { directory: directory.to_owned(), disk, active: None, next: 1, bytes_max };
-        for number in segments.list()? {
-            let path = file_path(directory, number);
-            let file = File::open(&path).map_err(|e| Error::io("open segment", &path, e))?;
-            segments.next = number + 1;
-            match load(&path, &file, |entry| index.apply(number, &entry))? {
-                Loaded::Empty => {
-                    segments.remove(number)?;
-                    continue;
-                }
-                Loaded::Sealed => {}
-                Loaded::Scanned(scanned) => segments.resume(number, path, scanned)?,
-            }
-            handles.insert(number, Arc::new(file));
+    pub(super) fn new(directory: &Path, disk: Arc<dyn Disk>, bytes_max: u64, manifest: Manifest) -> Self {
+        Self {
+            directory: directory.to_owned(),
+            disk,
+            manifest,
+            unwritten: false,
+            manifest_damaged: Vec::new(),
+            active: None,
+            damage: BTreeMap::new(),
+            torn_bytes: 0,
+            bytes_max,
         }
-        // Only the newest may grow: rows of an older one would be overruled by it after a restart.
-        if segments.active.as_ref().is_some_and(|active| active.number + 1 != segments.next) {
-            segments.retire();
-        }
-        Ok(segments)
-    }
-
-    /// Seals the growing segment, or, where the disk does not let it, leaves it as it is: it can be read without
-    /// an index.
-    fn retire(&mut self) {
-        if let Err(error) = self.seal() {
-            tracing::warn!(%error, "segment stays without an index");
-            self.active = None;
-        }
-    }
-
-    fn list(&self) -> Result<Vec<u32>> {
-        let failed = |e| Error::io("list segments", &self.directory, e);
-        let mut numbers = Vec::new();
-        for entry in std::fs::read_dir(&self.directory).map_err(failed)? {
-            let name = entry.map_err(failed)?.file_name();
-            numbers.extend(name.to_str().and_then(file_number));
-        }
-        numbers.sort_unstable();
-        Ok(numbers)
-    }
-
-    /// Goes on writing to a file that was not sealed, behind its good part.
-    fn resume(&mut self, number: u32, path: PathBuf, scanned: Scanned) -> Result<()> {
-        let shown = path.display();
-        if scanned.torn > 0 {
-            let (offset, bytes) = (scanned.length, scanned.torn);
-            tracing::warn!(path = %shown, offset, bytes, "torn end of segment cut off, good part kept");
-            self.disk.cut(&path, scanned.length).map_err(|e| Error::io("cut torn segment", &path, e))?;
-        }
-        for offset in &scanned.damaged {
-            tracing::error!(path = %shown, offset, "damaged row of segment stepped over");
-        }
-        // An older unsealed one is left by a seal that failed.
-        self.retire();
-        let file = self.disk.open(&path).map_err(|e| Error::io("open segment", &path, e))?;
-        let (length, index) = (scanned.length, scanned.index);
-        self.active = Some(Active { number, path, file, length, index, cut: false });
-        Ok(())
     }
 
     /// Appends rows as one batch and syncs. After an error nothing of it is there.
-    pub fn append(&mut self, rows: &[RowRef<'_>], handles: &mut Handles) -> Result<Written> {
+    pub fn append(
+        &mut self,
+        rows: &[RowRef<'_>],
+        purpose: Purpose,
+        handles: &mut Handles,
+    ) -> Result<Written> {
         check(rows)?;
+        let written = self.try_append(rows, handles);
+        let is_full = |error: &Error| error.kind() == tacho_store::ErrorKind::StorageFull;
+        match written {
+            Err(error) if purpose == Purpose::Freeing && is_full(&error) && self.release_reserve() => {
+                self.try_append(rows, handles)
+            }
+            written => written,
+        }
+    }
+
+    fn try_append(&mut self, rows: &[RowRef<'_>], handles: &mut Handles) -> Result<Written> {
         let bytes: usize = rows.iter().map(RowRef::bytes).sum();
-        if self.active.as_ref().is_some_and(|a| a.length + bytes as u64 > u64::from(u32::MAX)) {
+        let fits = |active: &Active| active.length + bytes as u64 + 64 <= u64::from(u32::MAX);
+        if self.active.as_ref().is_some_and(|active| !fits(active)) {
             self.seal()?;
+        }
+        if self.unwritten {
+            self.write_manifest()?;
         }
         let disk = self.disk.clone();
         let active = self.active(handles)?;
@@ -143,7 +136,8 @@ impl Segments {
         for (row, offset) in rows.iter().zip(&offsets) {
             active.index.push(&entry_of(row, *offset as usize));
         }
-        active.length += batch.len() as u64;
+        active.on_disk(&batch);
+        active.mark();
         let (segment, full) = (active.number, active.length >= self.bytes_max);
         if full && let Err(error) = self.seal() {
             // The rows are safe; the next write tries again.
@@ -162,33 +156,56 @@ impl Segments {
         }
     }
 
+    /// Makes the next file. It takes rows when it is durable and the manifest names it.
     fn create(&mut self, handles: &mut Handles) -> Result<Active> {
-        let number = self.next;
+        let number = self.manifest.next;
         let path = file_path(&self.directory, number);
+        self.clear_way(number, &path)?;
+        let begin = [encode_header(number), mark()].concat();
         let create = || {
             let mut file = self.disk.open(&path)?;
-            file.append(&encode_header(number))?;
+            file.append(&begin)?;
             file.sync()?;
             self.disk.sync_directory(&self.directory)?;
             Ok((file, File::open(&path)?))
         };
-        match create() {
-            Ok((file, reader)) => {
-                self.next += 1;
-                handles.insert(number, Arc::new(reader));
-                let (length, index) = (HEADER_BYTES as u64, IndexBuilder::default());
-                Ok(Active { number, path, file, length, index, cut: false })
+        let created = create().map_err(|e| Error::io("create segment", &path, e)).and_then(|made| {
+            let known = Known { state: State::Growing, bytes: begin.len() as u64, crc: None };
+            self.manifest.files.insert(number, known);
+            self.manifest.next = number + 1;
+            self.write_manifest().map(|()| made)
+        });
+        let (file, reader) = created.inspect_err(|_| {
+            // What is left is too short for a row, and in the way of the next attempt.
+            self.manifest.files.remove(&number);
+            self.manifest.next = number;
+            let _ = self.disk.remove(&path);
+        })?;
+        handles.insert(number, Arc::new(reader));
+        let (length, crc) = (begin.len() as u64, crc32c::crc32c(&begin));
+        Ok(Active { number, path, file, length, crc, index: IndexBuilder::default(), cut: false })
+    }
+
+    /// A file at the path of a new one is a rest of an attempt that failed. One that may hold rows is set aside.
+    fn clear_way(&mut self, number: u32, path: &Path) -> Result<()> {
+        match std::fs::metadata(path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+            Ok(found) if found.len() >= WITH_ROW_BYTES_MIN => {
+                self.set_aside(number);
+                self.manifest.files.remove(&number);
+                if path.exists() {
+                    Err(Error::corrupt("file is in the way").with("path", path.display()))
+                } else {
+                    Ok(())
+                }
             }
-            Err(error) => {
-                let _ = self.disk.remove(&path);
-                Err(Error::io("create segment", &path, error))
-            }
+            _ => self.disk.remove(path).map_err(|e| Error::io("remove segment", path, e)),
         }
     }
 
     /// Writes index and trailer behind the rows; a segment without rows is left open.
     pub fn seal(&mut self) -> Result<()> {
-        let Some(active) = self.active.as_mut().filter(|a| a.length > HEADER_BYTES as u64) else {
+        let Some(active) = self.active.as_mut().filter(|a| !a.index.is_empty()) else {
             return Ok(());
         };
         if active.cut {
@@ -201,13 +218,27 @@ impl Segments {
             let _ = active.repair(&*self.disk);
             return Err(Error::io("seal segment", &active.path, error));
         }
+        active.on_disk(&index);
+        let known = Known { state: State::Sealed, bytes: active.length, crc: Some(active.crc) };
+        let number = active.number;
+        self.manifest.files.insert(number, known);
         self.active = None;
+        // Without it the next start sees by the trailer that the segment was sealed.
+        if let Err(error) = self.write_manifest() {
+            tracing::warn!(%error, segment = number, "manifest not written");
+        }
+        Ok(())
+    }
+
+    pub(super) fn write_manifest(&mut self) -> Result<()> {
+        self.manifest.write(&*self.disk, &self.directory)?;
+        self.unwritten = false;
         Ok(())
     }
 
     /// The number of the last segment that was made; 0 before the first.
     pub fn newest(&self) -> u32 {
-        self.next - 1
+        self.manifest.next.saturating_sub(1)
     }
 
     /// The number of the segment that grows.
@@ -215,10 +246,81 @@ impl Segments {
         self.active.as_ref().map(|active| active.number)
     }
 
-    pub fn remove(&self, number: u32) -> Result<()> {
-        let path = file_path(&self.directory, number);
-        let removed = self.disk.remove(&path).and_then(|()| self.disk.sync_directory(&self.directory));
-        removed.map_err(|e| Error::io("remove segment", &path, e))
+    /// May an older file still hold rows that deletes in this one hide? Files that were set aside or could not be removed count.
+    pub fn has_older(&self, number: u32) -> bool {
+        self.manifest.files.keys().any(|other| *other < number)
+    }
+
+    /// The oldest file that stays whatever happens.
+    pub fn oldest_stuck(&self) -> Option<u32> {
+        self.manifest.files.iter().find(|(_, known)| !known.state.is_live()).map(|(number, _)| *number)
+    }
+
+    /// Can all rows of a segment be told, so that it may be removed when none is needed?
+    pub fn is_accounted_for(&self, number: u32) -> bool {
+        self.damage.get(&number).is_none_or(|damage| damage.places == 0 && damage.excess == 0)
+    }
+
+    /// Says durably that a segment is not needed any more. After an error it is as it was.
+    pub fn retire(&mut self, number: u32) -> Result<()> {
+        let before = self.manifest.files.get(&number).copied();
+        let removed = Known { state: State::Removed, bytes: 0, crc: None };
+        self.manifest
+            .files
+            .insert(number, before.map_or(removed, |known| Known { state: State::Removed, ..known }));
+        self.write_manifest().inspect_err(|_| match before {
+            Some(known) => {
+                self.manifest.files.insert(number, known);
+                self.unwritten = true;
+            }
+            None => {
+                self.manifest.files.remove(&number);
+            }
+        })
+    }
+
+    /// Removes a segment that was retired.
+    pub fn remove(&mut self, number: u32) {
+        self.damage.remove(&number);
+        self.unlink(number);
+        self.refill_reserve();
+    }
+
+    pub fn health(&self) -> Health {
+        health(&self.directory, &self.damage, &self.manifest_damaged, self.torn_bytes)
+    }
+
+    /// Whether there was a reserve to give up.
+    fn release_reserve(&self) -> bool {
+        let released = self.disk.remove(&self.directory.join(RESERVE)).is_ok();
+        if released {
+            tracing::warn!(path = %self.directory.display(), "disk is full: reserve given up so that space can be freed");
+        }
+        released
+    }
+
+    /// Takes up the reserve again when there is ample room.
+    pub(super) fn refill_reserve(&self) {
+        let path = self.directory.join(RESERVE);
+        let bytes = self.bytes_max / RESERVE_OF_SEGMENT;
+        let is_ample = |free: u64| free >= 4 * bytes;
+        if std::fs::metadata(&path).is_ok_and(|found| found.len() == bytes)
+            || !self.disk.free_bytes(&self.directory).is_ok_and(is_ample)
+        {
+            return;
+        }
+        if let Err(error) = self.disk.reserve(&path, bytes) {
+            tracing::warn!(path = %path.display(), %error, "no space reserved for deletion on a full disk");
+        }
+    }
+}
+
+/// A mark that is on disk tells the next start that all before it was acknowledged.
+impl Drop for Segments {
+    fn drop(&mut self) {
+        if let Some(active) = &mut self.active {
+            let _ = active.file.sync();
+        }
     }
 }
 
@@ -227,6 +329,27 @@ impl Active {
         disk.cut(&self.path, self.length).map_err(|e| Error::io("cut segment", &self.path, e))?;
         self.cut = false;
         Ok(())
+    }
+
+    fn on_disk(&mut self, bytes: &[u8]) {
+        self.crc = crc32c::crc32c_append(self.crc, bytes);
+        self.length += bytes.len() as u64;
+    }
+
+    /// The process before may have ended between the write and the sync of the last batch.
+    pub fn settle(&mut self) -> Result<()> {
+        self.file.sync().map_err(|e| Error::io("sync segment", &self.path, e))?;
+        self.mark();
+        Ok(())
+    }
+
+    /// Says, without a sync, that what is before was acknowledged.
+    fn mark(&mut self) {
+        let mark = mark();
+        match self.file.append(&mark) {
+            Ok(()) => self.on_disk(&mark),
+            Err(_) => self.cut = true,
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures_util::{StreamExt, stream};
 
-use crate::driver::{Capabilities, Delete, Driver, Info, Row, RowStream, Scan};
+use crate::driver::{Capabilities, Delete, Driver, Health, Info, Row, RowStream, Scan};
 use crate::random::Random;
 use crate::{Error, ErrorKind, Result};
 
@@ -171,6 +171,10 @@ impl<D: Driver> Driver for Faulty<D> {
 
     fn capabilities(&self) -> &Capabilities {
         &self.capabilities
+    }
+
+    fn health(&self) -> Health {
+        self.inner.health()
     }
 
     async fn put(&self, mut rows: Vec<Row>) -> Result<()> {

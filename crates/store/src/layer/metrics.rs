@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use futures_util::StreamExt;
 
 use crate::Result;
-use crate::driver::{Capabilities, Cut, Delete, Driver, Info, Parts, Row, RowStream, Scan};
+use crate::driver::{Capabilities, Cut, Delete, Driver, Health, Info, Parts, Row, RowStream, Scan};
 
 /// Bounds of latency buckets double from 2^10 ns (about 1 us); the last one takes everything over 2^35 ns (34 s).
 pub const BUCKETS: usize = 27;
@@ -106,6 +106,10 @@ impl<D: Driver> Driver for Metrics<D> {
 
     fn capabilities(&self) -> &Capabilities {
         self.inner.capabilities()
+    }
+
+    fn health(&self) -> Health {
+        self.inner.health()
     }
 
     async fn put(&self, rows: Vec<Row>) -> Result<()> {

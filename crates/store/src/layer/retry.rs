@@ -11,7 +11,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures_util::{StreamExt, TryStreamExt, stream};
 
-use crate::driver::{Capabilities, Cut, Delete, Driver, Info, Order, Parts, Row, RowStream, Scan};
+use crate::driver::{Capabilities, Cut, Delete, Driver, Health, Info, Order, Parts, Row, RowStream, Scan};
 use crate::random::Random;
 use crate::{Error, Result};
 
@@ -100,6 +100,10 @@ impl<D: Driver> Driver for Retry<D> {
 
     fn capabilities(&self) -> &Capabilities {
         self.inner.capabilities()
+    }
+
+    fn health(&self) -> Health {
+        self.inner.health()
     }
 
     async fn put(&self, rows: Vec<Row>) -> Result<()> {

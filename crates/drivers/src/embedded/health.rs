@@ -1,0 +1,27 @@
+//! What of the directory is damaged, for logs, metrics and the status page?
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use tacho_store::driver::Health;
+
+use super::format::file_name;
+use super::load::Damage;
+use super::quarantine;
+
+/// `torn_bytes`: cut off when the directory was opened. What lies in the quarantine is looked up.
+pub fn health(
+    directory: &Path,
+    damage: &BTreeMap<u32, Damage>,
+    manifests: &[&'static str],
+    torn_bytes: u64,
+) -> Health {
+    let segments = damage.keys().map(|number| file_name(*number));
+    Health {
+        damaged: manifests.iter().map(|name| (*name).to_owned()).chain(segments).collect(),
+        damaged_places: damage.values().map(|damage| damage.places).sum(),
+        damaged_bytes: damage.values().map(|damage| damage.bytes + damage.excess).sum(),
+        set_aside: quarantine::list(directory).unwrap_or_default(),
+        torn_bytes,
+    }
+}

@@ -1,0 +1,247 @@
+//! Which files does the directory consist of, and how long is each? (`docs/format/segment.md`)
+//!
+//! Written twice, when a segment is made, sealed or removed. So a copy that is not whole is noticed.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::io;
+use std::path::Path;
+
+use tacho_store::disk::Disk;
+use tacho_store::{Error, ErrorKind, Result};
+
+pub const FILE: &str = "MANIFEST";
+pub const BACKUP: &str = "MANIFEST.backup";
+const VERSION: u32 = 1;
+const TITLE: &str = "tachograph manifest ";
+const CHECKSUM: &str = "crc32c ";
+/// Far above what the numbers of segments allow for.
+const BYTES_MAX: u64 = 1 << 30;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// Takes rows.
+    Growing,
+    /// Ended with index and trailer.
+    Sealed,
+    /// Ended without an index, because it is damaged.
+    Ended,
+    /// Not needed any more; a crash may have come before its removal.
+    Removed,
+    /// No segment can be read in it: moved to `quarantine/`.
+    SetAside,
+}
+
+impl State {
+    const ALL: [(Self, &str); 5] = [
+        (Self::Growing, "growing"),
+        (Self::Sealed, "sealed"),
+        (Self::Ended, "ended"),
+        (Self::Removed, "removed"),
+        (Self::SetAside, "quarantined"),
+    ];
+
+    /// Are its rows part of the store?
+    pub const fn is_live(self) -> bool {
+        matches!(self, Self::Growing | Self::Sealed | Self::Ended)
+    }
+
+    fn name(self) -> &'static str {
+        Self::ALL.iter().find(|(state, _)| *state == self).map_or("", |(_, name)| name)
+    }
+
+    fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.iter().find(|(_, known)| *known == name).map(|(state, _)| *state)
+    }
+}
+
+/// What is known of one file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Known {
+    pub state: State,
+    /// Its length; of a growing one the least that it may be.
+    pub bytes: u64,
+    /// CRC-32C of an ended file; `None` when an older version wrote it.
+    pub crc: Option<u32>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Manifest {
+    /// Rises with each change.
+    pub sequence: u64,
+    /// Number of the segment that is made next; none is used twice.
+    pub next: u32,
+    pub files: BTreeMap<u32, Known>,
+}
+
+/// What was found of the two copies.
+pub struct Found {
+    pub manifest: Option<Manifest>,
+    /// Names of damaged copies, and why.
+    pub damaged: Vec<(&'static str, String)>,
+    /// Both copies are there and equal.
+    pub complete: bool,
+}
+
+impl Manifest {
+    pub fn encode(&self) -> Vec<u8> {
+        let mut text = format!("{TITLE}{VERSION}\nsequence {}\nnext {}\n", self.sequence, self.next);
+        for (number, Known { state, bytes, crc }) in &self.files {
+            let crc = crc.map_or_else(|| "-".to_owned(), |crc| format!("{crc:08x}"));
+            // Writing to a string cannot fail.
+            let _ = writeln!(text, "segment {number} {} {bytes} {crc}", state.name());
+        }
+        let crc = crc32c::crc32c(text.as_bytes());
+        let _ = writeln!(text, "{CHECKSUM}{crc:08x}");
+        text.into_bytes()
+    }
+
+    /// # Errors
+    /// `Version` for one of a newer version, `Corrupt` for any other that is not as it was written.
+    pub fn decode(bytes: &[u8]) -> Result<Self> {
+        let damaged = |why: &str| Error::corrupt(why);
+        let text = std::str::from_utf8(bytes).map_err(|_| damaged("not a text"))?;
+        let at = text.trim_end().rfind('\n').ok_or_else(|| damaged("no checksum"))? + 1;
+        let (body, last) = text.split_at(at);
+        let expect = format!("{CHECKSUM}{:08x}\n", crc32c::crc32c(body.as_bytes()));
+        if last != expect {
+            return Err(damaged("checksum mismatch"));
+        }
+        let mut lines = body.lines();
+        let title = lines.next().and_then(|line| line.strip_prefix(TITLE));
+        match title.and_then(|version| version.parse::<u32>().ok()) {
+            Some(VERSION) => {}
+            Some(version) => {
+                let message = format!("manifest has version {version}, this program reads up to {VERSION}");
+                return Err(Error::new(ErrorKind::Version, message));
+            }
+            None => return Err(damaged("not a manifest")),
+        }
+        let mut manifest = Self::default();
+        for line in lines {
+            manifest.line(line).ok_or_else(|| damaged(&format!("malformed line {line:?}")))?;
+        }
+        Ok(manifest)
+    }
+
+    fn line(&mut self, line: &str) -> Option<()> {
+        let words: Vec<&str> = line.split(' ').collect();
+        match words[..] {
+            ["sequence", sequence] => self.sequence = sequence.parse().ok()?,
+            ["next", next] => self.next = next.parse().ok()?,
+            ["segment", number, state, bytes, crc] => {
+                let crc = if crc == "-" { None } else { Some(u32::from_str_radix(crc, 16).ok()?) };
+                let known = Known { state: State::from_name(state)?, bytes: bytes.parse().ok()?, crc };
+                self.files.insert(number.parse().ok()?, known);
+            }
+            _ => return None,
+        }
+        Some(())
+    }
+
+    /// Reads both copies; the later one counts.
+    ///
+    /// # Errors
+    /// `Version` when a newer version wrote one, `Io`.
+    pub fn read(directory: &Path) -> Result<Found> {
+        let mut found = Found { manifest: None, damaged: Vec::new(), complete: false };
+        let mut copies = Vec::new();
+        for name in [FILE, BACKUP] {
+            let path = directory.join(name);
+            let bytes = match std::fs::metadata(&path).map(|about| about.len()) {
+                Ok(length) if length > BYTES_MAX => {
+                    found.damaged.push((name, format!("it has {length} bytes")));
+                    continue;
+                }
+                Ok(_) => std::fs::read(&path).map_err(|e| Error::io("read manifest", &path, e))?,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                Err(error) => return Err(Error::io("read manifest", &path, error)),
+            };
+            match Self::decode(&bytes) {
+                Ok(copy) => copies.push(copy),
+                Err(error) if error.kind() == ErrorKind::Version => {
+                    return Err(error.with("path", path.display()));
+                }
+                Err(error) => found.damaged.push((name, error.to_string())),
+            }
+        }
+        found.complete = matches!(&copies[..], [a, b] if a == b);
+        found.manifest = copies.into_iter().max_by_key(|copy| copy.sequence);
+        Ok(found)
+    }
+
+    /// Replaces both copies, the backup first: it is never older than the other one. Durable on return.
+    pub fn write(&mut self, disk: &dyn Disk, directory: &Path) -> Result<()> {
+        self.sequence += 1;
+        let bytes = self.encode();
+        for name in [BACKUP, FILE] {
+            let path = directory.join(name);
+            let new = directory.join(format!("{name}.new"));
+            let replace = || {
+                match disk.remove(&new) {
+                    Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                    _ => {}
+                }
+                let mut file = disk.open(&new)?;
+                file.append(&bytes)?;
+                file.sync()?;
+                disk.rename(&new, &path)
+            };
+            replace().map_err(|e| {
+                let _ = disk.remove(&new);
+                Error::io("write manifest", &path, e)
+            })?;
+        }
+        disk.sync_directory(directory).map_err(|e| Error::io("sync directory", directory, e))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn example() -> Manifest {
+        let known = |state, bytes, crc| Known { state, bytes, crc };
+        let files = BTreeMap::from([
+            (1, known(State::SetAside, 70_000, None)),
+            (2, known(State::Removed, 268_435_999, Some(7))),
+            (3, known(State::Sealed, 268_436_123, Some(0x1a2b_3c4d))),
+            (4, known(State::Ended, 1_000, None)),
+            (5, known(State::Growing, 24, None)),
+        ]);
+        Manifest { sequence: 12, next: 6, files }
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        for manifest in [example(), Manifest::default()] {
+            assert_eq!(Manifest::decode(&manifest.encode()).unwrap(), manifest);
+        }
+    }
+
+    #[test]
+    fn every_damage_is_noticed() {
+        let bytes = example().encode();
+        for at in 0..bytes.len() {
+            for bit in 0..8 {
+                let mut damaged = bytes.clone();
+                damaged[at] ^= 1 << bit;
+                assert_eq!(Manifest::decode(&damaged).unwrap_err().kind(), ErrorKind::Corrupt, "byte {at}");
+            }
+            Manifest::decode(&bytes[..at]).unwrap_err();
+        }
+    }
+
+    #[test]
+    fn a_newer_one_is_refused() {
+        let text = String::from_utf8(example().encode()).unwrap().replace("manifest 1", "manifest 2");
+        let body = &text[..text.trim_end().rfind('\n').unwrap() + 1];
+        let newer = format!("{body}crc32c {:08x}\n", crc32c::crc32c(body.as_bytes()));
+        let error = Manifest::decode(newer.as_bytes()).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Version);
+        assert!(
+            error.to_string().starts_with("manifest has version 2, this program reads up to 1"),
+            "{error}"
+        );
+    }
+}

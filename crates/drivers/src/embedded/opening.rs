@@ -1,0 +1,225 @@
+//! From what lies in a directory to segments that take rows: removals are finished, what cannot be read is set aside.
+
+use std::io::ErrorKind;
+use std::path::Path;
+use std::sync::Arc;
+
+use tacho_store::disk::Disk;
+use tacho_store::{Error, Result};
+
+use super::format::{BATCH_HEAD_BYTES, ROW_HEAD_BYTES, file_path};
+use super::index::Index;
+use super::load::{Damage, Loaded, Scanned, checksum};
+use super::manifest::{Known, State};
+use super::quarantine;
+use super::segments::{Active, Handles, Segments};
+use super::survey::Survey;
+
+impl Segments {
+    /// Opens all files of a directory and fills the index.
+    pub fn open(
+        directory: &Path,
+        disk: Arc<dyn Disk>,
+        bytes_max: u64,
+        index: &mut Index,
+        handles: &mut Handles,
+    ) -> Result<Self> {
+        let survey = Survey::read(directory, index, handles)?;
+        let Survey { manifest, is_complete, manifest_damaged, files, unread, set_aside } = survey;
+        let before = manifest.clone();
+        let mut segments = Self::new(directory, disk, bytes_max, manifest);
+        segments.manifest_damaged = manifest_damaged;
+        let numbers = files.iter().map(|(number, _)| *number).chain(unread.iter().copied());
+        let aside = set_aside.iter().filter_map(|name| quarantine::number(name));
+        let next = numbers.chain(aside).max().map_or(1, |newest| newest + 1);
+        segments.manifest.next = segments.manifest.next.max(next);
+        segments.take_in_quarantine(&set_aside);
+        segments.finish_removals(&unread);
+        for (number, loaded) in files {
+            segments.adopt(number, loaded, handles)?;
+        }
+        if segments.manifest != before || !is_complete {
+            segments.unwritten = true;
+            // It is tried again before the next row is written.
+            if let Err(error) = segments.write_manifest() {
+                tracing::warn!(%error, "manifest not written");
+            }
+        }
+        segments.refill_reserve();
+        Ok(segments)
+    }
+
+    /// What lies in the quarantine stays known; what was taken out of it needs no deletes any more.
+    fn take_in_quarantine(&mut self, names: &[String]) {
+        let known = Known { state: State::SetAside, bytes: 0, crc: None };
+        let there: Vec<u32> = names.iter().filter_map(|name| quarantine::number(name)).collect();
+        for number in &there {
+            let is_back = file_path(&self.directory, *number).exists();
+            self.manifest
+                .files
+                .entry(*number)
+                .and_modify(|k| {
+                    if !is_back {
+                        k.state = State::SetAside;
+                    }
+                })
+                .or_insert(known);
+        }
+        let directory = &self.directory;
+        self.manifest.files.retain(|number, known| {
+            known.state != State::SetAside || there.contains(number) || file_path(directory, *number).exists()
+        });
+    }
+
+    /// Removes what the process before this one had ended to need, and moves what it could not move.
+    fn finish_removals(&mut self, unread: &[u32]) {
+        let removed = |known: &Known| known.state == State::Removed;
+        self.manifest.files.retain(|number, known| !removed(known) || unread.contains(number));
+        for number in unread {
+            match self.manifest.files.get(number) {
+                Some(known) if removed(known) => self.unlink(*number),
+                _ => self.set_aside(*number),
+            }
+        }
+    }
+
+    fn adopt(&mut self, number: u32, loaded: Loaded, handles: &mut Handles) -> Result<()> {
+        let path = file_path(&self.directory, number);
+        let known = self.manifest.files.get(&number).copied();
+        let is_newest = number + 1 == self.manifest.next;
+        if let Some(damage) = loaded.damage() {
+            self.damage.insert(number, damage.clone());
+        }
+        match loaded {
+            Loaded::Unfinished => {
+                tracing::info!(path = %path.display(), "segment that was not finished removed: it is too short for a row");
+                self.disk.remove(&path).map_err(|e| Error::io("remove segment", &path, e))?;
+                self.manifest.files.remove(&number);
+            }
+            Loaded::Unknown => self.set_aside(number),
+            Loaded::Sealed(damage) => self.adopt_sealed(number, known, &damage, handles)?,
+            Loaded::Scanned(scanned) => match known {
+                Some(known) if known.state != State::Growing => {}
+                _ if is_newest => self.resume(number, scanned)?,
+                _ => {
+                    let bytes = scanned.length + scanned.torn;
+                    self.manifest.files.insert(number, Known { state: State::Ended, bytes, crc: None });
+                }
+            },
+        }
+        Ok(())
+    }
+
+    /// The process may have died between the end of the file and the manifest.
+    fn adopt_sealed(
+        &mut self,
+        number: u32,
+        known: Option<Known>,
+        damage: &Damage,
+        handles: &Handles,
+    ) -> Result<()> {
+        if known.is_some_and(|known| known.state != State::Growing) || damage.excess > 0 {
+            return Ok(());
+        }
+        let path = file_path(&self.directory, number);
+        let failed = |e| Error::io("read segment", &path, e);
+        let Some(file) = handles.get(&number) else { return Ok(()) };
+        let bytes = file.metadata().map_err(failed)?.len();
+        let crc = match known {
+            Some(_) => Some(checksum(file, bytes).map_err(failed)?),
+            // Made by a version without a manifest: there may be hundreds of gigabytes.
+            None => None,
+        };
+        self.manifest.files.insert(number, Known { state: State::Sealed, bytes, crc });
+        Ok(())
+    }
+
+    /// Goes on writing to the newest file, behind its good part. One that is damaged takes no more rows.
+    fn resume(&mut self, number: u32, scanned: Scanned) -> Result<()> {
+        let path = file_path(&self.directory, number);
+        let Scanned { index, length, torn, marked, crc, damage } = scanned;
+        let is_cut = torn == 0 || self.cut_torn(number, length, torn, marked)?;
+        if damage.is_some() || !is_cut {
+            let known = Known { state: State::Ended, bytes: length, crc: Some(crc) };
+            self.manifest.files.insert(number, known);
+            return Ok(());
+        }
+        let file = self.disk.open(&path).map_err(|e| Error::io("open segment", &path, e))?;
+        let mut active = Active { number, path, file, length, crc, index, cut: false };
+        if !marked {
+            active.settle()?;
+        }
+        let bytes = active.length;
+        self.active = Some(active);
+        self.manifest.files.insert(number, Known { state: State::Growing, bytes, crc: None });
+        Ok(())
+    }
+
+    /// Cuts off what was never acknowledged. Without a mark before, it may be a batch that was acknowledged and then damaged: a copy is
+    /// set aside. Where that is not possible, it stays, and the segment ends before it.
+    fn cut_torn(&mut self, number: u32, length: u64, torn: u64, marked: bool) -> Result<bool> {
+        let path = file_path(&self.directory, number);
+        let mut copy = None;
+        if !marked && torn >= (BATCH_HEAD_BYTES + ROW_HEAD_BYTES) as u64 {
+            match quarantine::keep_end(&*self.disk, &self.directory, number, length) {
+                Ok(to) => copy = Some(to.display().to_string()),
+                Err(error) => {
+                    tracing::error!(%error, "damaged end of segment stays where it is");
+                    return Ok(false);
+                }
+            }
+        }
+        let shown = path.display();
+        tracing::warn!(path = %shown, offset = length, bytes = torn, copy, "torn end of segment cut off, good part kept");
+        self.disk.cut(&path, length).map_err(|e| Error::io("cut torn segment", &path, e))?;
+        self.torn_bytes += torn;
+        Ok(true)
+    }
+
+    /// Moves a file out of the way that nobody can read; where that fails, it stays where it is, unread.
+    pub(super) fn set_aside(&mut self, number: u32) {
+        let known = Known { state: State::SetAside, bytes: 0, crc: None };
+        self.manifest.files.insert(number, known);
+        match quarantine::set_aside(&*self.disk, &self.directory, number) {
+            Ok(to) => tracing::error!(
+                path = %to.display(), "no segment can be read in this file, it was set aside: records are missing"
+            ),
+            Err(error) => tracing::error!(%error, "no segment can be read in this file: records are missing"),
+        }
+    }
+
+    /// Removes a file that the manifest calls removed. One that stays is tried again when the directory is opened; until then
+    /// deletes outlive it.
+    pub(super) fn unlink(&mut self, number: u32) {
+        let path = file_path(&self.directory, number);
+        let removed = match self.disk.remove(&path) {
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+            _ => self.disk.sync_directory(&self.directory),
+        };
+        match removed {
+            Ok(()) => {
+                self.manifest.files.remove(&number);
+            }
+            Err(error) => {
+                tracing::warn!(path = %path.display(), %error, "segment that is not needed any more was not removed");
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_in_the_quarantine_are_told_apart() {
+        for (name, number) in [
+            ("00000003.segment", Some(3)),
+            ("00000003.segment.1", Some(3)),
+            ("00000003.segment.torn-77", None),
+            ("notes", None),
+        ] {
+            assert_eq!(quarantine::number(name), number, "{name}");
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! What is set aside: files and parts of files that nobody can read, and that may hold records all the same. Never removed here.
+
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use tacho_store::disk::{Disk, make_directory};
+use tacho_store::{Error, Result};
+
+use super::format::{file_name, file_number, file_path};
+
+const DIRECTORY: &str = "quarantine";
+/// Bytes that are copied at a time.
+const PART_BYTES: usize = 1 << 20;
+
+pub fn path(directory: &Path) -> PathBuf {
+    directory.join(DIRECTORY)
+}
+
+/// Names of what is there, sorted.
+pub fn list(directory: &Path) -> Result<Vec<String>> {
+    let path = path(directory);
+    let failed = |e| Error::io("list quarantine", &path, e);
+    let entries = match std::fs::read_dir(&path) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(failed(error)),
+    };
+    let mut names = Vec::new();
+    for entry in entries {
+        names.push(entry.map_err(failed)?.file_name().to_string_lossy().into_owned());
+    }
+    names.sort_unstable();
+    Ok(names)
+}
+
+/// The segment that was moved here under this name.
+pub fn number(name: &str) -> Option<u32> {
+    file_number(name.get(..file_name(0).len())?).filter(|_| !name.contains("torn"))
+}
+
+/// Moves a segment here; returns its new path.
+pub fn set_aside(disk: &dyn Disk, directory: &Path, number: u32) -> Result<PathBuf> {
+    let from = file_path(directory, number);
+    let moved = || {
+        let to = free_name(directory, &file_name(number))?;
+        disk.rename(&from, &to)?;
+        disk.sync_directory(&path(directory))?;
+        disk.sync_directory(directory)?;
+        Ok(to)
+    };
+    moved().map_err(|e| Error::io("set aside segment", &from, e))
+}
+
+/// Copies the bytes of a segment from `offset` on; returns the path of the copy.
+pub fn keep_end(disk: &dyn Disk, directory: &Path, number: u32, offset: u64) -> Result<PathBuf> {
+    let from = file_path(directory, number);
+    let copy = || {
+        let to = free_name(directory, &format!("{}.torn-{offset}", file_name(number)))?;
+        let source = std::fs::File::open(&from)?;
+        let mut file = disk.open(&to)?;
+        let mut part = vec![0; PART_BYTES];
+        let mut at = offset;
+        loop {
+            let bytes = source.read_at(&mut part, at)?;
+            if bytes == 0 {
+                break;
+            }
+            file.append(&part[..bytes])?;
+            at += bytes as u64;
+        }
+        file.sync()?;
+        disk.sync_directory(&path(directory))?;
+        Ok(to)
+    };
+    copy().map_err(|e| Error::io("copy torn end of segment", &from, e).with("offset", offset))
+}
+
+fn free_name(directory: &Path, name: &str) -> io::Result<PathBuf> {
+    let directory = path(directory);
+    make_directory(&directory)?;
+    let mut to = directory.join(name);
+    let mut again = 1;
+    while to.exists() {
+        to = directory.join(format!("{name}.{again}"));
+        again += 1;
+    }
+    Ok(to)
+}

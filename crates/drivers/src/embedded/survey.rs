@@ -1,0 +1,178 @@
+//! What lies in a directory, and is it all that belongs there? Reads only; `opening.rs` acts on what was found.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
+
+use tacho_store::driver::Health;
+use tacho_store::{Error, Result};
+
+use super::format::{WITH_ROW_BYTES_MIN, file_name, file_number, file_path};
+use super::health::health;
+use super::index::Index;
+use super::load::{Damage, Expected, Loaded, load};
+use super::manifest::{BACKUP, FILE, Manifest, State};
+use super::quarantine;
+use super::segments::Handles;
+
+/// Files that one message names.
+const NAMED_MAX: usize = 10;
+
+/// A directory as it was found.
+pub struct Survey {
+    /// The one that was read, or an empty one.
+    pub manifest: Manifest,
+    /// There is one, and both copies are sound and equal.
+    pub is_complete: bool,
+    /// Names of damaged copies.
+    pub manifest_damaged: Vec<&'static str>,
+    /// Segments that were read, in order of their numbers.
+    pub files: Vec<(u32, Loaded)>,
+    /// Segments that are there and were not read: removed or set aside before.
+    pub unread: Vec<u32>,
+    /// Names in the quarantine.
+    pub set_aside: Vec<String>,
+}
+
+impl Survey {
+    /// Reads all segments of a directory and fills the index.
+    ///
+    /// # Errors
+    /// `Corrupt` when files are missing, too short, or not named by the manifest; `Version`; `Io`.
+    pub fn read(directory: &Path, index: &mut Index, handles: &mut Handles) -> Result<Self> {
+        let found = Manifest::read(directory)?;
+        for (name, why) in &found.damaged {
+            tracing::error!(path = %directory.join(name).display(), why, "manifest is damaged");
+        }
+        let present = list(directory)?;
+        let set_aside = quarantine::list(directory)?;
+        match &found.manifest {
+            Some(manifest) => check_whole(directory, manifest, &present, &set_aside)?,
+            None if present.is_empty() => {}
+            None => tracing::warn!(
+                path = %directory.display(), segments = present.len(),
+                "no manifest: it is made from the files that are there, a missing one cannot be noticed"
+            ),
+        }
+        let mut survey = Self {
+            manifest: found.manifest.unwrap_or_default(),
+            is_complete: found.complete,
+            manifest_damaged: found.damaged.into_iter().map(|(name, _)| name).collect(),
+            files: Vec::new(),
+            unread: Vec::new(),
+            set_aside,
+        };
+        let newest = present.keys().next_back().copied();
+        for number in present.into_keys() {
+            survey.file(directory, number, newest == Some(number), index, handles)?;
+        }
+        Ok(survey)
+    }
+
+    /// What is damaged.
+    pub fn health(&self, directory: &Path) -> Health {
+        let damage =
+            self.files.iter().filter_map(|(number, loaded)| Some((*number, loaded.damage()?.clone())));
+        let torn = |loaded: &Loaded| match loaded {
+            Loaded::Scanned(scanned) => scanned.torn,
+            _ => 0,
+        };
+        let torn_bytes = self.files.iter().map(|(_, loaded)| torn(loaded)).sum();
+        let mut health = health(directory, &damage.collect(), &self.manifest_damaged, torn_bytes);
+        let unknown = self.files.iter().filter(|(_, loaded)| matches!(loaded, Loaded::Unknown));
+        health.set_aside.extend(unknown.map(|(number, _)| file_name(*number)));
+        health
+    }
+
+    fn file(
+        &mut self,
+        directory: &Path,
+        number: u32,
+        is_newest: bool,
+        index: &mut Index,
+        handles: &mut Handles,
+    ) -> Result<()> {
+        let known = self.manifest.files.get(&number).copied();
+        if known.is_some_and(|known| !known.state.is_live()) {
+            self.unread.push(number);
+            return Ok(());
+        }
+        let path = file_path(directory, number);
+        let file = File::open(&path).map_err(|e| Error::io("open segment", &path, e))?;
+        let ended = !is_newest || known.is_some_and(|known| known.state != State::Growing);
+        let expected = Expected { number, known, ended };
+        let loaded = load(&path, &file, expected, |entry| index.apply(number, &entry))?;
+        if let Some(damage) = loaded.damage() {
+            damage.log(&path);
+        }
+        if !matches!(loaded, Loaded::Unfinished | Loaded::Unknown) {
+            handles.insert(number, Arc::new(file));
+        }
+        self.files.push((number, loaded));
+        Ok(())
+    }
+}
+
+impl Loaded {
+    /// What of it cannot be read, if anything.
+    pub fn damage(&self) -> Option<&Damage> {
+        let (Self::Sealed(damage) | Self::Scanned(super::load::Scanned { damage, .. })) = self else {
+            return None;
+        };
+        damage.is_some().then_some(damage)
+    }
+}
+
+/// Segments by number, and their lengths.
+fn list(directory: &Path) -> Result<BTreeMap<u32, u64>> {
+    let failed = |e| Error::io("list segments", directory, e);
+    let mut present = BTreeMap::new();
+    for entry in std::fs::read_dir(directory).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        if let Some(number) = entry.file_name().to_str().and_then(file_number) {
+            present.insert(number, entry.metadata().map_err(failed)?.len());
+        }
+    }
+    Ok(present)
+}
+
+/// Whoever copies a directory while it is written gets files of different moments. A crash never leaves that: files are made
+/// before the manifest names them, and removed after it says so.
+fn check_whole(
+    directory: &Path,
+    manifest: &Manifest,
+    present: &BTreeMap<u32, u64>,
+    set_aside: &[String],
+) -> Result<()> {
+    let set_aside: BTreeSet<u32> = set_aside.iter().filter_map(|name| quarantine::number(name)).collect();
+    let mut wrong = Vec::new();
+    for (number, known) in manifest.files.iter().filter(|(_, known)| known.state.is_live()) {
+        match present.get(number) {
+            None if set_aside.contains(number) => {}
+            None => wrong.push(format!("{} is missing", file_name(*number))),
+            Some(bytes) if *bytes < known.bytes => {
+                wrong.push(format!("{} has {bytes} of {} bytes", file_name(*number), known.bytes));
+            }
+            Some(_) => {}
+        }
+    }
+    let unnamed = present
+        .iter()
+        .filter(|(number, bytes)| !manifest.files.contains_key(number) && **bytes >= WITH_ROW_BYTES_MIN);
+    wrong.extend(unnamed.map(|(number, _)| format!("{} is not in the manifest", file_name(*number))));
+    if wrong.is_empty() {
+        return Ok(());
+    }
+    let more = match wrong.len().saturating_sub(NAMED_MAX) {
+        0 => String::new(),
+        more => format!(", and {more} more"),
+    };
+    wrong.truncate(NAMED_MAX);
+    let message = format!(
+        "segments are not those of the manifest, as in a copy of a running server: {}{more}. Copy the directory again while \
+         the server is stopped, or put the files back. To go on without what is missing, remove {FILE} and {BACKUP}",
+        wrong.join(", ")
+    );
+    Err(Error::corrupt(message).with("path", directory.display()))
+}

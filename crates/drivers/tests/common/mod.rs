@@ -1,0 +1,98 @@
+//! A directory of the embedded driver, small segments, a disk with faults.
+
+#![allow(dead_code, reason = "each test file uses its part")]
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures_util::TryStreamExt;
+use tacho_drivers::embedded::Embedded;
+use tacho_store::Result;
+use tacho_store::disk::FaultyDisk;
+use tacho_store::driver::{Driver, Row, Scan, Table};
+use tacho_store::random::Random;
+
+/// Small segments, so that a test has many.
+pub const SMALL_SEGMENT_BYTES: u64 = 10_000;
+
+pub struct Bench {
+    pub directory: tempfile::TempDir,
+    pub disk: FaultyDisk,
+}
+
+impl Bench {
+    pub fn new() -> Self {
+        Self { directory: tempfile::tempdir().unwrap(), disk: FaultyDisk::default() }
+    }
+
+    /// In memory, where there is such a place, and without syncs: for tests that end processes often, but no machine.
+    pub fn quick() -> Self {
+        let bench = match tempfile::tempdir_in("/dev/shm") {
+            Ok(directory) => Self { directory, disk: FaultyDisk::default() },
+            Err(_) => Self::new(),
+        };
+        bench.disk.set_sync_skipped(true);
+        bench
+    }
+
+    pub async fn try_open(&self) -> Result<Embedded> {
+        Embedded::open_with(self.directory.path(), Arc::new(self.disk.clone()), SMALL_SEGMENT_BYTES).await
+    }
+
+    pub async fn open(&self) -> Embedded {
+        self.try_open().await.unwrap()
+    }
+
+    pub fn segments(&self) -> Vec<PathBuf> {
+        let files = std::fs::read_dir(self.directory.path()).unwrap().map(|f| f.unwrap().path());
+        let mut files: Vec<_> = files.filter(|f| f.extension().is_some_and(|e| e == "segment")).collect();
+        files.sort();
+        files
+    }
+
+    /// Files of the directory and what is in them.
+    pub fn snapshot(&self) -> BTreeMap<PathBuf, Vec<u8>> {
+        let files = std::fs::read_dir(self.directory.path()).unwrap().map(|f| f.unwrap().path());
+        files
+            .filter(|path| path.is_file())
+            .map(|path| (path.clone(), std::fs::read(&path).unwrap()))
+            .collect()
+    }
+
+    /// Makes the directory as it was.
+    pub fn restore(&self, files: &BTreeMap<PathBuf, Vec<u8>>) {
+        std::fs::remove_dir_all(self.directory.path()).unwrap();
+        std::fs::create_dir(self.directory.path()).unwrap();
+        files.iter().for_each(|(path, bytes)| std::fs::write(path, bytes).unwrap());
+    }
+
+    pub fn bytes(&self) -> u64 {
+        self.segments().iter().map(|f| f.metadata().unwrap().len()).sum()
+    }
+}
+
+pub fn row(key: u32, value: &[u8]) -> Row {
+    Row {
+        table: Table::Chunks,
+        partition: b"p".to_vec(),
+        clustering: key.to_be_bytes().to_vec(),
+        value: Bytes::copy_from_slice(value),
+    }
+}
+
+pub fn noise(seed: u32, bytes: usize) -> Vec<u8> {
+    let mut random = Random::new(seed.into());
+    (0..bytes).map(|_| random.next() as u8).collect()
+}
+
+pub async fn keys(driver: &Embedded) -> Vec<u32> {
+    rows(driver).await.into_iter().map(|(key, _)| key).collect()
+}
+
+pub async fn rows(driver: &Embedded) -> Vec<(u32, Bytes)> {
+    let found: Vec<Row> =
+        driver.scan(Scan::all(Table::Chunks, *b"p")).await.unwrap().try_collect().await.unwrap();
+    found.into_iter().map(|r| (u32::from_be_bytes(r.clustering.try_into().unwrap()), r.value)).collect()
+}

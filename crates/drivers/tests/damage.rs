@@ -1,0 +1,203 @@
+//! What does the embedded driver do about files that are damaged, missing, left over, or of another moment?
+
+mod common;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use tacho_drivers::embedded::Embedded;
+use tacho_store::ErrorKind;
+use tacho_store::driver::{Delete, Driver, Row, Table};
+
+use common::{Bench, keys, noise, row, rows};
+
+/// Batches of two rows: enough for several sealed segments and one that grows.
+async fn filled(bench: &Bench, batches: u32) {
+    let driver = bench.open().await;
+    for key in 0..batches {
+        driver.put(vec![row(key, &noise(key, 1_000)), row(key + 1_000, b"small")]).await.unwrap();
+    }
+}
+
+fn all_keys(batches: u32) -> Vec<u32> {
+    (0..batches).chain(1_000..1_000 + batches).collect()
+}
+
+fn change(path: &Path, change: impl FnOnce(&mut Vec<u8>)) {
+    let mut bytes = std::fs::read(path).unwrap();
+    change(&mut bytes);
+    std::fs::write(path, bytes).unwrap();
+}
+
+/// Where `part` stands in a file.
+fn place(path: &Path, part: &[u8]) -> usize {
+    let bytes = std::fs::read(path).unwrap();
+    bytes.windows(part.len()).position(|window| window == part).unwrap()
+}
+
+#[tokio::test]
+async fn a_segment_whose_header_is_damaged_is_kept_and_read() {
+    for batches in [5, 20] {
+        for (name, harm) in [("zero", 0), ("flipped", 1), ("other version", 2)] {
+            let bench = Bench::new();
+            filled(&bench, batches).await;
+            let segments = bench.segments();
+            for file in &segments {
+                change(file, |bytes| match harm {
+                    0 => bytes[..24].fill(0),
+                    1 => bytes[3] ^= 0x20,
+                    _ => bytes[8] = 9,
+                });
+            }
+            let driver = bench.try_open().await.unwrap_or_else(|error| panic!("{name}: {error}"));
+            assert_eq!(keys(&driver).await, all_keys(batches), "{name}");
+            assert!(segments.iter().all(|file| file.exists()), "{name}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_damaged_batch_head_costs_no_row() {
+    for (batches, from_end) in [(5, false), (20, false), (20, true)] {
+        let bench = Bench::new();
+        filled(&bench, batches).await;
+        let file = &bench.segments()[0];
+        // The head stands before the first row of a batch.
+        let head = place(file, &noise(2, 1_000)) - 19 - 16;
+        change(file, |bytes| {
+            bytes[head + 5] ^= 1;
+            if from_end {
+                let at = bytes.len() - 40;
+                bytes[at] ^= 1;
+            }
+        });
+        assert_eq!(keys(&bench.open().await).await, all_keys(batches), "{batches} batches");
+    }
+}
+
+#[tokio::test]
+async fn damage_at_the_end_of_what_was_acknowledged_is_no_torn_end() {
+    let bench = Bench::new();
+    filled(&bench, 3).await;
+    let file = &bench.segments()[0];
+    let whole = bench.snapshot();
+    let value = place(file, &noise(2, 1_000));
+    for (at, lost) in [(value + 500, Some(2)), (value - 19 - 10, None), (value - 15, Some(2))] {
+        change(file, |bytes| bytes[at] ^= 1);
+        let damaged = std::fs::read(file).unwrap();
+        let mut expect = all_keys(3);
+        expect.retain(|key| Some(*key) != lost);
+        for _ in 0..2 {
+            let driver = bench.open().await;
+            assert_eq!(keys(&driver).await, expect, "byte {at}");
+            driver.put(vec![row(1_002, b"small")]).await.unwrap();
+        }
+        assert!(std::fs::read(file).unwrap().starts_with(&damaged), "byte {at}");
+        bench.restore(&whole);
+    }
+}
+
+#[tokio::test]
+async fn a_missing_file_is_noticed() {
+    let bench = Bench::new();
+    filled(&bench, 20).await;
+    let file = bench.segments()[0].clone();
+    std::fs::remove_file(&file).unwrap();
+    let error = bench.try_open().await.err().expect("opens without its first segment");
+    assert!(error.to_string().contains("00000001.segment is missing"), "{error}");
+}
+
+#[tokio::test]
+async fn compaction_does_not_remove_the_only_copy_of_a_damaged_row() {
+    // A sealed segment knows the key of the row by its index; of one that was read row by row nobody knows what is damaged.
+    for (batches, is_known) in [(20, true), (8, false)] {
+        let bench = Bench::new();
+        filled(&bench, batches).await;
+        let file = bench.segments()[0].clone();
+        let at = place(&file, &noise(2, 1_000));
+        change(&file, |bytes| bytes[at + 500] ^= 1);
+        let driver = bench.open().await;
+        for key in (0..batches).filter(|key| *key != 2) {
+            driver.put(vec![row(key, b"new")]).await.unwrap();
+        }
+        for _ in 0..2 {
+            driver.settle().await.unwrap();
+        }
+        assert!(file.exists());
+        let mut expect = all_keys(batches);
+        expect.retain(|key| *key != 2);
+        assert_eq!(keys(&driver).await, expect);
+        driver.put(vec![row(2, b"new")]).await.unwrap();
+        driver.settle().await.unwrap();
+        assert_eq!(file.exists(), !is_known);
+        drop(driver);
+        assert_eq!(keys(&bench.open().await).await, all_keys(batches));
+    }
+}
+
+#[tokio::test]
+async fn what_was_deleted_stays_deleted_when_a_file_cannot_be_removed() {
+    let bench = Bench::new();
+    filled(&bench, 20).await;
+    let driver = bench.open().await;
+    let gone = |key: u32| Delete::row(Table::Chunks, b"p", key.to_be_bytes());
+    driver.delete((0..18).map(gone).collect()).await.unwrap();
+    bench.disk.set_remove_fails(Some("00000001"));
+    for round in 0..20 {
+        driver.put(vec![row(2_000, &noise(round, 1_000))]).await.unwrap();
+        driver.settle().await.unwrap();
+    }
+    let expect = rows(&driver).await;
+    drop(driver);
+    assert!(rows(&bench.open().await).await == expect, "deleted rows are back");
+    bench.disk.set_remove_fails(None);
+    let driver = bench.open().await;
+    assert!(rows(&driver).await == expect);
+    driver.settle().await.unwrap();
+    assert!(bench.bytes() < 60_000, "{} bytes", bench.bytes());
+}
+
+#[tokio::test]
+async fn a_left_over_file_is_not_appended_to() {
+    let bench = Bench::new();
+    let driver = bench.open().await;
+    // Making the first segment fails in the middle, and so does cleaning up.
+    bench.disk.set_space(10);
+    bench.disk.set_remove_fails(Some("00000001"));
+    let error = driver.put(vec![row(1, b"one")]).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::StorageFull);
+    bench.disk.set_space(u64::MAX);
+    bench.disk.set_remove_fails(None);
+    driver.put(vec![row(1, b"one")]).await.unwrap();
+    assert_eq!(keys(&driver).await, [1]);
+    drop(driver);
+    assert_eq!(keys(&bench.open().await).await, [1]);
+}
+
+#[tokio::test]
+async fn space_can_be_freed_on_a_full_disk() {
+    let segment_bytes = 1 << 20;
+    let bench = Bench::new();
+    let open = || Embedded::open_with(bench.directory.path(), Arc::new(bench.disk.clone()), segment_bytes);
+    let driver = open().await.unwrap();
+    for key in 0..300 {
+        driver.put(vec![row(key, &noise(key, 10_000))]).await.unwrap();
+    }
+    let before = bench.bytes();
+    bench.disk.set_space(0);
+    let error = driver.put(vec![row(300, &noise(300, 10_000))]).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::StorageFull);
+    driver.put(vec![Row { table: Table::Meta, ..row(1, b"what the store remembers") }]).await.unwrap();
+    let gone = |key: u32| Delete::row(Table::Chunks, b"p", key.to_be_bytes());
+    driver.delete((0..200).map(gone).collect()).await.unwrap();
+    driver.settle().await.unwrap();
+    assert!(bench.bytes() < before / 2, "{} of {before} bytes are left", bench.bytes());
+    // Rows fit again, and the next full disk finds a reserve.
+    driver.put(vec![row(300, &noise(300, 10_000))]).await.unwrap();
+    drop(driver);
+    bench.disk.set_space(100_000);
+    let driver = open().await.unwrap();
+    bench.disk.set_space(0);
+    driver.delete((200..210).map(gone).collect()).await.unwrap();
+    assert_eq!(keys(&driver).await, (210..301).collect::<Vec<_>>());
+}
