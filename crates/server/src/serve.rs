@@ -95,6 +95,19 @@ pub async fn open_store(
     open_store_with(data, Options::default(), clock).await
 }
 
+/// Opens a data directory at rest to be read: no file in it is made, changed or removed.
+pub async fn open_store_read_only(
+    data: &Path,
+    clock: Arc<dyn Clock>,
+) -> Result<(Arc<Store>, Option<DirectoryLock>), tacho_store::Error> {
+    let lock = DirectoryLock::share(data)?;
+    let driver =
+        tacho_drivers::open_read_only(&format!("embedded:{}", data.join("chunks").display())).await?;
+    let options = Options { read_only: true, ..Options::default() };
+    let store = Store::open(driver, &data.join("journal"), options, clock).await?;
+    Ok((store, lock))
+}
+
 /// As [`open_store`], with options of its own.
 async fn open_store_with(
     data: &Path,

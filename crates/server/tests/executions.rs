@@ -4,6 +4,10 @@
 mod agent;
 mod support;
 
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
 use agent::Agent;
 use serde_json::{Value, json};
 use support::Server;
@@ -272,6 +276,98 @@ shop     database         1       0  2.00 ms  2.00 ms  2.00 ms  2.00 ms  2.00 ms
     assert_eq!(code, Some(0));
     let body: Value = serde_json::from_str(&stdout).unwrap();
     assert_eq!(body["traces"][0]["trace_id"], SECOND.to_string());
+}
+
+/// Every file and directory below one: content and when it was changed.
+fn everything(directory: &Path, found: &mut BTreeMap<PathBuf, (SystemTime, Vec<u8>)>) {
+    for entry in std::fs::read_dir(directory).unwrap() {
+        let (path, about) = entry.map(|e| (e.path(), e.metadata().unwrap())).unwrap();
+        if about.is_dir() {
+            everything(&path, found);
+        }
+        found.insert(path.clone(), (about.modified().unwrap(), std::fs::read(&path).unwrap_or_default()));
+    }
+}
+
+#[test]
+fn commands_that_read_a_directory_change_nothing_in_it() {
+    let data = tempfile::tempdir().unwrap();
+    let server = Server::start(data.path());
+    let dir = data.path().to_str().unwrap();
+    let write = |body: &[u8]| assert_eq!(server.post("/write", &[], body).status, 204);
+    write(b"m v=1 1000000000");
+    assert_eq!(server.post("/api/flush", &[], b"").status, 204);
+    write(b"m v=2 2000000000");
+    let (code, _, stderr) = support::run(&["inspect", dir]);
+    assert_eq!(code, Some(1));
+    assert!(stderr.contains(&format!("directory is in use by process {}", server.pid())), "{stderr}");
+    server.kill();
+    // What a process leaves that ends in the middle of a write, and a damaged file.
+    let append = |path: &Path| {
+        let mut file = std::fs::OpenOptions::new().append(true).open(path).unwrap();
+        std::io::Write::write_all(&mut file, b"torn").unwrap();
+    };
+    let chunks = data.path().join("chunks");
+    append(&chunks.join("00000001.segment"));
+    std::fs::write(chunks.join("00000002.segment"), [0; 10]).unwrap();
+    append(
+        &std::fs::read_dir(data.path().join("journal"))
+            .unwrap()
+            .map(|e| e.unwrap().path())
+            .find(|p| !p.ends_with("LOCK"))
+            .unwrap(),
+    );
+    for _ in 0..2 {
+        let mut before = BTreeMap::new();
+        everything(data.path(), &mut before);
+        for (command, expect) in [
+            (&["inspect", "--json", dir][..], "\"sample\""),
+            (&["export", "--data", dir, "--match", "m_v"], "\"values\":[1,2]"),
+            (&["cardinality", "--data", dir], "__name__"),
+        ] {
+            let (code, stdout, stderr) = support::run(command);
+            assert_eq!(code, Some(0), "{command:?}: {stderr}");
+            assert!(stdout.contains(expect), "{command:?}: {stdout}");
+        }
+        let mut after = BTreeMap::new();
+        everything(data.path(), &mut after);
+        assert!(after == before, "{:?} became {:?}", before.keys(), after.keys());
+        // As on a medium that cannot be written to, without files that only a writer makes.
+        for file in ["LOCK", "chunks/LOCK", "chunks/RESERVE", "journal/LOCK"] {
+            let _ = std::fs::remove_file(data.path().join(file));
+        }
+    }
+    let server = Server::start(data.path());
+    let answer = server.get("/api/v1/query?query=count_over_time(m_v%5B10s%5D)&time=5").json();
+    assert_eq!(answer["data"]["result"][0]["value"][1], "2", "{answer}");
+}
+
+#[test]
+fn damage_below_is_in_status_and_metrics() {
+    let data = tempfile::tempdir().unwrap();
+    let server = Server::start_with(data.path(), &["--selfwatch-seconds", "0"]);
+    assert_eq!(server.post("/write", &[], b"m v=1 1000000000").status, 204);
+    assert_eq!(server.get("/api/status").json()["damage"]["damaged"], serde_json::json!([]));
+    assert!(server.stop().success());
+    let file = data.path().join("chunks/00000001.segment");
+    let mut bytes = std::fs::read(&file).unwrap();
+    bytes[..24].fill(0);
+    std::fs::write(&file, bytes).unwrap();
+    std::fs::write(data.path().join("chunks/MANIFEST"), "").unwrap();
+    let server = Server::start(data.path());
+    let damage = server.get("/api/status").json()["damage"].clone();
+    assert_eq!(damage["damaged"], serde_json::json!(["MANIFEST", "00000001.segment"]));
+    let metrics = server.get("/metrics").text();
+    for line in [
+        "tacho_storage_files_damaged 2\n",
+        "tacho_storage_files_quarantined 0\n",
+        "tacho_storage_damaged_bytes 0\n",
+    ] {
+        assert!(metrics.contains(line), "{line:?} in {metrics}");
+    }
+    let answer = server.get("/api/v1/query?query=m_v&time=1").json();
+    assert_eq!(answer["data"]["result"][0]["value"][1], "1", "{answer}");
+    assert!(server.log().contains("segment is damaged"), "{}", server.log());
 }
 
 #[test]

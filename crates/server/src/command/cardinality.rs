@@ -10,7 +10,7 @@ use super::ask;
 use crate::client;
 use crate::clock::SystemClock;
 use crate::http::cardinality::report_json;
-use crate::serve::open_store;
+use crate::serve::open_store_read_only;
 use crate::terminal::table::{Align, Table};
 use crate::terminal::units;
 
@@ -60,7 +60,7 @@ async fn offline(data: &Path, limit: usize) -> Result<Value, Failure> {
         return Err(Failure::usage(format!("{} is not a data directory", data.display())));
     }
     let (store, _lock) =
-        open_store(data, Arc::new(SystemClock)).await.map_err(|e| ask::unreadable(data, &e))?;
+        open_store_read_only(data, Arc::new(SystemClock)).await.map_err(|e| ask::unreadable(data, &e))?;
     Ok(report_json(&store.cardinality(limit)))
 }
 

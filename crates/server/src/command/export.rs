@@ -21,7 +21,7 @@ use super::ask;
 use crate::client;
 use crate::clock::SystemClock;
 use crate::http::export;
-use crate::serve::open_store;
+use crate::serve::open_store_read_only;
 use crate::terminal::{progress, units};
 use crate::transfer::reader::{self, Reader, Totals};
 
@@ -230,7 +230,7 @@ impl Export {
         if !data.is_dir() {
             return Err(Failure::usage(format!("{} is not a data directory", data.display())));
         }
-        let (store, _lock) = open_store(data, Arc::new(SystemClock)).await.map_err(cannot)?;
+        let (store, _lock) = open_store_read_only(data, Arc::new(SystemClock)).await.map_err(cannot)?;
         let selectors = self.selectors.iter().map(|text| promql::parse_selector(text));
         let selectors: Vec<_> = selectors.collect::<Result<_, _>>().map_err(Failure::usage)?;
         let found = reader::find(&store, &selectors, self.kind());

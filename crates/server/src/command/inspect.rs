@@ -10,13 +10,13 @@ use super::ask;
 use crate::client::{self, Client};
 use crate::clock::SystemClock;
 use crate::inspect::inspect;
-use crate::serve::open_store;
+use crate::serve::open_store_read_only;
 use crate::terminal::table::{Align, Table};
 use crate::terminal::units;
 
 /// Show what lies in a data directory: series, chunks, codecs, bytes a record
 ///
-/// A directory is read as a starting server would read it. A server that runs on it is asked with --server instead.
+/// A directory is only read: nothing in it is made, changed or removed. A server that runs on it is asked with --server instead.
 /// Of what lies in the journal and not in chunks yet only the bytes are shown.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
@@ -62,7 +62,7 @@ async fn offline(dir: PathBuf, series: usize) -> Result<Value, Failure> {
         return Err(Failure::usage(format!("{} is not a data directory: it has no chunks/", dir.display())));
     }
     let (store, _lock) =
-        open_store(&dir, Arc::new(SystemClock)).await.map_err(|e| ask::unreadable(&dir, &e))?;
+        open_store_read_only(&dir, Arc::new(SystemClock)).await.map_err(|e| ask::unreadable(&dir, &e))?;
     let report = inspect(&store, series).await.map_err(Failure::new)?;
     serde_json::to_value(report).map_err(Failure::new)
 }

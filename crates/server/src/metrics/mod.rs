@@ -121,7 +121,7 @@ impl Metrics {
     /// Takes over the store's figures of this moment.
     pub fn read_store(&self, store: &tacho_store::Store) {
         let stats = store.stats();
-        self.store.read(&stats);
+        self.store.read(&stats, &store.driver_health());
         self.upkeep.read(&stats.upkeep);
     }
 

@@ -2,6 +2,7 @@
 
 use tacho_model::Kind;
 use tacho_store::Stats;
+use tacho_store::driver::Health;
 
 use super::registry::{Collect, Counter, Family, Gauge};
 
@@ -25,6 +26,44 @@ pub struct StoreFigures {
     chunk_bytes: Family<Counter, 0>,
     chunks_unreadable: Family<Counter, 0>,
     sessions: Family<Gauge, 0>,
+    storage: StorageFigures,
+}
+
+/// What of the driver's files is damaged.
+struct StorageFigures {
+    damaged: Family<Gauge, 0>,
+    places: Family<Gauge, 0>,
+    bytes: Family<Gauge, 0>,
+    quarantined: Family<Gauge, 0>,
+    torn: Family<Gauge, 0>,
+}
+
+impl Default for StorageFigures {
+    fn default() -> Self {
+        Self {
+            damaged: Family::new(
+                "tacho_storage_files_damaged",
+                [],
+                "Damaged files of the driver that stay in use: everything else in them is read.",
+            ),
+            places: Family::new(
+                "tacho_storage_damaged_places",
+                [],
+                "Damaged places among the rows of those files.",
+            ),
+            bytes: Family::new("tacho_storage_damaged_bytes", [], "Bytes of those places."),
+            quarantined: Family::new(
+                "tacho_storage_files_quarantined",
+                [],
+                "Files, or ends of files, in which nothing can be read, moved to quarantine/.",
+            ),
+            torn: Family::new(
+                "tacho_storage_torn_bytes",
+                [],
+                "Bytes cut off at the last start: a write that was not acknowledged.",
+            ),
+        }
+    }
 }
 
 impl Default for StoreFigures {
@@ -72,12 +111,19 @@ impl Default for StoreFigures {
                 "Damaged chunks left out of an answer.",
             ),
             sessions: Family::new("tacho_sessions", [], "Sessions of agents that are remembered."),
+            storage: StorageFigures::default(),
         }
     }
 }
 
 impl StoreFigures {
-    pub fn read(&self, stats: &Stats) {
+    pub fn read(&self, stats: &Stats, health: &Health) {
+        let storage = &self.storage;
+        storage.damaged.with([]).set(signed(health.damaged.len()));
+        storage.places.with([]).set(signed(health.damaged_places));
+        storage.bytes.with([]).set(signed(health.damaged_bytes));
+        storage.quarantined.with([]).set(signed(health.set_aside.len()));
+        storage.torn.with([]).set(signed(health.torn_bytes));
         for ((kind, series), records) in Kind::ALL.iter().zip(stats.series).zip(stats.records) {
             self.series.with([kind.name()]).set(signed(series));
             self.records.with([kind.name()]).raise_to(records);
@@ -105,7 +151,7 @@ impl StoreFigures {
         self.sessions.with([]).set(signed(stats.sessions));
     }
 
-    pub fn families(&self) -> [&dyn Collect; 18] {
+    pub fn families(&self) -> [&dyn Collect; 23] {
         [
             &self.series,
             &self.series_refused,
@@ -125,6 +171,11 @@ impl StoreFigures {
             &self.chunk_bytes,
             &self.chunks_unreadable,
             &self.sessions,
+            &self.storage.damaged,
+            &self.storage.places,
+            &self.storage.bytes,
+            &self.storage.quarantined,
+            &self.storage.torn,
         ]
     }
 }

@@ -17,7 +17,7 @@ use crate::client::{self, Client};
 use crate::clock::SystemClock;
 use crate::command::import::{Feed, Findings};
 use crate::command::{Failure, ask};
-use crate::serve::open_store;
+use crate::serve::open_store_read_only;
 use crate::terminal::{progress, units};
 use crate::transfer::reader::{self, Reader, Records};
 
@@ -105,7 +105,7 @@ async fn from_directory(tune: &Tune, data: &Path, gathered: &mut Gathered) -> Re
     if !data.is_dir() {
         return Err(Failure::usage(format!("{} is not a data directory", data.display())));
     }
-    let (store, _lock) = open_store(data, Arc::new(SystemClock)).await.map_err(cannot)?;
+    let (store, _lock) = open_store_read_only(data, Arc::new(SystemClock)).await.map_err(cannot)?;
     let found = reader::find(&store, &[selector(tune)?], Some(Kind::Sample));
     let mut reader = Reader::new(store, found, range(tune));
     while let Some(slice) = reader.next().await.map_err(cannot)? {
