@@ -7,11 +7,15 @@ import net.bytebuddy.asm.AsmVisitorWrapper;
 import net.bytebuddy.description.method.MethodDescription;
 import net.bytebuddy.description.type.TypeDescription;
 import net.bytebuddy.implementation.Implementation;
+import net.bytebuddy.jar.asm.Handle;
 import net.bytebuddy.jar.asm.Label;
 import net.bytebuddy.jar.asm.MethodVisitor;
 import net.bytebuddy.jar.asm.Opcodes;
 import net.bytebuddy.pool.TypePool;
 import net.bytebuddy.utility.OpenedClassReader;
+
+import java.util.ArrayList;
+import java.util.List;
 
 /**
  * Watches a constructor from the return of its {@code super(...)} or {@code this(...)} on. Before
@@ -19,36 +23,36 @@ import net.bytebuddy.utility.OpenedClassReader;
  * handler), so a call entered there could stay open for ever; after it, field initialisers and body
  * are all there. What the arguments and the constructor above do is not in it.
  *
+ * <p>A constructor may have several branches with a {@code super(...)} each (Groovy makes them): the
+ * handler covers just the ranges in which {@link Initialised} says that {@code this} is initialised.
+ *
  * <pre>
  *        ...  invokespecial super.&lt;init&gt;
  *   from:     constructorEnter(operation)
- *        ...  body; before each return: constructorExit(operation)
+ *        ...  goto end
+ *   to:  ...  another branch: invokespecial super.&lt;init&gt;
+ *   from:     constructorEnter(operation)
+ *   end: ...  body; before each return: constructorExit(operation)
  *   to, handler:  constructorFailed(thrown, operation); athrow
  * </pre>
  */
 final class ConstructorVisitor extends MethodVisitor {
     private static final String RECORDER = Recorder.class.getName().replace('.', '/');
-    private static final String INIT = "<init>";
+    private static final Object[] NOTHING = {};
 
-    private final String owner;
     private final int operation;
 
     /** Ending of the recorder's methods. */
     private final String sort;
 
-    private final Label from = new Label();
+    private final Initialised self;
 
-    /**
-     * Objects made but not yet initialised: an {@code <init>} beside those is the one of {@code
-     * this}.
-     */
-    private int made;
+    /** Beginnings and ends, in turn, of what the handler covers. */
+    private final List<Label> ranges = new ArrayList<>();
 
-    private boolean inside;
-
-    private ConstructorVisitor(MethodVisitor next, String owner, int operation, String sort) {
+    private ConstructorVisitor(MethodVisitor next, Initialised self, int operation, String sort) {
         super(OpenedClassReader.ASM_API, next);
-        this.owner = owner;
+        this.self = self;
         this.operation = operation;
         this.sort = sort;
     }
@@ -75,60 +79,181 @@ final class ConstructorVisitor extends MethodVisitor {
                 int writerFlags,
                 int readerFlags) {
             int operation = Recorder.operation(Operations.METHOD, OperationName.of(type, method));
-            return new ConstructorVisitor(next, type.getInternalName(), operation, sort);
+            return new ConstructorVisitor(next, new Initialised(), operation, sort);
         }
     }
 
     @Override
     public void visitTypeInsn(int opcode, String type) {
+        reach();
         super.visitTypeInsn(opcode, type);
         if (opcode == Opcodes.NEW) {
-            made++;
+            self.made();
         }
     }
 
     @Override
     public void visitMethodInsn(
             int opcode, String type, String name, String descriptor, boolean isInterface) {
+        reach();
         super.visitMethodInsn(opcode, type, name, descriptor, isInterface);
-        if (inside || opcode != Opcodes.INVOKESPECIAL || !name.equals(INIT)) {
-            return;
-        }
-        if (made > 0) {
-            made--;
-        } else {
-            inside = true;
-            super.visitLabel(from);
+        if (opcode == Opcodes.INVOKESPECIAL && name.equals("<init>") && self.initialises()) {
+            follow();
             call("constructorEnter", "(I)V");
         }
     }
 
     @Override
     public void visitInsn(int opcode) {
-        if (inside && opcode == Opcodes.RETURN) {
+        reach();
+        if (opcode == Opcodes.RETURN && self.is()) {
             call("constructorExit", "(I)V");
         }
         super.visitInsn(opcode);
+        if (opcode == Opcodes.RETURN || opcode == Opcodes.ATHROW) {
+            leave();
+        }
+    }
+
+    @Override
+    public void visitJumpInsn(int opcode, Label label) {
+        reach();
+        super.visitJumpInsn(opcode, label);
+        self.goesTo(label);
+        if (opcode == Opcodes.GOTO) {
+            leave();
+        }
+    }
+
+    @Override
+    public void visitLookupSwitchInsn(Label fallback, int[] keys, Label[] labels) {
+        reach();
+        super.visitLookupSwitchInsn(fallback, keys, labels);
+        switches(fallback, labels);
+    }
+
+    @Override
+    public void visitTableSwitchInsn(int min, int max, Label fallback, Label... labels) {
+        reach();
+        super.visitTableSwitchInsn(min, max, fallback, labels);
+        switches(fallback, labels);
+    }
+
+    private void switches(Label fallback, Label[] labels) {
+        self.goesTo(fallback);
+        for (Label label : labels) {
+            self.goesTo(label);
+        }
+        leave();
+    }
+
+    @Override
+    public void visitVarInsn(int opcode, int at) {
+        reach();
+        super.visitVarInsn(opcode, at);
+        if (opcode == Opcodes.RET) {
+            leave();
+        }
+    }
+
+    @Override
+    public void visitIntInsn(int opcode, int operand) {
+        reach();
+        super.visitIntInsn(opcode, operand);
+    }
+
+    @Override
+    public void visitFieldInsn(int opcode, String type, String name, String descriptor) {
+        reach();
+        super.visitFieldInsn(opcode, type, name, descriptor);
+    }
+
+    @Override
+    public void visitInvokeDynamicInsn(
+            String name, String descriptor, Handle bootstrap, Object... arguments) {
+        reach();
+        super.visitInvokeDynamicInsn(name, descriptor, bootstrap, arguments);
+    }
+
+    @Override
+    public void visitLdcInsn(Object value) {
+        reach();
+        super.visitLdcInsn(value);
+    }
+
+    @Override
+    public void visitIincInsn(int at, int increment) {
+        reach();
+        super.visitIincInsn(at, increment);
+    }
+
+    @Override
+    public void visitMultiANewArrayInsn(String descriptor, int dimensions) {
+        reach();
+        super.visitMultiANewArrayInsn(descriptor, dimensions);
+    }
+
+    @Override
+    public void visitTryCatchBlock(Label from, Label to, Label handler, String type) {
+        super.visitTryCatchBlock(from, to, handler, type);
+        self.catches(from, handler);
+    }
+
+    @Override
+    public void visitLabel(Label label) {
+        super.visitLabel(label);
+        self.comesTo(label);
+    }
+
+    @Override
+    public void visitFrame(int type, int count, Object[] locals, int depth, Object[] stack) {
+        super.visitFrame(type, count, locals, depth, stack);
+        self.frame(count, locals);
     }
 
     @Override
     public void visitMaxs(int stack, int locals) {
-        if (inside) {
-            Label to = new Label();
-            super.visitLabel(to);
+        if (!ranges.isEmpty()) {
+            Label handler = new Label();
+            super.visitLabel(handler);
+            if (isOpen()) {
+                ranges.add(handler);
+            }
             // Last in the table, so the constructor's own handlers come first.
-            super.visitTryCatchBlock(from, to, to, null);
-            super.visitFrame(
-                    Opcodes.F_NEW,
-                    1,
-                    new Object[] {owner},
-                    1,
-                    new Object[] {"java/lang/Throwable"});
+            for (int at = 0; at < ranges.size(); at += 2) {
+                super.visitTryCatchBlock(ranges.get(at), ranges.get(at + 1), handler, null);
+            }
+            super.visitFrame(Opcodes.F_NEW, 0, NOTHING, 1, new Object[] {"java/lang/Throwable"});
             super.visitInsn(Opcodes.DUP);
             call("constructorFailed", "(Ljava/lang/Throwable;I)V");
             super.visitInsn(Opcodes.ATHROW);
         }
         super.visitMaxs(Math.max(stack + 1, 3), locals);
+    }
+
+    private boolean isOpen() {
+        return ranges.size() % 2 == 1;
+    }
+
+    /** An instruction comes: so no range is empty, which a class file may not have. */
+    private void reach() {
+        self.reach();
+        follow();
+    }
+
+    /** Begins or ends a range where the state has changed. */
+    private void follow() {
+        if (self.is() != isOpen()) {
+            Label here = new Label();
+            super.visitLabel(here);
+            ranges.add(here);
+        }
+    }
+
+    /** What follows is not reached from here, so it may be of another state. */
+    private void leave() {
+        self.leave();
+        follow();
     }
 
     private void call(String method, String descriptor) {
