@@ -11,8 +11,11 @@ import org.junit.jupiter.params.provider.MethodSource;
 
 import shop.CallingShop;
 import shop.JettyShop;
+import shop.RawShop;
 
 import java.util.List;
+import java.util.Map;
+import java.util.stream.Collectors;
 
 /** One program calls another: what both record is one trace. */
 class HttpClientIT {
@@ -76,6 +79,33 @@ class HttpClientIT {
                         "other headers go along");
             }
         }
+    }
+
+    /** But for the header, what is sent and what the answer tells is as without the agent. */
+    @ParameterizedTest
+    @MethodSource("jdks")
+    void requestsAreThoseOfTheProgram(int jdk) throws Exception {
+        try (Watched without = new Watched(jdk, Map.of("TACHO_ENABLED", "false"), RawShop.class);
+                Watched with = new Watched(jdk, RawShop.class)) {
+            without.end();
+            with.end();
+            assertEquals(58, lines(without, "< (GET|POST|DELETE) /(?!there).*").size());
+            assertEquals(lines(without, "(<|answer) .*"), lines(with, "(<|answer) .*"));
+            assertEquals(
+                    64 - 6,
+                    lines(with, "< traceparent: 00-[0-9a-f]{32}-[0-9a-f]{16}-01").size(),
+                    "all but those that have their own");
+        }
+    }
+
+    /** What the program printed, without what differs from run to run. */
+    private static List<String> lines(Watched shop, String pattern) throws Exception {
+        return shop.output()
+                .lines()
+                .filter(line -> line.matches(pattern))
+                .filter(line -> !pattern.startsWith("(<") || !line.startsWith("< traceparent: 00"))
+                .map(line -> line.replaceAll("127.0.0.1:[0-9]+", "server"))
+                .collect(Collectors.toList());
     }
 
     private static void check(Call method, String client, Call server) {

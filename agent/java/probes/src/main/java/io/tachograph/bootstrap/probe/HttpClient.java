@@ -5,6 +5,9 @@ import io.tachograph.bootstrap.DetachedCall;
 import io.tachograph.bootstrap.Operations;
 import io.tachograph.bootstrap.Recorder;
 
+import java.lang.invoke.MethodHandle;
+import java.lang.invoke.MethodHandles;
+import java.lang.invoke.MethodType;
 import java.util.concurrent.CompletionStage;
 
 /**
@@ -18,6 +21,9 @@ public final class HttpClient {
     private static final int FAILED_FROM = 500;
 
     private static final Names NAMES = new Names(Operations.HTTP_CLIENT, HOSTS_MAX);
+
+    /** Sets a header of a request of the JDK's client; found with the first one. */
+    private static volatile MethodHandle headerSetter;
 
     /** Null for a request whose answer is waited for; it is then a call of this thread. */
     private final DetachedCall detached;
@@ -48,17 +54,53 @@ public final class HttpClient {
             if (later) {
                 DetachedCall detached = Recorder.detached(operation);
                 detached.attribute("http.path", path);
-                return new HttpClient(detached, 0);
+                return new HttpClient(detached, 0).sends();
             }
             call = Recorder.enter(operation);
             Recorder.attribute(call, "http.path", path);
-            return new HttpClient(null, call);
+            return new HttpClient(null, call).sends();
         } catch (Throwable e) {
             // Out of stack or memory: nobody gets the token, so this must be the end of the call.
-            Outermost.leave(Outermost.HTTP_CLIENT);
+            leave();
             Recorder.exit(call);
             return null;
         }
+    }
+
+    private HttpClient sends() {
+        Outermost.here().sending = this;
+        return this;
+    }
+
+    private static void leave() {
+        Outermost.here().sending = null;
+        Outermost.leave(Outermost.HTTP_CLIENT);
+    }
+
+    /** The request that this thread is sending; null for none that is recorded. */
+    public static HttpClient sending() {
+        return Outermost.here().sending;
+    }
+
+    /**
+     * Adds the header that tells the server who calls.
+     *
+     * @param inside a look-up of the class of {@code request}, which has {@code setSystemHeader}
+     */
+    public void tell(MethodHandles.Lookup inside, Object request) throws Throwable {
+        String traceparent = traceparent();
+        if (traceparent == null) {
+            return;
+        }
+        MethodHandle setter = headerSetter;
+        if (setter == null) {
+            MethodType type = MethodType.methodType(void.class, String.class, String.class);
+            setter =
+                    inside.findVirtual(inside.lookupClass(), "setSystemHeader", type)
+                            .asType(type.insertParameterTypes(0, Object.class));
+            headerSetter = setter;
+        }
+        setter.invokeExact(request, TRACEPARENT, traceparent);
     }
 
     private static int operation(String method, String authority) {
@@ -85,7 +127,7 @@ public final class HttpClient {
 
     /** The promise is there: when it is kept or broken, the call ends. */
     public void endWith(CompletionStage<?> promise) {
-        Outermost.leave(Outermost.HTTP_CLIENT);
+        leave();
         promise.whenComplete((answer, thrown) -> finish(HttpStatus.of(answer), thrown));
     }
 
@@ -95,7 +137,7 @@ public final class HttpClient {
      * @param status 0 if it is not known
      */
     public void end(int status, Throwable thrown) {
-        Outermost.leave(Outermost.HTTP_CLIENT);
+        leave();
         finish(status, thrown);
     }
 

@@ -35,6 +35,9 @@ public final class Outermost {
     /** For putting names together without making a string each time. */
     final StringBuilder text = new StringBuilder(128);
 
+    /** The outermost request of {@link #HTTP_CLIENT} that is open; null for none. */
+    HttpClient sending;
+
     private Outermost() {}
 
     static Outermost here() {
