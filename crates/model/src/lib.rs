@@ -13,6 +13,8 @@ mod execution;
 mod labels;
 pub mod limits;
 mod matcher;
+mod pattern;
+mod re2;
 mod record;
 mod time;
 mod windows;
@@ -23,7 +25,8 @@ pub use execution::{
     SegmentError, SpanId, TraceId, mix64, unmix64,
 };
 pub use labels::{LabelError, Labels, SeriesId};
-pub use matcher::{Candidates, MatchOp, Matcher, MatcherError};
+pub use matcher::{MatchOp, Matcher, MatcherError};
+pub use pattern::{Candidates, PatternBudget, Rewrite};
 pub use record::{Body, Entry, Kind, Sample, Value, ValueType};
 pub use time::{Clock, ManualClock, TimeRange, Timestamp};
 pub use windows::Windows;

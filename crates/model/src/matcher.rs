@@ -1,13 +1,10 @@
 //! Selecting series by their labels.
 
 use std::fmt;
-
-use regex::Regex;
-use regex_syntax::ParserBuilder;
-use regex_syntax::hir::Hir;
-use regex_syntax::hir::literal::Extractor;
+use std::sync::Arc;
 
 use crate::Labels;
+use crate::pattern::{Candidates, Fault, Pattern, PatternBudget};
 
 /// How a matcher compares; the four operators of PromQL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,19 +21,18 @@ pub struct MatcherError {
     pub label: String,
     pub pattern: String,
     pub cause: String,
+    /// It is a pattern, and one too many or too costly a one.
+    pub is_over_budget: bool,
 }
 
-/// Values that the text or pattern of a matcher can match: no other one does. Which of them do is still to be asked.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Candidates {
-    /// All, the empty one included, and all of them match: `.*`.
-    Everything,
-    /// All but the empty one, and all of them match: `.+`.
-    Something,
-    /// Those that begin so.
-    Prefix(String),
-    /// These few.
-    Values(Vec<String>),
+impl MatcherError {
+    fn new(label: &str, pattern: &str, fault: Fault) -> Self {
+        let (cause, is_over_budget) = match fault {
+            Fault::Syntax(cause) => (cause, false),
+            Fault::Budget(cause) => (cause, true),
+        };
+        Self { label: label.into(), pattern: pattern.into(), cause, is_over_budget }
+    }
 }
 
 /// One condition on one label. A label that is not there has the empty value. Patterns match the whole value.
@@ -45,28 +41,38 @@ pub struct Matcher {
     label: Box<str>,
     op: MatchOp,
     value: Box<str>,
-    pattern: Option<Pattern>,
+    pattern: Option<Arc<Pattern>>,
 }
-
-#[derive(Clone)]
-struct Pattern {
-    /// `None` where the candidates are exactly what matches: compiling would take longer than all that follows.
-    regex: Option<Regex>,
-    candidates: Candidates,
-}
-
-/// Memory a compiled pattern may take, bytes: a hostile query must not take the server with it.
-const REGEX_BYTES_MAX: usize = 1 << 20;
 
 impl Matcher {
+    /// Of what the operator says: its patterns are as many and as costly as they are.
     pub fn new(label: &str, op: MatchOp, value: &str) -> Result<Self, MatcherError> {
+        Self::new_within(label, op, value, &mut PatternBudget::unlimited())
+    }
+
+    /// Of what a request says: its patterns share a budget.
+    pub fn new_within(
+        label: &str,
+        op: MatchOp,
+        value: &str,
+        budget: &mut PatternBudget,
+    ) -> Result<Self, MatcherError> {
         let pattern = match op {
             MatchOp::Equal | MatchOp::NotEqual => None,
-            MatchOp::Regex | MatchOp::NotRegex => Some(Pattern::new(value).map_err(|e| MatcherError {
-                label: label.into(),
-                pattern: value.into(),
-                cause: last_words(&e.to_string()),
-            })?),
+            MatchOp::Regex | MatchOp::NotRegex => {
+                Some(Pattern::new(value, budget).map_err(|fault| MatcherError::new(label, value, fault))?)
+            }
+        };
+        Ok(Self { label: label.into(), op, value: value.into(), pattern })
+    }
+
+    /// Of what an earlier version has written: its patterns have the syntax of the `regex` crate, where `\w` is Unicode's.
+    pub fn new_as_before(label: &str, op: MatchOp, value: &str) -> Result<Self, MatcherError> {
+        let pattern = match op {
+            MatchOp::Equal | MatchOp::NotEqual => None,
+            MatchOp::Regex | MatchOp::NotRegex => {
+                Some(Pattern::as_before(value).map_err(|fault| MatcherError::new(label, value, fault))?)
+            }
         };
         Ok(Self { label: label.into(), op, value: value.into(), pattern })
     }
@@ -108,62 +114,6 @@ impl Matcher {
     pub fn matches(&self, labels: &Labels) -> bool {
         self.matches_value(labels.get(&self.label).unwrap_or(""))
     }
-}
-
-/// An error of syntax is told with the pattern and a pointer into it, on several lines: the last one says what is wrong.
-fn last_words(error: &str) -> String {
-    let last = error.lines().last().unwrap_or(error);
-    last.strip_prefix("error: ").unwrap_or(last).to_owned()
-}
-
-impl Pattern {
-    fn new(value: &str) -> Result<Self, regex::Error> {
-        // By itself: `a)|(b` must not end a group that anchors it.
-        let mut parser = ParserBuilder::new().dot_matches_new_line(true).build();
-        let tree = parser.parse(value).map_err(|e| regex::Error::Syntax(e.to_string()))?;
-        let candidates = candidates(value, &tree);
-        let exact = match candidates {
-            Candidates::Everything | Candidates::Something => true,
-            Candidates::Values(_) => tree.properties().look_set().is_empty(),
-            Candidates::Prefix(_) => false,
-        };
-        let compile =
-            || regex::RegexBuilder::new(&format!("^(?s:{value})$")).size_limit(REGEX_BYTES_MAX).build();
-        let regex = if exact { None } else { Some(compile()?) };
-        Ok(Self { regex, candidates })
-    }
-
-    fn matches(&self, value: &str) -> bool {
-        match (&self.regex, &self.candidates) {
-            (Some(regex), _) => regex.is_match(value),
-            (None, Candidates::Everything) => true,
-            (None, Candidates::Something) => !value.is_empty(),
-            (None, Candidates::Values(values)) => values.iter().any(|known| known == value),
-            (None, Candidates::Prefix(prefix)) => value.starts_with(prefix),
-        }
-    }
-}
-
-/// Literals that every match begins with, or is, as regex-syntax finds them; it ignores `^`, `$` and `\b`, which only
-/// leave out more.
-fn candidates(pattern: &str, tree: &Hir) -> Candidates {
-    match pattern {
-        ".*" => return Candidates::Everything,
-        ".+" => return Candidates::Something,
-        _ => {}
-    }
-    let anything = Candidates::Prefix(String::new());
-    let begins = Extractor::new().extract(tree);
-    if begins.is_exact() {
-        let texts = begins.literals().unwrap_or_default().iter();
-        let texts: Option<Vec<String>> =
-            texts.map(|l| std::str::from_utf8(l.as_bytes()).ok().map(str::to_owned)).collect();
-        return texts.map_or(anything, Candidates::Values);
-    }
-    let prefix = begins.longest_common_prefix().unwrap_or_default();
-    // A literal that was cut to its limit may end within a character.
-    let text = prefix.utf8_chunks().next().map_or("", |chunk| chunk.valid());
-    Candidates::Prefix(text.to_owned())
 }
 
 impl fmt::Display for Matcher {
@@ -213,7 +163,7 @@ mod tests {
         check(MatchOp::NotRegex, "a.*", "ba", true);
         check(MatchOp::Regex, ".+", "", false);
         let error = Matcher::new("l", MatchOp::Regex, "(").unwrap_err();
-        assert_eq!(error.to_string(), "bad regular expression \"(\" for label \"l\": unclosed group");
+        assert_eq!(error.to_string(), "bad regular expression \"(\" for label \"l\": missing closing )");
     }
 
     #[test]
@@ -242,7 +192,8 @@ mod tests {
         fn what_matches_is_a_candidate(pattern in r"(\(|\)|\||[ab.?*+^$]|\\b|\(\?i\)|ö){0,8}", value in "[abAö\n]{0,4}") {
             if let Ok(matcher) = Matcher::new("l", MatchOp::Regex, &pattern) {
                 let matches = matcher.matches_value(&value);
-                let compiled = Regex::new(&format!("^(?s:{pattern})$")).unwrap();
+                let text = crate::re2::translate(&pattern, true).unwrap().text;
+                let compiled = regex::Regex::new(&format!("^(?s:{text})$")).unwrap();
                 proptest::prop_assert_eq!(matches, compiled.is_match(&value), "{} {:?}", pattern, value);
                 let candidate = match matcher.candidates() {
                     Candidates::Everything => { proptest::prop_assert!(matches); true }

@@ -11,9 +11,9 @@ use promql_parser::parser::{
     AggregateExpr, AtModifier, BinModifier, BinaryExpr, Call, Expr, LabelModifier, Offset,
     VectorMatchCardinality, VectorSelector,
 };
-use tacho_model::{MatchOp, Matcher, NAME};
+use tacho_model::{MatchOp, Matcher, MatcherError, NAME, PatternBudget};
 
-use crate::Error;
+use crate::{Error, ErrorKind};
 
 use super::functions::{self, Function};
 use super::node::{
@@ -43,36 +43,49 @@ pub fn parse(text: &str) -> Result<Query, Error> {
 }
 
 pub fn parse_with(text: &str, limits: &Limits) -> Result<Query, Error> {
-    let tree = parse_tree(text, limits)?;
-    let mut lowering = Lowering { nodes: Vec::new() };
+    let (tree, mark) = parse_tree(text, limits)?;
+    let mut lowering =
+        Lowering { nodes: Vec::new(), matchers: Matchers { mark, budget: &mut PatternBudget::default() } };
     let (_, result) = lowering.expression(&tree)?;
     Ok(Query { nodes: lowering.nodes, result })
 }
 
 /// Parses what a `match[]` parameter holds: one selector without range, `offset` or `@`.
 pub fn parse_selector(text: &str) -> Result<Vec<Matcher>, Error> {
+    parse_selector_within(text, &mut PatternBudget::default())
+}
+
+/// As [`parse_selector`], where the patterns of several selectors share a budget.
+pub fn parse_selector_within(text: &str, budget: &mut PatternBudget) -> Result<Vec<Matcher>, Error> {
     match parse_tree(text, &Limits::default())? {
-        Expr::VectorSelector(VectorSelector { name, matchers, offset: None, at: None }) => {
-            lower_matchers(name.as_deref(), &matchers)
+        (Expr::VectorSelector(VectorSelector { name, matchers, offset: None, at: None }), mark) => {
+            Matchers { mark, budget }.lower(name.as_deref(), &matchers)
         }
         _ => Err(Error::bad_data(format!("{text:?} is not a plain series selector"))),
     }
 }
 
-fn parse_tree(text: &str, limits: &Limits) -> Result<Expr, Error> {
+/// The tree, and the mark before its patterns if it has any.
+fn parse_tree(text: &str, limits: &Limits) -> Result<(Expr, Option<char>), Error> {
     guard::check(text, limits)?;
     functions::register();
     let text = &*guard::narrowed(text);
-    // A query that does not parse is looked at as it was written.
-    if let Some(tree) = patterns::hidden(text).and_then(|text| parse_guarded(&text).ok()) {
-        return Ok(tree);
+    match parse_guarded(text) {
+        Ok(parsed) => Ok(parsed),
+        // A query that does not parse is looked at as it was written.
+        Err(message) => Err(diagnose::explain(text, message, has_grammar)),
     }
-    parse_guarded(text).map_err(|message| diagnose::explain(text, message, has_grammar))
 }
 
-/// The parser is not ours: what it has not foreseen must not take the server with it.
-fn parse_guarded(text: &str) -> Result<Expr, String> {
-    catch_unwind(|| promql_parser::parser::parse(text)).unwrap_or_else(|_| Err("the parser gave up".into()))
+/// The parser is not ours: what it has not foreseen must not take the server with it. It never sees a pattern.
+fn parse_guarded(text: &str) -> Result<(Expr, Option<char>), String> {
+    let hidden = patterns::hidden(text);
+    let (text, mark) = hidden.as_ref().map_or((text, None), |hidden| (&hidden.text, Some(hidden.mark)));
+    let parsed = catch_unwind(|| promql_parser::parser::parse(text));
+    match parsed.unwrap_or_else(|_| Err("the parser gave up".into())) {
+        Ok(tree) => Ok((tree, mark)),
+        Err(message) => Err(mark.map_or(message.clone(), |mark| message.replace(mark, ""))),
+    }
 }
 
 /// Of the parser's errors, all but this one are about what the grammar does not know: types, names, numbers.
@@ -81,11 +94,12 @@ fn has_grammar(text: &str) -> bool {
     tokens && parse_guarded(text).map_or_else(|message| message != diagnose::SPEECHLESS, |_| true)
 }
 
-struct Lowering {
+struct Lowering<'b> {
     nodes: Vec<Node>,
+    matchers: Matchers<'b>,
 }
 
-impl Lowering {
+impl Lowering<'_> {
     fn push(&mut self, node: Node, result: Type) -> (NodeId, Type) {
         self.nodes.push(node);
         (self.nodes.len() - 1, result)
@@ -98,12 +112,15 @@ impl Lowering {
             Expr::NumberLiteral(number) => Ok(self.push(Node::Number(number.val), Type::Scalar)),
             Expr::StringLiteral(text) => Ok(self.push(Node::Text(text.val.as_str().into()), Type::String)),
             Expr::VectorSelector(selector) => {
-                let node = Node::Instant { selector: lower_selector(selector)?, yields: Yield::Value };
+                let node =
+                    Node::Instant { selector: self.matchers.selector(selector)?, yields: Yield::Value };
                 Ok(self.push(node, Type::Vector))
             }
             Expr::MatrixSelector(matrix) => {
-                let node =
-                    Node::Range { selector: lower_selector(&matrix.vs)?, range: positive(matrix.range)? };
+                let node = Node::Range {
+                    selector: self.matchers.selector(&matrix.vs)?,
+                    range: positive(matrix.range)?,
+                };
                 Ok(self.push(node, Type::Range))
             }
             Expr::Subquery(subquery) => {
@@ -233,49 +250,58 @@ impl Lowering {
     }
 }
 
-fn lower_selector(selector: &VectorSelector) -> Result<Selector, Error> {
-    Ok(Selector {
-        matchers: lower_matchers(selector.name.as_deref(), &selector.matchers)?,
-        modifiers: lower_modifiers(selector.at.as_ref(), selector.offset.as_ref())?,
-    })
+/// Lowers matchers.
+struct Matchers<'b> {
+    /// What patterns begin with.
+    mark: Option<char>,
+    budget: &'b mut PatternBudget,
 }
 
-fn lower_matchers(
-    name: Option<&str>,
-    parsed: &promql_parser::label::Matchers,
-) -> Result<Vec<Matcher>, Error> {
-    if !parsed.or_matchers.is_empty() {
-        return Err(Error::bad_data("\"or\" between label matchers is not available yet"));
+impl Matchers<'_> {
+    fn selector(&mut self, selector: &VectorSelector) -> Result<Selector, Error> {
+        Ok(Selector {
+            matchers: self.lower(selector.name.as_deref(), &selector.matchers)?,
+            modifiers: lower_modifiers(selector.at.as_ref(), selector.offset.as_ref())?,
+        })
     }
-    let mut matchers: Vec<Matcher> = name.map(|name| Matcher::equal(NAME, name)).into_iter().collect();
-    for matcher in &parsed.matchers {
-        let (op, value) = match &matcher.op {
-            ParsedOp::Equal => plain(MatchOp::Equal, MatchOp::Regex, &matcher.value),
-            ParsedOp::NotEqual => plain(MatchOp::NotEqual, MatchOp::NotRegex, &matcher.value),
-            ParsedOp::Re(regex) => (MatchOp::Regex, unanchored(regex.as_str())),
-            ParsedOp::NotRe(regex) => (MatchOp::NotRegex, unanchored(regex.as_str())),
-        };
-        matchers.push(
-            Matcher::new(&matcher.name, op, value).map_err(|error| Error::bad_data(error.to_string()))?,
-        );
+
+    fn lower(
+        &mut self,
+        name: Option<&str>,
+        parsed: &promql_parser::label::Matchers,
+    ) -> Result<Vec<Matcher>, Error> {
+        if !parsed.or_matchers.is_empty() {
+            return Err(Error::bad_data("\"or\" between label matchers is not available yet"));
+        }
+        let mut matchers: Vec<Matcher> = name.map(|name| Matcher::equal(NAME, name)).into_iter().collect();
+        for matcher in &parsed.matchers {
+            let pattern = self.mark.and_then(|mark| matcher.value.strip_prefix(mark));
+            let (op, value) = match (&matcher.op, pattern) {
+                (ParsedOp::Equal, None) => (MatchOp::Equal, &*matcher.value),
+                (ParsedOp::NotEqual, None) => (MatchOp::NotEqual, &*matcher.value),
+                (ParsedOp::Equal, Some(pattern)) => (MatchOp::Regex, pattern),
+                (ParsedOp::NotEqual, Some(pattern)) => (MatchOp::NotRegex, pattern),
+                (ParsedOp::Re(_) | ParsedOp::NotRe(_), _) => {
+                    return Err(Error::bad_data("a pattern is not a quoted text"));
+                }
+            };
+            matchers.push(Matcher::new_within(&matcher.name, op, value, self.budget).map_err(unusable)?);
+        }
+        // The parser lets `{a=~".*", b!=""}` and the like through by its own rules; ours is Prometheus': one
+        // matcher at least must exclude series that lack its label.
+        if matchers.iter().all(|matcher| matcher.matches_value("")) {
+            return Err(Error::bad_data("vector selector must contain at least one non-empty matcher"));
+        }
+        Ok(matchers)
     }
-    // The parser lets `{a=~".*", b!=""}` and the like through by its own rules; ours is Prometheus': one
-    // matcher at least must exclude series that lack its label.
-    if matchers.iter().all(|matcher| matcher.matches_value("")) {
-        return Err(Error::bad_data("vector selector must contain at least one non-empty matcher"));
-    }
-    Ok(matchers)
 }
 
-/// The operator for a text, or the one for a pattern that was kept from the parser.
-fn plain(text: MatchOp, pattern: MatchOp, value: &str) -> (MatchOp, &str) {
-    patterns::revealed(value).map_or((text, value), |value| (pattern, value))
-}
-
-/// The pattern as the parser rewrote it (a literal `{` escaped, where Go's syntax allows it bare), without the
-/// parser's anchors: [`Matcher`] has its own.
-fn unanchored(pattern: &str) -> &str {
-    pattern.strip_prefix("^(?:").and_then(|rest| rest.strip_suffix(")$")).unwrap_or(pattern)
+fn unusable(error: MatcherError) -> Error {
+    let mut refused = Error::bad_data(error.to_string());
+    if error.is_over_budget {
+        refused.kind = ErrorKind::Limit;
+    }
+    refused
 }
 
 fn lower_modifiers(at: Option<&AtModifier>, offset: Option<&Offset>) -> Result<Modifiers, Error> {

@@ -70,7 +70,7 @@ mod window;
 pub use format::{ValueWriter, format_value, write_milliseconds};
 pub use functions::{Function, Parameter, aggregations, functions};
 pub use limits::Limits;
-pub use lower::{Query, parse, parse_selector, parse_with};
+pub use lower::{Query, parse, parse_selector, parse_selector_within, parse_with};
 pub use node::Type;
 pub use output::{Output, Point, Series};
 pub use plan::{Params, Plan, Selection};

@@ -15,7 +15,9 @@ use crate::keys::newer;
 use crate::{Error, Result};
 
 const TOMBSTONES: &[u8] = b"tombstones";
-const VERSION: u8 = 1;
+/// Without patterns both are the same; with them, they have the syntax of the `regex` crate in the first version, Go's since.
+const VERSION_UNICODE: u8 = 1;
+const VERSION: u8 = 2;
 
 /// One deletion.
 #[derive(Clone, Debug, PartialEq)]
@@ -98,7 +100,8 @@ impl Tombstone {
     }
 
     pub fn row(&self) -> Row {
-        let mut value = vec![VERSION];
+        let has_pattern = |m: &Matcher| matches!(m.op(), MatchOp::Regex | MatchOp::NotRegex);
+        let mut value = vec![if self.matchers.iter().any(has_pattern) { VERSION } else { VERSION_UNICODE }];
         value.extend_from_slice(&self.through.to_be_bytes());
         value.extend_from_slice(&self.range.start.to_be_bytes());
         value.extend_from_slice(&self.range.end.to_be_bytes());
@@ -124,8 +127,8 @@ impl Tombstone {
         let id =
             row.clustering.as_slice().try_into().map_err(|_| Error::corrupt("tombstone without an id"))?;
         let id = u64::from_be_bytes(id);
-        let fields = match row.value.split_first() {
-            Some((&VERSION, fields)) => fields,
+        let (version, fields) = match row.value.split_first() {
+            Some((&version @ (VERSION_UNICODE | VERSION), fields)) => (version, fields),
             Some((&version, _)) if version > VERSION => {
                 return Err(newer("tombstone", version.into(), VERSION.into()));
             }
@@ -134,8 +137,8 @@ impl Tombstone {
         let fields =
             take_fields(fields).map_err(|e| Error::corrupt("tombstone").with("id", id).caused_by(e))?;
         let matcher = |(op, label, value): &(MatchOp, &str, &str)| {
-            Matcher::new(label, *op, value)
-                .map_err(|e| Error::corrupt("tombstone").with("id", id).caused_by(e))
+            let read = if version == VERSION_UNICODE { Matcher::new_as_before } else { Matcher::new };
+            read(label, *op, value).map_err(|e| Error::corrupt("tombstone").with("id", id).caused_by(e))
         };
         let matchers = fields.matchers.iter().map(matcher).collect::<Result<_>>()?;
         Ok(Self { id, matchers, range: fields.range, through: fields.through })
@@ -201,6 +204,17 @@ mod tests {
         let mut newer = tombstone(3, MatchOp::Equal, "a").row();
         newer.value = Bytes::from([&[9], &newer.value[1..]].concat());
         assert_eq!(Tombstone::decode(&newer).unwrap_err().kind(), crate::ErrorKind::Version);
+    }
+
+    #[test]
+    fn patterns_of_the_first_version_mean_what_they_meant() {
+        let row = tombstone(3, MatchOp::Regex, r"\w+").row();
+        let earlier = Row { value: Bytes::from([&[1], &row.value[1..]].concat()), ..row.clone() };
+        let hides = |row: &Row, job: &str| {
+            Tombstone::decode(row).unwrap().matches(&Labels::new([("job", job)]).unwrap())
+        };
+        assert_eq!([hides(&row, "a"), hides(&row, "é")], [true, false]);
+        assert_eq!([hides(&earlier, "a"), hides(&earlier, "é")], [true, true]);
     }
 
     #[test]

@@ -2,16 +2,12 @@
 
 use std::sync::Arc;
 
-use regex::{Regex, RegexBuilder};
-use tacho_model::Labels;
+use tacho_model::{Labels, Rewrite};
 
 use crate::Error;
 use crate::promql::functions::Call;
 use crate::promql::labels::with;
 use crate::promql::rows::{Row, Twins, Value, settle};
-
-/// Memory that a compiled pattern may take, bytes; as a matcher's.
-const PATTERN_BYTES_MAX: usize = 1 << 20;
 
 pub fn replace<'d>(call: Call<'_, 'd>) -> Result<Value<'d>, Error> {
     let [rows, destination, replacement, source, pattern] = call.take()?;
@@ -20,9 +16,9 @@ pub fn replace<'d>(call: Call<'_, 'd>) -> Result<Value<'d>, Error> {
     let pattern = compile(&pattern)?;
     check_name(&destination)?;
     relabel(rows.into_rows()?, |labels| {
-        let Some(found) = pattern.captures(labels.get(&source).unwrap_or("")) else { return Ok(None) };
-        let mut value = String::new();
-        found.expand(&replacement, &mut value);
+        let Some(value) = pattern.apply(labels.get(&source).unwrap_or(""), &replacement) else {
+            return Ok(None);
+        };
         with(labels, &[(&destination, &value)]).map(Some)
     })
 }
@@ -54,10 +50,10 @@ fn relabel<'d>(
     Ok(Value::Vector(settle(rows, Twins::Refuse)?))
 }
 
-fn compile(pattern: &str) -> Result<Regex, Error> {
-    let compiled = RegexBuilder::new(&format!("^(?s:{pattern})$")).size_limit(PATTERN_BYTES_MAX).build();
-    compiled
-        .map_err(|_| Error::execution(format!("invalid regular expression in label_replace(): {pattern}")))
+fn compile(pattern: &str) -> Result<Rewrite, Error> {
+    Rewrite::new(pattern).map_err(|cause| {
+        Error::execution(format!("invalid regular expression in label_replace(): {pattern}: {cause}"))
+    })
 }
 
 /// Any UTF-8 but the empty string is a label name.

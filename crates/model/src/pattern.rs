@@ -1,0 +1,322 @@
+//! A pattern, ready to be asked; what it costs to make one, and how often that is done.
+//!
+//! Compiling takes up to some ten milliseconds: a request has a [`PatternBudget`] for it, and what was compiled lately is kept.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use regex::{Regex, RegexBuilder};
+use regex_syntax::ParserBuilder;
+use regex_syntax::hir::Hir;
+use regex_syntax::hir::literal::Extractor;
+
+use crate::re2::{Translated, translate};
+
+/// Memory that a compiled pattern may take, bytes, and the automatons that it makes while it is used: a hostile query must
+/// not take the server with it.
+const REGEX_BYTES_MAX: usize = 1 << 20;
+const AUTOMATON_BYTES_MAX: usize = 1 << 18;
+
+/// Compiled patterns that are kept for the next query, and what they may cost together.
+const KEPT_MAX: usize = 64;
+const KEPT_COST_MAX: u64 = 50_000;
+
+/// Values that the text or pattern of a matcher can match: no other one does. Which of them do is still to be asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Candidates {
+    /// All, the empty one included, and all of them match: `.*`.
+    Everything,
+    /// All but the empty one, and all of them match: `.+`.
+    Something,
+    /// Those that begin so.
+    Prefix(String),
+    /// These few.
+    Values(Vec<String>),
+}
+
+/// What the patterns of one request may cost together.
+#[derive(Clone, Debug)]
+pub struct PatternBudget {
+    patterns: usize,
+    cost: u64,
+}
+
+impl PatternBudget {
+    /// Patterns of one request; each takes its time on every value of its label, too.
+    pub const PATTERNS_MAX: usize = 64;
+    /// States of their automatons, about. One takes a microsecond to make.
+    pub const COST_MAX: u64 = 200_000;
+
+    /// For what the operator has written, not a stranger.
+    pub const fn unlimited() -> Self {
+        Self { patterns: usize::MAX, cost: u64::MAX }
+    }
+
+    fn take_one(&mut self) -> Result<(), Fault> {
+        self.patterns = self.patterns.checked_sub(1).ok_or_else(|| {
+            Fault::Budget(format!("it is one of more than {} patterns of one request", Self::PATTERNS_MAX))
+        })?;
+        Ok(())
+    }
+
+    fn take_cost(&mut self, cost: u64) -> Result<(), Fault> {
+        self.cost = self.cost.checked_sub(cost).ok_or_else(|| {
+            Fault::Budget(format!("the patterns of one request need over {} states", Self::COST_MAX))
+        })?;
+        Ok(())
+    }
+}
+
+impl Default for PatternBudget {
+    fn default() -> Self {
+        Self { patterns: Self::PATTERNS_MAX, cost: Self::COST_MAX }
+    }
+}
+
+/// Why there is no pattern.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    Syntax(String),
+    Budget(String),
+}
+
+/// A pattern that matches whole values, as Prometheus' matchers do.
+#[derive(Debug)]
+pub(crate) struct Pattern {
+    /// `None` where the candidates are exactly what matches: compiling would take longer than all that follows.
+    regex: Option<Regex>,
+    pub(crate) candidates: Candidates,
+    cost: u64,
+}
+
+impl Pattern {
+    pub(crate) fn new(value: &str, budget: &mut PatternBudget) -> Result<Arc<Self>, Fault> {
+        budget.take_one()?;
+        if let Some(known) = kept(value) {
+            return Ok(known);
+        }
+        // By itself: `a)|(b` must not end a group that anchors it.
+        let Translated { text, cost, .. } = translate(value, true).map_err(Fault::Syntax)?;
+        let mut parser = ParserBuilder::new().dot_matches_new_line(true).build();
+        let tree = parser.parse(&text).map_err(|e| Fault::Syntax(last_words(&e.to_string())))?;
+        let candidates = candidates(value, &tree);
+        let exact = match candidates {
+            Candidates::Everything | Candidates::Something => true,
+            Candidates::Values(_) => tree.properties().look_set().is_empty(),
+            Candidates::Prefix(_) => false,
+        };
+        if exact {
+            return Ok(Arc::new(Self { regex: None, candidates, cost: 0 }));
+        }
+        budget.take_cost(cost)?;
+        let regex = Some(compile(&format!("^(?s:{text})$")).map_err(Fault::Syntax)?);
+        let pattern = Arc::new(Self { regex, candidates, cost });
+        keep(value, &pattern);
+        Ok(pattern)
+    }
+
+    /// As patterns were read before Go's syntax was followed: by that of the `regex` crate. Deletions on disk were meant so.
+    pub(crate) fn as_before(value: &str) -> Result<Arc<Self>, Fault> {
+        let regex = compile(&format!("^(?s:{value})$")).map_err(Fault::Syntax)?;
+        let candidates = Candidates::Prefix(String::new());
+        Ok(Arc::new(Self { regex: Some(regex), candidates, cost: 0 }))
+    }
+
+    pub(crate) fn matches(&self, value: &str) -> bool {
+        match (&self.regex, &self.candidates) {
+            (Some(regex), _) => regex.is_match(value),
+            (None, Candidates::Everything) => true,
+            (None, Candidates::Something) => !value.is_empty(),
+            (None, Candidates::Values(values)) => values.iter().any(|known| known == value),
+            (None, Candidates::Prefix(prefix)) => value.starts_with(prefix),
+        }
+    }
+}
+
+fn compile(text: &str) -> Result<Regex, String> {
+    let mut builder = RegexBuilder::new(text);
+    builder.size_limit(REGEX_BYTES_MAX).dfa_size_limit(AUTOMATON_BYTES_MAX);
+    builder.build().map_err(|e| last_words(&e.to_string()))
+}
+
+/// An error of syntax is told with the pattern and a pointer into it, on several lines: the last one says what is wrong.
+fn last_words(error: &str) -> String {
+    let last = error.lines().last().unwrap_or(error);
+    last.strip_prefix("error: ").unwrap_or(last).to_owned()
+}
+
+/// Literals that every match begins with, or is, as regex-syntax finds them; it ignores `^`, `$` and `\b`, which only
+/// leave out more.
+fn candidates(pattern: &str, tree: &Hir) -> Candidates {
+    match pattern {
+        ".*" => return Candidates::Everything,
+        ".+" => return Candidates::Something,
+        _ => {}
+    }
+    let anything = Candidates::Prefix(String::new());
+    let begins = Extractor::new().extract(tree);
+    if begins.is_exact() {
+        let texts = begins.literals().unwrap_or_default().iter();
+        let texts: Option<Vec<String>> =
+            texts.map(|l| std::str::from_utf8(l.as_bytes()).ok().map(str::to_owned)).collect();
+        return texts.map_or(anything, Candidates::Values);
+    }
+    let prefix = begins.longest_common_prefix().unwrap_or_default();
+    // A literal that was cut to its limit may end within a character.
+    let text = prefix.utf8_chunks().next().map_or("", |chunk| chunk.valid());
+    Candidates::Prefix(text.to_owned())
+}
+
+/// Patterns that were compiled lately, the last used one at the end.
+static KEPT: Mutex<VecDeque<(Box<str>, Arc<Pattern>)>> = Mutex::new(VecDeque::new());
+
+fn kept(value: &str) -> Option<Arc<Pattern>> {
+    let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+    let found = kept.iter().position(|(text, _)| **text == *value)?;
+    let entry = kept.remove(found)?;
+    let pattern = entry.1.clone();
+    kept.push_back(entry);
+    Some(pattern)
+}
+
+fn keep(value: &str, pattern: &Arc<Pattern>) {
+    let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+    kept.push_back((value.into(), pattern.clone()));
+    let mut cost: u64 = kept.iter().map(|(_, pattern)| pattern.cost).sum();
+    while kept.len() > KEPT_MAX || cost > KEPT_COST_MAX {
+        let Some((_, oldest)) = kept.pop_front() else { return };
+        cost -= oldest.cost;
+    }
+}
+
+/// A pattern and a replacement for what it has found, as `label_replace` has them: both Go's.
+#[derive(Debug)]
+pub struct Rewrite {
+    regex: Regex,
+    names: Vec<(String, usize)>,
+}
+
+impl Rewrite {
+    /// # Errors
+    /// Why it is no pattern, or that it costs too much.
+    pub fn new(pattern: &str) -> Result<Self, String> {
+        let Translated { text, names, .. } = translate(&format!("^(?s:{pattern})$"), false)?;
+        Ok(Self { regex: compile(&text)?, names })
+    }
+
+    /// `template` with what its `$1`, `${1}`, `$name` and `${name}` stand for; `None` where the pattern does not match.
+    pub fn apply(&self, value: &str, template: &str) -> Option<String> {
+        let found = self.regex.captures(value)?;
+        let group = |name: &str| {
+            let text = match name.parse::<usize>() {
+                Ok(number) if name == "0" || !name.starts_with('0') => found.get(number),
+                // Several groups may have the name: the first that took part.
+                _ => self.names.iter().filter(|(known, _)| known == name).find_map(|(_, n)| found.get(*n)),
+            };
+            text.map_or("", |text| text.as_str())
+        };
+        let (mut out, mut rest) = (String::new(), template);
+        while let Some((before, behind)) = rest.split_once('$') {
+            out.push_str(before);
+            rest = behind;
+            if let Some(behind) = rest.strip_prefix('$') {
+                out.push('$');
+                rest = behind;
+            } else if let Some((name, behind)) = reference(rest) {
+                out.push_str(group(name));
+                rest = behind;
+            } else {
+                out.push('$');
+            }
+        }
+        out.push_str(rest);
+        Some(out)
+    }
+}
+
+/// The name that a text begins with, in braces or not, and what is behind it.
+fn reference(text: &str) -> Option<(&str, &str)> {
+    let (braced, inner) = text.strip_prefix('{').map_or((false, text), |inner| (true, inner));
+    let is_name = |c: char| c == '_' || c.is_alphanumeric();
+    let end = inner.find(|c| !is_name(c)).unwrap_or(inner.len());
+    let (name, behind) = inner.split_at(end);
+    if name.is_empty() {
+        return None;
+    }
+    if braced { Some((name, behind.strip_prefix('}')?)) } else { Some((name, behind)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_has_so_many_patterns_and_so_much_to_compile() {
+        let mut budget = PatternBudget::default();
+        for nth in 0..PatternBudget::PATTERNS_MAX {
+            Pattern::new(&format!("budget-{nth}.*"), &mut budget).unwrap();
+        }
+        let error = Pattern::new("a", &mut budget).unwrap_err();
+        let expect = "it is one of more than 64 patterns of one request";
+        assert_eq!(error, Fault::Budget(expect.to_owned()));
+
+        let mut budget = PatternBudget::default();
+        let costly = |nth: u32| format!("costly-{nth}(a|[^b]{{500}}){{2}}");
+        let refused = (0..60).find_map(|nth| Pattern::new(&costly(nth), &mut budget).err()).unwrap();
+        assert_eq!(refused, Fault::Budget("the patterns of one request need over 200000 states".to_owned()));
+        assert!(matches!(Pattern::new(r"(\pL{300}){3}", &mut budget), Err(Fault::Syntax(_))));
+    }
+
+    #[test]
+    fn what_was_compiled_is_kept_within_bounds() {
+        let mut none_left = PatternBudget { patterns: 9, cost: 0 };
+        assert!(Pattern::new("kept-1.*", &mut none_left).is_err());
+        Pattern::new("kept-1.*", &mut PatternBudget::default()).unwrap();
+        for nth in 0..2 * KEPT_MAX {
+            Pattern::new(&format!("kept-other-{nth}.*"), &mut PatternBudget::unlimited()).unwrap();
+            Pattern::new("kept-1.*", &mut none_left.clone()).expect("the one that is used stays");
+        }
+        let kept = KEPT.lock().unwrap();
+        assert!(kept.len() <= KEPT_MAX, "{}", kept.len());
+    }
+
+    fn texts(line: &str) -> String {
+        serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line}"))
+    }
+
+    /// `testdata/re2/matches.txt` was written by Go.
+    #[test]
+    fn patterns_match_what_they_match_in_go() {
+        let table = include_str!("../../../testdata/re2/matches.txt");
+        let (mut values, mut wrong, mut seen) = (Vec::new(), Vec::new(), 0);
+        for line in table.lines().skip(1) {
+            let (result, text) = line.split_once(' ').unwrap();
+            if result == "value" {
+                values.push(texts(text));
+                continue;
+            }
+            let text = texts(text);
+            let ours = match Pattern::new(&text, &mut PatternBudget::unlimited()) {
+                Ok(pattern) => values.iter().map(|v| if pattern.matches(v) { '1' } else { '0' }).collect(),
+                Err(_) => "error".to_owned(),
+            };
+            seen += 1;
+            if ours != result {
+                wrong.push(format!("{text:?}: {ours} is to be {result}"));
+            }
+        }
+        assert!(wrong.is_empty(), "{} of {seen}:\n{}", wrong.len(), wrong.join("\n"));
+        assert!(seen > 1_500);
+    }
+
+    /// `testdata/re2/replacements.txt` was written by Go.
+    #[test]
+    fn replacements_are_what_they_are_in_go() {
+        let table = include_str!("../../../testdata/re2/replacements.txt");
+        for line in table.lines().skip(1) {
+            let (pattern, value, template, expect): (String, String, String, Option<String>) =
+                serde_json::from_str(line).unwrap();
+            assert_eq!(Rewrite::new(&pattern).unwrap().apply(&value, &template), expect, "{line}");
+        }
+    }
+}
