@@ -1,12 +1,13 @@
 //! The few things the journal and the embedded driver ask of a disk, so that a test can take them away; and who may read
 //! what they write: nobody but the user that runs the server.
 
+use std::collections::HashMap;
 use std::fs::{DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::{Error, ErrorKind, Result};
 
@@ -198,6 +199,8 @@ struct Switches {
     sync_skipped: AtomicBool,
     operations: AtomicU64,
     half_done: AtomicBool,
+    /// Bytes of each file that were synced.
+    synced: Mutex<HashMap<PathBuf, u64>>,
 }
 
 impl Default for Switches {
@@ -211,6 +214,7 @@ impl Default for Switches {
             sync_skipped: AtomicBool::new(false),
             operations: AtomicU64::new(u64::MAX),
             half_done: AtomicBool::new(false),
+            synced: Mutex::default(),
         }
     }
 }
@@ -246,6 +250,15 @@ impl FaultyDisk {
         self.0.sync_skipped.store(skipped, Ordering::SeqCst);
     }
 
+    /// Takes from all files what was appended and not synced, as if the machine had lost its power.
+    pub fn lose_unsynced(&self) -> io::Result<()> {
+        let synced = self.0.synced();
+        for (path, bytes) in synced.iter().filter(|(path, bytes)| length(path) > **bytes) {
+            RealDisk.cut(path, *bytes)?;
+        }
+        Ok(())
+    }
+
     /// So many more operations are done, as if the process ended then. The next append is done by half.
     pub fn set_operations(&self, operations: u64) {
         self.0.half_done.store(false, Ordering::SeqCst);
@@ -254,6 +267,10 @@ impl FaultyDisk {
 }
 
 impl Switches {
+    fn synced(&self) -> MutexGuard<'_, HashMap<PathBuf, u64>> {
+        self.synced.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Is there an operation left?
     fn operation(&self) -> io::Result<()> {
         let less = |left: u64| if left == u64::MAX { Some(left) } else { left.checked_sub(1) };
@@ -283,8 +300,10 @@ fn length(path: &Path) -> u64 {
 impl Disk for FaultyDisk {
     fn open(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
         self.0.operation()?;
+        let before = length(path);
         let file = RealDisk.open(path)?;
-        Ok(Box::new(FaultyFile { file, switches: self.0.clone() }))
+        self.0.synced().entry(path.to_owned()).or_insert(before);
+        Ok(Box::new(FaultyFile { file, path: path.to_owned(), switches: self.0.clone() }))
     }
 
     fn cut(&self, path: &Path, length: u64) -> io::Result<()> {
@@ -294,6 +313,7 @@ impl Disk for FaultyDisk {
         }
         let before = self::length(path);
         RealDisk.cut(path, length)?;
+        self.0.synced().insert(path.to_owned(), length);
         self.0.give_back(before.saturating_sub(length));
         Ok(())
     }
@@ -307,6 +327,7 @@ impl Disk for FaultyDisk {
         }
         let before = self::length(path);
         RealDisk.remove(path)?;
+        self.0.synced().remove(path);
         self.0.give_back(before);
         Ok(())
     }
@@ -318,6 +339,10 @@ impl Disk for FaultyDisk {
         }
         let before = self::length(to);
         RealDisk.rename(from, to)?;
+        let mut synced = self.0.synced();
+        if let Some(bytes) = synced.remove(from) {
+            synced.insert(to.to_owned(), bytes);
+        }
         self.0.give_back(before);
         Ok(())
     }
@@ -345,6 +370,7 @@ impl Disk for FaultyDisk {
 
 struct FaultyFile {
     file: Box<dyn DiskFile>,
+    path: PathBuf,
     switches: Arc<Switches>,
 }
 
@@ -367,7 +393,11 @@ impl DiskFile for FaultyFile {
             return Err(io::Error::other("injected: sync failed"));
         }
         self.switches.operation()?;
-        if self.switches.sync_skipped.load(Ordering::SeqCst) { Ok(()) } else { self.file.sync() }
+        if !self.switches.sync_skipped.load(Ordering::SeqCst) {
+            self.file.sync()?;
+        }
+        self.switches.synced().insert(self.path.clone(), length(&self.path));
+        Ok(())
     }
 }
 

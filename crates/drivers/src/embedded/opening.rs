@@ -41,7 +41,9 @@ impl Segments {
         if segments.manifest != before || !is_complete {
             segments.unwritten = true;
             // It is tried again before the next row is written.
-            if let Err(error) = segments.write_manifest() {
+            let synced = segments.disk.sync_directory(directory);
+            let written = synced.map_err(|e| Error::io("sync directory", directory, e));
+            if let Err(error) = written.and_then(|()| segments.write_manifest()) {
                 tracing::warn!(%error, "manifest not written");
             }
         }
@@ -89,6 +91,11 @@ impl Segments {
         let is_newest = number + 1 == self.manifest.next;
         if let Some(damage) = loaded.damage() {
             self.damage.insert(number, damage.clone());
+        }
+        // The process before may have ended ahead of a sync. What the manifest says of a file must not be lost with the power.
+        if is_newest && matches!(loaded, Loaded::Sealed(_) | Loaded::Scanned(_)) {
+            let synced = self.disk.open(&path).and_then(|mut file| file.sync());
+            synced.map_err(|e| Error::io("sync segment", &path, e))?;
         }
         match loaded {
             Loaded::Unfinished => {
@@ -147,16 +154,15 @@ impl Segments {
         let file = self.disk.open(&path).map_err(|e| Error::io("open segment", &path, e))?;
         let mut active = Active { number, path, file, length, crc, index, cut: false };
         if !marked {
-            active.settle()?;
+            active.mark();
         }
-        let bytes = active.length;
         self.active = Some(active);
-        self.manifest.files.insert(number, Known { state: State::Growing, bytes, crc: None });
+        self.manifest.files.insert(number, Known { state: State::Growing, bytes: length, crc: None });
         Ok(())
     }
 
-    /// Cuts off what was never acknowledged. Without a mark before, it may be a batch that was acknowledged and then damaged: a copy is
-    /// set aside. Where that is not possible, it stays, and the segment ends before it.
+    /// Cuts off what was never acknowledged. Without a mark before, it may be a batch that was acknowledged and then damaged: a
+    /// copy is set aside. Where that is not possible, it stays, and the segment ends before it.
     fn cut_torn(&mut self, number: u32, length: u64, torn: u64, marked: bool) -> Result<bool> {
         let path = file_path(&self.directory, number);
         let mut copy = None;

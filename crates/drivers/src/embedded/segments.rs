@@ -336,15 +336,8 @@ impl Active {
         self.length += bytes.len() as u64;
     }
 
-    /// The process before may have ended between the write and the sync of the last batch.
-    pub fn settle(&mut self) -> Result<()> {
-        self.file.sync().map_err(|e| Error::io("sync segment", &self.path, e))?;
-        self.mark();
-        Ok(())
-    }
-
     /// Says, without a sync, that what is before was acknowledged.
-    fn mark(&mut self) {
+    pub fn mark(&mut self) {
         let mark = mark();
         match self.file.append(&mark) {
             Ok(()) => self.on_disk(&mark),
