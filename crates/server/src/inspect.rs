@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use tacho_chunk::{ColumnInfo, Role};
 use tacho_model::{Kind, SeriesId, Timestamp};
+use tacho_store::driver::Health;
 use tacho_store::{ChunkInfo, Result, Store};
 
 /// Chunks, their bytes, and the records in them. Of a chunk that several series share, each series has its share of the bytes.
@@ -54,8 +55,31 @@ pub struct Report {
     pub kinds: BTreeMap<&'static str, KindReport>,
     /// The largest first; those without a chunk are only counted.
     pub series: Vec<SeriesReport>,
+    /// What of the files below is damaged.
+    pub damage: Damage,
     /// Bytes of the journal: records that are kept but not in chunks yet.
     pub journal_bytes: u64,
+}
+
+/// What is known of the files of the driver.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Damage {
+    /// Damaged files that stay in use.
+    pub damaged: Vec<String>,
+    /// Damaged places among their rows, and bytes of them.
+    pub places: u64,
+    pub bytes: u64,
+    /// Files, or ends of files, in which nothing can be read.
+    pub quarantined: Vec<String>,
+    /// Bytes at the end of a file that were never acknowledged.
+    pub torn_bytes: u64,
+}
+
+impl From<Health> for Damage {
+    fn from(health: Health) -> Self {
+        let Health { damaged, damaged_places, damaged_bytes, set_aside, torn_bytes } = health;
+        Self { damaged, places: damaged_places, bytes: damaged_bytes, quarantined: set_aside, torn_bytes }
+    }
 }
 
 impl Amount {
@@ -69,7 +93,8 @@ impl Amount {
 /// Reads all headers; keeps the `series_max` largest series.
 pub async fn inspect(store: &Store, series_max: usize) -> Result<Report> {
     let journal_bytes = store.stats().journal_bytes;
-    let mut report = Report { kinds: BTreeMap::new(), series: Vec::new(), journal_bytes };
+    let damage = store.driver_health().into();
+    let mut report = Report { kinds: BTreeMap::new(), series: Vec::new(), damage, journal_bytes };
     for kind in Kind::ALL {
         let mut of_kind = KindReport::default();
         let mut columns = Columns::default();

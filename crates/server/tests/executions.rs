@@ -354,6 +354,11 @@ fn damage_below_is_in_status_and_metrics() {
     bytes[..24].fill(0);
     std::fs::write(&file, bytes).unwrap();
     std::fs::write(data.path().join("chunks/MANIFEST"), "").unwrap();
+    let (_, table, _) = support::run(&["inspect", data.path().to_str().unwrap()]);
+    assert!(
+        table.starts_with("MANIFEST: damaged, everything else in it is read\n00000001.segment: damaged"),
+        "{table}"
+    );
     let server = Server::start(data.path());
     let damage = server.get("/api/status").json()["damage"].clone();
     assert_eq!(damage["damaged"], serde_json::json!(["MANIFEST", "00000001.segment"]));

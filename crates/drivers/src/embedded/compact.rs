@@ -6,7 +6,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::sync::{Arc, PoisonError};
 
-use tacho_store::{Error, Result, Table};
+use tacho_store::{Error, ErrorKind, Result, Table};
 
 use super::format::{Action, Entry, ROW_HEAD_BYTES, RowRef, Taken, file_path, take_row};
 use super::index::{Index, Place, Usage};
@@ -61,14 +61,14 @@ pub enum Kept {
     Unknown,
 }
 
-/// The oldest segment worth rewriting; the growing one and those that are kept are left out. `stuck`: the oldest file that stays
-/// whatever happens, so that deletes behind it are needed.
+/// The oldest segment worth rewriting, or the one with the fewest needed bytes; the growing one and those that are kept are left
+/// out. `stuck`: the oldest file that stays whatever happens, so that deletes behind it are needed.
 fn choose(
     index: &Index,
     growing: Option<u32>,
     kept: &BTreeMap<u32, Kept>,
     stuck: Option<u32>,
-    dead_of: u64,
+    (dead_of, fewest): (u64, bool),
 ) -> Option<u32> {
     let is_kept = |segment: u32, live: u64| match kept.get(&segment) {
         Some(Kept::Needed) => live > 0,
@@ -77,13 +77,15 @@ fn choose(
     };
     let sealed =
         index.usage().filter(|(segment, usage)| Some(*segment) != growing && !is_kept(*segment, usage.live));
-    let mut usage = sealed.map(|(segment, mut usage)| {
+    let usage = sealed.map(|(segment, mut usage)| {
         if stuck.is_some_and(|stuck| stuck < segment) {
             usage.live += usage.deletes;
         }
         (segment, usage)
     });
-    usage.find(|(_, usage)| worth_it(*usage, dead_of)).map(|(segment, _)| segment)
+    let mut worth = usage.filter(|(_, usage)| worth_it(*usage, dead_of));
+    let chosen = if fewest { worth.min_by_key(|(_, usage)| usage.live) } else { worth.next() };
+    chosen.map(|(segment, _)| segment)
 }
 
 impl Inner {
@@ -129,12 +131,14 @@ impl Inner {
         };
         match result {
             Ok(next) => {
+                files.is_full &= next.is_some();
                 files.compaction = next;
                 true
             }
             Err(error) => {
                 tracing::warn!(%error, segment, "compaction of a segment put off");
                 // A full disk gets room again, a segment that cannot be read does not get better: others go on without it.
+                files.is_full = error.kind() == ErrorKind::StorageFull;
                 if !error.retryable() {
                     files.kept.insert(segment, Kept::Unknown);
                 }
@@ -147,7 +151,8 @@ impl Inner {
         let directory = self.directory.read().unwrap_or_else(PoisonError::into_inner);
         let segments = &files.segments;
         let stuck = segments.oldest_stuck().into_iter().chain(files.kept.keys().next().copied()).min();
-        let segment = choose(&directory.index, segments.growing(), &files.kept, stuck, dead_of)?;
+        let segment =
+            choose(&directory.index, segments.growing(), &files.kept, stuck, (dead_of, files.is_full))?;
         let keep_deletes = segments.has_older(segment);
         let file = directory.handles.get(&segment).cloned()?;
         Some(Candidate { segment, file, keep_deletes })

@@ -63,6 +63,8 @@ struct Files {
     compaction: Option<Compaction>,
     /// Segments that no compaction can empty: damaged, or not readable at all.
     kept: BTreeMap<u32, Kept>,
+    /// The last compaction found no room: the next one begins where it needs the least.
+    is_full: bool,
 }
 
 struct Inner {
@@ -121,7 +123,7 @@ impl Inner {
         let segments = Segments::open(path, disk, segment_bytes, index, handles)?;
         tracing::info!(path = %path.display(), rows = index.rows(), segments = handles.len(), "segments opened");
         let health = segments.health();
-        let files = Files { segments, compaction: None, kept: BTreeMap::new() };
+        let files = Files { segments, compaction: None, kept: BTreeMap::new(), is_full: false };
         Ok(Self::new(path, directory, Some(files), health, Some(lock)))
     }
 

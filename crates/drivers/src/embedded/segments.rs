@@ -6,6 +6,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use tacho_store::ErrorKind::StorageFull;
 use tacho_store::disk::{Disk, DiskFile};
 use tacho_store::driver::Health;
 use tacho_store::{Error, Result};
@@ -97,13 +98,17 @@ impl Segments {
         handles: &mut Handles,
     ) -> Result<Written> {
         check(rows)?;
-        let written = self.try_append(rows, handles);
-        let is_full = |error: &Error| error.kind() == tacho_store::ErrorKind::StorageFull;
-        match written {
-            Err(error) if purpose == Purpose::Freeing && is_full(&error) && self.release_reserve() => {
-                self.try_append(rows, handles)
-            }
-            written => written,
+        match purpose {
+            Purpose::Put => self.try_append(rows, handles),
+            Purpose::Freeing => self.with_reserve(|segments| segments.try_append(rows, handles)),
+        }
+    }
+
+    /// Does it another time when the disk is full and there is a reserve to give up.
+    fn with_reserve<T>(&mut self, mut work: impl FnMut(&mut Self) -> Result<T>) -> Result<T> {
+        match work(self) {
+            Err(error) if error.kind() == StorageFull && self.release_reserve() => work(self),
+            done => done,
         }
     }
 
@@ -205,6 +210,10 @@ impl Segments {
 
     /// Writes index and trailer behind the rows; a segment without rows is left open.
     pub fn seal(&mut self) -> Result<()> {
+        self.with_reserve(Self::try_seal)
+    }
+
+    fn try_seal(&mut self) -> Result<()> {
         let Some(active) = self.active.as_mut().filter(|a| !a.index.is_empty()) else {
             return Ok(());
         };
@@ -231,7 +240,7 @@ impl Segments {
     }
 
     pub(super) fn write_manifest(&mut self) -> Result<()> {
-        self.manifest.write(&*self.disk, &self.directory)?;
+        self.with_reserve(|segments| segments.manifest.write(&*segments.disk, &segments.directory))?;
         self.unwritten = false;
         Ok(())
     }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use tacho_store::driver::Health;
 use tacho_store::{Error, Result};
 
-use super::format::{WITH_ROW_BYTES_MIN, file_name, file_number, file_path};
+use super::format::{IndexBuilder, WITH_ROW_BYTES_MIN, file_name, file_number, file_path};
 use super::health::health;
 use super::index::Index;
 use super::load::{Damage, Expected, Loaded, load};
@@ -102,7 +102,11 @@ impl Survey {
         let file = File::open(&path).map_err(|e| Error::io("open segment", &path, e))?;
         let ended = !is_newest || known.is_some_and(|known| known.state != State::Growing);
         let expected = Expected { number, known, ended };
-        let loaded = load(&path, &file, expected, |entry| index.apply(number, &entry))?;
+        let mut loaded = load(&path, &file, expected, |entry| index.apply(number, &entry))?;
+        if ended && let Loaded::Scanned(scanned) = &mut loaded {
+            // Only what grows on needs it; there may be many of the others.
+            scanned.index = IndexBuilder::default();
+        }
         if let Some(damage) = loaded.damage() {
             damage.log(&path);
         }

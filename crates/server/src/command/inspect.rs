@@ -68,6 +68,14 @@ async fn offline(dir: PathBuf, series: usize) -> Result<Value, Failure> {
 }
 
 fn print(report: &Value) {
+    let damage = &report["damage"];
+    for (what, names) in
+        [("damaged, everything else in it is read", "damaged"), ("nothing can be read in it", "quarantined")]
+    {
+        for name in ask::list(damage, names).iter().filter_map(Value::as_str) {
+            println!("{name}: {what}");
+        }
+    }
     let kinds = report["kinds"].as_object();
     print!("{}", totals(kinds.into_iter().flatten()));
     println!(

@@ -50,19 +50,12 @@ async fn status(State(app): State<Arc<App>>) -> Json<Value> {
     let chunks: u64 = stats.stored.iter().map(|s| s.chunks).sum();
     let chunk_bytes: u64 = stats.stored.iter().map(|s| s.bytes).sum();
     let driver = app.store.driver_info();
-    let health = app.store.driver_health();
     Json(json!({
         "version": env!("CARGO_PKG_VERSION"),
         "started": app.started.to_string(),
         "data_dir": app.config.data.display().to_string(),
         "driver": driver.name,
-        "damage": {
-            "damaged": health.damaged,
-            "places": health.damaged_places,
-            "bytes": health.damaged_bytes,
-            "quarantined": health.set_aside,
-            "torn_bytes": health.torn_bytes,
-        },
+        "damage": inspect::Damage::from(app.store.driver_health()),
         "series": by_kind(stats.series),
         "records": by_kind(stats.records),
         "stored": by_kind(stored),
