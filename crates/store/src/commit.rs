@@ -18,7 +18,7 @@ use crate::arrival::{Appended, Arrival};
 use crate::budget::Reservation;
 use crate::generation::{Generation, JournalFile};
 use crate::index::Index;
-use crate::journal::format::Header;
+use crate::journal::format::{Header, Older};
 use crate::journal::{Encoder, Failure, Writer};
 use crate::shared::{Guarded, Shared};
 use crate::{Error, Result};
@@ -158,21 +158,29 @@ impl Committer {
             }
             self.broken = None;
         }
-        let generation = shared.generations.read().next;
-        let header = Header { generation, store: shared.id, created: shared.clock.now() };
+        let header = {
+            let generations = shared.generations.read();
+            let sealed = generations.sealed.iter();
+            let older = sealed.map(|g| Older { generation: g.number, length: g.journal.length }).collect();
+            Header { generation: generations.next, store: shared.id, created: shared.clock.now(), older }
+        };
+        let generation = header.generation;
         let writer = Writer::create(&*shared.options.disk, &shared.directory, &header)?;
         let (path, length) = (writer.path().to_owned(), writer.length());
         let journal = JournalFile { path, length, cut: false, damaged: false };
         let mut generations = shared.generations.write();
         generations.active = Some(Generation::new(generation, journal));
         generations.next += 1;
+        drop(generations);
         self.encoder = Encoder::default();
         self.writer = Some(writer);
+        shared.begun.notify_one();
         Ok(())
     }
 
-    fn commit(&mut self, group: Group) {
+    fn commit(&mut self, mut group: Group) {
         let Some(writer) = self.writer.as_mut().filter(|_| !group.batches.is_empty()) else { return };
+        self.encoder.end_group(writer.length(), &mut group.records);
         self.shared.counters.journal_syncs.add(1);
         match writer.commit(&*self.shared.options.disk, &group.records) {
             Ok(()) => {

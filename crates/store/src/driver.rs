@@ -170,6 +170,9 @@ pub type RowStream = BoxStream<'static, Result<Row>>;
 /// all of it.
 pub type Parts = Arc<dyn Fn(usize, &[u8]) -> Option<Vec<Range<usize>>> + Send + Sync>;
 
+/// Takes partition and clustering of a row.
+pub type EachKey<'a> = &'a mut (dyn FnMut(&[u8], &[u8]) + Send);
+
 /// A row whose value may be cut down to the parts that are wanted, one right after the other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cut {
@@ -220,6 +223,12 @@ pub trait Driver: Send + Sync + 'static {
         Ok(rows.into_iter().map(|rows| rows.into_iter().map(Cut::from).collect()).collect())
     }
 
+    /// Hands out the keys of all rows of a table, in any order, where they can be had without reading values: for a start
+    /// that must know what is there. `false`, and none handed out, where they cannot.
+    async fn keys(&self, _: Table, _: EachKey<'_>) -> Result<bool> {
+        Ok(false)
+    }
+
     /// Removes rows; what is not there is no error. Durable like `put`.
     async fn delete(&self, deletes: Vec<Delete>) -> Result<()>;
 
@@ -258,6 +267,10 @@ impl<D: Driver + ?Sized> Driver for Arc<D> {
 
     async fn read_parts(&self, scans: Vec<Scan>, parts: Parts) -> Result<Vec<Vec<Cut>>> {
         (**self).read_parts(scans, parts).await
+    }
+
+    async fn keys(&self, table: Table, each: EachKey<'_>) -> Result<bool> {
+        (**self).keys(table, each).await
     }
 
     async fn delete(&self, deletes: Vec<Delete>) -> Result<()> {

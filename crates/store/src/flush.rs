@@ -1,7 +1,7 @@
 //! Sealed generations go into the driver, in order, until it has taken them.
 //!
 //! ```text
-//!   cut a broken journal -> put series -> put chunks -> put sessions -> put "flushed"
+//!   cut a broken journal -> put series -> put chunks -> put sessions -> put "flushed" -> put "journals"
 //!     -> drop from memory -> delete journal
 //! ```
 //! A crash between any two steps is repaired by doing all of them again: keys follow from the records. A failing
@@ -22,7 +22,8 @@ use crate::generation::Generation;
 use crate::group::home;
 use crate::group::row::series_row;
 use crate::group::seal::{Share, seal};
-use crate::keys::{flushed_row, session_delete, session_row, stored_row};
+use crate::journal::{self, format::Older};
+use crate::keys::{Journals, flushed_row, session_delete, session_row, stored_row};
 use crate::layer::retry::Backoff;
 use crate::seal::CHUNK_VALUES_LIMIT;
 use crate::shared::{Progress, Shared};
@@ -38,15 +39,44 @@ const SERIES_ROWS: usize = 10_000;
 pub async fn run(shared: Arc<Shared>) {
     let _ended = Ended(shared.clone());
     let mut sealed: watch::Receiver<u64> = shared.sealed.subscribe();
+    let mut told = 0;
     loop {
         sealed.borrow_and_update();
         while let Some(generation) = oldest_sealed(&shared) {
-            flush(&shared, &generation).await;
+            told = flush(&shared, &generation).await;
         }
-        if sealed.changed().await.is_err() {
-            return;
+        tokio::select! {
+            changed = sealed.changed() => if changed.is_err() { return },
+            () = shared.begun.notified() => told = tell_journals(&shared, told).await,
         }
     }
+}
+
+/// Says in the driver which journals must be there, if there is one after `told`. Nothing waits for it; after a failure the end
+/// of the next flush tells it. Returns the last one that the driver knows.
+async fn tell_journals(shared: &Shared, told: u64) -> u64 {
+    let flushed = shared.progress.borrow().flushed;
+    let journals = journals(shared, flushed);
+    if journals.last() <= told {
+        return told;
+    }
+    match shared.driver.put(vec![journals.row()]).await {
+        Ok(()) => journals.last(),
+        Err(error) => {
+            tracing::warn!(%error, "driver was not told of a new journal");
+            told
+        }
+    }
+}
+
+/// The journals of generations after `flushed`.
+fn journals(shared: &Shared, flushed: u64) -> Journals {
+    let generations = shared.generations.read();
+    let sealed = generations.sealed.iter().map(|sealed| (sealed.number, sealed.journal.length));
+    let active = generations.active.iter().map(|active| (active.number, 0));
+    let live = sealed.chain(active).filter(|(generation, _)| *generation > flushed);
+    let live = live.map(|(generation, length)| Older { generation, length }).collect();
+    Journals { store: shared.id, flushed, named: shared.upkeep.named(), live }
 }
 
 /// Tells those who wait, however the task ends.
@@ -62,7 +92,8 @@ fn oldest_sealed(shared: &Shared) -> Option<Arc<Generation>> {
     shared.generations.read().sealed.front().cloned()
 }
 
-async fn flush(shared: &Arc<Shared>, generation: &Arc<Generation>) {
+/// Returns the last generation of which the driver knows.
+async fn flush(shared: &Arc<Shared>, generation: &Arc<Generation>) -> u64 {
     insist(shared, || cut_journal(shared, generation)).await;
     put_series(shared, generation).await;
     put_groups(shared, generation).await;
@@ -78,8 +109,11 @@ async fn flush(shared: &Arc<Shared>, generation: &Arc<Generation>) {
     };
     put(shared, vec![flushed_row(number), stored_row(&stored)]).await;
     drop(books);
+    let journals = journals(shared, number);
+    put(shared, vec![journals.row()]).await;
     forget(shared, generation).await;
     shared.upkeep.wake();
+    journals.last()
 }
 
 /// Returns what has come into the driver.
@@ -249,12 +283,13 @@ async fn forget(shared: &Arc<Shared>, generation: &Generation) {
 /// A file that stays is no harm: the next start sees that its generation was flushed.
 fn remove_journal(shared: &Shared, generation: &Generation) {
     let path = &generation.journal.path;
-    let removed = if generation.journal.damaged {
-        std::fs::rename(path, path.with_extension("damaged"))
+    let (disk, directory) = (&*shared.options.disk, &shared.directory);
+    let result = if generation.journal.damaged {
+        shared.counters.journals_quarantined.add(1);
+        journal::set_aside(disk, directory, path).map(drop)
     } else {
-        shared.options.disk.remove(path)
+        disk.remove(path).and_then(|()| disk.sync_directory(directory))
     };
-    let result = removed.and_then(|()| shared.options.disk.sync_directory(&shared.directory));
     if let Err(error) = result {
         tracing::warn!(path = %path.display(), %error, "journal of a flushed generation was not removed");
     }

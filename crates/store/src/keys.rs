@@ -6,6 +6,7 @@ use bytes::Bytes;
 use tacho_model::{Kind, SeriesId, TimeRange, Timestamp};
 
 use crate::driver::{Row, Scan, Table};
+use crate::journal::format::Older;
 use crate::sessions::Session;
 use crate::stats::Stored;
 use crate::{Error, ErrorKind, Result};
@@ -134,6 +135,7 @@ const IDENTITY: &[u8] = b"identity";
 const FLUSHED: &[u8] = b"flushed";
 const STORED: &[u8] = b"stored";
 const NAMED: &[u8] = b"named";
+const JOURNALS: &[u8] = b"journals";
 
 pub fn store_scan() -> Scan {
     Scan::all(Table::Meta, STORE)
@@ -171,6 +173,49 @@ pub fn named_row(last: u64) -> Row {
     meta(STORE, NAMED, [&[VERSION][..], &last.to_be_bytes()[..]].concat())
 }
 
+/// Which journal files must be there, and once more what the facts beside it say: it is put by itself, so no damage of one
+/// `put` takes both.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Journals {
+    pub store: u128,
+    pub flushed: u64,
+    pub named: u64,
+    /// The one that grows has no length.
+    pub live: Vec<Older>,
+}
+
+impl Journals {
+    /// The last generation that it tells of.
+    pub fn last(&self) -> u64 {
+        self.live.last().map_or(self.flushed, |last| last.generation.max(self.flushed))
+    }
+
+    pub fn row(&self) -> Row {
+        let mut value = vec![VERSION];
+        value.extend_from_slice(&self.store.to_be_bytes());
+        for number in [self.flushed, self.named] {
+            value.extend_from_slice(&number.to_be_bytes());
+        }
+        for journal in &self.live {
+            value.extend_from_slice(&journal.generation.to_be_bytes());
+            value.extend_from_slice(&journal.length.to_be_bytes());
+        }
+        meta(STORE, JOURNALS, value)
+    }
+
+    fn decode(value: &[u8]) -> Option<Self> {
+        let (store, rest) = value.split_first_chunk()?;
+        let (numbers, more) = rest.as_chunks::<8>();
+        let numbers: Vec<u64> = numbers.iter().map(|number| u64::from_be_bytes(*number)).collect();
+        let (pairs, odd) = numbers.as_chunks::<2>();
+        let ([flushed, named], live) = pairs.split_first()?;
+        let live = live.iter().map(|[generation, length]| Older { generation: *generation, length: *length });
+        let store = u128::from_be_bytes(*store);
+        let journals = Self { store, flushed: *flushed, named: *named, live: live.collect() };
+        (more.is_empty() && odd.is_empty()).then_some(journals)
+    }
+}
+
 fn decode_stored(value: &[u8]) -> Option<[Stored; 3]> {
     let (numbers, rest) = value.as_chunks::<8>();
     let numbers: Vec<u64> = numbers.iter().map(|n| u64::from_be_bytes(*n)).collect();
@@ -190,7 +235,7 @@ pub fn session_delete(id: u128) -> crate::driver::Delete {
 }
 
 /// A row of the partition `store`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StoreFact {
     Identity {
         id: u128,
@@ -200,6 +245,7 @@ pub enum StoreFact {
     Flushed(u64),
     Stored([Stored; 3]),
     Named(u64),
+    Journals(Journals),
     /// Written by a newer version, which must not mind that it is ignored.
     Unknown,
 }
@@ -225,6 +271,10 @@ pub fn decode_store_fact(row: &Row) -> Result<StoreFact> {
         STORED => {
             let stored = decode_stored(versioned("meta row", &row.value)?);
             stored.map(StoreFact::Stored).ok_or_else(malformed)
+        }
+        JOURNALS => {
+            let journals = Journals::decode(versioned("meta row", &row.value)?);
+            journals.map(StoreFact::Journals).ok_or_else(malformed)
         }
         _ => Ok(StoreFact::Unknown),
     }
@@ -302,6 +352,17 @@ mod tests {
         let stored = [1, 4, 7].map(|n| Stored { chunks: n, bytes: n + 1, records: n + 2 });
         assert_eq!(decode_store_fact(&stored_row(&stored)).unwrap(), StoreFact::Stored(stored));
         assert_eq!(decode_store_fact(&named_row(9)).unwrap(), StoreFact::Named(9));
+        let live = vec![Older { generation: 6, length: 700 }, Older { generation: 8, length: 0 }];
+        let journals = Journals { store: 7, flushed: 5, named: 9, live };
+        assert_eq!(decode_store_fact(&journals.row()).unwrap(), StoreFact::Journals(journals.clone()));
+        for cut in 1..journals.row().value.len() {
+            let row = Row { value: journals.row().value.slice(..cut), ..journals.row() };
+            let fewer =
+                Journals { live: journals.live[..cut.saturating_sub(33) / 16].to_vec(), ..journals.clone() };
+            let whole = cut >= 33 && (cut - 33) % 16 == 0;
+            let expect = whole.then_some(StoreFact::Journals(fewer));
+            assert_eq!(decode_store_fact(&row).ok(), expect, "{cut}");
+        }
         let (id, session) = decode_session(&session_row(1, 2, 3)).unwrap();
         assert_eq!((id, session.seq, session.generation), (1, 2, 3));
 

@@ -26,6 +26,7 @@ pub mod conformance;
 pub mod disk;
 pub mod driver;
 mod error;
+mod evidence;
 mod flush;
 mod generation;
 mod group;

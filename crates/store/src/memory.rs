@@ -8,7 +8,7 @@ use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream;
 
-use crate::driver::{Capabilities, Delete, Driver, Info, Order, Row, RowStream, Scan, Table};
+use crate::driver::{Capabilities, Delete, Driver, EachKey, Info, Order, Row, RowStream, Scan, Table};
 use crate::{Error, Result};
 
 type Partition = BTreeMap<Vec<u8>, Bytes>;
@@ -113,6 +113,15 @@ impl Driver for MemoryDriver {
             }
         };
         Ok(stream::iter(found.into_iter().map(Ok)).boxed())
+    }
+
+    async fn keys(&self, table: Table, each: EachKey<'_>) -> Result<bool> {
+        for ((of, partition), rows) in self.lock().iter() {
+            if *of == table {
+                rows.keys().for_each(|clustering| each(partition, clustering));
+            }
+        }
+        Ok(true)
     }
 
     async fn delete(&self, deletes: Vec<Delete>) -> Result<()> {

@@ -1,7 +1,8 @@
 //! What did the process before this one leave behind?
 //!
 //! Reads the store's identity, its sessions, its series and their groups from the driver, then every journal file whose
-//! generation did not get into the driver: those become sealed generations again, with the same numbers.
+//! generation did not get into the driver: those become sealed generations again, with the same numbers. What must be there is
+//! checked before (`evidence.rs`).
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -13,12 +14,15 @@ use tacho_model::{Kind, Labels, SeriesId};
 use crate::arrival::Arrival;
 use crate::commit::number_series;
 use crate::driver::{Driver, Row, Scan};
+use crate::evidence::{Files, Keys};
 use crate::generation::{Generation, Generations, JournalFile};
 use crate::group::row::{SeriesRow, decode_series, series_scan};
 use crate::index::Index;
 use crate::journal::format::HEADER_BYTES;
 use crate::journal::{self, Contents, Found};
-use crate::keys::{StoreFact, decode_session, decode_store_fact, identity_row, sessions_scan, store_scan};
+use crate::keys::{
+    Journals, StoreFact, decode_session, decode_store_fact, identity_row, sessions_scan, store_scan,
+};
 use crate::options::Options;
 use crate::sessions::Sessions;
 use crate::shared::Guarded;
@@ -43,6 +47,8 @@ pub struct Recovered {
 
 pub async fn recover(driver: &dyn Driver, directory: &Path, options: &Options) -> Result<Recovered> {
     let facts = store_facts(driver).await?;
+    let keys = Keys::read(driver).await?;
+    let files = Files::read(directory)?;
     let mut sessions = Sessions::default();
     let mut last_session = 0;
     each_row(driver, sessions_scan(), |row| {
@@ -58,33 +64,46 @@ pub async fn recover(driver: &dyn Driver, directory: &Path, options: &Options) -
         Ok(())
     })
     .await?;
-    let generations = Generations { active: None, sealed: VecDeque::new(), next: 1 };
+    let index = load_index(driver).await?;
+    // Sessions are put after chunks: a session of a generation proves that its chunks are complete.
+    let flushed = facts.flushed().max(last_session);
+    let is_empty = keys.generations.is_empty() && index.len() == 0 && flushed == 0 && tombstones.is_empty();
+    let id = match facts.id {
+        Some(id) => Some(id),
+        None => files.identity(facts.journals.as_ref(), is_empty, !driver.capabilities().durable)?,
+    };
+    let live = facts.journals.as_ref().map_or(&[][..], |journals| &journals.live);
+    files.check(flushed, live, &keys.generations)?;
+    // What is written from now on must have a number of its own, and not be hidden by what was deleted before.
+    let seen = keys.generations.last().copied().into_iter().chain(live.iter().map(|older| older.generation));
+    let highest = seen.chain([files.highest, flushed, tombstones.through()]).fold(0, u64::max);
+    let exhausted = || Error::corrupt(format!("generation {highest} is the last number that there is"));
+    let next = highest.checked_add(1).ok_or_else(exhausted)?;
     let mut recovery = Recovery {
         directory,
         options,
-        id: facts.id,
-        // Sessions are put after chunks: a session of a generation proves that its chunks are complete.
-        flushed: facts.flushed.max(last_session),
-        index: Guarded::new(load_index(driver).await?),
+        id,
+        flushed,
+        index: Guarded::new(index),
         sessions,
-        generations,
+        generations: Generations { active: None, sealed: VecDeque::new(), next },
         counters: Counters::default(),
     };
-    // To be read, a directory may lack the journal.
-    if !options.read_only || directory.is_dir() {
-        for found in journal::list(directory)? {
-            recovery.file(&found)?;
-        }
+    for found in &files.journals {
+        recovery.file(found)?;
     }
     let id = recovery.id.unwrap_or_else(draw_id);
     // A row of the version that is written now says who may read what follows.
     if (facts.id.is_none() || facts.old) && !options.read_only {
         driver.put(vec![identity_row(id)]).await?;
     }
-    let Recovery { index, sessions, mut generations, flushed, counters, .. } = recovery;
-    // What is written from now on must not be hidden by what was deleted before.
-    generations.next = generations.next.max(flushed + 1).max(tombstones.through() + 1);
-    let Facts { stored, named, .. } = facts;
+    let Recovery { index, sessions, generations, flushed, counters, .. } = recovery;
+    counters.journals_quarantined.add(journal::quarantined(directory));
+    let named = facts.named().max(keys.named);
+    if facts.stored.is_none() && !keys.generations.is_empty() {
+        tracing::error!("counts of what is stored are missing, they begin again at 0");
+    }
+    let stored = facts.stored.unwrap_or_default();
     Ok(Recovered { id, index, sessions, tombstones, generations, flushed, stored, named, counters })
 }
 
@@ -96,8 +115,20 @@ struct Facts {
     /// Written by an older version.
     old: bool,
     flushed: u64,
-    stored: [Stored; 3],
+    stored: Option<[Stored; 3]>,
     named: u64,
+    journals: Option<Journals>,
+}
+
+impl Facts {
+    /// Each is written twice: what is higher is true.
+    fn flushed(&self) -> u64 {
+        self.journals.as_ref().map_or(0, |journals| journals.flushed).max(self.flushed)
+    }
+
+    fn named(&self) -> u64 {
+        self.journals.as_ref().map_or(0, |journals| journals.named).max(self.named)
+    }
 }
 
 async fn store_facts(driver: &dyn Driver) -> Result<Facts> {
@@ -107,8 +138,9 @@ async fn store_facts(driver: &dyn Driver) -> Result<Facts> {
         match decode_store_fact(&row).map_err(|e| e.with("store", &location))? {
             StoreFact::Identity { id, old } => (facts.id, facts.old) = (Some(id), old),
             StoreFact::Flushed(generation) => facts.flushed = generation,
-            StoreFact::Stored(stored) => facts.stored = stored,
+            StoreFact::Stored(stored) => facts.stored = Some(stored),
             StoreFact::Named(last) => facts.named = last,
+            StoreFact::Journals(journals) => facts.journals = Some(journals),
             StoreFact::Unknown => {}
         }
         Ok(())
@@ -165,40 +197,64 @@ struct Recovery<'a> {
 
 impl Recovery<'_> {
     fn file(&mut self, found: &Found) -> Result<()> {
-        self.generations.next = self.generations.next.max(found.generation + 1);
         if found.generation <= self.flushed {
             return self.flushed_file(found);
         }
-        let length = HEADER_BYTES as u64;
-        let journal = JournalFile { path: found.path.clone(), length, cut: false, damaged: false };
+        let journal = JournalFile { path: found.path.clone(), length: 0, cut: false, damaged: false };
         let mut generation = Generation::new(found.generation, journal);
         let contents = journal::read(&found.path, |arrival| self.replay(arrival, &mut generation))?;
-        let Some(header) = contents.header else {
-            return self.remove(found, "journal without a header removed");
-        };
-        if *self.id.get_or_insert(header.store) != header.store {
-            let message = "journal belongs to another store";
-            return Err(Error::invalid(message).with("path", found.path.display()));
+        if contents.unborn {
+            return self.unborn(found, contents.torn);
         }
+        self.check_header(found, &contents)?;
         self.report(found, &contents);
-        if contents.torn > 0 && !self.options.read_only {
+        // What may have been a whole record is kept, with the file.
+        if contents.torn > 0 && !contents.doubtful && !self.options.read_only {
             let cut = self.options.disk.cut(&found.path, contents.length);
             cut.map_err(|e| Error::io("cut torn journal", &found.path, e))?;
         }
         generation.journal.length = contents.length;
-        generation.journal.damaged = !contents.damaged.is_empty();
+        generation.journal.damaged = contents.doubtful || !contents.damaged.is_empty();
         self.generations.sealed.push_back(Arc::new(generation));
+        Ok(())
+    }
+
+    /// A file whose header is lost has its name, and lies where those of this store do.
+    fn check_header(&mut self, found: &Found, contents: &Contents) -> Result<()> {
+        let Some(header) = &contents.header else { return Ok(()) };
+        let path = found.path.display();
+        if *self.id.get_or_insert(header.store) != header.store {
+            return Err(Error::invalid("journal belongs to another store").with("path", path));
+        }
+        if header.generation != found.generation {
+            let message =
+                format!("journal of generation {} has the name of another: rename it", header.generation);
+            return Err(Error::invalid(message).with("path", path));
+        }
         Ok(())
     }
 
     /// Its records are in the driver, but perhaps not all of its sessions.
     fn flushed_file(&mut self, found: &Found) -> Result<()> {
-        journal::read(&found.path, |arrival| {
+        let contents = journal::read(&found.path, |arrival| {
             if let Some(origin) = arrival.origin {
                 self.sessions.take(origin, found.generation);
             }
         })?;
-        self.remove(found, "journal of a flushed generation removed")
+        if contents.damaged.is_empty() {
+            return self.remove(found, "journal of a flushed generation removed");
+        }
+        self.report(found, &contents);
+        self.set_aside(found)
+    }
+
+    /// Nothing was acknowledged before its header was on disk.
+    fn unborn(&mut self, found: &Found, bytes: u64) -> Result<()> {
+        if bytes <= HEADER_BYTES as u64 {
+            return self.remove(found, "journal without a header removed");
+        }
+        tracing::error!(path = %found.path.display(), bytes, "journal without a readable header or record set aside");
+        self.set_aside(found)
     }
 
     fn replay(&mut self, arrival: Arrival, generation: &mut Generation) {
@@ -220,11 +276,22 @@ impl Recovery<'_> {
         }
         if contents.torn > 0 {
             let (offset, bytes) = (contents.length, contents.torn);
-            tracing::warn!(%path, offset, bytes, "torn end of journal cut off, good part kept");
+            let file_is_kept = contents.doubtful;
+            tracing::warn!(%path, offset, bytes, file_is_kept, "torn end of journal left out, good part kept");
         }
         tracing::info!(%path, records = contents.records, "journal recovered");
         self.counters.recovered_torn_bytes.add(contents.torn);
         self.counters.recovered_damaged.add(contents.damaged.len() as u64);
+    }
+
+    fn set_aside(&self, found: &Found) -> Result<()> {
+        if self.options.read_only {
+            return Ok(());
+        }
+        let kept = journal::set_aside(&*self.options.disk, self.directory, &found.path);
+        let kept = kept.map_err(|e| Error::io("set journal aside", &found.path, e))?;
+        tracing::warn!(kept = %kept.display(), "journal set aside");
+        Ok(())
     }
 
     fn remove(&self, found: &Found, why: &str) -> Result<()> {

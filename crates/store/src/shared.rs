@@ -37,6 +37,8 @@ pub struct Shared {
     pub counters: Counters,
     /// The last sealed generation: wakes the flusher.
     pub sealed: watch::Sender<u64>,
+    /// A generation has begun: the flusher tells the driver that its journal must be there.
+    pub begun: tokio::sync::Notify,
     pub progress: watch::Sender<Progress>,
 }
 

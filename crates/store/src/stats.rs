@@ -68,6 +68,8 @@ pub struct Stats {
     pub recovered_batches: u64,
     pub recovered_torn_bytes: u64,
     pub recovered_damaged: u64,
+    /// Journal files, and ends of them, that were set aside for people to look at, those of earlier starts included.
+    pub journals_quarantined: u64,
 }
 
 /// Something that goes up.
@@ -140,5 +142,6 @@ counters! {
         recovered_batches: Count,
         recovered_torn_bytes: Count,
         recovered_damaged: Count,
+        journals_quarantined: Count,
     }
 }

@@ -47,7 +47,8 @@ impl Store {
     ///
     /// # Errors
     /// `Locked` when another process has the directory, `Version` when a newer version wrote it, `Invalid` when the
-    /// journal belongs to another store, `Corrupt` and `Io` for files that cannot be read.
+    /// journal belongs to another store, `Corrupt` when a journal or a fact is missing beside what is there (the error says how
+    /// to go on), `Corrupt` and `Io` for files that cannot be read.
     pub async fn open(
         driver: Arc<dyn Driver>,
         journal_dir: &Path,
@@ -83,6 +84,7 @@ impl Store {
             budget,
             counters,
             sealed: watch::Sender::new(0),
+            begun: tokio::sync::Notify::new(),
             progress: watch::Sender::new(progress),
         });
         if read_only {

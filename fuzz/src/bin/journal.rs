@@ -5,7 +5,7 @@ use std::path::Path;
 
 use libfuzzer_sys::fuzz_target;
 use tacho_model::Value;
-use tacho_store::journal::format::{HEADER_BYTES, Header, RECORD_HEAD_BYTES, RECORD_MAGIC};
+use tacho_store::journal::format::{HEADER_BYTES, Header, Older, RECORD_HEAD_BYTES, RECORD_MAGIC, mark};
 use tacho_store::journal::{Encoder, read_bytes};
 
 fuzz_target!(|bytes: &[u8]| {
@@ -29,8 +29,7 @@ struct Copy {
 }
 
 fn copy(bytes: &[u8]) -> Option<Copy> {
-    let header = Header { generation: 1, store: 2, created: 3 }.encode();
-    let mut copy = Copy { file: header.to_vec(), records: vec![], executions: vec![] };
+    let mut copy = Copy { file: header().encode(), records: vec![], executions: vec![] };
     let mut encoder = Encoder::default();
     let contents = read_bytes(bytes, Path::new("fuzz"), |arrival| {
         copy.records.push(format!("{:?} {:?}", arrival.origin, arrival.counts()));
@@ -46,20 +45,30 @@ fn copy(bytes: &[u8]) -> Option<Copy> {
         copy.executions.extend(arrival.executions().map(|series| format!("{series:?}")));
         let synced = copy.file.len() as u64;
         encoder.encode(&arrival, synced, &mut copy.file).expect("no larger than what was read");
+        encoder.end_group(synced, &mut copy.file);
         encoder.committed();
+        let synced = copy.file.len() as u64;
+        copy.file.extend_from_slice(&mark(synced));
     });
     let contents = contents.ok()?;
-    assert!(contents.header.is_some() || contents.records == 0);
+    assert!(!contents.unborn || contents.records == 0);
     assert_eq!(contents.length + contents.torn, bytes.len() as u64);
     Some(copy)
+}
+
+fn header() -> Header {
+    Header { generation: 1, store: 2, created: 3, older: vec![Older { generation: 4, length: 5 }] }
 }
 
 /// Makes the header and the lengths and checksums of all records right (`docs/format/journal.md`).
 fn repair(bytes: &mut [u8]) {
     let Some((header, mut rest)) = bytes.split_first_chunk_mut::<HEADER_BYTES>() else { return };
-    let version = u16::from(header[8] % 2) + 1;
-    *header = Header { generation: 1, store: 2, created: 3 }.encode();
+    let version = u16::from(header[8] % 3) + 1;
+    let of_all = self::header().encode();
+    header.copy_from_slice(&of_all[..HEADER_BYTES]);
     header[8..10].copy_from_slice(&version.to_le_bytes());
+    // One that names no older ones: what stands behind it is the header again, or damage.
+    header[10..12].fill(0);
     let checksum = crc32c::crc32c(&header[..44]);
     header[44..].copy_from_slice(&checksum.to_le_bytes());
     // What is between records stays broken, so that stepping over it is tried, too.

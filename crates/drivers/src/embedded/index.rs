@@ -134,6 +134,13 @@ impl Index {
         }
     }
 
+    /// Partition and clustering of each row of a table.
+    pub fn each_key(&self, table: Table, each: &mut dyn FnMut(&[u8], &[u8])) {
+        for (partition, rows) in &self.tables[Self::table(table)] {
+            rows.keys().for_each(|clustering| each(partition, clustering));
+        }
+    }
+
     /// Segments and how much of each is needed, oldest first.
     pub fn usage(&self) -> impl Iterator<Item = (u32, Usage)> {
         self.usage.iter().map(|(segment, usage)| (*segment, *usage))

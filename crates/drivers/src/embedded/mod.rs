@@ -29,7 +29,7 @@ use async_trait::async_trait;
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 use tacho_store::disk::{Disk, RealDisk, make_private};
 use tacho_store::driver::{
-    Capabilities, Cut, Delete, Driver, Health, Info, Order, Parts, Row, RowStream, Scan,
+    Capabilities, Cut, Delete, Driver, EachKey, Health, Info, Order, Parts, Row, RowStream, Scan,
 };
 use tacho_store::lock::DirectoryLock;
 use tacho_store::{Error, ErrorKind, Result, Table};
@@ -407,6 +407,12 @@ impl Driver for Embedded {
 
     async fn read_parts(&self, scans: Vec<Scan>, parts: Parts) -> Result<Vec<Vec<Cut>>> {
         self.0.clone().read_anywhere(scans, Some(parts), WHOLE_BYTES_MAX).await
+    }
+
+    async fn keys(&self, table: Table, each: EachKey<'_>) -> Result<bool> {
+        let directory = self.0.directory.read().unwrap_or_else(PoisonError::into_inner);
+        directory.index.each_key(table, each);
+        Ok(true)
     }
 
     async fn delete(&self, deletes: Vec<Delete>) -> Result<()> {

@@ -20,6 +20,8 @@ pub struct StoreFigures {
     journal_bytes: Family<Gauge, 0>,
     journal_syncs: Family<Counter, 0>,
     journal_failures: Family<Counter, 0>,
+    journal_damaged: Family<Counter, 0>,
+    journals_quarantined: Family<Gauge, 0>,
     batches: Family<Counter, 1>,
     flushes: Family<Counter, 1>,
     chunks: Family<Counter, 0>,
@@ -97,6 +99,16 @@ impl Default for StoreFigures {
                 "Times the journal was synced to disk.",
             ),
             journal_failures: Family::new("tacho_journal_failures_total", [], "Times that failed."),
+            journal_damaged: Family::new(
+                "tacho_journal_damaged_total",
+                [],
+                "Damaged places of the journal that this start has stepped over.",
+            ),
+            journals_quarantined: Family::new(
+                "tacho_journals_quarantined",
+                [],
+                "Journal files, and ends of them, that lie in its quarantine directory.",
+            ),
             batches: Family::new(
                 "tacho_batches_total",
                 ["outcome"],
@@ -140,6 +152,8 @@ impl StoreFigures {
         self.journal_bytes.with([]).set(signed(stats.journal_bytes));
         self.journal_syncs.with([]).raise_to(stats.journal_syncs);
         self.journal_failures.with([]).raise_to(stats.journal_failures);
+        self.journal_damaged.with([]).raise_to(stats.recovered_damaged);
+        self.journals_quarantined.with([]).set(signed(stats.journals_quarantined));
         self.batches.with(["stored"]).raise_to(stats.batches);
         self.batches.with(["repeated"]).raise_to(stats.batches_repeated);
         self.batches.with(["full"]).raise_to(stats.batches_full);
@@ -151,7 +165,7 @@ impl StoreFigures {
         self.sessions.with([]).set(signed(stats.sessions));
     }
 
-    pub fn families(&self) -> [&dyn Collect; 23] {
+    pub fn families(&self) -> [&dyn Collect; 25] {
         [
             &self.series,
             &self.series_refused,
@@ -165,6 +179,8 @@ impl StoreFigures {
             &self.journal_bytes,
             &self.journal_syncs,
             &self.journal_failures,
+            &self.journal_damaged,
+            &self.journals_quarantined,
             &self.batches,
             &self.flushes,
             &self.chunks,

@@ -11,8 +11,8 @@ use tacho_model::{
 use super::columns;
 use super::format::{
     BLOCK_COLUMNS, BLOCK_ENTRIES, BLOCK_EXECUTIONS, BLOCK_SAMPLES, BODY_BYTES, BODY_TEXT, CODE_ENTER,
-    CODE_EXIT, CODE_EXIT_FAILED, DEFINITIONS_BYTES_MAX, FLAG_ORIGIN, SEGMENT_ATTRIBUTES, SEGMENT_CARRIED,
-    SEGMENT_PARENT, TEXTS_MAX, VALUE_INTEGER, VALUE_TEXT, VERSION_WHOLE_LABELS,
+    CODE_EXIT, CODE_EXIT_FAILED, DEFINITIONS_BYTES_MAX, FLAG_ORIGIN, FLAG_REPEATS, SEGMENT_ATTRIBUTES,
+    SEGMENT_CARRIED, SEGMENT_PARENT, TEXTS_MAX, VALUE_INTEGER, VALUE_TEXT, VERSION_WHOLE_LABELS,
 };
 use crate::arrival::{Arrival, Origin};
 use crate::coding::{Cursor, Malformed};
@@ -29,6 +29,8 @@ pub struct Decoder {
     texts: Table<Arc<str>>,
     /// Definitions that may be missing: each takes a byte at least of a record that was lost.
     missing_max: usize,
+    /// Something was lost: what is defined again is no mistake.
+    lost: bool,
 }
 
 /// Bytes of the file that were on disk when the record was written; read before the rest of it.
@@ -38,26 +40,42 @@ pub fn synced(payload: &[u8]) -> Result<u64, Malformed> {
     cursor.varint("synced")
 }
 
+/// Does the record only repeat definitions?
+pub fn repeats(payload: &[u8]) -> bool {
+    payload.first().is_some_and(|flags| flags & FLAG_REPEATS != 0)
+}
+
 impl Decoder {
     /// Of a file of this version.
     pub const fn new(version: u16) -> Self {
-        Self { version, series: Vec::new(), operations: Vec::new(), texts: Vec::new(), missing_max: 0 }
+        Self {
+            version,
+            series: Vec::new(),
+            operations: Vec::new(),
+            texts: Vec::new(),
+            missing_max: 0,
+            lost: false,
+        }
     }
 
     /// So many bytes of the file could not be read: what they defined is missing.
     pub const fn lost(&mut self, bytes: usize) {
         self.missing_max = self.missing_max.saturating_add(bytes);
+        self.lost = true;
+    }
+
+    pub const fn has_lost(&self) -> bool {
+        self.lost
+    }
+
+    /// Takes the definitions of a record, and nothing else: those behind a lost record tell what it defined.
+    pub fn learn(&mut self, payload: &[u8]) -> Result<(), Malformed> {
+        let (mut cursor, _) = front(payload)?;
+        self.define(&mut cursor)
     }
 
     pub fn decode(&mut self, payload: &[u8]) -> Result<Arrival, Malformed> {
-        let mut cursor = Cursor::new(payload);
-        let flags = cursor.byte("flags")?;
-        cursor.varint("synced")?;
-        let mut origin = None;
-        if flags & FLAG_ORIGIN != 0 {
-            let session = u128::from_be_bytes(cursor.array("session")?);
-            origin = Some(Origin { session, seq: cursor.varint("seq")? });
-        }
+        let (mut cursor, origin) = front(payload)?;
         self.define(&mut cursor)?;
         let mut batch = Batch::default();
         while !cursor.is_empty() {
@@ -75,7 +93,8 @@ impl Decoder {
     fn define(&mut self, cursor: &mut Cursor<'_>) -> Result<(), Malformed> {
         let mut labels =
             LabelsReader { whole: self.version <= VERSION_WHOLE_LABELS, ..LabelsReader::default() };
-        let missing = &mut self.missing_max;
+        let mut missing = Missing { max: &mut self.missing_max, again: self.lost };
+        let missing = &mut missing;
         define(cursor, &mut self.series, missing, |cursor| labels.read(cursor))?;
         define(cursor, &mut self.operations, missing, |cursor| {
             let kind = OperationKind::from_byte(cursor.byte("operation kind")?);
@@ -229,6 +248,19 @@ impl Decoder {
     }
 }
 
+/// What stands before the definitions.
+fn front(payload: &[u8]) -> Result<(Cursor<'_>, Option<Origin>), Malformed> {
+    let mut cursor = Cursor::new(payload);
+    let flags = cursor.byte("flags")?;
+    cursor.varint("synced")?;
+    let mut origin = None;
+    if flags & FLAG_ORIGIN != 0 {
+        let session = u128::from_be_bytes(cursor.array("session")?);
+        origin = Some(Origin { session, seq: cursor.varint("seq")? });
+    }
+    Ok((cursor, origin))
+}
+
 fn add_samples(all: &mut Vec<SampleSeries>, labels: Arc<Labels>, mut samples: Vec<Sample>) {
     match all.last_mut() {
         Some(last) if Arc::ptr_eq(&last.labels, &labels) => last.samples.append(&mut samples),
@@ -298,10 +330,18 @@ fn lookup<T>(table: &Table<T>, number: u64) -> Option<&T> {
     table.get(usize::try_from(number).ok()?)?.as_ref()
 }
 
+/// What a file may lack.
+struct Missing<'a> {
+    /// Definitions that may be missing.
+    max: &'a mut usize,
+    /// What is known may be defined again.
+    again: bool,
+}
+
 fn define<T>(
     cursor: &mut Cursor<'_>,
     table: &mut Table<T>,
-    missing_max: &mut usize,
+    missing: &mut Missing<'_>,
     mut read: impl FnMut(&mut Cursor<'_>) -> Result<T, Malformed>,
 ) -> Result<(), Malformed> {
     let what = "number of the first definition";
@@ -310,11 +350,18 @@ fn define<T>(
     if count == 0 {
         return Ok(());
     }
-    let missing = first.checked_sub(table.len()).ok_or(cursor.malformed(what))?;
-    *missing_max = missing_max.checked_sub(missing).ok_or(cursor.malformed(what))?;
-    table.resize_with(first, || None);
-    for _ in 0..count {
-        table.push(Some(read(cursor)?));
+    if first < table.len() && !missing.again {
+        return Err(cursor.malformed(what));
+    }
+    let gap = first.saturating_sub(table.len());
+    *missing.max = missing.max.checked_sub(gap).ok_or(cursor.malformed(what))?;
+    table.resize_with(table.len() + gap, || None);
+    for at in first..first + count {
+        let definition = read(cursor)?;
+        match table.get_mut(at) {
+            Some(known) => drop(known.get_or_insert(definition)),
+            None => table.push(Some(definition)),
+        }
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! A checked batch becomes the bytes of one journal record.
 //!
-//! Strings are written once a file: the encoder knows what the file has defined already. When a write fails, what
-//! the lost records defined is forgotten again ([`Encoder::rollback`]).
+//! Strings are defined once a file, and repeated once for the case of damage ([`Encoder::end_group`]): the encoder knows what
+//! the file has defined already. When a write fails, what the lost records defined is forgotten again ([`Encoder::rollback`]).
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use tacho_model::{
 use super::columns::Columns;
 use super::format::{
     BLOCK_ENTRIES, BLOCK_EXECUTIONS, BLOCK_SAMPLES, BODY_BYTES, BODY_TEXT, CODE_ENTER, CODE_EXIT,
-    CODE_EXIT_FAILED, DEFINITIONS_BYTES_MAX, FLAG_ORIGIN, RECORD_BYTES_MAX, SEGMENT_ATTRIBUTES,
+    CODE_EXIT_FAILED, DEFINITIONS_BYTES_MAX, FLAG_ORIGIN, FLAG_REPEATS, RECORD_BYTES_MAX, SEGMENT_ATTRIBUTES,
     SEGMENT_CARRIED, SEGMENT_PARENT, TEXT_BYTES_MAX, TEXTS_MAX, VALUE_INTEGER, VALUE_TEXT, put_record,
 };
 use super::series::SeriesTable;
@@ -69,11 +69,25 @@ impl<K: std::hash::Hash + Eq> Table<K> {
 }
 
 /// What a file had defined at some moment.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Mark {
     series: u64,
     operations: u64,
     texts: u64,
+}
+
+impl Mark {
+    const fn is_within(&self, other: &Self) -> bool {
+        self.series <= other.series && self.operations <= other.operations && self.texts <= other.texts
+    }
+}
+
+/// What one record defined, to be written once more.
+#[derive(Debug)]
+struct Defined {
+    bytes: Vec<u8>,
+    /// What the file had defined after it.
+    after: Mark,
 }
 
 /// State of one file: begins empty with it.
@@ -87,12 +101,28 @@ pub struct Encoder {
     payload: Vec<u8>,
     /// What the file has defined on disk; the rest is in records that wait.
     durable: Mark,
+    /// Definitions that a later record may rely on, and that stand in the file once.
+    once: Vec<Defined>,
+    /// Those of the last record, which no later one relies on yet.
+    latest: Option<Defined>,
 }
 
 impl Encoder {
     /// The records so far are on disk: their definitions stay.
     pub fn committed(&mut self) {
         self.durable = self.mark();
+        self.once.clear();
+    }
+
+    /// Writes definitions a second time, behind the records that rely on them: a damaged record costs no other then.
+    pub fn end_group(&mut self, synced: u64, out: &mut Vec<u8>) {
+        for defined in &self.once {
+            self.payload.clear();
+            self.payload.push(FLAG_REPEATS);
+            put_varint(&mut self.payload, synced);
+            self.payload.extend_from_slice(&defined.bytes);
+            put_record(out, &self.payload);
+        }
     }
 
     /// The records since the last commit are lost, and with them what they defined.
@@ -108,6 +138,8 @@ impl Encoder {
         self.series.rollback(mark.series);
         self.operations.rollback(mark.operations);
         self.texts.rollback(mark.texts);
+        self.once.retain(|defined| defined.after.is_within(&mark));
+        self.latest.take_if(|defined| !defined.after.is_within(&mark));
     }
 
     /// Appends the record to `out`. `synced`: bytes of the file that are on disk already.
@@ -128,9 +160,11 @@ impl Encoder {
             self.payload.extend_from_slice(&origin.session.to_be_bytes());
             put_varint(&mut self.payload, origin.seq);
         }
+        let before = self.payload.len();
         self.series.write_new(&mut self.payload);
         self.operations.write_new(&mut self.payload);
         self.texts.write_new(&mut self.payload);
+        let definitions = before..self.payload.len();
         self.payload.extend_from_slice(&self.blocks);
         if self.payload.len() > RECORD_BYTES_MAX {
             let message = format!("batch of {} bytes is over {RECORD_BYTES_MAX}", self.payload.len());
@@ -138,6 +172,11 @@ impl Encoder {
             return Err(Error::invalid(message));
         }
         put_record(out, &self.payload);
+        self.once.extend(self.latest.take());
+        let after = self.mark();
+        if after != mark {
+            self.latest = Some(Defined { bytes: self.payload[definitions].to_vec(), after });
+        }
         Ok(())
     }
 

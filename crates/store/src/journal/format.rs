@@ -7,13 +7,21 @@ use tacho_model::Timestamp;
 use crate::{Error, ErrorKind, Result};
 
 pub const MAGIC: [u8; 8] = *b"tachojnl";
-pub const VERSION: u16 = 2;
+pub const VERSION: u16 = 3;
+/// Files of this version have one header of 48 bytes, no marks, and every definition once.
+pub const VERSION_SINGLE: u16 = 2;
 /// Files of this version tell the labels of a series as one string.
 pub const VERSION_WHOLE_LABELS: u16 = 1;
+/// The part of a header that all versions have: its checksum says whether its version can be trusted.
 pub const HEADER_BYTES: usize = 48;
+/// Older generations that a header names: 30 minutes each, a month of a driver that takes nothing.
+pub const OLDER_MAX: usize = 1_440;
 /// Begins every record, so that the next sound one can be found behind a damaged one.
 pub const RECORD_MAGIC: [u8; 4] = *b"\xf5rec";
 pub const RECORD_HEAD_BYTES: usize = 12;
+/// Begins a mark: all before it was synced.
+pub const MARK_MAGIC: [u8; 4] = *b"\xf5end";
+pub const MARK_BYTES: usize = 16;
 /// Longest payload: bounds what recovery must hold, and far above any batch (a frame of the wire has 4 MiB).
 pub const RECORD_BYTES_MAX: usize = 64 << 20;
 /// Labels that one record defines, bytes when written out: sharing must not make a small record a huge one.
@@ -24,6 +32,8 @@ pub const TEXTS_MAX: usize = 65_536;
 pub const TEXT_BYTES_MAX: usize = 256;
 
 pub const FLAG_ORIGIN: u8 = 1;
+/// The record repeats definitions of an earlier one, and has nothing else.
+pub const FLAG_REPEATS: u8 = 2;
 pub const BLOCK_SAMPLES: u8 = 1;
 pub const BLOCK_ENTRIES: u8 = 2;
 pub const BLOCK_EXECUTIONS: u8 = 3;
@@ -46,62 +56,176 @@ pub const BODY_BYTES: u8 = 1;
 pub const VALUE_TEXT: u8 = 0;
 pub const VALUE_INTEGER: u8 = 1;
 
-/// What a file says about itself.
+/// An earlier generation that was not in the driver when a file was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Older {
+    pub generation: u64,
+    /// Bytes of its file that were acknowledged; 0 where that is not known.
+    pub length: u64,
+}
+
+/// What a file says about itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Header {
     pub generation: u64,
     pub store: u128,
     pub created: Timestamp,
+    /// The last ones: their files must be there, too.
+    pub older: Vec<Older>,
 }
 
 impl Header {
-    pub fn encode(&self) -> [u8; HEADER_BYTES] {
-        let mut out = Vec::with_capacity(HEADER_BYTES);
+    /// Twice the same, each with checksums of its own.
+    pub fn encode(&self) -> Vec<u8> {
+        let older = &self.older[self.older.len().saturating_sub(OLDER_MAX)..];
+        let mut out = Vec::with_capacity(2 * (HEADER_BYTES + 4 + 16 * older.len()));
         out.extend_from_slice(&MAGIC);
         out.extend_from_slice(&VERSION.to_le_bytes());
-        out.extend_from_slice(&[0; 2]);
+        out.extend_from_slice(&(older.len() as u16).to_le_bytes());
         out.extend_from_slice(&self.generation.to_le_bytes());
         out.extend_from_slice(&self.store.to_be_bytes());
         out.extend_from_slice(&self.created.to_le_bytes());
-        let crc = crc32c::crc32c(&out);
-        out.extend_from_slice(&crc.to_le_bytes());
-        let mut header = [0; HEADER_BYTES];
-        header.copy_from_slice(&out);
-        header
-    }
-
-    /// `Ok(None)`: the file was being created when the process died, and holds nothing.
-    pub fn decode(bytes: &[u8], path: &Path) -> Result<Option<Self>> {
-        let Some((header, rest)) = bytes.split_first_chunk::<HEADER_BYTES>() else { return Ok(None) };
-        let zeros = header.iter().chain(rest).all(|b| *b == 0);
-        if zeros {
-            return Ok(None);
+        out.extend_from_slice(&crc32c::crc32c(&out).to_le_bytes());
+        for older in older {
+            out.extend_from_slice(&older.generation.to_le_bytes());
+            out.extend_from_slice(&older.length.to_le_bytes());
         }
-        if header[..8] != MAGIC {
-            return Err(Error::corrupt("not a journal file").with("path", path.display()));
-        }
-        let version = u16::from_le_bytes([header[8], header[9]]);
-        if version > VERSION {
-            let message = format!("journal has version {version}, this program reads up to {VERSION}");
-            return Err(Error::new(ErrorKind::Version, message).with("path", path.display()));
-        }
-        let stored = u32::from_le_bytes([header[44], header[45], header[46], header[47]]);
-        let crc = crc32c::crc32c(&header[..44]);
-        if stored != crc {
-            let message =
-                format!("journal header checksum mismatch: expected 0x{stored:08x}, got 0x{crc:08x}");
-            return Err(Error::corrupt(message).with("path", path.display()));
-        }
-        Ok(Some(Self {
-            generation: u64::from_le_bytes(field(header, 12)),
-            store: u128::from_be_bytes(field(header, 20)),
-            created: i64::from_le_bytes(field(header, 36)),
-        }))
+        out.extend_from_slice(&crc32c::crc32c(&out).to_le_bytes());
+        out.extend_from_within(..);
+        out
     }
 }
 
-/// The version that a sound header names.
-pub fn version(bytes: &[u8]) -> u16 {
+/// What the beginning of a file is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Front {
+    /// The process died while it made the file, which never held anything.
+    Unborn,
+    Sound {
+        header: Header,
+        version: u16,
+        /// Where the records begin.
+        bytes: usize,
+    },
+    /// One of two headers is damaged, and the other says this; or, with none, records are there all the same.
+    Damaged { header: Option<Header>, version: u16, bytes: usize, why: String },
+}
+
+/// What one header says, its version and its bytes.
+type One = (Header, u16, usize);
+
+impl Front {
+    pub const fn header(&self) -> Option<&Header> {
+        match self {
+            Self::Sound { header, .. } | Self::Damaged { header: Some(header), .. } => Some(header),
+            Self::Unborn | Self::Damaged { header: None, .. } => None,
+        }
+    }
+
+    /// # Errors
+    /// `Version` of a newer one, `Corrupt` where nothing says that this is a journal.
+    pub fn decode(bytes: &[u8], path: &Path) -> Result<Self> {
+        let why = match decode_one(bytes, path)? {
+            Ok((header, version, one)) if version <= VERSION_SINGLE => {
+                return Ok(Self::Sound { header, version, bytes: one });
+            }
+            Ok((header, version, one)) => match decode_one(bytes.get(one..).unwrap_or_default(), path)? {
+                Ok((_, _, two)) => return Ok(Self::Sound { header, version, bytes: one + two }),
+                Err(_) if bytes.len() <= 2 * one => return Ok(Self::Unborn),
+                Err(why) => return Ok(Self::Damaged { header: Some(header), version, bytes: 2 * one, why }),
+            },
+            Err(why) => why,
+        };
+        if bytes.len() < HEADER_BYTES || bytes.iter().all(|byte| *byte == 0) {
+            return Ok(Self::Unborn);
+        }
+        let second = find(bytes, &MAGIC, 1).filter(|at| *at <= HEADERS_BYTES_MAX / 2);
+        if let Some(at) = second
+            && let Ok((header, version, two)) = decode_one(&bytes[at..], path)?
+        {
+            return Ok(Self::Damaged { header: Some(header), version, bytes: at + two, why });
+        }
+        let record = |at: &usize| take_record(&bytes[*at..]).is_some();
+        let mut records =
+            std::iter::successors(find(bytes, &RECORD_MAGIC, 0), |at| find(bytes, &RECORD_MAGIC, at + 1));
+        let Some(at) = records.find(record) else {
+            // Nothing is acknowledged before the header is on disk: half of one, and nothing behind it.
+            if second.is_some() || bytes.starts_with(&MAGIC) {
+                return Ok(Self::Unborn);
+            }
+            return Err(Error::corrupt(format!(
+                "{why}, and no record can be read: move the file away to go on without it"
+            ))
+            .with("path", path.display()));
+        };
+        // Of the older versions only the first one's number is told apart: 3 reads what 2 wrote.
+        let version =
+            if version_bytes(bytes) == VERSION_WHOLE_LABELS { VERSION_WHOLE_LABELS } else { VERSION };
+        Ok(Self::Damaged { header: None, version, bytes: at, why })
+    }
+}
+
+/// The longest header, both copies.
+pub const HEADERS_BYTES_MAX: usize = 2 * (HEADER_BYTES + 4 + 16 * OLDER_MAX);
+
+/// Where `wanted` is first found from `from` on.
+pub fn find(bytes: &[u8], wanted: &[u8], from: usize) -> Option<usize> {
+    bytes.get(from..)?.windows(wanted.len()).position(|window| window == wanted).map(|at| from + at)
+}
+
+/// One header, or why it cannot be read.
+fn decode_one(bytes: &[u8], path: &Path) -> Result<Result<One, String>> {
+    let Some(fixed) = bytes.first_chunk::<HEADER_BYTES>() else {
+        return Ok(Err("journal without a header".into()));
+    };
+    if fixed[..8] != MAGIC {
+        return Ok(Err("not a journal file".into()));
+    }
+    let mismatch = |stored: u32, crc: u32| {
+        format!("journal header checksum mismatch: expected 0x{stored:08x}, got 0x{crc:08x}")
+    };
+    let stored = u32::from_le_bytes(field(fixed, 44));
+    let crc = crc32c::crc32c(&fixed[..44]);
+    if stored != crc {
+        return Ok(Err(mismatch(stored, crc)));
+    }
+    let version = version_bytes(fixed);
+    if version > VERSION {
+        let message = format!("journal has version {version}, this program reads up to {VERSION}");
+        return Err(Error::new(ErrorKind::Version, message).with("path", path.display()));
+    }
+    let mut header = Header {
+        generation: u64::from_le_bytes(field(fixed, 12)),
+        store: u128::from_be_bytes(field(fixed, 20)),
+        created: i64::from_le_bytes(field(fixed, 36)),
+        older: Vec::new(),
+    };
+    if version <= VERSION_SINGLE {
+        return Ok(Ok((header, version, HEADER_BYTES)));
+    }
+    let end = HEADER_BYTES + 16 * usize::from(u16::from_le_bytes(field(fixed, 10)));
+    let Some((checked, rest)) = bytes.split_at_checked(end) else {
+        return Ok(Err("journal without a header".into()));
+    };
+    let Some(stored) = rest.first_chunk().map(|stored| u32::from_le_bytes(*stored)) else {
+        return Ok(Err("journal without a header".into()));
+    };
+    let crc = crc32c::crc32c(checked);
+    if stored != crc {
+        return Ok(Err(mismatch(stored, crc)));
+    }
+    let (pairs, _) = checked[HEADER_BYTES..].as_chunks::<8>();
+    let pairs: Vec<u64> = pairs.iter().map(|word| u64::from_le_bytes(*word)).collect();
+    header.older = pairs
+        .as_chunks::<2>()
+        .0
+        .iter()
+        .map(|[generation, length]| Older { generation: *generation, length: *length })
+        .collect();
+    Ok(Ok((header, version, end + 4)))
+}
+
+fn version_bytes(bytes: &[u8]) -> u16 {
     bytes.get(8..10).map_or(VERSION, |version| u16::from_le_bytes([version[0], version[1]]))
 }
 
@@ -132,6 +256,25 @@ pub fn take_record(bytes: &[u8]) -> Option<&[u8]> {
     (crc == u32::from_le_bytes([c0, c1, c2, c3])).then_some(payload)
 }
 
+/// Says behind a commit that the file was on disk up to this place.
+pub fn mark(synced: u64) -> [u8; MARK_BYTES] {
+    let mut mark = [0; MARK_BYTES];
+    mark[..4].copy_from_slice(&MARK_MAGIC);
+    mark[4..12].copy_from_slice(&synced.to_le_bytes());
+    let crc = crc32c::crc32c(&mark[..12]);
+    mark[12..].copy_from_slice(&crc.to_le_bytes());
+    mark
+}
+
+/// What the mark at the start of `bytes` says, if a sound one begins there.
+pub fn take_mark(bytes: &[u8]) -> Option<u64> {
+    let (said, crc) = bytes.first_chunk::<MARK_BYTES>()?.split_first_chunk::<12>()?;
+    let crc = u32::from_le_bytes(*crc.first_chunk()?);
+    let (magic, synced) = said.split_first_chunk::<4>()?;
+    let sound = *magic == MARK_MAGIC && crc == crc32c::crc32c(said);
+    sound.then_some(u64::from_le_bytes(*synced.first_chunk()?))
+}
+
 pub fn file_name(generation: u64) -> String {
     format!("{generation:020}.journal")
 }
@@ -142,6 +285,19 @@ pub fn file_path(directory: &Path, generation: u64) -> PathBuf {
 
 /// The generation a file name stands for, if it is a journal's.
 pub fn file_generation(name: &str) -> Option<u64> {
-    let digits = name.strip_suffix(".journal")?;
-    if digits.len() == 20 { digits.parse().ok() } else { None }
+    name.strip_suffix(".journal").and_then(digits)
+}
+
+/// The generation that a file is about: a journal, one that was set aside, or somebody's word that one is lost.
+pub fn named_generation(name: &str) -> Option<u64> {
+    name.split('.').next().and_then(digits)
+}
+
+/// Made by people: the store shall open without this generation's file, or with what is there of it.
+pub fn lost_name(generation: u64) -> String {
+    format!("{generation:020}.lost")
+}
+
+fn digits(name: &str) -> Option<u64> {
+    if name.len() == 20 { name.parse().ok() } else { None }
 }

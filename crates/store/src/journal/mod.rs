@@ -11,6 +11,7 @@ mod encode;
 pub mod format;
 mod reader;
 mod series;
+mod set_aside;
 #[cfg(test)]
 mod tests;
 mod writer;
@@ -18,5 +19,6 @@ mod writer;
 pub use encode::Encoder;
 #[cfg(fuzzing)]
 pub use reader::read_bytes;
-pub use reader::{Contents, Found, list, read};
+pub use reader::{Contents, Found, list, read, read_front};
+pub use set_aside::{QUARANTINE, quarantined, set_aside};
 pub use writer::{Failure, Writer};

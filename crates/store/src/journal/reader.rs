@@ -1,12 +1,15 @@
-//! What does a journal file hold, and where does its good part end?
+//! What does a journal file hold, where does its good part end, and what of it is damaged?
 //!
 //! Path after a crash: `recover.rs` reads each file with this and adds the batches to open chunks again.
 
+use std::io::Read;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use super::decode::{Decoder, synced};
+use super::decode::{Decoder, repeats, synced};
 use super::format::{
-    HEADER_BYTES, Header, RECORD_HEAD_BYTES, RECORD_MAGIC, file_generation, take_record, version,
+    Front, HEADERS_BYTES_MAX, Header, MARK_BYTES, MARK_MAGIC, RECORD_HEAD_BYTES, RECORD_MAGIC,
+    file_generation, mark, take_mark, take_record,
 };
 use crate::arrival::Arrival;
 use crate::{Error, Result};
@@ -21,15 +24,20 @@ pub struct Found {
 /// What reading a file found out about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Contents {
-    /// None: the process died while it made the file.
+    /// None: it is damaged, or the process died while it made the file.
     pub header: Option<Header>,
+    /// The process died while it made the file.
+    pub unborn: bool,
     pub records: u64,
-    /// Offsets of records that were on disk once and are not sound any more, and why.
+    /// Offsets of what was on disk once and is not sound any more, and why.
     pub damaged: Vec<(u64, String)>,
     /// Where the good part ends, bytes.
     pub length: u64,
     /// Bytes behind it: what was being written when the process died.
     pub torn: u64,
+    /// These bytes are not merely too short: a whole record may have stood there, of which nothing says that it was
+    /// acknowledged.
+    pub doubtful: bool,
 }
 
 /// Journal files of a directory in order of generation.
@@ -46,6 +54,23 @@ pub fn list(directory: &Path) -> Result<Vec<Found>> {
     Ok(found)
 }
 
+/// Reads the header of a file, and how long the file is.
+pub fn read_front(path: &Path) -> Result<(Front, u64)> {
+    let failed = |e| Error::io("read journal", path, e);
+    let file = std::fs::File::open(path).map_err(failed)?;
+    let length = file.metadata().map_err(failed)?.len();
+    let mut bytes = Vec::new();
+    file.take(HEADERS_BYTES_MAX as u64).read_to_end(&mut bytes).map_err(failed)?;
+    match Front::decode(&bytes, path) {
+        Ok(front @ Front::Sound { .. }) => Ok((front, length)),
+        // What is wrong with it is decided by all of the file.
+        _ => {
+            let bytes = std::fs::read(path).map_err(failed)?;
+            Ok((Front::decode(&bytes, path)?, length))
+        }
+    }
+}
+
 /// Reads a whole file and hands out its batches in order.
 pub fn read(path: &Path, each: impl FnMut(Arrival)) -> Result<Contents> {
     let bytes = std::fs::read(path).map_err(|e| Error::io("read journal", path, e))?;
@@ -54,52 +79,164 @@ pub fn read(path: &Path, each: impl FnMut(Arrival)) -> Result<Contents> {
 
 /// Reads what the file at `path` holds, and hands out its batches in order.
 pub fn read_bytes(bytes: &[u8], path: &Path, mut each: impl FnMut(Arrival)) -> Result<Contents> {
-    let header = Header::decode(bytes, path)?;
-    let mut contents =
-        Contents { header, records: 0, damaged: Vec::new(), length: 0, torn: bytes.len() as u64 };
-    if header.is_none() {
-        return Ok(contents);
+    let front = Front::decode(bytes, path)?;
+    let mut contents = Contents {
+        header: front.header().cloned(),
+        unborn: false,
+        records: 0,
+        damaged: Vec::new(),
+        length: 0,
+        torn: bytes.len() as u64,
+        doubtful: false,
+    };
+    let (version, from) = match front {
+        Front::Unborn => {
+            contents.unborn = true;
+            return Ok(contents);
+        }
+        Front::Sound { version, bytes, .. } => (version, bytes),
+        Front::Damaged { version, bytes, why, .. } => {
+            contents.damaged.push((0, why));
+            (version, bytes)
+        }
+    };
+    let mut decoder = Decoder::new(version);
+    if contents.header.is_none() {
+        decoder.lost(from);
     }
-    let mut decoder = Decoder::new(version(bytes));
-    let mut at = HEADER_BYTES;
-    while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
-        match take_record(rest) {
-            Some(payload) => {
+    let (steps, end) = walk(bytes, from);
+    learn(&mut decoder, bytes, &steps);
+    for step in steps {
+        match step {
+            Step::Record(place) => {
+                let payload = &bytes[place.clone()];
+                contents.records += 1;
+                if repeats(payload) {
+                    continue;
+                }
                 match decoder.decode(payload) {
                     Ok(arrival) => each(arrival),
                     Err(malformed) => {
+                        let at = place.start - RECORD_HEAD_BYTES;
                         contents.damaged.push((at as u64, malformed.to_string()));
                         decoder.lost(payload.len());
                     }
                 }
-                contents.records += 1;
-                at += RECORD_HEAD_BYTES + payload.len();
             }
-            None => match next_proof(bytes, at) {
-                Some(next) => {
-                    contents.damaged.push((at as u64, format!("{} bytes with a wrong checksum", next - at)));
-                    decoder.lost(next - at);
-                    at = next;
-                }
-                None => break,
-            },
+            Step::Damaged(place) => {
+                let why = format!("{} bytes with a wrong checksum", place.len());
+                contents.damaged.push((place.start as u64, why));
+            }
         }
     }
-    contents.length = at as u64;
-    contents.torn = (bytes.len() - at) as u64;
+    contents.length = end as u64;
+    contents.torn = (bytes.len() - end) as u64;
+    contents.doubtful = is_doubtful(&bytes[end..]);
     Ok(contents)
 }
 
-/// The next sound record behind `bad` that was written after `bad` was on disk. A sound one that was not belongs to
-/// the same torn write: its batch was never answered, and taking it could hide the ones before it.
-fn next_proof(bytes: &[u8], bad: usize) -> Option<usize> {
-    let mut from = bad + 1;
-    loop {
-        let next = from + bytes.get(from..)?.windows(RECORD_MAGIC.len()).position(|w| w == RECORD_MAGIC)?;
-        let payload = bytes.get(next..).and_then(take_record);
-        if payload.is_some_and(|p| synced(p).is_ok_and(|synced| synced > bad as u64)) {
-            return Some(next);
+/// A stretch of a file.
+enum Step {
+    /// The payload of a sound record.
+    Record(Range<usize>),
+    /// Was on disk once.
+    Damaged(Range<usize>),
+}
+
+/// What stands from `from` on, in order, and where it ends.
+fn walk(bytes: &[u8], from: usize) -> (Vec<Step>, usize) {
+    let (mut steps, mut at) = (Vec::new(), from);
+    // Looked for at the first damage: nearly always there is none.
+    let mut proven = None;
+    while at < bytes.len() {
+        let rest = &bytes[at..];
+        if let Some(payload) = take_record(rest) {
+            let start = at + RECORD_HEAD_BYTES;
+            at = start + payload.len();
+            steps.push(Step::Record(start..at));
+        } else if take_mark(rest).is_some() || is_nearly_mark(rest, at) {
+            at += MARK_BYTES;
+        } else if at < *proven.get_or_insert_with(|| proof(bytes, at)) {
+            let next = resume(bytes, at);
+            steps.push(Step::Damaged(at..next));
+            at = next;
+        } else {
+            break;
         }
-        from = next + 1;
     }
+    (steps, at)
+}
+
+/// A mark of which some bytes are damaged: it holds nothing but its own place.
+fn is_nearly_mark(rest: &[u8], at: usize) -> bool {
+    let Some(found) = rest.first_chunk::<MARK_BYTES>() else { return false };
+    let same = mark(at as u64).iter().zip(found).filter(|(expect, found)| expect == found).count();
+    same + 4 >= MARK_BYTES
+}
+
+/// Up to where was the file on disk, by all that stands behind `bad`?
+fn proof(bytes: &[u8], bad: usize) -> usize {
+    let (mut proven, mut from) = (0, bad);
+    while let Some((at, next, synced)) = next_sound(bytes, from) {
+        // No file says of itself more than was there when it was said.
+        proven = proven.max(usize::try_from(synced).map_or(at, |synced| synced.min(at)));
+        from = next;
+    }
+    proven
+}
+
+/// Where the next sound record or mark behind `bad` begins; a damaged one's own length is asked first, for its content may
+/// look like a record.
+fn resume(bytes: &[u8], bad: usize) -> usize {
+    let head = bytes.get(bad..).and_then(|rest| rest.first_chunk::<RECORD_HEAD_BYTES>());
+    if let Some([m0, m1, m2, m3, l0, l1, l2, l3, ..]) = head.copied()
+        && [m0, m1, m2, m3] == RECORD_MAGIC
+        && let Some(end) =
+            (bad + RECORD_HEAD_BYTES).checked_add(u32::from_le_bytes([l0, l1, l2, l3]) as usize)
+        && let Some(rest) = bytes.get(end..)
+        && (rest.is_empty() || take_record(rest).is_some() || take_mark(rest).is_some())
+    {
+        return end;
+    }
+    next_sound(bytes, bad + 1).map_or(bytes.len(), |(at, ..)| at)
+}
+
+/// Place and end of the next sound record or mark from `from` on, and the bytes that it says were on disk.
+fn next_sound(bytes: &[u8], from: usize) -> Option<(usize, usize, u64)> {
+    let mut at = from;
+    loop {
+        at += bytes.get(at..)?.iter().position(|byte| *byte == RECORD_MAGIC[0])?;
+        let rest = &bytes[at..];
+        if let Some(synced) = Some(rest).filter(|rest| rest.starts_with(&MARK_MAGIC)).and_then(take_mark) {
+            return Some((at, at + MARK_BYTES, synced));
+        }
+        if let Some(payload) = Some(rest).filter(|rest| rest.starts_with(&RECORD_MAGIC)).and_then(take_record)
+        {
+            let synced = synced(payload).unwrap_or(0);
+            return Some((at, at + RECORD_HEAD_BYTES + payload.len(), synced));
+        }
+        at += 1;
+    }
+}
+
+/// Where something is lost, all definitions that can be read are taken first: those of lost records come again later.
+fn learn(decoder: &mut Decoder, bytes: &[u8], steps: &[Step]) {
+    if !steps.iter().any(|step| matches!(step, Step::Damaged(_))) && !decoder.has_lost() {
+        return;
+    }
+    for step in steps {
+        match step {
+            Step::Damaged(place) => decoder.lost(place.len()),
+            // What is wrong with it is told when its records are read.
+            Step::Record(place) => drop(decoder.learn(&bytes[place.clone()])),
+        }
+    }
+}
+
+/// A record that was cut short by the end of the process has less bytes than it says, or none at all.
+fn is_doubtful(tail: &[u8]) -> bool {
+    let Some(head) = tail.first_chunk::<RECORD_HEAD_BYTES>() else { return false };
+    let length = u32::from_le_bytes([head[4], head[5], head[6], head[7]]) as usize;
+    let short = head.starts_with(&RECORD_MAGIC) && RECORD_HEAD_BYTES.saturating_add(length) > tail.len();
+    !short && tail.iter().any(|byte| *byte != 0)
 }

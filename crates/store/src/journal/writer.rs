@@ -5,7 +5,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::format::{HEADER_BYTES, Header, file_path};
+use super::format::{Header, file_path, mark};
 use crate::disk::{Disk, DiskFile};
 use crate::{Error, Result};
 
@@ -14,6 +14,10 @@ pub struct Writer {
     file: Box<dyn DiskFile>,
     path: PathBuf,
     length: u64,
+    /// Where the next record is written: behind the mark of the commit before.
+    end: u64,
+    /// Half a mark stands at the end and could not be cut off.
+    soiled: bool,
 }
 
 /// What is left of the file after a commit that failed. The records of that commit are not answered.
@@ -35,13 +39,14 @@ impl Writer {
                 _ => {}
             }
             let mut file = disk.open(&path)?;
-            file.append(&header.encode())?;
+            let header = header.encode();
+            file.append(&header)?;
             file.sync()?;
             disk.sync_directory(directory)?;
-            Ok(file)
+            Ok((file, header.len() as u64))
         };
         match create() {
-            Ok(file) => Ok(Self { file, path, length: HEADER_BYTES as u64 }),
+            Ok((file, length)) => Ok(Self { file, path, length, end: length, soiled: false }),
             Err(error) => {
                 // What is left is empty or has half a header; recovery takes it for a file that never was.
                 let _ = disk.remove(&path);
@@ -59,21 +64,43 @@ impl Writer {
         self.length
     }
 
-    /// Appends whole records and syncs once.
+    /// Appends whole records and syncs once. Behind them a mark says that they are on disk: it is not waited for, and it is
+    /// there when the process dies from now on.
     pub fn commit(&mut self, disk: &dyn Disk, records: &[u8]) -> Result<(), Failure> {
+        if self.soiled
+            && let Err(error) = self.clean(disk)
+        {
+            let error = Error::io("cut journal", &self.path, error).with("offset", self.length);
+            return Err(Failure::Broken(error));
+        }
         if let Err(error) = self.file.append(records) {
-            let error = Error::io("write journal", &self.path, error).with("offset", self.length);
-            return Err(match disk.cut(&self.path, self.length) {
+            let error = Error::io("write journal", &self.path, error).with("offset", self.end);
+            return Err(match disk.cut(&self.path, self.end) {
                 Ok(()) => Failure::Undone(error),
                 Err(_) => Failure::Broken(error),
             });
         }
         if let Err(error) = self.file.sync() {
             // After a failed sync the kernel may have dropped the pages: nothing about them is known any more.
-            let error = Error::io("sync journal", &self.path, error).with("offset", self.length);
+            let error = Error::io("sync journal", &self.path, error).with("offset", self.end);
             return Err(Failure::Broken(error));
         }
-        self.length += records.len() as u64;
+        self.length = self.end + records.len() as u64;
+        self.end = self.length;
+        let mark = mark(self.length);
+        match self.file.append(&mark) {
+            Ok(()) => self.end += mark.len() as u64,
+            // What was asked for is done all the same.
+            Err(_) => self.soiled = self.clean(disk).is_err(),
+        }
+        Ok(())
+    }
+
+    /// Cuts off what stands behind the last record.
+    fn clean(&mut self, disk: &dyn Disk) -> io::Result<()> {
+        disk.cut(&self.path, self.length)?;
+        self.end = self.length;
+        self.soiled = false;
         Ok(())
     }
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures_util::{StreamExt, stream};
 
-use crate::driver::{Capabilities, Delete, Driver, Health, Info, Row, RowStream, Scan};
+use crate::driver::{Capabilities, Delete, Driver, EachKey, Health, Info, Row, RowStream, Scan, Table};
 use crate::random::Random;
 use crate::{Error, ErrorKind, Result};
 
@@ -207,6 +207,10 @@ impl<D: Driver> Driver for Faulty<D> {
             _ => self.inner.scan(scan).await?,
         };
         Ok(rows)
+    }
+
+    async fn keys(&self, table: Table, each: EachKey<'_>) -> Result<bool> {
+        self.inner.keys(table, each).await
     }
 
     async fn delete(&self, mut deletes: Vec<Delete>) -> Result<()> {

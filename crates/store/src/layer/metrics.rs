@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use futures_util::StreamExt;
 
 use crate::Result;
-use crate::driver::{Capabilities, Cut, Delete, Driver, Health, Info, Parts, Row, RowStream, Scan};
+use crate::driver::{Capabilities, Cut, Delete, Driver, EachKey, Health, Info, Parts, Row, RowStream, Scan, Table};
 
 /// Bounds of latency buckets double from 2^10 ns (about 1 us); the last one takes everything over 2^35 ns (34 s).
 pub const BUCKETS: usize = 27;
@@ -149,6 +149,10 @@ impl<D: Driver> Driver for Metrics<D> {
         self.scan.observe(begin.elapsed(), &result);
         result.iter().flatten().flatten().for_each(|cut| self.scan.row(&cut.row));
         result
+    }
+
+    async fn keys(&self, table: Table, each: EachKey<'_>) -> Result<bool> {
+        self.inner.keys(table, each).await
     }
 
     async fn delete(&self, deletes: Vec<Delete>) -> Result<()> {

@@ -11,7 +11,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures_util::{StreamExt, TryStreamExt, stream};
 
-use crate::driver::{Capabilities, Cut, Delete, Driver, Health, Info, Order, Parts, Row, RowStream, Scan};
+use crate::driver::{
+    Capabilities, Cut, Delete, Driver, EachKey, Health, Info, Order, Parts, Row, RowStream, Scan, Table,
+};
 use crate::random::Random;
 use crate::{Error, Result};
 
@@ -143,6 +145,10 @@ impl<D: Driver> Driver for Retry<D> {
                 Err(error) => attempts.after(error).await?,
             }
         }
+    }
+
+    async fn keys(&self, table: Table, each: EachKey<'_>) -> Result<bool> {
+        self.inner.keys(table, each).await
     }
 
     async fn delete(&self, deletes: Vec<Delete>) -> Result<()> {

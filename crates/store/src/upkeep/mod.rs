@@ -47,6 +47,7 @@ pub use counts::UpkeepStats;
 pub use delete::{Deleted, delete};
 pub use hidden::hidden;
 pub use keeper::{MergeReport, Order, run};
+pub use names::row_name;
 pub use tombstones::{Mask, Tombstone, Tombstones, tombstones_scan};
 pub use visits::Visit;
 
@@ -81,6 +82,11 @@ impl Upkeep {
             orders,
             receiver: Mutex::new(Some(receiver)),
         }
+    }
+
+    /// The last number that a merge has given.
+    pub fn named(&self) -> u64 {
+        self.names.last()
     }
 
     /// Begins a read: before memory or driver are looked at.

@@ -8,6 +8,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Numbers of rows that merges write have this bit, those that a flush counts do not.
 const OF_MERGE: u32 = 1 << 31;
 
+/// The number that the name of a row was made of, but for its upper bits; 0 of a row that a flush wrote.
+pub const fn row_name(number: u32) -> u64 {
+    if number & OF_MERGE == 0 { 0 } else { (number & !OF_MERGE) as u64 }
+}
+
 #[derive(Debug)]
 pub struct Names(AtomicU64);
 

@@ -1,0 +1,184 @@
+//! Which generations were there ever, and is everything there that must be?
+//!
+//! A number that is given twice hides or overwrites what has it. So the next one is above all that are seen anywhere, whatever a
+//! single row says. What is missing (a file, a fact) is told before anything is changed, with a way to go on without it.
+//!
+//! Path after a crash: `recover.rs` asks this first, then reads the journal.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use tacho_model::Timestamp;
+
+use crate::driver::{Driver, Table};
+use crate::journal::format::{Front, Header, Older, file_path, lost_name, named_generation};
+use crate::journal::{self, Found};
+use crate::keys::{ChunkKey, Journals};
+use crate::upkeep::row_name;
+use crate::{Error, Result};
+
+/// An empty file of this name in the journal's directory: the store may be opened under a new identity.
+const IDENTITY_LOST: &str = "identity.lost";
+
+/// What the keys of all chunks say.
+#[derive(Debug, Default)]
+pub struct Keys {
+    /// Of their chunks.
+    pub generations: BTreeSet<u64>,
+    /// The highest number that a merge has given to a row.
+    pub named: u64,
+    /// When the newest chunk begins.
+    pub newest: Option<Timestamp>,
+}
+
+impl Keys {
+    /// Of a driver that has them in memory; of another one nothing is known.
+    pub async fn read(driver: &dyn Driver) -> Result<Self> {
+        let mut keys = Self::default();
+        let mut each = |_: &[u8], clustering: &[u8]| {
+            // What no reader understands is no chunk of this store.
+            let Ok(key) = ChunkKey::decode(clustering) else { return };
+            keys.generations.insert(key.generation);
+            keys.named = keys.named.max(row_name(key.number));
+            keys.newest = keys.newest.max(Some(key.start));
+        };
+        driver.keys(Table::Chunks, &mut each).await?;
+        Ok(keys)
+    }
+}
+
+/// Files of the journal's directory and what they say of generations.
+pub struct Files {
+    directory: PathBuf,
+    pub journals: Vec<Found>,
+    /// The highest generation that a file is about.
+    pub highest: u64,
+    /// Bytes of each journal.
+    lengths: BTreeMap<u64, u64>,
+    headers: Vec<Header>,
+}
+
+impl Files {
+    pub fn read(directory: &Path) -> Result<Self> {
+        let mut files = Self {
+            directory: directory.to_owned(),
+            // To be read, a directory may lack the journal.
+            journals: if directory.is_dir() { journal::list(directory)? } else { Vec::new() },
+            highest: 0,
+            lengths: BTreeMap::new(),
+            headers: Vec::new(),
+        };
+        for place in [directory.to_owned(), directory.join(journal::QUARANTINE)] {
+            let Ok(entries) = std::fs::read_dir(&place) else { continue };
+            let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
+            files.highest = names.filter_map(|name| named_generation(&name)).fold(files.highest, u64::max);
+        }
+        for found in &files.journals {
+            let (front, length) = journal::read_front(&found.path)?;
+            if front != Front::Unborn {
+                files.lengths.insert(found.generation, length);
+            }
+            files.headers.extend(front.header().cloned());
+        }
+        let headers = files
+            .headers
+            .iter()
+            .flat_map(|h| h.older.iter().map(|older| older.generation).chain([h.generation]));
+        files.highest = headers.fold(files.highest, u64::max);
+        Ok(files)
+    }
+
+    /// The store that the journals belong to.
+    pub fn store(&self) -> Option<u128> {
+        self.headers.first().map(|header| header.store)
+    }
+
+    /// Has somebody said that the store shall open without it?
+    fn is_accepted(&self, name: &str) -> bool {
+        let path = self.directory.join(name);
+        let accepted = path.exists();
+        if accepted {
+            tracing::warn!(path = %path.display(), "store is opened without what is missing, as this file says");
+        }
+        accepted
+    }
+
+    /// What to do about something that is missing.
+    fn missing(&self, what: &str, name: &str) -> Error {
+        let path = self.directory.join(name);
+        let message = format!(
+            "{what}: the copy is not whole, or a file was damaged or removed; copy all of the data directory again \
+             while no server runs on it, or, to open it without what is missing, make an empty file {}",
+            path.display()
+        );
+        Error::corrupt(message)
+    }
+
+    /// Every generation that was not in the driver has its journal, of its whole length, and so have those that are there in
+    /// part.
+    ///
+    /// # Errors
+    /// `Corrupt`; nothing was changed.
+    pub fn check(&self, flushed: u64, known: &[Older], chunks: &BTreeSet<u64>) -> Result<()> {
+        let named = known.iter().chain(self.headers.iter().flat_map(|header| &header.older));
+        let mut wanted: BTreeMap<u64, u64> = BTreeMap::new();
+        for older in named.filter(|older| older.generation > flushed) {
+            let length = wanted.entry(older.generation).or_default();
+            *length = older.length.max(*length);
+        }
+        for (generation, length) in wanted {
+            let path = file_path(&self.directory, generation);
+            let what = match self.lengths.get(&generation) {
+                None => format!("journal {} is missing", path.display()),
+                Some(found) if *found < length => {
+                    format!("journal {} has {found} bytes of {length}", path.display())
+                }
+                Some(_) => continue,
+            };
+            if !self.is_accepted(&lost_name(generation)) {
+                return Err(self.missing(&what, &lost_name(generation)));
+            }
+        }
+        for generation in chunks.range(flushed.saturating_add(1)..) {
+            if !self.lengths.contains_key(generation) && !self.is_accepted(&lost_name(*generation)) {
+                let what = format!(
+                    "chunks of generation {generation} are there, but neither its journal nor the fact that it is complete \
+                     (generation {flushed} is the last that is)"
+                );
+                return Err(self.missing(&what, &lost_name(*generation)));
+            }
+        }
+        Ok(())
+    }
+
+    /// The identity of a store whose own row is missing, or none for a new store. `forgets`: the driver loses everything when its
+    /// process ends.
+    ///
+    /// # Errors
+    /// `Corrupt` when something is there that it should stand beside.
+    pub fn identity(
+        &self,
+        journals: Option<&Journals>,
+        is_empty: bool,
+        forgets: bool,
+    ) -> Result<Option<u128>> {
+        let id = journals.map(|journals| journals.store).or(self.store());
+        // It is written before the first journal begins, and those before the second one are in the driver.
+        let emptied = is_empty && !forgets && self.journals.iter().any(|found| found.generation > 1);
+        if id.is_some() && !emptied {
+            if !is_empty {
+                tracing::error!("identity of the store was missing and is taken from its journals");
+            }
+            return Ok(id);
+        }
+        if (is_empty && !emptied) || self.is_accepted(IDENTITY_LOST) {
+            return Ok(id);
+        }
+        let what = if emptied {
+            "journals of a store are there, but nothing of what it had flushed before"
+        } else {
+            "identity of the store is missing beside its data"
+        };
+        Err(self.missing(what, IDENTITY_LOST))
+    }
+}

@@ -1,0 +1,283 @@
+//! Damage of the journal and of the facts about generations: one bit costs at most the record that it hits, nothing that was
+//! acknowledged is cut off in silence, and no number of a generation is given twice.
+
+mod common;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use common::{Bench, batch, entries, executions, id, origin, samples, values};
+use tacho_model::{Batch, Kind, TimeRange};
+use tacho_store::driver::{Row, Table};
+use tacho_store::{Driver, ErrorKind, MemoryDriver, Options, Store};
+
+const ALL: TimeRange = TimeRange::ALL;
+const BATCHES: i64 = 5;
+
+/// A store whose process died: its journal's bytes and what the driver holds.
+struct Died {
+    name: PathBuf,
+    journal: Vec<u8>,
+    rows: Vec<Row>,
+}
+
+fn nth(n: i64) -> Batch {
+    batch([
+        samples("common", &[(n, n as f64)]),
+        samples(&format!("own{n}"), &[(n, 1.0)]),
+        entries("log", &[(n, "text")]),
+        executions("svc", n as u128 + 1, n),
+    ])
+}
+
+async fn died() -> Died {
+    let driver = Arc::new(MemoryDriver::new());
+    let bench = Bench::with(driver.clone(), Options::default());
+    let store = bench.open().await;
+    for n in 0..BATCHES {
+        store.append(nth(n), origin(1, n as u64 + 1)).await.unwrap();
+    }
+    drop(store);
+    let path = bench.journals().remove(0);
+    let name = path.file_name().unwrap().into();
+    Died { name, journal: std::fs::read(path).unwrap(), rows: driver.dump() }
+}
+
+impl Died {
+    fn bench(&self, journal: &[u8]) -> Bench {
+        let bench = Bench::with(Arc::new(MemoryDriver::restore(self.rows.clone())), Options::default());
+        std::fs::write(bench.directory.path().join(&self.name), journal).unwrap();
+        bench
+    }
+}
+
+/// Which batches are there wholly; none is there in part.
+async fn batches(store: &Store) -> Vec<i64> {
+    let common: Vec<i64> = values(store, "common", ALL).await.into_iter().map(|(at, _)| at).collect();
+    let log: Vec<i64> = common::texts(store, "log").await.into_iter().map(|(at, _)| at).collect();
+    let traces = common::traces(store, "svc").await;
+    assert_eq!(common, log);
+    assert_eq!(traces, common.iter().map(|n| *n as u128 + 1).collect::<Vec<_>>());
+    for n in 0..BATCHES {
+        let own = values(store, &format!("own{n}"), ALL).await;
+        assert_eq!(own.len(), usize::from(common.contains(&n)), "own{n}");
+    }
+    common
+}
+
+/// All files below a directory.
+fn files(directory: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
+    entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
+}
+
+#[tokio::test]
+async fn a_changed_bit_costs_the_record_that_it_hits_at_most_and_is_told() {
+    let died = died().await;
+    let mut told = 0;
+    // Another bit each time.
+    for at in (0..died.journal.len()).step_by(5) {
+        let mut journal = died.journal.clone();
+        journal[at] ^= 1 << (at / 5 % 8);
+        let bench = died.bench(&journal);
+        let store = bench.try_open().await.unwrap_or_else(|error| panic!("byte {at}: {error}"));
+        let found = batches(&store).await;
+        let lost = BATCHES as usize - found.len();
+        assert!(lost <= 1, "byte {at} of {}: {lost} batches are lost, {found:?} are left", journal.len());
+        let stats = store.stats();
+        assert_eq!(stats.recovered_torn_bytes, 0, "byte {at}: what was acknowledged is no torn end");
+        if lost > 0 {
+            assert_eq!(stats.recovered_damaged, 1, "byte {at}");
+            told += 1;
+        }
+        store.flush().await.unwrap();
+        assert_eq!(batches(&store).await, found);
+        if stats.recovered_damaged > 0 {
+            let kept =
+                files(bench.directory.path()).into_iter().any(|f| std::fs::read(f).unwrap() == journal);
+            assert!(kept, "byte {at}: the damaged file is kept");
+        }
+    }
+    assert!(told > died.journal.len() / 20, "{told} of {}", died.journal.len());
+}
+
+#[tokio::test]
+async fn a_lost_page_costs_no_more_than_the_records_in_it() {
+    let died = died().await;
+    for from in (0..died.journal.len()).step_by(48) {
+        let mut journal = died.journal.clone();
+        let to = journal.len().min(from + 64);
+        journal[from..to].fill(0);
+        let bench = died.bench(&journal);
+        let store = bench.try_open().await.unwrap_or_else(|error| panic!("from {from}: {error}"));
+        let found = batches(&store).await;
+        assert!(found.len() + 2 >= BATCHES as usize, "from {from}: {found:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_was_being_written_at_the_end_is_still_torn() {
+    let died = died().await;
+    for garbage in [&b"\xf5rec\x40\0\0\0abcdefgh"[..], &[0; 100], b"\xf5", b"garbage that is no record"] {
+        let journal = [&died.journal[..], garbage].concat();
+        let bench = died.bench(&journal);
+        let store = bench.open().await;
+        assert_eq!(batches(&store).await.len(), BATCHES as usize);
+        let stats = store.stats();
+        assert_eq!((stats.recovered_damaged, stats.recovered_torn_bytes), (0, garbage.len() as u64));
+    }
+}
+
+fn meta(rows: &[Row]) -> Vec<Row> {
+    rows.iter().filter(|row| row.table == Table::Meta).cloned().collect()
+}
+
+#[tokio::test]
+async fn a_lost_fact_neither_hides_a_generation_nor_gives_its_number_again() {
+    let driver = Arc::new(MemoryDriver::new());
+    let bench = Bench::with(driver.clone(), Options::default());
+    let store = bench.open().await;
+    store.append(samples("m", &[(1, 1.0)]), origin(1, 1)).await.unwrap();
+    store.flush().await.unwrap();
+    let before = meta(&driver.dump());
+    store.append(samples("m", &[(2, 2.0)]), None).await.unwrap();
+    store.close().await.unwrap();
+    drop(store);
+    let rows = driver.dump();
+    for lost in meta(&rows) {
+        // One `put` is lost: its row is gone, or is what it was before.
+        let older = before
+            .iter()
+            .find(|row| (&row.partition, &row.clustering) == (&lost.partition, &lost.clustering));
+        for left in [None, older] {
+            let mut rows = rows.clone();
+            rows.retain(|row| *row != lost);
+            rows.extend(left.cloned());
+            let what = format!("{} was {left:?}", String::from_utf8_lossy(&lost.clustering));
+            let bench = Bench::with(Arc::new(MemoryDriver::restore(rows)), Options::default());
+            let store = bench.try_open().await.unwrap_or_else(|error| panic!("{what}: {error}"));
+            assert_eq!(values(&store, "m", ALL).await, [(1, 1.0), (2, 2.0)], "{what}");
+            store.append(samples("m", &[(3, 3.0)]), None).await.unwrap();
+            store.close().await.unwrap();
+            drop(store);
+            let store = bench.open().await;
+            assert_eq!(values(&store, "m", ALL).await, [(1, 1.0), (2, 2.0), (3, 3.0)], "{what}");
+            let chunks = store.chunks(Kind::Sample, id("m")).await.unwrap();
+            let mut generations: Vec<u64> = chunks.iter().map(|chunk| chunk.generation).collect();
+            generations.dedup();
+            assert_eq!(generations.len(), 3, "{what}: a number was given again: {generations:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn data_without_the_facts_about_it_is_not_opened() {
+    let driver = Arc::new(MemoryDriver::new());
+    let bench = Bench::with(driver.clone(), Options::default());
+    let store = bench.open().await;
+    store.append(samples("m", &[(1, 1.0)]), None).await.unwrap();
+    store.close().await.unwrap();
+    drop(store);
+    let identity = |row: &Row| row.clustering == b"identity";
+    let check = async |keep: &dyn Fn(&Row) -> bool, says: &str, accept: &str| {
+        let rows = driver.dump().into_iter().filter(|row| row.table != Table::Meta || keep(row)).collect();
+        let bench = Bench::with(Arc::new(MemoryDriver::restore(rows)), Options::default());
+        let error = bench.try_open().await.err().unwrap();
+        assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
+        assert!(error.to_string().contains(says), "{error}");
+        let path = bench.directory.path().join(accept);
+        assert!(error.to_string().contains(&path.display().to_string()), "what to do: {error}");
+        std::fs::write(path, "").unwrap();
+        // Without any fact the generation is asked for next.
+        std::fs::write(bench.directory.path().join("00000000000000000001.lost"), "").unwrap();
+        let store = bench.open().await;
+        assert_eq!(values(&store, "m", ALL).await, [(1, 1.0)]);
+        store.append(samples("m", &[(2, 2.0)]), None).await.unwrap();
+        store.close().await.unwrap();
+        drop(store);
+        assert_eq!(values(&*bench.open().await, "m", ALL).await, [(1, 1.0), (2, 2.0)]);
+    };
+    check(&|_| false, "identity", "identity.lost").await;
+    check(&identity, "generation 1", "00000000000000000001.lost").await;
+}
+
+/// Two generations in the journal alone: the driver took neither.
+async fn two_journals() -> (Bench, Vec<PathBuf>) {
+    use tacho_store::layer::faults::{Faults, Faulty};
+    let driver = Arc::new(Faulty::new(MemoryDriver::new(), Faults::default()));
+    let bench = Bench::with(driver.clone(), Options::default());
+    let store = bench.open().await;
+    driver.set_broken(Some(ErrorKind::Unavailable));
+    for at in 1..=2 {
+        store.append(samples("m", &[(at, at as f64)]), None).await.unwrap();
+        store.flush().await.unwrap_err();
+    }
+    drop(store);
+    driver.set_broken(None);
+    let journals = bench.journals();
+    assert_eq!(journals.len(), 2);
+    (bench, journals)
+}
+
+#[tokio::test]
+async fn a_journal_that_is_missing_or_short_is_noticed() {
+    for short in [false, true] {
+        let (bench, journals) = two_journals().await;
+        let path = &journals[0];
+        if short {
+            let whole = std::fs::read(path).unwrap();
+            std::fs::write(path, &whole[..whole.len() - 40]).unwrap();
+        } else {
+            std::fs::remove_file(path).unwrap();
+        }
+        let error = bench.try_open().await.err().unwrap_or_else(|| panic!("opened, short: {short}"));
+        assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
+        let accept = path.with_extension("lost");
+        for says in [path, &accept] {
+            assert!(error.to_string().contains(&says.display().to_string()), "{error}");
+        }
+        std::fs::write(accept, "").unwrap();
+        let store = bench.open().await;
+        assert_eq!(values(&store, "m", ALL).await, [(2, 2.0)]);
+        store.close().await.unwrap();
+        drop(store);
+        assert_eq!(values(&*bench.open().await, "m", ALL).await, [(2, 2.0)]);
+    }
+}
+
+#[tokio::test]
+async fn a_driver_without_its_growing_journal_is_noticed() {
+    let driver = Arc::new(MemoryDriver::new());
+    let bench = Bench::with(driver.clone(), Options::default());
+    let store = bench.open().await;
+    store.append(samples("m", &[(1, 1.0)]), None).await.unwrap();
+    // The driver learns of a new journal behind the first answer.
+    let knows = |row: &Row| row.clustering == b"journals" && row.value.len() > 40;
+    for _ in 0..100_000 {
+        if driver.dump().iter().any(knows) {
+            break;
+        }
+        tokio::task::yield_now().await;
+    }
+    drop(store);
+    std::fs::remove_file(&bench.journals()[0]).unwrap();
+    let error = bench.try_open().await.err().unwrap();
+    assert!(error.to_string().contains("00000000000000000001.lost"), "{error}");
+}
+
+#[tokio::test]
+async fn a_whole_directory_of_another_driver_is_refused() {
+    let driver = Arc::new(MemoryDriver::new());
+    let bench = Bench::with(driver.clone(), Options::default());
+    let store = bench.open().await;
+    store.append(samples("m", &[(1, 1.0)]), None).await.unwrap();
+    drop(store);
+    let other = Bench::new();
+    drop(other.open().await);
+    for path in bench.journals() {
+        std::fs::copy(&path, other.directory.path().join(path.file_name().unwrap())).unwrap();
+    }
+    let error = other.try_open().await.err().unwrap();
+    assert_eq!(error.kind(), ErrorKind::Invalid, "{error}");
+    assert!(Driver::capabilities(&*other.driver).atomic_put);
+}
