@@ -57,6 +57,11 @@ final class AttributeWriter {
         }
     }
 
+    /** Something else that could not be said. */
+    void drop() {
+        dropped = dropped + 1;
+    }
+
     /** The outermost call is over. */
     void end() {
         lastThrown = 0;

@@ -5,6 +5,7 @@ import java.lang.invoke.MethodHandles;
 import java.lang.invoke.MethodType;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
+import java.util.concurrent.atomic.AtomicReference;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.Consumer;
 
@@ -36,6 +37,7 @@ public final class Buffers {
     private final AtomicLong droppedWithoutBuffer = new AtomicLong();
     private final AtomicLong recordsDroppedWithoutBuffer = new AtomicLong();
     private final AtomicInteger lent = new AtomicInteger();
+    private final AtomicReference<HandedCall> ended = new AtomicReference<>();
     private volatile Thread sleeper;
 
     /** Sizes and policy. All are fixed before the first call is recorded. */
@@ -133,7 +135,21 @@ public final class Buffers {
         virtual.put(buffer);
     }
 
+    /** A call is over that its thread has left. The calls themselves are the list. */
+    void ended(HandedCall call) {
+        HandedCall last;
+        do {
+            last = ended.get();
+            call.next = last;
+        } while (!ended.compareAndSet(last, call));
+    }
+
     // ---- for the sender ----
+
+    /** Takes the calls that have ended since it was asked last; null for none. */
+    public HandedCall takeEnded() {
+        return ended.get() == null ? null : ended.getAndSet(null);
+    }
 
     /** Which traces are kept; null where all are. */
     public Traces traces() {

@@ -119,6 +119,34 @@ public final class Recorder {
     }
 
     /**
+     * An open call of this thread turned out to be one of another operation: the route of a request
+     * is known when it was matched.
+     */
+    public static void rename(int call, int operation) {
+        if (call > 0) {
+            buffer().rename(call, operation);
+        }
+    }
+
+    /** For an outermost call of this thread that may end elsewhere; see {@link #leave}. */
+    public static HandedCall handed() {
+        return new HandedCall(Started.BUFFERS);
+    }
+
+    /**
+     * This thread leaves its outermost call, which goes on until {@link HandedCall#end}.
+     *
+     * @param call its token
+     * @return false if this thread must end it: it is left out, or not the outermost one, or it has
+     *     ended already
+     */
+    public static boolean leave(int call, HandedCall handed) {
+        ThreadBuffer buffer = buffer();
+        handed.known(buffer.context());
+        return buffer.leave(call, handed);
+    }
+
+    /**
      * A call begins that may end on another thread; child of the innermost call that is open here.
      */
     public static DetachedCall detached(int operation) {

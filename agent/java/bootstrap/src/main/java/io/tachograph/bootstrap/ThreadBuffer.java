@@ -388,6 +388,39 @@ public final class ThreadBuffer extends Ring {
         }
     }
 
+    /** An open call turned out to be one of another operation. */
+    void rename(int call, int operation) {
+        if (call <= 0 || call > depth || (int) open[call - 1] == operation) {
+            return;
+        }
+        if (wordsFit(2)) {
+            publishPair(Word.escape(Word.OPERATION), (long) call << 32 | operation);
+            open[call - 1] = open[call - 1] & -1L << 32 | operation;
+        } else {
+            attributes.drop();
+        }
+    }
+
+    /**
+     * The outermost call goes on without this thread.
+     *
+     * @return false if it cannot, or has ended meanwhile: it is open as before
+     */
+    boolean leave(int call, HandedCall handed) {
+        boolean isLeft =
+                call == 1
+                        && depth == 1
+                        && wordsFit(1)
+                        && objectsFit(1)
+                        && handed.leave();
+        if (isLeft) {
+            publish(Word.escape(Word.HANDED), handed);
+            depth = 0;
+            end();
+        }
+        return isLeft;
+    }
+
     /**
      * The innermost recorded open call of this thread, or the trace that is being left out, or what
      * was attached, or null.

@@ -54,6 +54,18 @@ public final class Word {
     public static final int THREAD = 6;
 
     /**
+     * Escape: an open call turned out to be one of another operation; the next word is its token
+     * (upper half) and the operation's id.
+     */
+    public static final int OPERATION = 7;
+
+    /**
+     * Escape: the outermost call, and no other one is open, goes on without this thread; one
+     * object, a {@link HandedCall}.
+     */
+    public static final int HANDED = 8;
+
+    /**
      * Escape, from here on: a record of the declared type with the id by which it is higher. Its
      * time field is used. A word for each number follows; everything else is an object.
      */

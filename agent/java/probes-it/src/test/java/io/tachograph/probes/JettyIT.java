@@ -75,7 +75,7 @@ class JettyIT {
             assertTrue(jetty.root("GET /busy").failed);
 
             assertEquals(404, jetty.get("/unknown/7"));
-            Call unknown = jetty.root("GET /unknown/{id}");
+            Call unknown = jetty.root("GET (not found)");
             assertEquals("404", unknown.attributes.get("http.status"));
             assertTrue(!unknown.failed, "404 is an answer, not a fault");
             assertEquals(5, jetty.roots().size(), () -> jetty.shapes().toString());

@@ -63,7 +63,9 @@ class ServletIT {
             assertEquals("500", broken.attributes.get("http.status"));
 
             assertEquals(404, tomcat.get("/shop/missing"));
-            assertEquals("404", tomcat.root("GET /shop/missing").attributes.get("http.status"));
+            Call missing = tomcat.root("GET (not found)");
+            assertEquals("404", missing.attributes.get("http.status"));
+            assertEquals("/shop/missing", missing.attributes.get("http.path"));
 
             assertEquals(200, tomcat.get("/shop/later"));
             assertEquals(

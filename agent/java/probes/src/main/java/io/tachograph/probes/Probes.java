@@ -5,8 +5,10 @@ import io.tachograph.probes.context.ExecutorProbe;
 import io.tachograph.probes.context.ForkJoinProbe;
 import io.tachograph.probes.context.ThreadProbe;
 import io.tachograph.probes.http.HttpClientProbe;
+import io.tachograph.probes.http.JerseyProbe;
 import io.tachograph.probes.http.JettyProbe;
 import io.tachograph.probes.http.ServletProbe;
+import io.tachograph.probes.http.SpringProbe;
 import io.tachograph.probes.http.UrlConnectionProbe;
 import io.tachograph.probes.jdbc.JdbcProbe;
 
@@ -20,6 +22,8 @@ public final class Probes {
         return List.of(
                 new JettyProbe(),
                 new ServletProbe(),
+                new SpringProbe(),
+                new JerseyProbe(),
                 new HttpClientProbe(),
                 new UrlConnectionProbe(),
                 new JdbcProbe(),

@@ -7,7 +7,9 @@ import java.util.TreeMap;
 
 /** One call of a trace as the server got it, with what it called. */
 public final class Call {
-    public final String operation;
+    /** The last part of its segment has the last word. */
+    public String operation;
+
     public final int kind;
     public final String traceId;
 

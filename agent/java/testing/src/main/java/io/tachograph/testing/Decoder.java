@@ -198,8 +198,8 @@ public final class Decoder {
             if (follows) {
                 Call known = stack.get(n - 1 - at);
                 Fields.check(
-                        known == state.calls.get(call) && known.operation.equals(operation),
-                        "carried call " + call + " is another");
+                        known == state.calls.get(call), "carried call " + call + " is another");
+                known.operation = operation;
                 Fields.check(
                         Math.abs(known.start - entered) < 1_000,
                         "carried call " + call + " began at another time");

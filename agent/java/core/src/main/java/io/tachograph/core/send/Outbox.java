@@ -3,6 +3,7 @@ package io.tachograph.core.send;
 import io.tachograph.core.wire.Bytes;
 import io.tachograph.core.wire.Dictionary;
 import io.tachograph.core.wire.Frame;
+import io.tachograph.core.wire.SegmentRecord;
 import io.tachograph.core.wire.Wire;
 
 import java.util.ArrayDeque;
@@ -130,6 +131,19 @@ final class Outbox {
         if (frame.size() >= FRAME_BYTES) {
             closeFrame();
         }
+    }
+
+    /**
+     * Puts a part of a segment into the frame.
+     *
+     * @param offset from its clock to the epoch, ns
+     */
+    void put(SegmentRecord part, SegmentRecord.Head head, long offset, Totals totals) {
+        long start = part.start() + offset;
+        Bytes out = begin(start);
+        part.write(head, start - base, out);
+        end(Wire.TAG_SEGMENT, part.exits(), 0);
+        totals.callsSent += part.exits();
     }
 
     /**

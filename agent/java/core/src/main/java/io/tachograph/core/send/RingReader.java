@@ -1,6 +1,7 @@
 package io.tachograph.core.send;
 
 import io.tachograph.bootstrap.Context;
+import io.tachograph.bootstrap.HandedCall;
 import io.tachograph.bootstrap.RecordTypes;
 import io.tachograph.bootstrap.ThreadBuffer;
 import io.tachograph.bootstrap.Word;
@@ -8,7 +9,6 @@ import io.tachograph.core.wire.Bytes;
 import io.tachograph.core.wire.DeclaredRecord;
 import io.tachograph.core.wire.Dictionary;
 import io.tachograph.core.wire.SegmentRecord;
-import io.tachograph.core.wire.Wire;
 
 import java.util.Arrays;
 
@@ -159,7 +159,11 @@ final class RingReader {
         if (what > Word.RECORD) {
             return 1 + RecordTypes.shared().entry(what - Word.RECORD).words;
         }
-        return what == Word.SEGMENT_NUMBER || what == Word.ATTRIBUTE_INTEGER ? 2 : 1;
+        return what == Word.SEGMENT_NUMBER
+                        || what == Word.ATTRIBUTE_INTEGER
+                        || what == Word.OPERATION
+                ? 2
+                : 1;
     }
 
     private static boolean isRecord(long word) {
@@ -390,9 +394,44 @@ final class RingReader {
                     totals.attributesDropped++;
                 }
                 break;
+            case Word.OPERATION:
+                rename((int) (second >>> 32), (int) second);
+                break;
+            case Word.HANDED:
+                letGo((HandedCall) buffer.takeObject());
+                break;
             default:
                 attribute("exception", ExceptionText.of((Throwable) buffer.takeObject()));
         }
+    }
+
+    private void rename(int token, int operation) {
+        if (token > 0 && token <= depth) {
+            openOperations[token - 1] = operation;
+            if (!broken) {
+                record.rename(openCalls[token - 1], head.firstCall, operation);
+            }
+        }
+    }
+
+    /** The outermost call goes on without its thread: the part before its last one ends here. */
+    private void letGo(HandedCall handed) {
+        closePart();
+        HandedCalls.Rest rest = new HandedCalls.Rest();
+        rest.isLost = broken || depth != 1;
+        if (!rest.isLost) {
+            rest.head.segment = head.segment;
+            rest.head.parent = head.parent;
+            rest.head.part = head.part;
+            rest.head.firstCall = calls;
+            rest.head.thread = head.thread;
+            rest.operation = openOperations[0];
+            rest.call = openCalls[0];
+            rest.begin = openTimes[0];
+            rest.offset = offset;
+        }
+        handed.rest = rest;
+        depth = 0;
     }
 
     private void attribute(String key, String value) {
@@ -415,11 +454,7 @@ final class RingReader {
             if (outbox.isFull()) {
                 totals.callsDroppedInQueue += record.exits();
             } else {
-                long start = record.start() + offset;
-                var out = outbox.begin(start);
-                record.write(head, start - outbox.base(), out);
-                outbox.end(Wire.TAG_SEGMENT, record.exits(), 0);
-                totals.callsSent += record.exits();
+                outbox.put(record, head, offset, totals);
             }
         }
         record.clear();

@@ -48,6 +48,7 @@ public final class Sender implements Runnable {
     private final Link link;
     private final boolean discards;
     private final Map<ThreadBuffer, RingReader> readers = new IdentityHashMap<>();
+    private final HandedCalls handed;
     private final ArrayBlockingQueue<SampleBatch> samples =
             new ArrayBlockingQueue<>(SAMPLE_BATCHES_MAX);
     private volatile CountDownLatch flush;
@@ -101,6 +102,7 @@ public final class Sender implements Runnable {
         this.dictionary = new Dictionary(Operations.shared());
         this.declared = new DeclaredRecord(dictionary, options.labels);
         this.outbox = new Outbox(dictionary, options.queueBytes, options.blocks);
+        this.handed = new HandedCalls(outbox, totals, dictionary);
         this.discards = options.server.equals(DISCARD);
         this.link =
                 new Link(
@@ -222,6 +224,7 @@ public final class Sender implements Runnable {
         fullest = 0;
         isCrowded = false;
         buffers.forEach(this::read);
+        handed.write(buffers);
         boolean ends = flushing != null && flushSeq < 0;
         if (ends) {
             readers.values().forEach(RingReader::flush);

@@ -86,6 +86,37 @@ public final class Bytes {
         size = at;
     }
 
+    /** The varint that was written at a position. */
+    long peekVarint(int at) {
+        long value = 0;
+        for (int shift = 0; ; shift += 7) {
+            byte next = array[at++];
+            value |= (next & 0x7fL) << shift;
+            if (next >= 0) {
+                return value;
+            }
+        }
+    }
+
+    /** How many bytes it takes. */
+    int peekWidth(int at) {
+        int end = at;
+        while (array[end] < 0) {
+            end++;
+        }
+        return end + 1 - at;
+    }
+
+    /** Writes another one in its place; what is behind it moves where the two differ in width. */
+    void replaceVarint(int at, long value) {
+        int before = peekWidth(at);
+        int width = Math.max(1, (70 - Long.numberOfLeadingZeros(value)) / 7);
+        reserve(VARINT_BYTES_MAX);
+        System.arraycopy(array, at + before, array, at + width, size - at - before);
+        size += width - before;
+        putVarint(array, at, value);
+    }
+
     public Bytes zigzag(long value) {
         return varint(value << 1 ^ value >> 63);
     }

@@ -121,6 +121,43 @@ public final class SegmentRecord {
         return true;
     }
 
+    /**
+     * A call that was entered in this part, or is carried by it, is one of another operation.
+     *
+     * @param first number of the first call that this part enters
+     */
+    public void rename(int call, int first, int operation) {
+        if (call < first) {
+            renameCarried(call, dictionary.operation(operation));
+            return;
+        }
+        int enters = first;
+        for (int at = 0; at < events.size(); ) {
+            boolean isExit = (events.peekVarint(at) & 1) == 0;
+            at += events.peekWidth(at);
+            if (isExit) {
+                continue;
+            }
+            if (events.peekVarint(at) != 0 && enters++ == call) {
+                events.replaceVarint(at, dictionary.operation(operation));
+                return;
+            }
+            at += events.peekWidth(at);
+        }
+    }
+
+    private void renameCarried(int call, int id) {
+        for (int at = 0; at < carried.size(); ) {
+            int next = at + carried.peekWidth(at);
+            if (carried.peekVarint(next) == call) {
+                carried.replaceVarint(at, id);
+                return;
+            }
+            next += carried.peekWidth(next);
+            at = next + carried.peekWidth(next);
+        }
+    }
+
     public int eventCount() {
         return eventCount;
     }

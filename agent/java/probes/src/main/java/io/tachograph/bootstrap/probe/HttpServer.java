@@ -1,7 +1,6 @@
 package io.tachograph.bootstrap.probe;
 
 import io.tachograph.bootstrap.Context;
-import io.tachograph.bootstrap.Operations;
 import io.tachograph.bootstrap.Recorder;
 
 import java.lang.ref.WeakReference;
@@ -11,12 +10,10 @@ import java.lang.ref.WeakReference;
  * its trace here.
  */
 public final class HttpServer {
-    /** Routes of one process; more than this many are an attack or a naming fault. */
-    private static final int ROUTES_MAX = 1 << 10;
-
     private static final int FAILED_FROM = 500;
 
-    private static final Names NAMES = new Names(Operations.HTTP_SERVER, ROUTES_MAX);
+    /** The token of a request that another thread began. */
+    private static final int RESUMED = Integer.MIN_VALUE + 1;
 
     private static volatile String[] requestIdHeaders = {"X-Request-Id"};
 
@@ -62,19 +59,12 @@ public final class HttpServer {
             String path,
             String traceparent,
             String requestId) {
-        StringBuilder name = Outermost.here().text;
-        name.setLength(0);
-        name.append(HttpMethods.known(method)).append(' ');
-        int prefixLength = name.length();
-        if (route == null) {
-            Route.append(name, path);
-        } else {
-            name.append(prefix == null ? "" : prefix).append(route);
-        }
-        int operation = NAMES.operation(name, prefixLength);
+        ServerRequest request = Outermost.here().request;
+        int operation = request.begin(method, prefix, route, path);
         // Attached even when null: a request does not belong to what happened to start this thread.
         Context before = Recorder.attach(Context.parse(traceparent));
         int call = Recorder.enter(operation);
+        request.began(call);
         try {
             Recorder.detach(before);
             Recorder.attribute(call, "http.path", path);
@@ -83,6 +73,46 @@ public final class HttpServer {
             // Out of stack or memory: the call is open, so its token must get out.
         }
         return call;
+    }
+
+    /**
+     * The server hands a request on that another thread may have begun.
+     *
+     * @param request as in {@link LaterAnswer#comesBackAs}
+     * @param isError for an error page
+     * @return the call's token
+     */
+    public static int resume(Object request, boolean isError) {
+        LaterAnswer answer = LaterAnswer.of(request);
+        if (answer == null || !Outermost.enter(Outermost.HTTP_SERVER)) {
+            return Outermost.INSIDE;
+        }
+        Outermost.here().request.resume(answer, isError);
+        return RESUMED;
+    }
+
+    /**
+     * The request that this thread is in may be answered later.
+     *
+     * @return null if this thread is in none that is recorded
+     */
+    public static LaterAnswer later() {
+        Outermost here = Outermost.here();
+        return here.isOpen(Outermost.HTTP_SERVER) ? here.request.later() : null;
+    }
+
+    /**
+     * A framework has found the route of the request that this thread is in.
+     *
+     * @param prefix what goes before it, for example a context path; null for none
+     * @param pattern its route; one that matches everything is none
+     */
+    public static void routed(String prefix, String pattern) {
+        Outermost here = Outermost.here();
+        String route = route(pattern);
+        if (route != null && here.isOpen(Outermost.HTTP_SERVER)) {
+            here.request.routed(prefix, route);
+        }
     }
 
     /**
@@ -97,8 +127,21 @@ public final class HttpServer {
             return;
         }
         Outermost.leave(Outermost.HTTP_SERVER);
+        ServerRequest request = Outermost.here().request;
+        if (call == RESUMED) {
+            request.pause(thrown);
+            return;
+        }
+        if (!request.isLater() || !request.leave(thrown)) {
+            end(request, call, request.statusOr(status), thrown);
+        }
+        request.forget();
+    }
+
+    private static void end(ServerRequest request, int call, int status, Throwable thrown) {
         // An exception that reaches the server becomes its answer 500.
         int told = thrown != null && status < FAILED_FROM ? FAILED_FROM : status;
+        request.name(told);
         if (told > 0) {
             Recorder.attribute(call, "http.status", told);
         }
@@ -114,7 +157,11 @@ public final class HttpServer {
      */
     public static String route(String pattern) {
         boolean isAny =
-                pattern == null || pattern.isEmpty() || pattern.equals("/") || pattern.equals("/*");
+                pattern == null
+                        || pattern.isEmpty()
+                        || pattern.equals("/")
+                        || pattern.equals("/*")
+                        || pattern.equals("/**");
         return isAny ? null : pattern.charAt(0) == '/' ? pattern : '/' + pattern;
     }
 

@@ -55,6 +55,24 @@ final class Names {
         return count >= countMax ? other(name, prefixLength) : add(name, hash, prefixLength);
     }
 
+    /**
+     * As {@link #operation}, for a name that may turn out to be none: it takes no room past a half
+     * of the bound, the other one is for names that hold.
+     *
+     * @return 0 where it is not known and there is no room
+     */
+    int early(StringBuilder name) {
+        int hash = hash(name);
+        int at = hash & table.length - 1;
+        for (Entry entry = table[at]; entry != null; entry = table[at]) {
+            if (entry.hash == hash && entry.name.contentEquals(name)) {
+                return entry.operation;
+            }
+            at = at + 1 & table.length - 1;
+        }
+        return count >= countMax / 2 ? 0 : add(name, hash, name.length());
+    }
+
     private int other(StringBuilder name, int prefixLength) {
         name.setLength(prefixLength);
         return Recorder.operation(kind, name.append("(other)").toString());

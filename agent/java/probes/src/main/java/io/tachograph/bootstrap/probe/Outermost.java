@@ -35,6 +35,9 @@ public final class Outermost {
     /** For putting names together without making a string each time. */
     final StringBuilder text = new StringBuilder(128);
 
+    /** That of {@link #HTTP_SERVER}. */
+    final ServerRequest request = new ServerRequest();
+
     /** The outermost request of {@link #HTTP_CLIENT} that is open; null for none. */
     HttpClient sending;
 
@@ -42,6 +45,10 @@ public final class Outermost {
 
     static Outermost here() {
         return LOCAL.get();
+    }
+
+    boolean isOpen(int sort) {
+        return open[sort];
     }
 
     /**

@@ -4,6 +4,7 @@ import io.tachograph.bootstrap.probe.HttpServer;
 import io.tachograph.bootstrap.probe.Outermost;
 
 import jakarta.servlet.DispatcherType;
+import jakarta.servlet.ServletRequestWrapper;
 import jakarta.servlet.http.HttpServletRequest;
 import jakarta.servlet.http.HttpServletResponse;
 
@@ -26,7 +27,11 @@ final class JakartaServletAdvice {
             // The second half of a request that was counted: an error page, or an answer by another
             // thread.
             Outermost.leave(Outermost.HTTP_SERVER);
-            return Outermost.INSIDE;
+            Object own = request;
+            while (own instanceof ServletRequestWrapper) {
+                own = ((ServletRequestWrapper) own).getRequest();
+            }
+            return HttpServer.resume(own, request.getDispatcherType() == DispatcherType.ERROR);
         }
         String route = null;
         try {

@@ -6,6 +6,7 @@ import io.tachograph.bootstrap.probe.Outermost;
 import net.bytebuddy.asm.Advice;
 
 import javax.servlet.DispatcherType;
+import javax.servlet.ServletRequestWrapper;
 import javax.servlet.http.HttpServletRequest;
 import javax.servlet.http.HttpServletResponse;
 
@@ -26,7 +27,11 @@ final class JavaxServletAdvice {
             // The second half of a request that was counted: an error page, or an answer by another
             // thread.
             Outermost.leave(Outermost.HTTP_SERVER);
-            return Outermost.INSIDE;
+            Object own = request;
+            while (own instanceof ServletRequestWrapper) {
+                own = ((ServletRequestWrapper) own).getRequest();
+            }
+            return HttpServer.resume(own, request.getDispatcherType() == DispatcherType.ERROR);
         }
         String route = null;
         try {

@@ -1,6 +1,7 @@
 package io.tachograph.probes.http;
 
 import io.tachograph.bootstrap.probe.HttpServer;
+import io.tachograph.bootstrap.probe.LaterAnswer;
 import io.tachograph.bootstrap.probe.Outermost;
 
 import net.bytebuddy.asm.Advice;
@@ -52,6 +53,7 @@ final class JettyAdvice {
     @Advice.OnMethodExit(suppress = Throwable.class, onThrowable = Throwable.class)
     static void exit(
             @Advice.Enter int call,
+            @Advice.Argument(0) Object request,
             @Advice.Argument(1) Object response,
             @Advice.Return boolean handled,
             @Advice.Thrown Throwable thrown) {
@@ -60,6 +62,13 @@ final class JettyAdvice {
         }
         int status = 0;
         try {
+            if (handled && thrown == null && !((Response) response).isCompletedSuccessfully()) {
+                LaterAnswer answer = HttpServer.later();
+                if (answer != null) {
+                    answer.answeredBy(Response.class, response);
+                    Request.addCompletionListener((Request) request, answer);
+                }
+            }
             // Nobody took it: Jetty answers 404 after this.
             status = handled || thrown != null ? ((Response) response).getStatus() : 404;
         } catch (Throwable e) {

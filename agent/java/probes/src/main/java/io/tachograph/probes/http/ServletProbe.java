@@ -4,6 +4,7 @@ import static net.bytebuddy.matcher.ElementMatchers.isAbstract;
 import static net.bytebuddy.matcher.ElementMatchers.isInterface;
 import static net.bytebuddy.matcher.ElementMatchers.named;
 import static net.bytebuddy.matcher.ElementMatchers.not;
+import static net.bytebuddy.matcher.ElementMatchers.returns;
 import static net.bytebuddy.matcher.ElementMatchers.takesArgument;
 import static net.bytebuddy.matcher.ElementMatchers.takesArguments;
 
@@ -29,14 +30,24 @@ public final class ServletProbe implements Probe {
         HttpServer.requestIdHeaders(
                 setup.settings().list(Setting.REQUEST_ID_HEADERS).toArray(new String[0]));
         return install(
-                install(builder, setup, "jakarta.servlet.", JakartaServletAdvice.class),
+                install(
+                        builder,
+                        setup,
+                        "jakarta.servlet.",
+                        JakartaServletAdvice.class,
+                        JakartaStartAsyncAdvice.class),
                 setup,
                 "javax.servlet.",
-                JavaxServletAdvice.class);
+                JavaxServletAdvice.class,
+                JavaxStartAsyncAdvice.class);
     }
 
     private static AgentBuilder install(
-            AgentBuilder builder, ProbeSetup setup, String api, Class<?> advice) {
+            AgentBuilder builder,
+            ProbeSetup setup,
+            String api,
+            Class<?> advice,
+            Class<?> startAsyncAdvice) {
         ElementMatcher.Junction<MethodDescription> service =
                 named("service").and(takesArguments(2));
         ElementMatcher.Junction<MethodDescription> doFilter =
@@ -46,9 +57,19 @@ public final class ServletProbe implements Probe {
                         .and(takesArgument(0, named(api + "ServletRequest")))
                         .and(takesArgument(1, named(api + "ServletResponse")))
                         .and(not(isAbstract()));
+        ElementMatcher.Junction<MethodDescription> startAsync =
+                named("startAsync")
+                        .and(returns(named(api + "AsyncContext")))
+                        .and(not(isAbstract()));
         return builder.type(
-                        not(isInterface()).and(new Inherits(api + "Servlet", api + "Filter")),
+                        not(isInterface())
+                                .and(
+                                        new Inherits(
+                                                api + "Servlet",
+                                                api + "Filter",
+                                                api + "ServletRequest")),
                         new Loads(api + "Servlet"))
-                .transform(setup.advice(advice, entry));
+                .transform(setup.advice(advice, entry))
+                .transform(setup.advice(startAsyncAdvice, startAsync));
     }
 }

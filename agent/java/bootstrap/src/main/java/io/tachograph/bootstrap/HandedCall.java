@@ -1,0 +1,121 @@
+package io.tachograph.bootstrap;
+
+import java.util.concurrent.atomic.AtomicInteger;
+
+/**
+ * An outermost call that may go on when its thread has left it, such as a request that is answered
+ * later: what the thread did in it is its segment, and whoever ends it, on any thread, writes the
+ * last part. It holds no buffer, however long it takes; one that is never ended costs nothing but
+ * this object.
+ *
+ * <p>Before: {@link Recorder#leave}. After: {@code io.tachograph.core.send.HandedCalls}.
+ */
+public final class HandedCall {
+    private static final int OPEN = 0;
+    private static final int LEFT = 1;
+    private static final int ENDED = 2;
+
+    private static final int FACTS_MAX = 16;
+
+    private final Buffers home;
+    private final AtomicInteger state = new AtomicInteger(OPEN);
+    private volatile Context context;
+
+    // Written before the end by who ends it.
+    private Object[] facts = new Object[4];
+    private int factCount;
+    private int operation;
+    private boolean failed;
+    private Throwable thrown;
+    private long end;
+
+    // Of the sender.
+
+    /** What its ring's reader knows of it; null until it has come to the place where it was left. */
+    public Object rest;
+
+    /** The next one in the list of those that have ended. */
+    public HandedCall next;
+
+    HandedCall(Buffers home) {
+        this.home = home;
+    }
+
+    // ---- on the thread that began it ----
+
+    /** @param context the call as a parent; null if it is left out and has no parent itself */
+    void known(Context context) {
+        this.context = context;
+    }
+
+    /** @return false if it has ended, so that the thread itself must end it */
+    boolean leave() {
+        return state.compareAndSet(OPEN, LEFT);
+    }
+
+    // ---- on any thread ----
+
+    /** The call as a parent for others, once its thread has left it. */
+    public Context context() {
+        return context;
+    }
+
+    /** A fact about the call, before its end. */
+    public synchronized void attribute(String key, Object value) {
+        if (factCount == FACTS_MAX || value == null) {
+            return;
+        }
+        if (factCount == facts.length) {
+            facts = java.util.Arrays.copyOf(facts, FACTS_MAX);
+        }
+        facts[factCount++] = key;
+        facts[factCount++] = value;
+    }
+
+    /**
+     * It is over. Only the first end counts.
+     *
+     * @param operation what it turned out to be; 0 for what it began as
+     * @param thrown may be null when only the failure is known
+     */
+    public void end(int operation, boolean failed, Throwable thrown) {
+        int before = state.get();
+        if (before == ENDED) {
+            return;
+        }
+        synchronized (this) {
+            this.operation = operation;
+            this.failed = failed;
+            this.thrown = thrown;
+            this.end = System.nanoTime();
+        }
+        before = state.getAndSet(ENDED);
+        if (before == LEFT) {
+            home.ended(this);
+        }
+    }
+
+    // ---- for the sender, and for the thread that must end it itself ----
+
+    public synchronized int operation() {
+        return operation;
+    }
+
+    public synchronized boolean isFailed() {
+        return failed;
+    }
+
+    public synchronized Throwable thrown() {
+        return thrown;
+    }
+
+    /** {@code System.nanoTime()} of its end. */
+    public synchronized long end() {
+        return end;
+    }
+
+    /** Keys and values in turn: texts, or {@code Long}. */
+    public synchronized Object[] facts() {
+        return java.util.Arrays.copyOf(facts, factCount);
+    }
+}

@@ -1,0 +1,103 @@
+package io.tachograph.core.send;
+
+import io.tachograph.bootstrap.Buffers;
+import io.tachograph.bootstrap.HandedCall;
+import io.tachograph.core.wire.Dictionary;
+import io.tachograph.core.wire.SegmentRecord;
+
+/**
+ * Writes the last part of calls that were ended elsewhere than on the thread that began them.
+ *
+ * <p>Before: {@link HandedCall}, and {@link RingReader}, which wrote the parts before. After: {@link
+ * Outbox}.
+ */
+final class HandedCalls {
+    private final Outbox outbox;
+    private final Totals totals;
+    private final SegmentRecord record;
+
+    /** Ended, but the place where its thread left it is not read yet. */
+    private HandedCall waiting;
+
+    /** What a ring's reader knows of a call when its thread leaves it. */
+    static final class Rest {
+        final SegmentRecord.Head head = new SegmentRecord.Head();
+
+        /** What the part before could not say was lost, so the call is. */
+        boolean isLost;
+
+        int operation;
+        int call;
+        long begin;
+
+        /** nanoTime to epoch, as in the parts before. */
+        long offset;
+    }
+
+    HandedCalls(Outbox outbox, Totals totals, Dictionary dictionary) {
+        this.outbox = outbox;
+        this.totals = totals;
+        this.record = new SegmentRecord(dictionary);
+    }
+
+    /** Writes those that have ended, as far as there is room. */
+    void write(Buffers buffers) {
+        HandedCall next = buffers.takeEnded();
+        while (next != null) {
+            HandedCall call = next;
+            next = call.next;
+            call.next = waiting;
+            waiting = call;
+        }
+        HandedCall at = waiting;
+        waiting = null;
+        while (at != null) {
+            HandedCall call = at;
+            at = call.next;
+            Rest rest = (Rest) call.rest;
+            if (rest == null || outbox.mustWait()) {
+                call.next = waiting;
+                waiting = call;
+                continue;
+            }
+            try {
+                write(call, rest);
+            } catch (RuntimeException | OutOfMemoryError e) {
+                totals.callsDroppedInQueue++;
+            }
+        }
+    }
+
+    private void write(HandedCall call, Rest rest) {
+        if (rest.isLost || outbox.isFull()) {
+            totals.callsDroppedInQueue++;
+            return;
+        }
+        int operation = call.operation() != 0 ? call.operation() : rest.operation;
+        long end = Math.max(call.end(), rest.begin);
+        record.clear();
+        record.carry(operation, rest.call, end - rest.begin);
+        if (call.isFailed()) {
+            record.exitFailed(end);
+        } else {
+            record.exit(end);
+        }
+        attributes(call, rest.call);
+        outbox.put(record, rest.head, rest.offset, totals);
+    }
+
+    private void attributes(HandedCall call, int number) {
+        Object[] facts = call.facts();
+        for (int at = 0; at < facts.length; at += 2) {
+            String key = (String) facts[at];
+            boolean isSaid =
+                    facts[at + 1] instanceof Long
+                            ? record.attribute(number, key, (long) facts[at + 1])
+                            : record.attribute(number, key, (String) facts[at + 1]);
+            totals.attributesDropped += isSaid ? 0 : 1;
+        }
+        if (call.thrown() != null) {
+            record.attribute(number, "exception", ExceptionText.of(call.thrown()));
+        }
+    }
+}

@@ -1,0 +1,148 @@
+package io.tachograph.probes;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNotNull;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.tachograph.testing.Call;
+import io.tachograph.testing.Jdks;
+
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.MethodSource;
+
+import shop.later.AsyncShop;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.stream.Collectors;
+
+/** Requests that another thread answers end when they are answered. */
+class AsyncIT {
+    private static final long LATER_NS = 250_000_000;
+
+    static List<Integer> jdks() {
+        return Jdks.VERSIONS;
+    }
+
+    /** One request, and what is to be recorded of it. */
+    private record Case(String path, String operation, int status, String exception, boolean late) {
+        void check(Watched shop) throws Exception {
+            String plain = path.replaceAll("[?#].*", "");
+            Call root =
+                    shop.root(
+                            call ->
+                                    call.operation.equals(operation)
+                                            && plain.equals(call.attributes.get("http.path"))
+                                            && String.valueOf(status)
+                                                    .equals(call.attributes.get("http.status")));
+            String told = path + ": " + root.shape() + " " + root.attributes;
+            assertEquals(status >= 500, root.failed, told);
+            assertTrue(!late || root.end - root.start >= LATER_NS, told);
+            if (exception != null) {
+                assertNotNull(root.attributes.get("exception"), told);
+                assertTrue(root.attributes.get("exception").contains(exception), told);
+            }
+        }
+    }
+
+    private static Case good(String path, String operation, int status, boolean late) {
+        return new Case(path, operation, status, null, late);
+    }
+
+    private static Case bad(String path, String operation, int status, String exception) {
+        return new Case(path, operation, status, exception, true);
+    }
+
+    @ParameterizedTest
+    @MethodSource("jdks")
+    void requestsEndWhenTheyAreAnswered(int jdk) throws Exception {
+        List<Case> cases = new ArrayList<>();
+        cases.add(good("/users/eve", "GET /users/{name}", 200, false));
+        cases.add(good("/callable/7", "GET /callable/{id}", 200, true));
+        cases.add(bad("/callable/bad", "GET /callable/{id}", 500, "no stock"));
+        cases.add(good("/callable/gone", "GET /callable/{id}", 410, true));
+        cases.add(good("/deferred/now", "GET /deferred/{id}", 200, false));
+        cases.add(bad("/deferred/late", "GET /deferred/{id}", 503, null));
+        cases.add(good("/future/7", "GET /future/{id}", 200, true));
+        cases.add(bad("/future/bad", "GET /future/{id}", 500, "no stock"));
+        cases.add(good("/task/7", "GET /task/{id}", 200, true));
+        cases.add(new Case("/task/late", "GET /task/{id}", 500, null, false));
+        cases.add(good("/stream/7", "GET /stream/{id}", 200, true));
+        cases.add(good("/rest/goods/7/price", "GET /rest/goods/{id}/price", 200, false));
+        cases.add(good("/rest/goods/later/7", "GET /rest/goods/later/{id}", 200, true));
+        cases.add(bad("/rest/goods/later/bad", "GET /rest/goods/later/{id}", 500, null));
+        cases.add(good("/rest/goods/stage/7", "GET /rest/goods/stage/{id}", 200, true));
+        cases.addAll(later("/later/x", "GET /later/*"));
+        cases.add(good("/nowhere", "GET (not found)", 404, false));
+        try (Watched shop = new Watched(jdk, AsyncShop.class)) {
+            assertEquals(
+                    cases.stream().map(each -> each.path + " " + each.status).toList(),
+                    ask(shop, cases));
+            for (Case each : cases) {
+                each.check(shop);
+            }
+            assertEquals(
+                    cases.size(),
+                    shop.roots().stream().filter(root -> root.kind == 2).count(),
+                    () -> shop.shapes().toString());
+        }
+    }
+
+    /** Names come from routes: neither many paths of one nor a scanner take room from others. */
+    @Test
+    void pathsAndScannersTakeNoNames() throws Exception {
+        try (Watched shop = new Watched(17, AsyncShop.class)) {
+            for (int at = 1; at <= 1_100; at++) {
+                assertEquals(200, shop.get("/users/name" + at));
+            }
+            for (int at = 1; at <= 1_100; at++) {
+                assertEquals(404, shop.get("/scan/admin-" + at + ".php"));
+            }
+            assertEquals(200, shop.get("/rest/goods/7/price"));
+            assertEquals(200, shop.get("/static.txt"));
+            shop.root("GET /static.txt");
+            shop.root("GET /rest/goods/{id}/price");
+            Map<String, Long> names =
+                    shop.roots().stream()
+                            .collect(
+                                    Collectors.groupingBy(
+                                            call -> call.operation, Collectors.counting()));
+            assertEquals(
+                    Map.of(
+                            "GET /users/{name}",
+                            1_100L,
+                            "GET (not found)",
+                            1_100L,
+                            "GET /rest/goods/{id}/price",
+                            1L,
+                            "GET /static.txt",
+                            1L),
+                    names);
+        }
+    }
+
+    private static List<String> ask(Watched shop, List<Case> cases) throws Exception {
+        List<String> answers = new ArrayList<>();
+        for (Case each : cases) {
+            answers.add(each.path + " " + shop.get(each.path));
+        }
+        return answers;
+    }
+
+    /** What {@code LaterJakarta} and {@code LaterJavax} do. */
+    static List<Case> later(String path, String operation) {
+        return List.of(
+                good(path + "/1?what=sync", operation, 202, false),
+                good(path + "/2?what=complete", operation, 201, true),
+                good(path + "/3?what=missing", operation, 404, true),
+                good(path + "/4?what=twice", operation, 201, true),
+                good(path + "/5?what=dispatch", operation, 201, true),
+                bad(path + "/6?what=dispatch&then=fail", operation, 500, "no lamp"),
+                bad(path + "/7?what=timeout", operation, 500, null),
+                new Case(path + "/8?what=throws", operation, 500, "no stock", false),
+                good(path + "/9?what=at-once", operation, 203, false),
+                good(path + "/10?what=dispatched-at-once", operation, 201, false));
+    }
+}

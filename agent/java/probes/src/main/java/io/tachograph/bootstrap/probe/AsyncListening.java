@@ -1,0 +1,56 @@
+package io.tachograph.bootstrap.probe;
+
+import java.lang.reflect.InvocationHandler;
+import java.lang.reflect.Method;
+
+/**
+ * What an {@code AsyncListener} of either servlet API does: both are classes that the bootstrap
+ * loader does not see, so the listener is a proxy.
+ */
+public final class AsyncListening implements InvocationHandler {
+    private final LaterAnswer answer;
+
+    public AsyncListening(LaterAnswer answer) {
+        this.answer = answer;
+    }
+
+    @Override
+    public Object invoke(Object proxy, Method method, Object[] arguments) {
+        try {
+            switch (method.getName()) {
+                case "equals":
+                    return proxy == arguments[0];
+                case "hashCode":
+                    return System.identityHashCode(proxy);
+                case "toString":
+                    return "tachograph";
+                case "onComplete":
+                    answer.end();
+                    break;
+                case "onTimeout":
+                    answer.timedOut();
+                    break;
+                case "onError":
+                    answer.failed((Throwable) ask(method, arguments[0], "getThrowable"));
+                    break;
+                default:
+                    listenAgain(proxy, method, arguments[0]);
+            }
+        } catch (Throwable e) {
+            // The server must not know. Without this event the request may stay open.
+        }
+        return null;
+    }
+
+    private static Object ask(Method told, Object event, String what) throws Exception {
+        return told.getParameterTypes()[0].getMethod(what).invoke(event);
+    }
+
+    /** A dispatch has begun anew, which forgets all listeners. */
+    private static void listenAgain(Object proxy, Method told, Object event) throws Exception {
+        Method get = told.getParameterTypes()[0].getMethod("getAsyncContext");
+        get.getReturnType()
+                .getMethod("addListener", told.getDeclaringClass())
+                .invoke(get.invoke(event), proxy);
+    }
+}

@@ -1,0 +1,61 @@
+package io.tachograph.bootstrap.probe;
+
+import io.tachograph.bootstrap.Operations;
+
+/**
+ * Names of requests that come in. A route of the program's framework is one; where there is none,
+ * the path with its ids taken out is a guess, and {@code (not found)} what nobody has. Guesses have
+ * a bound of their own, so that they take no room from routes.
+ */
+final class ServerNames {
+    /** Routes of one process; more than this many are a naming fault. */
+    private static final int ROUTES_MAX = 1 << 11;
+
+    private static final int GUESSES_MAX = 1 << 10;
+    private static final int FIXED_MAX = 1 << 6;
+    private static final int NOT_FOUND = 404;
+
+    private static final Names ROUTES = new Names(Operations.HTTP_SERVER, ROUTES_MAX);
+    private static final Names GUESSES = new Names(Operations.HTTP_SERVER, GUESSES_MAX);
+    private static final Names FIXED = new Names(Operations.HTTP_SERVER, FIXED_MAX);
+
+    private ServerNames() {}
+
+    /** @param prefix what goes before {@code route}, for example a context path; null for none */
+    static int routed(String method, String prefix, String route) {
+        StringBuilder name = begin(method);
+        int prefixLength = name.length();
+        name.append(prefix == null ? "" : prefix).append(route);
+        return ROUTES.operation(name, prefixLength);
+    }
+
+    /** Where no route is known yet: a guess, or, where there are too many, the method alone. */
+    static int early(String method, String path) {
+        StringBuilder name = begin(method);
+        int prefixLength = name.length();
+        Route.append(name, path);
+        int operation = GUESSES.early(name);
+        if (operation != 0) {
+            return operation;
+        }
+        name.setLength(prefixLength - 1);
+        return FIXED.operation(name, name.length());
+    }
+
+    /** Where no route is known at the end. @param status 0 if it is not known */
+    static int unrouted(String method, String path, int status) {
+        StringBuilder name = begin(method);
+        int prefixLength = name.length();
+        if (status == NOT_FOUND) {
+            return FIXED.operation(name.append("(not found)"), prefixLength);
+        }
+        Route.append(name, path);
+        return GUESSES.operation(name, prefixLength);
+    }
+
+    private static StringBuilder begin(String method) {
+        StringBuilder name = Outermost.here().text;
+        name.setLength(0);
+        return name.append(HttpMethods.known(method)).append(' ');
+    }
+}

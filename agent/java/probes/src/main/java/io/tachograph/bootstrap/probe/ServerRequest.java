@@ -1,0 +1,132 @@
+package io.tachograph.bootstrap.probe;
+
+import io.tachograph.bootstrap.Context;
+import io.tachograph.bootstrap.Recorder;
+
+/**
+ * The request that a thread is in: one a thread, used again, so that a request that is answered at
+ * once costs no object.
+ */
+final class ServerRequest {
+    /** What is known of the route: the path only. */
+    static final int UNKNOWN = 0;
+
+    /** A pattern of the server's that matched; a framework behind it may know a better one. */
+    static final int MAPPED = 1;
+
+    /** The framework's. */
+    static final int ROUTED = 2;
+
+    private String method;
+    private String path;
+    private int known;
+
+    /** Token of the call; 0 when the thread works for a request that another one began. */
+    private int call;
+
+    /** Set when it may be answered later, or the thread works for one that is. */
+    private LaterAnswer later;
+
+    /** That work is an error page, whose route is not that of the request. */
+    private boolean isErrorPage;
+
+    /** What the thread was caused by before it worked for a request of another one. */
+    private Context before;
+
+    /**
+     * @return the operation to begin with
+     */
+    int begin(String method, String prefix, String route, String path) {
+        this.method = method;
+        this.path = path;
+        this.known = route == null ? UNKNOWN : MAPPED;
+        this.call = 0;
+        this.later = null;
+        return route == null
+                ? ServerNames.early(method, path)
+                : ServerNames.routed(method, prefix, route);
+    }
+
+    void began(int call) {
+        this.call = call;
+    }
+
+    void resume(LaterAnswer answer, boolean isError) {
+        call = 0;
+        isErrorPage = isError;
+        later = answer;
+        before = Recorder.attach(answer.context());
+    }
+
+    void pause(Throwable thrown) {
+        Recorder.detach(before);
+        if (thrown != null) {
+            later.failed(thrown);
+        }
+        forget();
+    }
+
+    /** A framework has found a route; the first one counts. */
+    void routed(String prefix, String route) {
+        if (call == 0) {
+            if (later != null && !isErrorPage) {
+                later.routed(prefix, route);
+            }
+        } else if (known != ROUTED) {
+            known = ROUTED;
+            Recorder.rename(call, ServerNames.routed(method, prefix, route));
+        }
+    }
+
+    /** It may be answered later. @return the answer to come; null for none that is recorded */
+    LaterAnswer later() {
+        if (later == null && call > 0) {
+            later = new LaterAnswer(method, path);
+        }
+        return later;
+    }
+
+    boolean isLater() {
+        return later != null;
+    }
+
+    /**
+     * The thread leaves the request, which is not answered yet.
+     *
+     * @return false if the thread must end it
+     */
+    boolean leave(Throwable thrown) {
+        if (thrown != null) {
+            later.abandon(); // the server answers at once
+            return false;
+        }
+        return later.leave(call, known);
+    }
+
+    /** The status with which a request was answered before the thread left it. */
+    int statusOr(int status) {
+        if (later == null) {
+            return status;
+        }
+        if (!later.hasEnded()) {
+            Recorder.attribute(call, "http.async", "end unknown");
+            return status;
+        }
+        return later.status();
+    }
+
+    /** The thread ends the request. */
+    void name(int status) {
+        if (known == UNKNOWN) {
+            Recorder.rename(call, ServerNames.unrouted(method, path, status));
+        }
+    }
+
+    void forget() {
+        method = null;
+        path = null;
+        later = null;
+        before = null;
+        call = 0;
+    }
+}
