@@ -14,19 +14,20 @@ import { Switchboard } from './rules/switchboard.js';
 import { Sampler } from './sample/sampler.js';
 import { Samples } from './sample/samples.js';
 import { Clock } from './send/clock.js';
+import { watchEnd } from './send/endings.js';
 import { farewell } from './send/farewell.js';
 import { Link } from './send/link.js';
 import { Outbox } from './send/outbox.js';
 import { Protocol } from './send/protocol.js';
+import { Signals } from './send/signals.js';
+import { Threads } from './send/threads.js';
 import { Totals } from './send/totals.js';
 import { Dictionary } from './wire/dictionary.js';
 
 /** How long a record may wait for others before it is sent. */
 const FLUSH_MS = 100;
-/** Between two looks whether what the rules of the server came to has changed. */
+/** Between two looks whether what the rules of the server came to has changed, and whether something is left to be sent. */
 const LOOK_MS = 1_000;
-/** Those whose default is to end the process, and which a program may outlive long enough to say goodbye. */
-const SIGNALS = /** @type {NodeJS.Signals[]} */ (['SIGTERM', 'SIGINT', 'SIGHUP']);
 /** Two copies of this package in one process share one agent. */
 const SHARED = Symbol.for('tachograph.agent');
 /** Warnings that a thread has told, for the threads that it starts. */
@@ -60,6 +61,12 @@ export class Agent {
       this.link.pump();
     };
     this.switchboard = this.protocol.switchboard = new Switchboard({ dictionary, log, answer });
+    this.signals = new Signals({ hasNews: () => this.#hasNews(), last: () => this.#last(true) });
+    this.threads = new Threads(config.flush_max);
+    this.recorder.signals = this.signals;
+    /** When the wait for the server at the end is over, once it has begun. */
+    this.deadline = 0;
+    this.isOver = false;
     this.isArmed = true;
     // Made once and armed again and again: a timer made inside a call would remember its context.
     this.timer = setTimeout(() => this.#tick(), FLUSH_MS).unref();
@@ -75,15 +82,29 @@ export class Agent {
       this.config.sample_interval,
     ).unref();
     setInterval(
-      this.guard(() => this.switchboard.tell(performance.now())),
+      this.guard(() => this.#look()),
       LOOK_MS,
     ).unref();
-    process.on('exit', () => this.#end());
-    if (this.config.signals && isMainThread) {
-      for (const signal of SIGNALS) {
-        this.#farewellAt(signal);
-      }
+    const over = () => this.#last(true);
+    watchEnd({ exits: () => this.#last(false), ends: over, listens: (event) => this.signals.listens(event) }, isMainThread);
+    if (!isMainThread) {
+      this.threads.join(over);
+    } else if (this.config.signals) {
+      this.signals.start();
     }
+  }
+
+  #look() {
+    this.switchboard.tell(performance.now());
+    this.signals.look();
+    this.threads.news(this.#hasNews());
+  }
+
+  /** Whether something is left to be sent, and there is a connection to send it on. */
+  #hasNews() {
+    const { recorder, outbox, link } = this;
+    const isNews = recorder.active.length > 0 || recorder.tallies.hasNews || outbox.isOpen || !outbox.isAcknowledged();
+    return isNews && link.socket !== null;
   }
 
   /** Tells of the operations that are counted. */
@@ -92,6 +113,8 @@ export class Agent {
   }
 
   #wake() {
+    this.signals.soon();
+    this.threads.news(true);
     if (!this.isArmed) {
       this.isArmed = true;
       this.timer.refresh();
@@ -112,35 +135,37 @@ export class Agent {
     }
   }
 
-  /** The process ends: everything recorded so far is sent, open calls included. */
-  #end() {
+  /**
+   * The process, or the thread, ends: everything recorded so far is sent, open calls included. It may happen twice: code that
+   * runs at the very end may record something, too.
+   * @param {boolean} isLast nothing comes after this
+   */
+  #last(isLast) {
     this.guard(() => {
+      if (this.isOver) {
+        return;
+      }
+      this.isOver = isLast;
+      const isFirst = this.deadline === 0;
+      this.deadline ||= performance.now() + this.config.flush_max;
+      this.signals.end();
       this.recorder.sweep(true);
-      this.#count();
-      this.sampler?.takeAgent(); // after all that it counts
-      this.outbox.close();
-      if (!farewell(this.link, this.outbox, this.config.flush_max)) {
+      if (isFirst || this.outbox.isOpen) {
+        this.threads.askAll();
+        this.#count();
+        this.sampler?.takeAgent(); // after all that it counts
+        this.outbox.close();
+      }
+      if (!farewell(this.link, this.outbox, this.deadline, isLast) && isFirst) {
         const { bytes } = this.outbox;
         this.log.say(`the program ends before the server has everything: ${bytes} bytes of records are not acknowledged`);
       }
-      this.link.end();
-    })();
-  }
-
-  /**
-   * A signal that nobody else listens to ends the process as it would without us.
-   * @param {NodeJS.Signals} signal
-   */
-  #farewellAt(signal) {
-    const listener = () => {
-      if (process.listenerCount(signal) > 1) {
-        return; // the program decides; `exit` comes when it ends
+      this.link.outage.tellPast(performance.now());
+      if (isLast) {
+        this.link.end();
       }
-      process.removeListener(signal, listener);
-      this.#end();
-      process.kill(process.pid, signal);
-    };
-    process.on(signal, listener);
+      this.threads.leave();
+    })();
   }
 
   /** @template T @param {string} name @param {() => T} fn @returns {T} */

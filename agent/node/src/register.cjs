@@ -2,11 +2,11 @@
 'use strict';
 
 try {
-  require('./register.js');
+  require('./agent.js').start();
 } catch (error) {
   if (error.code !== 'ERR_REQUIRE_ESM') {
     throw error;
   }
   // Before Node 20.19 an ES module cannot be loaded at once: what the program does in its first moment is not seen.
-  import('./register.js');
+  import('./agent.js').then(({ start }) => start());
 }

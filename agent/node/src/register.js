@@ -2,4 +2,7 @@
 
 import { start } from './agent.js';
 
-start();
+if (start() !== null) {
+  // Node begins to connect a tick later: a program that ends in its first moment must not come before that.
+  await new Promise((done) => process.nextTick(done));
+}

@@ -49,6 +49,8 @@ export class Recorder {
     this.thread = dictionary.text(thread);
     this.pendingMax = pendingMax;
     this.wake = wake;
+    /** Who must know that code of the program runs. @type {Pick<import('../send/signals.js').Signals, 'isArmed' | 'release'>} */
+    this.signals = { isArmed: false, release: () => {} };
     this.orphanNs = ORPHAN_NS;
     this.segments = 0;
     this.pending = 0;
@@ -78,6 +80,9 @@ export class Recorder {
 
   /** @param {Call | undefined} parent @param {number} operation @returns {Call} */
   #enter(parent, operation) {
+    if (this.signals.isArmed) {
+      this.signals.release();
+    }
     const time = now();
     if (this.states[operation] === STATE.AGGREGATE) {
       return this.tallies.enter(parent, operation, time);
@@ -111,6 +116,9 @@ export class Recorder {
    * @param {number} operation
    */
   enterFrom(remote, operation) {
+    if (this.signals.isArmed) {
+      this.signals.release();
+    }
     if (this.states[operation] === STATE.AGGREGATE) {
       return this.tallies.enter(undefined, operation, now());
     }

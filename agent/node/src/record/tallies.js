@@ -78,6 +78,8 @@ export class Tallies {
     /** Those that are counted apart. @type {Tally[]} */
     this.all = [];
     this.shared = 0;
+    /** Something was counted since it was told last. */
+    this.hasNews = false;
   }
 
   /**
@@ -95,6 +97,7 @@ export class Tallies {
   exit(call, failed) {
     const { tally, start, end } = /** @type {CountedCall} */ (call);
     tally.add(Math.max(0, end - start), failed);
+    this.hasNews = true;
   }
 
   /** @param {number} operation @param {number} caller 0 for none */
@@ -150,6 +153,7 @@ export class Tallies {
    */
   sample(samples, now) {
     let others = 0;
+    this.hasNews = false;
     for (const tally of this.all) {
       const calls = tally.buckets.reduce((sum, count) => sum + count, 0);
       others += tally.caller === this.other ? calls : 0;

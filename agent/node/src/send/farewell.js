@@ -1,8 +1,8 @@
 // What is sent when the process ends? At `exit` no event is delivered any more, so the rest of the conversation is held
-// without the loop: the socket's descriptor is written and read directly, at most so long. Where there is no connection,
+// without the loop: the socket's descriptor is written and read directly, until a deadline. Where there is no connection,
 // nothing is waited for.
 //
-// Before: `../agent.js`. After: the server; then the process is gone.
+// Before: `endings.js`, `signals.js`, `threads.js` by way of `../agent.js`. After: the server; then the process is gone.
 
 import { readSync, writeSync } from 'node:fs';
 import { performance } from 'node:perf_hooks';
@@ -13,16 +13,17 @@ const EMPTY = Buffer.alloc(0);
 /**
  * @param {import('./link.js').Link} link
  * @param {import('./outbox.js').Outbox} outbox
- * @param {number} maxMs
+ * @param {number} deadline ms of `performance.now`
+ * @param {boolean} isLast whether the server is told that nothing more will come
  * @returns {boolean} whether the server has everything
  */
-export function farewell(link, outbox, maxMs) {
+export function farewell(link, outbox, deadline, isLast) {
   const fd = /** @type {any} */ (link.socket)?._handle?.fd;
   if (typeof fd !== 'number' || fd < 0) {
     return outbox.isAcknowledged(); // no connection, or a platform that hides the descriptor
   }
   try {
-    talk(fd, link, outbox, performance.now() + maxMs);
+    talk(fd, link, outbox, deadline, isLast);
   } catch (error) {
     link.log.detail(`the farewell ended early: ${error}`);
   }
@@ -34,13 +35,15 @@ export function farewell(link, outbox, maxMs) {
  * @param {import('./link.js').Link} link
  * @param {import('./outbox.js').Outbox} outbox
  * @param {number} deadline
+ * @param {boolean} isLast
  */
-function talk(fd, link, outbox, deadline) {
+function talk(fd, link, outbox, deadline, isLast) {
   const { protocol } = link;
   const input = Buffer.alloc(8_192);
   /** @type {Uint8Array} */
   let out = link.unwritten();
-  if (!link.isConnected) {
+  link.rest = out; // from now on the link itself is silent
+  if (!link.isConnected && protocol.state === 'closed') {
     protocol.connected(performance.now()); // it is under way: writing waits for it
   }
   protocol.pingSoon();
@@ -50,13 +53,16 @@ function talk(fd, link, outbox, deadline) {
     }
     const written = out.length > 0 ? attempt(() => writeSync(fd, out)) : 0;
     out = out.subarray(written);
+    link.rest = out;
     const read = attempt(() => readSync(fd, input));
     if (read > 0) {
       protocol.take(Buffer.from(input.subarray(0, read)), performance.now());
     }
     if (protocol.state === 'open' && outbox.isAcknowledged() && out.length === 0) {
-      protocol.bye();
-      writeSync(fd, protocol.next(now, 0) ?? EMPTY);
+      if (isLast) {
+        protocol.bye();
+        writeSync(fd, protocol.next(now, 0) ?? EMPTY);
+      }
       return;
     }
     if (written === 0 && read === 0) {

@@ -40,6 +40,8 @@ export class Link {
     this.backoffMs = BACKOFF_FIRST_MS;
     /** What was handed to the socket last. @type {Uint8Array} */
     this.chunk = Buffer.alloc(0);
+    /** What a farewell has left of it, which writes behind the socket's back. @type {Uint8Array | null} */
+    this.rest = null;
     this.outage = new Outage(`${address.host}:${address.port}`, totals, log);
     this.checkedAt = 0;
     this.check = setInterval(() => this.#check(), CHECK_MS).unref();
@@ -99,7 +101,7 @@ export class Link {
   /** Writes what there is to say, as far as the socket takes it. */
   pump() {
     const { socket } = this;
-    if (socket === null || !this.isConnected) {
+    if (socket === null || !this.isConnected || this.rest !== null) {
       return;
     }
     // One piece at a time: so it is known how much of it has left when the process ends (farewell.js).
@@ -115,7 +117,10 @@ export class Link {
 
   /** What the kernel has not taken of what was handed to the socket. */
   unwritten() {
-    const { socket, chunk } = this;
+    const { socket, chunk, rest } = this;
+    if (rest !== null) {
+      return rest;
+    }
     const handle = /** @type {any} */ (socket)?._handle;
     const left = socket !== null && socket.writableLength > 0 ? (handle?.writeQueueSize ?? 0) : 0;
     return chunk.subarray(chunk.length - Math.min(left, chunk.length));

@@ -1,0 +1,98 @@
+// When does the process, or the thread, end? After the last listener of the program, however it comes to that: `exit` was emitted
+// (nothing left to do, an exception that nobody catches), `process.exit` has called its listeners, or the process sends itself a
+// signal that ends it. No listener is added: a program may count or remove them, and its own may have something to record.
+//
+// Before: `../agent.js`. After: `farewell.js`.
+
+import { constants } from 'node:os';
+
+/** Signals that end a process that does not listen to them. */
+const DEADLY = new Set(
+  /** @type {NodeJS.Signals[]} */ ([
+    'SIGTERM',
+    'SIGINT',
+    'SIGHUP',
+    'SIGQUIT',
+    'SIGKILL',
+    'SIGABRT',
+    'SIGALRM',
+    'SIGUSR2',
+    'SIGVTALRM',
+    'SIGXCPU',
+    'SIGTRAP',
+  ]),
+);
+/** @type {Map<unknown, string>} */
+const NAMES = new Map(Object.entries(constants.signals).map(([name, number]) => [number, name]));
+
+/**
+ * @param {object} told
+ * @param {() => void} told.exits after the listeners of `exit`; the end may come now, or after code that calls this again
+ * @param {() => void} told.ends nothing comes after this
+ * @param {(event: unknown) => void} told.listens the program is about to listen to this event
+ * @param {boolean} isMain only the main thread has signals
+ */
+export function watchEnd({ exits, ends, listens }, isMain) {
+  replace('emit', (emit) => {
+    // Looked up each time where the process has none of its own: `domain` replaces the one that it inherits.
+    const own = Object.hasOwn(process, 'emit');
+    return function (/** @type {any[]} */ ...args) {
+      const [event] = args;
+      if (event === 'newListener') {
+        listens(args[1]);
+      }
+      const call = own ? emit : Object.getPrototypeOf(process).emit;
+      if (event !== 'exit') {
+        return Reflect.apply(call, this, args);
+      }
+      try {
+        return Reflect.apply(call, this, args);
+      } finally {
+        exits();
+      }
+    };
+  });
+  replace('reallyExit', (reallyExit) => {
+    return function (/** @type {any[]} */ ...args) {
+      ends();
+      return Reflect.apply(reallyExit, this, args);
+    };
+  });
+  if (isMain) {
+    replace('kill', (kill) => {
+      return function (/** @type {any[]} */ ...args) {
+        if (isEnd(args[0], args[1])) {
+          ends();
+        }
+        return Reflect.apply(kill, this, args);
+      };
+    });
+  }
+}
+
+/**
+ * Whether this signal to this process, or its group, ends it.
+ * @param {unknown} pid
+ * @param {unknown} signal
+ */
+function isEnd(pid, signal = 'SIGTERM') {
+  const isOurs = (typeof pid === 'number' || typeof pid === 'string') && (Number(pid) === process.pid || Number(pid) === 0);
+  const name = typeof signal === 'string' ? signal : NAMES.get(signal);
+  const deadly = /** @type {NodeJS.Signals} */ (name);
+  return isOurs && DEADLY.has(deadly) && process.listenerCount(deadly) === 0;
+}
+
+/**
+ * Puts a function of the process in the place of another one; it looks the same.
+ * @param {'emit' | 'reallyExit' | 'kill'} name
+ * @param {(original: any) => (this: any, ...args: any[]) => any} make
+ */
+function replace(name, make) {
+  const descriptor = Object.getOwnPropertyDescriptor(process, name) ?? { writable: true, configurable: true, enumerable: false };
+  const original = /** @type {any} */ (process)[name];
+  const value = make(original);
+  for (const key of ['name', 'length']) {
+    Object.defineProperty(value, key, { value: original[key], configurable: true });
+  }
+  Object.defineProperty(process, name, { ...descriptor, value });
+}

@@ -1,0 +1,171 @@
+// Is there time for the last records when a signal ends the process? The program must not find a listener that it does not know,
+// and a signal must act as if we were not there, so Node's own listeners are not used: a signal that nobody listens to is caught
+// by a handle below them, and only while something is left to be sent. In a callback that a recorded call has begun in, and
+// whenever nothing is left, the signal has its default action: a request that never comes to its end can be interrupted.
+//
+//   released --(recorded; the callback is over)--> armed --(a call begins)--> released, armed again after the callback
+//                                                    |----(nothing is left, or the program listens)--> released
+//
+// Before: `../agent.js`. After: `farewell.js`, then the signal again.
+
+import { createHook } from 'node:async_hooks';
+import { constants } from 'node:os';
+
+/** Those whose default is to end the process, and which leave time to say goodbye. */
+const CAUGHT = /** @type {NodeJS.Signals[]} */ (['SIGTERM', 'SIGINT', 'SIGHUP']);
+/** So often between two calls of `look` signals get their default action back, which takes 9 us; past that they stay caught. */
+const RELEASES_MAX = 20;
+
+/**
+ * What Node's signal listeners are made of.
+ * @typedef {{ onsignal: () => void, start(number: number): number, stop(): void, unref(): void }} Handle
+ */
+/** @typedef {{ name: NodeJS.Signals, number: number, handle: Handle, isStarted: boolean }} Caught */
+
+export class Signals {
+  /**
+   * @param {object} parts
+   * @param {() => boolean} parts.hasNews whether something is left to be sent, and somewhere to send it to
+   * @param {() => void} parts.last sends it
+   */
+  constructor({ hasNews, last }) {
+    this.hasNews = hasNews;
+    this.last = last;
+    this.isArmed = false;
+    this.isComing = false;
+    this.isOver = false;
+    this.releases = 0;
+    /** @type {Caught[]} */
+    this.caught = [];
+  }
+
+  /** Begins to catch signals. */
+  start() {
+    const Handle = handleClass();
+    if (Handle === null) {
+      return;
+    }
+    this.caught = CAUGHT.map((name) => {
+      const handle = new Handle();
+      handle.unref();
+      const one = { name, number: constants.signals[name], handle, isStarted: false };
+      handle.onsignal = () => this.#came(one);
+      return one;
+    });
+  }
+
+  /** Something was recorded: arms when the callback that runs now is over, with all that it awaits and can go on at once. */
+  soon() {
+    if (!this.isComing && !this.isArmed && this.caught.length > 0) {
+      this.#armAfterCallback(() => this.hasNews() && this.#arm());
+    }
+  }
+
+  /** A call begins. A signal that came before is not lost: the handle is started again before the loop asks. */
+  release() {
+    if (this.releases < RELEASES_MAX) {
+      this.releases++;
+      this.#stop();
+      this.#armAfterCallback(() => this.#arm());
+    }
+  }
+
+  /** Now and then: whether there still is something to wait for. */
+  look() {
+    this.releases = 0;
+    if (!this.hasNews()) {
+      this.#stop();
+    } else {
+      this.soon();
+    }
+  }
+
+  /** @param {unknown} event the program is about to listen to */
+  listens(event) {
+    const one = this.caught.find(({ name }) => name === event);
+    if (one?.isStarted) {
+      one.isStarted = false;
+      one.handle.stop();
+    }
+  }
+
+  /** The process is about to end: from now on signals act as they would without us. */
+  end() {
+    this.isOver = true;
+    this.#stop();
+  }
+
+  /** @param {() => void} arm */
+  #armAfterCallback(arm) {
+    this.isComing = true;
+    // The first tick comes before what the callback has promised, the second one after it, and both before the loop goes on.
+    process.nextTick(() =>
+      queueMicrotask(() =>
+        process.nextTick(() => {
+          this.isComing = false;
+          arm();
+        }),
+      ),
+    );
+  }
+
+  #arm() {
+    if (this.isOver) {
+      return;
+    }
+    for (const one of this.caught) {
+      if (!one.isStarted && process.listenerCount(one.name) === 0) {
+        one.isStarted = one.handle.start(one.number) === 0;
+      }
+    }
+    this.isArmed = true;
+  }
+
+  #stop() {
+    for (const one of this.caught) {
+      if (one.isStarted) {
+        one.isStarted = false;
+        one.handle.stop();
+      }
+    }
+    this.isArmed = false;
+  }
+
+  /** @param {Caught} one */
+  #came({ name, number }) {
+    if (process.listenerCount(name) > 0) {
+      return; // the program decides
+    }
+    this.last();
+    this.end();
+    kill.call(process, process.pid, number);
+  }
+}
+
+const { kill } = process;
+
+/**
+ * The class of the handles below Node's listeners: seen where one is made, since there is no other way to it that says nothing.
+ * @returns {(new () => Handle) | null}
+ */
+function handleClass() {
+  /** @type {any} */
+  let found = null;
+  const hook = createHook({
+    init(_id, type, _trigger, resource) {
+      if (type === 'SIGNALWRAP') {
+        found = resource.constructor;
+      }
+    },
+  });
+  const listener = () => {};
+  hook.enable();
+  try {
+    process.on('SIGWINCH', listener);
+  } finally {
+    process.removeListener('SIGWINCH', listener);
+    hook.disable();
+  }
+  const isHandle = typeof found?.prototype?.start === 'function' && typeof found.prototype.stop === 'function';
+  return isHandle ? found : null;
+}

@@ -1,0 +1,114 @@
+// Does a program end as it would without the agent: when, with which code or signal, and after having said the same? Each way to
+// end is gone twice, without the agent and with it, with the packages that others use for their ends.
+
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Tacho, run, start } from './support/tacho.js';
+
+const WAYS = createRequire(import.meta.url)('./programs/ends.cjs');
+/** Ways that wait for signals, and which ones are tried, after each other where there are several. Others end by themselves. */
+const SENT = {
+  'no handler': [['SIGTERM'], ['SIGINT'], ['SIGHUP'], ['SIGQUIT'], ['SIGKILL']],
+  'no handler, later': [['SIGTERM']],
+  'a loop without end': [['SIGTERM'], ['SIGINT']],
+  'a loop without end, later': [['SIGTERM']],
+  'a loop without end after what is recorded': [['SIGTERM']],
+  'a loop without end in a request': [['SIGTERM'], ['SIGINT']],
+  'a loop without end in a request that waited': [['SIGTERM']],
+  'own handler': [['SIGTERM'], ['SIGTERM', 'SIGTERM']],
+  'own handler that takes its time': [['SIGTERM']],
+  'own handler that stays': [
+    ['SIGTERM', 'SIGTERM'],
+    ['SIGTERM', 'SIGINT'],
+  ],
+  'own handler that is late': [['SIGINT'], ['SIGTERM']],
+  'own handler that is gone': [['SIGTERM']],
+  'own handler that sends it again': [['SIGTERM']],
+  'own handler that goes on to send it again': [['SIGTERM']],
+  'signal-exit4 that says no': [['SIGTERM', 'SIGTERM']],
+  'async-exit-hook': [['SIGTERM'], ['SIGINT'], ['SIGTERM', 'SIGTERM']],
+  death: [['SIGTERM'], ['SIGINT'], ['SIGHUP']],
+  'a cluster': [['SIGTERM'], ['SIGKILL']],
+  'a thread, and a signal': [['SIGTERM']],
+};
+for (const name of ['signal-exit3', 'signal-exit4']) {
+  SENT[name] = [['SIGTERM'], ['SIGINT'], ['SIGHUP'], ['SIGTERM', 'SIGTERM']];
+  SENT[`${name}, later`] = [['SIGTERM']];
+  SENT[`${name}, and own handler`] = [['SIGTERM'], ['SIGINT']];
+  SENT[`${name}, taken back`] = [['SIGTERM']];
+}
+
+/** Ways that say no, or not yet, to the first signal; the others may have ended when the second one comes. */
+const STAYS = /stays|says no/;
+/** How many calls are recorded where it is not a hundred. */
+const WORKS = { 'a rejection in a call': 1, 'a thread, and nothing to do': 200 };
+for (const how of ['', ' that is disconnected', ' that is killed']) {
+  WORKS[`a cluster${how}`] = 200;
+}
+/** Where the kernel or Node ends the process at once, or the loop does not turn, nobody can send what is left; nor after a second signal. */
+const MAY_BE_LOST = /^(a loop without end|a busy thread|a thread that is busy|abort)|handler SIG(KILL|QUIT)$|caught badly$/;
+
+/** @type {Tacho} */
+let tacho;
+before(async () => {
+  tacho = await Tacho.start();
+});
+after(() => tacho.close());
+
+/** Runs a way to its end. */
+async function gone(way, signals, how) {
+  const program = start(tacho, 'ends.cjs', { args: [way], ...how });
+  for (const [at, signal] of signals.entries()) {
+    await (at === 0 ? program.line(/ready/) : STAYS.test(way) ? program.line(/^no/m) : sleep(100));
+    program.child.kill(signal);
+  }
+  const { code, signal, out, err } = await program.ended;
+  // The agent's own lines, and where Node's own loader stands in a stack, may differ.
+  const lines = err.split('\n').filter((line) => !/ tachograph: |^ {4}at |^Node\.js v|^$/.test(line));
+  return { code, signal, out: out.split('\n').sort(), lines: lines.map((line) => line.replace(/\b\d{3,}\b/g, 'N')) };
+}
+
+/** Without the agent, but with something to import: that alone changes how Node loads a program. */
+const NONE = { flags: ['--import', 'data:text/javascript,'] };
+describe('a program ends as without the agent', { concurrency: 4 }, () => {
+  for (const way of WAYS) {
+    for (const signals of SENT[way] ?? [[]]) {
+      const name = `${way} ${signals.join(' ')}`.trim();
+      test(name, async () => {
+        const [alone, watched] = await Promise.all([gone(way, signals, NONE), gone(way, signals, { service: name })]);
+        assert.deepEqual(watched, alone);
+        const sent = (await tacho.operations(name)).get('work')?.count ?? 0;
+        if (signals.length < 2 && !MAY_BE_LOST.test(name)) {
+          assert.equal(sent, WORKS[way] ?? 100);
+        }
+      });
+    }
+  }
+});
+
+for (const way of ['no handler', 'own handler that is late', 'signal-exit4', 'async-exit-hook']) {
+  for (const mode of ['fork', 'cluster']) {
+    test(`pm2 stops ${way} in the mode ${mode}`, async () => {
+      const service = `pm2 ${way} ${mode}`;
+      const stopped = async (flags) => {
+        const home = mkdtempSync(join(tmpdir(), 'tachograph-node-pm2-'));
+        try {
+          const args = [way, mode, ...flags];
+          const { out, err } = await run(tacho, 'pm2.cjs', { ...NONE, args, service, env: { PM2_HOME: home } });
+          return [/exited with code \[.*/.exec(out)?.[0] ?? err, /: stopping \S+/.exec(out)?.[0]];
+        } finally {
+          rmSync(home, { recursive: true, force: true });
+        }
+      };
+      const [alone, watched] = await Promise.all([stopped(NONE.flags), stopped(['--import', 'tachograph/register'])]);
+      assert.deepEqual(watched, alone);
+      assert.match(alone[0], /exited with code/);
+      assert.equal((await tacho.operations(service)).get('work')?.count, 100);
+    });
+  }
+}

@@ -1,0 +1,225 @@
+// Ends in one of many ways; what it prints, its code and its signal must be the same with the agent and without. It says `ready`
+// when it may be sent a signal: a turn of the loop after what is recorded, or the agent may not be ready for it.
+// Where there is an agent, it records: `work` a hundred times.
+'use strict';
+
+const cluster = require('cluster');
+const http = require('http');
+const { Worker, isMainThread, parentPort, workerData } = require('worker_threads');
+
+const agent = globalThis[Symbol.for('tachograph.agent')];
+const record = (name, fn) => (agent ? agent.record(name, fn) : fn());
+const work = () => {
+  for (let at = 0; at < 100; at++) record('work', () => at);
+};
+const say = (text) => require('fs').writeSync(1, `${text}\n`);
+const ready = () => {
+  if (parentPort !== null) return parentPort.postMessage('ready');
+  say('ready');
+  if (process.env.pm_id !== undefined) process.send('ready');
+};
+const soon = () => later(ready);
+const stay = () => setInterval(() => {}, 1_000);
+const forever = () => {
+  for (;;);
+};
+const later = (fn, ms = 20) => setTimeout(fn, ms);
+const SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'];
+
+/** A thread that runs `how` of the ways below; then it may be ready. */
+const thread = (how, then = ready) => new Worker(__filename, { workerData: how }).once('message', then);
+
+function terminated(how) {
+  const one = thread(how, () => one.terminate().then((code) => say(`terminated ${code}`)));
+  one.on('exit', (code) => say(`thread ${code}`));
+}
+
+/** Asks itself once, so that a request is under way when `fn` runs in it. */
+function served(fn) {
+  const server = http.createServer(fn).listen(0, '127.0.0.1', () => {
+    http.get({ port: server.address().port, host: '127.0.0.1' }).on('error', () => {});
+  });
+}
+
+/** Workers of a cluster that say how they ended. */
+function primary(how, each) {
+  cluster.setupPrimary({ args: [how] });
+  const workers = [cluster.fork(), cluster.fork()];
+  let online = 0;
+  for (const one of workers) {
+    one.on('exit', (code, signal) => say(`worker ${code} ${signal}`));
+    one.on('message', () => ++online === 2 && each(workers));
+  }
+}
+
+const WAYS = {
+  'no handler': () => (work(), soon(), stay()),
+  'no handler, later': () => (stay(), later(() => (work(), soon()), 300)),
+  'a loop without end': () => (work(), ready(), forever()),
+  'a loop without end, later': () => later(() => (work(), ready(), forever()), 100),
+  'a loop without end after what is recorded': () => later(() => (work(), later(() => (work(), ready(), forever()), 5))),
+  'a loop without end in a request': () => served(() => (ready(), forever())),
+  'a loop without end in a request that waited': () =>
+    served(async () => {
+      await null;
+      work();
+      await null;
+      ready();
+      forever();
+    }),
+  'own handler': () => (process.on('SIGTERM', () => (work(), say('got it'), process.exit(3))), ready(), stay()),
+  'own handler that takes its time': () => {
+    process.once('SIGTERM', () => (say('got it'), later(() => process.exit(5), 200)));
+    later(() => (work(), soon()), 50);
+    stay();
+  },
+  'own handler that stays': () => (process.once('SIGTERM', () => say('not yet')), work(), soon(), stay()),
+  'own handler that is late': () => (later(() => (process.on('SIGINT', () => process.exit(6)), ready()), 150), work(), stay()),
+  'own handler that is gone': () => {
+    const handler = () => say('never');
+    process.on('SIGTERM', handler);
+    later(() => (process.removeListener('SIGTERM', handler), work(), soon()), 150);
+    stay();
+  },
+  'own handler that sends it again': () => {
+    process.once('SIGTERM', () => (work(), say('once'), process.kill(process.pid, 'SIGTERM'), say('not reached')));
+    ready();
+    stay();
+  },
+  'own handler that goes on to send it again': () => {
+    process.once('SIGTERM', () => later(() => (work(), process.kill(process.pid, 'SIGTERM'), say('not reached'))));
+    ready();
+    stay();
+  },
+  ...Object.fromEntries(
+    ['signal-exit3', 'signal-exit4'].flatMap((name) => {
+      const load = () => {
+        const found = require(name);
+        const onExit = found.onExit ?? found;
+        onExit((code, signal) => say(`signal-exit ${code} ${signal}`));
+        onExit((code, signal) => say(`last ${code} ${signal}`), { alwaysLast: true });
+        return onExit;
+      };
+      return [
+        [name, () => (load(), work(), soon(), stay())],
+        [`${name}, later`, () => (stay(), later(() => (load(), work(), soon()), 150))],
+        [`${name}, and own handler`, () => (load(), process.on('SIGTERM', () => process.exit(3)), work(), soon(), stay())],
+        [`${name} and exit`, () => (load(), work(), process.exit(7))],
+        [`${name} and nothing to do`, () => (load(), work())],
+        [`${name} and an exception`, () => (load(), work(), later(() => assertNever()))],
+        [`${name}, taken back`, () => (load()(() => {})(), work(), soon(), stay())],
+      ];
+    }),
+  ),
+  'signal-exit4 that says no': () => {
+    require('signal-exit4').onExit(() => (say('no'), true));
+    later(() => (work(), soon()));
+    stay();
+  },
+  'async-exit-hook': () => (exitHook(), work(), soon(), stay()),
+  'async-exit-hook and exit': () => (exitHook(), work(), process.exit(2)),
+  'async-exit-hook and nothing to do': () => (exitHook(), work()),
+  'async-exit-hook and an exception': () => (exitHook(), later(() => (work(), assertNever()))),
+  death: () => (require('death')((signal) => (say(`death ${signal}`), process.exit(9))), work(), soon(), stay()),
+  'death of an exception': () => {
+    require('death')({ uncaughtException: true })((signal, error) => (say(`${signal} ${error.message}`), process.exit(8)));
+    later(() => (work(), assertNever()));
+  },
+  natural: () => (process.on('beforeExit', () => say('beforeExit')), process.on('exit', (code) => say(`exit ${code}`)), work()),
+  'natural with a code': () => (process.on('exit', () => (process.exitCode = 21)), later(work)),
+  'work in exit': () => process.on('exit', work),
+  'exit in exit': () => (process.on('exit', () => (say('exit'), process.exit(11))), work()),
+  'exit in a signal in exit': () => (process.on('exit', () => process.kill(process.pid, 'SIGTERM')), work()),
+  'an exception in exit': () => (process.on('exit', () => assertNever()), work()),
+  'nobody listens to exit': () => (process.removeAllListeners('exit'), work()),
+  'nobody listens at all': () => (process.removeAllListeners(), work(), process.exit(4)),
+  'an exception': () => (work(), assertNever()),
+  'an exception, later': () => (work(), later(() => assertNever(), 150)),
+  'an exception that is caught': () => (
+    process.on('uncaughtException', (e) => say(e.message)),
+    later(() => (work(), assertNever()))
+  ),
+  'an exception that is caught badly': () => (
+    process.on('uncaughtException', () => assertNever()),
+    later(() => (work(), assertNever()))
+  ),
+  'a rejection': () => (work(), Promise.reject(new Error('rejected'))),
+  'a rejection in a call': () => record('work', () => Promise.reject(new Error('rejected'))),
+  'a rejection that is caught': () => (
+    process.on('unhandledRejection', (e) => say(e.message)),
+    work(),
+    Promise.reject(new Error('r'))
+  ),
+  abort: () => (work(), later(() => process.abort())),
+  ...Object.fromEntries(
+    ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT', 'SIGKILL', 'SIGUSR2'].map((signal) => [
+      `own ${signal}`,
+      () => (work(), process.kill(process.pid, signal), say('not reached')),
+    ]),
+  ),
+  'own signals that do nothing': () => {
+    work();
+    say(process.kill(process.pid, 0));
+    say(process.kill(process.pid, 'SIGWINCH'));
+    for (const wrong of ['SIGNONE', 1_000, {}]) {
+      try {
+        process.kill(process.pid, wrong);
+      } catch (error) {
+        say(error.code);
+      }
+    }
+  },
+  'what is seen': () => {
+    work();
+    later(() => {
+      say(process.eventNames().map(String).sort());
+      say([...SIGNALS, 'exit', 'beforeExit', 'newListener'].map((name) => `${name} ${process.listenerCount(name)}`));
+      say([Object.keys(process).includes('emit'), process.kill.name, process.kill.length, process.reallyExit.length]);
+      say(process.getActiveResourcesInfo().filter((name) => !/^(PipeWrap|TTYWrap|Timeout)$/.test(name)));
+    }, 200);
+  },
+  'a cluster': () => {
+    if (cluster.isPrimary) return primary('a cluster', () => ready());
+    work();
+    later(() => process.send('up'));
+  },
+  'a cluster that is disconnected': () => {
+    if (cluster.isPrimary) return primary('a cluster that is disconnected', () => cluster.disconnect());
+    work();
+    later(() => process.send('up'));
+    http.createServer(() => {}).listen(0, '127.0.0.1');
+  },
+  'a cluster that is killed': () => {
+    if (cluster.isPrimary) {
+      return primary('a cluster that is killed', (workers) => workers.forEach((one, at) => one.process.kill(SIGNALS[at])));
+    }
+    process.on('SIGINT', () => process.exit(12));
+    work();
+    later(() => process.send('up'));
+  },
+  'a thread that is terminated': () => terminated('no handler'),
+  'a thread that is busy and is terminated': () => terminated('a loop without end'),
+  'a thread that exits': () => thread('signal-exit4 and exit').on('exit', (code) => say(`thread ${code}`)),
+  'a thread with an exception': () => thread('an exception').on('error', (e) => say(e.message)),
+  'a thread, and exit': () => thread('no handler', () => process.exit(13)),
+  'a thread, and nothing to do': () =>
+    thread('no handler', work).once('message', function () {
+      this.unref();
+    }),
+  'a busy thread, and exit': () => thread('a loop without end', () => process.exit(13)),
+  'a thread, and a signal': () => (thread('no handler'), stay()),
+};
+
+function exitHook() {
+  const hook = require('async-exit-hook');
+  hook(() => say('hook'));
+  hook((done) => later(() => (say('done'), done()), 30));
+  hook.uncaughtExceptionHandler((error) => say(error.message));
+}
+
+function assertNever() {
+  throw new Error('nobody catches it');
+}
+
+module.exports = Object.keys(WAYS);
+WAYS[isMainThread ? process.argv[2] : workerData]?.(); // nothing where the tests ask which ways there are
