@@ -153,9 +153,13 @@ class Imports:
         is_selected = self.selection.is_watchable(name, names[-1]) and self.selection.holds(names)
         is_added = not is_selected and rules.adds(names, is_special(name))
         try:
+            functions = recorder.functions_of(member)
+            if any(map(recorder.looks_at_caller, functions)):
+                self.log.detail(f"{names[-1]} stays as it is: it looks at the frame of its caller")
+                return False
             if is_selected:
-                setattr(owner, name, recorder.record(member))
-            for function in recorder.functions_of(member):
+                recorder.replace_member(owner, name, recorder.record(member))
+            for function in functions:
                 known = self.changed.get(id(function))
                 if known is not None and known.function() is function:
                     known.place()

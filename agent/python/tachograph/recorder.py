@@ -76,7 +76,7 @@ def record(function: Any = None, *, name: Optional[str] = None, kind: str = "met
 
     A coroutine function's call lasts from its first step to its end, waiting included. Of a generator (plain or asynchronous)
     each step is a call, from `next` to `yield`, so the time of the consumer is not in it. Static and class methods and properties
-    are taken, too; a class stands for its methods. Raises ValueError for an unknown `kind`.
+    are taken, too; a class stands for its methods. What is of a subclass of these stays as it is. Raises ValueError for an unknown `kind`.
     """
     number = kind_id(kind)
     if function is None:
@@ -86,13 +86,16 @@ def record(function: Any = None, *, name: Optional[str] = None, kind: str = "met
 
 def recorded(function: Any, kind: int = operations.METHOD, name: Optional[str] = None, own: int = ON) -> Any:
     """What `record` answers. `own`: the state where no rule of the server says another one."""
-    if isinstance(function, (staticmethod, classmethod)):
-        return type(function)(recorded(function.__func__, kind, name, own))
-    if isinstance(function, property):
-        parts = [part and recorded(part, kind, name, own) for part in (function.fget, function.fset, function.fdel)]
+    exact = type(function)
+    if exact is staticmethod or exact is classmethod:
+        return exact(recorded(function.__func__, kind, name, own)) if is_function(function.__func__) else function
+    if exact is property:
+        parts = [recorded(part, kind, name, own) if is_function(part) else part for part in parts_of(function)]
         return property(*parts, doc=function.__doc__)
     if isinstance(function, type):
         return _record_methods(function, kind)
+    if isinstance(function, (staticmethod, classmethod, property)):
+        return function
     if getattr(function, MARK, False) or not callable(function):
         return function
     module_chars = 0 if name else len(module_of(function))
@@ -100,22 +103,63 @@ def recorded(function: Any, kind: int = operations.METHOD, name: Optional[str] =
     return wrapper_of(function, operation)
 
 
+def is_function(member: Any) -> bool:
+    """A function that somebody wrote. A subclass has no place here: there can be none."""
+    return type(member) is types.FunctionType
+
+
+def parts_of(member: property) -> tuple[Any, Any, Any]:
+    return member.fget, member.fset, member.fdel
+
+
 def functions_of(member: Any) -> list[Any]:
-    """What a member of a class or module is made of."""
-    if isinstance(member, (staticmethod, classmethod)):
-        return [member.__func__]
-    if isinstance(member, property):
-        return [part for part in (member.fget, member.fset, member.fdel) if part is not None]
-    return [member]
+    """The functions that a member of a class or module is made of, as far as it is exactly what it seems to be."""
+    exact = type(member)
+    if exact is staticmethod or exact is classmethod:
+        parts: tuple[Any, ...] = (member.__func__,)
+    else:
+        parts = parts_of(member) if exact is property else (member,)
+    return [part for part in parts if is_function(part)]
+
+
+def replace_member(owner: Any, name: str, member: Any) -> None:
+    setattr(owner, name, member)
+    if type(member) is property and isinstance(owner, type) and hasattr(member, "__set_name__"):  # since 3.10
+        member.__set_name__(owner, name)  # what its errors call it
 
 
 def _record_methods(owner: type, kind: int) -> type:
     """A class: each method that it defines itself, special ones but `__init__` and `__call__` left out."""
     for name, member in list(vars(owner).items()):
         is_special = name.startswith("__") and name not in ("__init__", "__call__")
-        if isinstance(member, (types.FunctionType, staticmethod, classmethod, property)) and not is_special:
-            setattr(owner, name, recorded(member, kind))
+        functions = functions_of(member)
+        if functions and not is_special and not any(map(looks_at_caller, functions)):
+            replace_member(owner, name, recorded(member, kind))
     return owner
+
+
+# What a function calls or reads that looks at frames. One of ours between it and its caller would change what it finds.
+_FRAMES = {"_getframe", "_getframemodulename", "currentframe", "f_back", "getouterframes", "extract_stack", "walk_stack"}
+
+
+def looks_at_caller(function: Any) -> bool:
+    """Whether the code of a function, or of one inside it, looks at the frame of who called it."""
+    return isinstance(function, types.FunctionType) and _looks_up(function.__code__)
+
+
+def _looks_up(code: types.CodeType) -> bool:
+    names = {*code.co_names, *code.co_freevars}
+    if not _FRAMES.isdisjoint(names) or ("stack" in names and "inspect" in names):
+        return True
+    for constant in code.co_consts:
+        # Names of arguments, in a call that has some; before 3.11 and after.
+        if constant == "stacklevel" or (isinstance(constant, tuple) and "stacklevel" in constant):
+            return True
+        if "warn" in names and type(constant) is int and constant > 1:
+            return True  # `warnings.warn(text, category, 2)`
+        if isinstance(constant, types.CodeType) and _looks_up(constant):
+            return True
+    return False
 
 
 def wrapper_of(function: Callable[..., Any], operation: int) -> Callable[..., Any]:

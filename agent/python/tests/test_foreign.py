@@ -1,0 +1,125 @@
+"""Do programs that nobody here wrote do what they do without the agent, with all of a real package watched?"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from .packages import packages
+from .server import PATIENCE_S, ROOT, ServerTest
+
+FLASK = """
+import inspect
+from flask import Flask, render_template_string, request
+from werkzeug.wrappers import Request
+app = Flask(__name__)
+@app.template_filter("shout")
+def shout(text): return text.upper()
+@app.route("/ads/<int:number>")
+def ad(number):
+    return render_template_string("{{ a|shout }} {{ n|tojson }}", a=request.args["a"], n=number)
+with app.test_client() as client:
+    for path in ("/ads/5?a=x", "/nowhere"):
+        answer = client.get(path, headers={"Accept-Language": "de"})
+        print(answer.status, answer.get_data(as_text=True)[:40])
+computed = []
+from werkzeug.utils import cached_property
+class Once:
+    @cached_property
+    def value(self):
+        computed.append(1)
+        return 7
+once = Once()
+print(once.value, once.value, len(computed), type(vars(Once)["value"]).__name__)
+request = Request.from_values("/x?y=1")
+print(request.args["y"], request.accept_languages.best, request.is_json, type(inspect.getattr_static(Request, "args")).__name__)
+app.jinja_env.filters["shout"]
+"""
+SYMPY = """
+import sympy
+def locally():
+    sympy.var("x y")
+    return sorted(name for name in globals() if name in "xy")
+print(locally(), sympy.diff(sympy.sin(sympy.Symbol("x")) ** 2).subs("x", 0))
+"""
+OWN = """
+import functools, inspect, logging, sys, warnings, collections
+def deprecated(): warnings.warn("old", DeprecationWarning, stacklevel=2)
+def deprecated_too(): warnings.warn("old", DeprecationWarning, 2)
+def caller(): return sys._getframe(1).f_code.co_name
+def of_stack(): return inspect.stack()[1].function
+def back(): return inspect.currentframe().f_back.f_code.co_name
+def pair(): return collections.namedtuple("Pair", "a b").__module__
+def log(): logging.getLogger("x").warning("said", stacklevel=2)
+class Line(property): pass
+class Fixed(staticmethod): pass
+class Board:
+    @Line
+    def line(self): return "line"
+    @Fixed
+    def fixed(): return "fixed"
+    @functools.cached_property
+    def once(self): return "once"
+    @property
+    def plain(self): return "plain"
+    def post(self): return "post"
+    @classmethod
+    def of(cls): return cls.__name__
+"""
+OWN_RUN = """
+import logging, warnings
+import lib
+logging.basicConfig(format="%(funcName)s %(message)s")
+warnings.simplefilter("always")
+def here():
+    lib.deprecated(); lib.deprecated_too(); lib.log()
+    return lib.caller(), lib.of_stack(), lib.back(), lib.pair()
+print(here())
+board = lib.Board()
+print(board.line, board.fixed(), board.once, board.plain, board.post(), board.of())
+print({name: type(one).__name__ for name, one in vars(lib.Board).items() if not name.startswith("__")})
+try: board.plain = 1
+except AttributeError as e: print(e)
+"""
+
+
+class Foreign(ServerTest):
+    def both(self, folder: str, include: str, *program: str) -> tuple[subprocess.CompletedProcess[str], dict[str, int]]:
+        """Runs a program without the agent and with it; it must say the same. What it said, and what was recorded."""
+        runs = []
+        for prefix in ((), ("-m", "tachograph", "run")):
+            environment = self.environment(include=include)
+            environment["PYTHONPATH"] = f"{ROOT}:{packages()}"
+            command = [sys.executable, *prefix, *program]
+            runs.append(
+                subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=PATIENCE_S * 2, check=False)
+            )
+        alone, watched = runs
+        self.assertEqual(alone.returncode, 0, alone.stderr)
+        self.assertEqual((watched.returncode, watched.stdout), (alone.returncode, alone.stdout), watched.stderr)
+        return watched, self.server.counts(self.service)
+
+    def program(self, **files: str) -> str:
+        folder = self.folder()
+        for name, text in files.items():
+            (Path(folder) / f"{name}.py").write_text(text)
+        return folder
+
+    def test_flask_and_werkzeug_whole(self) -> None:
+        done, counts = self.both(self.program(app=FLASK), "flask..*,werkzeug..*", "app.py")
+        self.assertTrue(done.stdout.startswith("200 OK X 5\n404 NOT FOUND"), done)
+        self.assertGreater(counts["flask.app.Flask.wsgi_app"], 1)
+
+    def test_sympy_puts_names_where_it_was_called(self) -> None:
+        done, counts = self.both(self.program(app=SYMPY), "sympy.core..*", "app.py")
+        self.assertEqual(done.stdout, "['x', 'y'] 0\n")
+        self.assertGreater(sum(counts.values()), 100)
+
+    def test_functions_that_look_at_their_caller_and_descriptors_that_are_more(self) -> None:
+        done, counts = self.both(self.program(app=OWN_RUN, lib=OWN), "lib", "app.py")
+        self.assertEqual(done.stdout.splitlines()[0], "('here', 'here', 'here', 'lib')")
+        self.assertEqual(done.stderr.count("app.py:7: DeprecationWarning"), 2, done.stderr)
+        self.assertIn("here said", done.stderr)
+        names = {"Board.plain": 1, "Board.post": 1, "Board.of": 1, "pair": 1}
+        self.assertEqual(counts, {f"lib.{name}": count for name, count in names.items()})
