@@ -126,6 +126,13 @@ impl Loss {
         (self.aggregation == other.aggregation).then_some(covered)
     }
 
+    /// What is left of it where no value was moved: its aggregation.
+    #[must_use]
+    pub fn of_aggregation(self) -> Option<Self> {
+        let exact = Self { method: None, bound: Tolerance::Absolute(0.0), achieved: 0.0, ..self };
+        self.aggregation.map(|_| exact)
+    }
+
     /// Largest difference in the unit of the values, when none of those that remain is further from 0 than `largest`.
     pub fn error_max(&self, largest: f64) -> f64 {
         match self.bound {

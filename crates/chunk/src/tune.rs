@@ -10,7 +10,7 @@ use std::ops::Range;
 use tacho_model::{TimeRange, Timestamp, Value};
 
 use crate::limits::GROUP_MEMBERS_MAX;
-use crate::semantic::{self, Semantic, SemanticError};
+use crate::semantic::{self, Movement, Semantic, SemanticError};
 use crate::{Chunk, Encoding, Error, GroupColumn, Times, ValueColumn, encode_group};
 
 /// Series with the same times: what would share chunks.
@@ -96,6 +96,10 @@ pub type Pieces = Vec<(Times, ValueColumn)>;
 /// When the tolerances cannot be followed.
 pub fn encode(group: &TrainingGroup, candidate: &Candidate) -> Result<EncodedGroup, SemanticError> {
     let mut out = EncodedGroup::default();
+    let lives: Vec<Movement> = match candidate.semantic.value {
+        Some(_) => group.columns.iter().map(|column| Movement::of(column.as_values())).collect(),
+        None => vec![Movement::default(); group.columns.len()],
+    };
     let mut from = 0;
     while from < group.at.len() {
         let part = from..group.at.len().min(from + candidate.values.max(1));
@@ -107,7 +111,7 @@ pub fn encode(group: &TrainingGroup, candidate: &Candidate) -> Result<EncodedGro
             true => {
                 put(&mut out, at, 0, columns.into_iter().map(|column| (column, None)).collect(), candidate)
             }
-            false => lossy(&mut out, at, &columns, candidate)?,
+            false => lossy(&mut out, at, &columns, &lives, candidate)?,
         }
     }
     Ok(out)
@@ -126,12 +130,13 @@ fn lossy(
     out: &mut EncodedGroup,
     at: &[Timestamp],
     columns: &[ValueColumn],
+    lives: &[Movement],
     candidate: &Candidate,
 ) -> Result<(), SemanticError> {
     let mut shared: Option<(Vec<Timestamp>, u64)> = None;
     let mut written = Vec::with_capacity(columns.len());
-    for column in columns {
-        let reduced = semantic::apply(at, column.as_values(), &candidate.semantic)?;
+    for (column, life) in columns.iter().zip(lives) {
+        let reduced = semantic::apply(at, column.as_values(), &candidate.semantic, life)?;
         if let Some(loss) = reduced.loss {
             out.value_error_max = out.value_error_max.max(match loss.bound {
                 crate::Tolerance::Absolute(_) => loss.achieved,

@@ -101,6 +101,21 @@ impl ValueColumn {
         (0..self.len()).map_while(|at| self.get(at))
     }
 
+    /// Puts these from place `from` on over what stands there. Returns whether they fit and are of the same type; if not, nothing is
+    /// changed.
+    pub fn put(&mut self, from: usize, values: Values<'_>) -> bool {
+        fn put<T: Copy>(all: &mut [T], from: usize, values: &[T]) -> bool {
+            let places = from..from.saturating_add(values.len());
+            all.get_mut(places).map(|places| places.copy_from_slice(values)).is_some()
+        }
+        match (self, values) {
+            (Self::F64(all), Values::F64(values)) => put(all, from, values),
+            (Self::I64(all), Values::I64(values)) => put(all, from, values),
+            (Self::U64(all), Values::U64(values)) => put(all, from, values),
+            _ => false,
+        }
+    }
+
     /// Keeps those at `places`; a range that goes past the end is cut there.
     #[must_use]
     pub fn part(mut self, places: Range<usize>) -> Self {

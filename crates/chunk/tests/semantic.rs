@@ -4,7 +4,7 @@ mod common;
 
 use common::rng::Rng;
 use proptest::prelude::*;
-use tacho_chunk::semantic::{Kept, Reduced, Semantic, apply};
+use tacho_chunk::semantic::{Kept, Movement, Reduced, Semantic, apply, simplify};
 use tacho_chunk::{
     Aggregate, Aggregation, Chunk, Encoding, GroupColumn, Method, Tolerance, ValueColumn, Values,
     encode_group,
@@ -12,9 +12,16 @@ use tacho_chunk::{
 
 const COUNT: usize = 4_096;
 
+/// Of what is known to be no counter.
+const GAUGE: Movement = Movement { changes: 1_000, descents: 500 };
+
 /// Reduces samples, writes and reads them, and compares with the original. Returns what was made of them, and its bytes.
 fn check(at: &[i64], values: &ValueColumn, semantic: &Semantic) -> (Reduced, usize) {
-    let reduced = apply(at, values.as_values(), semantic).unwrap();
+    check_of(at, values, semantic, GAUGE)
+}
+
+fn check_of(at: &[i64], values: &ValueColumn, semantic: &Semantic, life: Movement) -> (Reduced, usize) {
+    let reduced = apply(at, values.as_values(), semantic, &life).unwrap();
     let column = GroupColumn { member: 0, values: reduced.values.as_values(), loss: reduced.loss };
     let bytes = encode_group(&reduced.at, reduced.time_error_max, &[column], &Encoding::thorough());
     let chunk = Chunk::open(&bytes).unwrap();
@@ -169,20 +176,61 @@ fn times_may_be_moved() {
 }
 
 #[test]
-fn a_counter_is_left_alone() {
+fn what_may_be_a_counter_is_left_alone() {
     let at = regular();
-    let counter: Vec<u64> = (0..COUNT as u64).map(|n| n * n % 7 + n * 5).collect();
-    let (reduced, _) =
-        check(&at, &ValueColumn::U64(counter), &with(Method::Linear, Tolerance::Relative(0.05)));
+    let counter = ValueColumn::U64((0..COUNT as u64).map(|n| n * n % 7 + n * 5).collect());
+    let life = Movement::of(counter.as_values());
+    let (reduced, _) = check_of(&at, &counter, &with(Method::Linear, Tolerance::Relative(0.05)), life);
     assert_eq!((reduced.loss, reduced.kept), (None, Some(Kept::Counter)));
     let states = ValueColumn::I64((0..COUNT as i64).map(|n| n % 2).collect());
     let (reduced, _) = check(&at, &states, &with(Method::Linear, Tolerance::Absolute(0.4)));
     assert_eq!((reduced.loss, reduced.kept), (None, Some(Kept::NotSmaller)));
 }
 
+/// What was moved before stays, and what is exact is moved so that both together are small.
+#[test]
+fn exact_parts_beside_others_become_as_small_as_the_whole() {
+    for (noise, tolerance, method) in [
+        (0.0, Tolerance::Absolute(0.1), Method::Linear),
+        (1.0, Tolerance::Absolute(0.5), Method::Linear),
+        (1.0, Tolerance::Relative(0.01), Method::Rounding),
+    ] {
+        let exact = ValueColumn::F64(swinging(noise));
+        let bytes = |column: &ValueColumn| {
+            let column = GroupColumn { member: 0, values: column.as_values(), loss: None };
+            encode_group(&regular(), 0, &[column], &Encoding::thorough()).len()
+        };
+        let whole = simplify(exact.as_values(), &[0..COUNT], method, tolerance).unwrap().0;
+        let mut column = ValueColumn::F64(vec![]);
+        let mut known = 700..700;
+        // What has come so far is known; a part of it was moved before.
+        for now in [700..1_400, 300..1_402, 0..1_402, 0..COUNT] {
+            let mut wider = exact.clone();
+            wider.put(known.start, column.as_values());
+            let parts = [now.start..known.start, known.end..now.end]
+                .map(|part| part.start - now.start..part.end - now.start);
+            let parts: Vec<_> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+            let wider = wider.part(now.clone());
+            column = simplify(wider.as_values(), &parts, method, tolerance).unwrap().0;
+            for (place, (a, b)) in wider.iter().zip(column.iter()).enumerate() {
+                assert!(a == b || parts.iter().any(|part| part.contains(&place)));
+            }
+            known = now;
+        }
+        for (a, b) in exact.iter().zip(column.iter()) {
+            let (a, b) = (a.as_f64(), b.as_f64());
+            let amount = if matches!(tolerance, Tolerance::Relative(_)) { a.abs() } else { 1.0 };
+            assert!((a - b).abs() <= tolerance.amount() * amount);
+        }
+        let [exact, whole, column] = [exact, whole, column].map(|column| bytes(&column) as f64);
+        assert!((exact - column) / (exact - whole) > 0.8, "{exact}, {whole} at once, {column} in parts");
+    }
+}
+
 #[test]
 fn settings_that_cannot_be_followed_are_refused() {
-    let refused = |semantic: Semantic| apply(&[1], Values::I64(&[1]), &semantic).unwrap_err().to_string();
+    let refused =
+        |semantic: Semantic| apply(&[1], Values::I64(&[1]), &semantic, &GAUGE).unwrap_err().to_string();
     let tolerance = |tolerance| refused(with(Method::Linear, tolerance));
     assert_eq!(
         tolerance(Tolerance::Absolute(-1.0)),

@@ -102,6 +102,16 @@ impl Policies {
         self.chunks.iter().filter(|rule| rule.then.values.is_some()).find(accepts)?.then.values
     }
 
+    /// Does any rule let values be moved?
+    pub fn moves_values(&self) -> bool {
+        self.semantic.iter().any(|rule| rule.then.value.is_some())
+    }
+
+    /// The furthest that any rule lets a time be moved, ns.
+    pub fn time_max(&self) -> u64 {
+        self.semantic.iter().map(|rule| rule.then.time).max().unwrap_or(0)
+    }
+
     /// Does any rule take records away or thin them out as they grow old?
     pub fn age(&self) -> bool {
         !self.retention.is_empty() || !self.downsampling.is_empty()

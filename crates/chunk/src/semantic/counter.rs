@@ -1,60 +1,158 @@
 //! Is this a counter? Rates are made of its differences, so a tolerance that is small against its value may be all of a rate.
+//!
+//! A slow counter stands still in most of its chunks, and one that restarts often looks like anything else in a few samples. So
+//! nothing shows that a series is a counter, but something can show that it is none: it comes down as it went up, by steps of the
+//! same size, and does so again and again ([`Movement`]). A restart does not look so, wherever it leads:
+//!
+//! - to 0 or nearly: the value after it is at most half of a usual rise;
+//! - to some other value: the step down is larger than the steps up, for it takes back many of them;
+//! - and it is rare: a counter that restarts at every eighth change tells nobody anything.
+//!
+//! What falls rarely and far (a heap between two collections) stays in doubt, and exact.
 
 use crate::values::Values;
 
 /// Endings of names that say so, by the conventions of OpenMetrics.
 const ENDINGS: [&str; 4] = ["_total", "_count", "_sum", "_bucket"];
-/// Rises between restarts that make a column a counter. Fewer may be chance.
-const RISES_MIN: usize = 16;
-/// After a restart a counter is below this share of what it was.
-const RESTART: f64 = 0.1;
+/// Descents that make a series a gauge. Fewer may be chance, or a counter that was restored a little behind where it was.
+pub const DESCENTS_MIN: u64 = 64;
+/// Of so many changes at least one is a descent, of a gauge: one that wanders has two of them, noise one of three.
+const CHANGES_A_DESCENT: u64 = 8;
+/// A descent is not larger than so many usual rises.
+const DESCENT_RISES: f64 = 2.0;
+/// After a restart from 0 a counter may have come so far, in usual rises: half an interval.
+const RESTART_RISES: f64 = 0.5;
 
 /// Whether a series of that name is a counter by convention.
 pub fn is_counter_name(name: &str) -> bool {
     ENDINGS.iter().any(|ending| name.ends_with(ending))
 }
 
-/// Whether values never fall but to start again, and rise often enough that this is no chance.
-pub fn looks_like_counter(values: Values<'_>) -> bool {
-    match values {
-        Values::F64(v) => never_falls(v.iter().copied().filter(|v| !v.is_nan())),
-        Values::I64(v) => never_falls(v.iter().map(|v| as_f64(*v))),
-        Values::U64(v) => never_falls(v.iter().map(|v| tacho_model::Value::U64(*v).as_f64())),
+/// How a series has moved, in all its life as far as it is known. Adds up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Movement {
+    /// Values that differ from the one before.
+    pub changes: u64,
+    /// Falls that no restart explains: by no more than it usually rises, and not to where a counter begins.
+    pub descents: u64,
+}
+
+impl Movement {
+    /// Of values one after the other; what is no finite number is passed over.
+    pub fn of(values: Values<'_>) -> Self {
+        Self::among(values, |_| true)
     }
-}
 
-fn as_f64(value: i64) -> f64 {
-    tacho_model::Value::I64(value).as_f64()
-}
-
-fn never_falls(mut values: impl Iterator<Item = f64>) -> bool {
-    let Some(mut before) = values.next() else { return false };
-    let (mut rises, mut restarts) = (0, 0);
-    for value in values {
-        if value < before && !(value >= 0.0 && value < before * RESTART) {
-            return false;
+    /// The same, of those changes that lead to a place that `counts`.
+    pub fn among(values: Values<'_>, counts: impl Fn(usize) -> bool) -> Self {
+        match values {
+            Values::F64(v) => movement(v.iter().copied(), counts),
+            Values::I64(v) => movement(v.iter().map(|v| tacho_model::Value::I64(*v).as_f64()), counts),
+            Values::U64(v) => movement(v.iter().map(|v| tacho_model::Value::U64(*v).as_f64()), counts),
         }
-        rises += usize::from(value > before);
-        restarts += usize::from(value < before);
-        before = value;
     }
-    rises >= RISES_MIN * (restarts + 1)
+
+    #[must_use]
+    pub const fn and(self, other: Self) -> Self {
+        Self {
+            changes: self.changes.saturating_add(other.changes),
+            descents: self.descents.saturating_add(other.descents),
+        }
+    }
+
+    /// Is it known that this is no counter? In doubt it is not.
+    pub const fn is_gauge(&self) -> bool {
+        self.descents >= DESCENTS_MIN && self.descents.saturating_mul(CHANGES_A_DESCENT) >= self.changes
+    }
+}
+
+fn movement(values: impl Iterator<Item = f64> + Clone, counts: impl Fn(usize) -> bool) -> Movement {
+    let finite = || values.clone().enumerate().filter(|(_, value)| value.is_finite());
+    let steps = || finite().zip(finite().skip(1)).map(|((_, before), (place, value))| (place, before, value));
+    let (mut rises, mut risen) = (0.0, 0.0);
+    for (_, before, value) in steps().filter(|(_, before, value)| value > before) {
+        rises += 1.0;
+        // Differences of numbers near the largest that there are would overflow.
+        risen += value / 2.0 - before / 2.0;
+    }
+    let usual = risen / f64::max(rises, 1.0) * 2.0;
+    let mut movement = Movement::default();
+    for (_, before, value) in steps().filter(|(place, before, value)| counts(*place) && before != value) {
+        let restart = value >= 0.0 && value <= usual * RESTART_RISES;
+        let small = before / 2.0 - value / 2.0 <= usual / 2.0 * DESCENT_RISES;
+        movement.changes += 1;
+        movement.descents += u64::from(value < before && small && !restart);
+    }
+    movement
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn is_gauge(values: &[f64]) -> bool {
+        Movement::of(Values::F64(values)).is_gauge()
+    }
+
+    /// `count` values, each made of its place and a random number of 10 bits.
+    fn values(count: u64, value: impl Fn(u64, f64) -> f64) -> Vec<f64> {
+        (0..count).map(|n| value(n, (tacho_model::mix64(n) >> 54) as f64)).collect()
+    }
+
     #[test]
-    fn counters_are_known_by_name_and_by_what_they_do() {
+    fn counters_are_known_by_name() {
         assert!(is_counter_name("http_requests_total") && is_counter_name("latency_seconds_bucket"));
         assert!(!is_counter_name("total_memory") && !is_counter_name("cpu"));
-        let rising: Vec<u64> = (0..40).map(|n| n / 2 * 7).collect();
-        assert!(looks_like_counter(Values::U64(&rising)));
-        let restarted: Vec<f64> = (0..60).map(|n| f64::from(n % 30 * 3)).collect();
-        assert!(looks_like_counter(Values::F64(&restarted)));
-        let wave: Vec<f64> = (0..60).map(|n| (f64::from(n) / 5.0).sin()).collect();
-        assert!(!looks_like_counter(Values::F64(&wave)) && !looks_like_counter(Values::I64(&[1, 2, 3])));
-        assert!(!looks_like_counter(Values::F64(&[f64::NAN; 40])));
+    }
+
+    #[test]
+    fn what_comes_down_as_it_went_up_is_a_gauge() {
+        assert!(is_gauge(&values(1_000, |n, _| (n as f64 / 50.0).sin())));
+        assert!(is_gauge(&values(1_000, |n, _| 1e9 + (n as f64 / 50.0).sin())));
+        assert!(is_gauge(&values(1_000, |_, noise| noise)));
+        assert!(is_gauge(&values(1_000, |_, noise| -noise)));
+        assert!(is_gauge(&values(1_000, |_, noise| 20.0 + noise / 1e3)));
+        assert!(is_gauge(&values(2_000, |_, noise| -((noise + 1.0) / 1025.0).ln())));
+        let mut walk = 500.0;
+        assert!(is_gauge(
+            &values(1_000, |_, noise| noise)
+                .iter()
+                .map(|noise| {
+                    walk += noise % 3.0 - 1.0;
+                    walk
+                })
+                .collect::<Vec<_>>()
+        ));
+        let integers: Vec<i64> = (0..1_000).map(|n| (n * n) % 17).collect();
+        assert!(Movement::of(Values::I64(&integers)).is_gauge());
+    }
+
+    #[test]
+    fn what_may_be_a_counter_is_none_that_may_be_changed() {
+        let rising = |n: u64| n as f64 / 7.0;
+        for (name, values) in [
+            ("short", values(128, |n, _| (n % 3) as f64 + 10.0)),
+            ("still", vec![1_000.0; 10_000]),
+            ("slow", values(10_000, |n, _| 1_000.0 + (n / 900) as f64)),
+            ("restarts to 0", values(10_000, |n, _| rising(n % 30))),
+            ("restarts often", values(10_000, |n, _| (n % 3) as f64)),
+            ("flag", values(10_000, |_, noise| noise % 2.0)),
+            ("restarts to a tenth less", values(10_000, |n, _| 1e6 + rising(n) - (n / 50) as f64 * 100.0)),
+            ("restored one behind", values(10_000, |n, _| (n - n / 10 * 2) as f64)),
+            ("no numbers", vec![f64::NAN; 1_000]),
+            ("a heap", values(10_000, |n, noise| 1e6 + (n % 100) as f64 * 1e4 + noise)),
+            ("huge", values(1_000, |n, _| if n % 2 == 0 { f64::MAX } else { 1.0 })),
+        ] {
+            assert!(!is_gauge(&values), "{name}: {:?}", Movement::of(Values::F64(&values)));
+        }
+    }
+
+    #[test]
+    fn what_is_known_adds_up_and_only_what_counts_is_counted() {
+        let wave = values(100, |n, _| (n as f64 / 5.0).sin());
+        let all = Movement::of(Values::F64(&wave));
+        let part = |from: usize, to: usize| Movement::among(Values::F64(&wave), |n| (from..to).contains(&n));
+        assert_eq!(part(0, 40).and(part(40, 100)), all);
+        assert!(!all.is_gauge() && all.and(all).is_gauge(), "{all:?}");
     }
 }

@@ -15,10 +15,12 @@ mod times;
 mod trace;
 mod wavelet;
 
+use std::ops::Range;
+
 use tacho_model::{Timestamp, ValueType};
 
 pub use self::aggregate::aggregate;
-pub use self::counter::{is_counter_name, looks_like_counter};
+pub use self::counter::{Movement, is_counter_name};
 pub use self::times::compact_times;
 use crate::codec::{self, Numbers};
 use crate::loss::{Aggregation, Loss, Method, Tolerance};
@@ -61,7 +63,7 @@ pub enum SemanticError {
 /// Why the values are as they were recorded although they could have been moved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kept {
-    /// They never fall but to start again: each difference of a counter counts.
+    /// It may be a counter, each of whose differences counts.
     Counter,
     /// The other form is not smaller.
     NotSmaller,
@@ -103,11 +105,17 @@ impl Semantic {
     }
 }
 
-/// Gives up what may be given up, where that saves space.
+/// Gives up what may be given up, where that saves space. `life` is what is known of the series: values of what may be a counter
+/// stay as they are.
 ///
 /// # Errors
 /// When the settings cannot be followed, or these are no samples: as many times as values, strictly ascending.
-pub fn apply(at: &[Timestamp], values: Values<'_>, semantic: &Semantic) -> Result<Reduced, SemanticError> {
+pub fn apply(
+    at: &[Timestamp],
+    values: Values<'_>,
+    semantic: &Semantic,
+    life: &Movement,
+) -> Result<Reduced, SemanticError> {
     semantic.check()?;
     let (at, column, aggregated) = match semantic.aggregation {
         Some(aggregation) => {
@@ -120,7 +128,13 @@ pub fn apply(at: &[Timestamp], values: Values<'_>, semantic: &Semantic) -> Resul
         }
     };
     let (at, time_error_max) = compact_times(&at, semantic.time);
-    let simpler = semantic.value.map(|tolerance| simplify(column.as_values(), semantic.method, tolerance));
+    let simpler = semantic.value.map(|tolerance| match life.is_gauge() {
+        true => {
+            let exact = 0..column.len();
+            simplify(column.as_values(), &[exact], semantic.method, tolerance)
+        }
+        false => Err(Kept::Counter),
+    });
     Ok(match simpler {
         Some(Ok((values, loss))) => {
             let loss = Some(Loss { aggregation: semantic.aggregation, ..loss });
@@ -131,16 +145,15 @@ pub fn apply(at: &[Timestamp], values: Values<'_>, semantic: &Semantic) -> Resul
     })
 }
 
-/// Moves values within the tolerance. Rounding is always tried beside the method that is asked for, and the smallest column is
-/// taken; its loss says what was done. Of integers only rounding is possible.
+/// Moves the values at the places `exact` within the tolerance; the others were moved before, and stay. Rounding is always tried
+/// beside the method that is asked for, and the smallest column is taken; its loss says what was done to it. Of integers only
+/// rounding is possible.
 pub fn simplify(
     values: Values<'_>,
+    exact: &[Range<usize>],
     method: Method,
     tolerance: Tolerance,
 ) -> Result<(ValueColumn, Loss), Kept> {
-    if looks_like_counter(values) {
-        return Err(Kept::Counter);
-    }
     let mut best = (encoded_bytes(values), None);
     let mut offer = |method, column: ValueColumn| {
         let Some(achieved) = error_max(values, column.as_values(), tolerance) else { return };
@@ -150,16 +163,68 @@ pub fn simplify(
             best = (bytes, Some((column, loss)));
         }
     };
-    rounding::candidates(values, tolerance).for_each(|column| offer(Method::Rounding, column));
+    match exact {
+        [all] if *all == (0..values.len()) => {
+            candidates(values, method, tolerance)
+                .into_iter()
+                .for_each(|(method, column)| offer(method, column));
+        }
+        parts => {
+            for method in [Method::Rounding, method] {
+                if let Some(column) = patched(values, parts, method, tolerance) {
+                    offer(method, column);
+                }
+            }
+        }
+    }
+    best.1.ok_or(Kept::NotSmaller)
+}
+
+/// Columns that may be smaller, and how each was made.
+fn candidates(values: Values<'_>, method: Method, tolerance: Tolerance) -> Vec<(Method, ValueColumn)> {
+    let mut columns: Vec<_> =
+        rounding::candidates(values, tolerance).map(|column| (Method::Rounding, column)).collect();
     if let Values::F64(floats) = values {
-        let columns = match method {
+        let lines = match method {
             Method::Linear => linear::candidates(floats, tolerance),
             Method::Wavelet => wavelet::candidates(floats, tolerance),
             Method::Rounding => vec![],
         };
-        columns.into_iter().for_each(|column| offer(method, ValueColumn::F64(column)));
+        columns.extend(lines.into_iter().map(|column| (method, ValueColumn::F64(column))));
     }
-    best.1.ok_or(Kept::NotSmaller)
+    columns
+}
+
+/// Values of a part from which on its own size is asked for.
+const PART_VALUES_MIN: usize = 16;
+
+/// The values with each of the parts in the smallest form that the method has for it. Parts that cannot be moved so, or are single
+/// values, stay as they are. `None` when all do.
+fn patched(
+    values: Values<'_>,
+    parts: &[Range<usize>],
+    method: Method,
+    tolerance: Tolerance,
+) -> Option<ValueColumn> {
+    let mut column = values.to_column();
+    let mut moved = false;
+    for part in parts {
+        let exact = values.to_column().part(part.clone());
+        let of_method =
+            candidates(exact.as_values(), method, tolerance).into_iter().filter(|(by, _)| *by == method);
+        let fits =
+            |column: &ValueColumn| error_max(exact.as_values(), column.as_values(), tolerance).is_some();
+        let columns = of_method.map(|(_, column)| column).filter(fits);
+        // What a few values take alone says nothing of what they take among others.
+        let bytes = |column: &ValueColumn| match column.len() {
+            ..PART_VALUES_MIN => 0,
+            _ => encoded_bytes(column.as_values()),
+        };
+        if let Some(smallest) = columns.min_by_key(bytes) {
+            moved |= column.put(part.start, smallest.as_values());
+        }
+    }
+    moved.then_some(column)
 }
 
 /// How far `value` may be moved.

@@ -1,8 +1,9 @@
 //! Parts of one series from several chunks and from memory become pieces that ascend and do not overlap.
 
 use tacho_chunk::{Times, ValueColumn};
-use tacho_model::{Sample, Timestamp, Value, ValueType};
+use tacho_model::{Sample, TimeRange, Timestamp, Value, ValueType};
 
+use super::resent::{Moved, Timed, recognise};
 use crate::answer::Piece;
 use crate::open::{Column, latest};
 
@@ -15,13 +16,15 @@ pub struct Part {
     pub place: Place,
     pub times: Times,
     pub values: ValueColumn,
+    /// Of the whole chunk; `None` when its times are exact.
+    pub moved: Option<Moved>,
 }
 
 impl Part {
     /// `None` when nothing is in the column.
     pub fn of_column(place: Place, column: Column) -> Option<Self> {
         let times = Times::new(&column.at).filter(|times| !times.is_empty())?;
-        Some(Self { place, times, values: column.values })
+        Some(Self { place, times, values: column.values, moved: None })
     }
 
     pub fn len(&self) -> usize {
@@ -41,15 +44,18 @@ impl Part {
         if !self.times.iter().any(&hides) {
             return Some(self);
         }
-        let kept = self.times.iter().zip(self.values.iter()).filter(|(at, _)| !hides(*at));
-        let kept: Vec<Sample> = kept.map(|(at, value)| Sample { at, value }).collect();
-        let (times, values) = columns(&kept)?;
-        Some(Self { place: self.place, times, values })
+        let (times, values) = {
+            let kept = self.times.iter().zip(self.values.iter()).filter(|(at, _)| !hides(*at));
+            let kept: Vec<Sample> = kept.map(|(at, value)| Sample { at, value }).collect();
+            columns(&kept)?
+        };
+        Some(Self { times, values, ..self })
     }
 }
 
 /// Of equal times the one whose part was written last.
 pub fn merge(mut parts: Vec<Part>) -> Vec<Piece> {
+    settle(&mut parts);
     parts.sort_by_key(Part::first);
     if parts.is_sorted_by(|a, b| a.last() < b.first()) {
         let piece = |part: Part| Piece::Samples { times: part.times, values: part.values };
@@ -62,6 +68,33 @@ pub fn merge(mut parts: Vec<Part>) -> Vec<Piece> {
     let runs = runs.chunk_by(|a, b| a.value.value_type() == b.value.value_type());
     let piece = |(times, values)| Piece::Samples { times, values };
     runs.filter_map(columns).map(piece).collect()
+}
+
+/// Samples that were sent again go where those stand whose times were moved.
+fn settle(parts: &mut [Part]) {
+    if parts.len() < 2 || parts.iter().all(|part| part.moved.is_none()) {
+        return;
+    }
+    let timed = parts.iter().map(|part| Timed { place: part.place, times: &part.times, moved: part.moved });
+    let known = recognise(&timed.collect::<Vec<_>>());
+    for (part, times) in parts.iter_mut().zip(known) {
+        if let Some(times) = times {
+            part.times = times;
+        }
+    }
+}
+
+/// What of pieces lies in a range; summaries do.
+pub fn within(pieces: Vec<Piece>, range: TimeRange) -> Vec<Piece> {
+    let cut = |piece: Piece| match piece {
+        Piece::Samples { times, values } => {
+            let places = times.slice(range);
+            let (times, values) = (times.part(places.clone()), values.part(places));
+            (!times.is_empty()).then_some(Piece::Samples { times, values })
+        }
+        summary @ Piece::Summary(_) => Some(summary),
+    };
+    pieces.into_iter().filter_map(cut).collect()
 }
 
 /// Samples of one type, in order; `None` when there are none.
@@ -93,7 +126,7 @@ mod tests {
         let samples: Vec<Sample> =
             samples.iter().map(|(at, value)| Sample { at: *at, value: *value }).collect();
         let (times, values) = columns(&samples).unwrap();
-        Part { place: (generation, 0), times, values }
+        Part { place: (generation, 0), times, values, moved: None }
     }
 
     fn read(pieces: &[Piece]) -> Vec<Vec<(i64, Value)>> {

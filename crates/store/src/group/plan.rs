@@ -12,7 +12,8 @@ use bytes::Bytes;
 use tacho_chunk::{Chunk, Header, Summary};
 use tacho_model::{TimeRange, Windows};
 
-use super::piece::{Part, Place, merge};
+use super::piece::{Part, Place, merge, within};
+use super::resent::Moved;
 use crate::answer::{Piece, ReadReport};
 use crate::upkeep::Mask;
 
@@ -40,6 +41,8 @@ pub struct Asked {
 #[derive(Clone, Copy, Debug)]
 pub struct Question {
     pub range: TimeRange,
+    /// What is read: the range, and around it what may have been moved over its ends.
+    pub reach: TimeRange,
     pub windows: Option<Windows>,
 }
 
@@ -150,7 +153,7 @@ impl Plan {
             plan.report.chunks_seen += 1;
             plan.report.bytes_read += stored.chunk.len() as u64;
             headers.push(None);
-            match stored.open(question.range) {
+            match stored.open(question.reach) {
                 Ok(chunk) => {
                     let found = columns(&chunk, &stored.members, question);
                     let range = TimeRange::new(chunk.header().start, chunk.header().end);
@@ -248,7 +251,7 @@ impl Plan {
     }
 
     /// Puts together what was decoded: for each series its pieces.
-    pub fn finish(self, done: Vec<Done>) -> Vec<Vec<Piece>> {
+    pub fn finish(self, done: Vec<Done>, question: &Question) -> Vec<Vec<Piece>> {
         let mut decoded: Vec<Option<Part>> = Vec::new();
         decoded.resize_with(self.slots, || None);
         for (slot, part) in done.into_iter().flat_map(|done| done.parts) {
@@ -269,7 +272,7 @@ impl Plan {
                     }
                 }
             }
-            pieces
+            if question.reach == question.range { pieces } else { within(pieces, question.range) }
         };
         self.series.into_iter().zip(&self.masks).map(&mut pieces).collect()
     }
@@ -300,10 +303,10 @@ impl Question {
 fn columns(chunk: &Chunk<'_>, members: &[(u16, usize)], question: &Question) -> Vec<(usize, Column)> {
     let header = chunk.header();
     let range = TimeRange::new(header.start, header.end);
-    if !range.overlaps(&question.range) {
+    if !range.overlaps(&question.reach) {
         return Vec::new();
     }
-    let count = share(range, question.range, header.count);
+    let count = share(range, question.reach, header.count);
     let mut infos = header.members.iter().peekable();
     let mut found = Vec::new();
     for (member, series) in members {
@@ -346,12 +349,14 @@ impl Job {
             return Ok(());
         }
         let times = times.part(places.clone());
+        let Header { start, end, time_error_max, .. } = self.header;
+        let moved = Moved::new(start, end, time_error_max);
         for (member, slot) in &self.columns {
             // One bad column does not hide the others.
             match chunk.values_in(*member, places.clone()) {
                 Ok(Some(values)) => {
                     done.values += values.len() as u64;
-                    done.parts.push((*slot, Part { place: self.place, times: times.clone(), values }));
+                    done.parts.push((*slot, Part { place: self.place, times: times.clone(), values, moved }));
                 }
                 Ok(None) => {}
                 Err(error) => done.failed.push((self.place, error)),

@@ -58,7 +58,11 @@ pub async fn samples(
     windows: Option<&Windows>,
     room: &AtomicUsize,
 ) -> Result<SampleAnswer> {
-    let question = Question { range, windows: windows.copied() };
+    // What was moved over an end of the range, and what it was before, may be one sample; so may be what both compete with.
+    let moved = shared.options.policies.time_max().saturating_mul(2);
+    let reach =
+        TimeRange::new(range.start.saturating_sub_unsigned(moved), range.end.saturating_add_unsigned(moved));
+    let question = Question { range, reach, windows: windows.copied() };
     let mut answer = SampleAnswer { series: Vec::new(), report: ReadReport::default() };
     answer.series.resize_with(series.len(), Vec::new);
     if range.is_empty() {
@@ -118,9 +122,9 @@ async fn read(
 ) -> Result<Pieces> {
     let visit = shared.upkeep.enter();
     let open: Vec<(u64, Vec<Asked>)> =
-        units.iter().map(|unit| open_samples(shared, unit, question.range)).collect();
+        units.iter().map(|unit| open_samples(shared, unit, question.reach)).collect();
     let scans = units.iter().flat_map(|unit| &unit.groups).flat_map(|group| {
-        spans(Kind::Sample).iter().map(|span| chunk_scan(Kind::Sample, group.id, *span, question.range))
+        spans(Kind::Sample).iter().map(|span| chunk_scan(Kind::Sample, group.id, *span, question.reach))
     });
     let scans: Vec<Scan> = scans.collect();
     // What was never sealed lies in memory alone.
@@ -154,17 +158,16 @@ async fn read(
         .flat_map(|(plan, unit)| std::mem::take(&mut plan.jobs).into_iter().map(move |job| (unit, job)));
     let mut done: Vec<Vec<Done>> = Vec::new();
     done.resize_with(units.len(), Vec::new);
-    for (unit, mut part) in decode(jobs.collect(), samples, question.range).await? {
+    for (unit, mut part) in decode(jobs.collect(), samples, question.reach).await? {
         report.values_decoded += part.values;
         for (place, error) in std::mem::take(&mut part.failed) {
             leave_out(shared, &units[unit], place, error)?;
         }
         done[unit].push(part);
     }
-    let pieces =
-        units.iter().zip(plans).zip(done).flat_map(|((unit, plan), done)| {
-            unit.series.iter().map(|(_, place)| *place).zip(plan.finish(done))
-        });
+    let pieces = units.iter().zip(plans).zip(done).flat_map(|((unit, plan), done)| {
+        unit.series.iter().map(|(_, place)| *place).zip(plan.finish(done, &question))
+    });
     Ok(pieces.collect())
 }
 
@@ -175,7 +178,7 @@ fn parts(units: &[Unit], question: Question) -> Parts {
     Arc::new(move |scan, front| {
         let members = members.get(scan / spans(Kind::Sample).len())?;
         let before = replacement_bytes(front)?;
-        let parts = Chunk::parts(front.get(before..)?, question.range, |member| is_wanted(members, member));
+        let parts = Chunk::parts(front.get(before..)?, question.reach, |member| is_wanted(members, member));
         let mut parts = parts?;
         for part in &mut parts {
             *part = part.start + before..part.end.checked_add(before)?;

@@ -4,7 +4,8 @@
 //! before any of those. Where records at the beginning are gone, an empty row stands there until the replaced ones are deleted.
 
 use bytes::Bytes;
-use tacho_model::{Kind, TimeRange};
+use tacho_chunk::semantic::Movement;
+use tacho_model::{Kind, SeriesId, TimeRange};
 
 use super::choice::State;
 use super::merge::{Made, Merged};
@@ -31,6 +32,8 @@ pub struct Exchange {
     pub samples_replaced: u64,
     /// Rows all of which had had their time.
     pub expired: u64,
+    /// How series have moved in samples that no merge has met before.
+    pub moved: Vec<(SeriesId, Movement)>,
 }
 
 /// Gives new rows their keys. One for each window.
@@ -38,12 +41,14 @@ pub struct Namer<'a> {
     partition: Partition,
     merge: u64,
     names: &'a Names,
+    /// Of samples: the members of the group.
+    series: &'a [SeriesId],
 }
 
 impl<'a> Namer<'a> {
     /// `seen`: the highest merge among the rows of the window.
-    pub fn new(partition: Partition, seen: u64, names: &'a Names) -> Self {
-        Self { partition, merge: names.merge(seen), names }
+    pub fn new(partition: Partition, seen: u64, names: &'a Names, series: &'a [SeriesId]) -> Self {
+        Self { partition, merge: names.merge(seen), names, series }
     }
 
     pub const fn kind(&self) -> Kind {
@@ -59,6 +64,8 @@ impl<'a> Namer<'a> {
         let replacement = Replacement { merge: self.merge, starts, through };
         let mut before = Stored::default();
         sources.iter().for_each(|row| before += stored(row));
+        let moved =
+            |(member, moved): &(u16, Movement)| Some((*self.series.get(usize::from(*member))?, *moved));
         let mut exchange = Exchange {
             kind: self.partition.kind,
             new: Vec::new(),
@@ -68,6 +75,7 @@ impl<'a> Namer<'a> {
             after: Stored::default(),
             samples_replaced: merged.replaced,
             expired: sources.iter().filter(|row| row.facts.state == State::Expired).count() as u64,
+            moved: merged.moved.iter().filter_map(moved).collect(),
         };
         if merged.rows.iter().all(|row| row.start > first) {
             let number = self.names.row();

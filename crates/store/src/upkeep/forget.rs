@@ -18,13 +18,16 @@ pub async fn forget(shared: &Arc<Shared>, partition: Partition) {
     // The flusher looks at these rows under the books: it puts the row of a series that comes back after this delete.
     let _books = shared.books.lock().await;
     let before = shared.progress.borrow().flushed;
-    if holds_rows(shared, partition).await || !leave(shared, partition, before) {
+    if holds_rows(shared, partition).await {
         return;
     }
+    let Some(forgotten) = leave(shared, partition, before) else { return };
     let id = partition.id.to_bytes();
     let mut clustering = vec![partition.kind as u8];
     clustering.extend_from_slice(&id);
-    insist_delete(shared, vec![Delete::row(Table::Series, [id[0]], clustering)]).await;
+    let mut deletes = vec![Delete::row(Table::Series, [id[0]], clustering)];
+    deletes.extend(shared.upkeep.lives.forget(&forgotten));
+    insist_delete(shared, deletes).await;
 }
 
 /// Does any row lie there, of whatever generation? When that cannot be said, it counts as yes.
@@ -42,24 +45,24 @@ async fn holds_rows(shared: &Shared, partition: Partition) -> bool {
     false
 }
 
-/// Takes the partition and its series out of the index, unless records have come since `flushed`.
-fn leave(shared: &Shared, partition: Partition, flushed: u64) -> bool {
+/// Takes the partition and its series out of the index, unless records have come since `flushed`; then `None`.
+fn leave(shared: &Shared, partition: Partition, flushed: u64) -> Option<Vec<SeriesId>> {
     let generations = shared.generations.write();
     let mut index = shared.index.write();
     // What was in memory when the rows were looked for is still there, or a flush has ended since.
     if shared.progress.borrow().flushed != flushed {
-        return false;
+        return None;
     }
     let forgotten = match partition.kind {
         Kind::Sample => leave_group(&generations, &mut index, partition.id),
         kind => leave_series(&generations, &mut index, kind, partition.id),
     };
-    shared.upkeep.counts.series_forgotten.add(forgotten.unwrap_or(0));
-    forgotten.is_some()
+    shared.upkeep.counts.series_forgotten.add(forgotten.as_ref().map_or(0, Vec::len) as u64);
+    forgotten
 }
 
-/// How many series have left; `None` when the group stays.
-fn leave_group(generations: &Generations, index: &mut Index, id: SeriesId) -> Option<u64> {
+/// Which series have left; `None` when the group stays.
+fn leave_group(generations: &Generations, index: &mut Index, id: SeriesId) -> Option<Vec<SeriesId>> {
     let group = index.group_number(id)?;
     let members = index.group(group).members.to_vec();
     let holds = |number: &u32| generations.holds(Kind::Sample, index.id(*number), *number);
@@ -67,22 +70,27 @@ fn leave_group(generations: &Generations, index: &mut Index, id: SeriesId) -> Op
         return None;
     }
     index.remove_group(group);
-    let mut forgotten = 0;
+    let mut forgotten = Vec::new();
     for number in members {
         // One that is in another group as well has its records there.
         if index.groups_of(number).next().is_none() {
+            forgotten.push(index.id(number));
             index.remove(Kind::Sample, number);
-            forgotten += 1;
         }
     }
     Some(forgotten)
 }
 
-fn leave_series(generations: &Generations, index: &mut Index, kind: Kind, id: SeriesId) -> Option<u64> {
+fn leave_series(
+    generations: &Generations,
+    index: &mut Index,
+    kind: Kind,
+    id: SeriesId,
+) -> Option<Vec<SeriesId>> {
     let number = index.number(id)?;
     if generations.holds(kind, id, number) {
         return None;
     }
     index.remove(kind, number);
-    Some(1)
+    Some(vec![id])
 }

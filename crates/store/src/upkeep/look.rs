@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tacho_model::{Kind, Timestamp};
+use tacho_chunk::semantic::Movement;
+use tacho_model::{Kind, SeriesId, Timestamp};
 
 use super::choice::{self, Aim, Facts, Merge, State, Zeal};
 use super::exchange::{Exchange, Namer};
@@ -75,6 +76,9 @@ pub struct Seen {
 /// Members of a partition and what holds for them.
 struct Rules {
     treatments: Vec<Treatment>,
+    /// Of samples: the series of each treatment, and how each has moved.
+    series: Vec<SeriesId>,
+    lives: Vec<Movement>,
     /// Samples or entries of one series in one chunk.
     values: usize,
 }
@@ -93,16 +97,19 @@ fn rules(shared: &Shared, partition: &Partition, now: Timestamp) -> Option<Rules
     let policies = &shared.options.policies;
     let of = labels.iter().map(|labels| (policies.of(labels), tombstones.masks(labels)));
     let values = policies.chunk_values(&labels).unwrap_or(shared.options.chunk_values);
-    Some(Rules {
-        treatments: of.map(|(policy, masks)| Treatment::new(&policy, masks, now)).collect(),
-        values,
-    })
+    let treatments = of.map(|(policy, masks)| Treatment::new(&policy, masks, now)).collect();
+    let series: Vec<SeriesId> = labels.iter().map(|labels| labels.id()).collect();
+    let lives = series.iter().map(|id| shared.upkeep.lives.of(*id)).collect();
+    Some(Rules { treatments, series, lives, values })
 }
 
 /// Reads a window, deletes what an earlier process has left dead there, and merges what should be merged.
 pub async fn look(shared: &Arc<Shared>, job: Job) -> Result<Seen> {
     let now = shared.clock.now();
     let through = job.through.unwrap_or(0);
+    if job.partition.kind == Kind::Sample && shared.options.policies.moves_values() {
+        shared.upkeep.lives.load(&*shared.driver).await?;
+    }
     let Some(rules) = rules(shared, &job.partition, now) else {
         return Ok(Seen { tail: None, ..nothing(job) });
     };
@@ -173,7 +180,7 @@ fn work(shared: &Shared, job: Job, mut window: Window, rules: &Rules, aim: &Aim,
         empty: window.rows.is_empty() && window.walls.is_empty() && window.next.is_none() && !window.young,
         ..nothing(job)
     };
-    let namer = Namer::new(job.partition, window.merge, &shared.upkeep.names);
+    let namer = Namer::new(job.partition, window.merge, &shared.upkeep.names, &rules.series);
     let next = window.next;
     let mut rows = std::mem::take(&mut window.rows);
     // What stands for a row would stand for one that cannot be read and begins with it.
@@ -319,7 +326,7 @@ fn exchange(
     } else {
         let sources: Vec<Source> = rows.iter().map(|row| row.source.clone()).collect();
         let kind = namer.kind();
-        merge(kind, &sources, &rules.treatments, until, cutting)?
+        merge(kind, &sources, &rules.treatments, &rules.lives, until, cutting)?
     };
     Ok(namer.exchange(rows, merged))
 }

@@ -7,7 +7,7 @@
 //!   keeper.rs   one task, at its own pace (pace.rs): a batch of jobs after the other
 //!   look.rs     one window of one partition (window.rs): what is there, what is to be done
 //!   choice.rs   which rows to merge: a decision, as plain data
-//!   merge/      the new chunks
+//!   merge/      the new chunks; lives.rs  which series are known to be no counters
 //!   exchange.rs the new rows, and which ones they replace; names.rs  numbers for them
 //!   replace.rs  put, change over (visits.rs), delete
 //!   alive.rs    which rows count: what readers and a start after a crash rely on
@@ -26,6 +26,7 @@ mod forget;
 mod fresh;
 mod hidden;
 mod keeper;
+mod lives;
 mod look;
 mod merge;
 mod names;
@@ -56,6 +57,7 @@ pub use visits::Visit;
 pub struct Upkeep {
     visits: Arc<visits::Visits>,
     names: names::Names,
+    lives: lives::Lives,
     fresh: fresh::Fresh,
     woken: Notify,
     /// Held by a deletion while it comes about, and by merges from their look at the tombstones to their `put`.
@@ -74,6 +76,7 @@ impl Upkeep {
         Self {
             visits: Arc::default(),
             names: names::Names::new(named),
+            lives: lives::Lives::default(),
             fresh: fresh::Fresh::default(),
             woken: Notify::new(),
             gate: RwLock::new(()),

@@ -10,7 +10,12 @@ const OF_MERGE: u32 = 1 << 31;
 
 /// The number that the name of a row was made of, but for its upper bits; 0 of a row that a flush wrote.
 pub const fn row_name(number: u32) -> u64 {
-    if number & OF_MERGE == 0 { 0 } else { (number & !OF_MERGE) as u64 }
+    if of_merge(number) { (number & !OF_MERGE) as u64 } else { 0 }
+}
+
+/// Was a row of that number written by a merge?
+pub const fn of_merge(number: u32) -> bool {
+    number & OF_MERGE > 0
 }
 
 #[derive(Debug)]
@@ -51,6 +56,7 @@ mod tests {
         let names = Names::new(7);
         assert_eq!([names.merge(0), names.merge(20), names.merge(3)], [8, 21, 22]);
         assert_eq!((names.row(), names.last()), (OF_MERGE | 23, 23));
+        assert!(of_merge(names.row()) && !of_merge(7));
         assert_eq!(Names::new(u64::from(u32::MAX)).row(), OF_MERGE);
     }
 }

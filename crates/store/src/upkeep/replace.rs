@@ -97,6 +97,7 @@ fn stored_after(mut stored: [Stored; 3], exchanges: &[Exchange]) -> [Stored; 3] 
 /// New rows and statistics in one `put`. The books are closed while it waits: the flusher must not.
 async fn put(shared: &Shared, exchanges: &[Exchange]) -> Result<()> {
     let mut backoff = backoff(shared);
+    let moved = || exchanges.iter().flat_map(|exchange| &exchange.moved);
     loop {
         let error = {
             let _books = shared.books.lock().await;
@@ -104,9 +105,11 @@ async fn put(shared: &Shared, exchanges: &[Exchange]) -> Result<()> {
             let mut rows: Vec<_> =
                 exchanges.iter().flat_map(|exchange| exchange.new.iter().cloned()).collect();
             rows.extend([stored_row(&stored), named_row(shared.upkeep.names.last())]);
+            rows.extend(shared.upkeep.lives.rows(moved()));
             match shared.driver.put(rows).await {
                 Ok(()) => {
                     *shared.stored.write() = stored;
+                    shared.upkeep.lives.add(moved());
                     return Ok(());
                 }
                 Err(error) => error,

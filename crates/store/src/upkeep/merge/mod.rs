@@ -1,7 +1,8 @@
 //! Here are rows of one partition, give me fewer that hold the same: pure, one file for each kind of record.
 //!
 //! ```text
-//!   samples.rs      columns of members: which values count (picks.rs), thinned out when old, cut anew
+//!   samples.rs      columns of members: which values count (picks.rs), thinned out when old
+//!   lossy.rs        these cut anew, and what may be given up
 //!   entries.rs      sorted by time, those of one time in the order in which they came
 //!   executions.rs   segments pushed into larger blocks of their day
 //! ```
@@ -9,14 +10,16 @@
 
 mod entries;
 mod executions;
+mod lossy;
 mod picks;
 mod samples;
 
 use bytes::Bytes;
-use tacho_chunk::semantic::Semantic;
+use tacho_chunk::semantic::{Movement, Semantic};
 use tacho_chunk::{Aggregation, ExecutionBlock};
 use tacho_model::{Kind, Timestamp};
 
+use super::names;
 use super::tombstones::Mask;
 use crate::keys::{CHUNK_SPAN_MAX_NS, ChunkKey, Span};
 use crate::policy::{ChunkSettings, Policy};
@@ -92,6 +95,15 @@ pub struct Merged {
     pub records: u64,
     /// Samples that a later one of the same time has replaced.
     pub replaced: u64,
+    /// By member: how it has moved, in samples that no merge has met before.
+    pub moved: Vec<(u16, Movement)>,
+}
+
+impl Source {
+    /// Has no merge written it?
+    pub const fn is_fresh(&self) -> bool {
+        !names::of_merge(self.key.number)
+    }
 }
 
 /// A source that cannot be read: which, and why.
@@ -102,17 +114,18 @@ pub struct Unreadable {
 }
 
 /// Merges what `sources` hold up to and with `until`; what they hold after it stays as it is. `members` has one treatment
-/// for each member of the group.
+/// for each member of the group; so has `lives`, how it has moved as far as is known.
 pub fn merge(
     kind: Kind,
     sources: &[Source],
     members: &[Treatment],
+    lives: &[Movement],
     until: Timestamp,
     cutting: &Cutting,
 ) -> Result<Merged, Unreadable> {
     let one = members.first().cloned().unwrap_or_default();
     match kind {
-        Kind::Sample => samples::merge(sources, members, until, cutting),
+        Kind::Sample => samples::merge(sources, members, lives, until, cutting),
         Kind::Entry => entries::merge(sources, &one, until, cutting),
         Kind::Execution => executions::merge(sources, &one),
     }

@@ -32,6 +32,28 @@ pub struct Picks {
     pub replaced: u64,
 }
 
+impl Picks {
+    /// Those that do not stand apart, and those that do; the second is `None` when none does.
+    pub fn split(self, is_apart: impl Fn(usize, Timestamp) -> bool) -> (Self, Option<Self>) {
+        let mut parts = [(Vec::new(), Vec::<Run>::new()), (Vec::new(), Vec::new())];
+        let sources = self.runs.iter().flat_map(|run| run.places.clone().map(|place| (run.source, place)));
+        for (at, (source, place)) in self.at.iter().zip(sources) {
+            let (times, runs) = &mut parts[usize::from(is_apart(source, *at))];
+            times.push(*at);
+            match runs.last_mut().filter(|run| run.source == source && run.places.end == place) {
+                Some(run) => run.places.end += 1,
+                None => runs.push(Run { source, places: place..place + 1 }),
+            }
+        }
+        let [(at, runs), (apart_at, apart_runs)] = parts;
+        if apart_at.is_empty() {
+            return (self, None);
+        }
+        let apart = Self { at: apart_at.into(), runs: apart_runs, replaced: 0 };
+        (Self { at: at.into(), runs, replaced: self.replaced }, Some(apart))
+    }
+}
+
 /// Of the sources numbered in `chosen` what lies in `part` and is not left out.
 pub fn pick(sources: &[Ranked], chosen: &[usize], part: TimeRange, treatment: &Treatment) -> Picks {
     let mut runs: Vec<Run> = Vec::new();

@@ -1,47 +1,66 @@
 //! Rows of samples: columns of values that have the same times stay together, whatever rows they come from.
+//!
+//! What a rule lets be moved is moved once (`lossy.rs`). A column knows which of its values are still exact, a class which of
+//! its times are: the others stay as they are, so that errors never add up, and these are moved beside them.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
-use tacho_chunk::semantic::{self, Semantic};
-use tacho_chunk::{Chunk, Encoding, GroupColumn, Loss, ValueColumn, Values, encode_group_by};
+use tacho_chunk::semantic::{self, Movement, Semantic};
+use tacho_chunk::{Chunk, Encoding, Loss, Tolerance, ValueColumn, Values};
 use tacho_model::{TimeRange, Timestamp, ValueType};
 
+use super::lossy::encode;
 use super::picks::{Picks, Ranked, Run, pick};
-use super::{Cutting, Made, Merged, Source, Treatment, Unreadable, failed, generation, span_of};
-use crate::keys::CHUNK_WIDE_SPAN_MAX_NS;
+use super::{Cutting, Made, Merged, Source, Treatment, Unreadable, failed, generation};
+use crate::group::resent::{Moved, Timed, recognise};
 
 /// A source whose times are decoded; its values are decoded when they are needed.
 struct Opened<'a> {
     /// Its place among all sources.
     place: usize,
     chunk: Chunk<'a>,
+    moved: Option<Moved>,
+    /// No merge has met its samples before.
+    is_fresh: bool,
 }
 
 /// Values of one member at the times of its class.
-struct Column {
-    member: u16,
-    values: ValueColumn,
-    loss: Option<Loss>,
+pub struct Column {
+    pub member: u16,
+    pub values: ValueColumn,
+    pub loss: Option<Loss>,
+    /// Places of values that were not moved.
+    pub exact: Vec<Range<usize>>,
     /// What may be given up once a chunk is full.
-    semantic: Semantic,
-    encoding: Encoding,
+    pub semantic: Semantic,
+    pub encoding: Encoding,
 }
 
 /// A column and its times, which others may have as well.
-type Timed = (Arc<[Timestamp]>, Column);
+type TimedColumn = (Arc<[Timestamp]>, Column);
 
 /// Columns that have the same times.
-struct Class {
-    at: Arc<[Timestamp]>,
-    time_error_max: u64,
-    columns: Vec<Column>,
+pub struct Class {
+    pub at: Arc<[Timestamp]>,
+    pub times: Moving,
+    pub columns: Vec<Column>,
+}
+
+/// What is known of the times of a class.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Moving {
+    /// Rows that had been moved, in order of time. What lies between them is exact.
+    pub moved: Vec<Moved>,
+    /// They lie among moved ones: to move them, too, would mix them up.
+    pub stays: bool,
 }
 
 pub fn merge(
     sources: &[Source],
     members: &[Treatment],
+    lives: &[Movement],
     until: Timestamp,
     cutting: &Cutting,
 ) -> Result<Merged, Unreadable> {
@@ -49,15 +68,19 @@ pub fn merge(
     for (place, source) in sources.iter().enumerate() {
         let chunk = Chunk::open(&source.chunk).map_err(failed(place))?;
         let times = chunk.times().map_err(failed(place))?;
-        records += (times.len() * chunk.header().members.len()) as u64;
+        let header = chunk.header();
+        records += (times.len() * header.members.len()) as u64;
         ranked.push(Ranked { rank: (source.key.generation, source.key.number), times });
-        opened.push(Opened { place, chunk });
+        let moved = Moved::new(header.start, header.end, header.time_error_max);
+        opened.push(Opened { place, chunk, moved, is_fresh: source.is_fresh() });
     }
     let part = TimeRange::new(Timestamp::MIN, until);
-    let (classes, replaced) = classes(&opened, &ranked, part, members)?;
-    let mut merged = Merged { rows: Vec::new(), records, replaced };
+    let mut all = Gathered::default();
+    all.gather(&opened, &ranked, part, &Rules { members, lives })?;
+    let (moved, replaced) = (all.movements, all.replaced);
+    let mut merged = Merged { rows: Vec::new(), records, replaced, moved };
     let generation = generation(sources);
-    for class in classes {
+    for class in all.classes {
         merged.rows.extend(encode(&class, cutting).into_iter().map(|row| Made { generation, ..row }));
     }
     merged.rows.sort_by_key(|row| row.start);
@@ -87,10 +110,20 @@ fn rest(
     part: TimeRange,
     members: &[Treatment],
 ) -> Result<Vec<Class>, Unreadable> {
-    // What is old in a rest goes or is thinned out together with what overlaps it: an older value must not come to light.
-    let later = |m: &Treatment| Treatment { thin: None, expired_before: Timestamp::MIN, ..m.clone() };
+    // What is old in a rest goes or is thinned out together with what overlaps it: an older value must not come to light. Nor
+    // is anything moved: what lies among it is not known here.
+    let later =
+        |m: &Treatment| Treatment { thin: None, expired_before: Timestamp::MIN, semantic: None, ..m.clone() };
     let whole: Vec<Treatment> = members.iter().map(later).collect();
-    classes(opened, ranked, part, &whole).map(|(classes, _)| classes)
+    let mut all = Gathered::default();
+    all.gather(opened, ranked, part, &Rules { members: &whole, lives: &[] })?;
+    Ok(all.classes)
+}
+
+/// What holds for the members of the group, and how each has moved as far as is known.
+struct Rules<'a> {
+    members: &'a [Treatment],
+    lives: &'a [Movement],
 }
 
 /// Members that lie in the same sources and are treated alike: they have the same picks.
@@ -118,48 +151,87 @@ fn shapes(opened: &[Opened<'_>], members: &[Treatment]) -> Vec<Shape> {
     shapes
 }
 
-/// The columns of all members, those with the same times together. Also says how many samples were replaced.
-fn classes(
-    opened: &[Opened<'_>],
-    ranked: &[Ranked],
-    part: TimeRange,
-    members: &[Treatment],
-) -> Result<(Vec<Class>, u64), Unreadable> {
-    let (mut classes, mut replaced): (Vec<Class>, u64) = (Vec::new(), 0);
-    let untreated = Treatment::default();
-    for Shape { chosen, treatment, members: of } in shapes(opened, members) {
-        let treatment = members.get(treatment).unwrap_or(&untreated);
-        let picks = pick(ranked, &chosen, part, treatment);
-        replaced += picks.replaced * of.len() as u64;
-        let time_error_max =
-            picks.runs.iter().map(|run| opened[run.source].chunk.header().time_error_max).max().unwrap_or(0);
-        for member in of {
-            for (at, column) in columns(opened, ranked, &picks, member)? {
-                let semantic = treatment.semantic.unwrap_or_default();
-                let column = Column { semantic, encoding: treatment.chunks.encoding(), ..column };
-                for (at, column) in thinned(at, column, treatment) {
-                    add(&mut classes, at, time_error_max, column);
+/// The columns of all members, those with the same times together.
+#[derive(Default)]
+struct Gathered {
+    classes: Vec<Class>,
+    /// Samples that a later one has replaced.
+    replaced: u64,
+    movements: Vec<(u16, Movement)>,
+}
+
+impl Gathered {
+    fn gather(
+        &mut self,
+        opened: &[Opened<'_>],
+        ranked: &[Ranked],
+        part: TimeRange,
+        rules: &Rules<'_>,
+    ) -> Result<(), Unreadable> {
+        let untreated = Treatment::default();
+        for Shape { chosen, treatment, members: of } in shapes(opened, rules.members) {
+            let treatment = rules.members.get(treatment).unwrap_or(&untreated);
+            let settled = settled(opened, ranked, &chosen);
+            let ranked = settled.as_deref().unwrap_or(ranked);
+            let picks = pick(ranked, &chosen, part, treatment);
+            self.replaced += picks.replaced * of.len() as u64;
+            let mut moved: Vec<Moved> = chosen.iter().filter_map(|source| opened[*source].moved).collect();
+            moved.sort_by_key(|moved| moved.range.start);
+            let is_apart = |source: usize, at| {
+                let amid =
+                    |moved: &Ranked, by: &Opened<'_>| by.moved.is_some_and(|by| by.parts(&moved.times, at));
+                opened[source].moved.is_none() && chosen.iter().any(|n| amid(&ranked[*n], &opened[*n]))
+            };
+            let (main, apart) = if moved.is_empty() { (picks, None) } else { picks.split(is_apart) };
+            let main = (main, Moving { moved, stays: false });
+            let apart = apart.map(|picks| (picks, Moving { moved: Vec::new(), stays: true }));
+            for member in of {
+                for (picks, moving) in [Some(&main), apart.as_ref()].into_iter().flatten() {
+                    for (at, column, movement) in columns(opened, ranked, picks, member, treatment, rules)? {
+                        self.movements.extend(movement.map(|movement| (member, movement)));
+                        for (at, column) in thinned(at, column, treatment) {
+                            self.add(at, moving, column);
+                        }
+                    }
                 }
             }
         }
+        for class in &mut self.classes {
+            class.columns.sort_by_key(|column| column.member);
+        }
+        Ok(())
     }
-    for class in &mut classes {
-        class.columns.sort_by_key(|column| column.member);
+
+    fn add(&mut self, at: Arc<[Timestamp]>, times: &Moving, column: Column) {
+        if at.is_empty() {
+            return;
+        }
+        let same =
+            |class: &&mut Class| class.times == *times && (Arc::ptr_eq(&class.at, &at) || class.at == at);
+        match self.classes.iter_mut().find(same) {
+            Some(class) => class.columns.push(column),
+            None => self.classes.push(Class { at, times: times.clone(), columns: vec![column] }),
+        }
     }
-    Ok((classes, replaced))
 }
 
-fn add(classes: &mut Vec<Class>, at: Arc<[Timestamp]>, time_error_max: u64, column: Column) {
-    if at.is_empty() {
-        return;
+/// The times of the sources, where samples of some were sent again after they had been moved. `None` where none were.
+fn settled(opened: &[Opened<'_>], ranked: &[Ranked], chosen: &[usize]) -> Option<Vec<Ranked>> {
+    if chosen.iter().all(|source| opened[*source].moved.is_none()) {
+        return None;
     }
-    let same = |class: &&mut Class| {
-        class.time_error_max == time_error_max && (Arc::ptr_eq(&class.at, &at) || class.at == at)
+    let timed = |source: &usize| {
+        let Ranked { rank, times } = &ranked[*source];
+        Timed { place: *rank, times, moved: opened[*source].moved }
     };
-    match classes.iter_mut().find(same) {
-        Some(class) => class.columns.push(column),
-        None => classes.push(Class { at, time_error_max, columns: vec![column] }),
+    let known = recognise(&chosen.iter().map(timed).collect::<Vec<_>>());
+    let mut settled = ranked.to_vec();
+    for (source, times) in chosen.iter().zip(known) {
+        if let Some(times) = times {
+            settled[*source].times = times;
+        }
     }
+    Some(settled)
 }
 
 /// Runs whose values can stand in one column: of one type, and what was given up can be said of all of them.
@@ -169,26 +241,22 @@ struct Sort {
     runs: Vec<Run>,
 }
 
-/// The columns of one member: nearly always one, with all the times of the picks.
-fn columns(
-    opened: &[Opened<'_>],
-    ranked: &[Ranked],
-    picks: &Picks,
-    member: u16,
-) -> Result<Vec<Timed>, Unreadable> {
-    let mut decoded: Vec<Option<ValueColumn>> = Vec::new();
-    for (number, source) in opened.iter().enumerate() {
-        let needed = picks.runs.iter().any(|run| run.source == number);
-        let read = || source.chunk.values(member).map_err(failed(source.place));
-        decoded.push(if needed { read()? } else { None });
-    }
+fn sorts(opened: &[Opened<'_>], picks: &Picks, member: u16, semantic: Semantic) -> Vec<Sort> {
     let mut sorts: Vec<Sort> = Vec::new();
+    // What is still exact may be moved later: then it must be possible to say it of all.
+    let may_join = |loss: Loss| match (semantic.value, loss.bound) {
+        _ if loss.method.is_none() => true,
+        (Some(Tolerance::Absolute(_)), Tolerance::Relative(_)) => false,
+        (Some(Tolerance::Relative(_)), Tolerance::Absolute(_)) => false,
+        _ => true,
+    };
     for run in &picks.runs {
         let Some(info) = opened[run.source].chunk.header().member(member) else { continue };
         let joined = |sort: &Sort| match (sort.loss, info.loss) {
             _ if sort.value_type != info.value_type => None,
             (Some(a), Some(b)) => a.cover(b).map(Some),
-            (a, b) => Some(a.or(b)),
+            (Some(loss), None) | (None, Some(loss)) => may_join(loss).then_some(Some(loss)),
+            (None, None) => Some(None),
         };
         match sorts.iter_mut().find_map(|sort| joined(sort).map(|loss| (sort, loss))) {
             Some((sort, loss)) => {
@@ -201,22 +269,68 @@ fn columns(
             }
         }
     }
+    sorts
+}
+
+/// A column of a member, its times, and how it has moved in samples that are new, where that is asked.
+type Counted = (Arc<[Timestamp]>, Column, Option<Movement>);
+
+/// The columns of one member: nearly always one, with all the times of the picks.
+fn columns(
+    opened: &[Opened<'_>],
+    ranked: &[Ranked],
+    picks: &Picks,
+    member: u16,
+    treatment: &Treatment,
+    rules: &Rules<'_>,
+) -> Result<Vec<Counted>, Unreadable> {
+    let mut decoded: Vec<Option<ValueColumn>> = Vec::new();
+    for (number, source) in opened.iter().enumerate() {
+        let needed = picks.runs.iter().any(|run| run.source == number);
+        let read = || source.chunk.values(member).map_err(failed(source.place));
+        decoded.push(if needed { read()? } else { None });
+    }
+    let semantic = treatment.semantic.unwrap_or_default();
+    let sorts = sorts(opened, picks, member, semantic);
     let whole = sorts.len() == 1;
+    let life = rules.lives.get(usize::from(member)).copied().unwrap_or_default();
     let column = |sort: Sort| {
         let times = |run: &Run| ranked[run.source].times.part(run.places.clone()).to_vec();
         let at = if whole { picks.at.clone() } else { sort.runs.iter().flat_map(times).collect() };
-        (
-            at,
-            Column {
-                member,
-                values: gather(&decoded, &sort),
-                loss: sort.loss,
-                semantic: Semantic::default(),
-                encoding: Encoding::thorough(),
-            },
-        )
+        let values = gather(&decoded, &sort);
+        let untouched = |source: usize| {
+            let loss = opened[source].chunk.header().member(member).and_then(|info| info.loss);
+            loss.is_none_or(|loss| loss.method.is_none())
+        };
+        let exact = places(&sort.runs, untouched);
+        let counted = |source: usize| life == Movement::default() || opened[source].is_fresh;
+        let new = semantic.value.map(|_| {
+            let counted = places(&sort.runs, counted);
+            Movement::among(values.as_values(), |place| holds(&counted, &(place..place + 1)))
+        });
+        let is_gauge = new.is_some_and(|new| life.and(new).is_gauge());
+        let value = semantic.value.filter(|_| is_gauge);
+        let semantic = Semantic { value, ..semantic };
+        let encoding = treatment.chunks.encoding();
+        (at, Column { member, values, loss: sort.loss, exact, semantic, encoding }, new)
     };
     Ok(sorts.into_iter().map(column).collect())
+}
+
+/// Where the values of runs that are one after the other stand in a column, of those whose source `holds`.
+fn places(runs: &[Run], holds: impl Fn(usize) -> bool) -> Vec<Range<usize>> {
+    let (mut places, mut from): (Vec<Range<usize>>, usize) = (Vec::new(), 0);
+    for run in runs {
+        let here = from..from + run.places.len();
+        from = here.end;
+        if holds(run.source) {
+            match places.last_mut().filter(|last| last.end == here.start) {
+                Some(last) => last.end = here.end,
+                None => places.push(here),
+            }
+        }
+    }
+    places
 }
 
 /// The values of runs one after the other.
@@ -248,128 +362,50 @@ fn gather(decoded: &[Option<ValueColumn>], sort: &Sort) -> ValueColumn {
 }
 
 /// A column, and where a rule says so, its old part with one value a step.
-fn thinned(at: Arc<[Timestamp]>, column: Column, treatment: &Treatment) -> Vec<Timed> {
+fn thinned(at: Arc<[Timestamp]>, column: Column, treatment: &Treatment) -> Vec<TimedColumn> {
     let done = |to| column.loss.and_then(|loss| loss.aggregation) == Some(to);
     let Some((through, to)) = treatment.thin.filter(|(_, to)| !done(*to)) else { return vec![(at, column)] };
     let old = at.partition_point(|at| *at <= through);
     let thin = semantic::aggregate(&at[..old], column.values.clone().part(0..old).as_values(), to);
     let Ok((thin_at, thin_values, thin_loss)) = thin else { return vec![(at, column)] };
     let loss = column.loss.map_or(thin_loss, |before| Loss { aggregation: Some(to), ..before });
-    let thin = Column { values: thin_values, loss: Some(loss), ..column };
-    let young = Column { values: column.values.part(old..at.len()), ..column };
+    let exact = exact_steps(&at[..old], &thin_at, &column.exact);
+    let thin = Column { values: thin_values, loss: Some(loss), exact, ..column };
+    let exact = within(&column.exact, &(old..at.len()));
+    let young = Column { values: column.values.part(old..at.len()), exact, ..column };
     vec![(thin_at.into(), thin), (at[old..].into(), young)]
 }
 
-/// The chunks of a class: even parts of about as many records as are wanted.
-fn encode(class: &Class, cutting: &Cutting) -> Vec<Made> {
-    let mut rows = Vec::new();
-    for cut in cuts(&class.at, cutting.records) {
-        let at = class.at.get(cut.clone()).unwrap_or_default();
-        let Some(end) = at.last() else { continue };
-        // What is given up is given up once, when the chunk is not expected to be merged again.
-        let last = cut.len() >= cutting.records / 3 * 2 || *end < cutting.settled_before;
-        let all: Vec<&Column> = class.columns.iter().collect();
-        let (movable, fixed): (Vec<&Column>, Vec<&Column>) =
-            all.iter().partition(|column| last && column.semantic.time > 0);
-        match compacted(at, &movable).filter(|_| class.time_error_max == 0) {
-            // The times of the others stay: they have a row of their own.
-            Some((moved, error)) => {
-                rows.push(row(&moved, error, &movable, cut.clone(), last));
-                if !fixed.is_empty() {
-                    rows.push(row(at, 0, &fixed, cut, last));
-                }
-            }
-            None => rows.push(row(at, class.time_error_max, &all, cut, last)),
-        }
-    }
-    rows
-}
-
-/// A part of some columns, `at` its times.
-fn row(at: &[Timestamp], time_error_max: u64, columns: &[&Column], cut: Range<usize>, last: bool) -> Made {
-    let part = |column: &&Column| {
-        let values = column.values.clone().part(cut.clone());
-        let (values, loss) = if last { simplified(values, column) } else { (values, column.loss) };
-        (column.member, values, loss)
-    };
-    let parts: Vec<_> = columns.iter().map(part).collect();
-    let made: Vec<GroupColumn<'_>> = parts
-        .iter()
-        .map(|(member, values, loss)| GroupColumn {
-            member: *member,
-            values: values.as_values(),
-            loss: *loss,
-        })
-        .collect();
-    let of = |n: usize| columns[n].encoding;
-    // Times are everybody's: what the rules of some say does not hold for them.
-    let agreed = columns.iter().all(|column| column.encoding == of(0));
-    let times = if agreed { of(0) } else { Encoding::thorough() };
-    let chunk = encode_group_by(at, time_error_max, &made, &times, of);
-    let (start, end) = (at[0], at[at.len() - 1]);
-    Made {
-        span: span_of(start, end),
-        start,
-        generation: 0,
-        rest_of: None,
-        records: (at.len() * columns.len()) as u64,
-        chunk: chunk.into(),
-    }
-}
-
-/// Times moved as far as all columns allow; first and last stay where they are, so that chunks do not come to overlap.
-/// `None` where they stay as they are.
-fn compacted(at: &[Timestamp], columns: &[&Column]) -> Option<(Vec<Timestamp>, u64)> {
-    let bound = columns.iter().map(|column| column.semantic.time).min()?;
-    let (mut moved, error) = semantic::compact_times(at, bound);
-    *moved.last_mut()? = *at.last()?;
-    (error > 0 && moved.is_sorted_by(|a, b| a < b)).then_some((moved, error))
-}
-
-/// Values moved as far as their rule allows, unless they were before.
-fn simplified(values: ValueColumn, column: &Column) -> (ValueColumn, Option<Loss>) {
-    let untouched = column.loss.is_none_or(|loss| loss.method.is_none());
-    let Some(tolerance) = column.semantic.value.filter(|_| untouched) else { return (values, column.loss) };
-    match semantic::simplify(values.as_values(), column.semantic.method, tolerance) {
-        Ok((values, loss)) => {
-            let aggregation = column.loss.and_then(|loss| loss.aggregation);
-            (values, Some(Loss { aggregation, ..loss }))
-        }
-        Err(_) => (values, column.loss),
-    }
-}
-
-/// Where to cut: no part is longer than a wide chunk may be, and those of one stretch are of one size.
-fn cuts(at: &[Timestamp], records: usize) -> Vec<Range<usize>> {
-    let mut cuts = Vec::new();
+/// Places of the steps, each of which ends at one of `thin`, that were made of nothing but values at the places `exact`.
+fn exact_steps(at: &[Timestamp], thin: &[Timestamp], exact: &[Range<usize>]) -> Vec<Range<usize>> {
     let mut from = 0;
-    while from < at.len() {
-        let reach = at[from].saturating_add_unsigned(CHUNK_WIDE_SPAN_MAX_NS);
-        let stretch = at[from..].partition_point(|at| *at <= reach);
-        let parts = ((stretch + records / 2) / records.max(1)).max(1);
-        cuts.extend((0..parts).map(|n| from + stretch * n / parts..from + stretch * (n + 1) / parts));
-        from += stretch;
+    let mut is_exact = |end: &Timestamp| {
+        let step = from..at.partition_point(|at| at <= end);
+        from = step.end;
+        holds(exact, &step)
+    };
+    let steps: Vec<bool> = thin.iter().map(&mut is_exact).collect();
+    let mut places = Vec::new();
+    for run in steps.chunk_by(|a, b| a == b) {
+        let start = places.last().map_or(0, |(run, _): &(Range<usize>, bool)| run.end);
+        places.push((start..start + run.len(), run[0]));
     }
-    cuts
+    places.into_iter().filter(|(_, exact)| *exact).map(|(run, _)| run).collect()
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// What of some ranges lies within `part`, counted from its start.
+pub fn within(ranges: &[Range<usize>], part: &Range<usize>) -> Vec<Range<usize>> {
+    let cut = |range: &Range<usize>| {
+        let range = range.start.clamp(part.start, part.end)..range.end.clamp(part.start, part.end);
+        range.start - part.start..range.end - part.start
+    };
+    let first = ranges.partition_point(|range| range.end <= part.start);
+    let here = ranges.iter().skip(first).take_while(|range| range.start < part.end);
+    here.map(cut).filter(|range| !range.is_empty()).collect()
+}
 
-    #[test]
-    fn parts_are_even_and_not_too_long() {
-        let lengths =
-            |at: &[i64], records| cuts(at, records).into_iter().map(|c| c.len()).collect::<Vec<_>>();
-        let at: Vec<i64> = (0..100).collect();
-        assert_eq!(lengths(&at, 100), [100]);
-        assert_eq!(lengths(&at, 70), [100]);
-        assert_eq!(lengths(&at, 66), [50, 50]);
-        assert_eq!(lengths(&at, 30), [33, 33, 34]);
-        assert_eq!(lengths(&at, 1_000), [100]);
-        assert_eq!(lengths(&[], 10), [] as [usize; 0]);
-        let wide = CHUNK_WIDE_SPAN_MAX_NS.cast_signed();
-        assert_eq!(lengths(&[0, wide, wide + 1, i64::MAX], 10), [2, 1, 1]);
-        assert_eq!(lengths(&[i64::MIN, i64::MAX], 10), [1, 1]);
-    }
+/// Does one of the ranges, which ascend and do not touch, hold all of `part`?
+pub fn holds(ranges: &[Range<usize>], part: &Range<usize>) -> bool {
+    let first = ranges.partition_point(|range| range.end < part.end);
+    ranges.get(first).is_some_and(|range| range.start <= part.start)
 }

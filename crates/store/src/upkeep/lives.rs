@@ -1,0 +1,153 @@
+//! How has each series moved in its life? What may be a counter keeps its values, and one chunk does not show it.
+//!
+//! Counted once for each sample, when a merge first meets it, of series whose values a rule allows to be moved. The sums lie in the
+//! Meta table (`docs/format/keys.md`) and are put with the rows of the merge. Of what no sum is known nothing is known: it may be
+//! a counter.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use futures_util::TryStreamExt;
+use tacho_chunk::semantic::Movement;
+use tacho_model::SeriesId;
+use tokio::sync::OnceCell;
+
+use crate::coding::{Cursor, put_varint};
+use crate::driver::{Delete, Driver, Row, Scan, Table};
+use crate::keys::newer;
+use crate::{Error, Result};
+
+const LIVES: &[u8] = b"lives";
+const VERSION: u8 = 1;
+
+#[derive(Debug, Default)]
+pub struct Lives {
+    /// About 50 bytes a series of those whose values may be moved.
+    known: Mutex<HashMap<SeriesId, Movement>>,
+    loaded: OnceCell<()>,
+}
+
+impl Lives {
+    fn lock(&self) -> MutexGuard<'_, HashMap<SeriesId, Movement>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Reads what earlier processes have put; once.
+    pub async fn load(&self, driver: &dyn Driver) -> Result<()> {
+        let load = async || {
+            let mut rows = driver.scan(Scan::all(Table::Meta, LIVES)).await?;
+            while let Some(row) = rows.try_next().await? {
+                let (id, life) = decode(&row)?;
+                self.lock().insert(id, life);
+            }
+            Ok(())
+        };
+        self.loaded.get_or_try_init(load).await.copied()
+    }
+
+    /// What is known of one series; nothing, when nothing is.
+    pub fn of(&self, id: SeriesId) -> Movement {
+        self.lock().get(&id).copied().unwrap_or_default()
+    }
+
+    /// The rows of these series when this is known of them, too.
+    pub fn rows<'a>(&self, new: impl Iterator<Item = &'a (SeriesId, Movement)>) -> Vec<Row> {
+        let known = self.lock();
+        let mut sums: HashMap<SeriesId, Movement> = HashMap::new();
+        for (id, movement) in new {
+            let sum = sums.entry(*id).or_insert_with(|| known.get(id).copied().unwrap_or_default());
+            *sum = sum.and(*movement);
+        }
+        sums.iter().map(|(id, sum)| row(*id, *sum)).collect()
+    }
+
+    /// The rows were put.
+    pub fn add<'a>(&self, new: impl Iterator<Item = &'a (SeriesId, Movement)>) {
+        let mut known = self.lock();
+        for (id, movement) in new {
+            let sum = known.entry(*id).or_default();
+            *sum = sum.and(*movement);
+        }
+    }
+
+    /// Series that have left the store: forgets them, and says what is to be deleted.
+    pub fn forget(&self, series: &[SeriesId]) -> Vec<Delete> {
+        let mut known = self.lock();
+        let gone = series.iter().filter(|id| known.remove(id).is_some());
+        gone.map(|id| Delete::row(Table::Meta, LIVES, id.to_bytes())).collect()
+    }
+}
+
+fn row(id: SeriesId, life: Movement) -> Row {
+    let mut value = vec![VERSION];
+    put_varint(&mut value, life.changes);
+    put_varint(&mut value, life.descents);
+    let (partition, clustering) = (LIVES.to_vec(), id.to_bytes().to_vec());
+    Row { table: Table::Meta, partition, clustering, value: Bytes::from(value) }
+}
+
+fn decode(row: &Row) -> Result<(SeriesId, Movement)> {
+    let malformed =
+        || Error::corrupt("row of a series' life is malformed").with("value_bytes", row.value.len());
+    let id = row.clustering.as_slice().try_into().map_err(|_| malformed())?;
+    let (version, rest) = row.value.split_first().ok_or_else(malformed)?;
+    if *version > VERSION {
+        return Err(newer("row of a series' life", (*version).into(), VERSION.into()));
+    }
+    let mut cursor = Cursor::new(rest);
+    let mut number = |what| cursor.varint(what).map_err(|e| malformed().caused_by(e));
+    let life = Movement { changes: number("changes")?, descents: number("descents")? };
+    if *version == VERSION && cursor.is_empty() {
+        Ok((SeriesId(u128::from_be_bytes(id)), life))
+    } else {
+        Err(malformed())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::MemoryDriver;
+
+    #[tokio::test]
+    async fn lives_add_up_and_come_back() {
+        let driver = MemoryDriver::new();
+        let (one, other) = (SeriesId(1), SeriesId(2));
+        let movement = |changes, descents| Movement { changes, descents };
+        let lives = Lives::default();
+        lives.load(&driver).await.unwrap();
+        for _ in 0..2 {
+            let new = [(one, movement(200, 3)), (other, movement(1, 0)), (one, movement(1, 1))];
+            driver.put(lives.rows(new.iter())).await.unwrap();
+            lives.add(new.iter());
+        }
+        let again = Lives::default();
+        again.load(&driver).await.unwrap();
+        for lives in [&lives, &again] {
+            let known = [one, other, SeriesId(3)].map(|id| lives.of(id));
+            assert_eq!(known, [movement(402, 8), movement(2, 0), movement(0, 0)]);
+        }
+        let gone = again.forget(&[one, SeriesId(3)]);
+        assert_eq!((gone.len(), again.of(one)), (1, movement(0, 0)));
+        driver.delete(gone).await.unwrap();
+        let last = Lives::default();
+        last.load(&driver).await.unwrap();
+        assert_eq!([one, other].map(|id| last.of(id)), [movement(0, 0), movement(2, 0)]);
+    }
+
+    #[test]
+    fn rows_are_as_drawn_and_bad_ones_are_refused() {
+        let drawn = row(SeriesId(7), Movement { changes: 300, descents: 64 });
+        assert_eq!((drawn.partition.as_slice(), &*drawn.value), (&b"lives"[..], &[1, 0xac, 2, 64][..]));
+        for (value, expect) in [
+            (&[][..], "row of a series' life is malformed"),
+            (&[1, 0xac], "row of a series' life is malformed"),
+            (&[1, 1, 2, 3], "row of a series' life is malformed"),
+            (&[2, 1, 2], "row of a series' life has version 2, this program reads up to 1"),
+        ] {
+            let error = decode(&Row { value: Bytes::copy_from_slice(value), ..drawn.clone() }).unwrap_err();
+            assert!(error.to_string().starts_with(expect), "{error}");
+        }
+    }
+}

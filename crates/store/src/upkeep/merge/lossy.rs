@@ -1,0 +1,206 @@
+//! A class becomes chunks, and what may be given up is given up: once, of what is exact, and when a chunk is not expected to grow.
+//!
+//! A chunk that holds something moved already is not spared: what joins it is moved as well. So what comes in pieces is
+//! as small in the end as what comes at once, and nothing is further from what was recorded than the rule allows.
+
+use std::ops::Range;
+
+use tacho_chunk::semantic;
+use tacho_chunk::{Encoding, GroupColumn, Loss, ValueColumn, encode_group_by};
+use tacho_model::Timestamp;
+
+use super::samples::{Class, Column, Moving, holds, within};
+use super::{Cutting, Made, span_of};
+use crate::keys::CHUNK_WIDE_SPAN_MAX_NS;
+
+/// The chunks of a class: even parts of about as many records as are wanted.
+pub fn encode(class: &Class, cutting: &Cutting) -> Vec<Made> {
+    let mut rows = Vec::new();
+    for cut in cuts(&class.at, cutting.records, &class.times) {
+        let at = class.at.get(cut.clone()).unwrap_or_default();
+        let Some(end) = at.last() else { continue };
+        let error = class.times.error_max(at);
+        let all: Vec<&Column> = class.columns.iter().collect();
+        let is_moved = error > 0 || all.iter().any(|column| !holds(&column.exact, &cut));
+        let last = is_moved || cut.len() >= cutting.records / 3 * 2 || *end < cutting.settled_before;
+        let (movable, fixed): (Vec<&Column>, Vec<&Column>) =
+            all.iter().partition(|column| last && column.semantic.time > 0);
+        match compacted(at, &movable, &class.times) {
+            // The times of the others stay: they have a row of their own.
+            Some((moved, more)) => {
+                rows.push(row(&moved, error.max(more), &movable, cut.clone(), last));
+                if !fixed.is_empty() {
+                    rows.push(row(at, error, &fixed, cut, last));
+                }
+            }
+            None => rows.push(row(at, error, &all, cut, last)),
+        }
+    }
+    rows
+}
+
+impl Moving {
+    /// By how much one of these times may have been moved.
+    fn error_max(&self, at: &[Timestamp]) -> u64 {
+        let [Some(first), Some(last)] = [at.first(), at.last()] else { return 0 };
+        let here = self.moved.iter().filter(|moved| moved.range.start <= *last && *first <= moved.range.end);
+        here.map(|moved| moved.error).max().unwrap_or(0)
+    }
+
+    /// The nearest place to `place`, above `after`, at which no row that was moved is cut.
+    fn whole(&self, at: &[Timestamp], place: usize, after: usize) -> usize {
+        let Some([before, next]) =
+            place.checked_sub(1).and_then(|before| Some([*at.get(before)?, *at.get(place)?]))
+        else {
+            return place;
+        };
+        let Some(moved) =
+            self.moved.iter().find(|moved| moved.range.start <= before && next <= moved.range.end)
+        else {
+            return place;
+        };
+        let start = at.partition_point(|at| *at < moved.range.start);
+        let end = at.partition_point(|at| *at <= moved.range.end);
+        let first = start > after && (place - start < end - place || self.is_long(at, after, end));
+        if first { start } else { end }
+    }
+
+    /// Would a chunk of these be longer than it may be?
+    fn is_long(&self, at: &[Timestamp], from: usize, end: usize) -> bool {
+        let [Some(first), Some(last)] = [at.get(from), end.checked_sub(1).and_then(|last| at.get(last))]
+        else {
+            return false;
+        };
+        last.abs_diff(*first) > CHUNK_WIDE_SPAN_MAX_NS
+    }
+
+    /// Places of times that were not moved, side by side.
+    fn exact(&self, at: &[Timestamp]) -> Vec<Range<usize>> {
+        let mut exact = Vec::new();
+        let mut from = 0;
+        for moved in &self.moved {
+            let start = at.partition_point(|at| *at < moved.range.start);
+            exact.push(from..start.max(from));
+            from = from.max(at.partition_point(|at| *at <= moved.range.end));
+        }
+        exact.push(from..at.len());
+        exact.retain(|places| !places.is_empty());
+        exact
+    }
+}
+
+/// A part of some columns, `at` its times.
+fn row(at: &[Timestamp], time_error_max: u64, columns: &[&Column], cut: Range<usize>, last: bool) -> Made {
+    let part = |column: &&Column| {
+        let values = column.values.clone().part(cut.clone());
+        let before = match holds(&column.exact, &cut) {
+            true => column.loss.and_then(Loss::of_aggregation),
+            false => column.loss,
+        };
+        let (values, loss) = if last { simplified(values, before, column, &cut) } else { (values, before) };
+        (column.member, values, loss)
+    };
+    let parts: Vec<_> = columns.iter().map(part).collect();
+    let made: Vec<GroupColumn<'_>> = parts
+        .iter()
+        .map(|(member, values, loss)| GroupColumn {
+            member: *member,
+            values: values.as_values(),
+            loss: *loss,
+        })
+        .collect();
+    let of = |n: usize| columns[n].encoding;
+    // Times are everybody's: what the rules of some say does not hold for them.
+    let agreed = columns.iter().all(|column| column.encoding == of(0));
+    let times = if agreed { of(0) } else { Encoding::thorough() };
+    let chunk = encode_group_by(at, time_error_max, &made, &times, of);
+    let (start, end) = (at[0], at[at.len() - 1]);
+    Made {
+        span: span_of(start, end),
+        start,
+        generation: 0,
+        rest_of: None,
+        records: (at.len() * columns.len()) as u64,
+        chunk: chunk.into(),
+    }
+}
+
+/// Exact times moved as far as all columns allow; first and last of those side by side stay where they are, so that
+/// chunks do not come to overlap. `None` where all stay as they are.
+fn compacted(at: &[Timestamp], columns: &[&Column], times: &Moving) -> Option<(Vec<Timestamp>, u64)> {
+    let bound = columns.iter().map(|column| column.semantic.time).min().filter(|_| !times.stays)?;
+    let (mut all, mut error_max) = (at.to_vec(), 0);
+    for places in times.exact(at) {
+        let (moved, error) = semantic::compact_times(at.get(places.clone())?, bound);
+        all.get_mut(places)?.copy_from_slice(&moved);
+        error_max = error_max.max(error);
+    }
+    (error_max > 0 && all.is_sorted_by(|a, b| a < b)).then_some((all, error_max))
+}
+
+/// Exact values of a cut moved as far as their rule allows; `before`: what had been given up in the others.
+fn simplified(
+    values: ValueColumn,
+    before: Option<Loss>,
+    column: &Column,
+    cut: &Range<usize>,
+) -> (ValueColumn, Option<Loss>) {
+    let exact = within(&column.exact, cut);
+    let Some(tolerance) = column.semantic.value.filter(|_| !exact.is_empty()) else {
+        return (values, before);
+    };
+    match semantic::simplify(values.as_values(), &exact, column.semantic.method, tolerance) {
+        Ok((moved, loss)) => {
+            let loss = Loss { aggregation: before.and_then(|loss| loss.aggregation), ..loss };
+            match before.filter(|before| before.method.is_some()) {
+                None => (moved, Some(loss)),
+                // Amounts and shares cannot be said together.
+                Some(before) => before.cover(loss).map_or((values, Some(before)), |both| (moved, Some(both))),
+            }
+        }
+        Err(_) => (values, before),
+    }
+}
+
+/// Where to cut: no part is longer than a wide chunk may be, and those of one stretch are of one size; but a row whose times
+/// were moved stays whole, for its first and its last time are known to be exact.
+fn cuts(at: &[Timestamp], records: usize, times: &Moving) -> Vec<Range<usize>> {
+    let mut cuts: Vec<Range<usize>> = Vec::new();
+    let mut from = 0;
+    while from < at.len() {
+        let reach = at[from].saturating_add_unsigned(CHUNK_WIDE_SPAN_MAX_NS);
+        let stretch = at[from..].partition_point(|at| *at <= reach);
+        let parts = ((stretch + records / 2) / records.max(1)).max(1);
+        let mut ends: Vec<usize> =
+            (1..=parts).map(|n| times.whole(at, from + stretch * n / parts, from)).collect();
+        // Where a row that was moved reaches over the end of the stretch, the rest begins another.
+        ends.dedup();
+        for end in ends {
+            cuts.push(from..end);
+            from = end;
+        }
+    }
+    cuts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_even_and_not_too_long() {
+        let lengths = |at: &[i64], records| {
+            cuts(at, records, &Moving::default()).into_iter().map(|c| c.len()).collect::<Vec<_>>()
+        };
+        let at: Vec<i64> = (0..100).collect();
+        assert_eq!(lengths(&at, 100), [100]);
+        assert_eq!(lengths(&at, 70), [100]);
+        assert_eq!(lengths(&at, 66), [50, 50]);
+        assert_eq!(lengths(&at, 30), [33, 33, 34]);
+        assert_eq!(lengths(&at, 1_000), [100]);
+        assert_eq!(lengths(&[], 10), [] as [usize; 0]);
+        let wide = CHUNK_WIDE_SPAN_MAX_NS.cast_signed();
+        assert_eq!(lengths(&[0, wide, wide + 1, i64::MAX], 10), [2, 1, 1]);
+        assert_eq!(lengths(&[i64::MIN, i64::MAX], 10), [1, 1]);
+    }
+}
