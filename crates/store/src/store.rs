@@ -302,16 +302,11 @@ impl Store {
         self.order(Order::Sweep).await
     }
 
-    async fn order(
-        &self,
-        order: impl FnOnce(oneshot::Sender<Result<MergeReport>>) -> Order,
-    ) -> Result<MergeReport> {
+    async fn order(&self, order: Order) -> Result<MergeReport> {
         if self.keeper.is_none() {
             return Err(closed());
         }
-        let (reply, answer) = oneshot::channel();
-        self.shared.upkeep.order(order(reply));
-        answer.await.map_err(|_| closed())?
+        self.shared.upkeep.order(order)?.await.map_err(|_| closed())?
     }
 
     /// Takes no more batches and flushes. After an error the journal holds what the driver did not take.

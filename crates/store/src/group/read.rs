@@ -237,7 +237,7 @@ fn open_samples(shared: &Shared, unit: &Unit, range: TimeRange) -> (u64, Vec<Ask
 /// Runs the jobs where it pays: here, on a thread that may be busy, or on several. Each has the number of its unit.
 async fn decode(jobs: Vec<(usize, Job)>, samples: usize, range: TimeRange) -> Result<Vec<(usize, Done)>> {
     if samples <= VALUES_INLINE_MAX {
-        return Ok(run(&jobs, range));
+        return Ok(run(&jobs, range, &|| true));
     }
     // Asked only where it matters: the answer is in several files.
     let cores = || std::thread::available_parallelism().map_or(1, NonZero::get);
@@ -247,6 +247,8 @@ async fn decode(jobs: Vec<(usize, Job)>, samples: usize, range: TimeRange) -> Re
     };
     let columns: usize = jobs.iter().map(|(_, job)| job.columns()).sum();
     let mut tasks = Vec::with_capacity(threads);
+    // Gone with this future, when nobody waits for the answer any more.
+    let wanted = Arc::new(());
     let mut jobs = jobs.into_iter().peekable();
     while jobs.peek().is_some() {
         let (mut mine, mut taken) = (Vec::new(), 0);
@@ -256,20 +258,23 @@ async fn decode(jobs: Vec<(usize, Job)>, samples: usize, range: TimeRange) -> Re
             taken += job.1.columns();
             mine.push(job);
         }
-        tasks.push(tokio::task::spawn_blocking(move || run(&mine, range)));
+        let wanted = Arc::downgrade(&wanted);
+        tasks.push(tokio::task::spawn_blocking(move || run(&mine, range, &|| wanted.strong_count() > 0)));
     }
     let mut all = Vec::new();
     for task in tasks {
         let ended = |e| Error::new(crate::ErrorKind::Closed, "decoding did not end").caused_by(e);
         all.extend(task.await.map_err(ended)?);
     }
+    drop(wanted);
     Ok(all)
 }
 
-fn run(jobs: &[(usize, Job)], range: TimeRange) -> Vec<(usize, Done)> {
+/// As long as it `is_wanted`: what is done after that is thrown away.
+fn run(jobs: &[(usize, Job)], range: TimeRange, is_wanted: &dyn Fn() -> bool) -> Vec<(usize, Done)> {
     let unit = |jobs: &[(usize, Job)]| {
         let mut done = Done::default();
-        jobs.iter().for_each(|(_, job)| job.run(range, &mut done));
+        jobs.iter().take_while(|_| is_wanted()).for_each(|(_, job)| job.run(range, &mut done));
         (jobs.first().map_or(0, |(unit, _)| *unit), done)
     };
     jobs.chunk_by(|a, b| a.0 == b.0).map(unit).collect()

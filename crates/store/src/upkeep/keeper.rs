@@ -9,13 +9,13 @@ use std::time::{Duration, Instant};
 
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use tacho_model::Timestamp;
-use tokio::sync::{mpsc, oneshot};
 
 use super::choice::Zeal;
 use super::exchange::Exchange;
 use super::forget::forget;
 use super::fresh::Tail;
 use super::look::{Job, Seen, look};
+use super::orders::{Order, Waiting};
 use super::pace::Pace;
 use super::replace::{backoff, replace, report};
 use super::sweep;
@@ -30,15 +30,6 @@ const BATCH_JOBS: usize = 256;
 const BATCH_TIME: Duration = Duration::from_millis(500);
 /// Jobs side by side where somebody waits for the end.
 const EAGER_JOBS: usize = 4;
-
-/// What the task can be asked for.
-#[derive(Debug)]
-pub enum Order {
-    /// Merge everything that is flushed, as fast as it goes.
-    MergeAll(oneshot::Sender<Result<MergeReport>>),
-    /// Apply all rules and deletions now.
-    Sweep(oneshot::Sender<Result<MergeReport>>),
-}
 
 /// What a merge of everything has done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -81,16 +72,24 @@ pub struct Tended {
 
 /// Works until the store is dropped.
 pub async fn run(shared: Arc<Shared>) {
-    let Some(orders) = shared.upkeep.take_orders() else { return };
+    let _open = CloseOrders(shared.clone());
     let next_sweep = tokio::time::Instant::now() + shared.options.sweep_first;
     let (backlog, thinned) = (VecDeque::new(), HashMap::new());
-    let keeper = Keeper { shared, orders, backlog, next_sweep, swept: false, thinned };
+    let keeper = Keeper { shared, backlog, next_sweep, swept: false, thinned };
     keeper.run().await;
+}
+
+/// Whoever waits hears that the task has ended, also when it was aborted.
+struct CloseOrders(Arc<Shared>);
+
+impl Drop for CloseOrders {
+    fn drop(&mut self) {
+        self.0.upkeep.orders.close();
+    }
 }
 
 struct Keeper {
     shared: Arc<Shared>,
-    orders: mpsc::UnboundedReceiver<Order>,
     backlog: VecDeque<Job>,
     next_sweep: tokio::time::Instant,
     /// All partitions were looked at since the start.
@@ -102,7 +101,7 @@ struct Keeper {
 impl Keeper {
     async fn run(mut self) {
         loop {
-            while let Ok(order) = self.orders.try_recv() {
+            while let Some(order) = self.shared.upkeep.orders.take() {
                 self.serve(order).await;
             }
             if self.shared.options.merge_in_background && self.can_replace().is_ok() {
@@ -114,10 +113,7 @@ impl Keeper {
             }
             let shared = self.shared.clone();
             tokio::select! {
-                order = self.orders.recv() => match order {
-                    Some(order) => self.serve(order).await,
-                    None => return,
-                },
+                order = shared.upkeep.orders.next() => self.serve(order).await,
                 () = shared.upkeep.woken.notified() => {}
                 () = tokio::time::sleep_until(self.next_sweep) => {}
             }
@@ -133,20 +129,18 @@ impl Keeper {
         Err(Error::invalid(format!("driver {name} cannot put rows all at once, nothing is merged")))
     }
 
-    async fn serve(&mut self, order: Order) {
-        let zeal = match &order {
-            Order::MergeAll(_) => Zeal::All,
-            Order::Sweep(_) => Zeal::Tiered,
+    async fn serve(&mut self, waiting: Waiting) {
+        let zeal = match waiting.order {
+            Order::MergeAll => Zeal::All,
+            Order::Sweep => Zeal::Tiered,
         };
-        let (Order::MergeAll(reply) | Order::Sweep(reply)) = order;
         // What was begun there is overtaken: everything is looked at now.
         self.backlog.drain(..).for_each(|job| give_back(&self.shared, &job));
         let result = match self.can_replace() {
             Ok(()) => self.tend_everything(zeal).await,
             Err(error) => Err(error),
         };
-        // Who asked may have gone.
-        let _ = reply.send(result);
+        waiting.answer(&result);
     }
 
     async fn tend_everything(&self, zeal: Zeal) -> Result<MergeReport> {
@@ -206,7 +200,8 @@ impl Keeper {
             bytes_written,
             "upkeep worked"
         );
-        if let Ok(Some(order)) = tokio::time::timeout(rest, self.orders.recv()).await {
+        let shared = self.shared.clone();
+        if let Ok(order) = tokio::time::timeout(rest, shared.upkeep.orders.next()).await {
             self.serve(order).await;
         }
     }

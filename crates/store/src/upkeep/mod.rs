@@ -30,6 +30,7 @@ mod lives;
 mod look;
 mod merge;
 mod names;
+mod orders;
 mod pace;
 mod replace;
 mod sweep;
@@ -39,16 +40,18 @@ mod window;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::{Notify, RwLock, mpsc};
+use tokio::sync::{Notify, RwLock, oneshot};
 
+use crate::Result;
 use crate::driver::Row;
 
 pub use alive::alive;
 pub use counts::UpkeepStats;
 pub use delete::{Deleted, delete};
 pub use hidden::hidden;
-pub use keeper::{MergeReport, Order, run};
+pub use keeper::{MergeReport, run};
 pub use names::row_name;
+pub use orders::Order;
 pub use tombstones::{Mask, Tombstone, Tombstones, tombstones_scan};
 pub use visits::Visit;
 
@@ -64,15 +67,12 @@ pub struct Upkeep {
     gate: RwLock<()>,
     notes: Mutex<window::Notes>,
     counts: counts::Counts,
-    orders: mpsc::UnboundedSender<Order>,
-    /// Taken by the one task that serves them.
-    receiver: Mutex<Option<mpsc::UnboundedReceiver<Order>>>,
+    orders: orders::Orders,
 }
 
 impl Upkeep {
     /// `named`: the last number that a merge of an earlier process has given.
     pub fn new(named: u64) -> Self {
-        let (orders, receiver) = mpsc::unbounded_channel();
         Self {
             visits: Arc::default(),
             names: names::Names::new(named),
@@ -82,8 +82,7 @@ impl Upkeep {
             gate: RwLock::new(()),
             notes: Mutex::default(),
             counts: counts::Counts::default(),
-            orders,
-            receiver: Mutex::new(Some(receiver)),
+            orders: orders::Orders::default(),
         }
     }
 
@@ -107,13 +106,13 @@ impl Upkeep {
         self.woken.notify_one();
     }
 
-    /// Asks the task for something; it is dropped unanswered when the task has ended.
-    pub fn order(&self, order: Order) {
-        let _ = self.orders.send(order);
-    }
-
-    fn take_orders(&self) -> Option<mpsc::UnboundedReceiver<Order>> {
-        self.receiver.lock().unwrap_or_else(PoisonError::into_inner).take()
+    /// Asks the task for something. Who asks for what is waiting already gets the same answer; it is dropped unanswered when the
+    /// task has ended.
+    ///
+    /// # Errors
+    /// `Full` when too many wait for the same.
+    pub fn order(&self, order: Order) -> Result<oneshot::Receiver<Result<MergeReport>>> {
+        self.orders.add(order)
     }
 
     fn notes(&self) -> MutexGuard<'_, window::Notes> {

@@ -1,0 +1,135 @@
+//! What was the task asked for, and who waits for it?
+//!
+//! One order of a kind waits at most: all who ask meanwhile get the same answer. One that is being carried out is not joined, for
+//! what came after it began is not in it.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::{Notify, oneshot};
+
+use super::MergeReport;
+use crate::{Error, ErrorKind, Result};
+
+/// Who may wait for one order.
+const WAITING_MAX: usize = 64;
+/// When to ask again: a merge of everything takes minutes.
+const RETRY_AFTER: Duration = Duration::from_secs(10);
+
+/// What the task can be asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// Merge everything that is flushed, as fast as it goes.
+    MergeAll,
+    /// Apply all rules and deletions now.
+    Sweep,
+}
+
+type Reply = oneshot::Sender<Result<MergeReport>>;
+
+/// An order and all who wait for it.
+#[derive(Debug)]
+pub struct Waiting {
+    pub order: Order,
+    replies: Vec<Reply>,
+}
+
+#[derive(Debug, Default)]
+pub struct Orders {
+    queue: Mutex<Queue>,
+    added: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    waiting: Vec<Waiting>,
+    /// Nobody serves them any more.
+    closed: bool,
+}
+
+impl Waiting {
+    /// Who asked may have gone.
+    pub fn answer(self, result: &Result<MergeReport>) {
+        for reply in self.replies {
+            let _ = reply.send(result.clone());
+        }
+    }
+}
+
+impl Orders {
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn add(&self, order: Order) -> Result<oneshot::Receiver<Result<MergeReport>>> {
+        let (reply, answer) = oneshot::channel();
+        let mut queue = self.queue();
+        if queue.closed {
+            return Ok(answer);
+        }
+        match queue.waiting.iter_mut().find(|waiting| waiting.order == order) {
+            None => queue.waiting.push(Waiting { order, replies: vec![reply] }),
+            Some(waiting) => {
+                waiting.replies.retain(|reply| !reply.is_closed());
+                if waiting.replies.len() >= WAITING_MAX {
+                    let message = format!("{WAITING_MAX} others wait for the same merge or sweep");
+                    return Err(Error::new(ErrorKind::Full { retry_after: RETRY_AFTER }, message));
+                }
+                waiting.replies.push(reply);
+            }
+        }
+        drop(queue);
+        self.added.notify_one();
+        Ok(answer)
+    }
+
+    /// The order that came first.
+    pub fn take(&self) -> Option<Waiting> {
+        let mut queue = self.queue();
+        if queue.waiting.is_empty() { None } else { Some(queue.waiting.remove(0)) }
+    }
+
+    /// Waits for one. May be dropped and called again.
+    pub async fn next(&self) -> Waiting {
+        loop {
+            // The permit of an order that was taken meanwhile only leads to one more look.
+            match self.take() {
+                Some(waiting) => return waiting,
+                None => self.added.notified().await,
+            }
+        }
+    }
+
+    /// Those that wait are dropped unanswered, and so are those to come.
+    pub fn close(&self) {
+        let mut queue = self.queue();
+        queue.closed = true;
+        queue.waiting.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_waits_and_others_join_it_up_to_the_bound() {
+        let orders = Orders::default();
+        let mut first = orders.add(Order::MergeAll).unwrap();
+        let running = orders.take().unwrap();
+        let mut all: Vec<_> = (0..WAITING_MAX).map(|_| orders.add(Order::MergeAll).unwrap()).collect();
+        assert!(matches!(orders.add(Order::MergeAll).unwrap_err().kind(), ErrorKind::Full { .. }));
+        let mut sweep = orders.add(Order::Sweep).unwrap();
+        drop(all.pop());
+        all.push(orders.add(Order::MergeAll).expect("another has gone"));
+        running.answer(&Ok(MergeReport { merges: 1, ..MergeReport::default() }));
+        assert_eq!(first.try_recv().unwrap().unwrap().merges, 1);
+        assert!(all[0].try_recv().is_err(), "it came while the first was carried out");
+        orders.take().unwrap().answer(&Ok(MergeReport { merges: 2, ..MergeReport::default() }));
+        assert!(all.iter_mut().all(|answer| answer.try_recv().unwrap().unwrap().merges == 2));
+        assert_eq!(orders.take().unwrap().order, Order::Sweep);
+        assert!(orders.take().is_none() && sweep.try_recv().is_err());
+        orders.close();
+        assert!(orders.add(Order::Sweep).unwrap().try_recv().is_err());
+    }
+}
