@@ -31,6 +31,7 @@ pub fn evaluate(plan: &Plan, data: &[Vec<SeriesData>]) -> Result<Output, Error> 
         visits: AtomicUsize::new(0),
     };
     for id in 0..plan.nodes.len() {
+        plan.params.cancel.check()?;
         let value = evaluator.compute(id)?;
         evaluator.points_alive += value.points();
         evaluator.check_points(0)?;
@@ -92,7 +93,7 @@ impl<'p> Evaluator<'p> {
     }
 
     fn visits(&self) -> Visits<'_> {
-        Visits::new(&self.plan.params.limits, &self.visits)
+        Visits::new(&self.plan.params, &self.visits)
     }
 
     fn compute(&mut self, id: NodeId) -> Result<Value<'p>, Error> {
@@ -138,7 +139,10 @@ impl<'p> Evaluator<'p> {
             series,
             work,
             || (),
-            |(), series| select::instants(series, &grid, &reference, lookback, yields),
+            |(), series| {
+                self.plan.params.cancel.check()?;
+                select::instants(series, &grid, &reference, lookback, yields)
+            },
         )?;
         Ok(Value::Vector(rows.into_iter().filter(|row| !row.is_blank()).collect()))
     }
@@ -209,6 +213,7 @@ impl<'p> Evaluator<'p> {
             work,
             || self.visits(),
             |visits, series| {
+                self.plan.params.cancel.check()?;
                 Ok(Row {
                     labels: named.labels(&series.labels),
                     points: sliding.apply(series, &frame, visits)?,

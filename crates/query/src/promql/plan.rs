@@ -5,7 +5,7 @@
 
 use tacho_model::{Matcher, TimeRange, Timestamp, Windows};
 
-use crate::Error;
+use crate::{Cancel, Error};
 
 use super::evaluate;
 use super::grid::{Grid, Reference};
@@ -26,6 +26,8 @@ pub struct Params {
     /// Step of a subquery that gives none (`[1h:]`), ns.
     pub subquery_step: i64,
     pub limits: Limits,
+    /// Ends the evaluation early.
+    pub cancel: Cancel,
 }
 
 impl Params {
@@ -37,6 +39,7 @@ impl Params {
             lookback: 5 * MINUTE,
             subquery_step: MINUTE,
             limits: Limits::default(),
+            cancel: Cancel::default(),
         }
     }
 

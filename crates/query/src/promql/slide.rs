@@ -208,7 +208,7 @@ mod tests {
     use tacho_chunk::Times;
 
     use super::*;
-    use crate::promql::Limits;
+    use crate::promql::Params;
     use crate::promql::digest::{Area, Changes, Counter, Ends};
     use crate::promql::fold::{Fold, Max, Mean, Min, Sum};
     use crate::promql::grid::{Grid, Reference};
@@ -246,8 +246,8 @@ mod tests {
         let ranges = Ranges { series: Vec::new(), reference, range, changes: Vec::new() };
         let grid = Grid { start: -10, step, count: 60 };
         let frame = Frame { ranges: &ranges, grid, parameters: &[] };
-        let (limits, all) = (Limits::default(), AtomicUsize::new(0));
-        let mut visits = Visits::new(&limits, &all);
+        let (params, all) = (Params::instant(0), AtomicUsize::new(0));
+        let mut visits = Visits::new(&params, &all);
         let alone = each_alone(pieces, &frame, &mut visits, read).unwrap();
         let in_panes = in_panes(pieces, &frame, &mut visits, read).unwrap();
         for (step, (alone, pane)) in alone.iter().zip(&in_panes).enumerate() {

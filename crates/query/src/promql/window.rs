@@ -13,7 +13,7 @@ use super::output::Point;
 use super::rows::{Columns, Ranges, Samples};
 use super::series::{At, Cursor, Passed, Piece, Run};
 use super::slide::{cut, slide};
-use super::{Limits, STALE};
+use super::{Params, STALE};
 
 /// When a window begins, ends and is looked at: it sees `start < at <= end`.
 #[derive(Clone, Copy, Debug)]
@@ -229,7 +229,7 @@ fn each_values(
 
 /// Counts the samples that windows pass over, against the limit.
 pub struct Visits<'l> {
-    limits: &'l Limits,
+    params: &'l Params,
     /// What all who count have counted.
     all: &'l AtomicUsize,
     /// Counted here and not yet there.
@@ -240,24 +240,26 @@ impl<'l> Visits<'l> {
     /// Counted before the others hear of it: an addition that others see takes as long as twenty samples.
     const HERE_MAX: usize = 1 << 16;
 
-    pub fn new(limits: &'l Limits, all: &'l AtomicUsize) -> Self {
-        Self { limits, all, here: 0 }
+    pub fn new(params: &'l Params, all: &'l AtomicUsize) -> Self {
+        Self { params, all, here: 0 }
     }
 
     /// For another who counts.
     pub fn another(&self) -> Self {
-        Self::new(self.limits, self.all)
+        Self::new(self.params, self.all)
     }
 
     pub fn count(&mut self, samples: usize) -> Result<(), Error> {
         self.here = self.here.saturating_add(samples);
-        if self.here < Self::HERE_MAX.min(self.limits.visits_max) {
+        let visits_max = self.params.limits.visits_max;
+        if self.here < Self::HERE_MAX.min(visits_max) {
             return Ok(());
         }
+        self.params.cancel.check()?;
         let before = self.all.fetch_add(self.here, Ordering::Relaxed);
         let visits = before.saturating_add(std::mem::take(&mut self.here));
-        if visits > self.limits.visits_max {
-            return Err(Error::limit("visits of samples by windows", visits as u128, self.limits.visits_max));
+        if visits > visits_max {
+            return Err(Error::limit("visits of samples by windows", visits as u128, visits_max));
         }
         Ok(())
     }

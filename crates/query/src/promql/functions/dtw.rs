@@ -186,11 +186,11 @@ mod tests {
     use std::sync::atomic::AtomicUsize;
 
     use super::*;
-    use crate::promql::Limits;
+    use crate::promql::Params;
 
     fn ask(a: &[f64], b: &[f64], radius: usize) -> f64 {
-        let (limits, all) = (Limits::default(), AtomicUsize::new(0));
-        distance(a, b, radius, &mut Visits::new(&limits, &all)).unwrap()
+        let (params, all) = (Params::instant(0), AtomicUsize::new(0));
+        distance(a, b, radius, &mut Visits::new(&params, &all)).unwrap()
     }
 
     #[test]
@@ -218,9 +218,9 @@ mod tests {
     fn a_wide_radius_is_exact_and_a_narrow_one_near() {
         let wave = |n: usize, speed: f64| (0..n).map(|i| (i as f64 * speed).sin()).collect::<Vec<f64>>();
         let (a, b) = (wave(101, 0.1), wave(87, 0.117));
-        let (limits, all) = (Limits::default(), AtomicUsize::new(0));
+        let (params, all) = (Params::instant(0), AtomicUsize::new(0));
         let whole = vec![0..b.len(); a.len()];
-        let warped = warp(&a, &b, &whole, &mut Visits::new(&limits, &all)).unwrap();
+        let warped = warp(&a, &b, &whole, &mut Visits::new(&params, &all)).unwrap();
         assert_eq!(warped.cost, slow(&a, &b));
         assert_eq!(ask(&a, &b, 200), warped.cost / warped.length as f64);
         for radius in [1, 5, 20] {
