@@ -14,6 +14,11 @@ pub enum Error {
     /// The place counts bytes of the message's body.
     #[error("malformed {message}: {flaw}")]
     Malformed { message: &'static str, flaw: Flaw },
+    /// Of a DATA frame.
+    #[error(
+        "frame {seq} is too far from {last}, the last one of the session: the next may be {most} at most"
+    )]
+    Number { seq: u64, last: u64, most: u64 },
     #[error("unexpected {what}")]
     Unexpected { what: String },
     #[error("no protocol version in common: the client knows {min} to {max}, the server 1")]
@@ -33,7 +38,7 @@ impl Error {
         match self {
             Self::Checksum { .. } | Self::Snappy(_) => ErrorCode::Damaged,
             Self::FrameTooLong { .. } | Self::MessageTooLong { .. } => ErrorCode::FrameTooLong,
-            Self::Malformed { .. } | Self::Unexpected { .. } => ErrorCode::Malformed,
+            Self::Malformed { .. } | Self::Unexpected { .. } | Self::Number { .. } => ErrorCode::Malformed,
             Self::Version { .. } => ErrorCode::Version,
             Self::Dictionary { .. } => ErrorCode::Dictionary,
         }

@@ -1,10 +1,11 @@
 //! DATA frames record by record: what is refused and why, what is kept beside it, and any records there and back.
 
 use proptest::prelude::*;
+use tacho_ingest::Error;
 use tacho_ingest::wire::{
-    AttributeForm, ClientFrame, Continued, Data, DataFrame, DeclaredRecord, DictFrame, FieldType, FieldValue,
-    Frame, FrameDecoder, Hello, Numbering, RECORD_FIELDS_MAX, RECORD_UNIT_BYTES_MAX, RecordField, RecordType,
-    SegmentRecord, Sequence, Session, TraceForm,
+    AttributeForm, ClientFrame, Continued, Data, DataFrame, DeclaredRecord, DictFrame, ErrorCode, FieldType,
+    FieldValue, Frame, FrameDecoder, Hello, Numbering, RECORD_FIELDS_MAX, RECORD_UNIT_BYTES_MAX, RecordField,
+    RecordType, SEQ_FIRST_MAX, SEQ_JUMP_MAX, SegmentRecord, Sequence, Session, TraceForm,
 };
 use tacho_model::limits::{
     ATTRIBUTE_BYTES_MAX, ENTRY_BYTES_MAX, LABEL_NAME_BYTES_MAX, OPERATION_BYTES_MAX, SEGMENT_ATTRIBUTES_MAX,
@@ -307,10 +308,26 @@ fn a_frame_carries_only_the_operations_that_it_uses() {
 #[test]
 fn numbers_rise_and_what_does_not_is_a_repetition() {
     let mut sequence = Sequence::new(5);
-    let got: Vec<Numbering> = [5, 6, 6, 9, 8, u64::MAX].into_iter().map(|seq| sequence.take(seq)).collect();
+    let seqs = [5, 6, 6, 9, 8, 9 + SEQ_JUMP_MAX];
+    let got: Vec<Numbering> = seqs.into_iter().map(|seq| sequence.take(seq).unwrap()).collect();
     use Numbering::{Fresh, Repeated};
     assert_eq!(got, [Repeated, Fresh, Repeated, Fresh, Repeated, Fresh]);
-    assert_eq!(sequence.taken(), u64::MAX);
+    assert_eq!(sequence.taken(), 9 + SEQ_JUMP_MAX);
+}
+
+#[test]
+fn a_number_out_of_all_proportion_is_refused_and_changes_nothing() {
+    let mut sequence = Sequence::new(5);
+    for seq in [6 + SEQ_JUMP_MAX, 1 << 62, u64::MAX] {
+        let error = sequence.take(seq).unwrap_err();
+        assert_eq!(error, Error::Number { seq, last: 5, most: 5 + SEQ_JUMP_MAX });
+        assert_eq!(error.code(), ErrorCode::Malformed);
+    }
+    assert_eq!(sequence.take(6), Ok(Numbering::Fresh));
+    // Of a session that nobody knows any more, long after its first frame.
+    assert_eq!(Sequence::new(0).take(SEQ_FIRST_MAX), Ok(Numbering::Fresh));
+    assert!(Sequence::new(0).take(SEQ_FIRST_MAX + 1).is_err());
+    assert_eq!(Sequence::new(u64::MAX - 1).take(u64::MAX), Ok(Numbering::Fresh));
 }
 
 fn any_value() -> impl Strategy<Value = Value> {

@@ -127,6 +127,22 @@ fn frames_sent_again_are_acknowledged_and_not_stored_twice() {
 }
 
 #[test]
+fn a_number_out_of_all_proportion_silences_nobody() {
+    let server = start();
+    let mut agent = Agent::open(server.at, 2);
+    agent.send_frames(1..=5);
+    agent.wait_ack(5);
+    let mut other = Agent::open(server.at, 2);
+    other.send_frames([1 << 62]);
+    expect_error(other.receive(), ErrorCode::Malformed, "too far from 5");
+    let mut agent = Agent::open(server.at, 2);
+    assert_eq!(agent.welcome.acked, 5);
+    agent.send_frames([6, 7]);
+    assert_eq!(agent.wait_ack(7), []);
+    assert_eq!(server.samples(), samples(1..=7));
+}
+
+#[test]
 fn a_second_connection_of_a_session_ends_the_first() {
     let server = start();
     let mut first = Agent::open(server.at, 4);

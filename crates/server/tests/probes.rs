@@ -301,7 +301,7 @@ fn what_agents_say_is_shown_and_bounded() {
     let shown = wait_for("the answer", || {
         agents(&server, "service=shop&instance=8080").into_iter().find(|agent| agent["state"] == "follows")
     });
-    assert_eq!(shown["session"], "00000000000000000000000000000007");
+    assert!(shown["session"].as_str().is_some_and(|number| number.parse::<u64>().is_ok()), "{shown}");
     assert_eq!((&shown["host"], &shown["left"]), (&json!("h1"), &Value::Null));
     let said = &shown["probes"];
     assert_eq!(

@@ -12,6 +12,7 @@ use super::dict::Dictionary;
 use super::message::{Hello, malformed};
 use super::record::{RecordError, Tag, entry, samples};
 use super::segment::{Context, OperationTable, segment};
+use super::{SEQ_FIRST_MAX, SEQ_JUMP_MAX};
 use crate::reader::{Flaw, Reader};
 use crate::{Error, Rejects};
 
@@ -45,7 +46,8 @@ pub enum Numbering {
     Repeated,
 }
 
-/// The numbers of a session's DATA frames: they begin at 1 and rise, gaps are allowed.
+/// The numbers of a session's DATA frames: they begin at 1 and rise. Gaps are allowed up to [`SEQ_JUMP_MAX`]: a number out of
+/// all proportion would make a repetition of every frame that the session still sends.
 #[derive(Clone, Copy, Debug)]
 pub struct Sequence {
     taken: u64,
@@ -62,12 +64,19 @@ impl Sequence {
         self.taken
     }
 
-    pub const fn take(&mut self, seq: u64) -> Numbering {
+    /// # Errors
+    /// `Malformed` for a number that is too far from the last one. Of a session that is not known any number may be the first
+    /// one up to [`SEQ_FIRST_MAX`]: it may have been going for long.
+    pub fn take(&mut self, seq: u64) -> Result<Numbering, Error> {
         if seq <= self.taken {
-            return Numbering::Repeated;
+            return Ok(Numbering::Repeated);
+        }
+        let most = if self.taken == 0 { SEQ_FIRST_MAX } else { self.taken.saturating_add(SEQ_JUMP_MAX) };
+        if seq > most {
+            return Err(Error::Number { seq, last: self.taken, most });
         }
         self.taken = seq;
-        Numbering::Fresh
+        Ok(Numbering::Fresh)
     }
 }
 

@@ -111,7 +111,10 @@ impl Report {
 
 #[derive(Clone, Debug)]
 pub struct Agent {
-    pub session: u128,
+    /// With it frames can be sent in its name: it is shown to nobody.
+    session: u128,
+    /// What it is called instead, as long as it is remembered: counts the sessions.
+    pub number: u64,
     pub identity: Identity,
     pub control: Control,
     /// When it connected.
@@ -190,6 +193,8 @@ pub(super) struct Agents {
     by_session: HashMap<u128, Agent>,
     /// Counts connections.
     entries: u64,
+    /// Counts sessions.
+    sessions: u64,
     /// Bytes of all reports, as [`Report::bytes`] counts them.
     bytes: usize,
 }
@@ -215,10 +220,14 @@ impl Agents {
         let entry = self.entries;
         let control = if takes_rules { Control::Unsent } else { Control::None };
         // What it answered on an earlier connection is shown until it answers anew.
-        let report = self.by_session.remove(&session).and_then(|earlier| earlier.report);
+        let earlier = self.by_session.remove(&session);
+        let number = earlier.as_ref().map_or(self.sessions + 1, |earlier| earlier.number);
+        self.sessions = self.sessions.max(number);
+        let report = earlier.and_then(|earlier| earlier.report);
         let (since, heard, totals) = (now, now, Ping::default());
         let (left, compared) = (None, 0);
-        let agent = Agent { session, identity, control, since, heard, left, totals, report, compared, entry };
+        let agent =
+            Agent { session, number, identity, control, since, heard, left, totals, report, compared, entry };
         self.by_session.insert(session, agent);
         entry
     }

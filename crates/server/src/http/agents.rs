@@ -53,9 +53,10 @@ async fn agents(State(app): State<Arc<App>>, params: Params) -> Result<Json<Valu
 }
 
 fn agent_json(agent: &Agent, standing: Standing, rule: Option<u64>, room: &mut usize) -> Value {
-    let Agent { session, identity, since, heard, left, totals, report, .. } = agent;
+    let Agent { number, identity, since, heard, left, totals, report, .. } = agent;
     json!({
-        "session": format!("{session:032x}"),
+        // Not the session's id, with which anybody could send frames in its name.
+        "session": number.to_string(),
         "service": identity.service,
         "host": identity.host,
         "instance": identity.instance,

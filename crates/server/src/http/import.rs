@@ -11,7 +11,7 @@ use axum::http::HeaderMap;
 use axum::routing::post;
 use axum::{Json, Router};
 use serde_json::{Value, json};
-use tacho_ingest::wire::{ClientFrame, Data, FrameDecoder, Session};
+use tacho_ingest::wire::{ClientFrame, Data, FrameDecoder, Sequence, Session};
 use tacho_store::{Appended, Origin};
 
 use super::App;
@@ -38,7 +38,10 @@ async fn import(
     let Decoded { session, frames, bytes } = decoded?;
     app.metrics.received_bytes.with([PROTOCOL]).add(bytes as u64);
     let (mut seq, mut repeated, mut refused, mut refused_records) = (0, 0u64, Vec::new(), 0);
+    let mut sequence = Sequence::new(app.store.session_acked(session));
     for data in frames {
+        // What was stored is answered as repeated by the store itself.
+        sequence.take(data.seq)?;
         seq = data.seq;
         app.metrics.records_refused.with([PROTOCOL]).add(data.rejects.count);
         refused_records += data.rejects.count;

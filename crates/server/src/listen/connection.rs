@@ -185,7 +185,7 @@ impl Listener<'_> {
         let permits = u32::try_from(body.len()).unwrap_or(u32::MAX);
         let room = Arc::clone(&self.native.in_flight).acquire_many_owned(permits).await;
         let room = room.map_err(|_| Stop::Left)?;
-        let batch = match self.sequence.take(seq) {
+        let batch = match self.sequence.take(seq)? {
             Numbering::Fresh => self.decode(body).await?,
             Numbering::Repeated => Batch::default(),
         };
