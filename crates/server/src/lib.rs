@@ -19,6 +19,7 @@ pub mod metrics;
 mod notices;
 pub mod record_types;
 mod replace;
+mod room;
 pub mod selfwatch;
 pub mod serve;
 pub mod shutdown;

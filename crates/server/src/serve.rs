@@ -36,6 +36,9 @@ pub enum ServeError {
     Signal(std::io::Error),
 }
 
+/// Files that are open beside connections: journals, segments, and room.
+const DESCRIPTORS_BESIDE: u64 = 1_024;
+
 /// Where a server listens.
 pub struct Listening {
     pub http: SocketAddr,
@@ -54,7 +57,8 @@ pub async fn run(config: Config, up: impl FnOnce(Listening)) -> Result<(), Serve
     let (http_listener, http_address) = listen("http", config.http).await?;
     let (records_listener, records_address) = listen("records", config.records).await?;
     let (trigger, shutdown) = shutdown::channel();
-    let connections_max = config.connections_max;
+    let (connections_max, write_time_max) = (config.connections_max, config.request_time_max);
+    raise_descriptors(connections_max);
     let record_types = Arc::new(RecordTypes::open(&config.data));
     let native = Native::new(store.clone(), metrics.clone(), clock.clone(), control.clone())
         .with_record_types(record_types.clone());
@@ -71,7 +75,13 @@ pub async fn run(config: Config, up: impl FnOnce(Listening)) -> Result<(), Serve
     });
     let app = App::new(config, store.clone(), metrics.clone(), clock, control, record_types);
     let router = http::router(app);
-    let http = tokio::spawn(http::serve(http_listener, router, connections_max, metrics, shutdown));
+    let http = tokio::spawn(http::serve(
+        http_listener,
+        router,
+        (connections_max, write_time_max),
+        metrics,
+        shutdown,
+    ));
 
     up(Listening { http: http_address, records: records_address });
     stop.await;
@@ -119,6 +129,26 @@ async fn open_store_with(
     let driver = tacho_drivers::open(&format!("embedded:{}", data.join("chunks").display())).await?;
     let store = Store::open(driver, &data.join("journal"), options, clock).await?;
     Ok((store, lock))
+}
+
+/// Raises the soft limit of open files, so that all connections fit: it often is 1,024, and the hard one far above.
+fn raise_descriptors(connections_max: usize) {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let wanted = u64::try_from(connections_max)
+        .unwrap_or(u64::MAX)
+        .saturating_mul(2)
+        .saturating_add(DESCRIPTORS_BESIDE);
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    let Some(current) = current.filter(|current| *current < wanted) else { return };
+    let raised = Some(maximum.map_or(wanted, |most| most.min(wanted)));
+    let set = setrlimit(Resource::Nofile, Rlimit { current: raised, maximum });
+    if set.is_err() || raised < Some(wanted) {
+        tracing::warn!(
+            files_max = raised.unwrap_or(current),
+            wanted,
+            "not all connections can be open at once"
+        );
+    }
 }
 
 async fn listen(key: &'static str, address: Address) -> Result<(TcpListener, SocketAddr), ServeError> {

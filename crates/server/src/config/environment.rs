@@ -28,6 +28,9 @@ pub fn read(variables: impl IntoIterator<Item = (String, String)>) -> Result<Env
             "TACHO_INSECURE_LISTEN" => {
                 settings.insecure_listen = Some(yes_or_no("TACHO_INSECURE_LISTEN", value)?)
             }
+            "TACHO_ALLOWED_HOSTS" => {
+                settings.allowed_hosts = Some(value.split(',').map(|name| name.trim().to_owned()).collect());
+            }
             "TACHO_BODY_BYTES_MAX" => settings.body_bytes_max = Some(number("TACHO_BODY_BYTES_MAX", value)?),
             "TACHO_REQUESTS_MAX" => settings.requests_max = Some(number("TACHO_REQUESTS_MAX", value)?),
             "TACHO_CONNECTIONS_MAX" => {

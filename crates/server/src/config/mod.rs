@@ -35,6 +35,9 @@ pub struct Settings {
     /// Listen beyond this machine without TLS and tokens, which this version does not have yet
     #[arg(long, num_args = 0..=1, default_missing_value = "true", value_name = "BOOL")]
     pub insecure_listen: Option<bool>,
+    /// Names that HTTP requests may be addressed to beside this machine's own, separated by commas: those of a proxy or in DNS
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub allowed_hosts: Option<Vec<String>>,
     /// Largest HTTP request body, bytes, before and after decompression [default: 16777216]
     #[arg(long, value_name = "BYTES")]
     pub body_bytes_max: Option<usize>,
@@ -44,7 +47,7 @@ pub struct Settings {
     /// HTTP connections open at the same time [default: 1024]
     #[arg(long, value_name = "N")]
     pub connections_max: Option<usize>,
-    /// Time a request may take, seconds [default: 60]
+    /// Time a request may take, and its client to take the answer, seconds [default: 60]
     #[arg(long, value_name = "SECONDS")]
     pub request_seconds_max: Option<u64>,
     /// Seconds between two readings of the server's own metrics into the store; 0 for never [default: 10]
@@ -85,6 +88,7 @@ pub struct Config {
     pub data: PathBuf,
     pub http: Address,
     pub records: Address,
+    pub allowed_hosts: Vec<String>,
     pub body_bytes_max: usize,
     pub requests_max: usize,
     pub connections_max: usize,
@@ -158,6 +162,7 @@ impl Settings {
             http: self.http.or(under.http),
             records: self.records.or(under.records),
             insecure_listen: self.insecure_listen.or(under.insecure_listen),
+            allowed_hosts: self.allowed_hosts.or(under.allowed_hosts),
             body_bytes_max: self.body_bytes_max.or(under.body_bytes_max),
             requests_max: self.requests_max.or(under.requests_max),
             connections_max: self.connections_max.or(under.connections_max),
@@ -208,6 +213,7 @@ impl Settings {
             data: self.data.unwrap_or_else(|| "tacho-data".into()),
             http: self.http.unwrap_or(Address::loopback(7070)),
             records: self.records.unwrap_or(Address::loopback(7071)),
+            allowed_hosts: self.allowed_hosts.unwrap_or_default(),
             body_bytes_max: at_least_one("body-bytes-max", self.body_bytes_max.unwrap_or(16 << 20))?,
             requests_max: at_least_one("requests-max", self.requests_max.unwrap_or(64))?,
             connections_max: at_least_one("connections-max", self.connections_max.unwrap_or(1_024))?,

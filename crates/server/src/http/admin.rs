@@ -10,12 +10,15 @@ use axum::{Json, Router};
 use serde_json::{Value, json};
 use tacho_model::{Kind, Matcher, TimeRange};
 use tacho_store::{Deleted, MergeReport, Store};
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::App;
 use super::affected::affected;
 use super::error::ApiError;
 use super::export::{kind, selectors};
 use super::params::Params;
+use super::prometheus::series;
+use super::turn::{away, turn};
 
 pub fn routes() -> Router<Arc<App>> {
     Router::new()
@@ -29,24 +32,28 @@ pub fn routes() -> Router<Arc<App>> {
 /// these are counted.
 async fn count(State(app): State<Arc<App>>, params: Params) -> Result<Json<Value>, ApiError> {
     let only = params.get("kind").map(kind).transpose()?;
-    counted(&app, &params, only).await
+    counted(&app, &wanted(&app, &params).await?, only).await
 }
 
-async fn counted(app: &App, params: &Params, only: Option<Kind>) -> Result<Json<Value>, ApiError> {
-    let (selectors, range) = wanted(params)?;
-    let _turn = app.queries.acquire().await.map_err(|e| ApiError::internal(e.to_string()))?;
-    let affected = affected(&app.store, &selectors, range, only).await?;
+async fn counted(
+    app: &App,
+    (selectors, range): &(Vec<Vec<Matcher>>, TimeRange),
+    only: Option<Kind>,
+) -> Result<Json<Value>, ApiError> {
+    let _turn = turn(&app.queries).await?;
+    let affected = affected(&app.store, selectors, *range, only).await?;
     Ok(Json(json!({ "status": "success", "data": affected.to_json() })))
 }
 
 /// `match[]` (may come again), `start`, `end`: all of time when they are not given. Durable when it is answered. With
 /// `counts=1` the answer says what it took away: counted just before, so what came meanwhile is not in it.
 async fn delete_series(State(app): State<Arc<App>>, params: Params) -> Result<Response, ApiError> {
-    let (selectors, range) = wanted(&params)?;
+    let wanted = wanted(&app, &params).await?;
     let counted = match params.get("counts") {
-        Some("1") => Some(counted(&app, &params, None).await?),
+        Some("1") => Some(counted(&app, &wanted, None).await?),
         _ => None,
     };
+    let (selectors, range) = wanted;
     for matchers in &selectors {
         let meant = matchers.clone();
         let work = |store: Arc<Store>| async move { store.delete(&meant, range).await };
@@ -56,30 +63,46 @@ async fn delete_series(State(app): State<Arc<App>>, params: Params) -> Result<Re
     Ok(counted.map_or_else(|| StatusCode::NO_CONTENT.into_response(), IntoResponse::into_response))
 }
 
-fn wanted(params: &Params) -> Result<(Vec<Vec<Matcher>>, TimeRange), ApiError> {
-    let selectors = selectors(params)?;
+async fn wanted(app: &App, params: &Params) -> Result<(Vec<Vec<Matcher>>, TimeRange), ApiError> {
+    let texts = selectors(params)?;
     let start = params.time("start")?.unwrap_or(TimeRange::ALL.start);
     let end = params.time("end")?.unwrap_or(TimeRange::ALL.end);
     if start > end {
         return Err(ApiError::bad("invalid parameter \"end\": it is before \"start\""));
     }
-    Ok((selectors, TimeRange::new(start, end)))
+    let turn = turn(&app.queries).await?;
+    let (selectors, _turn) = away(move || (series::parse(&texts), turn)).await?;
+    Ok((selectors?, TimeRange::new(start, end)))
 }
 
 /// Carries out what was deleted and what has had its time.
 async fn clean_tombstones(State(app): State<Arc<App>>) -> Result<StatusCode, ApiError> {
-    to_the_end(app.store.clone(), |store| async move { store.sweep().await }).await?;
+    let place = place(&app)?;
+    let work = |store: Arc<Store>| async move {
+        let _place = place;
+        store.sweep().await
+    };
+    to_the_end(app.store.clone(), work).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
 /// Flushes, then merges everything that can be merged; answers when that is done.
 async fn merge(State(app): State<Arc<App>>) -> Result<Json<Value>, ApiError> {
+    let place = place(&app)?;
     let work = |store: Arc<Store>| async move {
+        let _place = place;
         store.flush().await?;
         store.merge_all().await
     };
     let report = to_the_end(app.store.clone(), work).await?;
     Ok(Json(json!({ "status": "success", "data": report_json(&report) })))
+}
+
+/// One that is carried out and one that waits: both go on when their clients have gone, so that more would never end.
+fn place(app: &App) -> Result<OwnedSemaphorePermit, ApiError> {
+    app.merges.clone().try_acquire_owned().map_err(|_| {
+        ApiError::too_many("a merge or clean-up is under way, and another one waits for it: try again later")
+    })
 }
 
 /// Goes on when the client has gone or the time for a request has passed.

@@ -7,13 +7,13 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
 use serde_json::{Map, Value, json};
-use tacho_model::{Body, Kind, Labels};
+use tacho_model::{Body, Kind, Labels, TimeRange};
 
 use super::App;
 use super::error::ApiError;
-use super::export::selectors;
+use super::export::{self, selectors};
 use super::params::Params;
-use crate::transfer::reader;
+use super::turn::{away, turn};
 use crate::transfer::search::{self, Found, Order, Wanted};
 
 /// Entries that are given when nothing is said, and at most.
@@ -32,7 +32,6 @@ pub fn routes() -> Router<Arc<App>> {
 async fn entries(State(app): State<Arc<App>>, params: Params) -> Result<Response, ApiError> {
     let selectors = selectors(&params)?;
     let range = params.range(app.clock.now())?;
-    let wanted = wanted(&params)?;
     let order = match params.get("order") {
         None | Some("newest") => Order::Newest,
         Some("oldest") => Order::Oldest,
@@ -44,14 +43,18 @@ async fn entries(State(app): State<Arc<App>>, params: Params) -> Result<Response
     };
     let limit = bounded(&params, "limit", LIMIT_DEFAULT, LIMIT_MAX)?;
     let parts = bounded(&params, "parts", PARTS_DEFAULT, PARTS_MAX)?;
-    let _turn = app.queries.acquire().await.map_err(|e| ApiError::internal(e.to_string()))?;
-    let store = app.store.clone();
-    let found = tokio::task::spawn_blocking(move || reader::find(&store, &selectors, Some(Kind::Entry)))
-        .await
-        .map_err(|e| ApiError::internal(format!("selection ended: {e}")))?;
-    let found = search::search(app.store.clone(), found, range, &wanted, (order, limit, parts)).await?;
+    let found = export::find(&app, selectors, Some(Kind::Entry)).await?;
+    let turn = turn(&app.queries).await?;
+    let (wanted, turn) = away(move || (wanted(&params), turn)).await?;
+    let order = (order, limit, parts);
+    let found = search::search(app.store.clone(), found, range, wanted?, order).await?;
+    // Ten thousand entries may be of a MiB each.
+    away(move || (answer(&found, range), turn)).await.map(|(response, _turn)| response)
+}
+
+fn answer(found: &Found, range: TimeRange) -> Response {
     let Found { entries, matched, seen, counts } = found;
-    let (series, numbers) = search::series_of(&entries);
+    let (series, numbers) = search::series_of(entries);
     let list: Vec<Value> = entries
         .iter()
         .zip(numbers)
@@ -71,7 +74,7 @@ async fn entries(State(app): State<Arc<App>>, params: Params) -> Result<Response
         "seen": seen,
         "histogram": { "start": range.start.to_string(), "end": range.end.to_string(), "counts": counts },
     });
-    Ok(Json(json!({ "status": "success", "data": data })).into_response())
+    Json(json!({ "status": "success", "data": data })).into_response()
 }
 
 fn wanted(params: &Params) -> Result<Wanted, ApiError> {

@@ -15,18 +15,17 @@ use futures_util::stream::{self, StreamExt};
 use serde::Deserialize;
 use serde_json::json;
 use tacho_ingest::json_lines;
-use tacho_model::{Kind, Labels, Matcher, TimeRange};
-use tacho_query::promql;
+use tacho_model::{Kind, Labels, TimeRange};
 
 use super::App;
 use super::error::ApiError;
 use super::params::Params;
+use super::prometheus::series;
+use super::turn::{away, turn};
 use crate::transfer::reader::{self, Reader, Records, Selected, Slice};
 use crate::transfer::tally::{Held, Retention};
 
 const CONTENT_TYPE: &str = "application/stream+json";
-/// Selectors in one question: each walks the index.
-const SELECTORS_MAX: usize = 64;
 /// Series in one question for checksums.
 const CHECKSUMS_MAX: usize = 10_000;
 
@@ -46,10 +45,7 @@ async fn export(State(app): State<Arc<App>>, params: Params) -> Result<Response,
     }
     let only = params.get("kind").map(kind).transpose()?;
     let totals = params.get("totals") == Some("1");
-    let store = app.store.clone();
-    let found = tokio::task::spawn_blocking(move || reader::find(&store, &selectors, only))
-        .await
-        .map_err(|e| ApiError::internal(format!("selection ended: {e}")))?;
+    let found = find(&app, selectors, only).await?;
     let names = reader::label_names(&found);
     let first = totals.then(|| Ok(format!("{}\n", json!({ "label_names": names })).into()));
     let reader = Reader::new(app.store.clone(), found, range);
@@ -90,17 +86,28 @@ pub fn lines(slice: &Slice) -> String {
     out.lines().map(open).collect()
 }
 
-pub(super) fn selectors(params: &Params) -> Result<Vec<Vec<Matcher>>, ApiError> {
-    let texts: Vec<&str> = params.all("match[]").collect();
+/// At least one selector, as it was sent.
+pub(super) fn selectors(params: &Params) -> Result<Vec<String>, ApiError> {
+    let texts = series::texts(params)?;
     if texts.is_empty() {
         return Err(ApiError::bad("parameter \"match[]\" is missing: give at least one selector"));
     }
-    if texts.len() > SELECTORS_MAX {
-        let message =
-            format!("{} parameters \"match[]\" are over {SELECTORS_MAX}: ask in parts", texts.len());
-        return Err(ApiError::execution(message));
-    }
-    texts.into_iter().map(|text| Ok(promql::parse_selector(text)?)).collect()
+    Ok(texts)
+}
+
+/// The series of samples and entries, or of one of them, that any of the selectors accepts.
+pub(super) async fn find(
+    app: &App,
+    selectors: Vec<String>,
+    only: Option<Kind>,
+) -> Result<Vec<Selected>, ApiError> {
+    let (turn, store) = (turn(&app.queries).await?, app.store.clone());
+    let work = move || {
+        let found = series::parse(&selectors).map(|selectors| reader::find(&store, &selectors, only));
+        drop(turn);
+        found
+    };
+    away(work).await?
 }
 
 pub(super) fn kind(name: &str) -> Result<Kind, ApiError> {

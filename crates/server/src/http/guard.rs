@@ -1,4 +1,6 @@
 //! What every request passes: whose page asks, a bound on how many run, a bound on time, counting, security headers.
+//!
+//! A request runs until its answer is sent: answers that nobody takes are bounded, too, and `paced.rs` cuts those off.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -9,7 +11,10 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
 use super::error::ApiError;
-use super::{App, compress, origin};
+use super::held::hold;
+use super::listener::Reserve;
+use super::origin::Reach;
+use super::{App, compress};
 
 /// Nothing but our own files may be loaded, run or contacted by the page; there is no exception. (The chart library
 /// places its canvas through the CSSOM, which a policy does not concern.)
@@ -21,24 +26,25 @@ pub async fn guard(State(app): State<Arc<App>>, request: Request, next: Next) ->
     let begun = Instant::now();
     let route = request.extensions().get::<MatchedPath>().map_or("other".into(), |p| p.as_str().to_owned());
     let gzip = compress::accepted(request.headers());
-    let mut response = match origin::check(request.headers(), app.config.http.is_loopback()) {
-        Ok(()) => bounded(&app, &route, request, next).await,
+    let mut response = match app.names.check(Reach::of(&route), request.method(), request.headers()) {
+        Ok(()) => bounded(&app, &route, request, next, gzip).await,
         Err(error) => error.into_response(),
     };
-    if gzip {
-        response = compress::compress(response).await;
-    }
     secure(&mut response);
     app.metrics.http_requests.with([&route, response.status().as_str()]).add(1);
     app.metrics.http_request_seconds.with([&route]).observe(begun.elapsed());
     response
 }
 
-async fn bounded(app: &App, route: &str, request: Request, next: Next) -> Response {
+async fn bounded(app: &App, route: &str, request: Request, next: Next, gzip: bool) -> Response {
     // Whoever asks whether the server lives must get an answer from a busy one, too.
-    let _permit = match route {
+    let permit = match route {
         "/healthz" | "/readyz" | "/metrics" => None,
-        _ => match app.permits.try_acquire() {
+        _ if request.extensions().get::<Reserve>().is_some() => {
+            let message = format!("{} connections are open and busy", app.config.connections_max);
+            return last(ApiError::unavailable(message, 1).into_response());
+        }
+        _ => match app.permits.clone().try_acquire_owned() {
             Ok(permit) => Some(permit),
             Err(_) => {
                 let message = format!("{} requests are being served already", app.config.requests_max);
@@ -47,10 +53,20 @@ async fn bounded(app: &App, route: &str, request: Request, next: Next) -> Respon
         },
     };
     let limit = app.config.request_time_max;
-    match tokio::time::timeout(limit, next.run(request)).await {
-        Ok(response) => response,
+    let answer = async {
+        let response = next.run(request).await;
+        if gzip { compress::compress(response).await } else { response }
+    };
+    match tokio::time::timeout(limit, answer).await {
+        Ok(response) => hold(response, permit),
         Err(_) => ApiError::timeout(limit.as_secs()).into_response(),
     }
+}
+
+/// The connection is closed behind it.
+fn last(mut response: Response) -> Response {
+    response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    response
 }
 
 fn secure(response: &mut Response) {
@@ -59,7 +75,8 @@ fn secure(response: &mut Response) {
         (header::CONTENT_SECURITY_POLICY, CONTENT_SECURITY_POLICY),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (header::X_FRAME_OPTIONS, "DENY"),
-        (header::REFERRER_POLICY, "no-referrer"),
+        // To this server, the page says who it is: `origin.rs` asks for it where browsers say no more.
+        (header::REFERRER_POLICY, "same-origin"),
     ];
     for (name, value) in always {
         headers.insert(name, HeaderValue::from_static(value));

@@ -1,18 +1,25 @@
-//! Connections to requests: accepts, bounds their number, and lets them finish at the end.
+//! Connections to requests: accepts, bounds their number and their time, and lets them finish at the end.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use axum::body::Body;
+use axum::http::Request;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
+use hyper::service::{HttpService, Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
 use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
 
+use super::held::hold;
+use super::paced::Paced;
 use crate::metrics::Metrics;
 use crate::metrics::registry::Gauge;
+use crate::room::{Entered, Room, Seat};
 use crate::shutdown::Shutdown;
 
 /// How long a peer may take over a request's head, and how long a connection may idle.
@@ -24,47 +31,84 @@ const BUFFER_BYTES_MAX: usize = 64 << 10;
 /// Pause after accept failed (no file descriptors are left), so that the failure is not repeated in a tight loop.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Serves until `shutdown`, then waits for running requests.
+/// Connections beyond those that are allowed: who asks whether the server lives is answered there when all are busy.
+const RESERVE_MAX: usize = 32;
+
+/// Says of a request that it came on one of these.
+#[derive(Clone, Copy, Debug)]
+pub struct Reserve;
+
+/// Serves until `shutdown`, then waits for running requests. `write_time_max` is for what the peer has to take of an answer.
 pub async fn serve(
     listener: TcpListener,
     router: Router,
-    connections_max: usize,
+    (connections_max, write_time_max): (usize, Duration),
     metrics: Arc<Metrics>,
     mut shutdown: Shutdown,
 ) {
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(HEAD_TIME_MAX).max_buf_size(BUFFER_BYTES_MAX);
     let graceful = GracefulShutdown::new();
-    let room = Arc::new(Semaphore::new(connections_max));
+    let room = Room::new(connections_max, RESERVE_MAX);
+    let ended = |reason| metrics.connections_refused.with(["http", reason]);
     loop {
-        // The permit comes first: past the bound, connections wait in the kernel's queue.
         let accepted = tokio::select! {
             () = shutdown.wait() => break,
-            accepted = async { (room.clone().acquire_owned().await, listener.accept().await) } => accepted,
+            accepted = listener.accept() => accepted,
         };
-        let (Ok(permit), Ok((stream, _))) = accepted else {
+        let Ok((stream, _)) = accepted else {
             tracing::warn!(listener = "http", "accept failed");
+            // Perhaps no file descriptors are left.
+            room.evict();
             tokio::time::sleep(ACCEPT_PAUSE).await;
             continue;
         };
+        let Some(Entered { seat, evicted }) = room.enter() else {
+            ended("too-many").add(1);
+            continue;
+        };
+        if evicted {
+            ended("idle").add(1);
+        }
         // Answers are small and wanted at once.
         let _ = stream.set_nodelay(true);
-        let connection =
-            http.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router.clone()));
-        let connection = graceful.watch(connection);
+        let slow = ended("slow-reader");
+        let stream = TokioIo::new(Paced::new(stream, write_time_max, move || slow.add(1)));
+        let seat = Arc::new(seat);
+        let service = seated(router.clone(), seat.clone());
+        let connection = graceful.watch(http.serve_connection(stream, service));
         let open = Open::new(metrics.connections.with(["http"]));
         tokio::spawn(async move {
-            // What goes wrong on one connection is that peer's affair.
-            if let Err(error) = connection.await {
-                tracing::debug!(listener = "http", %error, "connection ended");
+            tokio::select! {
+                ended = connection => if let Err(error) = ended {
+                    // What goes wrong on one connection is that peer's affair.
+                    tracing::debug!(listener = "http", %error, "connection ended");
+                },
+                () = seat.sent_away() => tracing::debug!(listener = "http", "idle connection made room"),
             }
-            drop((permit, open));
+            drop(open);
         });
     }
     drop(listener);
     if tokio::time::timeout(DRAIN_TIME_MAX, graceful.shutdown()).await.is_err() {
         tracing::warn!(seconds = DRAIN_TIME_MAX.as_secs(), "requests still running are cut off");
     }
+}
+
+/// The router, on a connection that is busy from a request's head to the end of its answer.
+fn seated(
+    router: Router,
+    seat: Arc<Seat>,
+) -> impl HttpService<Incoming, ResBody = Body, Error = Infallible, Future: Send> {
+    let router = TowerToHyperService::new(router);
+    service_fn(move |mut request: Request<Incoming>| {
+        let busy = seat.begin();
+        if seat.is_reserve() {
+            request.extensions_mut().insert(Reserve);
+        }
+        let answer = router.call(request);
+        async move { answer.await.map(|response| hold(response, busy)) }
+    })
 }
 
 /// Counts a connection for as long as it lives.

@@ -13,10 +13,12 @@ mod error;
 mod executions;
 pub(crate) mod export;
 mod guard;
+mod held;
 mod import;
 pub mod json;
 mod listener;
 mod origin;
+mod paced;
 mod page;
 mod params;
 mod probes;
@@ -24,6 +26,7 @@ mod prometheus;
 mod records;
 mod status;
 pub mod time;
+mod turn;
 mod write;
 
 use std::sync::Arc;
@@ -52,6 +55,9 @@ const QUERIES_MAX: usize = 8;
 /// enough of them to sync together.
 const WRITES_MAX: usize = 16;
 
+/// Merges and clean-ups that were asked for: one is carried out, one waits.
+const MERGES_MAX: usize = 2;
+
 /// What the handlers share.
 pub struct App {
     pub config: Config,
@@ -67,9 +73,12 @@ pub struct App {
     queries: Arc<Semaphore>,
     /// The same for writes that are being decoded and appended.
     writes: Arc<Semaphore>,
+    /// The same for merges and clean-ups that were asked for, carried out or waiting.
+    merges: Arc<Semaphore>,
     decoders: Arc<write::Decoders>,
-    /// One permit for each request that is being served.
-    permits: Semaphore,
+    /// One permit for each request until its answer is sent.
+    permits: Arc<Semaphore>,
+    names: origin::Names,
 }
 
 impl App {
@@ -81,7 +90,8 @@ impl App {
         control: Arc<Control>,
         record_types: Arc<RecordTypes>,
     ) -> Arc<Self> {
-        let permits = Semaphore::new(config.requests_max);
+        let permits = Arc::new(Semaphore::new(config.requests_max));
+        let names = origin::Names::new(&config.allowed_hosts, config.http.is_loopback());
         Arc::new(Self {
             started: clock.now(),
             config,
@@ -93,8 +103,10 @@ impl App {
             analyses: Arc::new(Semaphore::new(ANALYSES_MAX)),
             queries: Arc::new(Semaphore::new(QUERIES_MAX)),
             writes: Arc::new(Semaphore::new(WRITES_MAX)),
+            merges: Arc::new(Semaphore::new(MERGES_MAX)),
             decoders: Arc::default(),
             permits,
+            names,
         })
     }
 }

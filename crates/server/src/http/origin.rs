@@ -1,61 +1,194 @@
 //! Is it a page of somebody else that asks, through the browser of a person who can reach this server?
 //!
-//! A server on the loopback address is not out of reach for such a page: it may post to it from any site, and by
-//! binding its own name to 127.0.0.1 (DNS rebinding) it may even read the answers.
+//! A server that only trusted machines reach is not out of reach for such a page: it may post to it from any site, load it as an
+//! image, and by binding its own name to the server's address (DNS rebinding) it may even read the answers.
+//!
+//! | sent by the browser | a foreign page is known by |
+//! |---|---|
+//! | always | `Host`, where its name was bound to this address |
+//! | with POST, and by `fetch` across origins | `Origin` |
+//! | to https and loopback | `Sec-Fetch-Site` |
+//! | to http elsewhere | no `Referer` of this server, though it is a browser: our page sends it (`guard.rs`) |
+//!
+//! What is no browser (curl, Prometheus, Grafana's server, agents) sends none of the last three and is let in.
 
-use axum::http::{HeaderMap, header};
+use axum::http::{HeaderMap, Method, header};
 
 use super::error::ApiError;
 
-/// Refuses a request that a foreign page sent, and on loopback one that was sent to a foreign name.
-pub fn check(headers: &HeaderMap, loopback: bool) -> Result<(), ApiError> {
-    let text = |name| headers.get(name).and_then(|v| v.to_str().ok());
-    let host = text(header::HOST).unwrap_or("");
-    if loopback && !is_local(host) {
-        let message = format!("host {host:?} is not a name of this machine: use localhost or the address");
-        return Err(ApiError::forbidden(message));
-    }
-    match text(header::ORIGIN) {
-        Some(origin) if origin.split_once("://").map(|(_, authority)| authority) != Some(host) => {
-            Err(ApiError::forbidden(format!("a page of {origin:?} may not use this server")))
+/// Whom a request may come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// Says no more than that the server is there: anybody.
+    Health,
+    /// The page and its files: also who follows a link to it.
+    Page,
+    /// Costs or changes something, or shows data.
+    Data,
+}
+
+impl Reach {
+    pub fn of(route: &str) -> Self {
+        match route {
+            "/healthz" | "/readyz" => Self::Health,
+            "/" | "/assets/{*path}" | "other" => Self::Page,
+            _ => Self::Data,
         }
-        _ => Ok(()),
     }
 }
 
-/// `localhost` or an IP address, with or without a port; absent as in HTTP/1.0.
-fn is_local(host: &str) -> bool {
-    let name = match host.rsplit_once(':') {
-        Some((name, port)) if port.bytes().all(|b| b.is_ascii_digit()) => name,
-        _ => host,
-    };
-    let address = name.trim_start_matches('[').trim_end_matches(']');
-    host.is_empty() || name.eq_ignore_ascii_case("localhost") || address.parse::<std::net::IpAddr>().is_ok()
+/// The names that this server may be asked by.
+#[derive(Clone, Debug)]
+pub struct Names {
+    /// In lower case.
+    known: Vec<String>,
+    loopback: bool,
+}
+
+impl Names {
+    /// `configured` beside the machine's own. On loopback only they; elsewhere names without a dot, too, which nobody can
+    /// register.
+    pub fn new(configured: &[String], loopback: bool) -> Self {
+        let own = rustix::system::uname().nodename().to_string_lossy().into_owned();
+        let short = own.split('.').next().unwrap_or_default().to_owned();
+        let all = configured.iter().chain([&own, &short]).map(|name| name.trim().to_ascii_lowercase());
+        Self { known: all.filter(|name| !name.is_empty()).collect(), loopback }
+    }
+
+    /// An address cannot be bound to another machine; a name can.
+    fn has(&self, host: &str) -> bool {
+        let name = match host.rsplit_once(':') {
+            Some((name, port)) if port.bytes().all(|b| b.is_ascii_digit()) => name,
+            _ => host,
+        };
+        let name = name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase();
+        let address = name.trim_start_matches('[').trim_end_matches(']');
+        // Absent as in HTTP/1.0: no browser leaves it out.
+        host.is_empty()
+            || name == "localhost"
+            || address.parse::<std::net::IpAddr>().is_ok()
+            || self.known.contains(&name)
+            || (!self.loopback && !name.is_empty() && !name.contains('.'))
+    }
+
+    /// Refuses what was sent to a foreign name, and what a foreign page has sent.
+    pub fn check(&self, reach: Reach, method: &Method, headers: &HeaderMap) -> Result<(), ApiError> {
+        if reach == Reach::Health {
+            return Ok(());
+        }
+        let text = |name| headers.get(name).and_then(|v| v.to_str().ok());
+        let host = text(header::HOST).unwrap_or("");
+        if !self.has(host) || headers.get_all(header::HOST).iter().count() > 1 {
+            let message = format!(
+                "host {host:?} is not a name of this server: use its address, or add the name to allowed-hosts"
+            );
+            return Err(ApiError::forbidden(message));
+        }
+        let foreign = |who: &str| {
+            let message = format!("{who} may not use this server: ask from its own page, or from a program");
+            Err(ApiError::forbidden(message))
+        };
+        let is_ours = |url: &str| {
+            let authority = url.split_once("://").map(|(_, rest)| rest.split('/').next().unwrap_or(rest));
+            authority == Some(host)
+        };
+        let origin = text(header::ORIGIN);
+        if let Some(origin) = origin.filter(|origin| !is_ours(origin)) {
+            return foreign(&format!("a page of {origin:?}"));
+        }
+        let follows_link = reach == Reach::Page && method == Method::GET;
+        match headers.get("sec-fetch-site").map(|v| v.as_bytes()) {
+            Some(b"same-origin" | b"none") => Ok(()),
+            Some(_) if follows_link => Ok(()),
+            Some(_) => foreign("a page of another site"),
+            None if follows_link || origin.is_some() || !is_browser(headers) => Ok(()),
+            None if text(header::REFERER).is_some_and(is_ours) => Ok(()),
+            None => foreign("a browser that does not say which page asks"),
+        }
+    }
+}
+
+/// Programs other than browsers may call themselves so, but name no language.
+fn is_browser(headers: &HeaderMap) -> bool {
+    let agent = headers.get(header::USER_AGENT).map_or(&b""[..], |v| v.as_bytes());
+    agent.starts_with(b"Mozilla/") && headers.contains_key(header::ACCEPT_LANGUAGE)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use axum::http::HeaderValue;
+    use axum::http::{HeaderName, HeaderValue};
 
-    fn allowed(host: &'static str, origin: Option<&'static str>, loopback: bool) -> bool {
-        let mut headers = HeaderMap::new();
-        headers.insert(header::HOST, HeaderValue::from_static(host));
-        if let Some(origin) = origin {
-            headers.insert(header::ORIGIN, HeaderValue::from_static(origin));
-        }
-        check(&headers, loopback).is_ok()
+    const BROWSER: [(&str, &str); 2] =
+        [("user-agent", "Mozilla/5.0 (X11; Linux x86_64) Chrome/140"), ("accept-language", "en")];
+
+    fn headers(pairs: &[(&str, &str)]) -> HeaderMap {
+        let pair = |(name, value): &(&str, &str)| {
+            (HeaderName::try_from(*name).unwrap(), HeaderValue::from_str(value).unwrap())
+        };
+        pairs.iter().map(pair).collect()
+    }
+
+    fn allowed(reach: Reach, loopback: bool, method: &Method, pairs: &[(&str, &str)]) -> bool {
+        let names = Names::new(&["Monitor.example".to_owned()], loopback);
+        names.check(reach, method, &headers(pairs)).is_ok()
     }
 
     #[test]
-    fn foreign_pages_are_refused() {
-        assert!(allowed("127.0.0.1:7070", None, true));
-        assert!(allowed("localhost:7070", Some("http://localhost:7070"), true));
-        assert!(allowed("[::1]:7070", None, true));
-        assert!(!allowed("evil.example:7070", None, true));
-        assert!(allowed("monitor.example:7070", None, false));
-        assert!(!allowed("127.0.0.1:7070", Some("https://evil.example"), true));
-        assert!(!allowed("127.0.0.1:7070", Some("null"), true));
-        assert!(!allowed("127.0.0.1:7070", Some("http://127.0.0.1:9999"), true));
+    fn foreign_names_are_refused_wherever_the_server_listens() {
+        let named = |host: &str, loopback| allowed(Reach::Data, loopback, &Method::GET, &[("host", host)]);
+        for host in ["127.0.0.1:7070", "localhost:7070", "[::1]:7070", "10.0.0.7", "monitor.example:7070", ""]
+        {
+            assert!(named(host, true) && named(host, false), "{host}");
+        }
+        let own = rustix::system::uname().nodename().to_string_lossy().into_owned();
+        assert!(named(&own, true) && named(&format!("{own}.:7070"), false), "{own}");
+        for host in [
+            "evil.example:7070",
+            "monitor.example.evil.example",
+            "localhost.evil.example",
+            "10.0.0.7.evil.example",
+        ] {
+            assert!(!named(host, true) && !named(host, false), "{host}");
+        }
+        assert!(!named("tacho-of-compose:7070", true) && named("tacho-of-compose:7070", false));
+        let mut twice = headers(&[("host", "127.0.0.1")]);
+        twice.append(header::HOST, HeaderValue::from_static("127.0.0.1"));
+        assert!(Names::new(&[], true).check(Reach::Data, &Method::GET, &twice).is_err());
+        assert!(allowed(Reach::Health, false, &Method::GET, &[("host", "evil.example")]));
+    }
+
+    #[test]
+    fn foreign_pages_are_refused_by_what_browsers_send() {
+        let asks = |reach, method: &Method, more: &[(&str, &str)]| {
+            allowed(reach, false, method, &[&[("host", "10.0.0.7:7070")], more].concat())
+        };
+        let data = |more: &[(&str, &str)]| asks(Reach::Data, &Method::GET, more);
+        assert!(
+            data(&[]) && data(&[("user-agent", "curl/8.5")]) && data(&[("user-agent", "Grafana/12.0.0")])
+        );
+        assert!(data(&[("origin", "http://10.0.0.7:7070")]));
+        for origin in ["https://evil.example", "null", "http://10.0.0.7:9999", "http://10.0.0.7"] {
+            assert!(!data(&[("origin", origin)]), "{origin}");
+        }
+        for (site, expect) in
+            [("same-origin", true), ("none", true), ("cross-site", false), ("same-site", false), ("?", false)]
+        {
+            assert_eq!(data(&[("sec-fetch-site", site)]), expect, "{site}");
+            assert!(
+                asks(Reach::Page, &Method::GET, &[("sec-fetch-site", site)]),
+                "a link to the page: {site}"
+            );
+        }
+        assert!(!asks(Reach::Page, &Method::POST, &[("sec-fetch-site", "cross-site")]));
+        // Chromium sends no Sec-Fetch-Site to http elsewhere than on loopback.
+        let browser = |more: &[(&str, &str)]| data(&[&BROWSER, more].concat());
+        assert!(!browser(&[]) && !browser(&[("referer", "https://evil.example/10.0.0.7:7070/")]));
+        assert!(
+            browser(&[("referer", "http://10.0.0.7:7070/")]) && asks(Reach::Page, &Method::GET, &BROWSER)
+        );
+        let powershell =
+            [("user-agent", "Mozilla/5.0 (Windows NT; Windows NT 10.0; en-US) WindowsPowerShell/5.1")];
+        assert!(data(&powershell));
     }
 }

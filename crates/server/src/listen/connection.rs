@@ -21,17 +21,18 @@ use super::outgoing::{self, Outgoing};
 use super::sessions::Claim;
 use super::telling;
 use crate::control::{Identity, Presence};
+use crate::room::Seat;
 use crate::shutdown::Shutdown;
 
-/// Talks to one agent until either side ends it.
-pub(super) async fn run(native: &Native, stream: TcpStream, shutdown: Shutdown) {
+/// Talks to one agent until either side ends it. It keeps its seat from HELLO on.
+pub(super) async fn run(native: &Native, stream: TcpStream, seat: &Arc<Seat>, shutdown: Shutdown) {
     // Acknowledgements are small and wanted at once; without it they only come later.
     let _ = stream.set_nodelay(true);
     let (read, write) = stream.into_split();
     let mut incoming = Incoming::new(read, native.patience, &native.large_frames);
     let (outgoing, frames) = outgoing::channel();
     let conversation = async {
-        let stop = converse(native, &mut incoming, &outgoing, shutdown).await;
+        let stop = converse(native, &mut incoming, &outgoing, seat, shutdown).await;
         if let Err(Stop::Farewell(farewell)) = &stop {
             native.metrics.connections_refused.with(["native", farewell.reason()]).add(1);
             tracing::debug!(listener = "native", reason = farewell.message, "connection ended");
@@ -51,12 +52,14 @@ async fn converse(
     native: &Native,
     incoming: &mut Incoming<'_>,
     outgoing: &Outgoing,
+    seat: &Arc<Seat>,
     mut shutdown: Shutdown,
 ) -> Result<(), Stop> {
     let hello = tokio::select! {
         () = shutdown.wait() => return Err(Farewell::shutting_down().into()),
         hello = tokio::time::timeout(native.patience.greeting, greet(incoming)) => hello.map_err(|_| Stop::Left)??,
     };
+    let _busy = seat.begin();
     let version = hello.version()?;
     let session = Session::new(&hello)?;
     let claim = native.sessions.claim(hello.session).await;

@@ -18,6 +18,7 @@ use super::sessions::Sessions;
 use crate::control::Control;
 use crate::metrics::Metrics;
 use crate::record_types::RecordTypes;
+use crate::room::{Entered, Room};
 use crate::shutdown::Shutdown;
 
 /// How long connections may take to acknowledge what they have, once the server is to stop.
@@ -84,7 +85,7 @@ impl Native {
 /// Serves until `shutdown`, then until every connection has acknowledged what is on disk and said why it ends.
 pub async fn serve(listener: TcpListener, native: Native, connections_max: usize, mut shutdown: Shutdown) {
     let native = Arc::new(native);
-    let room = Arc::new(Semaphore::new(connections_max));
+    let room = Room::new(connections_max, 0);
     loop {
         let accepted = tokio::select! {
             () = shutdown.wait() => break,
@@ -92,26 +93,33 @@ pub async fn serve(listener: TcpListener, native: Native, connections_max: usize
         };
         let Ok((stream, _)) = accepted else {
             tracing::warn!(listener = "native", "accept failed");
+            // Perhaps no file descriptors are left.
+            room.evict();
             tokio::time::sleep(ACCEPT_PAUSE).await;
             continue;
         };
-        let Ok(permit) = Arc::clone(&room).try_acquire_owned() else {
+        let Some(Entered { seat, evicted }) = room.enter() else {
             native.metrics.connections_refused.with(["native", "too-many"]).add(1);
             turn_away(stream, connections_max);
             continue;
         };
-        let (native, shutdown) = (Arc::clone(&native), shutdown.clone());
+        if evicted {
+            native.metrics.connections_refused.with(["native", "idle"]).add(1);
+        }
+        let (native, shutdown, seat) = (Arc::clone(&native), shutdown.clone(), Arc::new(seat));
         tokio::spawn(async move {
             let open = native.metrics.connections.with(["native"]);
             open.add(1);
-            connection::run(&native, stream, shutdown).await;
+            tokio::select! {
+                () = connection::run(&native, stream, &seat, shutdown) => {}
+                // Before it has said HELLO there is nothing to bring to an end.
+                () = seat.sent_away() => tracing::debug!(listener = "native", "connection without HELLO made room"),
+            }
             open.add(-1);
-            drop(permit);
         });
     }
     drop(listener);
-    let everybody = u32::try_from(connections_max).unwrap_or(u32::MAX);
-    if tokio::time::timeout(DRAIN_TIME_MAX, room.acquire_many(everybody)).await.is_err() {
+    if tokio::time::timeout(DRAIN_TIME_MAX, room.emptied()).await.is_err() {
         tracing::warn!(listener = "native", "connections did not end in time");
     }
 }

@@ -31,6 +31,10 @@ pub struct Metrics {
     pub connections_refused: Family<Counter, 2>,
     pub http_requests: Family<Counter, 2>,
     pub http_request_seconds: Family<Histogram, 1>,
+    /// PromQL queries that are worked on, read or computed.
+    pub queries_running: Family<Gauge, 0>,
+    /// Those whose client left before the answer.
+    pub queries_cancelled: Family<Counter, 0>,
     pub control: control::ControlFigures,
     store: store::StoreFigures,
     upkeep: upkeep::UpkeepFigures,
@@ -86,6 +90,12 @@ impl Default for Metrics {
                 ["route"],
                 "Time to answer an HTTP request.",
             ),
+            queries_running: Family::new("tacho_queries_running", [], "PromQL queries that are worked on."),
+            queries_cancelled: Family::new(
+                "tacho_queries_cancelled_total",
+                [],
+                "PromQL queries that ended early because their client had left or their time was up.",
+            ),
             control: control::ControlFigures::default(),
             store: store::StoreFigures::default(),
             upkeep: upkeep::UpkeepFigures::default(),
@@ -98,7 +108,7 @@ impl Metrics {
     /// Every family, in the order of `/metrics`. What is read from the system is read now.
     pub fn families(&self) -> Vec<&dyn Collect> {
         self.process.read();
-        let own: [&dyn Collect; 10] = [
+        let own: [&dyn Collect; 12] = [
             &self.records_received,
             &self.records_dropped,
             &self.records_refused,
@@ -109,6 +119,8 @@ impl Metrics {
             &self.connections_refused,
             &self.http_requests,
             &self.http_request_seconds,
+            &self.queries_running,
+            &self.queries_cancelled,
         ];
         own.into_iter()
             .chain(self.control.families())

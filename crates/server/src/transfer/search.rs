@@ -8,7 +8,7 @@ use serde_json::Value;
 use tacho_model::{Body, Entry, Labels, TimeRange, Timestamp};
 use tacho_store::{Error, ErrorKind, Result, Store};
 
-use super::reader::{Reader, Records, Selected};
+use super::reader::{Reader, Records, Selected, Slice};
 
 /// Memory a compiled pattern may take, bytes: a hostile question must not take the server with it.
 const PATTERN_BYTES_MAX: usize = 1 << 20;
@@ -82,14 +82,41 @@ pub async fn search(
     store: Arc<Store>,
     series: Vec<Selected>,
     range: TimeRange,
-    wanted: &Wanted,
+    wanted: Wanted,
     (order, limit, parts): (Order, usize, usize),
 ) -> Result<Found> {
     let mut reader = Reader::new(store, series, range);
-    let mut found = Found { entries: Vec::new(), matched: 0, seen: 0, counts: vec![0; parts] };
-    let mut bytes = 0;
+    let wanted = Arc::new(wanted);
+    let mut search = Search { found: Found::new(parts), bytes: 0 };
     while let Some(slice) = reader.next().await? {
-        let Records::Entries(entries) = slice.records else { continue };
+        let wanted = wanted.clone();
+        // A pattern may take long on a MiB of text.
+        let mut under_way = search;
+        let look = move || under_way.look(slice, range, &wanted, (order, limit, parts)).map(|()| under_way);
+        let ended = |e| Error::new(ErrorKind::Closed, "search did not end").caused_by(e);
+        search = tokio::task::spawn_blocking(look).await.map_err(ended)??;
+    }
+    keep(&mut search.found.entries, order, limit)?;
+    Ok(search.found)
+}
+
+/// A search under way.
+struct Search {
+    found: Found,
+    /// Of the bodies that are kept.
+    bytes: usize,
+}
+
+impl Search {
+    fn look(
+        &mut self,
+        slice: Slice,
+        range: TimeRange,
+        wanted: &Wanted,
+        (order, limit, parts): (Order, usize, usize),
+    ) -> Result<()> {
+        let Records::Entries(entries) = slice.records else { return Ok(()) };
+        let found = &mut self.found;
         found.seen += entries.len() as u64;
         for entry in entries {
             if !wanted.accepts(&entry.body) {
@@ -99,16 +126,20 @@ pub async fn search(
             if let Some(count) = part(entry.at, range, parts).and_then(|at| found.counts.get_mut(at)) {
                 *count += 1;
             }
-            bytes += entry.body.as_bytes().len();
+            self.bytes += entry.body.as_bytes().len();
             found.entries.push((Arc::clone(&slice.labels), entry));
-            if found.entries.len() > 2 * limit || bytes > 2 * FOUND_BYTES_MAX {
-                bytes = keep(&mut found.entries, order, limit)?;
+            if found.entries.len() > 2 * limit || self.bytes > 2 * FOUND_BYTES_MAX {
+                self.bytes = keep(&mut found.entries, order, limit)?;
             }
         }
-        tokio::task::yield_now().await;
+        Ok(())
     }
-    keep(&mut found.entries, order, limit)?;
-    Ok(found)
+}
+
+impl Found {
+    fn new(parts: usize) -> Self {
+        Self { entries: Vec::new(), matched: 0, seen: 0, counts: vec![0; parts] }
+    }
 }
 
 /// Which of `parts` equal parts of the range a time lies in.

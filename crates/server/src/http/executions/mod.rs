@@ -19,13 +19,14 @@ use tacho_query::executions::{self, Filter, Level, Outcome, Search, SourceBlock}
 use super::App;
 use super::error::ApiError;
 use super::params::Params;
+use super::turn::{away, turn};
 use fetch::Wanted;
 
 /// Traces in one answer: when nothing is said, and at most.
 const TRACES_DEFAULT: usize = 100;
 const TRACES_MAX: usize = 10_000;
 
-type Answer = Result<Json<Value>, ApiError>;
+type Answer = Result<Response, ApiError>;
 
 pub fn routes() -> Router<Arc<App>> {
     Router::new()
@@ -40,10 +41,11 @@ pub fn routes() -> Router<Arc<App>> {
 async fn services(State(app): State<Arc<App>>, params: Params) -> Answer {
     let filter = filter(&app, &params)?;
     let limit = limit(&params)?;
-    let compute =
-        move |blocks: &[SourceBlock]| answer::services(&executions::services(blocks, &filter), limit);
+    let compute = move |blocks: &[SourceBlock]| {
+        written(answer::services(&executions::services(blocks, &filter), limit))
+    };
     let wanted = Wanted::Service(params.get("service"));
-    analyse(&app, wanted, params.range(app.clock.now())?, compute).await.map(Json)
+    analyse(&app, wanted, params.range(app.clock.now())?, compute).await
 }
 
 async fn operations(State(app): State<Arc<App>>, params: Params) -> Answer {
@@ -55,10 +57,10 @@ async fn operations(State(app): State<Arc<App>>, params: Params) -> Answer {
     )?;
     let limit = limit(&params)?;
     let compute = move |blocks: &[SourceBlock]| {
-        answer::operations(&executions::operations(blocks, &filter, kind), limit)
+        written(answer::operations(&executions::operations(blocks, &filter, kind), limit))
     };
     let wanted = Wanted::Service(params.get("service"));
-    analyse(&app, wanted, params.range(app.clock.now())?, compute).await.map(Json)
+    analyse(&app, wanted, params.range(app.clock.now())?, compute).await
 }
 
 async fn traces(State(app): State<Arc<App>>, params: Params) -> Answer {
@@ -72,8 +74,8 @@ async fn traces(State(app): State<Arc<App>>, params: Params) -> Answer {
     };
     let range = search.filter.range;
     // A trace of this service may have begun in another one, so all are read.
-    let compute = move |blocks: &[SourceBlock]| answer::traces(&executions::search(blocks, &search));
-    analyse(&app, Wanted::All, range, compute).await.map(Json)
+    let compute = move |blocks: &[SourceBlock]| written(answer::traces(&executions::search(blocks, &search)));
+    analyse(&app, Wanted::All, range, compute).await
 }
 
 async fn trace(State(app): State<Arc<App>>, Path(text): Path<String>, params: Params) -> Answer {
@@ -91,7 +93,7 @@ async fn trace(State(app): State<Arc<App>>, Path(text): Path<String>, params: Pa
         if let Some(whole) = fetch::around(&found, range) {
             found = analyse(&app, Wanted::Trace(id), whole, find).await?.unwrap_or(found);
         }
-        return Ok(Json(answer::trace(&found)));
+        return away(move || written(answer::trace(&found))).await;
     }
     Err(ApiError::not_found(format!("there is no trace {text}")))
 }
@@ -99,8 +101,9 @@ async fn trace(State(app): State<Arc<App>>, Path(text): Path<String>, params: Pa
 async fn calltree(State(app): State<Arc<App>>, params: Params) -> Answer {
     let filter = filter(&app, &params)?;
     let range = filter.range;
-    let compute = move |blocks: &[SourceBlock]| answer::calltree(&executions::calltree(blocks, &filter));
-    analyse(&app, Wanted::All, range, compute).await.map(Json)
+    let compute =
+        move |blocks: &[SourceBlock]| written(answer::calltree(&executions::calltree(blocks, &filter)));
+    analyse(&app, Wanted::All, range, compute).await
 }
 
 async fn graph(State(app): State<Arc<App>>, params: Params) -> Result<Response, ApiError> {
@@ -108,13 +111,20 @@ async fn graph(State(app): State<Arc<App>>, params: Params) -> Result<Response, 
     let range = filter.range;
     let level = params.parse("level", "operation or service", level)?.unwrap_or(Level::Operation);
     let dot = params.parse("format", "json or dot", format)?.unwrap_or(false);
-    let compute = move |blocks: &[SourceBlock]| executions::graph(blocks, &filter, level);
-    let graph = analyse(&app, Wanted::All, range, compute).await?;
-    if dot {
-        let content_type = [(header::CONTENT_TYPE, "text/vnd.graphviz; charset=utf-8")];
-        return Ok((content_type, graph.to_dot()).into_response());
-    }
-    Ok(Json(answer::graph(&graph)).into_response())
+    let compute = move |blocks: &[SourceBlock]| {
+        let graph = executions::graph(blocks, &filter, level);
+        if dot {
+            let content_type = [(header::CONTENT_TYPE, "text/vnd.graphviz; charset=utf-8")];
+            return (content_type, graph.to_dot()).into_response();
+        }
+        written(answer::graph(&graph))
+    };
+    analyse(&app, Wanted::All, range, compute).await
+}
+
+/// As JSON: with the computation, for tens of thousands of spans take long to write.
+fn written(value: Value) -> Response {
+    Json(value).into_response()
 }
 
 /// Reads the blocks and computes away from the threads that serve other requests.
@@ -124,15 +134,14 @@ async fn analyse<T: Send + 'static>(
     range: TimeRange,
     compute: impl FnOnce(&[SourceBlock]) -> T + Send + 'static,
 ) -> Result<T, ApiError> {
-    let turn = app.analyses.clone().acquire_owned().await.map_err(|e| ApiError::internal(e.to_string()))?;
+    let turn = turn(&app.analyses).await?;
     let blocks = fetch::blocks(&app.store, wanted, range).await?;
-    // The turn is kept until the computation has ended, even when nobody waits for it any more.
-    let compute = move || {
+    away(move || {
         let answer = compute(&blocks);
         drop((blocks, turn));
         answer
-    };
-    tokio::task::spawn_blocking(compute).await.map_err(|e| ApiError::internal(format!("analysis ended: {e}")))
+    })
+    .await
 }
 
 fn filter(app: &App, params: &Params) -> Result<Filter, ApiError> {

@@ -19,19 +19,32 @@ pub struct Fetched {
     pub report: ReadReport,
 }
 
+/// Series that a selection means.
+pub type Series = Vec<(SeriesId, Arc<Labels>)>;
+
+/// The series of each selection. A large index takes long.
+pub fn find(store: &Store, selections: &[Selection], limits: &Limits) -> Result<Vec<Series>, ApiError> {
+    let mut series_left = limits.series_max;
+    let mut found = Vec::with_capacity(selections.len());
+    for selection in selections {
+        let series = store.find(Kind::Sample, &selection.matchers);
+        series_left =
+            series_left.checked_sub(series.len()).ok_or_else(|| over("series", limits.series_max))?;
+        found.push(series);
+    }
+    Ok(found)
+}
+
 /// Stops as soon as a limit is passed.
 pub async fn selections(
     store: &Store,
     selections: &[Selection],
+    found: Vec<Series>,
     limits: &Limits,
 ) -> Result<Fetched, ApiError> {
-    let mut series_left = limits.series_max;
     let room = AtomicUsize::new(limits.samples_max);
     let mut fetched = Fetched::default();
-    for Selection { matchers, range, windows } in selections {
-        let found = store.find(Kind::Sample, matchers);
-        series_left =
-            series_left.checked_sub(found.len()).ok_or_else(|| over("series", limits.series_max))?;
+    for (Selection { range, windows, .. }, found) in selections.iter().zip(found) {
         let (ids, labels): (Vec<SeriesId>, Vec<Arc<Labels>>) = found.into_iter().unzip();
         let answer = store.read_samples(&ids, *range, windows.as_ref(), &room).await.map_err(|error| {
             if error.kind() == ErrorKind::Limit { over("samples", limits.samples_max) } else { error.into() }

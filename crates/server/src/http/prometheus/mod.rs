@@ -5,7 +5,7 @@
 
 mod answer;
 mod fetch;
-mod series;
+pub(super) mod series;
 mod stats;
 
 use std::sync::Arc;
@@ -20,11 +20,16 @@ use tacho_query::promql::{self, SeriesData};
 use super::App;
 use super::error::ApiError;
 use super::params::Params;
+use super::turn::{Asked, Running, away, turn};
 use fetch::Fetched;
 use stats::Watch;
 
 /// Samples and points that are computed on the thread that read them, some 200 us: waking another would take a large part of it.
 const WORK_INLINE_MAX: usize = 1 << 16;
+
+/// A query's text that is parsed there, bytes, and series of an index that is searched there.
+const TEXT_INLINE_MAX: usize = 2_048;
+const SERIES_INLINE_MAX: usize = 1 << 16;
 
 type Answer = Result<Response, ApiError>;
 
@@ -61,32 +66,64 @@ async fn evaluate(app: &App, params: &Params, mut at: promql::Params) -> Answer 
     if let Some(lookback) = params.duration("lookback_delta")? {
         at.lookback = lookback;
     }
-    let text = params.required("query")?;
+    let text = params.required("query")?.to_owned();
     let limit = params.count("limit")?.filter(|n| *n > 0);
     let wants_stats = params.get("stats").is_some_and(|stats| stats != "false");
-    let plan = promql::parse(text)?.plan(&at)?;
-    let turn = app.queries.clone().acquire_owned().await.map_err(|e| ApiError::internal(e.to_string()))?;
+    let turn = turn(&app.queries).await?;
     watch.queued();
-    let Fetched { data, report } = fetch::selections(&app.store, plan.selectors(), &at.limits).await?;
+    // Dropped with this future when the client leaves, or the time for a request is up.
+    let asked = Asked::new(app.metrics.queries_cancelled.with([]));
+    let running = Running::new(app.metrics.queries_running.with([]));
+    at.cancel = asked.cancel.clone();
+    let limits = at.limits.clone();
+    let is_light = is_light(app, &text);
+    let store = app.store.clone();
+    let prepare = move || {
+        let plan = promql::parse(&text)?.plan(&at)?;
+        let found = fetch::find(&store, plan.selectors(), &limits)?;
+        Ok::<_, ApiError>((plan, found, limits))
+    };
+    // Compiling patterns and walking a large index take long; others go on meanwhile.
+    let (prepared, turn, running) =
+        if is_light { (prepare(), turn, running) } else { away(move || (prepare(), turn, running)).await? };
+    let (plan, found, limits) = match prepared {
+        Ok(prepared) => prepared,
+        Err(error) => {
+            asked.answered();
+            return Err(error);
+        }
+    };
+    let read = fetch::selections(&app.store, plan.selectors(), found, &limits).await;
+    let Fetched { data, report } = match read {
+        Ok(fetched) => fetched,
+        Err(error) => {
+            asked.answered();
+            return Err(error);
+        }
+    };
     watch.read();
     let samples: usize = data.iter().flatten().map(SeriesData::len).sum();
     let series: usize = data.iter().map(Vec::len).sum();
     let work = samples.saturating_add(plan.steps().saturating_mul(series + 1));
     let evaluate = move || {
         let output = plan.evaluate(&data)?;
-        drop((data, turn));
+        drop((data, turn, running));
         let mut answer = answer::Answer::new(output, limit)?;
         answer.stats = wants_stats.then(|| watch.stats(samples, &report));
         Ok(answer.into_response())
     };
-    if work <= WORK_INLINE_MAX {
-        return evaluate();
-    }
-    // Evaluation may take seconds of processor time; other requests go on meanwhile. The turn is kept until it has
-    // ended, even when nobody waits for the answer any more.
-    tokio::task::spawn_blocking(evaluate)
-        .await
-        .map_err(|e| ApiError::internal(format!("evaluation ended: {e}")))?
+    let answer = if is_light && work <= WORK_INLINE_MAX { evaluate() } else { away(evaluate).await? };
+    asked.answered();
+    answer
+}
+
+/// Whether parsing the query, finding its series and evaluating it takes microseconds but for its samples: no pattern is
+/// compiled, and the index is small.
+fn is_light(app: &App, text: &str) -> bool {
+    let has_pattern = text.contains("=~") || text.contains("!~") || text.contains("label_replace");
+    text.len() <= TEXT_INLINE_MAX
+        && !has_pattern
+        && app.store.series_count().iter().sum::<usize>() <= SERIES_INLINE_MAX
 }
 
 /// Prometheus' envelope.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
-use tacho_model::{Kind, Labels, Matcher};
+use tacho_model::{Kind, Labels, Matcher, PatternBudget};
 use tacho_query::promql;
 use tacho_store::Store;
 
@@ -17,6 +17,7 @@ use super::{Answer, success};
 use crate::http::App;
 use crate::http::error::ApiError;
 use crate::http::params::Params;
+use crate::http::turn::{away, turn};
 
 /// Selectors in one question: each walks the index, and Grafana sends a handful.
 const SELECTORS_MAX: usize = 64;
@@ -51,8 +52,7 @@ pub async fn values(State(app): State<Arc<App>>, Path(name): Path<String>, param
 }
 
 /// Answers with what `list` finds out about the series that any of the `match[]` selects; about all when there is none.
-/// Walks the index away from the threads that serve others, in turn with queries; the turn is kept until that has ended,
-/// even when nobody waits for the answer any more.
+/// Compiles patterns and walks the index in turn with queries.
 async fn select(
     app: &App,
     params: &Params,
@@ -60,29 +60,31 @@ async fn select(
 ) -> Answer {
     params.range(app.clock.now())?;
     let limit = params.count("limit")?.filter(|n| *n > 0).unwrap_or(usize::MAX);
-    let selectors = selectors(params)?;
-    let turn = app.queries.clone().acquire_owned().await.map_err(|e| ApiError::internal(e.to_string()))?;
-    let store = app.store.clone();
+    let texts = texts(params)?;
+    let (turn, store) = (turn(&app.queries).await?, app.store.clone());
     let work = move || {
-        let response = list(&store, &selectors, limit);
+        let response = parse(&texts).map(|selectors| list(&store, &selectors, limit));
         drop(turn);
         response
     };
-    tokio::task::spawn_blocking(work).await.map_err(|e| ApiError::internal(format!("selection ended: {e}")))
+    away(work).await?
 }
 
-/// None when none is given.
-fn selectors(params: &Params) -> Result<Vec<Vec<Matcher>>, ApiError> {
-    let count = params.all("match[]").count();
-    if count > SELECTORS_MAX {
-        let message = format!("{count} parameters \"match[]\" are over {SELECTORS_MAX}: ask in parts");
+/// The selectors as they were sent; none when none is given.
+pub(in crate::http) fn texts(params: &Params) -> Result<Vec<String>, ApiError> {
+    let texts: Vec<String> = params.all("match[]").map(str::to_owned).collect();
+    if texts.len() > SELECTORS_MAX {
+        let message =
+            format!("{} parameters \"match[]\" are over {SELECTORS_MAX}: ask in parts", texts.len());
         return Err(ApiError::execution(message));
     }
-    let mut selectors = Vec::with_capacity(count);
-    for text in params.all("match[]") {
-        selectors.push(promql::parse_selector(text)?);
-    }
-    Ok(selectors)
+    Ok(texts)
+}
+
+/// Compiles their patterns, which takes long: all of them share one budget.
+pub(in crate::http) fn parse(texts: &[String]) -> Result<Vec<Vec<Matcher>>, ApiError> {
+    let mut budget = PatternBudget::default();
+    texts.iter().map(|text| Ok(promql::parse_selector_within(text, &mut budget)?)).collect()
 }
 
 fn answer<T: Serialize>(list: impl ExactSizeIterator<Item = T>, limit: usize) -> Response {

@@ -1,0 +1,208 @@
+//! Who may connect when many do? Connections without a request make room for new ones, the longest idle first.
+//!
+//! A few places are kept for when all are busy: whoever asks whether the server lives gets an answer there.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::Notify;
+
+/// Counts and finds the connections of one listener.
+#[derive(Debug)]
+pub struct Room {
+    seats_max: usize,
+    reserve_max: usize,
+    table: Mutex<Table>,
+    left: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    /// Counts seats and their idle times, so that the longest idle one is known.
+    ticks: u64,
+    open: BTreeMap<u64, Arc<State>>,
+    reserve: usize,
+}
+
+#[derive(Debug)]
+struct State {
+    is_reserve: bool,
+    /// Requests that are being served.
+    busy: AtomicUsize,
+    /// The tick since which it is idle; changed under the table's lock.
+    idle_since: Mutex<u64>,
+    sent_away: Notify,
+}
+
+/// The place of one connection; dropping it gives it back.
+#[derive(Debug)]
+pub struct Seat {
+    room: Arc<Room>,
+    number: u64,
+    state: Arc<State>,
+}
+
+/// A connection does something as long as this lives.
+#[derive(Debug)]
+pub struct Busy(Arc<Seat>);
+
+/// How a connection came in.
+#[derive(Debug)]
+pub struct Entered {
+    pub seat: Seat,
+    /// Another one had to go for it.
+    pub evicted: bool,
+}
+
+impl Room {
+    pub fn new(seats_max: usize, reserve_max: usize) -> Arc<Self> {
+        Arc::new(Self { seats_max, reserve_max, table: Mutex::default(), left: Notify::new() })
+    }
+
+    fn table(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// `None` when all places are taken by connections that are busy.
+    pub fn enter(self: &Arc<Self>) -> Option<Entered> {
+        let mut table = self.table();
+        let ordinary = table.open.len() - table.reserve;
+        let (mut evicted, mut is_reserve) = (false, false);
+        if ordinary >= self.seats_max {
+            evicted = table.evict(false);
+            is_reserve = !evicted;
+        }
+        if is_reserve && table.reserve >= self.reserve_max {
+            evicted = table.evict(true);
+            if !evicted {
+                return None;
+            }
+        }
+        table.ticks += 1;
+        let number = table.ticks;
+        let state = Arc::new(State {
+            is_reserve,
+            busy: AtomicUsize::new(0),
+            idle_since: Mutex::new(number),
+            sent_away: Notify::new(),
+        });
+        table.open.insert(number, state.clone());
+        table.reserve += usize::from(is_reserve);
+        drop(table);
+        Some(Entered { seat: Seat { room: self.clone(), number, state }, evicted })
+    }
+
+    /// Sends the longest idle connection away; false when none is idle.
+    pub fn evict(&self) -> bool {
+        self.table().evict(false)
+    }
+
+    /// Waits until nobody is there.
+    pub async fn emptied(&self) {
+        loop {
+            let left = self.left.notified();
+            if self.table().open.is_empty() {
+                return;
+            }
+            left.await;
+        }
+    }
+}
+
+impl Table {
+    fn evict(&mut self, is_reserve: bool) -> bool {
+        let idle = self
+            .open
+            .iter()
+            .filter(|(_, state)| state.is_reserve == is_reserve && state.busy.load(Ordering::Relaxed) == 0);
+        let since = |state: &State| *state.idle_since.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(longest) = idle.min_by_key(|(_, state)| since(state)).map(|(number, _)| *number) else {
+            return false;
+        };
+        if let Some(state) = self.open.remove(&longest) {
+            self.reserve -= usize::from(state.is_reserve);
+            // Kept for it where it does not wait yet.
+            state.sent_away.notify_one();
+        }
+        true
+    }
+}
+
+impl Seat {
+    pub fn is_reserve(&self) -> bool {
+        self.state.is_reserve
+    }
+
+    /// Not sent away as long as the answer lives.
+    pub fn begin(self: &Arc<Self>) -> Busy {
+        self.state.busy.fetch_add(1, Ordering::Relaxed);
+        Busy(self.clone())
+    }
+
+    /// Resolves when the place is needed for another.
+    pub async fn sent_away(&self) {
+        self.state.sent_away.notified().await;
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        let mut table = self.0.room.table();
+        table.ticks += 1;
+        *self.0.state.idle_since.lock().unwrap_or_else(PoisonError::into_inner) = table.ticks;
+        self.0.state.busy.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        let mut table = self.room.table();
+        if table.open.remove(&self.number).is_some() {
+            table.reserve -= usize::from(self.state.is_reserve);
+        }
+        drop(table);
+        self.room.left.notify_waiters();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures_util::FutureExt;
+
+    fn enter(room: &Arc<Room>) -> Option<(Arc<Seat>, bool)> {
+        room.enter().map(|Entered { seat, evicted }| (Arc::new(seat), evicted))
+    }
+
+    #[tokio::test]
+    async fn the_longest_idle_one_makes_room_and_a_busy_one_never() {
+        let room = Room::new(2, 1);
+        let (first, _) = enter(&room).unwrap();
+        let (second, _) = enter(&room).unwrap();
+        drop(first.begin());
+        let (third, evicted) = enter(&room).unwrap();
+        assert!(evicted && second.sent_away().now_or_never().is_some(), "the first was busy later");
+        assert!(first.sent_away().now_or_never().is_none());
+        let (_one, _other) = (first.begin(), third.begin());
+        let (reserve, evicted) = enter(&room).unwrap();
+        assert!(reserve.is_reserve() && !evicted && !third.is_reserve());
+        let (newer, evicted) = enter(&room).unwrap();
+        assert!(newer.is_reserve() && evicted && reserve.sent_away().now_or_never().is_some());
+        let _asks = newer.begin();
+        assert!(enter(&room).is_none(), "all are busy");
+        drop((first, second, third, reserve));
+        assert!(room.emptied().now_or_never().is_none(), "requests hold their connections");
+    }
+
+    #[tokio::test]
+    async fn a_seat_is_given_back() {
+        let room = Room::new(1, 0);
+        let (seat, _) = enter(&room).unwrap();
+        let busy = seat.begin();
+        assert!(enter(&room).is_none());
+        drop((seat, busy));
+        assert!(room.emptied().now_or_never().is_some());
+        assert!(enter(&room).is_some_and(|(seat, evicted)| !seat.is_reserve() && !evicted));
+    }
+}

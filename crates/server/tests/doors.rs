@@ -1,0 +1,223 @@
+//! Who gets in, who has to go, and who must wait: pages of others, silent and slow clients, requests that cost much.
+
+mod support;
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+use support::{Server, wait_for};
+
+const PATIENCE: Duration = Duration::from_secs(120);
+const PAGE: &str = "User-Agent: Mozilla/5.0 Chrome/140\r\nAccept-Language: en\r\n";
+
+/// A connection that has sent this.
+fn sent(at: SocketAddr, text: &str) -> TcpStream {
+    let mut stream = TcpStream::connect(at).expect("server accepts");
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.write_all(text.as_bytes()).expect("request is sent");
+    stream
+}
+
+/// Status of the answer that comes on it; 0 when it is closed.
+fn status(stream: &mut TcpStream) -> u16 {
+    let mut head = [0; 12];
+    if stream.read_exact(&mut head).is_err() {
+        return 0;
+    }
+    String::from_utf8_lossy(&head[9..]).parse().expect("a status line")
+}
+
+fn ask(at: SocketAddr, method: &str, path: &str, headers: &str) -> u16 {
+    let text = format!("{method} {path} HTTP/1.1\r\n{headers}Connection: close\r\nContent-Length: 0\r\n\r\n");
+    status(&mut sent(at, &text))
+}
+
+/// The value of a series of `/metrics`; 0 when it is not there yet.
+fn metric(server: &Server, name: &str) -> f64 {
+    let text = server.get("/metrics").text();
+    let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    line.map_or(0.0, |value| value.parse().unwrap())
+}
+
+fn series_with_patterns(selectors: usize, patterns: usize, pattern: impl Fn(usize) -> String) -> String {
+    let selector = |nth: usize| {
+        let matchers = (0..patterns).map(|n| format!("l{n}=~\"{}\"", pattern(nth * patterns + n)));
+        format!("match[]={{__name__=\"a\",{}}}", matchers.collect::<Vec<_>>().join(","))
+    };
+    let body: Vec<String> = (0..selectors).map(selector).collect();
+    body.join("&").replace('+', "%2B").replace('\\', "%5C")
+}
+
+const FORM: [(&str, &str); 1] = [("Content-Type", "application/x-www-form-urlencoded")];
+
+#[test]
+fn pages_of_others_can_neither_read_nor_cost_nor_change_anything() {
+    let data = tempfile::tempdir().unwrap();
+    let server = Server::start(data.path());
+    let at = server.http;
+    let delete = "/api/v1/admin/tsdb/delete_series?match[]=up";
+    let here = format!("Host: {at}\r\n");
+    for (method, path) in [
+        ("GET", "/api/v1/query?query=1"),
+        ("GET", "/api/v1/series?match[]=up"),
+        ("GET", "/api/v1/export?match[]=up"),
+        ("GET", "/api/traces"),
+        ("GET", "/metrics"),
+        ("POST", "/api/v1/admin/merge"),
+        ("POST", delete),
+        ("POST", "/write"),
+    ] {
+        for foreign in ["cross-site", "same-site"] {
+            let headers = format!("{here}Sec-Fetch-Site: {foreign}\r\nSec-Fetch-Mode: no-cors\r\n");
+            assert_eq!(ask(at, method, path, &headers), 403, "{method} {path} {foreign}");
+        }
+        assert_eq!(ask(at, method, path, &format!("{here}{PAGE}")), 403, "an image of old: {path}");
+        assert_eq!(ask(at, method, path, &format!("{here}Origin: https://evil.example\r\n")), 403);
+        assert_eq!(ask(at, method, path, "Host: evil.example:7070\r\n"), 403, "{path}");
+        let ours = format!("{here}{PAGE}Referer: http://{at}/\r\n");
+        for allowed in [&here, &format!("{here}Sec-Fetch-Site: same-origin\r\n"), &ours] {
+            assert_ne!(ask(at, method, path, allowed), 403, "{method} {path} {allowed}");
+        }
+    }
+    let link = format!("{here}{PAGE}Sec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: navigate\r\n");
+    assert_eq!(ask(at, "GET", "/", &link), 200, "links to the page work");
+    assert_eq!(ask(at, "GET", "/healthz", "Host: evil.example\r\n"), 200);
+}
+
+#[test]
+fn a_server_for_the_network_knows_its_names() {
+    let data = tempfile::tempdir().unwrap();
+    let flags = ["--insecure-listen", "--allowed-hosts", "monitor.example,10-0-0-7.lan.example"];
+    let mut command = std::process::Command::new(support::tacho());
+    command.args(["serve", "--http", "0.0.0.0:0", "--records", "127.0.0.1:0", "--data"]).arg(data.path());
+    command.args(flags);
+    let server = Server::from_command(command, data.path()).unwrap_or_else(|(_, log)| panic!("{log}"));
+    let at = SocketAddr::from(([127, 0, 0, 1], server.http.port()));
+    let delete = |host: &str| {
+        ask(at, "POST", "/api/v1/admin/tsdb/delete_series?match[]=up", &format!("Host: {host}\r\n"))
+    };
+    assert_eq!(delete("evil.example:7070"), 403);
+    for host in
+        ["127.0.0.1:7070", "monitor.example", "MONITOR.example:80", "10-0-0-7.lan.example", "tacho:7070"]
+    {
+        assert_eq!(delete(host), 204, "{host}");
+    }
+}
+
+#[test]
+fn patterns_are_bounded_and_whoever_asks_for_health_is_answered_meanwhile() {
+    let data = tempfile::tempdir().unwrap();
+    let server = Server::start(data.path());
+    let at = server.http;
+    let many = series_with_patterns(8, 64, |n| format!("(a|b|{n})+c"));
+    let answer = server.post("/api/v1/series", &FORM, many.as_bytes());
+    assert_eq!(answer.status, 422, "{}", answer.text());
+    assert!(answer.text().contains("more than 64 patterns of one request"), "{}", answer.text());
+    let costly = series_with_patterns(1, 60, |n| format!("[^a]{{900}}{n}"));
+    let answer = server.post("/api/v1/series", &FORM, costly.as_bytes());
+    assert_eq!(answer.status, 422, "{}", answer.text());
+
+    // As much as is allowed, many times: they are worked on while others are answered.
+    let head = format!("POST /api/v1/series HTTP/1.1\r\nHost: {at}\r\nContent-Type: {}\r\n", FORM[0].1);
+    let mut asking: Vec<TcpStream> = (0..16)
+        .map(|nth| {
+            let body = series_with_patterns(1, 60, |n| format!("[^{nth}]{{60}}(x{n}|y)"));
+            sent(at, &format!("{head}Content-Length: {}\r\n\r\n{body}", body.len()))
+        })
+        .collect();
+    assert_eq!(server.get("/healthz").status, 200);
+    let is_waiting = |stream: &TcpStream| {
+        stream.set_nonblocking(true).unwrap();
+        let waits = stream.peek(&mut [0; 1]).is_err();
+        stream.set_nonblocking(false).unwrap();
+        waits
+    };
+    assert!(asking.iter().any(is_waiting), "it was answered before the last of them");
+    for stream in &mut asking {
+        assert_eq!(status(stream), 200);
+    }
+}
+
+#[test]
+fn a_query_ends_when_its_client_leaves() {
+    let data = tempfile::tempdir().unwrap();
+    let server = Server::start(data.path());
+    // Four windows of a million values at each of 11,000 steps: minutes.
+    let window = "quantile_over_time(0.5,vector(1)[900000s:1s])";
+    let query = [window; 4].join("-").replace('+', "%2B");
+    let path = format!("/api/v1/query_range?query={query}&start=0&end=10999&step=1");
+    let stream = sent(server.http, &format!("GET {path} HTTP/1.1\r\nHost: {}\r\n\r\n", server.http));
+    wait_for("the query", || (metric(&server, "tacho_queries_running") == 1.0).then_some(()));
+    drop(stream);
+    wait_for("its end", || (metric(&server, "tacho_queries_running") == 0.0).then_some(()));
+    assert_eq!(metric(&server, "tacho_queries_cancelled_total"), 1.0);
+    assert_eq!(server.get("/api/v1/query?query=1").status, 200);
+    assert_eq!(metric(&server, "tacho_queries_cancelled_total"), 1.0, "an answered one is none");
+}
+
+#[test]
+fn a_client_that_does_not_take_its_answer_is_cut_off() {
+    let data = tempfile::tempdir().unwrap();
+    let server = Server::start_with(data.path(), &["--request-seconds-max", "10"]);
+    let lines: String = (0..60).map(|n| format!("x,n={n} value={n} 1000000000\n")).collect();
+    assert_eq!(server.post("/write", &[], lines.as_bytes()).status, 204);
+    // Some 20 MB: more than the system takes for both.
+    let path = "/api/v1/query_range?query=x_value&start=1&end=10999&step=1&lookback_delta=11000";
+    let path = path.replace("x_value", "x");
+    let mut stream = sent(server.http, &format!("GET {path} HTTP/1.1\r\nHost: {}\r\n\r\n", server.http));
+    assert_eq!(status(&mut stream), 200);
+    let cut = r#"tacho_connections_refused_total{listener="http",reason="slow-reader"}"#;
+    wait_for("the cut", || (metric(&server, cut) == 1.0).then_some(()));
+}
+
+#[test]
+fn silent_and_stalled_connections_keep_nobody_out() {
+    const MOST: usize = 64;
+    let data = tempfile::tempdir().unwrap();
+    let server = Server::start_with(data.path(), &["--connections-max", "64"]);
+    let silent: Vec<TcpStream> = [server.http, server.records]
+        .into_iter()
+        .flat_map(|at| (0..MOST + 8).map(move |_| sent(at, "")))
+        .collect();
+    assert_eq!(server.get("/healthz").status, 200);
+    assert_eq!(server.get("/api/v1/query?query=1").status, 200, "an idle one has made room");
+    let mut agent = sent(server.records, "");
+    let mut hello = Vec::new();
+    let pairs = vec![("service".to_owned(), "shop".to_owned())];
+    let text = tacho_ingest::wire::Hello { version_min: 1, version_max: 1, session: 5, pairs };
+    tacho_ingest::wire::ClientFrame::Hello(text).encode(&mut hello);
+    agent.write_all(&hello).unwrap();
+    let mut welcome = [0; 4];
+    agent.read_exact(&mut welcome).expect("an agent is greeted");
+
+    // Bodies that never come: their connections are busy, all of them.
+    let stalled = format!("POST /write HTTP/1.1\r\nHost: {}\r\nContent-Length: 9\r\n\r\n", server.http);
+    let mut held = Vec::new();
+    wait_for("a server whose connections are all busy", || {
+        // One whose head was not read yet may have made room for another.
+        held.extend((0..MOST / 4).map(|_| sent(server.http, &stalled)));
+        (server.get("/api/v1/query?query=1").status == 503).then_some(())
+    });
+    for _ in 0..3 {
+        let more: Vec<TcpStream> = (0..40).map(|_| sent(server.http, "")).collect();
+        assert_eq!(server.get("/healthz").status, 200);
+        drop(more);
+    }
+    drop((silent, held));
+    wait_for("room", || (server.get("/api/v1/query?query=1").status == 200).then_some(()));
+}
+
+#[test]
+fn merges_that_are_asked_for_again_and_again_do_not_pile_up() {
+    let data = tempfile::tempdir().unwrap();
+    let server = Server::start(data.path());
+    let text =
+        format!("POST /api/v1/admin/merge HTTP/1.1\r\nHost: {}\r\nContent-Length: 0\r\n\r\n", server.http);
+    let mut asking: Vec<TcpStream> = (0..50).map(|_| sent(server.http, &text)).collect();
+    for stream in &mut asking {
+        let status = status(stream);
+        assert!(matches!(status, 200 | 429), "{status}");
+    }
+    assert_eq!(server.post("/api/v1/admin/merge", &[], b"").status, 200);
+}
