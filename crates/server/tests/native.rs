@@ -133,7 +133,9 @@ fn a_number_out_of_all_proportion_silences_nobody() {
     agent.send_frames(1..=5);
     agent.wait_ack(5);
     let mut other = Agent::open(server.at, 2);
-    other.send_frames([1 << 62]);
+    let mut frame = DataFrame::new(1 << 62, content::BASE);
+    frame.samples(agent::SERIES, &content::samples(1));
+    other.send(&frame.finish());
     expect_error(other.receive(), ErrorCode::Malformed, "too far from 5");
     let mut agent = Agent::open(server.at, 2);
     assert_eq!(agent.welcome.acked, 5);

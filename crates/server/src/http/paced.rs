@@ -129,15 +129,15 @@ mod tests {
 
     #[tokio::test]
     async fn the_time_begins_anew_with_all_that_is_taken() {
-        let (ours, mut theirs) = tokio::io::duplex(1_024);
+        let (ours, mut theirs) = tokio::io::duplex(8_192);
         let mut paced = Paced::new(ours, Duration::from_secs(600), || panic!("cut off"));
         let mut context = Context::from_waker(std::task::Waker::noop());
-        let bytes = [7; 2_048];
+        let bytes = [7; 16_384];
         let mut write = |paced: &mut Paced<_>| Pin::new(paced).poll_write(&mut context, &bytes).is_ready();
         assert!(write(&mut paced) && !write(&mut paced));
         assert!(paced.deadline.is_some());
-        let mut buffer = [0; 1_024];
-        for _ in 0..BYTES_MIN / 1_024 {
+        let mut buffer = [0; 8_192];
+        for _ in 0..BYTES_MIN / 8_192 {
             assert!(paced.deadline.is_some());
             theirs.read_exact(&mut buffer).await.unwrap();
             assert!(write(&mut paced));
