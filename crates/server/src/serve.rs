@@ -140,11 +140,11 @@ fn raise_descriptors(connections_max: usize) {
         .saturating_add(DESCRIPTORS_BESIDE);
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     let Some(current) = current.filter(|current| *current < wanted) else { return };
-    let raised = Some(maximum.map_or(wanted, |most| most.min(wanted)));
-    let set = setrlimit(Resource::Nofile, Rlimit { current: raised, maximum });
-    if set.is_err() || raised < Some(wanted) {
+    let raised = maximum.map_or(wanted, |most| most.min(wanted));
+    let set = setrlimit(Resource::Nofile, Rlimit { current: Some(raised), maximum });
+    if set.is_err() || raised < wanted {
         tracing::warn!(
-            files_max = raised.unwrap_or(current),
+            files_max = if set.is_ok() { raised } else { current },
             wanted,
             "not all connections can be open at once"
         );

@@ -115,7 +115,10 @@ mod tests {
         let count = cuts.clone();
         let (ours, mut theirs) = tokio::io::duplex(1_024);
         let time_max = Duration::from_millis(200);
-        let mut paced = Paced::new(ours, time_max, move || drop(count.fetch_add(1, Ordering::Relaxed)));
+        let cut = move || {
+            count.fetch_add(1, Ordering::Relaxed);
+        };
+        let mut paced = Paced::new(ours, time_max, cut);
         let dripping = tokio::spawn(async move {
             while let Ok(1..) = theirs.read(&mut [0; 100]).await {
                 tokio::time::sleep(Duration::from_millis(10)).await;

@@ -10,7 +10,9 @@ use async_trait::async_trait;
 use futures_util::StreamExt;
 
 use crate::Result;
-use crate::driver::{Capabilities, Cut, Delete, Driver, EachKey, Health, Info, Parts, Row, RowStream, Scan, Table};
+use crate::driver::{
+    Capabilities, Cut, Delete, Driver, EachKey, Health, Info, Parts, Row, RowStream, Scan, Table,
+};
 
 /// Bounds of latency buckets double from 2^10 ns (about 1 us); the last one takes everything over 2^35 ns (34 s).
 pub const BUCKETS: usize = 27;
