@@ -6,7 +6,6 @@ Before: the shell. After: agent.start, then the program as `__main__`.
 from __future__ import annotations
 
 import os
-import runpy
 import sys
 
 from . import agent, script
@@ -32,11 +31,12 @@ def main(arguments: list[str]) -> int:
         sys.stderr.write(HELP)
         return 2
     sys.argv = program
-    # As the interpreter has it: the folder of the script, or where one is for a module.
-    sys.path[0] = os.getcwd() if is_module else os.path.dirname(os.path.abspath(program[0]))
+    # As the interpreter has it: the folder of the script, links followed, or where one is for a module. With `-P` there is none.
+    if not getattr(sys.flags, "safe_path", False) and not sys.flags.isolated:
+        sys.path[0] = os.getcwd() if is_module else os.path.dirname(os.path.realpath(program[0]))
     if is_module:
         agent.start(**_service(program[0].split(".")[0]))
-        runpy.run_module(program[0], run_name="__main__", alter_sys=True)
+        script.run_module(program[0])
     else:
         agent.start()
         script.run(program[0], agent.selection())

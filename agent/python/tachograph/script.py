@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import ast
 import builtins
+import importlib.machinery
+import importlib.util
 import io
+import os
 import runpy
 import sys
 import tokenize
 import types
 from pathlib import Path
-from typing import Union
+from typing import Any, NoReturn, Union
 
 from .patterns import Selection
 from .recorder import record
@@ -25,16 +28,76 @@ Function = Union[ast.FunctionDef, ast.AsyncFunctionDef]
 
 
 def run(path: str, selection: Selection) -> None:
-    """Runs a script as `__main__`. What it raises comes through."""
-    name = Path(path).stem
-    code = _decorated(path, name, selection) if Path(path).is_file() and selection.may_hold(name) else None
-    if code is None:
-        runpy.run_path(path, run_name="__main__")
+    """Runs a script, a folder or a zip file as `__main__`, as the interpreter does. What it raises comes through."""
+    main = _fresh_main()
+    if _is_archive(path):
+        sys.path[0] = _absolute(path)
+        runpy._run_module_as_main("__main__", False)  # type: ignore[attr-defined]  # what the interpreter itself calls
         return
-    main = types.ModuleType("__main__")
-    main.__dict__.update({"__file__": path, "__builtins__": builtins, "__cached__": None, _RECORD: record})
-    sys.modules["__main__"] = main
+    name = Path(path).stem
+    file = _absolute(path)
+    code = _decorated(file, name, selection) if selection.may_hold(name) else None
+    loader: Any = importlib.machinery.SourceFileLoader("__main__", file)
+    if code is None:
+        try:
+            with io.open_code(file) as source:  # audited, as the interpreter's own reading is
+                data = source.read()
+        except OSError as e:
+            _cannot_open(file, e)
+        code = _compiled(data, file)
+        if file.endswith(".pyc"):
+            loader = importlib.machinery.SourcelessFileLoader("__main__", file)
+    else:
+        main.__dict__[_RECORD] = record
+    main.__dict__.update({"__file__": file, "__cached__": None, "__loader__": loader})
     exec(code, main.__dict__)
+
+
+def run_module(name: str) -> None:
+    """As `python -m`."""
+    _fresh_main()
+    sys.argv[0] = "-m"  # while it is looked for
+    runpy._run_module_as_main(name, True)  # type: ignore[attr-defined]
+
+
+def _fresh_main() -> types.ModuleType:
+    """What the interpreter begins with. It stays when the program is over: threads and exit handlers may still run."""
+    main = types.ModuleType("__main__")
+    main.__dict__.update({"__builtins__": builtins, "__loader__": importlib.machinery.BuiltinImporter})
+    if sys.version_info < (3, 14):
+        main.__dict__["__annotations__"] = {}
+    sys.modules["__main__"] = main
+    return main
+
+
+def _absolute(path: str) -> str:
+    """As the interpreter does it: dots and links inside stay."""
+    return os.path.abspath(path) if os.name == "nt" else os.path.join(os.getcwd(), path)
+
+
+def _is_archive(path: str) -> bool:
+    """A folder or a zip file, which has a module `__main__` in it."""
+    return any(_importer(path, hook) for hook in sys.path_hooks)
+
+
+def _importer(path: str, hook: Any) -> bool:
+    try:
+        return hook(path) is not None
+    except ImportError:
+        return False
+
+
+def _compiled(data: bytes, path: str) -> Any:
+    """The code of a script; also of one that is compiled already."""
+    if data[:4] == importlib.util.MAGIC_NUMBER:
+        return importlib.machinery.SourcelessFileLoader("__main__", path).get_code("__main__")
+    return compile(data, path, "exec", dont_inherit=True)
+
+
+def _cannot_open(path: str, error: OSError) -> NoReturn:
+    """As the interpreter says it, with its status."""
+    sys.stderr.write(f"{sys.executable}: can't open file {path!r}: [Errno {error.errno}] {error.strerror}\n")
+    sys.exit(2)
 
 
 def _decorated(path: str, name: str, selection: Selection) -> Union[types.CodeType, None]:
