@@ -16,7 +16,17 @@ const TRIED_BYTES_MAX: u64 = 4 << 30;
 /// is behind it, and all of it is left out. A `put` ends with a sync, so a batch behind another proves that the first was on
 /// disk; so does the mark, a batch without rows.
 pub fn scan(bytes: &[u8], ended: bool, damage: Damage, each: &mut impl FnMut(Entry<'_>)) -> Scanned {
-    let mut walk = Walk { bytes, tried: 0, damage, last: (0, 0), index: IndexBuilder::default() };
+    scan_within(TRIED_BYTES_MAX, bytes, ended, damage, each)
+}
+
+fn scan_within(
+    tried_max: u64,
+    bytes: &[u8],
+    ended: bool,
+    damage: Damage,
+    each: &mut impl FnMut(Entry<'_>),
+) -> Scanned {
+    let mut walk = Walk { bytes, tried: 0, tried_max, damage, last: (0, 0), index: IndexBuilder::default() };
     let (mut at, mut marked) = (HEADER_BYTES.min(bytes.len()), false);
     while at < bytes.len() {
         let Some((rows, end)) = walk.batch(at) else {
@@ -48,7 +58,9 @@ pub fn scan(bytes: &[u8], ended: bool, damage: Damage, each: &mut impl FnMut(Ent
 
 struct Walk<'a> {
     bytes: &'a [u8],
+    /// Bytes of rows whose checksum was wrong, and their bound.
     tried: u64,
+    tried_max: u64,
     damage: Damage,
     /// The last damaged place.
     last: (Offset, Offset),
@@ -67,9 +79,9 @@ impl<'a> Walk<'a> {
         (end <= self.bytes.len()).then_some((rows, end))
     }
 
-    /// The row at `at`, ending before `end`.
-    fn row(&mut self, at: Offset, end: Offset) -> Taken<'a> {
-        if self.tried > TRIED_BYTES_MAX {
+    /// Does a row stand at `at`, which may be anywhere, and end before `end`?
+    fn search(&mut self, at: Offset, end: Offset) -> Taken<'a> {
+        if self.tried > self.tried_max {
             return Taken::Nothing;
         }
         let taken = take_row(&self.bytes[at..end]);
@@ -108,7 +120,7 @@ impl<'a> Walk<'a> {
             if self.batch(next).is_some() {
                 break;
             }
-            match self.row(next, end) {
+            match self.search(next, end) {
                 Taken::Row(row) => {
                     if damaged < next {
                         self.note(damaged, next);
@@ -130,7 +142,7 @@ impl<'a> Walk<'a> {
         let (mut sound, mut damaged) = (Vec::new(), Vec::new());
         let mut at = rows;
         while at < end {
-            let bytes = match self.row(at, end) {
+            let bytes = match take_row(&self.bytes[at..end]) {
                 Taken::Row(row) => {
                     sound.push((at, row));
                     at += row.bytes();
@@ -141,9 +153,10 @@ impl<'a> Walk<'a> {
             };
             // Are its lengths right? Else the next sound row is looked for.
             let by_length = at + bytes;
-            let fits = bytes > 1 && (by_length == end || matches!(self.row(by_length, end), Taken::Row(_)));
+            let fits =
+                bytes > 1 && (by_length == end || matches!(self.search(by_length, end), Taken::Row(_)));
             let mut next = if fits { by_length } else { at + 1 };
-            while next < end && !matches!(self.row(next, end), Taken::Row(_)) {
+            while next < end && !matches!(self.search(next, end), Taken::Row(_)) {
                 next += 1;
             }
             damaged.push((at, next));
@@ -173,5 +186,57 @@ fn next_batch(bytes: &[u8], from: usize) -> Option<usize> {
             return Some(at);
         }
         at += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::embedded::format::{Action, encode_header, mark, put_batch};
+    use tacho_store::Table;
+
+    /// Bytes every second of which begins what looks like the head of a row that goes far.
+    fn worst(bytes: usize) -> Vec<u8> {
+        [0, 1]
+            .repeat(bytes / 2)
+            .into_iter()
+            .enumerate()
+            .map(|(at, b)| if at % 16 < 8 { b } else { 0 })
+            .collect()
+    }
+
+    fn file(parts: &[&[u8]]) -> Vec<u8> {
+        let mut bytes = [encode_header(1), mark()].concat();
+        for value in parts {
+            let row = RowRef {
+                action: Action::Put,
+                table: Table::Chunks,
+                partition: b"p",
+                clustering: value,
+                value,
+            };
+            put_batch(&mut bytes, [RowRef { clustering: &value[..1], ..row }].into_iter(), |_, _| ());
+            bytes.extend(mark());
+        }
+        bytes
+    }
+
+    #[test]
+    fn bytes_that_look_like_rows_do_not_take_for_ever() {
+        let value = worst(200_000);
+        let mut bytes = file(&[b"before", &value, b"last"]);
+        let at = HEADER_BYTES + BATCH_HEAD_BYTES * 3 + 14 + 1 + 1 + 6;
+        // Head and row of the second batch: only behind its value is there something sound.
+        bytes[at] ^= 1;
+        bytes[at + BATCH_HEAD_BYTES] ^= 1;
+        for tried_max in [0, 1_000_000, u64::MAX] {
+            let mut found = Vec::new();
+            let scanned = scan_within(tried_max, &bytes, false, Damage::default(), &mut |entry| {
+                found.push(entry.clustering.to_vec());
+            });
+            assert_eq!(found, [b"b", b"l"], "{tried_max}");
+            assert_eq!((scanned.torn, scanned.damage.places), (0, 1));
+            assert_eq!(scanned.damage.bytes as usize, BATCH_HEAD_BYTES + 14 + 2 + value.len());
+        }
     }
 }
