@@ -23,7 +23,7 @@ use crate::group::home;
 use crate::group::row::series_row;
 use crate::group::seal::{Share, seal};
 use crate::journal::{self, format::Older};
-use crate::keys::{Journals, flushed_row, session_delete, session_row, stored_row};
+use crate::keys::{Journals, clock_row, flushed_row, session_delete, session_row, stored_row};
 use crate::layer::retry::Backoff;
 use crate::seal::CHUNK_VALUES_LIMIT;
 use crate::shared::{Progress, Shared};
@@ -60,7 +60,7 @@ async fn tell_journals(shared: &Shared, told: u64) -> u64 {
     if journals.last() <= told {
         return told;
     }
-    match shared.driver.put(vec![journals.row()]).await {
+    match shared.driver.put(vec![journals.row(), clock_row(shared.now())]).await {
         Ok(()) => journals.last(),
         Err(error) => {
             tracing::warn!(%error, "driver was not told of a new journal");
@@ -110,7 +110,7 @@ async fn flush(shared: &Arc<Shared>, generation: &Arc<Generation>) -> u64 {
     put(shared, vec![flushed_row(number), stored_row(&stored)]).await;
     drop(books);
     let journals = journals(shared, number);
-    put(shared, vec![journals.row()]).await;
+    put(shared, vec![journals.row(), clock_row(shared.now())]).await;
     forget(shared, generation).await;
     shared.upkeep.wake();
     journals.last()

@@ -136,6 +136,7 @@ const FLUSHED: &[u8] = b"flushed";
 const STORED: &[u8] = b"stored";
 const NAMED: &[u8] = b"named";
 const JOURNALS: &[u8] = b"journals";
+const CLOCK: &[u8] = b"clock";
 
 pub fn store_scan() -> Scan {
     Scan::all(Table::Meta, STORE)
@@ -216,6 +217,11 @@ impl Journals {
     }
 }
 
+/// When the clock was believed last.
+pub fn clock_row(at: Timestamp) -> Row {
+    meta(STORE, CLOCK, [&[VERSION][..], &at.to_be_bytes()[..]].concat())
+}
+
 fn decode_stored(value: &[u8]) -> Option<[Stored; 3]> {
     let (numbers, rest) = value.as_chunks::<8>();
     let numbers: Vec<u64> = numbers.iter().map(|n| u64::from_be_bytes(*n)).collect();
@@ -246,6 +252,7 @@ pub enum StoreFact {
     Stored([Stored; 3]),
     Named(u64),
     Journals(Journals),
+    Clock(Timestamp),
     /// Written by a newer version, which must not mind that it is ignored.
     Unknown,
 }
@@ -271,6 +278,10 @@ pub fn decode_store_fact(row: &Row) -> Result<StoreFact> {
         STORED => {
             let stored = decode_stored(versioned("meta row", &row.value)?);
             stored.map(StoreFact::Stored).ok_or_else(malformed)
+        }
+        CLOCK => {
+            let at = versioned("meta row", &row.value)?.try_into().map_err(|_| malformed())?;
+            Ok(StoreFact::Clock(Timestamp::from_be_bytes(at)))
         }
         JOURNALS => {
             let journals = Journals::decode(versioned("meta row", &row.value)?);
@@ -352,6 +363,7 @@ mod tests {
         let stored = [1, 4, 7].map(|n| Stored { chunks: n, bytes: n + 1, records: n + 2 });
         assert_eq!(decode_store_fact(&stored_row(&stored)).unwrap(), StoreFact::Stored(stored));
         assert_eq!(decode_store_fact(&named_row(9)).unwrap(), StoreFact::Named(9));
+        assert_eq!(decode_store_fact(&clock_row(-9)).unwrap(), StoreFact::Clock(-9));
         let live = vec![Older { generation: 6, length: 700 }, Older { generation: 8, length: 0 }];
         let journals = Journals { store: 7, flushed: 5, named: 9, live };
         assert_eq!(decode_store_fact(&journals.row()).unwrap(), StoreFact::Journals(journals.clone()));

@@ -66,4 +66,4 @@ pub use read::ChunkInfo;
 pub use seal::CHUNK_VALUES_MAX;
 pub use stats::{Stats, Stored};
 pub use store::Store;
-pub use upkeep::{Deleted, MergeReport, UpkeepStats};
+pub use upkeep::{ClockBounds, Deleted, Jump, MergeReport, UpkeepStats};

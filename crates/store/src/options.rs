@@ -7,6 +7,7 @@ use crate::disk::{Disk, RealDisk};
 use crate::index::Bounds;
 use crate::policy::Policies;
 use crate::seal::CHUNK_VALUES_MAX;
+use crate::upkeep::ClockBounds;
 
 #[derive(Clone)]
 pub struct Options {
@@ -41,6 +42,11 @@ pub struct Options {
     pub read_only: bool,
     /// Where the journal lies.
     pub disk: Arc<dyn Disk>,
+    /// Space that is kept free on that disk, bytes, beside what the records in the journal will take as chunks: new records are
+    /// refused before it is touched, and deletion, expiry and sealing go on. 0: until the disk is full.
+    pub disk_reserve_bytes: u64,
+    /// How far the clock may be ahead of what is expected before history is deleted by it; `None`: it is believed always.
+    pub clock_bounds: Option<ClockBounds>,
     /// What is to become of a series' history.
     pub policies: Arc<Policies>,
     /// Is there upkeep while nobody asks for it?
@@ -84,6 +90,8 @@ impl Default for Options {
             flush_wait_max: Duration::from_secs(30),
             read_only: false,
             disk: Arc::new(RealDisk),
+            disk_reserve_bytes: 0,
+            clock_bounds: None,
             policies: Arc::default(),
             merge_in_background: true,
             merge_rows: 8,

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use futures_util::TryStreamExt;
-use tacho_model::{Kind, Labels, SeriesId};
+use tacho_model::{Kind, Labels, SeriesId, Timestamp};
 
 use crate::arrival::Arrival;
 use crate::commit::number_series;
@@ -42,6 +42,8 @@ pub struct Recovered {
     pub stored: [Stored; 3],
     /// The last number that a merge has given.
     pub named: u64,
+    /// The latest moment that an earlier process has known.
+    pub clock_last: Option<Timestamp>,
     pub counters: Counters,
 }
 
@@ -104,7 +106,20 @@ pub async fn recover(driver: &dyn Driver, directory: &Path, options: &Options) -
         tracing::error!("counts of what is stored are missing, they begin again at 0");
     }
     let stored = facts.stored.unwrap_or_default();
-    Ok(Recovered { id, index, sessions, tombstones, generations, flushed, stored, named, counters })
+    // A store of an older version did not say when it was there last: its newest chunk does, but for one of a wrong clock.
+    let clock_last = facts.clock.or(keys.newest);
+    Ok(Recovered {
+        id,
+        index,
+        sessions,
+        tombstones,
+        generations,
+        flushed,
+        stored,
+        named,
+        clock_last,
+        counters,
+    })
 }
 
 /// What the store has written about itself.
@@ -118,6 +133,8 @@ struct Facts {
     stored: Option<[Stored; 3]>,
     named: u64,
     journals: Option<Journals>,
+    /// When the clock was believed last.
+    clock: Option<Timestamp>,
 }
 
 impl Facts {
@@ -141,6 +158,7 @@ async fn store_facts(driver: &dyn Driver) -> Result<Facts> {
             StoreFact::Stored(stored) => facts.stored = Some(stored),
             StoreFact::Named(last) => facts.named = last,
             StoreFact::Journals(journals) => facts.journals = Some(journals),
+            StoreFact::Clock(at) => facts.clock = Some(at),
             StoreFact::Unknown => {}
         }
         Ok(())

@@ -3,24 +3,29 @@
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use tacho_model::Clock;
+use tacho_model::{Clock, Timestamp};
 use tokio::sync::watch;
 
-use crate::Error;
 use crate::budget::Budget;
+use crate::disk::Space;
 use crate::driver::Driver;
 use crate::generation::Generations;
 use crate::index::Index;
 use crate::options::Options;
 use crate::sessions::Sessions;
 use crate::stats::{Counters, Stored};
-use crate::upkeep::{Tombstones, Upkeep};
+use crate::upkeep::{Tombstones, Trusted, Upkeep};
+use crate::{Error, Result};
 
 pub struct Shared {
     pub driver: Arc<dyn Driver>,
     pub directory: PathBuf,
     pub options: Options,
     pub clock: Arc<dyn Clock>,
+    /// The clock, as far as history may be deleted by it.
+    pub trusted: Trusted,
+    /// Room on the journal's disk.
+    pub space: Space,
     /// Identity of the store, in its Meta table and in every journal file.
     pub id: u128,
     pub generations: Guarded<Generations>,
@@ -40,6 +45,32 @@ pub struct Shared {
     /// A generation has begun: the flusher tells the driver that its journal must be there.
     pub begun: tokio::sync::Notify,
     pub progress: watch::Sender<Progress>,
+}
+
+impl Shared {
+    /// The time by which history may be hidden and deleted.
+    pub fn now(&self) -> Timestamp {
+        self.trusted.now(&*self.clock)
+    }
+
+    /// May new records be written? What they take in the journal they take in the driver as well, at most: room for the chunks
+    /// of what is in the journal now is left, and the reserve.
+    ///
+    /// # Errors
+    /// `StorageFull`.
+    pub fn check_space(&self) -> Result<()> {
+        if self.options.disk_reserve_bytes == 0 {
+            return Ok(());
+        }
+        self.space.check(self.journal_bytes())
+    }
+
+    /// Bytes of all journal files.
+    pub fn journal_bytes(&self) -> u64 {
+        let generations = self.generations.read();
+        let sealed = generations.sealed.iter().map(|generation| generation.journal.length);
+        sealed.chain(generations.active.iter().map(|active| active.journal.length)).sum()
+    }
 }
 
 /// How far the flusher has come.

@@ -50,6 +50,12 @@ pub struct Stats {
     pub batches_repeated: u64,
     /// Batches refused because memory was full: senders were told to wait.
     pub batches_full: u64,
+    /// Batches refused because the disk was full but for its reserve.
+    pub batches_disk_full: u64,
+    /// Now: are they refused?
+    pub disk_full: bool,
+    /// Now: is the clock too far ahead to delete history by it?
+    pub clock_doubted: bool,
     /// New series for which there was no room; one counts as often as it comes.
     pub series_refused: u64,
     pub journal_syncs: u64,
@@ -127,6 +133,7 @@ counters! {
         batches: Count,
         batches_repeated: Count,
         batches_full: Count,
+        batches_disk_full: Count,
         series_refused: Count,
         journal_syncs: Count,
         journal_failures: Count,

@@ -17,6 +17,7 @@ use crate::answer::{Piece, SampleAnswer};
 use crate::arrival::{self, Appended, Arrival, Origin};
 use crate::budget::Budget;
 use crate::commit::{Append, Command, Committer, closed};
+use crate::disk::Space;
 use crate::driver::{Driver, Health, Info};
 use crate::index::Cardinality;
 use crate::lock::DirectoryLock;
@@ -25,7 +26,7 @@ use crate::read::{self, ChunkInfo};
 use crate::recover::{Recovered, recover};
 use crate::shared::{Guarded, Progress, Shared};
 use crate::stats::Stats;
-use crate::upkeep::{self, Deleted, MergeReport, Order, Upkeep};
+use crate::upkeep::{self, Deleted, Jump, MergeReport, Order, Trusted, Upkeep};
 use crate::{Error, ErrorKind, Result, disk, flush, group};
 
 /// Keeps what it has acknowledged. One process, one directory; any number of callers.
@@ -63,14 +64,26 @@ impl Store {
             disk::make_private(journal_dir);
             Some(lock)
         };
-        let Recovered { id, index, sessions, tombstones, generations, flushed, stored, named, counters } =
-            recover(&*driver, journal_dir, &options).await?;
+        let Recovered {
+            id,
+            index,
+            sessions,
+            tombstones,
+            generations,
+            flushed,
+            stored,
+            named,
+            clock_last,
+            counters,
+        } = recover(&*driver, journal_dir, &options).await?;
         let budget = Arc::new(Budget::new(options.open_bytes_max.max(options.seal_bytes.saturating_mul(2))));
         budget.add(generations.sealed.iter().map(|g| g.bytes).sum());
         let progress = Progress { flushed, ..Progress::default() };
         let shared = Arc::new(Shared {
             driver,
             directory: journal_dir.to_owned(),
+            trusted: Trusted::new(options.clock_bounds, clock_last),
+            space: Space::new(options.disk.clone(), journal_dir, options.disk_reserve_bytes),
             options,
             clock,
             id,
@@ -150,6 +163,10 @@ impl Store {
         // Held until the answer comes: so it is freed here, not in the one thread that writes.
         let held = batch.clone();
         let arrival = Arrival::check(batch, origin)?;
+        if let Err(error) = self.shared.check_space() {
+            self.shared.counters.batches_disk_full.add(1);
+            return Err(error);
+        }
         let bytes = arrival.bytes();
         let batch_bytes_max = self.shared.budget.max() / 4;
         if bytes > batch_bytes_max {
@@ -315,10 +332,10 @@ impl Store {
         self.flush().await
     }
 
-    /// Whether a batch would be taken, memory and disk permitting.
+    /// Whether a batch would be taken, memory permitting.
     ///
     /// # Errors
-    /// `Closed`, and why.
+    /// `Closed`, and why; `StorageFull` when only the reserve of the disk is left.
     pub fn ready(&self) -> Result<()> {
         if self.closed.load(Ordering::Relaxed) {
             return Err(closed());
@@ -327,17 +344,32 @@ impl Store {
         if self.committer.as_ref().is_none_or(JoinHandle::is_finished) {
             return Err(Error::new(ErrorKind::Closed, "journal's thread has ended: restart the server"));
         }
-        Ok(())
+        self.shared.check_space()
+    }
+
+    /// The clock is right, however far it is ahead of what was expected: history may be deleted by it. Returns the jump that was
+    /// not believed.
+    pub fn confirm_clock(&self) -> Option<Jump> {
+        let (trusted, clock) = (&self.shared.trusted, &*self.shared.clock);
+        let jump = trusted.jump(clock);
+        let now = trusted.confirm(clock);
+        tracing::warn!(now, ?jump, "clock confirmed");
+        self.shared.upkeep.wake();
+        jump
+    }
+
+    /// A jump of the clock that is not believed: nothing is deleted by it.
+    pub fn clock_jump(&self) -> Option<Jump> {
+        self.shared.trusted.jump(&*self.shared.clock)
     }
 
     pub fn stats(&self) -> Stats {
         let shared = &self.shared;
         let mut stats = shared.counters.snapshot();
-        let generations = shared.generations.read();
-        let journals = generations.sealed.iter().map(|g| g.journal.length);
-        stats.journal_bytes = journals.chain(generations.active.iter().map(|g| g.journal.length)).sum();
-        stats.sealed = generations.sealed.len();
-        drop(generations);
+        stats.journal_bytes = shared.journal_bytes();
+        stats.sealed = shared.generations.read().sealed.len();
+        stats.disk_full = shared.check_space().is_err();
+        stats.clock_doubted = self.clock_jump().is_some();
         stats.open_bytes = shared.budget.used();
         stats.open_bytes_max = shared.budget.max();
         stats.stored = *shared.stored.read();
@@ -353,6 +385,11 @@ impl Store {
     /// What of the driver's data is damaged.
     pub fn driver_health(&self) -> Health {
         self.shared.driver.health()
+    }
+
+    #[cfg(test)]
+    pub(crate) fn shared(&self) -> &Shared {
+        &self.shared
     }
 
     /// The driver below.

@@ -49,6 +49,9 @@ pub fn read(variables: impl IntoIterator<Item = (String, String)>) -> Result<Env
             "TACHO_MERGE_CPU_PERCENT" => {
                 settings.merge_cpu_percent = Some(number("TACHO_MERGE_CPU_PERCENT", value)?);
             }
+            "TACHO_DISK_RESERVE_BYTES" => {
+                settings.disk_reserve_bytes = Some(number("TACHO_DISK_RESERVE_BYTES", value)?);
+            }
             "TACHO_MERGE_ROWS" => settings.merge_rows = Some(number("TACHO_MERGE_ROWS", value)?),
             "TACHO_SWEEP_SECONDS" => settings.sweep_seconds = Some(number("TACHO_SWEEP_SECONDS", value)?),
             "TACHO_MERGE_BYTES_PER_SECOND" => {

@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tacho_store::Options;
 use tacho_store::policy::Policies;
+use tacho_store::{ClockBounds, Options};
 
 pub use address::Address;
 pub(crate) use file::cause as toml_cause;
@@ -68,6 +68,9 @@ pub struct Settings {
     /// Chunks of like size side by side that are worth a merge [default: 8]
     #[arg(long, value_name = "N")]
     pub merge_rows: Option<usize>,
+    /// Bytes kept free on the disk: new records are refused before they are touched, deletion goes on [default: 268435456]
+    #[arg(long, value_name = "BYTES")]
+    pub disk_reserve_bytes: Option<u64>,
     /// Seconds between two looks for what has grown too old; 0 for as often as it goes [default: 3600]
     #[arg(long, value_name = "SECONDS")]
     pub sweep_seconds: Option<u64>,
@@ -106,6 +109,7 @@ pub struct History {
     pub merge_bytes_per_second: u64,
     pub merge_cpu_percent: u32,
     pub merge_rows: usize,
+    pub disk_reserve_bytes: u64,
     pub sweep_every: Duration,
     pub policies: Arc<Policies>,
 }
@@ -119,6 +123,8 @@ impl History {
             merge_bytes_per_second: self.merge_bytes_per_second,
             merge_cpu_percent: self.merge_cpu_percent,
             merge_rows: self.merge_rows,
+            disk_reserve_bytes: self.disk_reserve_bytes,
+            clock_bounds: Some(ClockBounds::default()),
             sweep_first: self.sweep_every.min(Options::default().sweep_first),
             sweep_every: self.sweep_every,
             policies: self.policies.clone(),
@@ -127,6 +133,8 @@ impl History {
     }
 }
 
+/// One segment of the embedded driver: what rewriting a segment that is mostly dead may take before it gives more back.
+const DISK_RESERVE_BYTES: u64 = 256 << 20;
 /// The shortest time between two sweeps, what 0 s becomes, and the longest: a clock cannot add any number of seconds.
 const SWEEP_MIN: Duration = Duration::from_millis(20);
 const SWEEP_MAX: Duration = Duration::from_secs(365 * 86_400);
@@ -173,6 +181,7 @@ impl Settings {
             merge_bytes_per_second: self.merge_bytes_per_second.or(under.merge_bytes_per_second),
             merge_cpu_percent: self.merge_cpu_percent.or(under.merge_cpu_percent),
             merge_rows: self.merge_rows.or(under.merge_rows),
+            disk_reserve_bytes: self.disk_reserve_bytes.or(under.disk_reserve_bytes),
             sweep_seconds: self.sweep_seconds.or(under.sweep_seconds),
             retention: self.retention.or(under.retention),
             downsampling: self.downsampling.or(under.downsampling),
@@ -203,6 +212,7 @@ impl Settings {
             merge_bytes_per_second: merge_bytes,
             merge_cpu_percent: self.merge_cpu_percent.unwrap_or(usual.merge_cpu_percent).clamp(1, 100),
             merge_rows: at_least_one("merge-rows", self.merge_rows.unwrap_or(usual.merge_rows))?,
+            disk_reserve_bytes: self.disk_reserve_bytes.unwrap_or(DISK_RESERVE_BYTES),
             sweep_every: self
                 .sweep_seconds
                 .map_or(usual.sweep_every, Duration::from_secs)

@@ -9,7 +9,7 @@ use axum::routing::{get, post};
 use axum::{Json, Router};
 use serde_json::{Value, json};
 use tacho_model::{Kind, Matcher, TimeRange};
-use tacho_store::{Deleted, MergeReport, Store};
+use tacho_store::{Deleted, Jump, MergeReport, Store};
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::App;
@@ -26,6 +26,7 @@ pub fn routes() -> Router<Arc<App>> {
         .route("/api/v1/admin/count", get(count).post(count))
         .route("/api/v1/admin/tsdb/clean_tombstones", post(clean_tombstones).put(clean_tombstones))
         .route("/api/v1/admin/merge", post(merge))
+        .route("/api/v1/admin/clock/confirm", post(confirm_clock))
 }
 
 /// What a deletion would take away: the same parameters, and nothing is changed. With `kind` (`sample`, `entry`) only
@@ -84,6 +85,18 @@ async fn clean_tombstones(State(app): State<Arc<App>>) -> Result<StatusCode, Api
     };
     to_the_end(app.store.clone(), work).await?;
     Ok(StatusCode::NO_CONTENT)
+}
+
+/// History may be deleted by the clock again, however far ahead of what was expected it is.
+async fn confirm_clock(State(app): State<Arc<App>>) -> Json<Value> {
+    Json(
+        json!({ "status": "success", "data": { "ahead_seconds": ahead_seconds(app.store.confirm_clock()) } }),
+    )
+}
+
+/// How far the clock is ahead of what is expected, where that is not believed; 0 where it is.
+pub fn ahead_seconds(jump: Option<Jump>) -> u64 {
+    jump.map_or(0, |jump| jump.found.abs_diff(jump.expected) / 1_000_000_000)
 }
 
 /// Flushes, then merges everything that can be merged; answers when that is done.

@@ -63,6 +63,8 @@ async fn status(State(app): State<Arc<App>>) -> Json<Value> {
         "chunk_bytes": chunk_bytes,
         "open_bytes": stats.open_bytes,
         "journal_bytes": stats.journal_bytes,
+        "disk_full": stats.disk_full,
+        "clock_ahead_seconds": super::admin::ahead_seconds(app.store.clock_jump()),
         "journal_damaged": stats.recovered_damaged,
         "journals_quarantined": stats.journals_quarantined,
     }))

@@ -22,6 +22,8 @@ pub struct StoreFigures {
     journal_failures: Family<Counter, 0>,
     journal_damaged: Family<Counter, 0>,
     journals_quarantined: Family<Gauge, 0>,
+    disk_full: Family<Gauge, 0>,
+    clock_doubted: Family<Gauge, 0>,
     batches: Family<Counter, 1>,
     flushes: Family<Counter, 1>,
     chunks: Family<Counter, 0>,
@@ -109,6 +111,16 @@ impl Default for StoreFigures {
                 [],
                 "Journal files, and ends of them, that lie in its quarantine directory.",
             ),
+            disk_full: Family::new(
+                "tacho_disk_full",
+                [],
+                "1 while new records are refused because only the reserve of the disk is left.",
+            ),
+            clock_doubted: Family::new(
+                "tacho_clock_doubted",
+                [],
+                "1 while the clock is too far ahead of what is expected to delete history by it.",
+            ),
             batches: Family::new(
                 "tacho_batches_total",
                 ["outcome"],
@@ -154,6 +166,9 @@ impl StoreFigures {
         self.journal_failures.with([]).raise_to(stats.journal_failures);
         self.journal_damaged.with([]).raise_to(stats.recovered_damaged);
         self.journals_quarantined.with([]).set(signed(stats.journals_quarantined));
+        self.disk_full.with([]).set(i64::from(stats.disk_full));
+        self.clock_doubted.with([]).set(i64::from(stats.clock_doubted));
+        self.batches.with(["disk_full"]).raise_to(stats.batches_disk_full);
         self.batches.with(["stored"]).raise_to(stats.batches);
         self.batches.with(["repeated"]).raise_to(stats.batches_repeated);
         self.batches.with(["full"]).raise_to(stats.batches_full);
@@ -165,7 +180,7 @@ impl StoreFigures {
         self.sessions.with([]).set(signed(stats.sessions));
     }
 
-    pub fn families(&self) -> [&dyn Collect; 25] {
+    pub fn families(&self) -> [&dyn Collect; 27] {
         [
             &self.series,
             &self.series_refused,
@@ -181,6 +196,8 @@ impl StoreFigures {
             &self.journal_failures,
             &self.journal_damaged,
             &self.journals_quarantined,
+            &self.disk_full,
+            &self.clock_doubted,
             &self.batches,
             &self.flushes,
             &self.chunks,

@@ -11,7 +11,7 @@ pub fn hidden(shared: &Shared) -> Option<impl Fn(&Labels) -> Vec<Mask>> {
     if tombstones.is_empty() && policies.retention.is_empty() {
         return None;
     }
-    let now = shared.clock.now();
+    let now = shared.now();
     Some(move |labels: &Labels| {
         let mut masks = tombstones.masks(labels);
         masks.extend(policies.keep(labels).map(|keep| expired(now, keep)));

@@ -165,14 +165,20 @@ impl Keeper {
             return;
         }
         sweep::finish_deletions(shared, Some(pace(shared))).await;
+        // Merges write before they free: on a full disk only what frees goes on.
+        let room = shared.check_space().is_ok();
         let enough = u32::try_from(options.merge_rows).unwrap_or(u32::MAX).max(1);
         let fresh = |zeal| move |(partition, tail)| job(partition, tail, zeal);
-        self.backlog.extend(shared.upkeep.fresh.take(enough).into_iter().map(fresh(Zeal::Tiered)));
+        if room {
+            self.backlog.extend(shared.upkeep.fresh.take(enough).into_iter().map(fresh(Zeal::Tiered)));
+        }
         if tokio::time::Instant::now() < self.next_sweep {
             return;
         }
         self.next_sweep = tokio::time::Instant::now() + options.sweep_every;
-        if self.swept {
+        if !room {
+            self.backlog.extend(sweep::aged(shared, &mut self.thinned));
+        } else if self.swept {
             self.backlog.extend(shared.upkeep.fresh.take(1).into_iter().map(fresh(Zeal::Finish)));
             self.backlog.extend(sweep::aged(shared, &mut self.thinned));
         } else {

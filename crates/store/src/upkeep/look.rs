@@ -105,7 +105,7 @@ fn rules(shared: &Shared, partition: &Partition, now: Timestamp) -> Option<Rules
 
 /// Reads a window, deletes what an earlier process has left dead there, and merges what should be merged.
 pub async fn look(shared: &Arc<Shared>, job: Job) -> Result<Seen> {
-    let now = shared.clock.now();
+    let now = shared.now();
     let through = job.through.unwrap_or(0);
     if job.partition.kind == Kind::Sample && shared.options.policies.moves_values() {
         shared.upkeep.lives.load(&*shared.driver).await?;

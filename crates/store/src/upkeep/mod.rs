@@ -12,6 +12,7 @@
 //!   replace.rs  put, change over (visits.rs), delete
 //!   alive.rs    which rows count: what readers and a start after a crash rely on
 //!   hidden.rs   what of them is not to be read any more
+//!   clock.rs    what time it is, as far as history may be deleted by it
 //! ```
 //! Decisions and formats: `docs/adr/0003-upkeep.md`, `docs/format/keys.md`.
 //!
@@ -19,6 +20,7 @@
 
 mod alive;
 mod choice;
+mod clock;
 mod counts;
 mod delete;
 mod exchange;
@@ -46,6 +48,7 @@ use crate::Result;
 use crate::driver::Row;
 
 pub use alive::alive;
+pub use clock::{ClockBounds, Jump, Trusted};
 pub use counts::UpkeepStats;
 pub use delete::{Deleted, delete};
 pub use hidden::hidden;

@@ -6,7 +6,7 @@
 //!     -> wait for readers that began before -> delete empty rows
 //! ```
 //! A crash before the put leaves everything as it was, one after it leaves rows that are dead by what the new ones say
-//! (`alive.rs`). Nothing is given up that was begun: what fails is tried again with growing waits.
+//! (`alive.rs`). What fails is tried again with growing waits, a delete some times: what it leaves is dead all the same.
 
 use std::sync::Arc;
 
@@ -19,16 +19,19 @@ use crate::keys::{named_row, stored_row};
 use crate::layer::retry::Backoff;
 use crate::shared::Shared;
 use crate::stats::Stored;
-use crate::{Error, Result};
+use crate::{Error, ErrorKind, Result};
 
 /// Rows that one delete names at most.
 const DELETES: usize = 1_000;
+/// Attempts of a delete, some 15 s by the usual waits: others wait for it.
+const DELETE_ATTEMPTS: u32 = 8;
 
 /// `tombstone` is the last one that was known when the exchanges were made; `gate` keeps new ones away until the new rows are
 /// there.
 ///
 /// # Errors
-/// What the driver says to a `put` that it will never take; then nothing is changed.
+/// What the driver says to a `put` that it will never take; then nothing is changed. `Unavailable` when replaced rows could not
+/// be deleted: the exchange is in force, and what is left is deleted by the next look.
 pub async fn replace(
     shared: &Arc<Shared>,
     exchanges: &[Exchange],
@@ -54,13 +57,21 @@ pub async fn replace(
     drop(gate);
     exchanges.iter().for_each(|exchange| count(shared, exchange));
     visits.wait_for_older(change).await;
-    delete(shared, &replaced).await;
+    let deleted = delete(shared, &replaced).await;
     // Who has met a replaced row on an earlier page must meet what says that it is dead on a later one.
     all_leave(shared).await;
     visits.forget(change, &new, &replaced);
-    let empty: Vec<Place> = exchanges.iter().flat_map(|e| e.empty.iter().cloned()).collect();
-    delete(shared, &empty).await;
-    Ok(())
+    if deleted {
+        let empty: Vec<Place> = exchanges.iter().flat_map(|e| e.empty.iter().cloned()).collect();
+        delete(shared, &empty).await;
+        return Ok(());
+    }
+    // They are dead by what the new ones say; the next look at their partitions deletes them.
+    let rows = replaced.len();
+    Err(Error::new(
+        ErrorKind::Unavailable,
+        format!("{rows} rows that were replaced could not be deleted for now"),
+    ))
 }
 
 /// Waits for the end of all reads that have begun.
@@ -116,28 +127,39 @@ async fn put(shared: &Shared, exchanges: &[Exchange]) -> Result<()> {
             }
         };
         report(shared, &error, "merged rows were not put");
-        if !error.retryable() {
+        // A full disk has no room for it in the next minutes either, and a deletion may be what makes room: it waits for this.
+        if !error.retryable() || error.kind() == ErrorKind::StorageFull {
             return Err(error);
         }
         tokio::time::sleep(backoff.next_wait()).await;
     }
 }
 
-/// Deletes rows of the table of chunks.
-pub async fn delete(shared: &Shared, places: &[Place]) {
+/// Deletes rows of the table of chunks. `false`: some of them stay for now.
+pub async fn delete(shared: &Shared, places: &[Place]) -> bool {
     let row =
         |(partition, clustering): &Place| Delete::row(Table::Chunks, partition.clone(), clustering.clone());
     for some in places.chunks(DELETES) {
-        insist_delete(shared, some.iter().map(row).collect()).await;
+        if !insist_delete(shared, some.iter().map(row).collect()).await {
+            return false;
+        }
     }
+    true
 }
 
-pub async fn insist_delete(shared: &Shared, deletes: Vec<Delete>) {
+/// Tries some times, with growing waits. `false`: it was given up for now, and what calls this must be right with the rows still
+/// there: who looks at them again deletes them then.
+pub async fn insist_delete(shared: &Shared, deletes: Vec<Delete>) -> bool {
     let mut backoff = backoff(shared);
-    while let Err(error) = shared.driver.delete(deletes.clone()).await {
-        report(shared, &error, "replaced rows were not deleted");
-        tokio::time::sleep(backoff.next_wait()).await;
+    for attempt in 1..=DELETE_ATTEMPTS {
+        let Err(error) = shared.driver.delete(deletes.clone()).await else { return true };
+        report(shared, &error, "rows were not deleted");
+        if attempt < DELETE_ATTEMPTS {
+            tokio::time::sleep(backoff.next_wait()).await;
+        }
     }
+    tracing::error!(rows = deletes.len(), "rows stay for now: a later sweep deletes them");
+    false
 }
 
 pub fn backoff(shared: &Shared) -> Backoff {

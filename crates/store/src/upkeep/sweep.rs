@@ -33,7 +33,7 @@ pub fn aged(shared: &Shared, thinned: &mut HashMap<Partition, Timestamp>) -> Vec
     if !shared.options.policies.age() {
         return Vec::new();
     }
-    let now = shared.clock.now();
+    let now = shared.now();
     let mut jobs = Vec::new();
     for partition in partitions(shared) {
         let (mut expired, mut thin) = (Timestamp::MIN, Timestamp::MIN);
@@ -119,7 +119,9 @@ pub async fn finish_deletions(shared: &Arc<Shared>, pace: Option<Pace>) {
 /// No row holds anything that it hides. Readers that began before may still have seen one.
 async fn remove(shared: &Arc<Shared>, tombstone: &Tombstone) {
     all_leave(shared).await;
-    insist_delete(shared, vec![tombstone.delete()]).await;
+    if !insist_delete(shared, vec![tombstone.delete()]).await {
+        return;
+    }
     let mut tombstones = shared.tombstones.write();
     tombstones.remove(tombstone.id);
     if tombstones.is_empty() {

@@ -1,0 +1,135 @@
+//! Full disks, deletes that fail, clocks that jump: the store refuses or waits, says so, and goes on by itself.
+
+mod common;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use common::{Bench, samples, values};
+use tacho_model::{ManualClock, Matcher, TimeRange};
+use tacho_store::disk::FaultyDisk;
+use tacho_store::driver::{Capabilities, Delete, Info, Row, RowStream, Scan};
+use tacho_store::policy::{Policies, Rule};
+use tacho_store::{ClockBounds, Driver, ErrorKind, MemoryDriver, Options, Result, Store};
+
+const ALL: TimeRange = TimeRange::ALL;
+
+#[tokio::test]
+async fn a_disk_that_is_nearly_full_refuses_records_and_lets_deletion_go_on() {
+    let disk = FaultyDisk::default();
+    let options = Options { disk: Arc::new(disk.clone()), disk_reserve_bytes: 10_000, ..Options::default() };
+    let bench = Bench::with(Arc::new(MemoryDriver::new()), options);
+    let store = bench.open().await;
+    store.append(samples("m", &[(1, 1.0)]), None).await.unwrap();
+    disk.set_space(9_000);
+    let error = store.append(samples("m", &[(2, 2.0)]), None).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::StorageFull, "{error}");
+    assert_eq!(store.ready().unwrap_err().kind(), ErrorKind::StorageFull);
+    let stats = store.stats();
+    assert!(stats.disk_full && stats.batches_disk_full == 1, "{stats:?}");
+
+    store.delete(&[Matcher::equal("__name__", "m")], ALL).await.unwrap();
+    store.flush().await.unwrap();
+    store.sweep().await.unwrap();
+    assert_eq!((values(&store, "m", ALL).await.len(), store.stats().upkeep.tombstones), (0, 0));
+    assert!(store.ready().is_err(), "what is deleted lies elsewhere here");
+    disk.set_space(20_000);
+    store.ready().unwrap();
+    store.append(samples("m", &[(3, 3.0)]), None).await.unwrap();
+    assert_eq!(values(&store, "m", ALL).await, [(3, 3.0)]);
+}
+
+/// A driver that takes everything but deletes.
+struct Keeping {
+    inner: MemoryDriver,
+    keeps: AtomicBool,
+}
+
+#[async_trait]
+impl Driver for Keeping {
+    fn info(&self) -> Info {
+        self.inner.info()
+    }
+
+    fn capabilities(&self) -> &Capabilities {
+        self.inner.capabilities()
+    }
+
+    async fn put(&self, rows: Vec<Row>) -> Result<()> {
+        self.inner.put(rows).await
+    }
+
+    async fn scan(&self, scan: Scan) -> Result<RowStream> {
+        self.inner.scan(scan).await
+    }
+
+    async fn delete(&self, deletes: Vec<Delete>) -> Result<()> {
+        if self.keeps.load(Ordering::SeqCst) {
+            return Err(tacho_store::Error::new(ErrorKind::Unavailable, "injected: nothing is deleted"));
+        }
+        self.inner.delete(deletes).await
+    }
+}
+
+#[tokio::test]
+async fn deletes_that_fail_are_given_up_told_and_done_later() {
+    let driver = Arc::new(Keeping { inner: MemoryDriver::new(), keeps: AtomicBool::new(true) });
+    let bench = Bench::with(driver.clone(), Options { merge_in_background: false, ..Options::default() });
+    let store = bench.open().await;
+    store.append(common::batch([samples("a", &[(1, 1.0)]), samples("b", &[(1, 1.0)])]), None).await.unwrap();
+    store.flush().await.unwrap();
+    store.delete(&[Matcher::equal("__name__", "a")], ALL).await.unwrap();
+    let sweep = tokio::time::timeout(Duration::from_secs(60), store.sweep());
+    let error = sweep.await.expect("a sweep that ends").unwrap_err();
+    assert!(error.to_string().contains("deleted"), "{error}");
+    for round in 0..3 {
+        assert_eq!(values(&store, "a", ALL).await.len(), 0, "round {round}");
+        assert_eq!(values(&store, "b", ALL).await.len(), 1, "round {round}");
+        assert_eq!(store.stats().upkeep.tombstones, 1 - round / 2);
+        driver.keeps.store(round == 0, Ordering::SeqCst);
+        let swept = store.sweep().await;
+        assert_eq!(swept.is_err(), round == 0, "{swept:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_clock_that_is_set_far_ahead_deletes_nothing_until_it_is_confirmed() {
+    let day = 86_400_000_000_000i64;
+    let keep = Rule { matchers: vec![Matcher::equal("__name__", "m")], then: 30 * day as u64 };
+    let policies = Policies { retention: vec![keep], ..Policies::default() };
+    let clock = Arc::new(ManualClock::new(100 * day));
+    let options = Options {
+        policies: Arc::new(policies),
+        clock_bounds: Some(ClockBounds::default()),
+        merge_in_background: false,
+        ..Options::default()
+    };
+    let directory = tempfile::tempdir().unwrap();
+    let driver = Arc::new(MemoryDriver::new());
+    let open =
+        async || Store::open(driver.clone(), directory.path(), options.clone(), clock.clone()).await.unwrap();
+    let mut store = open().await;
+    store.append(samples("m", &[(99 * day, 1.0)]), None).await.unwrap();
+    store.flush().await.unwrap();
+    for restart in [false, true] {
+        if restart {
+            clock.set(100 * day);
+            drop(store);
+            store = open().await;
+        }
+        clock.set(9_000 * day);
+        store.sweep().await.unwrap();
+        assert_eq!(values(&store, "m", ALL).await.len(), 1, "restart: {restart}");
+        assert!(store.stats().clock_doubted && store.clock_jump().is_some());
+    }
+    drop(store);
+    let store = open().await;
+    store.sweep().await.unwrap();
+    assert_eq!(values(&store, "m", ALL).await.len(), 1, "ahead since before the start");
+    assert!(store.confirm_clock().is_some());
+    assert!(!store.stats().clock_doubted);
+    store.sweep().await.unwrap();
+    assert_eq!(values(&store, "m", ALL).await.len(), 0);
+}
