@@ -51,15 +51,7 @@ pub async fn recover(driver: &dyn Driver, directory: &Path, options: &Options) -
     let facts = store_facts(driver).await?;
     let keys = Keys::read(driver).await?;
     let files = Files::read(directory)?;
-    let mut sessions = Sessions::default();
-    let mut last_session = 0;
-    each_row(driver, sessions_scan(), |row| {
-        let (id, session) = decode_session(&row)?;
-        last_session = last_session.max(session.generation);
-        sessions.restore(id, session);
-        Ok(())
-    })
-    .await?;
+    let (sessions, last_session) = load_sessions(driver).await?;
     let mut tombstones = Tombstones::default();
     each_row(driver, tombstones_scan(), |row| {
         tombstones.add(Tombstone::decode(&row)?);
@@ -165,6 +157,20 @@ async fn store_facts(driver: &dyn Driver) -> Result<Facts> {
     })
     .await?;
     Ok(facts)
+}
+
+/// Sessions, and the last generation that any of them was seen in.
+async fn load_sessions(driver: &dyn Driver) -> Result<(Sessions, u64)> {
+    let mut sessions = Sessions::default();
+    let mut last_session = 0;
+    each_row(driver, sessions_scan(), |row| {
+        let (id, session) = decode_session(&row)?;
+        last_session = last_session.max(session.generation);
+        sessions.restore(id, session);
+        Ok(())
+    })
+    .await?;
+    Ok((sessions, last_session))
 }
 
 async fn load_index(driver: &dyn Driver) -> Result<Index> {

@@ -57,13 +57,7 @@ impl Store {
         clock: Arc<dyn Clock>,
     ) -> Result<Arc<Self>> {
         let read_only = options.read_only;
-        let lock = if read_only {
-            DirectoryLock::share(journal_dir)?
-        } else {
-            let lock = DirectoryLock::acquire(journal_dir)?;
-            disk::make_private(journal_dir);
-            Some(lock)
-        };
+        let lock = lock(journal_dir, read_only)?;
         let Recovered {
             id,
             index,
@@ -396,6 +390,16 @@ impl Store {
     pub fn driver_info(&self) -> Info {
         self.shared.driver.info()
     }
+}
+
+/// Of a directory that is read only there may be none.
+fn lock(journal_dir: &Path, read_only: bool) -> Result<Option<DirectoryLock>> {
+    if read_only {
+        return DirectoryLock::share(journal_dir);
+    }
+    let lock = DirectoryLock::acquire(journal_dir)?;
+    disk::make_private(journal_dir);
+    Ok(Some(lock))
 }
 
 /// Ends without flushing, as a crash would: what was acknowledged is in the journal.

@@ -70,7 +70,7 @@ pub async fn samples(
     }
     let days = range.end.abs_diff(range.start) / CHUNK_SPAN_MAX_NS + 1;
     let at_once = (UNITS_AT_ONCE_MAX / days).max(UNITS_AT_ONCE_MIN) as usize;
-    for units in units(shared, series).chunks(at_once) {
+    for units in units(shared, series).chunks_mut(at_once) {
         for (place, pieces) in read(shared, units, question, room, &mut answer.report).await? {
             answer.series[place] = pieces;
         }
@@ -78,44 +78,51 @@ pub async fn samples(
     Ok(answer)
 }
 
-/// Series by the groups that they are in. One that nobody knows is in no unit.
+/// Series by their home groups. One that nobody knows is in no unit.
 fn units(shared: &Shared, series: &[SeriesId]) -> Vec<Unit> {
     let index = shared.index.read();
     let mut units: Vec<Unit> = Vec::new();
-    let mut members: Vec<BTreeMap<u32, Vec<(u16, usize)>>> = Vec::new();
     let mut by_home: HashMap<u32, usize> = HashMap::new();
     for (place, id) in series.iter().enumerate() {
         let Some(number) = index.number(*id) else { continue };
         let mut new = || {
             units.push(Unit::default());
-            members.push(BTreeMap::new());
             units.len() - 1
         };
-        // Those that were never sealed have no home: each is a unit, in memory alone.
+        // Those that were never sealed have no home: each is a unit.
         let unit = match index.home(number) {
             Some((group, _)) => *by_home.entry(group).or_insert_with(new),
             None => new(),
         };
-        let series = &mut units[unit].series;
-        for (group, member) in index.groups_of(number) {
-            members[unit].entry(group).or_default().push((member, series.len()));
-        }
-        series.push((number, place));
-    }
-    for (unit, members) in units.iter_mut().zip(members) {
-        for (group, mut members) in members {
-            members.sort_unstable();
-            unit.groups.push(Searched { id: index.group(group).id, members: members.into() });
-        }
+        units[unit].series.push((number, place));
     }
     units
+}
+
+/// Finds the groups that the units' series are in. After memory was looked at, never before: what a flush has taken out of it
+/// since is in a group that the index has by then.
+fn find_groups(shared: &Shared, units: &mut [Unit]) {
+    let index = shared.index.read();
+    for unit in units {
+        let mut groups: BTreeMap<u32, Vec<(u16, usize)>> = BTreeMap::new();
+        for (place, (number, _)) in unit.series.iter().enumerate() {
+            for (group, member) in index.groups_of(*number) {
+                groups.entry(group).or_default().push((member, place));
+            }
+        }
+        let searched = |(group, mut members): (u32, Vec<(u16, usize)>)| {
+            members.sort_unstable();
+            Searched { id: index.group(group).id, members: members.into() }
+        };
+        unit.groups = groups.into_iter().map(searched).collect();
+    }
 }
 
 type Pieces = Vec<(usize, Vec<Piece>)>;
 
 async fn read(
     shared: &Shared,
-    units: &[Unit],
+    units: &mut [Unit],
     question: Question,
     room: &AtomicUsize,
     report: &mut ReadReport,
@@ -123,6 +130,8 @@ async fn read(
     let visit = shared.upkeep.enter();
     let open: Vec<(u64, Vec<Asked>)> =
         units.iter().map(|unit| open_samples(shared, unit, question.reach)).collect();
+    find_groups(shared, units);
+    let units = &*units;
     let scans = units.iter().flat_map(|unit| &unit.groups).flat_map(|group| {
         spans(Kind::Sample).iter().map(|span| chunk_scan(Kind::Sample, group.id, *span, question.reach))
     });
@@ -278,4 +287,35 @@ fn run(jobs: &[(usize, Job)], range: TimeRange, is_wanted: &dyn Fn() -> bool) ->
         (jobs.first().map_or(0, |(unit, _)| *unit), done)
     };
     jobs.chunk_by(|a, b| a.0 == b.0).map(unit).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{MemoryDriver, Options, Store};
+    use tacho_model::{Batch, Labels, ManualClock, Sample, SampleSeries, Value};
+
+    /// The whole flush of a series that is new happens between two steps of a read.
+    #[tokio::test]
+    async fn a_series_that_is_flushed_for_the_first_time_during_a_read_is_found() {
+        let directory = tempfile::tempdir().unwrap();
+        let (driver, clock) = (Arc::new(MemoryDriver::new()), Arc::new(ManualClock::new(0)));
+        let store = Store::open(driver, directory.path(), Options::default(), clock).await.unwrap();
+        let labels = Arc::new(Labels::new([("name", "m")]).unwrap());
+        let samples = vec![Sample { at: 1, value: Value::I64(7) }];
+        let batch =
+            Batch { samples: vec![SampleSeries { labels: labels.clone(), samples }], ..Batch::default() };
+        store.append(batch, None).await.unwrap();
+        let shared = store.shared();
+        let question = Question { range: TimeRange::ALL, reach: TimeRange::ALL, windows: None };
+        let count = async |units: &mut [Unit]| {
+            let (room, mut report) = (AtomicUsize::new(usize::MAX), ReadReport::default());
+            let pieces = read(shared, units, question, &room, &mut report).await.unwrap();
+            pieces.iter().flat_map(|(_, pieces)| pieces).flat_map(Piece::samples).count()
+        };
+        let mut before = units(shared, &[labels.id()]);
+        store.flush().await.unwrap();
+        assert_eq!(count(&mut before).await, 1);
+        assert_eq!(count(&mut units(shared, &[labels.id()])).await, 1);
+    }
 }
