@@ -1,15 +1,18 @@
 //! A series is its labels; its id is their hash.
 //!
-//! Labels are kept in the form that is hashed and stored, in one allocation: a million series are mostly labels.
+//! Labels are kept in the form that is hashed and stored, in one allocation: a million series are mostly labels. Sets that
+//! differ in one label only can share the others ([`Labels::sharing`]): the fields of a line differ in their names.
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::fmt;
 use std::hash::{Hash, Hasher};
+use std::sync::Arc;
 
 use xxhash_rust::xxh3::xxh3_128;
 
 use crate::NAME;
-use crate::limits::{LABEL_NAME_BYTES_MAX, LABEL_VALUE_BYTES_MAX, LABELS_MAX};
+use crate::limits::{LABEL_NAME_BYTES_MAX, LABEL_VALUE_BYTES_MAX, LABELS_BYTES_MAX, LABELS_MAX};
 
 /// 128-bit XXH3 of a series' canonical labels: any number of recorders agree on it without talking.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -46,6 +49,8 @@ pub enum LabelError {
     NameTooLong { bytes: usize, begins: String },
     #[error("value of label {name:?} has {bytes} bytes, at most {LABEL_VALUE_BYTES_MAX} are allowed")]
     ValueTooLong { name: String, bytes: usize },
+    #[error("labels of {bytes} bytes, at most {LABELS_BYTES_MAX} are allowed for one series (name {name:?})")]
+    TooLong { bytes: usize, name: String },
     #[error("canonical labels are malformed")]
     Canonical,
 }
@@ -58,15 +63,30 @@ const END: u8 = 0xFF;
 pub struct Labels {
     /// As bytes: an alignment of 16 would cost a series 8 bytes more.
     id: [u8; 16],
-    /// At most [`LABELS_MAX`].
+    /// `name END value END` for each label in order of name; of the one label that `base` lacks where there is a base.
+    own: Box<[u8]>,
+    /// The other labels, which further sets have, too. It has no base itself.
+    base: Option<Arc<Self>>,
+    /// Where `own` belongs in the bytes of the base.
+    at: u32,
+    /// Of all labels, at most [`LABELS_MAX`].
     count: u8,
-    /// `name END value END` for each label in order of name.
-    canonical: Box<[u8]>,
 }
+
+/// Canonical labels shorter than this are copied, bytes: sharing them would save nothing to speak of.
+const SHARED_BYTES_MIN: usize = 64;
 
 impl Labels {
     /// Checks the limits, drops empty values, sorts.
     pub fn new<N, V>(pairs: impl IntoIterator<Item = (N, V)>) -> Result<Self, LabelError>
+    where
+        N: AsRef<str>,
+        V: AsRef<str>,
+    {
+        Self::within(pairs, LABELS_BYTES_MAX)
+    }
+
+    fn within<N, V>(pairs: impl IntoIterator<Item = (N, V)>, bytes_max: usize) -> Result<Self, LabelError>
     where
         N: AsRef<str>,
         V: AsRef<str>,
@@ -86,10 +106,15 @@ impl Labels {
         }) {
             return Err(LabelError::Duplicate { name: name.to_owned() });
         }
-        if list.len() > LABELS_MAX {
+        let name = || {
             let name = list.iter().find(|(n, _)| n.as_ref() == NAME);
-            let name = name.map_or(String::new(), |(_, v)| v.as_ref().to_owned());
-            return Err(LabelError::TooMany { count: list.len(), name });
+            name.map_or(String::new(), |(_, v)| v.as_ref().to_owned())
+        };
+        if list.len() > LABELS_MAX {
+            return Err(LabelError::TooMany { count: list.len(), name: name() });
+        }
+        if bytes > bytes_max {
+            return Err(LabelError::TooLong { bytes, name: name() });
         }
         let mut canonical = Vec::with_capacity(bytes);
         for (name, value) in &list {
@@ -100,11 +125,8 @@ impl Labels {
 
     /// Of canonical bytes that keep the rules.
     fn of(canonical: Box<[u8]>, count: usize) -> Self {
-        Self {
-            id: xxh3_128(&canonical).to_be_bytes(),
-            count: u8::try_from(count).unwrap_or(u8::MAX),
-            canonical,
-        }
+        let id = xxh3_128(&canonical).to_be_bytes();
+        Self { id, own: canonical, base: None, at: 0, count: u8::try_from(count).unwrap_or(u8::MAX) }
     }
 
     pub fn empty() -> Self {
@@ -116,31 +138,63 @@ impl Labels {
         if value.is_empty() {
             return Ok(self.clone());
         }
+        let at = self.place(name, value)?;
+        let canonical = self.canonical();
+        let (before, after) = canonical.split_at_checked(at).unwrap_or((&canonical, &[]));
+        let mut out = Vec::with_capacity(canonical.len() + name.len() + value.len() + 2);
+        out.extend_from_slice(before);
+        put_pair(&mut out, name, value);
+        out.extend_from_slice(after);
+        Ok(Self::of(out.into(), self.len() + 1))
+    }
+
+    /// As [`Labels::with`], and `base` keeps its labels for all sets that are made of it. `scratch` is for the bytes that are
+    /// hashed: as many as the set has.
+    pub fn sharing(
+        base: &Arc<Self>,
+        name: &str,
+        value: &str,
+        scratch: &mut Vec<u8>,
+    ) -> Result<Self, LabelError> {
+        if value.is_empty() || base.base.is_some() || base.own.len() < SHARED_BYTES_MIN {
+            return base.with(name, value);
+        }
+        let at = base.place(name, value)?;
+        let (before, after) = base.own.split_at_checked(at).unwrap_or((&base.own, &[]));
+        scratch.clear();
+        scratch.extend_from_slice(before);
+        put_pair(scratch, name, value);
+        let own = scratch.get(before.len()..).unwrap_or_default().into();
+        scratch.extend_from_slice(after);
+        let (id, count) = (xxh3_128(scratch).to_be_bytes(), base.count + 1);
+        Ok(Self { id, own, base: Some(Arc::clone(base)), at: u32::try_from(at).unwrap_or(u32::MAX), count })
+    }
+
+    /// At which byte of the canonical form one more label belongs, and whether it may.
+    fn place(&self, name: &str, value: &str) -> Result<usize, LabelError> {
         check(name, value)?;
         let mut at = 0;
-        let mut parts = Parts(&self.canonical);
-        while let Some((other, _)) = parts.pair() {
-            match other.cmp(name.as_bytes()) {
-                Ordering::Less => at = self.canonical.len() - parts.0.len(),
+        for (other, other_value) in self.iter() {
+            match other.cmp(name) {
+                Ordering::Less => at += other.len() + other_value.len() + 2,
                 Ordering::Equal => return Err(LabelError::Duplicate { name: name.to_owned() }),
                 Ordering::Greater => break,
             }
         }
-        if self.len() == LABELS_MAX {
-            let name = if name == NAME { value } else { self.name() };
-            return Err(LabelError::TooMany { count: LABELS_MAX + 1, name: name.to_owned() });
+        let series = || if name == NAME { value } else { self.name() }.to_owned();
+        if self.len() >= LABELS_MAX {
+            return Err(LabelError::TooMany { count: self.len() + 1, name: series() });
         }
-        let (before, after) = self.canonical.split_at(at);
-        let mut canonical = Vec::with_capacity(self.canonical.len() + name.len() + value.len() + 2);
-        canonical.extend_from_slice(before);
-        put_pair(&mut canonical, name, value);
-        canonical.extend_from_slice(after);
-        Ok(Self::of(canonical.into(), self.len() + 1))
+        let bytes = self.canonical_bytes() + name.len() + value.len() + 2;
+        if bytes > LABELS_BYTES_MAX {
+            return Err(LabelError::TooLong { bytes, name: series() });
+        }
+        Ok(at)
     }
 
     pub fn get(&self, name: &str) -> Option<&str> {
-        let mut parts = Parts(&self.canonical);
-        while let Some((other, value)) = parts.pair() {
+        let mut pairs = self.pairs();
+        while let Some((other, value)) = pairs.pair() {
             match other.cmp(name.as_bytes()) {
                 Ordering::Less => {}
                 Ordering::Equal => return Some(text(value)),
@@ -156,7 +210,19 @@ impl Labels {
     }
 
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &str)> {
-        Iter { parts: Parts(&self.canonical), left: self.len() }
+        Iter { pairs: self.pairs(), left: self.len() }
+    }
+
+    fn pairs(&self) -> Pairs<'_> {
+        let [first, second, third] = self.slices();
+        Pairs { parts: Parts(first), later: [second, third] }
+    }
+
+    /// The canonical form in three pieces.
+    fn slices(&self) -> [&[u8]; 3] {
+        let Some(base) = &self.base else { return [&self.own, &[], &[]] };
+        let (before, after) = base.own.split_at_checked(self.at as usize).unwrap_or((&base.own, &[]));
+        [before, &self.own, after]
     }
 
     pub fn len(&self) -> usize {
@@ -168,11 +234,29 @@ impl Labels {
     }
 
     /// `name 0xFF value 0xFF` for each label in order of name: what is hashed and what is stored.
-    pub fn canonical(&self) -> &[u8] {
-        &self.canonical
+    pub fn canonical(&self) -> Cow<'_, [u8]> {
+        match &self.base {
+            None => Cow::Borrowed(&self.own),
+            Some(_) => Cow::Owned(self.slices().concat()),
+        }
     }
 
-    /// The inverse of [`Labels::canonical`].
+    /// Length of [`Labels::canonical`].
+    pub fn canonical_bytes(&self) -> usize {
+        self.own.len() + self.base.as_ref().map_or(0, |base| base.own.len())
+    }
+
+    /// Bytes that belong to this set alone.
+    pub fn own_bytes(&self) -> usize {
+        self.own.len()
+    }
+
+    /// The labels that other sets have, too.
+    pub const fn base(&self) -> Option<&Arc<Self>> {
+        self.base.as_ref()
+    }
+
+    /// The inverse of [`Labels::canonical`]. What was stored before there was a limit on all labels together stays readable.
     pub fn from_canonical(bytes: &[u8]) -> Result<Self, LabelError> {
         let mut pairs = Vec::new();
         let mut parts = Parts(bytes);
@@ -181,7 +265,7 @@ impl Labels {
             let text = |part| std::str::from_utf8(part).map_err(|_| LabelError::Canonical);
             pairs.push((text(name)?, text(value)?));
         }
-        Self::new(pairs)
+        Self::within(pairs, usize::MAX)
     }
 
     /// Was made with the labels: asking costs nothing.
@@ -222,6 +306,18 @@ fn text(part: &[u8]) -> &str {
     std::str::from_utf8(part).unwrap_or_default()
 }
 
+/// What stands before a label in canonical bytes, its value, and what stands behind it; `None` where it is not found.
+pub(crate) fn parts_of<'a>(canonical: &'a [u8], label: &str) -> Option<(&'a [u8], &'a str, &'a [u8])> {
+    let mut parts = Parts(canonical);
+    loop {
+        let before = canonical.get(..canonical.len() - parts.0.len())?;
+        let (name, value) = parts.pair()?;
+        if name == label.as_bytes() {
+            return Some((before, std::str::from_utf8(value).ok()?, parts.0));
+        }
+    }
+}
+
 /// What is left of canonical bytes.
 struct Parts<'a>(&'a [u8]);
 
@@ -253,8 +349,28 @@ fn find_end(bytes: &[u8]) -> Option<usize> {
     Some(words.len() * 8 + rest.iter().position(|byte| *byte == END)?)
 }
 
-struct Iter<'a> {
+/// Labels in their order, piece after piece.
+struct Pairs<'a> {
     parts: Parts<'a>,
+    later: [&'a [u8]; 2],
+}
+
+impl<'a> Pairs<'a> {
+    #[inline]
+    fn pair(&mut self) -> Option<(&'a [u8], &'a [u8])> {
+        while self.parts.0.is_empty() {
+            let [next, last] = self.later;
+            if next.is_empty() && last.is_empty() {
+                return None;
+            }
+            *self = Self { parts: Parts(next), later: [last, &[]] };
+        }
+        self.parts.pair()
+    }
+}
+
+struct Iter<'a> {
+    pairs: Pairs<'a>,
     left: usize,
 }
 
@@ -262,7 +378,7 @@ impl<'a> Iterator for Iter<'a> {
     type Item = (&'a str, &'a str);
 
     fn next(&mut self) -> Option<Self::Item> {
-        let (name, value) = self.parts.pair()?;
+        let (name, value) = self.pairs.pair()?;
         self.left = self.left.saturating_sub(1);
         Some((text(name), text(value)))
     }
@@ -276,7 +392,12 @@ impl ExactSizeIterator for Iter<'_> {}
 
 impl PartialEq for Labels {
     fn eq(&self, other: &Self) -> bool {
-        self.id == other.id && self.canonical == other.canonical
+        let same_base = match (&self.base, &other.base) {
+            (None, None) => true,
+            (Some(one), Some(another)) => Arc::ptr_eq(one, another),
+            _ => false,
+        };
+        self.id == other.id && if same_base { self.own == other.own } else { self.iter().eq(other.iter()) }
     }
 }
 
@@ -291,13 +412,7 @@ impl Hash for Labels {
 /// By name and value, label by label: where two sets differ first, one that ends there comes first.
 impl Ord for Labels {
     fn cmp(&self, other: &Self) -> Ordering {
-        let differ = self.canonical.iter().zip(&other.canonical).find(|(a, b)| a != b);
-        match differ {
-            None => self.canonical.len().cmp(&other.canonical.len()),
-            Some((&END, _)) => Ordering::Less,
-            Some((_, &END)) => Ordering::Greater,
-            Some((a, b)) => a.cmp(b),
-        }
+        self.iter().cmp(other.iter())
     }
 }
 
@@ -376,8 +491,8 @@ mod tests {
         #[test]
         fn canonical_round_trip(pairs in proptest::collection::btree_map("[a-zä]{1,8}", ".{1,20}", 0..20)) {
             let labels = Labels::new(pairs).unwrap();
-            prop_assert_eq!(labels.id(), SeriesId(xxh3_128(labels.canonical())));
-            prop_assert_eq!(Labels::from_canonical(labels.canonical()).unwrap(), labels);
+            prop_assert_eq!(labels.id(), SeriesId(xxh3_128(&labels.canonical())));
+            prop_assert_eq!(Labels::from_canonical(&labels.canonical()).unwrap(), labels);
         }
 
         #[test]

@@ -10,6 +10,7 @@
 
 mod batch;
 mod execution;
+mod family;
 mod labels;
 pub mod limits;
 mod matcher;
@@ -24,6 +25,7 @@ pub use execution::{
     Attribute, AttributeValue, Carried, Event, EventKind, Operation, OperationIndex, OperationKind, Segment,
     SegmentError, SpanId, TraceId, mix64, unmix64,
 };
+pub use family::Family;
 pub use labels::{LabelError, Labels, SeriesId};
 pub use matcher::{MatchOp, Matcher, MatcherError};
 pub use pattern::{Candidates, PatternBudget, Rewrite};

@@ -6,6 +6,9 @@ pub const LABELS_MAX: usize = 64;
 pub const LABEL_NAME_BYTES_MAX: usize = 256;
 /// Bytes of one label value.
 pub const LABEL_VALUE_BYTES_MAX: usize = 4_096;
+/// Bytes of all labels of one series, names and values and two for each: as long as a series' key in InfluxDB. With every
+/// label at its longest it would be four times as much, and each field of a line of line protocol has all of it.
+pub const LABELS_BYTES_MAX: usize = 65_536;
 /// Bytes of one entry's body: a long stack trace fits, a file does not.
 pub const ENTRY_BYTES_MAX: usize = 1 << 20;
 /// Bytes of one operation name (a normalised SQL statement may be long).

@@ -1,0 +1,120 @@
+//! Sets of labels that are read one after the other: which of them share their labels but the name?
+//!
+//! Files tell a set by what it has in common with the one before, so a few bytes stand for a long set. In memory, too, such
+//! sets share what they have in common: a start takes memory for what a file holds, not for what it would be written out.
+
+use std::sync::Arc;
+
+use crate::labels::parts_of;
+use crate::{LabelError, Labels, NAME};
+
+/// Makes labels of canonical bytes; remembers those of the set before.
+#[derive(Debug, Default)]
+pub struct Family {
+    /// All labels of the set before but the name.
+    others: Vec<u8>,
+    /// The same, once a second set has them.
+    base: Option<Arc<Labels>>,
+    scratch: Vec<u8>,
+}
+
+impl Family {
+    /// The labels of these bytes ([`Labels::from_canonical`]). The first of several sets that differ in their names stands for
+    /// itself, those behind it share.
+    pub fn read(&mut self, canonical: &[u8]) -> Result<Labels, LabelError> {
+        let Some((before, name, after)) = parts_of(canonical, NAME) else {
+            return Labels::from_canonical(canonical);
+        };
+        let is_same = self.others.len() == before.len() + after.len()
+            && self.others.starts_with(before)
+            && self.others.ends_with(after);
+        if !is_same {
+            self.base = None;
+            self.others.clear();
+            self.others.extend_from_slice(before);
+            self.others.extend_from_slice(after);
+            return Labels::from_canonical(canonical);
+        }
+        let base = match self.base.take() {
+            Some(base) => base,
+            None => Arc::new(Labels::from_canonical(&self.others)?),
+        };
+        let base = self.base.insert(base);
+        match Labels::sharing(base, NAME, name, &mut self.scratch) {
+            // It was stored when there was no limit on all labels together.
+            Err(LabelError::TooLong { .. }) => Labels::from_canonical(canonical),
+            labels => labels,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::limits::LABELS_BYTES_MAX;
+
+    #[test]
+    fn sets_that_differ_in_their_names_share_the_others() {
+        let long = "v".repeat(500);
+        let set = |name: &str, zone: &str| Labels::new([(NAME, name), ("a", long.as_str()), ("zone", zone)]).unwrap();
+        let sets = [set("one", "x"), set("two", "x"), set("three", "x"), set("one", "y"), set("two", "y")];
+        let mut family = Family::default();
+        let read: Vec<Labels> = sets.iter().map(|set| family.read(&set.canonical()).unwrap()).collect();
+        assert_eq!(read, sets);
+        assert!(read.iter().zip(&sets).all(|(read, set)| read.id() == set.id() && read.canonical() == set.canonical()));
+        let own: Vec<bool> = read.iter().map(|labels| labels.own_bytes() < 100).collect();
+        assert_eq!(own, [false, true, true, false, true]);
+        let bases: Vec<_> = read.iter().filter_map(Labels::base).map(Arc::as_ptr).collect();
+        assert!(bases[0] == bases[1] && bases[1] != bases[2]);
+    }
+
+    #[test]
+    fn what_was_stored_before_the_limit_stays_readable() {
+        let value = "v".repeat(4_096);
+        let names: Vec<String> = (0..20).map(|n| format!("l{n:02}")).collect();
+        let canonical: Vec<u8> =
+            names.iter().flat_map(|name| [name.as_bytes(), b"\xff", value.as_bytes(), b"\xff"].concat()).collect();
+        assert!(canonical.len() > LABELS_BYTES_MAX);
+        let canonical = [&b"__name__\xffcpu\xff"[..], &canonical].concat();
+        let mut family = Family::default();
+        for _ in 0..3 {
+            let labels = family.read(&canonical).unwrap();
+            assert_eq!((labels.len(), labels.name()), (21, "cpu"));
+        }
+        let pairs = names.iter().map(|name| (name.as_str(), value.as_str()));
+        assert!(matches!(Labels::new(pairs), Err(LabelError::TooLong { bytes: 82_020, .. })));
+    }
+
+    proptest! {
+        #[test]
+        fn labels_are_the_same_whether_they_share_or_not(
+            sets in proptest::collection::vec(proptest::collection::btree_map("[A-Z_a-c]{1,2}|__name__", "[ab]{60,70}", 0..4), 1..12),
+            bytes in proptest::collection::vec(any::<u8>(), 0..60),
+        ) {
+            let (mut family, mut before): (Family, Vec<Labels>) = Default::default();
+            for pairs in sets {
+                // Twice, and then with another name.
+                let mut renamed = pairs.clone();
+                renamed.insert(NAME.to_owned(), "other".to_owned());
+                for pairs in [&pairs, &pairs, &renamed] {
+                    let whole = Labels::new(pairs).unwrap();
+                    let labels = family.read(&whole.canonical()).unwrap();
+                    prop_assert_eq!(labels.id(), whole.id());
+                    prop_assert_eq!(&labels, &whole);
+                    prop_assert!(labels.iter().eq(pairs.iter().map(|(n, v)| (n.as_str(), v.as_str()))));
+                    prop_assert!(pairs.iter().all(|(name, value)| labels.get(name) == Some(value)));
+                    prop_assert_eq!(labels.to_string(), whole.to_string());
+                    for other in &before {
+                        let as_whole = Labels::from_canonical(&other.canonical()).unwrap();
+                        prop_assert_eq!(labels.cmp(other), whole.cmp(&as_whole));
+                        prop_assert_eq!(labels == *other, whole == as_whole);
+                    }
+                    before.push(labels);
+                }
+            }
+            prop_assert_eq!(family.read(&bytes), Labels::from_canonical(&bytes));
+        }
+    }
+}
