@@ -74,7 +74,7 @@ pub struct Labels {
 }
 
 /// Canonical labels shorter than this are copied, bytes: sharing them would save nothing to speak of.
-const SHARED_BYTES_MIN: usize = 64;
+pub(crate) const SHARED_BYTES_MIN: usize = 64;
 
 impl Labels {
     /// Checks the limits, drops empty values, sorts.

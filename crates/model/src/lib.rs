@@ -10,7 +10,7 @@
 
 mod batch;
 mod execution;
-mod family;
+mod families;
 mod labels;
 pub mod limits;
 mod matcher;
@@ -25,7 +25,7 @@ pub use execution::{
     Attribute, AttributeValue, Carried, Event, EventKind, Operation, OperationIndex, OperationKind, Segment,
     SegmentError, SpanId, TraceId, mix64, unmix64,
 };
-pub use family::Family;
+pub use families::Families;
 pub use labels::{LabelError, Labels, SeriesId};
 pub use matcher::{MatchOp, Matcher, MatcherError};
 pub use pattern::{Candidates, PatternBudget, Rewrite};

@@ -62,9 +62,21 @@ impl Refused {
         self.series += 1;
         self.records[kind as usize - 1] += records;
         if self.named.len() < REFUSED_NAMED_MAX {
-            self.named.push(RefusedSeries { kind, position, reason: format!("series {labels}: {why}") });
+            let shown = shortened(labels.to_string());
+            self.named.push(RefusedSeries { kind, position, reason: format!("series {shown}: {why}") });
         }
     }
+}
+
+/// Characters of a series' labels that a message shows: an answer stays short.
+const SHOWN_CHARS_MAX: usize = 500;
+
+fn shortened(mut text: String) -> String {
+    if let Some((end, _)) = text.char_indices().nth(SHOWN_CHARS_MAX) {
+        text.truncate(end);
+        text.push_str("...");
+    }
+    text
 }
 
 /// Leaves out the new series that there is no room for.

@@ -24,9 +24,12 @@ pub struct Options {
     pub open_bytes_max: usize,
     /// How long a sender is told to wait.
     pub retry_after: Duration,
-    /// Series of all kinds, about 500 bytes of memory each. A new one past this or one of the next two is refused, the
+    /// Series of all kinds, about 500 bytes of memory each. A new one past this or one of the next three is refused, the
     /// known ones of its batch are kept. Batches that are under way together may pass them by a little.
     pub series_max: usize,
+    /// Memory of the index of all series with their labels, bytes, estimated. A new series past it is refused as one past
+    /// `series_max` is. What is in the driver already is opened whatever it takes.
+    pub index_bytes_max: usize,
     /// Distinct names of labels: far above any schema, far below a name made of a value.
     pub label_names_max: usize,
     /// Distinct values of one label: a request id in a label is found out before it takes the memory.
@@ -67,8 +70,8 @@ pub struct Options {
 
 impl Options {
     pub(crate) const fn bounds(&self) -> Bounds {
-        let Self { series_max, label_names_max, label_values_max, .. } = *self;
-        Bounds { series_max, label_names_max, label_values_max }
+        let Self { series_max, label_names_max, label_values_max, index_bytes_max: bytes_max, .. } = *self;
+        Bounds { series_max, label_names_max, label_values_max, bytes_max }
     }
 }
 
@@ -82,6 +85,7 @@ impl Default for Options {
             open_bytes_max: 256 << 20,
             retry_after: Duration::from_secs(1),
             series_max: 10_000_000,
+            index_bytes_max: 4 << 30,
             label_names_max: 10_000,
             label_values_max: 500_000,
             session_age_max: Duration::from_secs(7 * 86_400),

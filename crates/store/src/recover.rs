@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use futures_util::TryStreamExt;
-use tacho_model::{Kind, Labels, SeriesId, Timestamp};
+use tacho_model::{Families, Kind, Labels, SeriesId, Timestamp};
 
 use crate::arrival::Arrival;
 use crate::commit::number_series;
@@ -175,9 +175,10 @@ async fn load_sessions(driver: &dyn Driver) -> Result<(Sessions, u64)> {
 
 async fn load_index(driver: &dyn Driver) -> Result<Index> {
     let mut index = Index::default();
+    let mut families = Families::default();
     for shard in 0..=u8::MAX {
         each_row(driver, series_scan(shard), |row| {
-            let SeriesRow { kind, group, members } = decode_series(&row)?;
+            let SeriesRow { kind, group, members } = decode_series(&row, &mut families)?;
             let add = |labels: Labels| index.add(kind, labels.id(), &Arc::new(labels));
             let numbers: Vec<u32> = members.into_iter().map(add).collect();
             if kind == Kind::Sample {

@@ -31,6 +31,9 @@ pub struct Stats {
     pub stored: [Stored; 3],
     /// Now: series of all kinds; one with samples and entries counts once.
     pub series_total: usize,
+    /// Now: memory of the index of all series with their labels, bytes, estimated, and its bound.
+    pub index_bytes: usize,
+    pub index_bytes_max: usize,
     /// Now: memory of records that are not in the driver yet, bytes, and its bound.
     pub open_bytes: usize,
     pub open_bytes_max: usize,

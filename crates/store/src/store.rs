@@ -70,6 +70,7 @@ impl Store {
             clock_last,
             counters,
         } = recover(&*driver, journal_dir, &options).await?;
+        tell_size(index.read().bytes(), &options);
         let budget = Arc::new(Budget::new(options.open_bytes_max.max(options.seal_bytes.saturating_mul(2))));
         budget.add(generations.sealed.iter().map(|g| g.bytes).sum());
         let progress = Progress { flushed, ..Progress::default() };
@@ -373,6 +374,8 @@ impl Store {
         let index = shared.index.read();
         stats.series = index.counts();
         stats.series_total = index.len();
+        stats.index_bytes = index.bytes();
+        stats.index_bytes_max = shared.options.index_bytes_max;
         stats
     }
 
@@ -400,6 +403,17 @@ fn lock(journal_dir: &Path, read_only: bool) -> Result<Option<DirectoryLock>> {
     let lock = DirectoryLock::acquire(journal_dir)?;
     disk::make_private(journal_dir);
     Ok(Some(lock))
+}
+
+/// What there is stays readable, whatever it takes: only new series are refused.
+fn tell_size(index_bytes: usize, options: &Options) {
+    if index_bytes > options.index_bytes_max {
+        tracing::warn!(
+            index_bytes,
+            index_bytes_max = options.index_bytes_max,
+            "the index of series takes more than it may, no new series are taken: raise index_bytes_max or delete series"
+        );
+    }
 }
 
 /// Ends without flushing, as a crash would: what was acknowledged is in the journal.

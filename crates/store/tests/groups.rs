@@ -370,7 +370,7 @@ fn version_1(name: &str, chunk: &[u8], start: i64) -> Vec<Row> {
     vec![
         row(Table::Meta, b"store", b"identity", [&[0, 1][..], &9u128.to_be_bytes()].concat()),
         row(Table::Meta, b"store", b"flushed", [&[1][..], &7u64.to_be_bytes()].concat()),
-        row(Table::Series, &id[..1], &kind_and_id, [&[1][..], labels.canonical()].concat()),
+        row(Table::Series, &id[..1], &kind_and_id, [&[1][..], &labels.canonical()].concat()),
         row(Table::Chunks, &kind_and_id, &key, chunk.to_vec()),
     ]
 }

@@ -1,8 +1,10 @@
 //! The bytes of a group's row in the Series table, and of the prefix of a row that replaces others.
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 pub use tacho_chunk::limits::GROUP_MEMBERS_MAX;
-use tacho_model::{Kind, Labels, SeriesId, TimeRange};
+use tacho_model::{Families, Kind, Labels, SeriesId, TimeRange};
 
 use crate::coding::{Cursor, Malformed, put_string, put_varint};
 use crate::driver::{Row, Scan, Table};
@@ -34,10 +36,10 @@ pub fn series_row(kind: Kind, group: SeriesId, members: &[&Labels]) -> Row {
     let mut clustering = vec![kind as u8];
     clustering.extend_from_slice(&id);
     let mut labels = Vec::new();
-    let mut before: &[u8] = &[];
+    let mut before = Cow::Borrowed(&[][..]);
     for member in members {
         let canonical = member.canonical();
-        let shared = before.iter().zip(canonical).take_while(|(a, b)| a == b).count();
+        let shared = before.iter().zip(&*canonical).take_while(|(a, b)| a == b).count();
         put_varint(&mut labels, shared as u64);
         put_string(&mut labels, &canonical[shared..]);
         before = canonical;
@@ -78,7 +80,7 @@ pub struct SeriesRow {
 
 /// # Errors
 /// `Version` for a row of a newer version, `Corrupt`.
-pub fn decode_series(row: &Row) -> Result<SeriesRow> {
+pub fn decode_series(row: &Row, families: &mut Families) -> Result<SeriesRow> {
     let kind = row.clustering.first().copied().and_then(Kind::from_byte);
     let kind = kind.ok_or_else(|| Error::corrupt("series row of an unknown kind"))?;
     let group = row.clustering.get(1..).and_then(|id| id.try_into().ok());
@@ -86,10 +88,8 @@ pub fn decode_series(row: &Row) -> Result<SeriesRow> {
     let group = SeriesId(u128::from_be_bytes(group));
     let corrupt = |e: Malformed| Error::corrupt("series row").caused_by(e);
     let members = match row.value.split_first() {
-        Some((1, canonical)) => vec![member(canonical)?],
-        Some((&VERSION, rest)) => {
-            members(rest).map_err(corrupt)?.iter().map(|m| member(m)).collect::<Result<_>>()?
-        }
+        Some((1, canonical)) => vec![member(canonical, families)?],
+        Some((&VERSION, rest)) => members(rest, families).map_err(corrupt)?,
         Some((&version, _)) if version > VERSION => {
             return Err(newer("series row", version.into(), VERSION.into()));
         }
@@ -98,12 +98,12 @@ pub fn decode_series(row: &Row) -> Result<SeriesRow> {
     Ok(SeriesRow { kind, group, members })
 }
 
-fn member(canonical: &[u8]) -> Result<Labels> {
-    Labels::from_canonical(canonical).map_err(|e| Error::corrupt("series row").caused_by(e))
+fn member(canonical: &[u8], families: &mut Families) -> Result<Labels> {
+    families.read(canonical).map_err(|e| Error::corrupt("series row").caused_by(e))
 }
 
-/// Canonical labels of the members.
-fn members(bytes: &[u8]) -> Result<Vec<Vec<u8>>, Malformed> {
+/// Labels of the members.
+fn members(bytes: &[u8], families: &mut Families) -> Result<Vec<Labels>, Malformed> {
     let mut cursor = Cursor::new(bytes);
     let count = cursor.varint("number of members")?;
     let count = usize::try_from(count).ok().filter(|count| (1..=GROUP_MEMBERS_MAX).contains(count));
@@ -119,12 +119,13 @@ fn members(bytes: &[u8]) -> Result<Vec<Vec<u8>>, Malformed> {
         _ => return Err(cursor.malformed("compression")),
     };
     let mut cursor = unfolded.as_deref().map_or(cursor, Cursor::new);
-    let mut all: Vec<Vec<u8>> = Vec::with_capacity(count);
+    let mut all = Vec::with_capacity(count);
+    let mut last = Vec::new();
     for _ in 0..count {
-        let shared = cursor.count_up_to(all.last().map_or(0, Vec::len), "shared bytes of labels")?;
-        let mut labels = all.last().map_or(Vec::new(), |before| before[..shared].to_vec());
-        labels.extend_from_slice(cursor.string("labels")?);
-        all.push(labels);
+        let shared = cursor.count_up_to(last.len(), "shared bytes of labels")?;
+        last.truncate(shared);
+        last.extend_from_slice(cursor.string("labels")?);
+        all.push(families.read(&last).map_err(|_| cursor.malformed("canonical labels"))?);
     }
     if cursor.is_empty() { Ok(all) } else { Err(cursor.malformed("end of the row")) }
 }
@@ -218,7 +219,7 @@ mod tests {
         let first = "0014".to_owned() + "5f5f6e616d655f5fff637075ff686f7374ff61ff";
         assert_eq!(hex(&row.value), "020200".to_owned() + &first + "090b" + "6d656dff686f7374ff61ff");
         assert_eq!(
-            decode_series(&row).unwrap(),
+            decode_series(&row, &mut Families::default()).unwrap(),
             SeriesRow { kind: Kind::Sample, group: SeriesId(7), members: vec![cpu, mem] }
         );
     }
@@ -231,11 +232,11 @@ mod tests {
         let row = series_row(Kind::Sample, SeriesId(7), &members.iter().collect::<Vec<_>>());
         let plain: usize = members.iter().map(|m| m.canonical().len()).sum();
         assert!(row.value.len() * 3 < plain, "{} of {plain} bytes", row.value.len());
-        assert_eq!(decode_series(&row).unwrap().members, members);
+        assert_eq!(decode_series(&row, &mut Families::default()).unwrap().members, members);
 
-        let old = Row { value: [&[1][..], members[3].canonical()].concat().into(), ..row };
+        let old = Row { value: [&[1][..], &members[3].canonical()].concat().into(), ..row };
         assert_eq!(
-            decode_series(&old).unwrap(),
+            decode_series(&old, &mut Families::default()).unwrap(),
             SeriesRow { kind: Kind::Sample, group: SeriesId(7), members: vec![members[3].clone()] }
         );
     }
@@ -244,7 +245,8 @@ mod tests {
     fn broken_rows_are_refused() {
         let check = |value: &[u8], says: &str| {
             let row = series_row(Kind::Entry, SeriesId(1), &[&Labels::empty()]);
-            let error = decode_series(&Row { value: value.to_vec().into(), ..row }).unwrap_err();
+            let row = Row { value: value.to_vec().into(), ..row };
+            let error = decode_series(&row, &mut Families::default()).unwrap_err();
             assert!(error.to_string().contains(says), "{error}");
         };
         check(&[], "series row is malformed");
@@ -255,7 +257,7 @@ mod tests {
         check(&[2, 1, 1, 9, 9], "malformed frame of labels");
         check(&[2, 1, 0, 1, 0], "malformed shared bytes of labels");
         check(&[2, 1, 0, 0, 5, b'a'], "malformed labels");
-        check(&[2, 1, 0, 0, 1, b'a'], "canonical labels are malformed");
+        check(&[2, 1, 0, 0, 1, b'a'], "malformed canonical labels");
         check(&[2, 1, 0, 0, 0, 9], "malformed end of the row");
     }
 

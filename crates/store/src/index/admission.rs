@@ -4,7 +4,8 @@ use std::collections::{HashMap, HashSet};
 
 use tacho_model::{Labels, SeriesId};
 
-use super::{Index, SeriesNumber};
+use super::{Index, LABEL_BYTES, SeriesNumber, VALUE_BYTES};
+use crate::journal::format::DEFINITIONS_BYTES_MAX;
 
 /// How many there may be. Batches that are under way together may pass them by a little.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,6 +14,8 @@ pub struct Bounds {
     pub label_names_max: usize,
     /// Distinct values of one label.
     pub label_values_max: usize,
+    /// Memory of the index with all labels ([`Index::bytes`]).
+    pub bytes_max: usize,
 }
 
 /// Why a series is refused.
@@ -20,6 +23,10 @@ pub struct Bounds {
 pub enum Refusal {
     #[error("limit of {max} series is reached")]
     Series { max: usize },
+    #[error("labels of the series of one batch are more than {max} bytes written out: send it in parts")]
+    Written { max: usize },
+    #[error("limit of {max} bytes for the index of series and their labels is reached")]
+    Bytes { max: usize },
     #[error("label {name:?} is new, and the limit of {max} names of labels is reached")]
     Names { name: String, max: usize },
     #[error("label {name:?} has {values} values, at most {max} are allowed (new: {begins:?})")]
@@ -36,6 +43,11 @@ pub struct Admission<'a> {
     series: HashSet<SeriesId>,
     /// Names and values that the batch brings.
     values: HashMap<&'a str, HashSet<&'a str>>,
+    /// The one of the new ones that came last, and what all of them take.
+    last: Option<&'a Labels>,
+    bytes: usize,
+    /// Bytes of the labels of all series of the batch, written out: the journal does that once a file.
+    pub(super) written: usize,
 }
 
 /// Characters of a refused value that a message shows.
@@ -43,10 +55,24 @@ const SHOWN_CHARS_MAX: usize = 32;
 
 impl<'a> Admission<'a> {
     pub fn new(index: &'a Index, bounds: Bounds) -> Self {
-        Self { index, bounds, before: None, series: HashSet::new(), values: HashMap::new() }
+        Self {
+            index,
+            bounds,
+            before: None,
+            series: HashSet::new(),
+            values: HashMap::new(),
+            last: None,
+            bytes: 0,
+            written: 0,
+        }
     }
 
     pub fn admit(&mut self, labels: &'a Labels) -> Result<(), Refusal> {
+        let written = self.written + labels.canonical_bytes();
+        if written > DEFINITIONS_BYTES_MAX {
+            return Err(Refusal::Written { max: DEFINITIONS_BYTES_MAX });
+        }
+        self.written = written;
         if let Some(known) = self.index.number_after(self.before, labels.id()) {
             self.before = Some(known);
             return Ok(());
@@ -59,6 +85,12 @@ impl<'a> Admission<'a> {
         }
         let new: Vec<(&str, &str)> = labels.iter().filter(|(n, v)| self.is_new(n, v)).collect();
         new.iter().try_for_each(|(name, value)| self.room(name, value))?;
+        let values: usize = new.iter().map(|(name, value)| self.value_bytes(name, value)).sum();
+        let bytes = self.bytes + values + self.index.bytes_of(labels, self.last);
+        if self.index.bytes() + bytes > self.bounds.bytes_max {
+            return Err(Refusal::Bytes { max: self.bounds.bytes_max });
+        }
+        (self.bytes, self.last) = (bytes, Some(labels));
         for (name, value) in new {
             self.values.entry(name).or_default().insert(value);
         }
@@ -69,6 +101,12 @@ impl<'a> Admission<'a> {
     fn is_new(&self, name: &str, value: &str) -> bool {
         let known = self.index.labels.get(name).is_some_and(|label| label.values.contains_key(value));
         !known && self.values.get(name).is_none_or(|values| !values.contains(value))
+    }
+
+    /// What a value takes that is new, perhaps with its name.
+    fn value_bytes(&self, name: &str, value: &str) -> usize {
+        let is_known = self.index.labels.contains_key(name) || self.values.contains_key(name);
+        VALUE_BYTES + value.len() + if is_known { 0 } else { LABEL_BYTES + name.len() }
     }
 
     fn room(&self, name: &str, value: &str) -> Result<(), Refusal> {

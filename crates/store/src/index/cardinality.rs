@@ -3,9 +3,9 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use tacho_model::{NAME, SeriesId};
+use tacho_model::NAME;
 
-use super::{Index, Label, Series};
+use super::{Index, Label, Postings, VALUE_BYTES};
 
 /// Where the series come from, and what they take.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -32,16 +32,11 @@ pub struct LabelCost {
     pub values: usize,
     /// Series that carry the label.
     pub series: usize,
-    /// Memory of its names and values in the series and of its postings, bytes.
+    /// Memory of its names and values in the series, as if no two shared them, and of its postings, bytes.
     pub bytes: usize,
     /// The values with the most series, largest first.
     pub top: Vec<(String, usize)>,
 }
-
-/// Memory of one value in the map beside its text: key, postings, its part of a node and of the allocator's, bytes.
-const VALUE_BYTES: usize = 96;
-/// Memory of the labels of one series beside their bytes: counts, id, length and the allocator's, bytes.
-const LABELS_BYTES: usize = 80;
 
 impl Index {
     /// `top` bounds the lists of names and of values. Looks at every value: some 20 ms a million of them.
@@ -49,16 +44,11 @@ impl Index {
         let mut labels: Vec<LabelCost> =
             self.labels.iter().map(|(name, label)| label.cost(name, top)).collect();
         labels.sort_by(|a, b| b.bytes.cmp(&a.bytes).then_with(|| a.name.cmp(&b.name)));
-        let series = self.series.capacity() * (size_of::<Series>() + size_of::<SeriesId>())
-            + self.series.len() * LABELS_BYTES;
         Cardinality {
             series: self.counts,
             series_total: self.len(),
             series_max,
-            bytes: labels.iter().map(|label| label.bytes).sum::<usize>()
-                + series
-                + self.numbers.bytes()
-                + self.groups.bytes(),
+            bytes: self.bytes(),
             names: self.labels.get(NAME).map_or(Vec::new(), |label| label.top(top)),
             labels,
         }
@@ -71,7 +61,7 @@ impl Label {
             name: name.to_owned(),
             values: self.values.len(),
             series: 0,
-            bytes: self.carriers.bytes(),
+            bytes: self.carriers.as_ref().map_or(0, Postings::heap_bytes),
             top: self.top(top),
         };
         for (value, postings) in &self.values {

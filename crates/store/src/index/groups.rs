@@ -118,12 +118,4 @@ impl Groups {
         let others = self.others.get(&series).into_iter().flatten().copied();
         self.home(series).into_iter().chain(others)
     }
-
-    /// Memory, bytes.
-    pub fn bytes(&self) -> usize {
-        self.groups.capacity() * size_of::<Entry>()
-            + self.members.capacity() * size_of::<SeriesNumber>()
-            + self.homes.capacity() * size_of::<Place>()
-            + self.numbers.bytes()
-    }
 }

@@ -59,14 +59,28 @@ struct Series {
     kinds: Kinds,
     /// Kinds whose row is in the Series table.
     persisted: Kinds,
+    /// What it counts for in the index's memory beside the values that are its own.
+    bytes: u32,
 }
+
+/// Memory of a series in all tables of the index and of its groups, beside its labels' bytes; some of it is there twice while
+/// a table grows.
+const SERIES_BYTES: usize = 192;
+/// Memory of labels that several series share, beside their bytes.
+const BASE_BYTES: usize = 80;
+/// Memory of a series' number under one value and under one label.
+const NUMBER_BYTES: usize = 12;
+/// Memory of one value in the map beside its text: key, postings, its part of a node and of the allocator's, bytes.
+const VALUE_BYTES: usize = 96;
+/// Memory of one label in the map beside its name.
+const LABEL_BYTES: usize = 160;
 
 /// What is known of one label.
 #[derive(Debug, Default)]
 struct Label {
     values: BTreeMap<Box<str>, Postings>,
-    /// Series that have the label.
-    carriers: Bitmap,
+    /// Series that have the label; none while it has no values.
+    carriers: Option<Postings>,
 }
 
 #[derive(Debug, Default)]
@@ -80,6 +94,8 @@ pub struct Index {
     /// Series of each kind, as [`Kind::ALL`] orders them.
     kinds: [Bitmap; 3],
     counts: [usize; 3],
+    /// Memory, counted as series come and go.
+    bytes: usize,
 }
 
 const fn place(kind: Kind) -> usize {
@@ -90,6 +106,11 @@ impl Index {
     /// Number of series of all kinds; one with samples and entries counts once.
     pub const fn len(&self) -> usize {
         self.numbers.len()
+    }
+
+    /// Memory of all of it, bytes, estimated: what [`Bounds::bytes_max`] bounds.
+    pub const fn bytes(&self) -> usize {
+        self.bytes
     }
 
     /// Series by kind, as [`Kind::ALL`] orders them.
@@ -150,7 +171,10 @@ impl Index {
     fn add_new(&mut self, id: SeriesId, labels: &Arc<Labels>) -> SeriesNumber {
         let number = self.series.len() as SeriesNumber;
         let (kinds, persisted) = (Kinds::default(), Kinds::default());
-        self.series.push(Series { labels: labels.clone(), kinds, persisted });
+        let bytes = self.bytes_of(labels, self.series.last().map(|before| &*before.labels));
+        self.bytes += bytes;
+        let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+        self.series.push(Series { labels: labels.clone(), kinds, persisted, bytes });
         self.ids.push(id);
         let Self { numbers, ids, .. } = self;
         numbers.insert(id, number, |n| ids[n as usize]);
@@ -158,17 +182,33 @@ impl Index {
             // Looked up by `&str` first: nearly always the name and the value are known already.
             let label = match self.labels.get_mut(name) {
                 Some(label) => label,
-                None => self.labels.entry(name.into()).or_default(),
+                None => {
+                    self.bytes += LABEL_BYTES + name.len();
+                    self.labels.entry(name.into()).or_default()
+                }
             };
-            label.carriers.insert(number);
+            match &mut label.carriers {
+                Some(carriers) => carriers.push(number),
+                none => *none = Some(Postings::One(number)),
+            }
             match label.values.get_mut(value) {
                 Some(postings) => postings.push(number),
                 None => {
+                    self.bytes += VALUE_BYTES + value.len();
                     label.values.insert(value.into(), Postings::One(number));
                 }
             }
         }
         number
+    }
+
+    /// What a series takes beside the names and values that are new; `before` is the one that came before it: labels that
+    /// both share are there once.
+    fn bytes_of(&self, labels: &Labels, before: Option<&Labels>) -> usize {
+        let known = before.and_then(Labels::base);
+        let base = labels.base().filter(|base| known.is_none_or(|known| !Arc::ptr_eq(base, known)));
+        let base = base.map_or(0, |base| base.own_bytes() + BASE_BYTES);
+        SERIES_BYTES + NUMBER_BYTES * labels.len() + labels.own_bytes() + base
     }
 
     /// The series has no records of this kind any more. With its last kind it leaves the index; its number is not used again.
@@ -190,18 +230,25 @@ impl Index {
         let labels = std::mem::take(&mut series[number as usize].labels);
         numbers
             .remove(labels.id(), |n| if n == number { labels.id() } else { series[n as usize].labels.id() });
+        let mut bytes = series[number as usize].bytes as usize;
         for (name, value) in labels.iter() {
             let Some(label) = self.labels.get_mut(name) else { continue };
-            label.carriers.take(number);
+            label.carriers = label.carriers.take().and_then(|carriers| carriers.without(number));
             let left =
                 label.values.remove_entry(value).map(|(key, postings)| (key, postings.without(number)));
-            if let Some((key, Some(postings))) = left {
-                label.values.insert(key, postings);
+            match left {
+                Some((key, Some(postings))) => {
+                    label.values.insert(key, postings);
+                }
+                Some((_, None)) => bytes += VALUE_BYTES + value.len(),
+                None => {}
             }
             if label.values.is_empty() {
+                bytes += LABEL_BYTES + name.len();
                 self.labels.remove(name);
             }
         }
+        self.bytes = self.bytes.saturating_sub(bytes);
     }
 
     /// Numbers of the series of a kind, ascending.

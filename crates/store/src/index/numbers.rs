@@ -97,11 +97,6 @@ impl Numbers {
     pub const fn len(&self) -> usize {
         self.len
     }
-
-    /// Memory, bytes.
-    pub fn bytes(&self) -> usize {
-        self.places.capacity() * size_of::<u32>()
-    }
 }
 
 #[cfg(test)]

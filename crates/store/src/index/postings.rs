@@ -72,6 +72,12 @@ impl Postings {
         }
     }
 
+    pub fn to_bitmap(&self) -> Bitmap {
+        let mut all = Bitmap::default();
+        self.add_to(&mut all);
+        all
+    }
+
     pub fn to_vec(&self) -> Vec<u32> {
         match self {
             Self::One(one) => vec![*one],

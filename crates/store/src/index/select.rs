@@ -126,12 +126,12 @@ impl Index {
         // Series whose value is what `=` and `=~` want.
         let wanted = match matcher.candidates() {
             Candidates::Everything => self.everything(),
-            Candidates::Something => label.carriers.clone(),
+            Candidates::Something => label.carriers(),
             _ => {
                 let mut wanted = label.wanted(matcher, negative);
                 if matcher.matches_value("") != negative {
                     let mut without = self.everything();
-                    without.remove(&label.carriers);
+                    without.remove(&label.carriers());
                     wanted.unite(&without);
                 }
                 wanted
@@ -161,7 +161,8 @@ impl Index {
     /// Names of the labels of the series that any of the selectors accepts, sorted; of all when there is none.
     pub fn label_names(&self, kind: Kind, selectors: &[Vec<Matcher>]) -> Vec<String> {
         let series = self.any_of(kind, selectors);
-        let found = self.labels.iter().filter(|(_, label)| label.carriers.meets(&series));
+        let found =
+            self.labels.iter().filter(|(_, label)| label.carriers.as_ref().is_some_and(|c| c.meets(&series)));
         found.map(|(name, _)| name.to_string()).collect()
     }
 
@@ -169,7 +170,7 @@ impl Index {
     pub fn label_values(&self, kind: Kind, name: &str, selectors: &[Vec<Matcher>]) -> Vec<String> {
         let Some(label) = self.labels.get(name) else { return Vec::new() };
         let mut series = self.any_of(kind, selectors);
-        series.keep(&label.carriers);
+        series.keep(&label.carriers());
         if series.len() < label.values.len() {
             let values = series.iter().filter_map(|n| self.labels_of(n).get(name));
             return values.collect::<BTreeSet<&str>>().into_iter().map(str::to_owned).collect();
@@ -180,6 +181,10 @@ impl Index {
 }
 
 impl Label {
+    fn carriers(&self) -> Bitmap {
+        self.carriers.as_ref().map_or_else(Bitmap::default, Postings::to_bitmap)
+    }
+
     /// Series with a value that the matcher accepts, or refuses when it is `negative`.
     fn wanted(&self, matcher: &Matcher, negative: bool) -> Bitmap {
         let mut all = Bitmap::default();
@@ -196,7 +201,7 @@ impl Label {
                     self.values.range::<str, _>(from).take_while(|(v, _)| v.starts_with(prefix.as_str()));
                 range.filter(|(v, _)| is_wanted(v)).for_each(|(_, postings)| postings.add_to(&mut all));
             }
-            Candidates::Everything | Candidates::Something => all = self.carriers.clone(),
+            Candidates::Everything | Candidates::Something => all = self.carriers(),
         }
         all
     }

@@ -6,6 +6,7 @@ use proptest::prelude::*;
 use tacho_model::{Kind, Labels, MatchOp, Matcher, SeriesId};
 
 use super::*;
+use crate::journal::format::DEFINITIONS_BYTES_MAX;
 
 fn index() -> Index {
     let mut index = Index::default();
@@ -157,7 +158,7 @@ fn only_new_series_past_a_bound_are_refused() {
         assert_eq!(refused, expect, "{bounds:?}");
     };
     let known: &[(&str, &str)] = &[("__name__", "up"), ("job", "b")];
-    let bounds = Bounds { series_max: 5, label_names_max: 4, label_values_max: 4 };
+    let bounds = Bounds { series_max: 5, label_names_max: 4, label_values_max: 4, bytes_max: usize::MAX };
     check(bounds, &[known, &[("job", "c")], &[("job", "c")]], &[]);
     check(bounds, &[&[("job", "c")], &[("job", "a")], known], &["limit of 5 series is reached"]);
     let bounds = Bounds { series_max: 9, ..bounds };
@@ -171,6 +172,78 @@ fn only_new_series_past_a_bound_are_refused() {
         &[&[("one", "x")], &[("two", "x")], &[("one", "y")]],
         &["label \"two\" is new, and the limit of 4 names of labels is reached"],
     );
+}
+
+#[test]
+fn memory_is_counted_as_series_come_and_go_and_bounds_the_new_ones() {
+    let long = "v".repeat(2_000);
+    let base = Arc::new(Labels::new([("host", "a"), ("path", &long)]).unwrap());
+    let shared: Vec<Arc<Labels>> = (0..50)
+        .map(|n| Arc::new(Labels::sharing(&base, "__name__", &format!("m{n}"), &mut Vec::new()).unwrap()))
+        .collect();
+    let whole = |n: usize| Arc::new(Labels::from_canonical(&shared[n].canonical()).unwrap());
+    let mut index = Index::default();
+    let mut sizes = vec![index.bytes()];
+    for labels in &shared {
+        index.add(Kind::Sample, labels.id(), labels);
+        sizes.push(index.bytes());
+    }
+    assert!(sizes.is_sorted() && sizes[50] < 2 * 2_000 + 50 * 400 + 1_000, "{sizes:?}");
+    assert_eq!(index.cardinality(1, 9).bytes, index.bytes());
+    let mut wholly = Index::default();
+    for (n, labels) in shared.iter().enumerate() {
+        wholly.add(Kind::Sample, labels.id(), &whole(n));
+    }
+    assert!(wholly.bytes() > 50 * 2_000);
+
+    // One more shares its labels with the one before; a whole one has no room.
+    let more = Labels::sharing(&base, "__name__", "more", &mut Vec::new()).unwrap();
+    let other = Labels::new([("__name__", "other"), ("path", &long)]).unwrap();
+    let bounds =
+        Bounds { series_max: 99, label_names_max: 9, label_values_max: 99, bytes_max: index.bytes() + 1_000 };
+    let mut admission = Admission::new(&index, bounds);
+    assert_eq!(admission.admit(&other), Err(Refusal::Bytes { max: bounds.bytes_max }));
+    let known = whole(7);
+    let first = Labels::new([("__name__", "m8"), ("host", "b")]).unwrap();
+    assert_eq!(
+        [admission.admit(&known), admission.admit(&first), admission.admit(&other)].map(|a| a.is_ok()),
+        [true, true, false]
+    );
+    // After one that does not share with it, its base counts.
+    assert!(admission.admit(&more).is_err());
+
+    (0..50).for_each(|number| index.remove(Kind::Sample, number));
+    assert_eq!((index.bytes(), index.len()), (0, 0));
+}
+
+#[test]
+fn labels_that_few_series_have_take_little_however_many_series_there_are() {
+    let mut index = Index::default();
+    let add = |index: &mut Index, pairs: &[(String, &str)]| {
+        let labels = Arc::new(Labels::new(pairs.iter().map(|(n, v)| (n, v))).unwrap());
+        index.add(Kind::Sample, labels.id(), &labels);
+    };
+    (0..20_000).for_each(|n| add(&mut index, &[("__name__".to_owned(), &format!("m{n}"))]));
+    for n in 0..50 {
+        let pairs: Vec<(String, &str)> = (0..60).map(|l| (format!("l{n}_{l}"), "v")).collect();
+        add(&mut index, &pairs);
+    }
+    let heap: usize =
+        index.labels.values().filter_map(|l| l.carriers.as_ref()).map(Postings::heap_bytes).sum();
+    assert!(heap < 10_000, "{heap} bytes for 3,000 labels");
+    assert_eq!(index.label_names(Kind::Sample, &[vec![Matcher::equal("l7_3", "v")]]).len(), 60);
+}
+
+#[test]
+fn a_batch_whose_labels_are_too_much_to_write_out_is_cut() {
+    let series: Vec<Labels> = (0..9).map(|n| Labels::new([("__name__", format!("m{n}"))]).unwrap()).collect();
+    let bounds = Bounds { series_max: 99, label_names_max: 99, label_values_max: 99, bytes_max: 1 << 30 };
+    let index = Index::default();
+    let mut admission = Admission::new(&index, bounds);
+    admission.written = DEFINITIONS_BYTES_MAX - 3 * series[0].canonical_bytes();
+    let admitted: Vec<_> = series.iter().map(|labels| admission.admit(labels)).collect();
+    assert!(admitted[..3].iter().all(Result::is_ok));
+    assert!(admitted[3..].iter().all(|a| *a == Err(Refusal::Written { max: DEFINITIONS_BYTES_MAX })));
 }
 
 fn any_series() -> impl Strategy<Value = Vec<(&'static str, String)>> {

@@ -5,14 +5,16 @@ use std::sync::Arc;
 
 use tacho_model::{
     Attribute, AttributeValue, Batch, Body, Carried, Entry, EntrySeries, Event, EventKind, ExecutionSeries,
-    Labels, Operation, OperationKind, Sample, SampleSeries, Segment, SpanId, TraceId, Value, ValueType,
+    Families, Labels, Operation, OperationKind, Sample, SampleSeries, Segment, SpanId, TraceId, Value,
+    ValueType,
 };
 
 use super::columns;
 use super::format::{
     BLOCK_COLUMNS, BLOCK_ENTRIES, BLOCK_EXECUTIONS, BLOCK_SAMPLES, BODY_BYTES, BODY_TEXT, CODE_ENTER,
-    CODE_EXIT, CODE_EXIT_FAILED, DEFINITIONS_BYTES_MAX, FLAG_ORIGIN, FLAG_REPEATS, SEGMENT_ATTRIBUTES,
-    SEGMENT_CARRIED, SEGMENT_PARENT, TEXTS_MAX, VALUE_INTEGER, VALUE_TEXT, VERSION_WHOLE_LABELS,
+    CODE_EXIT, CODE_EXIT_FAILED, DEFINITIONS_BYTES_MAX, DEFINITIONS_KEPT_BYTES_MAX, FLAG_ORIGIN,
+    FLAG_REPEATS, SEGMENT_ATTRIBUTES, SEGMENT_CARRIED, SEGMENT_PARENT, TEXTS_MAX, VALUE_INTEGER, VALUE_TEXT,
+    VERSION_WHOLE_LABELS,
 };
 use crate::arrival::{Arrival, Origin};
 use crate::coding::{Cursor, Malformed};
@@ -25,6 +27,7 @@ type Table<T> = Vec<Option<T>>;
 pub struct Decoder {
     version: u16,
     series: Table<Arc<Labels>>,
+    families: Families,
     operations: Table<Operation>,
     texts: Table<Arc<str>>,
     /// Definitions that may be missing: each takes a byte at least of a record that was lost.
@@ -47,15 +50,9 @@ pub fn repeats(payload: &[u8]) -> bool {
 
 impl Decoder {
     /// Of a file of this version.
-    pub const fn new(version: u16) -> Self {
-        Self {
-            version,
-            series: Vec::new(),
-            operations: Vec::new(),
-            texts: Vec::new(),
-            missing_max: 0,
-            lost: false,
-        }
+    pub fn new(version: u16) -> Self {
+        let (series, families, operations, texts) = Default::default();
+        Self { version, series, families, operations, texts, missing_max: 0, lost: false }
     }
 
     /// So many bytes of the file could not be read: what they defined is missing.
@@ -93,9 +90,10 @@ impl Decoder {
     fn define(&mut self, cursor: &mut Cursor<'_>) -> Result<(), Malformed> {
         let mut labels =
             LabelsReader { whole: self.version <= VERSION_WHOLE_LABELS, ..LabelsReader::default() };
+        let families = &mut self.families;
         let mut missing = Missing { max: &mut self.missing_max, again: self.lost };
         let missing = &mut missing;
-        define(cursor, &mut self.series, missing, |cursor| labels.read(cursor))?;
+        define(cursor, &mut self.series, missing, |cursor| labels.read(families, cursor))?;
         define(cursor, &mut self.operations, missing, |cursor| {
             let kind = OperationKind::from_byte(cursor.byte("operation kind")?);
             let kind = kind.ok_or(cursor.malformed("operation kind"))?;
@@ -275,11 +273,13 @@ struct LabelsReader {
     whole: bool,
     /// Canonical labels of the series before.
     last: Vec<u8>,
+    /// Bytes of all labels, written out, and of those that are not shared in memory.
+    written: usize,
     bytes: usize,
 }
 
 impl LabelsReader {
-    fn read(&mut self, cursor: &mut Cursor<'_>) -> Result<Arc<Labels>, Malformed> {
+    fn read(&mut self, families: &mut Families, cursor: &mut Cursor<'_>) -> Result<Arc<Labels>, Malformed> {
         if self.whole {
             self.last = cursor.string("labels")?.to_vec();
         } else {
@@ -295,12 +295,16 @@ impl LabelsReader {
                 .and_then(|rest| rest.checked_sub(ends))
                 .ok_or(malformed.clone())?;
             self.last.splice(begins..begins + rest, between.iter().copied());
-            self.bytes += self.last.len();
-            if self.bytes > DEFINITIONS_BYTES_MAX {
+            self.written += self.last.len();
+            if self.written > DEFINITIONS_BYTES_MAX {
                 return Err(malformed);
             }
         }
-        let labels = Labels::from_canonical(&self.last).map_err(|_| cursor.malformed("labels"))?;
+        let labels = families.read(&self.last).map_err(|_| cursor.malformed("labels"))?;
+        self.bytes += labels.own_bytes();
+        if !self.whole && self.bytes > DEFINITIONS_KEPT_BYTES_MAX {
+            return Err(cursor.malformed("shared labels"));
+        }
         Ok(Arc::new(labels))
     }
 }

@@ -24,8 +24,11 @@ pub const MARK_MAGIC: [u8; 4] = *b"\xf5end";
 pub const MARK_BYTES: usize = 16;
 /// Longest payload: bounds what recovery must hold, and far above any batch (a frame of the wire has 4 MiB).
 pub const RECORD_BYTES_MAX: usize = 64 << 20;
-/// Labels that one record defines, bytes when written out: sharing must not make a small record a huge one.
-pub const DEFINITIONS_BYTES_MAX: usize = 256 << 20;
+/// Labels that one record defines, bytes when written out: bounds the time that they take.
+pub const DEFINITIONS_BYTES_MAX: usize = 1 << 30;
+/// Of these, bytes that are kept in memory: labels that differ in their names share the others. Sharing must not make a small
+/// record a huge one.
+pub const DEFINITIONS_KEPT_BYTES_MAX: usize = 256 << 20;
 /// Texts a file defines; more are written in place. Bounds the table of a hostile sender.
 pub const TEXTS_MAX: usize = 65_536;
 /// A text longer than this is written in place.

@@ -45,7 +45,7 @@ impl SeriesTable {
     }
 
     fn define(&mut self, id: SeriesId, labels: &Labels) -> usize {
-        let labels = labels.canonical();
+        let labels = &*labels.canonical();
         let (begins, ends) = shared(&self.last, labels);
         put_varint(&mut self.new, begins as u64);
         put_varint(&mut self.new, ends as u64);

@@ -3,43 +3,48 @@
 //! Files tell a set by what it has in common with the one before, so a few bytes stand for a long set. In memory, too, such
 //! sets share what they have in common: a start takes memory for what a file holds, not for what it would be written out.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::labels::parts_of;
+use xxhash_rust::xxh3::xxh3_128;
+
+use crate::labels::{SHARED_BYTES_MIN, parts_of};
 use crate::{LabelError, Labels, NAME};
 
-/// Makes labels of canonical bytes; remembers those of the set before.
+/// Makes labels of canonical bytes; remembers those it has made.
 #[derive(Debug, Default)]
-pub struct Family {
-    /// All labels of the set before but the name.
+pub struct Families {
+    /// By the hash of all labels of a set but the name: these labels, once a second set has them.
+    seen: HashMap<u128, Option<Arc<Labels>>>,
     others: Vec<u8>,
-    /// The same, once a second set has them.
-    base: Option<Arc<Labels>>,
     scratch: Vec<u8>,
 }
 
-impl Family {
-    /// The labels of these bytes ([`Labels::from_canonical`]). The first of several sets that differ in their names stands for
-    /// itself, those behind it share.
+impl Families {
+    /// The labels of these bytes, as [`Labels::from_canonical`] reads them. The first of several sets that differ in their names
+    /// stands for itself, those behind it share.
     pub fn read(&mut self, canonical: &[u8]) -> Result<Labels, LabelError> {
         let Some((before, name, after)) = parts_of(canonical, NAME) else {
             return Labels::from_canonical(canonical);
         };
-        let is_same = self.others.len() == before.len() + after.len()
-            && self.others.starts_with(before)
-            && self.others.ends_with(after);
-        if !is_same {
-            self.base = None;
-            self.others.clear();
-            self.others.extend_from_slice(before);
-            self.others.extend_from_slice(after);
+        if before.len() + after.len() < SHARED_BYTES_MIN {
             return Labels::from_canonical(canonical);
         }
-        let base = match self.base.take() {
-            Some(base) => base,
-            None => Arc::new(Labels::from_canonical(&self.others)?),
+        self.others.clear();
+        self.others.extend_from_slice(before);
+        self.others.extend_from_slice(after);
+        let base = match self.seen.entry(xxh3_128(&self.others)) {
+            std::collections::hash_map::Entry::Vacant(new) => {
+                let labels = Labels::from_canonical(canonical)?;
+                new.insert(None);
+                return Ok(labels);
+            }
+            std::collections::hash_map::Entry::Occupied(known) => known.into_mut(),
         };
-        let base = self.base.insert(base);
+        let base = match base {
+            Some(base) => base,
+            none => none.insert(Arc::new(Labels::from_canonical(&self.others)?)),
+        };
         match Labels::sharing(base, NAME, name, &mut self.scratch) {
             // It was stored when there was no limit on all labels together.
             Err(LabelError::TooLong { .. }) => Labels::from_canonical(canonical),
@@ -58,12 +63,18 @@ mod tests {
     #[test]
     fn sets_that_differ_in_their_names_share_the_others() {
         let long = "v".repeat(500);
-        let set = |name: &str, zone: &str| Labels::new([(NAME, name), ("a", long.as_str()), ("zone", zone)]).unwrap();
+        let set = |name: &str, zone: &str| {
+            Labels::new([(NAME, name), ("a", long.as_str()), ("zone", zone)]).unwrap()
+        };
         let sets = [set("one", "x"), set("two", "x"), set("three", "x"), set("one", "y"), set("two", "y")];
-        let mut family = Family::default();
-        let read: Vec<Labels> = sets.iter().map(|set| family.read(&set.canonical()).unwrap()).collect();
+        let mut families = Families::default();
+        let read: Vec<Labels> = sets.iter().map(|set| families.read(&set.canonical()).unwrap()).collect();
         assert_eq!(read, sets);
-        assert!(read.iter().zip(&sets).all(|(read, set)| read.id() == set.id() && read.canonical() == set.canonical()));
+        assert!(
+            read.iter()
+                .zip(&sets)
+                .all(|(read, set)| read.id() == set.id() && read.canonical() == set.canonical())
+        );
         let own: Vec<bool> = read.iter().map(|labels| labels.own_bytes() < 100).collect();
         assert_eq!(own, [false, true, true, false, true]);
         let bases: Vec<_> = read.iter().filter_map(Labels::base).map(Arc::as_ptr).collect();
@@ -74,13 +85,15 @@ mod tests {
     fn what_was_stored_before_the_limit_stays_readable() {
         let value = "v".repeat(4_096);
         let names: Vec<String> = (0..20).map(|n| format!("l{n:02}")).collect();
-        let canonical: Vec<u8> =
-            names.iter().flat_map(|name| [name.as_bytes(), b"\xff", value.as_bytes(), b"\xff"].concat()).collect();
+        let canonical: Vec<u8> = names
+            .iter()
+            .flat_map(|name| [name.as_bytes(), b"\xff", value.as_bytes(), b"\xff"].concat())
+            .collect();
         assert!(canonical.len() > LABELS_BYTES_MAX);
         let canonical = [&b"__name__\xffcpu\xff"[..], &canonical].concat();
-        let mut family = Family::default();
+        let mut families = Families::default();
         for _ in 0..3 {
-            let labels = family.read(&canonical).unwrap();
+            let labels = families.read(&canonical).unwrap();
             assert_eq!((labels.len(), labels.name()), (21, "cpu"));
         }
         let pairs = names.iter().map(|name| (name.as_str(), value.as_str()));
@@ -93,14 +106,14 @@ mod tests {
             sets in proptest::collection::vec(proptest::collection::btree_map("[A-Z_a-c]{1,2}|__name__", "[ab]{60,70}", 0..4), 1..12),
             bytes in proptest::collection::vec(any::<u8>(), 0..60),
         ) {
-            let (mut family, mut before): (Family, Vec<Labels>) = Default::default();
+            let (mut families, mut before): (Families, Vec<Labels>) = Default::default();
             for pairs in sets {
                 // Twice, and then with another name.
                 let mut renamed = pairs.clone();
                 renamed.insert(NAME.to_owned(), "other".to_owned());
                 for pairs in [&pairs, &pairs, &renamed] {
                     let whole = Labels::new(pairs).unwrap();
-                    let labels = family.read(&whole.canonical()).unwrap();
+                    let labels = families.read(&whole.canonical()).unwrap();
                     prop_assert_eq!(labels.id(), whole.id());
                     prop_assert_eq!(&labels, &whole);
                     prop_assert!(labels.iter().eq(pairs.iter().map(|(n, v)| (n.as_str(), v.as_str()))));
@@ -114,7 +127,7 @@ mod tests {
                     before.push(labels);
                 }
             }
-            prop_assert_eq!(family.read(&bytes), Labels::from_canonical(&bytes));
+            prop_assert_eq!(families.read(&bytes), Labels::from_canonical(&bytes));
         }
     }
 }
