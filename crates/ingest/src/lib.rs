@@ -19,6 +19,7 @@ pub mod parquet;
 mod reader;
 mod reject;
 pub mod remote_write;
+pub mod room;
 pub mod rows;
 pub mod time_text;
 pub mod wire;

@@ -18,11 +18,14 @@ use tacho_model::limits::LABELS_MAX;
 use tacho_model::{Batch, LabelError, Labels, Sample, SampleSeries, Value};
 
 use crate::reader::{Flaw, Reader};
+use crate::room::{Full, Room};
 use crate::{Error, Rejects};
 
 /// A snappy block grows at most by this factor: a copy of 64 bytes takes 3, rounded up.
 const SNAPPY_GROWTH_MAX: usize = 22;
 const NS_PER_MS: i64 = 1_000_000;
+/// Memory of a series beside its labels' bytes and its samples, while the list of all is there twice, bytes.
+const SERIES_BYTES: usize = 3 * size_of::<SampleSeries>() + 96;
 
 /// Field numbers.
 const TIME_SERIES: u64 = 1;
@@ -63,6 +66,7 @@ fn decode_message(message: &[u8]) -> Result<Decoded, Error> {
     let mut decoded = Decoded::default();
     let mut reader = Reader::new(message);
     let mut position = 0;
+    let mut room = Room::of_body(message.len());
     while let Some(field) = next_field(&mut reader).map_err(malformed)? {
         let (TIME_SERIES, Content::Bytes(bytes)) = (field.number, field.content) else { continue };
         let mut refuse = |reason: SeriesError| {
@@ -70,6 +74,14 @@ fn decode_message(message: &[u8]) -> Result<Decoded, Error> {
         };
         match read_series(bytes) {
             Ok(read) => {
+                let taken = SERIES_BYTES
+                    + read.series.labels.own_bytes()
+                    + size_of::<Sample>() * read.series.samples.capacity();
+                if let Err(full) = room.take_beyond(taken, bytes.len()) {
+                    refuse(SeriesError::Full(full));
+                    position += 1;
+                    continue;
+                }
                 if let Some(ms) = read.timestamp_refused {
                     refuse(SeriesError::Timestamp(ms));
                 }
@@ -98,6 +110,8 @@ enum SeriesError {
     TooManyLabels(usize),
     #[error("no labels")]
     NoLabels,
+    #[error(transparent)]
+    Full(#[from] Full),
     #[error("timestamp {0} ms is outside the years 1677 to 2262")]
     Timestamp(i64),
     #[error("native histograms are not supported")]
@@ -111,10 +125,13 @@ struct ReadSeries {
 }
 
 fn read_series(message: &[u8]) -> Result<ReadSeries, SeriesError> {
+    // Counted first: a list that grows would take three times as much, and a sample of two bytes becomes 24 anyway.
+    let (mut pairs, mut samples) = {
+        let [labels, samples] = counts(message)?;
+        (Vec::with_capacity(labels.min(LABELS_MAX)), Vec::with_capacity(samples))
+    };
     let mut reader = Reader::new(message);
-    let mut pairs = Vec::new();
     let mut pair_count = 0;
-    let mut samples = Vec::new();
     let mut timestamp_refused = None;
     while let Some(field) = next_field(&mut reader)? {
         match (field.number, field.content) {
@@ -143,6 +160,20 @@ fn read_series(message: &[u8]) -> Result<ReadSeries, SeriesError> {
         return Err(SeriesError::NoLabels);
     }
     Ok(ReadSeries { series: SampleSeries { labels: Arc::new(labels), samples }, timestamp_refused })
+}
+
+/// How many labels and samples a series has.
+fn counts(message: &[u8]) -> Result<[usize; 2], Flaw> {
+    let mut reader = Reader::new(message);
+    let mut counts = [0; 2];
+    while let Some(field) = next_field(&mut reader)? {
+        match field.number {
+            LABEL => counts[0] += 1,
+            SAMPLE if matches!(field.content, Content::Bytes(_)) => counts[1] += 1,
+            _ => {}
+        }
+    }
+    Ok(counts)
 }
 
 fn read_label(message: &[u8]) -> Result<(&str, &str), Flaw> {

@@ -24,6 +24,7 @@ use jiff::tz::TimeZone;
 use tacho_model::limits::ENTRY_BYTES_MAX;
 use tacho_model::{Batch, Body, Entry, EntrySeries, Labels, NAME, Sample, SampleSeries, Timestamp, Value};
 
+use crate::room::Room;
 use crate::rows::{Block, Broken, Rows, not_utf8, shown};
 use crate::time_text::{TimeFormat, TimeReader};
 pub use detect::{Detected, Given, detect};
@@ -73,6 +74,9 @@ pub struct Csv {
     texts: Vec<Option<u64>>,
     /// Long: the series by the cells that name it.
     known: HashMap<String, Arc<Labels>>,
+    known_bytes: usize,
+    /// What the series of a block may take that it names first.
+    room: Room,
     /// Of a number, while its thousands separators are taken out.
     scratch: String,
 }
@@ -122,8 +126,12 @@ pub fn only_where_empty(name: &str, column: &str) -> String {
     format!("--name {name:?} is used only in rows where column {column:?} is empty")
 }
 
-/// Series that a long file may have before those that were seen longest ago are looked up anew.
-const KNOWN_MAX: usize = 100_000;
+/// How much more the rows of a file may take than what is sent to a server: they are read where they are.
+const ROW_MEMORY: usize = 4;
+/// Memory of the series of a long file that are known from row to row, bytes; past it all are looked up anew.
+const KNOWN_BYTES_MAX: usize = 64 << 20;
+/// Memory of one of them beside its names and values.
+const KNOWN_BYTES: usize = 400;
 
 impl Csv {
     /// `header` as [`Detected`] has it; `base` are labels of every series, a name among them for long files without one.
@@ -147,8 +155,8 @@ impl Csv {
         };
         let is_text = |column: usize| dialect.text_columns.contains(&column).then_some(0);
         let texts = (0..columns.len()).map(is_text).collect();
-        let (known, scratch) = (HashMap::new(), String::new());
-        Ok(Self { dialect, times, header, base, columns, texts, known, scratch })
+        let (known, scratch, room) = (HashMap::new(), String::new(), Room::default());
+        Ok(Self { dialect, times, header, base, columns, texts, known, known_bytes: 0, room, scratch })
     }
 
     /// Local times that came twice because a clock was set back.
@@ -239,8 +247,13 @@ impl Csv {
         let base = self.base.iter().filter(|(label, _)| name.is_empty() || label != NAME);
         let base = base.map(|(label, value)| (label.as_str(), value.as_str()));
         let labels = Arc::new(Labels::new(base.chain(cells)).map_err(|error| error.to_string())?);
-        if self.known.len() >= KNOWN_MAX {
+        // The names of the columns stand in each series, but not in each row.
+        let bytes = KNOWN_BYTES + labels.own_bytes() + key.len();
+        self.room.take(bytes).map_err(|full| full.to_string())?;
+        self.known_bytes += bytes;
+        if self.known_bytes > KNOWN_BYTES_MAX {
             self.known.clear();
+            self.known_bytes = bytes;
         }
         self.known.insert(key, Arc::clone(&labels));
         Ok(labels)
@@ -256,6 +269,7 @@ impl Rows for Csv {
         let mut out = Block::default();
         let mut slots = Slots::default();
         let mut faults = Vec::new();
+        self.room = Room::of_body(block.len() * ROW_MEMORY);
         for (bytes, row) in split::rows(block, self.dialect.delimiter) {
             out.rows += 1;
             let number = before + out.rows;

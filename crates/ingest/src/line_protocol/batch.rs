@@ -37,6 +37,11 @@ struct Slot {
     count: u32,
 }
 
+/// Memory of an entry beside its text, while its list grows and is there twice, bytes.
+const TEXT_BYTES: usize = 128;
+/// Values of one line that take no memory to speak of before it is kept.
+const VALUES_FEW: usize = 10_000;
+
 /// A field with its comma has four bytes at least: what a body cannot hold, no list is made for.
 const FIELD_BYTES_MIN: usize = 4;
 
@@ -53,6 +58,12 @@ impl Gathering {
 
     pub(super) fn add_text(&mut self, series: SeriesIndex, raw: &str) {
         self.texts.push((series, Body::Text(unescape(raw, IN_STRINGS).into())));
+    }
+
+    /// Memory that the values of the line take, bytes: in the lists that they go to, and here where a line has many.
+    pub(super) fn line_bytes(&self) -> usize {
+        let lists = 3 * size_of::<Sample>() * self.numbers.len() + TEXT_BYTES * self.texts.len();
+        if self.numbers.len() + self.texts.len() < VALUES_FEW { lists } else { 2 * lists }
     }
 
     /// The line is not good: nothing of it is kept.
@@ -81,7 +92,7 @@ impl Gathering {
         for (series, body) in self.texts.drain(..) {
             let Some(labels) = table.labels(series) else { continue };
             let slot = *self.entry_slots.entry(series).or_insert_with(|| {
-                self.entries.push(EntrySeries { labels: labels.clone(), entries: Vec::new() });
+                self.entries.push(EntrySeries { labels: labels.clone(), entries: Vec::with_capacity(1) });
                 self.entries.len() - 1
             });
             if let Some(list) = self.entries.get_mut(slot) {
@@ -102,7 +113,9 @@ impl Gathering {
         let count = (slot.count as usize).min(self.room);
         self.room -= count;
         (slot.body, slot.position) = (self.body, position);
-        self.samples.push(SampleSeries { labels: labels.clone(), samples: Vec::with_capacity(count) });
+        // One at least: a list that grows has room for four at once.
+        let samples = Vec::with_capacity(count.max(1));
+        self.samples.push(SampleSeries { labels: labels.clone(), samples });
         self.order.push(series);
         position
     }

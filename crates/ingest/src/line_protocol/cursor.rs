@@ -45,6 +45,11 @@ impl<'a> Cursor<'a> {
         Refused { line: self.line, column, reason: fault.reason.clone() }
     }
 
+    /// Bytes that were read.
+    pub(super) const fn at(&self) -> usize {
+        self.at
+    }
+
     fn peek(&self) -> Option<u8> {
         self.input.get(self.at).copied()
     }

@@ -96,7 +96,7 @@ pub fn decode(input: &[u8], precision: Precision, now: Timestamp) -> Decoded {
     Decoder::default().decode(input, precision, now)
 }
 
-/// Memory for heads and series from one body to the next, bytes, estimated: some 30,000 series. When a body leaves more
+/// Memory for heads and series from one body to the next, bytes, estimated: some 50,000 series. When a body leaves more
 /// behind, all of it is forgotten.
 pub const DECODER_BYTES_MAX: usize = 16 << 20;
 
@@ -114,8 +114,15 @@ impl Decoder {
         let mut cursor = Cursor::new(input);
         let mut rejects = Rejects::default();
         self.gathering.begin_body(input.len());
+        self.table.begin_body(input.len());
         while cursor.next_line() {
-            match self.read_line(&mut cursor, precision) {
+            let begin = cursor.at();
+            let read = self.read_line(&mut cursor, precision).and_then(|time| {
+                let taken = self.gathering.line_bytes();
+                let room = self.table.room().take_beyond(taken, cursor.at() - begin);
+                room.map(|()| time).map_err(|full| Fault::new(begin, full.to_string()))
+            });
+            match read {
                 Ok(time) => self.gathering.keep_line(&self.table, time.unwrap_or(now)),
                 Err(fault) => {
                     self.table.drop_line();

@@ -41,14 +41,74 @@ impl Places {
         self.len += 1;
     }
 
+    /// Takes out what is here.
+    pub(super) fn remove(&mut self, hash: u64, position: u32) {
+        let mask = self.places.len().saturating_sub(1);
+        let at = |at: usize| self.places.get(at).copied().unwrap_or(FREE);
+        let mut hole = Self::first(hash, mask);
+        while at(hole) != (hash, position) {
+            if at(hole) == FREE {
+                return;
+            }
+            hole = (hole + 1) & mask;
+        }
+        self.len -= 1;
+        // What stands behind and would not be found any more moves into the hole (TAOCP 6.4, algorithm R).
+        let mut next = hole;
+        loop {
+            next = (next + 1) & mask;
+            let place = self.places.get(next).copied().unwrap_or(FREE);
+            if place == FREE {
+                break;
+            }
+            let first = Self::first(place.0, mask);
+            if next.wrapping_sub(first) & mask >= next.wrapping_sub(hole) & mask {
+                self.set(hole, place);
+                hole = next;
+            }
+        }
+        self.set(hole, FREE);
+    }
+
+    fn set(&mut self, at: usize, place: (u64, u32)) {
+        if let Some(old) = self.places.get_mut(at) {
+            *old = place;
+        }
+    }
+
     fn put(&mut self, place: (u64, u32)) {
         let mask = self.places.len().saturating_sub(1);
         let mut at = Self::first(place.0, mask);
         while self.places.get(at).is_some_and(|other| *other != FREE) {
             at = (at + 1) & mask;
         }
-        if let Some(free) = self.places.get_mut(at) {
-            *free = place;
+        self.set(at, place);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn what_is_inserted_is_found_until_it_is_removed(steps in proptest::collection::vec((0u32..60, any::<bool>()), 0..300)) {
+            // Hashes that meet in the table.
+            let hash = |position: u32| u64::from(position % 7);
+            let mut places = Places::default();
+            let mut here = std::collections::BTreeSet::new();
+            for (position, insert) in steps {
+                if insert && here.insert(position) {
+                    places.insert(hash(position), position);
+                } else if !insert {
+                    here.remove(&position);
+                    places.remove(hash(position), position);
+                }
+                let found = (0..60).filter(|n| places.find(hash(*n), |other| other == *n).is_some());
+                prop_assert_eq!(found.collect::<Vec<_>>(), here.iter().copied().collect::<Vec<_>>());
+            }
         }
     }
 }

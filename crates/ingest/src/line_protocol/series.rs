@@ -6,12 +6,14 @@ use std::borrow::Cow;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
+use tacho_model::limits::LABELS_MAX;
 use tacho_model::{LabelError, Labels, NAME};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::cursor::{Cursor, Fault, Piece};
 use super::places::Places;
 use super::text::{shown, unescape};
+use crate::room::Room;
 
 const IN_MEASUREMENTS: &[char] = &[',', ' '];
 const IN_NAMES: &[char] = &[',', '=', ' '];
@@ -40,16 +42,29 @@ pub(super) struct SeriesTable {
     learning: Vec<Box<[u8]>>,
     seed: u64,
     bytes: usize,
+    room: Room,
+    line: LineBegan,
+    scratch: Vec<u8>,
 }
 
-type Pairs = Vec<(Box<str>, Box<str>)>;
+/// What there was before the line that is read.
+#[derive(Clone, Copy, Debug, Default)]
+struct LineBegan {
+    heads: usize,
+    series: usize,
+    bytes: usize,
+    /// What the line took of the room.
+    taken: usize,
+    /// Bytes of the labels of its new series, written out.
+    labels_bytes: usize,
+}
 
 #[derive(Debug)]
 struct Head {
     bytes: Box<[u8]>,
     measurement: Box<str>,
-    /// `Err`: two tags of one name, or too many. Every field says so with its own series' name.
-    tags: Result<Labels, Pairs>,
+    /// `Err`: two tags of one name, or too many. Its lines are refused.
+    tags: Result<Arc<Labels>, LabelError>,
     /// The head of the line after this one the last time: a guess.
     next: HeadIndex,
     /// The series of its first line, in order; their keys are those of `shape`.
@@ -64,8 +79,14 @@ struct Series {
     labels: Arc<Labels>,
 }
 
-/// Memory of a head or a series beside its bytes, for the bound.
-const ENTRY_BYTES: usize = 160;
+/// Memory of a head or a series beside its bytes, as long as it is known.
+const ENTRY_BYTES: usize = 240;
+/// Memory of a new one while a body is decoded, beside its bytes: lists that grow are there twice, and a series has its own
+/// list of values.
+const NEW_BYTES: usize = 640;
+/// Bytes of the labels of all new series of one line, written out for their hash: bounds the time that a line takes. 8,000
+/// fields with tags of a kilobyte.
+pub(super) const LINE_LABELS_BYTES_MAX: usize = 8 << 20;
 
 /// A line's head, and the series that its next field is probably of.
 #[derive(Clone, Copy, Debug)]
@@ -86,6 +107,9 @@ impl Default for SeriesTable {
             learning: Vec::new(),
             seed: RandomState::new().hash_one(0),
             bytes: 0,
+            room: Room::default(),
+            line: LineBegan::default(),
+            scratch: Vec::new(),
         }
     }
 }
@@ -104,8 +128,18 @@ impl SeriesTable {
         self.bytes
     }
 
+    pub(super) const fn begin_body(&mut self, bytes: usize) {
+        self.room = Room::of_body(bytes);
+    }
+
+    pub(super) const fn room(&mut self) -> &mut Room {
+        &mut self.room
+    }
+
     /// Takes the head of a line.
     pub(super) fn head(&mut self, cursor: &mut Cursor<'_>) -> Result<Line, Fault> {
+        let (heads, series) = (self.heads.len(), self.series.len());
+        self.line = LineBegan { heads, series, bytes: self.bytes, taken: 0, labels_bytes: 0 };
         let guess = self.heads.get(self.before as usize).map_or(0, |before| before.next);
         if let Some(head) = self.heads.get(guess as usize)
             && cursor.take_head(&head.bytes)
@@ -124,11 +158,12 @@ impl SeriesTable {
     }
 
     fn head_of(&mut self, piece: Piece<'_>) -> Result<HeadIndex, Fault> {
-        let hash = xxh3_64_with_seed(piece.bytes, self.seed);
+        let hash = self.head_hash(piece.bytes);
         let is_it = |index: u32| self.heads.get(index as usize).is_some_and(|h| *h.bytes == *piece.bytes);
         if let Some(found) = self.head_places.find(hash, is_it) {
             return Ok(found);
         }
+        self.take(NEW_BYTES + 4 * piece.bytes.len(), piece.at)?;
         let mut head = read_head(piece)?;
         head.first = index_of(self.series.len());
         self.bytes += 2 * head.bytes.len() + ENTRY_BYTES;
@@ -137,6 +172,21 @@ impl SeriesTable {
         self.head_places.insert(hash, index);
         self.learning.clear();
         Ok(index)
+    }
+
+    fn head_hash(&self, head: &[u8]) -> u64 {
+        xxh3_64_with_seed(head, self.seed)
+    }
+
+    fn key_hash(&self, head: HeadIndex, key: &[u8]) -> u64 {
+        xxh3_64_with_seed(key, self.seed ^ u64::from(head).wrapping_mul(0x9e37_79b9_7f4a_7c15))
+    }
+
+    /// Room for something new of this line.
+    fn take(&mut self, bytes: usize, at: usize) -> Result<(), Fault> {
+        self.room.take(bytes).map_err(|full| Fault::new(at, full.to_string()))?;
+        self.line.taken += bytes;
+        Ok(())
     }
 
     /// Takes a field's key and the `=` behind it.
@@ -160,8 +210,7 @@ impl SeriesTable {
     }
 
     fn field_of(&mut self, head: HeadIndex, key: Piece<'_>) -> Result<SeriesIndex, Fault> {
-        let hash =
-            xxh3_64_with_seed(key.bytes, self.seed ^ u64::from(head).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let hash = self.key_hash(head, key.bytes);
         let is_it = |index: u32| {
             let series = self.series.get(index as usize);
             series.is_some_and(|series| series.head == head && *series.key == *key.bytes)
@@ -176,10 +225,26 @@ impl SeriesTable {
         let Some(head) = self.heads.get(index as usize) else {
             return Err(Fault::new(key.at, "field without a measurement"));
         };
-        let labels = labels(head, &name(key, IN_NAMES)?);
-        let labels = labels.map_err(|error| Fault::new(key.at, error.to_string()))?;
-        self.bytes += labels.canonical().len() + 2 * key.bytes.len() + ENTRY_BYTES;
         let series = index_of(self.series.len());
+        // The first series of a head stands for itself, those behind it share their tags.
+        let shares = series != head.first;
+        let tags_bytes = head.tags.as_ref().map_or(0, |tags| tags.canonical_bytes());
+        let name_bytes = NAME.len() + head.measurement.len() + key.bytes.len() + 3;
+        self.line.labels_bytes += tags_bytes + name_bytes;
+        if self.line.labels_bytes > LINE_LABELS_BYTES_MAX {
+            let reason = format!(
+                "labels of the new series of this line are more than {LINE_LABELS_BYTES_MAX} bytes: give it fewer \
+                 fields or shorter tags"
+            );
+            return Err(Fault::new(key.at, reason));
+        }
+        let own_bytes = name_bytes + if shares { 0 } else { tags_bytes };
+        self.take(NEW_BYTES + own_bytes + 4 * key.bytes.len(), key.at)?;
+        let field = name(key, IN_NAMES)?;
+        let Some(head) = self.heads.get(index as usize) else { return Ok(series) };
+        let labels = labels(head, &field, shares, &mut self.scratch);
+        let labels = labels.map_err(|error| Fault::new(key.at, error.to_string()))?;
+        self.bytes += labels.own_bytes() + 3 * key.bytes.len() + ENTRY_BYTES;
         // Of the first line only: there no other head's series come between.
         if head.shape.is_none() && series == head.first + index_of(self.learning.len()) {
             self.learning.push(key.bytes.into());
@@ -189,9 +254,26 @@ impl SeriesTable {
         Ok(series)
     }
 
-    /// The line was not good: what it has taught is known, but not in order.
+    /// The line was not good: what it has taught is forgotten, and takes no room.
+    #[cold]
     pub(super) fn drop_line(&mut self) {
         self.learning.clear();
+        let LineBegan { heads, series, bytes, taken, .. } = self.line;
+        while self.series.len() > series
+            && let Some(last) = self.series.pop()
+        {
+            let hash = self.key_hash(last.head, &last.key);
+            self.series_places.remove(hash, index_of(self.series.len()));
+        }
+        while self.heads.len() > heads
+            && let Some(last) = self.heads.pop()
+        {
+            let hash = self.head_hash(&last.bytes);
+            self.head_places.remove(hash, index_of(self.heads.len()));
+        }
+        self.bytes = bytes;
+        self.room.give(taken);
+        self.line = LineBegan { heads, series, bytes, taken: 0, labels_bytes: 0 };
     }
 
     /// The line is over: what its head has learnt is its shape from now on.
@@ -204,7 +286,8 @@ impl SeriesTable {
         head.shape = Some(match shape {
             Some(from_end) => self.shapes.len() - 1 - from_end,
             None => {
-                self.shapes.push(self.learning.clone());
+                self.learning.shrink_to_fit();
+                self.shapes.push(std::mem::take(&mut self.learning));
                 self.shapes.len() - 1
             }
         });
@@ -220,16 +303,14 @@ fn index_of(length: usize) -> u32 {
     u32::try_from(length).unwrap_or(u32::MAX)
 }
 
-fn labels(head: &Head, field: &str) -> Result<Labels, LabelError> {
+fn labels(head: &Head, field: &str, shares: bool, scratch: &mut Vec<u8>) -> Result<Labels, LabelError> {
     let measurement = &head.measurement;
     let joined: Cow<'_, str> =
         if field == VALUE { (&**measurement).into() } else { format!("{measurement}_{field}").into() };
     match &head.tags {
+        Ok(tags) if shares => Labels::sharing(tags, NAME, &joined, scratch),
         Ok(tags) => tags.with(NAME, &joined),
-        Err(tags) => {
-            let name = [(NAME.into(), joined.as_ref().into())];
-            Labels::new(tags.iter().cloned().chain(name))
-        }
+        Err(error) => Err(error.clone()),
     }
 }
 
@@ -241,20 +322,17 @@ fn read_head(piece: Piece<'_>) -> Result<Head, Fault> {
     let measurement = name(measurement, IN_MEASUREMENTS)?;
     let mut tags = Vec::new();
     while let Some(piece) = rest {
+        // One more than allowed is enough to be refused by its name.
+        if tags.len() > LABELS_MAX {
+            return Err(Fault::new(piece.at, format!("more than {LABELS_MAX} tags")));
+        }
         let (tag, after) = cut(piece, b',');
         tags.push(read_tag(tag)?);
         rest = after;
     }
-    let checked = Labels::new(tags.iter().map(|(name, value)| (&**name, &**value)));
-    let owned = |(name, value): (Cow<'_, str>, Cow<'_, str>)| (name.into(), value.into());
-    Ok(Head {
-        bytes: piece.bytes.into(),
-        measurement: measurement.into(),
-        tags: checked.map_err(|_| tags.into_iter().map(owned).collect()),
-        next: 0,
-        first: 0,
-        shape: None,
-    })
+    let tags = Labels::new(tags.iter().map(|(name, value)| (&**name, &**value))).map(Arc::new);
+    let (bytes, measurement) = (piece.bytes.into(), measurement.into());
+    Ok(Head { bytes, measurement, tags, next: 0, first: 0, shape: None })
 }
 
 fn read_tag(tag: Piece<'_>) -> Result<(Cow<'_, str>, Cow<'_, str>), Fault> {

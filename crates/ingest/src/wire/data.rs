@@ -2,6 +2,7 @@
 //!
 //! Step before: `frame.rs` cut the frame out of the stream. Step after: `server/src/listen/commit.rs` appends the batch.
 
+use std::cell::Cell;
 use std::sync::Arc;
 
 use tacho_model::{Batch, EntrySeries, ExecutionSeries, LabelError, Labels, NAME, SampleSeries, Segment};
@@ -14,6 +15,7 @@ use super::record::{RecordError, Tag, entry, samples};
 use super::segment::{Context, OperationTable, segment};
 use super::{SEQ_FIRST_MAX, SEQ_JUMP_MAX};
 use crate::reader::{Flaw, Reader};
+use crate::room::Room;
 use crate::{Error, Rejects};
 
 /// Name of the series that a session's executions belong to.
@@ -108,7 +110,7 @@ impl Session {
     }
 
     /// About how much memory the session's dictionary takes, bytes.
-    pub const fn dictionary_bytes(&self) -> usize {
+    pub fn dictionary_bytes(&self) -> usize {
         self.dictionary.memory_bytes()
     }
 
@@ -130,10 +132,15 @@ impl Session {
     /// Takes the body of a DATA frame apart. A bad record never takes good ones with it; only a frame
     /// without number or base is an error.
     pub fn data(&mut self, body: &[u8]) -> Result<Data, Error> {
+        self.data_within(body, &mut Room::of_body(body.len()))
+    }
+
+    /// As [`Session::data`], of a frame that shares its room with others.
+    pub fn data_within(&mut self, body: &[u8], room: &mut Room) -> Result<Data, Error> {
         let mut reader = Reader::new(body);
         let (seq, base) = read_head(&mut reader)?;
         let Self { id, executions, dictionary, table } = self;
-        let context = Context { session: *id, base, dictionary };
+        let context = Context { session: *id, base, dictionary, room: Cell::new(*room) };
         table.begin_frame(dictionary);
         let mut batch = Batch::default();
         let mut segments = Vec::new();
@@ -144,10 +151,12 @@ impl Session {
                 Ok(Record::Samples(series)) => add_samples(&mut batch.samples, series),
                 Ok(Record::Entry(series)) => add_entries(&mut batch.entries, series),
                 Ok(Record::Segment(segment)) => segments.push(segment),
+                // What it had taken stays taken: to find out that a record is too long takes time.
                 Err(reason) => rejects.add(|| Refused { record: position, reason: reason.to_string() }),
             }
             position += 1;
         }
+        *room = context.room.get();
         if !segments.is_empty() {
             let labels = Arc::clone(executions);
             batch.executions.push(ExecutionSeries { labels, operations: table.take(), segments });
@@ -198,8 +207,8 @@ fn read_record(
         }
     };
     match Tag::from_byte(tag) {
-        Some(Tag::Samples) => samples(context.dictionary, context.base, &mut record).map(Record::Samples),
-        Some(Tag::Entry) => entry(context.dictionary, context.base, &mut record).map(Record::Entry),
+        Some(Tag::Samples) => samples(context, &mut record).map(Record::Samples),
+        Some(Tag::Entry) => entry(context, &mut record).map(Record::Entry),
         Some(Tag::Segment) => segment(context, table, &mut record).map(Record::Segment),
         Some(Tag::Declared) => declared(context, &mut record).map(Record::Entry),
         None => Err(RecordError::Tag(tag)),

@@ -23,6 +23,11 @@ pub(super) mod flag {
     pub const ALL: u8 = 15;
 }
 
+/// Memory of an entry beside its text, while the list of all is there twice, bytes.
+const RECORD_BYTES: usize = 256;
+/// What a member of a JSON object has beside its name and its value, bytes.
+const FIELD_BYTES: usize = 8;
+
 /// Reads one record and renders it.
 pub(super) fn declared(context: &Context<'_>, reader: &mut Reader<'_>) -> Result<EntrySeries, RecordError> {
     let dictionary = context.dictionary;
@@ -40,6 +45,9 @@ pub(super) fn declared(context: &Context<'_>, reader: &mut Reader<'_>) -> Result
         0 => &[],
         _ => read_nulls(record_type.fields.len(), reader)?,
     };
+    // The names of its fields, and the longest values of those whose bytes are not in the record.
+    let names: usize = record_type.fields.iter().map(|field| field.name.len() + FIELD_BYTES).sum();
+    context.take_beyond(RECORD_BYTES + names + reader.remaining(), reader.remaining())?;
     let mut object = Object::default();
     for (position, field) in record_type.fields.iter().enumerate() {
         object.name(&field.name);
@@ -57,6 +65,8 @@ pub(super) fn declared(context: &Context<'_>, reader: &mut Reader<'_>) -> Result
         object.text(&span.to_string());
     }
     let text = object.finish();
+    // Room for a text that grows, and for what it becomes.
+    context.take_beyond(3 * text.len(), names)?;
     check_length("entry", text.as_bytes(), ENTRY_BYTES_MAX)?;
     Ok(EntrySeries { labels, entries: vec![Entry { at, body: Body::Text(text.into()) }] })
 }
@@ -120,7 +130,12 @@ fn put_value(
             check_length("value of a field", text.as_bytes(), ATTRIBUTE_BYTES_MAX)?;
             object.text(text);
         }
-        FieldType::TextId => object.text(&text(context.dictionary, "value of a field", reader.varint()?)?),
+        FieldType::TextId => {
+            let text = text(context.dictionary, "value of a field", reader.varint()?)?;
+            context.take(text.len())?;
+            check_length("entry", object.so_far(), ENTRY_BYTES_MAX)?;
+            object.text(&text);
+        }
         FieldType::Uuid => object.text(&uuid(reader.array()?)),
         FieldType::Time => object.time(reader.zigzag()?),
     }

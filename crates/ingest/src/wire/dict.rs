@@ -1,5 +1,6 @@
 //! DICT: which strings, operations and series do a connection's ids stand for?
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use tacho_model::limits::LABELS_MAX;
@@ -82,13 +83,15 @@ impl Dictionary {
     }
 
     /// About how much memory the strings that are defined now take, bytes.
-    pub const fn memory_bytes(&self) -> usize {
-        self.size.bytes + self.size.strings * STRING_OVERHEAD_BYTES
+    pub fn memory_bytes(&self) -> usize {
+        let slots =
+            self.texts.bytes() + self.operations.bytes() + self.series.bytes() + self.record_types.bytes();
+        self.size.bytes + self.size.strings * STRING_OVERHEAD_BYTES + slots
     }
 
-    /// Highest operation id that was ever defined.
-    pub(super) fn operation_id_max(&self) -> usize {
-        self.operations.0.len()
+    /// Operation ids up to this one are kept in their order.
+    pub(super) const fn operations_dense(&self) -> usize {
+        self.operations.dense.len()
     }
 
     /// Takes the definitions of one DICT body.
@@ -162,15 +165,16 @@ fn read<'a>(reader: &mut Reader<'a>) -> Result<Definition<'a>, Flaw> {
             let kind = OperationKind::from_byte(reader.u8()?).ok_or(flaw)?;
             Content::Operation(kind, reader.string()?)
         }
-        SERIES => Content::Series(read_pairs(reader)?),
+        SERIES => {
+            let (pairs, size) = read_pairs(reader)?;
+            return Ok(Definition { id, content: Content::Series(pairs), size });
+        }
         RECORD_TYPE => Content::RecordType(Described::read(reader)?),
         _ => return Err(unknown),
     };
     let size = match &content {
         Content::Text(text) | Content::Operation(_, text) => Size::of(text),
-        Content::Series(pairs) => pairs
-            .iter()
-            .fold(Size::default(), |size, (name, value)| size.add(Size::of(name)).add(Size::of(value))),
+        Content::Series(_) => Size::default(),
         Content::RecordType(described) => {
             described.strings().fold(Size::default(), |size, text| size.add(Size::of(text)))
         }
@@ -178,39 +182,83 @@ fn read<'a>(reader: &mut Reader<'a>) -> Result<Definition<'a>, Flaw> {
     Ok(Definition { id, content, size })
 }
 
-fn read_pairs<'a>(reader: &mut Reader<'a>) -> Result<Vec<(&'a str, &'a str)>, Flaw> {
+/// The labels of a series, and the size of all their strings.
+fn read_pairs<'a>(reader: &mut Reader<'a>) -> Result<(Vec<(&'a str, &'a str)>, Size), Flaw> {
     let count = reader.length()?;
-    let mut pairs = Vec::with_capacity(count.min(LABELS_MAX));
+    let mut pairs = Vec::with_capacity(count.min(LABELS_MAX + 1));
+    let mut size = Size::default();
     for _ in 0..count {
-        pairs.push((reader.string()?, reader.string()?));
+        let (name, value) = (reader.string()?, reader.string()?);
+        size = size.add(Size::of(name)).add(Size::of(value));
+        // Of too many, one more than allowed is enough to be refused; one with an empty value is not there.
+        if !value.is_empty() && pairs.len() <= LABELS_MAX {
+            pairs.push((name, value));
+        }
     }
-    Ok(pairs)
+    Ok((pairs, size))
 }
 
-/// What ids stand for: id `i` at position `i - 1`, with the size of its strings.
+/// What ids stand for, with the size of its strings: id `i` at position `i - 1` as long as ids come about in their order.
+/// Others are kept apart, so that memory follows what is defined and not the highest id.
 #[derive(Debug)]
-struct Slots<T>(Vec<Option<(T, Size)>>);
+struct Slots<T> {
+    dense: Vec<Option<(T, Size)>>,
+    sparse: HashMap<usize, (T, Size)>,
+    /// How many are defined.
+    count: usize,
+}
+
+/// Ids that may be left out before one is kept apart, beside as many as are known.
+const GAP_MAX: usize = 64;
 
 impl<T> Default for Slots<T> {
     fn default() -> Self {
-        Self(Vec::new())
+        Self { dense: Vec::new(), sparse: HashMap::new(), count: 0 }
     }
 }
 
 impl<T> Slots<T> {
     fn get(&self, id: u64) -> Option<&T> {
         let at = usize::try_from(id.checked_sub(1)?).ok()?;
-        self.0.get(at)?.as_ref().map(|(value, _)| value)
+        let slot = match self.dense.get(at) {
+            Some(slot) => slot.as_ref(),
+            None => self.sparse.get(&at),
+        };
+        slot.map(|(value, _)| value)
     }
 
     /// Defines `id`, which is within the limit; returns the size of what it stood for before.
     fn set(&mut self, id: u64, value: T, size: Size) -> Size {
         let Ok(at) = usize::try_from(id.saturating_sub(1)) else { return Size::default() };
-        if self.0.len() <= at {
-            self.0.resize_with(at + 1, || None);
-        }
-        let before = self.0.get_mut(at).and_then(|slot| slot.replace((value, size)));
+        // Twice as many as are known.
+        let reach = self.dense.len().max(2 * self.count + GAP_MAX);
+        let before = if at < reach {
+            self.grow(at + 1);
+            self.dense.get_mut(at).and_then(|slot| slot.replace((value, size)))
+        } else {
+            self.sparse.insert(at, (value, size))
+        };
+        self.count += usize::from(before.is_none());
         before.map(|(_, size)| size).unwrap_or_default()
+    }
+
+    fn grow(&mut self, len: usize) {
+        let before = self.dense.len();
+        if len <= before {
+            return;
+        }
+        self.dense.resize_with(len, || None);
+        if self.sparse.is_empty() {
+            return;
+        }
+        for (at, slot) in self.dense.iter_mut().enumerate().skip(before) {
+            *slot = self.sparse.remove(&at);
+        }
+    }
+
+    /// Memory of the slots themselves.
+    fn bytes(&self) -> usize {
+        (self.dense.capacity() + 2 * self.sparse.capacity()) * size_of::<Option<(T, Size)>>()
     }
 }
 
@@ -323,6 +371,28 @@ mod tests {
             define(&mut dictionary, |frame| frame.text(17, "x")),
             Err("dictionary over its limit: 16777217 bytes of strings, at most 16777216 are allowed".into())
         );
+    }
+
+    #[test]
+    fn memory_follows_what_is_defined_not_the_highest_id() {
+        let mut dictionary = Dictionary::default();
+        let order = (1..=64).rev().map(|nth| nth * 1_000).chain(1..=2_000);
+        for id in order.clone() {
+            define(&mut dictionary, |frame| frame.text(id, &format!("text {id}"))).unwrap();
+        }
+        let all =
+            order.clone().all(|id| dictionary.text(id).is_some_and(|text| **text == format!("text {id}")));
+        assert!(all && dictionary.text(2_001).is_none() && dictionary.text(63_999).is_none());
+        let slots = dictionary.texts.bytes();
+        assert!(dictionary.texts.sparse.len() == 62 && slots < 400_000, "{slots} bytes");
+        assert_eq!(dictionary.texts.count, 2_062);
+        for id in order {
+            define(&mut dictionary, |frame| frame.text(id, "")).unwrap();
+        }
+        assert_eq!((dictionary.texts.count, dictionary.size.bytes), (2_062, 0));
+        let mut one = Dictionary::default();
+        define(&mut one, |frame| frame.operation(DICT_IDS_MAX, OperationKind::HttpServer, "a")).unwrap();
+        assert!(one.memory_bytes() < 2_000, "{} bytes", one.memory_bytes());
     }
 
     #[test]

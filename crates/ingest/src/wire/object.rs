@@ -76,6 +76,10 @@ impl Object {
         self.out.push('"');
     }
 
+    pub fn so_far(&self) -> &[u8] {
+        self.out.as_bytes()
+    }
+
     pub fn finish(mut self) -> String {
         self.out.push_str(if self.out.is_empty() { "{}" } else { "}" });
         self.out

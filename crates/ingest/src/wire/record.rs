@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use tacho_model::limits::{ATTRIBUTE_BYTES_MAX, ENTRY_BYTES_MAX, OPERATION_BYTES_MAX};
 use tacho_model::{
-    Body, Entry, EntrySeries, LabelError, Labels, Sample, SampleSeries, SegmentError, Timestamp, Value,
-    ValueType,
+    Body, Entry, EntrySeries, LabelError, Labels, Sample, SampleSeries, SegmentError, Value, ValueType,
 };
 
 use super::descriptor::RecordTypeError;
 use super::dict::Dictionary;
+use super::segment::Context;
 use crate::reader::{Flaw, Reader};
+use crate::room::Full;
 
 /// What kind of record follows. The discriminants are on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,21 +56,27 @@ pub(super) enum RecordError {
     TooMany { what: &'static str, count: u64, max: usize },
     #[error(transparent)]
     Segment(#[from] SegmentError),
+    #[error(transparent)]
+    Full(#[from] Full),
 }
 
+/// Memory of the list that holds a record, while it grows and is there twice, bytes.
+const LISTED_BYTES: usize = 128;
+
 /// Samples of one series.
-pub(super) fn samples(
-    dictionary: &Dictionary,
-    base: Timestamp,
-    reader: &mut Reader<'_>,
-) -> Result<SampleSeries, RecordError> {
+pub(super) fn samples(context: &Context<'_>, reader: &mut Reader<'_>) -> Result<SampleSeries, RecordError> {
+    let (dictionary, base) = (context.dictionary, context.base);
+    let record_bytes = reader.remaining();
     let type_byte = reader.u8()?;
     let value_type = ValueType::from_byte(type_byte)
         .ok_or(RecordError::Unknown { what: "value type", value: u64::from(type_byte) })?;
     let labels = series(dictionary, reader.varint()?)?;
     let count = reader.length()?;
     let bytes_least = if value_type == ValueType::F64 { 9 } else { 2 };
-    let mut samples = Vec::with_capacity(count.min(reader.remaining() / bytes_least));
+    let count_most = count.min(reader.remaining() / bytes_least);
+    // Three times: those of one series that follow each other are put into one list.
+    context.take_beyond(LISTED_BYTES + 3 * size_of::<Sample>() * count_most, record_bytes)?;
+    let mut samples = Vec::with_capacity(count_most);
     let mut at = base;
     for _ in 0..count {
         at = at.wrapping_add(reader.zigzag()?);
@@ -85,11 +92,9 @@ pub(super) fn samples(
 }
 
 /// One entry of a series.
-pub(super) fn entry(
-    dictionary: &Dictionary,
-    base: Timestamp,
-    reader: &mut Reader<'_>,
-) -> Result<EntrySeries, RecordError> {
+pub(super) fn entry(context: &Context<'_>, reader: &mut Reader<'_>) -> Result<EntrySeries, RecordError> {
+    let (dictionary, base) = (context.dictionary, context.base);
+    context.take_beyond(LISTED_BYTES + 3 * size_of::<Entry>() + reader.remaining(), reader.remaining())?;
     let labels = series(dictionary, reader.varint()?)?;
     let at = base.wrapping_add(reader.zigzag()?);
     let body_type = reader.u8()?;

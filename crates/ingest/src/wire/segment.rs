@@ -2,6 +2,8 @@
 //!
 //! The step before is `data.rs`, which hands over one record's bytes; the segment goes on into the batch.
 
+use std::cell::Cell;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use tacho_model::limits::{
@@ -15,6 +17,7 @@ use tacho_model::{
 use super::dict::Dictionary;
 use super::record::{RecordError, check_length, check_operation, text};
 use crate::reader::{Flaw, Reader};
+use crate::room::{Full, Room};
 
 /// Bits of a segment's first byte.
 pub(super) mod flag {
@@ -60,6 +63,8 @@ pub(super) struct OperationTable {
     operations: Vec<Operation>,
     /// For operation id `i + 1`: the frame that used it last, and its position there.
     places: Vec<(u64, OperationIndex)>,
+    /// The positions of those that are not among the places.
+    sparse: HashMap<u64, OperationIndex>,
     frame: u64,
 }
 
@@ -67,9 +72,10 @@ impl OperationTable {
     /// Forgets the frame before.
     pub(super) fn begin_frame(&mut self, dictionary: &Dictionary) {
         self.operations.clear();
+        self.sparse.clear();
         self.frame += 1;
-        if self.places.len() < dictionary.operation_id_max() {
-            self.places.resize(dictionary.operation_id_max(), (0, 0));
+        if self.places.len() < dictionary.operations_dense() {
+            self.places.resize(dictionary.operations_dense(), (0, 0));
         }
     }
 
@@ -77,18 +83,30 @@ impl OperationTable {
         std::mem::take(&mut self.operations)
     }
 
-    fn position(&mut self, dictionary: &Dictionary, id: u64) -> Result<OperationIndex, RecordError> {
+    fn position(&mut self, context: &Context<'_>, id: u64) -> Result<OperationIndex, RecordError> {
+        let dictionary = context.dictionary;
         let undefined = RecordError::Undefined { what: "operation", id };
         let at = id.checked_sub(1).and_then(|at| usize::try_from(at).ok());
-        let Some(place) = at.and_then(|at| self.places.get_mut(at)) else { return Err(undefined) };
-        if place.0 == self.frame {
-            return Ok(place.1);
+        let place = at.and_then(|at| self.places.get_mut(at));
+        let known = match &place {
+            Some(place) => Some(place.1).filter(|_| place.0 == self.frame),
+            None => self.sparse.get(&id).copied(),
+        };
+        if let Some(known) = known {
+            return Ok(known);
         }
         let operation = dictionary.operation(id).ok_or(undefined)?;
         check_operation(&operation.name)?;
+        // The journal writes the name out.
+        context.take(3 * size_of::<Operation>() + operation.name.len())?;
         let index = OperationIndex::try_from(self.operations.len()).unwrap_or(OperationIndex::MAX);
         self.operations.push(operation.clone());
-        *place = (self.frame, index);
+        match place {
+            Some(place) => *place = (self.frame, index),
+            None => {
+                self.sparse.insert(id, index);
+            }
+        }
         Ok(index)
     }
 }
@@ -98,7 +116,25 @@ pub(super) struct Context<'a> {
     pub session: u128,
     pub base: Timestamp,
     pub dictionary: &'a Dictionary,
+    /// What the frame's records may still take.
+    pub room: Cell<Room>,
 }
+
+impl Context<'_> {
+    pub(super) fn take(&self, bytes: usize) -> Result<(), Full> {
+        self.take_beyond(bytes, 0)
+    }
+
+    pub(super) fn take_beyond(&self, bytes: usize, record_bytes: usize) -> Result<(), Full> {
+        let mut room = self.room.get();
+        let taken = room.take_beyond(bytes, record_bytes);
+        self.room.set(room);
+        taken
+    }
+}
+
+/// Memory of a segment, its list being there twice while it grows, beside its events, carried calls and attributes, bytes.
+const SEGMENT_BYTES: usize = 3 * size_of::<Segment>();
 
 /// Reads one segment; its operations are added to `table`.
 pub(super) fn segment(
@@ -107,6 +143,7 @@ pub(super) fn segment(
     reader: &mut Reader<'_>,
 ) -> Result<Segment, RecordError> {
     let dictionary = context.dictionary;
+    context.take_beyond(SEGMENT_BYTES, reader.remaining())?;
     let flags = reader.u8()?;
     let both = flag::TRACE_FULL | flag::TRACE_OF_SEGMENT;
     if flags & !flag::ALL != 0 || flags & both == both {
@@ -123,12 +160,12 @@ pub(super) fn segment(
     };
     let (part, first_call, carried) = match flags & flag::CONTINUED {
         0 => (0, 0, Vec::new()),
-        _ => read_continued(dictionary, table, reader)?,
+        _ => read_continued(context, table, reader)?,
     };
-    let events = read_events(dictionary, table, reader)?;
+    let events = read_events(context, table, reader)?;
     let attributes = match flags & flag::ATTRIBUTES {
         0 => Vec::new(),
-        _ => read_attributes(dictionary, reader)?,
+        _ => read_attributes(context, reader)?,
     };
     reader.finish()?;
     let base = span_base(context.session, number);
@@ -168,7 +205,7 @@ pub(super) fn read_trace(
 }
 
 fn read_continued(
-    dictionary: &Dictionary,
+    context: &Context<'_>,
     table: &mut OperationTable,
     reader: &mut Reader<'_>,
 ) -> Result<(u32, u32, Vec<Carried>), RecordError> {
@@ -182,7 +219,7 @@ fn read_continued(
     let mut carried = Vec::with_capacity(count);
     for _ in 0..count {
         carried.push(Carried {
-            operation: table.position(dictionary, reader.varint()?)?,
+            operation: table.position(context, reader.varint()?)?,
             call: reader.varint_u32()?,
             age: reader.varint()?,
         });
@@ -191,7 +228,7 @@ fn read_continued(
 }
 
 fn read_events(
-    dictionary: &Dictionary,
+    context: &Context<'_>,
     table: &mut OperationTable,
     reader: &mut Reader<'_>,
 ) -> Result<Vec<Event>, RecordError> {
@@ -204,7 +241,7 @@ fn read_events(
             0 => EventKind::Exit,
             _ => match reader.varint()? {
                 0 => EventKind::ExitFailed,
-                id => EventKind::Enter(table.position(dictionary, id)?),
+                id => EventKind::Enter(table.position(context, id)?),
             },
         };
         events.push(Event { delta: head >> 1, kind });
@@ -215,24 +252,31 @@ fn read_events(
     }
 }
 
-fn read_attributes(dictionary: &Dictionary, reader: &mut Reader<'_>) -> Result<Vec<Attribute>, RecordError> {
+fn read_attributes(context: &Context<'_>, reader: &mut Reader<'_>) -> Result<Vec<Attribute>, RecordError> {
+    let dictionary = context.dictionary;
     let count = read_count("attributes", SEGMENT_ATTRIBUTES_MAX, reader)?;
     let mut attributes = Vec::with_capacity(count);
     for _ in 0..count {
         attributes.push(Attribute {
             call: reader.varint_u32()?,
             key: text(dictionary, "attribute key", reader.varint()?)?,
-            value: read_value(dictionary, reader)?,
+            value: read_value(context, reader)?,
         });
     }
     Ok(attributes)
 }
 
-fn read_value(dictionary: &Dictionary, reader: &mut Reader<'_>) -> Result<AttributeValue, RecordError> {
+fn read_value(context: &Context<'_>, reader: &mut Reader<'_>) -> Result<AttributeValue, RecordError> {
+    let dictionary = context.dictionary;
     let form = reader.u8()?;
     let unknown = RecordError::Unknown { what: "form of an attribute value", value: u64::from(form) };
     let text: Arc<str> = match Form::from_byte(form).ok_or(unknown)? {
-        Form::TextId => text(dictionary, "attribute value", reader.varint()?)?,
+        Form::TextId => {
+            let text = text(dictionary, "attribute value", reader.varint()?)?;
+            // The journal writes it out each time.
+            context.take(text.len())?;
+            text
+        }
         Form::Text => {
             let text = reader.string()?;
             check_length("attribute value", text.as_bytes(), ATTRIBUTE_BYTES_MAX)?;
