@@ -11,6 +11,7 @@ pub mod clock;
 pub mod command;
 pub mod config;
 pub mod control;
+pub mod decoding;
 pub mod http;
 pub mod inspect;
 mod jvm;

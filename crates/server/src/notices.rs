@@ -11,7 +11,7 @@ use std::time::Duration;
 use tacho_chunk::Aggregate;
 use tacho_chunk::semantic::is_counter_name;
 use tacho_model::{Kind, Matcher, NAME};
-use tacho_store::{Options, Store};
+use tacho_store::{Options, Stats, Store};
 use tokio::time::Instant;
 
 use crate::shutdown::Shutdown;
@@ -67,7 +67,7 @@ impl Refused {
             return;
         }
         (self.told, self.last) = (seen, Some(Instant::now()));
-        let limit = limit(store, stats.series_total, options);
+        let limit = limit(store, &stats, options);
         tracing::warn!(
             refused = new,
             limit,
@@ -76,9 +76,12 @@ impl Refused {
     }
 }
 
+/// A bound in bytes is reached where this part of what is taken has no room any more: series are of all sizes.
+const NEARLY: usize = 50;
+
 /// Which limit is reached now.
-fn limit(store: &Store, series: usize, options: &Options) -> String {
-    if series >= options.series_max {
+fn limit(store: &Store, stats: &Stats, options: &Options) -> String {
+    if stats.series_total >= options.series_max {
         return format!("series_max = {}", options.series_max);
     }
     let labels = store.cardinality(1).labels;
@@ -87,6 +90,9 @@ fn limit(store: &Store, series: usize, options: &Options) -> String {
     match &*full {
         [] if labels.len() >= options.label_names_max => {
             format!("{} names of labels", options.label_names_max)
+        }
+        [] if stats.index_bytes + stats.index_bytes / NEARLY >= options.index_bytes_max => {
+            format!("index_bytes_max = {}", options.index_bytes_max)
         }
         [] => "there is room again".to_owned(),
         names => format!("label_values_max = {} of label {}", options.label_values_max, names.join(", ")),

@@ -32,6 +32,9 @@ pub fn read(variables: impl IntoIterator<Item = (String, String)>) -> Result<Env
                 settings.allowed_hosts = Some(value.split(',').map(|name| name.trim().to_owned()).collect());
             }
             "TACHO_BODY_BYTES_MAX" => settings.body_bytes_max = Some(number("TACHO_BODY_BYTES_MAX", value)?),
+            "TACHO_DECODING_BYTES_MAX" => {
+                settings.decoding_bytes_max = Some(number("TACHO_DECODING_BYTES_MAX", value)?);
+            }
             "TACHO_REQUESTS_MAX" => settings.requests_max = Some(number("TACHO_REQUESTS_MAX", value)?),
             "TACHO_CONNECTIONS_MAX" => {
                 settings.connections_max = Some(number("TACHO_CONNECTIONS_MAX", value)?)
@@ -43,6 +46,9 @@ pub fn read(variables: impl IntoIterator<Item = (String, String)>) -> Result<Env
                 settings.selfwatch_seconds = Some(number("TACHO_SELFWATCH_SECONDS", value)?);
             }
             "TACHO_SERIES_MAX" => settings.series_max = Some(number("TACHO_SERIES_MAX", value)?),
+            "TACHO_INDEX_BYTES_MAX" => {
+                settings.index_bytes_max = Some(number("TACHO_INDEX_BYTES_MAX", value)?);
+            }
             "TACHO_LABEL_VALUES_MAX" => {
                 settings.label_values_max = Some(number("TACHO_LABEL_VALUES_MAX", value)?);
             }

@@ -6,6 +6,7 @@
 mod address;
 mod environment;
 mod file;
+mod memory;
 mod policy;
 
 use std::path::{Path, PathBuf};
@@ -41,6 +42,10 @@ pub struct Settings {
     /// Largest HTTP request body, bytes, before and after decompression [default: 16777216]
     #[arg(long, value_name = "BYTES")]
     pub body_bytes_max: Option<usize>,
+    /// Memory for the records of all HTTP writes that are decoded or wait for the disk, bytes; at least what one of the
+    /// largest may take is used, 48 times body-bytes-max and 16 MiB [default: 1073741824]
+    #[arg(long, value_name = "BYTES")]
+    pub decoding_bytes_max: Option<usize>,
     /// HTTP requests served at the same time; more are told to come again [default: 64]
     #[arg(long, value_name = "N")]
     pub requests_max: Option<usize>,
@@ -56,6 +61,10 @@ pub struct Settings {
     /// Series kept at most; new ones past it are refused by name [default: 10000000]
     #[arg(long, value_name = "N")]
     pub series_max: Option<usize>,
+    /// Memory for the index of all series with their labels, bytes; new series past it are refused by name [default: a
+    /// quarter of the memory, at most 4294967296]
+    #[arg(long, value_name = "BYTES")]
+    pub index_bytes_max: Option<usize>,
     /// Different values of one label at most; new series past it are refused by name [default: 500000]
     #[arg(long, value_name = "N")]
     pub label_values_max: Option<usize>,
@@ -93,6 +102,7 @@ pub struct Config {
     pub records: Address,
     pub allowed_hosts: Vec<String>,
     pub body_bytes_max: usize,
+    pub decoding_bytes_max: usize,
     pub requests_max: usize,
     pub connections_max: usize,
     pub request_time_max: Duration,
@@ -105,6 +115,7 @@ pub struct Config {
 #[derive(Clone, Debug, PartialEq)]
 pub struct History {
     pub series_max: usize,
+    pub index_bytes_max: usize,
     pub label_values_max: usize,
     pub merge_bytes_per_second: u64,
     pub merge_cpu_percent: u32,
@@ -119,6 +130,7 @@ impl History {
     pub fn options(&self) -> Options {
         Options {
             series_max: self.series_max,
+            index_bytes_max: self.index_bytes_max,
             label_values_max: self.label_values_max,
             merge_bytes_per_second: self.merge_bytes_per_second,
             merge_cpu_percent: self.merge_cpu_percent,
@@ -172,11 +184,13 @@ impl Settings {
             insecure_listen: self.insecure_listen.or(under.insecure_listen),
             allowed_hosts: self.allowed_hosts.or(under.allowed_hosts),
             body_bytes_max: self.body_bytes_max.or(under.body_bytes_max),
+            decoding_bytes_max: self.decoding_bytes_max.or(under.decoding_bytes_max),
             requests_max: self.requests_max.or(under.requests_max),
             connections_max: self.connections_max.or(under.connections_max),
             request_seconds_max: self.request_seconds_max.or(under.request_seconds_max),
             selfwatch_seconds: self.selfwatch_seconds.or(under.selfwatch_seconds),
             series_max: self.series_max.or(under.series_max),
+            index_bytes_max: self.index_bytes_max.or(under.index_bytes_max),
             label_values_max: self.label_values_max.or(under.label_values_max),
             merge_bytes_per_second: self.merge_bytes_per_second.or(under.merge_bytes_per_second),
             merge_cpu_percent: self.merge_cpu_percent.or(under.merge_cpu_percent),
@@ -205,6 +219,10 @@ impl Settings {
         }
         let history = History {
             series_max: at_least_one("series-max", self.series_max.unwrap_or(usual.series_max))?,
+            index_bytes_max: match self.index_bytes_max {
+                Some(bytes) => at_least_one("index-bytes-max", bytes)?,
+                None => memory::usable_bytes().map_or(usize::MAX, |all| all / 4).min(usual.index_bytes_max),
+            },
             label_values_max: at_least_one(
                 "label-values-max",
                 self.label_values_max.unwrap_or(usual.label_values_max),
@@ -225,6 +243,10 @@ impl Settings {
             records: self.records.unwrap_or(Address::loopback(7071)),
             allowed_hosts: self.allowed_hosts.unwrap_or_default(),
             body_bytes_max: at_least_one("body-bytes-max", self.body_bytes_max.unwrap_or(16 << 20))?,
+            decoding_bytes_max: at_least_one(
+                "decoding-bytes-max",
+                self.decoding_bytes_max.unwrap_or(1 << 30),
+            )?,
             requests_max: at_least_one("requests-max", self.requests_max.unwrap_or(64))?,
             connections_max: at_least_one("connections-max", self.connections_max.unwrap_or(1_024))?,
             request_time_max: Duration::from_secs(self.request_seconds_max.unwrap_or(60)),

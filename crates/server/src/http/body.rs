@@ -4,36 +4,110 @@ use std::io::Read;
 
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, header};
+use http_body_util::BodyExt;
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::error::ApiError;
+use crate::decoding::{Decoding, Hold};
 
 /// A whole body as it was sent.
 pub struct Packed {
     bytes: Bytes,
     gzip: bool,
     bytes_max: usize,
+    hold: Option<Hold>,
 }
 
 impl Packed {
+    /// Its length when it is unpacked, where that is known before.
+    pub const fn plain_bytes(&self) -> Option<usize> {
+        if self.gzip { None } else { Some(self.bytes.len()) }
+    }
+
     /// Takes gzip off, which takes long: not for a thread that others wait for. The bound holds afterwards, too.
-    pub fn unpack(self) -> Result<Bytes, ApiError> {
-        if self.gzip { gunzip(&self.bytes, self.bytes_max) } else { Ok(self.bytes) }
+    pub fn unpack(self) -> Result<Unpacked, ApiError> {
+        let Self { bytes, gzip, bytes_max, hold } = self;
+        if !gzip {
+            return Ok(Unpacked { bytes, _hold: hold });
+        }
+        Ok(Unpacked { bytes: gunzip(&bytes, bytes_max)?, _hold: None })
     }
 }
 
-/// Reads the body; `bytes_max` bounds it before and after it is unpacked.
+/// A body without its gzip, and the room that it takes as long as it came so.
+pub struct Unpacked {
+    pub bytes: Bytes,
+    _hold: Option<Hold>,
+}
+
+/// Reads a body that is small; `bytes_max` bounds it before and after it is unpacked.
 pub async fn read(headers: &HeaderMap, body: Body, bytes_max: usize) -> Result<Packed, ApiError> {
+    collect(headers, body, bytes_max, None).await
+}
+
+/// As [`read`], of one that may be large: what has come of it is taken from the room for all bodies.
+pub async fn read_large(
+    headers: &HeaderMap,
+    body: Body,
+    bytes_max: usize,
+    hold: Hold,
+) -> Result<Packed, ApiError> {
+    collect(headers, body, bytes_max, Some(hold)).await
+}
+
+async fn collect(
+    headers: &HeaderMap,
+    body: Body,
+    bytes_max: usize,
+    mut hold: Option<Hold>,
+) -> Result<Packed, ApiError> {
     let announced = headers.get(header::CONTENT_LENGTH).and_then(|v| v.to_str().ok()?.parse::<usize>().ok());
     if announced.is_some_and(|bytes| bytes > bytes_max) {
         return Err(ApiError::too_large(bytes_max));
     }
-    let limited = http_body_util::Limited::new(body, bytes_max);
-    let bytes = match http_body_util::BodyExt::collect(limited).await {
-        Ok(whole) => whole.to_bytes(),
-        Err(e) if e.is::<http_body_util::LengthLimitError>() => return Err(ApiError::too_large(bytes_max)),
-        Err(e) => return Err(ApiError::bad(format!("request body ended early: {e}"))),
-    };
-    Ok(Packed { bytes, gzip: is_gzip(headers)?, bytes_max })
+    let gzip = is_gzip(headers)?;
+    let mut body = http_body_util::Limited::new(body, bytes_max);
+    let mut all = Vec::new();
+    while let Some(frame) = body.frame().await {
+        let part = match frame {
+            Ok(frame) => frame.into_data().unwrap_or_default(),
+            Err(e) if e.is::<http_body_util::LengthLimitError>() => {
+                return Err(ApiError::too_large(bytes_max));
+            }
+            Err(e) => return Err(ApiError::bad(format!("request body ended early: {e}"))),
+        };
+        let len = all.len() + part.len();
+        if len > all.capacity() {
+            // Memory follows what has come, not what was announced.
+            let capacity = len.max(2 * all.capacity()).max(PART_BYTES).min(bytes_max);
+            hold.as_mut().map_or(Ok(()), |hold| hold.more(capacity - all.capacity()))?;
+            all.reserve_exact(capacity - all.len());
+        }
+        all.extend_from_slice(&part);
+    }
+    Ok(Packed { bytes: all.into(), gzip, bytes_max, hold })
+}
+
+/// The least that a body takes.
+const PART_BYTES: usize = 4 << 10;
+
+/// Waits for a turn, unpacks a body away from the threads that serve others, and waits for room for its records.
+pub async fn unpacked(
+    decoding: &Decoding,
+    packed: Packed,
+) -> Result<(OwnedSemaphorePermit, Unpacked, Hold), ApiError> {
+    let turn = decoding.turn().await?;
+    if packed.plain_bytes().is_some() {
+        let body = packed.unpack()?;
+        let hold = decoding.records(body.bytes.len()).await?;
+        return Ok((turn, body, hold));
+    }
+    // The turn is kept while it is unpacked, even when nobody waits for it any more.
+    let unpack = tokio::task::spawn_blocking(move || (packed.unpack(), turn)).await;
+    let (body, turn) = unpack.map_err(|e| ApiError::internal(format!("unpacking ended: {e}")))?;
+    let body = body?;
+    let hold = decoding.records(body.bytes.len()).await?;
+    Ok((turn, body, hold))
 }
 
 /// Whether to take gzip off. Snappy is part of remote write itself and stays on.

@@ -4,6 +4,8 @@ use axum::http::{Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
 
+use crate::decoding::{self, Busy};
+
 /// `{"status":"error","errorType":...,"error":...}`, as Prometheus answers.
 #[derive(Debug)]
 pub struct ApiError {
@@ -111,6 +113,12 @@ impl From<tacho_store::Error> for ApiError {
                 Self::internal(message)
             }
         }
+    }
+}
+
+impl From<Busy> for ApiError {
+    fn from(busy: Busy) -> Self {
+        Self::unavailable(busy.to_string(), decoding::RETRY_AFTER)
     }
 }
 

@@ -11,12 +11,15 @@ use axum::http::HeaderMap;
 use axum::routing::post;
 use axum::{Json, Router};
 use serde_json::{Value, json};
+use tacho_ingest::room::Room;
 use tacho_ingest::wire::{ClientFrame, Data, FrameDecoder, Sequence, Session};
 use tacho_store::{Appended, Origin};
 
 use super::App;
-use super::body::{self, Packed};
+use super::body;
 use super::error::ApiError;
+use super::write::count_wait;
+use crate::decoding::batch_bytes;
 
 const PROTOCOL: &str = "import";
 
@@ -29,9 +32,20 @@ async fn import(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Json<Value>, ApiError> {
-    let packed = body::read(&headers, body, app.config.body_bytes_max).await?;
-    let turn = app.writes.clone().acquire_owned().await.map_err(|e| ApiError::internal(e.to_string()))?;
-    let work = move || (decode(packed), turn);
+    let room = async {
+        let packed = body::read_large(&headers, body, app.config.body_bytes_max, app.decoding.body()).await?;
+        body::unpacked(&app.decoding, packed).await
+    };
+    let (turn, body, mut hold) = room.await.inspect_err(|error| count_wait(&app, PROTOCOL, error))?;
+    let work = move || {
+        let decoded = decode(&body.bytes);
+        if let Ok(decoded) = &decoded {
+            hold.shrink(
+                decoded.frames.iter().map(|data| batch_bytes(&data.batch)).sum::<usize>() + decoded.bytes,
+            );
+        }
+        (decoded, (turn, hold))
+    };
     let (decoded, _turn) = tokio::task::spawn_blocking(work)
         .await
         .map_err(|e| ApiError::internal(format!("decoding ended: {e}")))?;
@@ -72,10 +86,10 @@ struct Decoded {
     bytes: usize,
 }
 
-fn decode(packed: Packed) -> Result<Decoded, ApiError> {
-    let body = packed.unpack()?;
+fn decode(body: &[u8]) -> Result<Decoded, ApiError> {
     let mut decoder = FrameDecoder::new();
-    decoder.push(&body);
+    decoder.push(body);
+    let mut room = Room::of_body(body.len());
     let mut session: Option<(u128, Session)> = None;
     let mut frames = Vec::new();
     while let Some(frame) = decoder.pull()? {
@@ -85,7 +99,9 @@ fn decode(packed: Packed) -> Result<Decoded, ApiError> {
                 session = Some((hello.session, Session::new(&hello)?));
             }
             (ClientFrame::Dict(body), Some((_, session))) => session.define(body)?,
-            (ClientFrame::Data(body), Some((_, session))) => frames.push(session.data(body)?),
+            (ClientFrame::Data(body), Some((_, session))) => {
+                frames.push(session.data_within(body, &mut room)?)
+            }
             _ => return Err(ApiError::bad("frames are not HELLO, then DICT and DATA (docs/format/wire.md)")),
         }
     }

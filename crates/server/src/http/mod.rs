@@ -39,6 +39,7 @@ use tokio::sync::Semaphore;
 
 use crate::config::Config;
 use crate::control::Control;
+use crate::decoding::Decoding;
 use crate::metrics::Metrics;
 use crate::record_types::RecordTypes;
 pub use listener::serve;
@@ -51,9 +52,6 @@ const ANALYSES_MAX: usize = 2;
 
 /// PromQL queries that are computed at the same time.
 const QUERIES_MAX: usize = 8;
-/// Writes that are decoded and appended at the same time: bounds the memory for decoded records, and leaves the journal
-/// enough of them to sync together.
-const WRITES_MAX: usize = 16;
 
 /// Merges and clean-ups that were asked for: one is carried out, one waits.
 const MERGES_MAX: usize = 2;
@@ -71,8 +69,8 @@ pub struct App {
     analyses: Arc<Semaphore>,
     /// The same for PromQL.
     queries: Arc<Semaphore>,
-    /// The same for writes that are being decoded and appended.
-    writes: Arc<Semaphore>,
+    /// Turns and memory of writes.
+    decoding: Decoding,
     /// The same for merges and clean-ups that were asked for, carried out or waiting.
     merges: Arc<Semaphore>,
     decoders: Arc<write::Decoders>,
@@ -92,6 +90,7 @@ impl App {
     ) -> Arc<Self> {
         let permits = Arc::new(Semaphore::new(config.requests_max));
         let names = origin::Names::new(&config.allowed_hosts, config.http.is_loopback());
+        let decoding = Decoding::new(config.decoding_bytes_max, config.body_bytes_max);
         Arc::new(Self {
             started: clock.now(),
             config,
@@ -102,7 +101,7 @@ impl App {
             record_types,
             analyses: Arc::new(Semaphore::new(ANALYSES_MAX)),
             queries: Arc::new(Semaphore::new(QUERIES_MAX)),
-            writes: Arc::new(Semaphore::new(WRITES_MAX)),
+            decoding,
             merges: Arc::new(Semaphore::new(MERGES_MAX)),
             decoders: Arc::default(),
             permits,

@@ -144,7 +144,7 @@ impl Wish {
     }
 
     async fn from_json(headers: &axum::http::HeaderMap, body: Body) -> Result<Self, ApiError> {
-        let bytes = body::read(headers, body, RULE_BYTES_MAX).await?.unpack()?;
+        let bytes = body::read(headers, body, RULE_BYTES_MAX).await?.unpack()?.bytes;
         serde_json::from_slice(&bytes).map_err(|e| ApiError::bad(format!("the body is not a rule: {e}")))
     }
 

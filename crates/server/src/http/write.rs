@@ -16,12 +16,13 @@ use tacho_ingest::line_protocol::{self, Precision};
 use tacho_ingest::{Rejects, remote_write};
 use tacho_model::{Batch, Kind, Labels};
 use tacho_store::{Appended, Refused};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::App;
 use super::body::{self, Packed};
 use super::error::ApiError;
 use super::params::Params;
+use crate::decoding::{Decoding, Hold, batch_bytes};
 use crate::transfer::refusal;
 
 type Answer = Result<StatusCode, ApiError>;
@@ -47,14 +48,14 @@ async fn remote_write(State(app): State<Arc<App>>, headers: HeaderMap, body: Bod
         )));
     }
     let bytes_max = app.config.body_bytes_max;
-    let packed = body::read(&headers, body, bytes_max).await?;
+    let packed = taken(&app, "remote-write", &headers, body).await?;
     let decode = move |bytes: &[u8]| {
         let decoded = remote_write::decode(bytes, bytes_max)?;
         // Every sender's series stand in an order of its own: each is a run.
         let runs = vec![1; decoded.batch.samples.len()];
         Ok((decoded.batch, runs, decoded.rejects))
     };
-    keep(&app, "remote-write", in_turn(&app.writes, packed, decode).await?).await
+    keep(&app, "remote-write", decoded(&app, "remote-write", packed, decode).await?).await
 }
 
 async fn lines(State(app): State<Arc<App>>, uri: Uri, headers: HeaderMap, body: Body) -> Answer {
@@ -65,7 +66,7 @@ async fn lines(State(app): State<Arc<App>>, uri: Uri, headers: HeaderMap, body: 
             .map_err(|e| ApiError::bad(format!("invalid parameter \"precision\": {e}")))?,
         None => Precision::default(),
     };
-    let packed = body::read(&headers, body, app.config.body_bytes_max).await?;
+    let packed = taken(&app, "line", &headers, body).await?;
     let now = app.clock.now();
     let decoders = app.decoders.clone();
     let resets = app.metrics.decoder_resets.with([]);
@@ -78,7 +79,33 @@ async fn lines(State(app): State<Arc<App>>, uri: Uri, headers: HeaderMap, body: 
         });
         Ok((decoded.batch, decoded.runs, decoded.rejects))
     };
-    keep(&app, "line", in_turn(&app.writes, packed, decode).await?).await
+    keep(&app, "line", decoded(&app, "line", packed, decode).await?).await
+}
+
+/// The body as it came, or that there is no room for it.
+async fn taken(
+    app: &App,
+    protocol: &'static str,
+    headers: &HeaderMap,
+    body: Body,
+) -> Result<Packed, ApiError> {
+    let read = body::read_large(headers, body, app.config.body_bytes_max, app.decoding.body()).await;
+    read.inspect_err(|error| count_wait(app, protocol, error))
+}
+
+async fn decoded<R: Send + 'static>(
+    app: &App,
+    protocol: &'static str,
+    packed: Packed,
+    decode: impl FnOnce(&[u8]) -> Result<(Batch, Runs, Rejects<R>), ApiError> + Send + 'static,
+) -> Result<Decoded<R>, ApiError> {
+    in_turn(&app.decoding, packed, decode).await.inspect_err(|error| count_wait(app, protocol, error))
+}
+
+pub(super) fn count_wait(app: &App, protocol: &'static str, error: &ApiError) {
+    if error.retry_after.is_some() {
+        app.metrics.sender_waits.with([protocol]).add(1);
+    }
 }
 
 /// Decoders of the line protocol that nobody uses now; each knows the heads of the bodies that it had. At most
@@ -109,21 +136,25 @@ struct Decoded<R> {
     /// Of the unpacked body.
     bytes: usize,
     counts: HashMap<(String, Kind), u64>,
-    turn: OwnedSemaphorePermit,
+    turn: Turn,
 }
+
+/// One of the writes at the same time, and the room that its records take.
+type Turn = (OwnedSemaphorePermit, Hold);
 
 /// Unpacks and decodes away from the threads that serve others: it may take a tenth of a second. The turn is kept until
 /// the decoding has ended, even when nobody waits for it any more, and then until its outcome is gone.
 async fn in_turn<R: Send + 'static>(
-    writes: &Arc<Semaphore>,
+    decoding: &Decoding,
     packed: Packed,
     decode: impl FnOnce(&[u8]) -> Result<(Batch, Runs, Rejects<R>), ApiError> + Send + 'static,
 ) -> Result<Decoded<R>, ApiError> {
-    let turn = writes.clone().acquire_owned().await.map_err(|e| ApiError::internal(e.to_string()))?;
+    let (turn, body, mut hold) = body::unpacked(decoding, packed).await?;
     let work = move || {
-        let bytes = packed.unpack()?;
-        let (batch, runs, rejects) = decode(&bytes)?;
-        Ok(Decoded { counts: counts_by_service(&batch, &runs), batch, rejects, bytes: bytes.len(), turn })
+        let (batch, runs, rejects) = decode(&body.bytes)?;
+        let bytes = body.bytes.len();
+        hold.shrink(bytes + batch_bytes(&batch));
+        Ok(Decoded { counts: counts_by_service(&batch, &runs), batch, rejects, bytes, turn: (turn, hold) })
     };
     tokio::task::spawn_blocking(work).await.map_err(|e| ApiError::internal(format!("decoding ended: {e}")))?
 }
@@ -218,7 +249,9 @@ mod tests {
 
     #[tokio::test]
     async fn a_turn_lasts_as_long_as_the_decoding_though_the_client_has_gone() {
-        let writes = Arc::new(Semaphore::new(1));
+        let decoding = Arc::new(Decoding::new(0, 0));
+        let others: Vec<_> = (0..15).map(|_| decoding.turn()).collect();
+        let _others = futures_util::future::join_all(others).await;
         let packed = body::read(&HeaderMap::new(), Body::from("a value=1"), 100).await.unwrap();
         let (begun, has_begun) = tokio::sync::oneshot::channel();
         let (go_on, may_go_on) = channel::<()>();
@@ -227,13 +260,15 @@ mod tests {
             may_go_on.recv().unwrap();
             Ok((Batch::default(), Runs::new(), Rejects::<String>::default()))
         };
-        let taken = writes.clone();
+        let taken = decoding.clone();
         let request = tokio::spawn(async move { in_turn(&taken, packed, decode).await.map(|d| d.bytes) });
         has_begun.await.unwrap();
         request.abort();
         assert!(request.await.unwrap_err().is_cancelled());
-        assert_eq!(writes.available_permits(), 0);
+        let next = decoding.turn();
+        tokio::pin!(next);
+        assert!(futures_util::poll!(&mut next).is_pending());
         go_on.send(()).unwrap();
-        let _next = writes.acquire().await.unwrap();
+        assert!(next.await.is_ok());
     }
 }

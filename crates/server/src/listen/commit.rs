@@ -12,12 +12,13 @@ use std::time::Duration;
 use tacho_ingest::wire::{ErrorCode, Reject, ServerFrame};
 use tacho_model::{Batch, Kind};
 use tacho_store::{Appended, Error, ErrorKind, Origin, Refused, Store};
-use tokio::sync::{OwnedSemaphorePermit, mpsc};
+use tokio::sync::mpsc;
 
 use super::counts::Counts;
 use super::farewell::{Farewell, Stop};
 use super::outgoing::Outgoing;
 use super::sessions::Superseded;
+use crate::decoding::FrameRoom;
 use crate::shutdown::Shutdown;
 
 /// Frames of one connection that are decoded and not yet on disk: as many wait as are being written.
@@ -31,7 +32,7 @@ pub(super) struct Pending {
     /// Empty for a frame that was here before.
     pub batch: Batch,
     /// The room that its bytes take.
-    pub room: OwnedSemaphorePermit,
+    pub room: FrameRoom,
 }
 
 pub(super) struct Committer<'a> {
@@ -145,7 +146,7 @@ struct Group {
     batch: Arc<Batch>,
     frames: Vec<Member>,
     /// Given back when the group is on disk.
-    _rooms: Vec<OwnedSemaphorePermit>,
+    _rooms: Vec<FrameRoom>,
 }
 
 /// A frame of a group: its number, and where its records end in the group's lists of samples, entries, executions.

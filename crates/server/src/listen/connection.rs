@@ -185,13 +185,12 @@ impl Listener<'_> {
     async fn take(&mut self, body: &[u8]) -> Result<(), Stop> {
         let seq = Session::seq(body)?;
         // Neither the semaphore nor the committer ends before this side does.
-        let permits = u32::try_from(body.len()).unwrap_or(u32::MAX);
-        let room = Arc::clone(&self.native.in_flight).acquire_many_owned(permits).await;
-        let room = room.map_err(|_| Stop::Left)?;
+        let mut room = self.native.in_flight.room(body.len()).await.ok_or(Stop::Left)?;
         let batch = match self.sequence.take(seq)? {
             Numbering::Fresh => self.decode(body).await?,
             Numbering::Repeated => Batch::default(),
         };
+        room.keep(body.len(), &batch);
         self.pending.send(Pending { seq, batch, room }).await.map_err(|_| Stop::Left)
     }
 

@@ -6,7 +6,8 @@ use std::io::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tacho_ingest::wire::{ErrorCode, ServerFrame};
+use tacho_ingest::room::memory_bytes_max;
+use tacho_ingest::wire::{ErrorCode, FRAME_BODY_BYTES_MAX, ServerFrame};
 use tacho_model::Clock;
 use tacho_store::Store;
 use tokio::net::{TcpListener, TcpStream};
@@ -16,6 +17,7 @@ use super::connection;
 use super::patience::Patience;
 use super::sessions::Sessions;
 use crate::control::Control;
+use crate::decoding::Frames;
 use crate::metrics::Metrics;
 use crate::record_types::RecordTypes;
 use crate::room::{Entered, Room};
@@ -25,9 +27,10 @@ use crate::shutdown::Shutdown;
 const DRAIN_TIME_MAX: Duration = Duration::from_secs(10);
 /// Pause after accept failed (no file descriptors are left), so that the failure is not repeated in a tight loop.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-/// Bytes of DATA frames that are decoded and not yet on disk, over all connections. Decoded records take up to
-/// twelve times as much (a sample of two bytes becomes 24).
-const IN_FLIGHT_BYTES_MAX: usize = 16 << 20;
+/// Memory of the records of DATA frames that are decoded and not yet on disk, over all connections, bytes; a frame at its
+/// longest may come to `tacho_ingest::room::memory_bytes_max` of it, 208 MiB, while it is decoded.
+const IN_FLIGHT_BYTES_MAX: usize = 256 << 20;
+const _: () = assert!(memory_bytes_max(FRAME_BODY_BYTES_MAX as usize) <= IN_FLIGHT_BYTES_MAX);
 /// Connections that may gather a frame larger than `incoming::SMALL_BYTES_MAX` at the same time.
 const LARGE_FRAMES_MAX: usize = 16;
 /// Memory of the dictionaries of all connections, bytes.
@@ -41,8 +44,7 @@ pub struct Native {
     pub(super) control: Arc<Control>,
     pub(super) record_types: Arc<RecordTypes>,
     pub(super) sessions: Sessions,
-    /// One permit a byte.
-    pub(super) in_flight: Arc<Semaphore>,
+    pub(super) in_flight: Frames,
     pub(super) large_frames: Semaphore,
     /// One permit a byte.
     pub(super) dictionary_bytes: Arc<Semaphore>,
@@ -63,7 +65,7 @@ impl Native {
             control,
             record_types: Arc::default(),
             sessions: Sessions::default(),
-            in_flight: Arc::new(Semaphore::new(IN_FLIGHT_BYTES_MAX)),
+            in_flight: Frames::new(IN_FLIGHT_BYTES_MAX),
             large_frames: Semaphore::new(LARGE_FRAMES_MAX),
             dictionary_bytes: Arc::new(Semaphore::new(DICTIONARY_BYTES_MAX)),
             patience: Patience::default(),

@@ -23,7 +23,7 @@ pub struct Metrics {
     pub received_bytes: Family<Counter, 1>,
     /// How often a decoder of the line protocol forgot the heads it knew because there were too many.
     pub decoder_resets: Family<Counter, 0>,
-    /// How often a sender was told to wait because the store was full.
+    /// How often a sender was told to wait because the store was full, or the memory for bodies that are decoded.
     pub sender_waits: Family<Counter, 1>,
     /// Connections that are open. `listener` is http or native.
     pub connections: Family<Gauge, 1>,
@@ -72,7 +72,7 @@ impl Default for Metrics {
             sender_waits: Family::new(
                 "tacho_sender_waits_total",
                 ["protocol"],
-                "Times a sender was told to wait because the store was full.",
+                "Times a sender was told to wait because the store or the memory for decoding was full.",
             ),
             connections: Family::new("tacho_connections", ["listener"], "Open connections."),
             connections_refused: Family::new(

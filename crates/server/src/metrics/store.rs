@@ -10,6 +10,8 @@ use super::registry::{Collect, Counter, Family, Gauge};
 pub struct StoreFigures {
     series: Family<Gauge, 1>,
     series_refused: Family<Counter, 0>,
+    index_bytes: Family<Gauge, 0>,
+    index_bytes_max: Family<Gauge, 0>,
     records: Family<Counter, 1>,
     samples_replaced: Family<Counter, 0>,
     stored_chunks: Family<Gauge, 1>,
@@ -79,6 +81,12 @@ impl Default for StoreFigures {
                 [],
                 "New series for which there was no room; one counts as often as it comes.",
             ),
+            index_bytes: Family::new(
+                "tacho_index_bytes",
+                [],
+                "Memory of the index of series with their labels.",
+            ),
+            index_bytes_max: Family::new("tacho_index_bytes_max", [], "Bound of that memory."),
             records: Family::new("tacho_records_stored_total", ["kind"], "Records taken by the store."),
             samples_replaced: Family::new(
                 "tacho_samples_replaced_total",
@@ -158,6 +166,8 @@ impl StoreFigures {
             self.stored_records.with([kind.name()]).set(signed(stored.records));
         }
         self.series_refused.with([]).raise_to(stats.series_refused);
+        self.index_bytes.with([]).set(signed(stats.index_bytes));
+        self.index_bytes_max.with([]).set(signed(stats.index_bytes_max));
         self.samples_replaced.with([]).raise_to(stats.samples_replaced);
         self.open_bytes.with([]).set(signed(stats.open_bytes));
         self.open_bytes_max.with([]).set(signed(stats.open_bytes_max));
@@ -184,6 +194,8 @@ impl StoreFigures {
         [
             &self.series,
             &self.series_refused,
+            &self.index_bytes,
+            &self.index_bytes_max,
             &self.records,
             &self.samples_replaced,
             &self.stored_chunks,

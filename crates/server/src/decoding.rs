@@ -1,0 +1,201 @@
+//! How much memory do bodies take, all together, that are being read, decoded, or on their way to disk?
+//!
+//! Each body takes at most a stated multiple of its bytes (`tacho_ingest::room`). Here is what all may take at the same time:
+//! who comes when it is taken waits for a while, and is then told to come again.
+//!
+//! Path of one record: `http/body.rs` reads with a [`Hold`] on the bytes, `http/write.rs` and `http/import.rs` decode with one on
+//! the records, which is cut to what they came to and kept until they are on disk.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tacho_ingest::room::memory_bytes_max;
+use tacho_model::{AttributeValue, Batch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// Writes that are unpacked, decoded and appended at the same time: leaves the journal enough of them to sync together.
+const WRITES_MAX: usize = 16;
+/// How long a write waits for its turn and for room.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// When somebody who is turned away is to come again, seconds.
+pub const RETRY_AFTER: u64 = 1;
+/// Bytes of one permit: a semaphore hands out 32 bits of them at once.
+const UNIT: usize = 1024;
+
+/// No room within [`PATIENCE`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "bodies that came before take all of the {max} bytes of memory for {what}: come again, or raise decoding-bytes-max"
+)]
+pub struct Busy {
+    max: usize,
+    what: &'static str,
+}
+
+/// The bounds over all writes.
+pub struct Decoding {
+    turns: Arc<Semaphore>,
+    bodies: Pool,
+    records: Pool,
+}
+
+impl Decoding {
+    /// `bytes_max`: memory of the records of all bodies; at least what the largest body needs is used. The bodies themselves
+    /// may take as much as [`WRITES_MAX`] of the largest.
+    pub fn new(bytes_max: usize, body_bytes_max: usize) -> Self {
+        Self {
+            turns: Arc::new(Semaphore::new(WRITES_MAX)),
+            bodies: Pool::new(body_bytes_max.saturating_mul(WRITES_MAX), "request bodies"),
+            records: Pool::new(bytes_max.max(memory_bytes_max(body_bytes_max)), "records that are decoded"),
+        }
+    }
+
+    /// One of the writes at the same time.
+    pub async fn turn(&self) -> Result<OwnedSemaphorePermit, Busy> {
+        let turn = tokio::time::timeout(PATIENCE, self.turns.clone().acquire_owned()).await;
+        turn.ok().and_then(Result::ok).ok_or(Busy { max: self.records.max, what: self.records.what })
+    }
+
+    /// Room for a body that is read: nothing at first.
+    pub fn body(&self) -> Hold {
+        Hold { pool: self.bodies.clone(), permits: None }
+    }
+
+    /// Room for the records of a body of this many bytes when it is unpacked.
+    pub async fn records(&self, body_bytes: usize) -> Result<Hold, Busy> {
+        let pool = self.records.clone();
+        let wanted = pool.permits.clone().acquire_many_owned(units(memory_bytes_max(body_bytes)));
+        let permits = tokio::time::timeout(PATIENCE, wanted).await.ok().and_then(Result::ok);
+        let permits = permits.ok_or(Busy { max: pool.max, what: pool.what })?;
+        Ok(Hold { pool, permits: Some(permits) })
+    }
+}
+
+/// Memory of one kind.
+#[derive(Clone)]
+struct Pool {
+    permits: Arc<Semaphore>,
+    max: usize,
+    what: &'static str,
+}
+
+impl Pool {
+    fn new(max: usize, what: &'static str) -> Self {
+        Self { permits: Arc::new(Semaphore::new((max / UNIT + 1).min(Semaphore::MAX_PERMITS))), max, what }
+    }
+}
+
+/// Memory that is kept until this is dropped.
+pub struct Hold {
+    pool: Pool,
+    permits: Option<OwnedSemaphorePermit>,
+}
+
+impl Hold {
+    /// Takes so many bytes more, if they are there.
+    pub fn more(&mut self, bytes: usize) -> Result<(), Busy> {
+        let Pool { permits, max, what } = &self.pool;
+        let more =
+            permits.clone().try_acquire_many_owned(units(bytes)).map_err(|_| Busy { max: *max, what })?;
+        match &mut self.permits {
+            Some(held) => held.merge(more),
+            none => *none = Some(more),
+        }
+        Ok(())
+    }
+
+    /// Gives back all beyond so many bytes.
+    pub fn shrink(&mut self, bytes: usize) {
+        shrink(self.permits.as_mut(), bytes);
+    }
+}
+
+/// Gives back the permits beyond so many bytes.
+fn shrink(permits: Option<&mut OwnedSemaphorePermit>, bytes: usize) {
+    let Some(held) = permits else { return };
+    let beyond = held.num_permits().saturating_sub(units(bytes) as usize);
+    drop(held.split(beyond));
+}
+
+fn units(bytes: usize) -> u32 {
+    u32::try_from(bytes.div_ceil(UNIT)).unwrap_or(u32::MAX)
+}
+
+/// Room for the records of frames, one connection after the other: who finds none waits.
+pub struct Frames(Arc<Semaphore>);
+
+impl Frames {
+    pub fn new(bytes_max: usize) -> Self {
+        Self(Arc::new(Semaphore::new(bytes_max / UNIT)))
+    }
+
+    /// Room for what a frame of this many bytes may come to; `None` when nobody gives any more.
+    pub async fn room(&self, frame_bytes: usize) -> Option<FrameRoom> {
+        let wanted = units(memory_bytes_max(frame_bytes));
+        self.0.clone().acquire_many_owned(wanted).await.ok().map(FrameRoom)
+    }
+}
+
+/// The room of one frame.
+pub struct FrameRoom(OwnedSemaphorePermit);
+
+impl FrameRoom {
+    /// Keeps what the frame's records have come to.
+    pub fn keep(&mut self, frame_bytes: usize, batch: &Batch) {
+        shrink(Some(&mut self.0), frame_bytes + batch_bytes(batch));
+    }
+}
+
+/// About how much memory the records of a batch take beside the names that they share, bytes.
+pub fn batch_bytes(batch: &Batch) -> usize {
+    const SERIES_BYTES: usize = 256;
+    const SEGMENT_BYTES: usize = 320;
+    let samples: usize = batch.samples.iter().map(|s| SERIES_BYTES + 24 * s.samples.capacity()).sum();
+    let entries = batch.entries.iter().map(|series| {
+        let texts: usize = series.entries.iter().map(|e| 64 + e.body.as_bytes().len()).sum();
+        SERIES_BYTES + texts
+    });
+    let segments = batch.executions.iter().flat_map(|series| &series.segments).map(|segment| {
+        let texts = segment.attributes.iter().map(|attribute| match &attribute.value {
+            AttributeValue::Text(text) => 64 + text.len(),
+            AttributeValue::Integer(_) => 64,
+        });
+        SEGMENT_BYTES + 16 * (segment.events.len() + segment.carried.len()) + texts.sum::<usize>()
+    });
+    samples + entries.sum::<usize>() + segments.sum::<usize>()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn who_finds_no_room_waits_and_is_then_told_to_come_again() {
+        let decoding = Decoding::new(0, 1 << 20);
+        let mut first = decoding.records(1 << 20).await.unwrap();
+        let busy = decoding.records(0).await.map(drop).unwrap_err();
+        assert!(busy.to_string().contains("take all of the 67108864 bytes"), "{busy}");
+        // What the records do not need is given back at once.
+        first.shrink(40 << 20);
+        let second = decoding.records(0).await.unwrap();
+        assert!(decoding.records(1 << 20).await.is_err());
+        drop((first, second));
+        assert!(decoding.records(1 << 20).await.is_ok());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn bodies_take_what_has_come_of_them() {
+        let decoding = Decoding::new(0, 1 << 20);
+        let mut bodies: Vec<Hold> = (0..16).map(|_| decoding.body()).collect();
+        for body in &mut bodies {
+            (0..16).for_each(|_| body.more(64 << 10).unwrap());
+        }
+        let mut more = decoding.body();
+        assert!(more.more(64 << 10).is_err());
+        bodies.pop();
+        assert!(more.more(64 << 10).is_ok());
+        let turns: Vec<_> = (0..WRITES_MAX).map(|_| decoding.turn()).collect();
+        let turns = futures_util::future::join_all(turns).await;
+        assert!(turns.iter().all(Result::is_ok) && decoding.turn().await.is_err());
+    }
+}

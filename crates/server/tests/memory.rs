@@ -1,0 +1,166 @@
+//! Bodies of a few kilobytes that stand for gigabytes, sent to a server that may take 4 GB and no more: it lives, refuses what is
+//! too much by name, keeps what is good beside it, and stays small, after a restart, too.
+
+mod support;
+
+use std::fmt::Write as _;
+use std::io::Write;
+use std::path::Path;
+use std::process::Command;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use support::{Response, Server, tacho};
+
+/// Address space that the server may take, kB.
+const ADDRESS_SPACE_KB: &str = "4000000";
+/// Resident memory of a server that has taken such bodies, debug build: it takes some 40 MB without any.
+const RESIDENT_BYTES_MAX: u64 = 150 << 20;
+
+fn start(data: &Path, flags: &[&str]) -> Server {
+    let mut command = Command::new("sh");
+    command.args(["-c", &format!("ulimit -v {ADDRESS_SPACE_KB}; exec \"$0\" \"$@\""), tacho()]);
+    command.args(["serve", "--http", "127.0.0.1:0", "--records", "127.0.0.1:0", "--selfwatch-seconds", "0"]);
+    command.arg("--data").arg(data).args(flags);
+    Server::from_command(command, data)
+        .unwrap_or_else(|(status, log)| panic!("server ended with {status}: {log}"))
+}
+
+fn resident_bytes(server: &Server) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", server.pid())).expect("the server lives");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
+}
+
+fn post_gzip(server: &Server, body: &str) -> Response {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+    encoder.write_all(body.as_bytes()).unwrap();
+    let packed = encoder.finish().unwrap();
+    assert!(packed.len() < 200_000, "{} bytes packed", packed.len());
+    server.post("/write", &[("Content-Encoding", "gzip")], &packed)
+}
+
+fn line(name: &str, tags: usize, tag_bytes: usize, fields: usize) -> String {
+    let mut out = name.to_owned();
+    for tag in 0..tags {
+        let _ = write!(out, ",t{tag}={}", "v".repeat(tag_bytes));
+    }
+    for field in 0..fields {
+        let _ = write!(out, "{}f{field}=1", if field == 0 { ' ' } else { ',' });
+    }
+    out + " 1700000000000000000\n"
+}
+
+fn count(server: &Server, selector: &str) -> usize {
+    let answer = server.get(&format!("/api/v1/series?match[]={selector}")).json();
+    answer["data"].as_array().map_or(0, Vec::len)
+}
+
+#[test]
+fn a_line_whose_fields_repeat_long_tags_does_not_end_the_server() {
+    let data = tempfile::tempdir().unwrap();
+    let server = start(data.path(), &[]);
+    // 63 tags of 4,000 bytes, 30,000 fields: labels of 7.6 GB.
+    let body = format!("good,host=a value=1\n{}good,host=b value=1\n", line("wide", 63, 4_000, 30_000));
+    let answer = post_gzip(&server, &body);
+    assert_eq!(answer.status, 400);
+    let said = answer.text();
+    assert!(
+        said.contains("1 refused, the rest is kept: line 2, column") && said.contains("at most 65536"),
+        "{said}"
+    );
+    assert_eq!((count(&server, "good"), count(&server, "{__name__=~%22wide.*%22}")), (2, 0));
+    // Within what one series may have: labels of 1.8 GB.
+    let body = format!("{}good,host=c value=1\n", line("long", 60, 1_000, 30_000));
+    let said = post_gzip(&server, &body).text();
+    assert!(said.contains("labels of the new series of this line are more than 8388608 bytes"), "{said}");
+    assert_eq!(count(&server, "good"), 3);
+    let resident = resident_bytes(&server);
+    assert!(resident < RESIDENT_BYTES_MAX, "{resident} bytes resident");
+    assert!(server.stop().success());
+}
+
+#[test]
+fn what_fields_share_is_there_once_and_after_a_restart_too() {
+    let data = tempfile::tempdir().unwrap();
+    let server = start(data.path(), &[]);
+    // 33 lines of 120 fields, each a series of 61 kB: labels of 240 MB.
+    let body: String = (0..33).map(|n| line(&format!("m{n}"), 60, 1_000, 120)).collect();
+    assert_eq!(post_gzip(&server, &body).status, 204);
+    let check = |server: &Server, when: &str| {
+        assert_eq!(count(server, "{__name__=~%22m.*%22}&limit=1"), 1);
+        let metrics = server.get("/metrics").text();
+        assert!(metrics.contains("tacho_series{kind=\"sample\"} 3960\n"), "{when}: {metrics}");
+        let resident = resident_bytes(server);
+        assert!(resident < RESIDENT_BYTES_MAX, "{when}: {resident} bytes resident");
+    };
+    check(&server, "before");
+    // From the journal, then from the table of series.
+    server.kill();
+    let server = start(data.path(), &[]);
+    check(&server, "after a crash");
+    assert!(server.stop().success());
+    let server = start(data.path(), &[]);
+    check(&server, "after a stop");
+    assert!(server.stop().success());
+}
+
+#[test]
+fn the_index_takes_no_more_than_it_may() {
+    let data = tempfile::tempdir().unwrap();
+    let server = start(data.path(), &["--index-bytes-max", "2000000"]);
+    assert_eq!(post_gzip(&server, "known value=1\n").status, 204);
+    // Whole labels of 6 kB each: 2 MB are 300 of them.
+    let body: String =
+        (0..1_000).map(|n| format!("s,n={n},{}", line("", 6, 1_000, 1).trim_start_matches(','))).collect();
+    let answer = post_gzip(&server, &format!("{body}known value=2\n"));
+    assert_eq!(answer.status, 400);
+    let said = answer.text();
+    assert!(
+        said.contains("limit of 2000000 bytes for the index of series and their labels is reached"),
+        "{said}"
+    );
+    assert!(said.len() < 20_000, "{} bytes of answer", said.len());
+    let metrics = server.get("/metrics").text();
+    let figure = |name: &str| {
+        let line = metrics.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        line.unwrap_or_else(|| panic!("{name} in {metrics}")).parse::<f64>().unwrap()
+    };
+    let (bytes, series) = (figure("tacho_index_bytes"), figure("tacho_series{kind=\"sample\"}"));
+    assert!(
+        (1_900_000.0..=2_000_000.0).contains(&bytes) && figure("tacho_index_bytes_max") == 2_000_000.0,
+        "{bytes}"
+    );
+    assert!(
+        (200.0..400.0).contains(&series) && figure("tacho_series_refused_total") == 1_001.0 - series,
+        "{series}"
+    );
+    support::wait_for("the notice in the log", || {
+        server.log().contains("index_bytes_max = 2000000").then_some(())
+    });
+    assert!(server.stop().success());
+    // With less it opens what there is, says so, and takes nothing new.
+    let server = start(data.path(), &["--index-bytes-max", "1000000"]);
+    assert!(server.log().contains("raise index_bytes_max"), "{}", server.log());
+    assert_eq!(post_gzip(&server, "known value=3\n").status, 204);
+    assert_eq!(post_gzip(&server, "new value=3\n").status, 400);
+}
+
+#[test]
+fn several_such_bodies_at_once_are_taken_in_turn() {
+    let data = tempfile::tempdir().unwrap();
+    let server = start(data.path(), &[]);
+    // New series with names of 4 kB: what one body may take, in each of them.
+    let bodies: Vec<String> =
+        (0..12).map(|n| line(&format!("b{n}{}", "m".repeat(4_000)), 0, 0, 12_000)).collect();
+    let answers: Vec<Response> = std::thread::scope(|scope| {
+        let posts: Vec<_> = bodies.iter().map(|body| scope.spawn(|| post_gzip(&server, body))).collect();
+        posts.into_iter().map(|post| post.join().unwrap()).collect()
+    });
+    for answer in &answers {
+        let told = answer.status == 503 && answer.header("retry-after") == Some("1");
+        assert!(answer.status == 400 || told, "{}: {}", answer.status, answer.text());
+    }
+    assert_eq!(server.post("/write", &[], b"good value=1\n").status, 204);
+    assert!(server.stop().success());
+}
