@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use futures_util::TryStreamExt;
-use tacho_store::driver::{Driver, Row, Scan, Table};
+use tacho_store::driver::{Driver, Row, Scan, Scanned, Table};
 use tacho_store::random::Random;
 
 const SERIES: u64 = 1_000;
@@ -132,7 +132,7 @@ async fn read(url: &str, count: u64) -> Result<(), Failure> {
     for series in 0..SERIES {
         let mut stream = driver.scan(Scan::all(Table::Chunks, partition_of(series))).await?;
         while let Some(row) = stream.try_next().await? {
-            bytes += row.value.len() as u64;
+            bytes += row?.value.len() as u64;
             found += 1;
         }
     }
@@ -150,7 +150,7 @@ async fn short_scans(driver: &dyn Driver, count: u64) -> Result<(), Failure> {
         let from = std::ops::Bound::Included(first.clustering);
         let scan = Scan { from, limit: Some(10), ..Scan::all(Table::Chunks, first.partition) };
         let begin = Instant::now();
-        let found: Vec<Row> = driver.scan(scan).await?.try_collect().await?;
+        let found: Vec<Scanned> = driver.scan(scan).await?.try_collect().await?;
         waits.push(begin.elapsed());
         assert!(!found.is_empty(), "the row is there");
     }
@@ -180,7 +180,8 @@ async fn verify(url: &str, acknowledged: u64) -> Result<(), Failure> {
     let mut found = 0;
     for series in 0..SERIES {
         let stream = driver.scan(Scan::all(Table::Chunks, partition_of(series))).await?;
-        let rows: Vec<Row> = stream.try_collect().await?;
+        let rows: Vec<Scanned> = stream.try_collect().await?;
+        let rows = rows.into_iter().collect::<Result<Vec<Row>, _>>()?;
         for (at, found) in rows.iter().enumerate() {
             assert_eq!(*found, row(at as u64 * SERIES + series), "row is what was written");
         }

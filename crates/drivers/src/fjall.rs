@@ -175,7 +175,7 @@ impl Driver for Fjall {
             }
             scan.limit = scan.limit.map(|limit| limit - page.len());
             let next = (page.len() == PAGE_ROWS).then_some((inner, scan));
-            Ok::<_, Error>(Some((stream::iter(page.into_iter().map(Ok)), next)))
+            Ok::<_, Error>(Some((stream::iter(page.into_iter().map(|row| Ok(Ok(row)))), next)))
         });
         Ok(pages.try_flatten().boxed())
     }

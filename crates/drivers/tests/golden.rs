@@ -30,8 +30,14 @@ async fn the_golden_file_is_read() {
         (Table::Series, vec![]),
         (Table::Meta, vec![row(Table::Meta, b"", b"")]),
     ] {
-        let found: Vec<Row> =
-            driver.scan(Scan::all(table, *b"p")).await.unwrap().try_collect().await.unwrap();
+        let found: Vec<Row> = driver
+            .scan(Scan::all(table, *b"p"))
+            .await
+            .unwrap()
+            .map_ok(Result::unwrap)
+            .try_collect()
+            .await
+            .unwrap();
         assert_eq!(found, expect);
     }
 }

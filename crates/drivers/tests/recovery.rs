@@ -8,7 +8,7 @@ use std::sync::Arc;
 use tacho_store::ErrorKind;
 use tacho_store::driver::{Delete, Driver, Parts, Scan, Table};
 
-use common::{Bench, SMALL_SEGMENT_BYTES, keys, noise, row, rows};
+use common::{Bench, SMALL_SEGMENT_BYTES, damaged, keys, noise, row, rows};
 
 #[tokio::test]
 async fn a_torn_batch_is_cut_off_whole_wherever_it_tore() {
@@ -62,7 +62,13 @@ async fn damage_in_the_middle_costs_its_rows_only() {
         std::fs::write(file, &bytes).unwrap();
         let mut expect = vec![0, 2, 3, 10, 11, 12, 13];
         expect.extend_from_slice(if sealed { &[30, 31] } else { &[] });
-        assert_eq!(keys(&bench.open().await).await, expect, "sealed: {sealed}");
+        let driver = bench.open().await;
+        assert_eq!(keys(&driver).await, expect, "sealed: {sealed}");
+        if sealed {
+            let told = damaged(&driver).await;
+            assert_eq!(told.len(), 1, "{told:?}");
+            assert!(told[0].0 == 1 && told[0].1.starts_with("checksum mismatch (segment 1, "), "{told:?}");
+        }
     }
 }
 
@@ -84,13 +90,33 @@ async fn damage_beyond_the_parts_that_are_read_does_not_matter() {
     let read = || driver.read_parts(vec![Scan::all(Table::Chunks, *b"p")], parts.clone());
     let cut = |value: &[u8]| [&value[..10], &value[30_000..40_000]].concat();
     let found = read().await.unwrap().remove(0);
-    let found: Vec<&[u8]> = found.iter().map(|cut| &*cut.row.value).collect();
+    let found: Vec<&[u8]> = found.iter().map(|cut| &*cut.as_ref().unwrap().row.value).collect();
     assert_eq!(found, [cut(&values[0]), cut(&values[1])]);
     // A row that is another's is no row.
     bytes[head] ^= 1;
     std::fs::write(path, &bytes).unwrap();
     let found = read().await.unwrap().remove(0);
-    assert_eq!(found.iter().map(|cut| cut.row.value.len()).collect::<Vec<_>>(), [10_010]);
+    let lengths: Vec<_> = found.iter().map(|cut| cut.as_ref().map(|cut| cut.row.value.len())).collect();
+    assert_eq!(lengths[0].ok(), Some(10_010));
+    let other = lengths[1].unwrap_err();
+    assert!(other.reason.starts_with("its place holds something else"), "{other}");
+    assert!(other.value.is_empty(), "bytes of who knows what are not handed out");
+}
+
+#[tokio::test]
+async fn a_file_that_is_cut_or_gone_costs_its_rows_and_not_the_answer() {
+    let bench = Bench::new();
+    let driver = bench.open().await;
+    for key in 0..40 {
+        driver.put(vec![row(key, &noise(key, 1_000))]).await.unwrap();
+    }
+    let files = bench.segments();
+    let file = std::fs::OpenOptions::new().write(true).open(&files[1]).unwrap();
+    file.set_len(2_500).unwrap();
+    let (told, left) = (damaged(&driver).await, keys(&driver).await);
+    assert_eq!(told.len() + left.len(), 40);
+    assert!((5..10).contains(&told.len()), "{told:?}");
+    assert!(told.iter().all(|(_, reason)| reason.contains("(segment 2, offset ")), "{told:?}");
 }
 
 #[tokio::test]

@@ -5,6 +5,7 @@
 //!
 //! Path of one record: `flush.rs` puts encoded chunks here; `read.rs` scans them.
 
+use std::fmt;
 use std::ops::{Bound, Range};
 use std::sync::Arc;
 
@@ -13,7 +14,7 @@ use bytes::Bytes;
 use futures_util::TryStreamExt;
 use futures_util::stream::BoxStream;
 
-use crate::Result;
+use crate::{Error, Result};
 
 /// The named tables. The discriminants are on disk (`docs/format/keys.md`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -164,7 +165,41 @@ pub struct Capabilities {
     pub put_rows_hint: usize,
 }
 
-pub type RowStream = BoxStream<'static, Result<Row>>;
+/// A row that is there and cannot be read: its key is known, its value is not what was put.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Damaged {
+    pub table: Table,
+    pub partition: Vec<u8>,
+    pub clustering: Vec<u8>,
+    /// What stands where the value should, whole and of its length, for who can tell by checksums of his own what of it is sound;
+    /// empty where nothing could be read.
+    pub value: Bytes,
+    /// Why, with the place in the back end.
+    pub reason: Box<str>,
+}
+
+impl fmt::Display for Damaged {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "row cannot be read: {}", self.reason)
+    }
+}
+
+impl std::error::Error for Damaged {}
+
+impl From<Damaged> for Error {
+    fn from(damaged: Damaged) -> Self {
+        let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+        Self::corrupt(damaged.to_string())
+            .with("table", damaged.table.name())
+            .with("partition", hex(&damaged.partition))
+            .with("clustering", hex(&damaged.clustering))
+    }
+}
+
+/// What is found at a key. A damaged row is told and never left out: who reads decides what follows from it.
+pub type Scanned<T = Row> = Result<T, Damaged>;
+
+pub type RowStream = BoxStream<'static, Result<Scanned>>;
 
 /// Which parts of a row's value are wanted, in their order, by the number of its scan and the first bytes of the value. `None`:
 /// all of it.
@@ -203,12 +238,13 @@ pub trait Driver: Send + Sync + 'static {
     /// A failed `put` may be repeated: it leaves old rows, new rows, or (not atomic) a mixture.
     async fn put(&self, rows: Vec<Row>) -> Result<()>;
 
-    /// Streams a range with bounded memory. Rows put meanwhile may or may not be seen; others are seen once.
+    /// Streams a range with bounded memory. Rows put meanwhile may or may not be seen; others are seen once, those that cannot
+    /// be read as [`Damaged`].
     async fn scan(&self, scan: Scan) -> Result<RowStream>;
 
     /// All rows of some ranges, in their order: for ranges that fit into memory. One after the other, where a back end knows
     /// nothing better.
-    async fn read(&self, scans: Vec<Scan>) -> Result<Vec<Vec<Row>>> {
+    async fn read(&self, scans: Vec<Scan>) -> Result<Vec<Vec<Scanned>>> {
         let mut all = Vec::with_capacity(scans.len());
         for scan in scans {
             all.push(self.scan(scan).await?.try_collect().await?);
@@ -218,9 +254,10 @@ pub trait Driver: Send + Sync + 'static {
 
     /// As [`Driver::read`], without those parts of long values that nobody wants. A value is whole, or cut to its parts; what is
     /// cut was not checked, so it must hold checksums of its own. A back end that cannot read parts reads everything.
-    async fn read_parts(&self, scans: Vec<Scan>, _: Parts) -> Result<Vec<Vec<Cut>>> {
+    async fn read_parts(&self, scans: Vec<Scan>, _: Parts) -> Result<Vec<Vec<Scanned<Cut>>>> {
         let rows = self.read(scans).await?;
-        Ok(rows.into_iter().map(|rows| rows.into_iter().map(Cut::from).collect()).collect())
+        let cut = |row: Scanned| row.map(Cut::from);
+        Ok(rows.into_iter().map(|rows| rows.into_iter().map(cut).collect()).collect())
     }
 
     /// Hands out the keys of all rows of a table, in any order, where they can be had without reading values: for a start
@@ -229,7 +266,7 @@ pub trait Driver: Send + Sync + 'static {
         Ok(false)
     }
 
-    /// Removes rows; what is not there is no error. Durable like `put`.
+    /// Removes rows, damaged ones too; what is not there is no error. Durable like `put`.
     async fn delete(&self, deletes: Vec<Delete>) -> Result<()>;
 
     /// Gives back the space of rows that were replaced or deleted, as far as it can be had at once. A back end that does so
@@ -261,11 +298,11 @@ impl<D: Driver + ?Sized> Driver for Arc<D> {
         (**self).scan(scan).await
     }
 
-    async fn read(&self, scans: Vec<Scan>) -> Result<Vec<Vec<Row>>> {
+    async fn read(&self, scans: Vec<Scan>) -> Result<Vec<Vec<Scanned>>> {
         (**self).read(scans).await
     }
 
-    async fn read_parts(&self, scans: Vec<Scan>, parts: Parts) -> Result<Vec<Vec<Cut>>> {
+    async fn read_parts(&self, scans: Vec<Scan>, parts: Parts) -> Result<Vec<Vec<Scanned<Cut>>>> {
         (**self).read_parts(scans, parts).await
     }
 

@@ -112,7 +112,7 @@ impl Driver for MemoryDriver {
                 }
             }
         };
-        Ok(stream::iter(found.into_iter().map(Ok)).boxed())
+        Ok(stream::iter(found.into_iter().map(|row| Ok(Ok(row)))).boxed())
     }
 
     async fn keys(&self, table: Table, each: EachKey<'_>) -> Result<bool> {

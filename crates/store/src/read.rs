@@ -15,7 +15,7 @@ use futures_util::TryStreamExt;
 use tacho_chunk::{Chunk, ExecutionBlock, Header};
 use tacho_model::{Entry, Kind, SeriesId, TimeRange};
 
-use crate::driver::{Cut, Row};
+use crate::driver::{Cut, Row, Scanned};
 use crate::generation::{Generation, Generations};
 use crate::group::row::{Replacement, split_value};
 use crate::keys::{ChunkKey, Span, chunk_scan, spans};
@@ -204,9 +204,10 @@ impl Found {
 }
 
 /// Of the rows of one partition those that the visit sees and that no other replaces.
-pub fn live(rows: impl Iterator<Item = Cut>, visit: &Visit) -> Result<Vec<Found>> {
+pub fn live(rows: impl Iterator<Item = Scanned<Cut>>, visit: &Visit) -> Result<Vec<Found>> {
     let (mut keys, mut found) = (Vec::new(), Vec::new());
-    for Cut { row: cut, whole } in rows {
+    for row in rows {
+        let Cut { row: cut, whole } = row?;
         if let Some((mut row, replacement)) = Found::of(&cut, visit)? {
             row.whole += whole - cut.value.len();
             keys.push((row.key, replacement));
@@ -231,7 +232,7 @@ async fn each_live(
     for span in spans(kind).iter().rev() {
         let mut rows = shared.driver.scan(chunk_scan(kind, partition, *span, range)).await?;
         while let Some(row) = rows.try_next().await? {
-            let Some((row, replacement)) = Found::of(&row, visit)? else { continue };
+            let Some((row, replacement)) = Found::of(&row?, visit)? else { continue };
             let (start, merge) = (row.key.start, replacement.map_or(0, |replacement| replacement.merge));
             replacements.extend(replacement);
             if *span != Span::Short {

@@ -13,7 +13,7 @@ use tacho_model::{Families, Kind, Labels, SeriesId, Timestamp};
 
 use crate::arrival::Arrival;
 use crate::commit::number_series;
-use crate::driver::{Driver, Row, Scan};
+use crate::driver::{Driver, Row, Scan, Scanned};
 use crate::evidence::{Files, Keys};
 use crate::generation::{Generation, Generations, JournalFile};
 use crate::group::row::{SeriesRow, decode_series, series_scan};
@@ -54,6 +54,7 @@ pub async fn recover(driver: &dyn Driver, directory: &Path, options: &Options) -
     let (sessions, last_session) = load_sessions(driver).await?;
     let mut tombstones = Tombstones::default();
     each_row(driver, tombstones_scan(), |row| {
+        let Some(row) = sound(row, "what this deletion hid may be seen again") else { return Ok(()) };
         tombstones.add(Tombstone::decode(&row)?);
         Ok(())
     })
@@ -144,7 +145,7 @@ async fn store_facts(driver: &dyn Driver) -> Result<Facts> {
     let mut facts = Facts::default();
     let location = driver.info().location;
     each_row(driver, store_scan(), |row| {
-        match decode_store_fact(&row).map_err(|e| e.with("store", &location))? {
+        match decode_store_fact(&row?).map_err(|e| e.with("store", &location))? {
             StoreFact::Identity { id, old } => (facts.id, facts.old) = (Some(id), old),
             StoreFact::Flushed(generation) => facts.flushed = generation,
             StoreFact::Stored(stored) => facts.stored = Some(stored),
@@ -164,6 +165,7 @@ async fn load_sessions(driver: &dyn Driver) -> Result<(Sessions, u64)> {
     let mut sessions = Sessions::default();
     let mut last_session = 0;
     each_row(driver, sessions_scan(), |row| {
+        let Some(row) = sound(row, "a batch of this session may be taken twice") else { return Ok(()) };
         let (id, session) = decode_session(&row)?;
         last_session = last_session.max(session.generation);
         sessions.restore(id, session);
@@ -178,6 +180,7 @@ async fn load_index(driver: &dyn Driver) -> Result<Index> {
     let mut families = Families::default();
     for shard in 0..=u8::MAX {
         each_row(driver, series_scan(shard), |row| {
+            let Some(row) = sound(row, "series of this row are not known") else { return Ok(()) };
             let SeriesRow { kind, group, members } = decode_series(&row, &mut families)?;
             let add = |labels: Labels| index.add(kind, labels.id(), &Arc::new(labels));
             let numbers: Vec<u32> = members.into_iter().map(add).collect();
@@ -194,7 +197,16 @@ async fn load_index(driver: &dyn Driver) -> Result<Index> {
     Ok(index)
 }
 
-async fn each_row(driver: &dyn Driver, scan: Scan, mut each: impl FnMut(Row) -> Result<()>) -> Result<()> {
+/// The row, or `None` of one that is damaged: the store can do without it, though not without a word.
+fn sound(row: Scanned, what_follows: &str) -> Option<Row> {
+    row.inspect_err(|damaged| tracing::error!(error = %Error::from(damaged.clone()), "{what_follows}")).ok()
+}
+
+async fn each_row(
+    driver: &dyn Driver,
+    scan: Scan,
+    mut each: impl FnMut(Scanned) -> Result<()>,
+) -> Result<()> {
     let mut rows = driver.scan(scan).await?;
     while let Some(row) = rows.try_next().await? {
         each(row)?;

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::TryStreamExt;
-use tacho_store::driver::{Driver, Row, Scan, Table};
-use tacho_store::layer::faults::{Faults, Faulty};
+use tacho_store::driver::{Damaged, Delete, Driver, Row, Scan, Scanned, Table};
+use tacho_store::layer::faults::{Faults, Faulty, Wound};
 use tacho_store::layer::metrics::{Metrics, bucket_bound_ns};
 use tacho_store::layer::retry::{Backoff, Policy, Retry};
 use tacho_store::{ErrorKind, MemoryDriver};
@@ -56,8 +56,14 @@ fn waits_double_up_to_a_limit_and_a_seed_repeats_them() {
 async fn metrics_count_calls_rows_bytes_and_time() {
     let driver = Metrics::new(MemoryDriver::new());
     driver.put(vec![row(1), row(2)]).await.unwrap();
-    let rows: Vec<Row> =
-        driver.scan(Scan::all(Table::Chunks, [1])).await.unwrap().try_collect().await.unwrap();
+    let rows: Vec<Row> = driver
+        .scan(Scan::all(Table::Chunks, [1]))
+        .await
+        .unwrap()
+        .map_ok(Result::unwrap)
+        .try_collect()
+        .await
+        .unwrap();
     assert_eq!(rows.len(), 2);
     let measured = driver.measured();
     for call in [&measured.put, &measured.scan] {
@@ -80,7 +86,7 @@ async fn a_seed_replays_its_faults() {
             driver.set_quiet(true);
             let rows = driver.scan(Scan::all(Table::Chunks, [1])).await.unwrap();
             driver.set_quiet(false);
-            let rows: Vec<Row> = rows.try_collect().await.unwrap();
+            let rows: Vec<Row> = rows.map_ok(Result::unwrap).try_collect().await.unwrap();
             outcome.push((put.is_ok(), rows.len()));
         }
         outcome
@@ -101,6 +107,46 @@ async fn a_frozen_driver_hangs_until_it_is_thawed() {
     assert!(!put.is_finished());
     driver.thaw();
     put.await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn damaged_rows_pass_through_all_layers_until_they_are_put_again_or_deleted() {
+    let faults = Faults { seed: 4, torn: 3, whole_puts: true, ..Faults::default() };
+    let faulty = Arc::new(Faulty::new(MemoryDriver::new(), faults));
+    let counted = Arc::new(Metrics::new(faulty.clone()));
+    let driver = Retry::new(counted.clone(), policy(100));
+    driver.put((1..=4).map(row).collect()).await.unwrap();
+    faulty.damage((Table::Chunks, &[1], &[2]), Wound::Flipped(9));
+    faulty.damage((Table::Chunks, &[1], &[4]), Wound::Lost);
+    let all = Scan::all(Table::Chunks, [1]);
+    let found = async || -> [Vec<Scanned>; 3] {
+        let parts = driver.read_parts(vec![all.clone()], Arc::new(|_, _| None)).await.unwrap().remove(0);
+        [
+            driver.scan(all.clone()).await.unwrap().try_collect().await.unwrap(),
+            driver.read(vec![all.clone()]).await.unwrap().remove(0),
+            parts.into_iter().map(|cut| cut.map(|cut| cut.row)).collect(),
+        ]
+    };
+    for rows in found().await {
+        assert_eq!(rows.iter().flatten().cloned().collect::<Vec<_>>(), [row(1), row(3)]);
+        let damaged: Vec<&Damaged> = rows.iter().filter_map(|row| row.as_ref().err()).collect();
+        let values: Vec<(&[u8], &[u8])> = damaged.iter().map(|row| (&*row.clustering, &*row.value)).collect();
+        assert_eq!(values, [(&[2][..], &b"vclue"[..]), (&[4], b"")]);
+    }
+    assert!(counted.measured().scan.damaged >= 6, "{:?}", counted.measured().scan);
+    let error = tacho_store::Error::from(found().await[0][1].clone().unwrap_err());
+    assert_eq!(
+        (error.kind(), error.to_string().as_str()),
+        (
+            ErrorKind::Corrupt,
+            "row cannot be read: injected damage (table chunks, partition 01, clustering 02)"
+        )
+    );
+    driver.put(vec![row(2)]).await.unwrap();
+    driver.delete(vec![Delete::row(Table::Chunks, [1], [4])]).await.unwrap();
+    for rows in found().await {
+        assert_eq!(rows, [Ok(row(1)), Ok(row(2)), Ok(row(3))]);
+    }
 }
 
 #[tokio::test]

@@ -26,20 +26,21 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 use tacho_store::disk::{Disk, RealDisk, make_private};
 use tacho_store::driver::{
-    Capabilities, Cut, Delete, Driver, EachKey, Health, Info, Order, Parts, Row, RowStream, Scan,
+    Capabilities, Cut, Damaged, Delete, Driver, EachKey, Health, Info, Order, Parts, Row, RowStream, Scan, Scanned,
 };
 use tacho_store::lock::DirectoryLock;
 use tacho_store::{Error, ErrorKind, Result, Table};
 
 use compact::{Compaction, Kept};
 use format::{Action, RowRef, VALUE_BYTES_MAX};
-use index::{Found, Index};
+use index::{Found, Index, Place};
 use patience::Patience;
 use segments::{Handles, Purpose, Segments, entries};
-use spot::{Choice, Spot, WHOLE_BYTES_MAX};
+use spot::{Choice, Damage, Spot, WHOLE_BYTES_MAX};
 use survey::Survey;
 
 /// Bytes of a segment: so few files that all stay open, so small that rewriting one is short.
@@ -242,7 +243,12 @@ impl Inner {
     }
 
     /// All rows of each scan, cut to the parts that are wanted.
-    fn read(&self, scans: &[Scan], parts: Option<&Parts>, patience: Patience) -> Result<Vec<Vec<Cut>>> {
+    fn read(
+        &self,
+        scans: &[Scan],
+        parts: Option<&Parts>,
+        patience: Patience,
+    ) -> Result<Vec<Vec<Scanned<Cut>>>> {
         let mut all = Vec::with_capacity(scans.len());
         for (number, scan) in scans.iter().enumerate() {
             let parts = parts.map(|parts| move |front: &[u8]| parts(number, front));
@@ -253,7 +259,12 @@ impl Inner {
     }
 
     /// All rows of a scan.
-    fn rows(&self, mut scan: Scan, parts: Option<&Choice<'_>>, patience: Patience) -> Result<Vec<Cut>> {
+    fn rows(
+        &self,
+        mut scan: Scan,
+        parts: Option<&Choice<'_>>,
+        patience: Patience,
+    ) -> Result<Vec<Scanned<Cut>>> {
         let mut rows = Vec::new();
         while scan.limit != Some(0) {
             let mut page = self.page(&scan, parts, patience)?;
@@ -283,23 +294,30 @@ impl Inner {
                 page.more = true;
                 break;
             }
-            let file =
-                handle.ok_or_else(|| Error::corrupt("segment is not open").with("segment", place.segment))?;
-            let spot = Spot { scan, clustering: &clustering, place, file: &file, patience };
-            let value = spot.read(parts).map_err(|e| Error::io("read row", &self.path, e))?;
-            match value {
-                Some(value) => {
-                    bytes += spot.before() + value.len();
-                    let (table, partition) = (scan.table, scan.partition.clone());
-                    let row = Row { table, partition, clustering: clustering.to_vec(), value };
-                    page.rows.push(Cut { row, whole: place.value_bytes as usize });
+            let read = match &handle {
+                Some(file) => {
+                    let spot = Spot { scan, clustering: &clustering, place, file, patience };
+                    bytes += spot.before();
+                    spot.read(parts).map_err(|e| Error::io("read row", &self.path, e))?
                 }
-                None => tracing::error!(
-                    path = %self.path.display(), segment = place.segment, offset = place.offset,
-                    "damaged row stepped over"
-                ),
-            }
-            page.last = Some(clustering.into_vec());
+                None => Err(Damage { value: Bytes::new(), reason: "its segment is not there".to_owned() }),
+            };
+            let (table, partition) = (scan.table, scan.partition.clone());
+            page.last = Some(clustering.to_vec());
+            let clustering = clustering.into_vec();
+            page.rows.push(match read {
+                Ok(value) => {
+                    bytes += value.len();
+                    let row = Row { table, partition, clustering, value };
+                    Ok(Cut { row, whole: place.value_bytes as usize })
+                }
+                Err(Damage { value, reason }) => {
+                    bytes += value.len();
+                    let Place { segment, offset, .. } = place;
+                    let reason = format!("{reason} (segment {segment}, offset {offset})").into();
+                    Err(Damaged { table, partition, clustering, value, reason })
+                }
+            });
         }
         Ok(page)
     }
@@ -313,7 +331,7 @@ impl Inner {
         scans: Vec<Scan>,
         parts: Option<Parts>,
         row_max: usize,
-    ) -> Result<Vec<Vec<Cut>>> {
+    ) -> Result<Vec<Vec<Scanned<Cut>>>> {
         match self.bytes(&scans, row_max) {
             0 => return Ok(scans.iter().map(|_| Vec::new()).collect()),
             bytes if bytes <= INLINE_BYTES_MAX => {
@@ -344,10 +362,15 @@ impl Page {
 
 /// Rows of a scan that were read together.
 struct Page {
-    rows: Vec<Cut>,
+    rows: Vec<Scanned<Cut>>,
     /// Where the next page goes on.
     last: Option<Vec<u8>>,
     more: bool,
+}
+
+/// Of a row that was not cut.
+fn whole(row: Scanned<Cut>) -> Scanned {
+    row.map(|cut| cut.row)
 }
 
 fn row_ref(row: &Row) -> RowRef<'_> {
@@ -395,17 +418,17 @@ impl Driver for Embedded {
             })
             .await?;
             let next = page.more.then_some((inner, scan));
-            Ok::<_, Error>(Some((stream::iter(page.rows.into_iter().map(|cut| Ok(cut.row))), next)))
+            Ok::<_, Error>(Some((stream::iter(page.rows.into_iter().map(|row| Ok(whole(row)))), next)))
         });
         Ok(pages.try_flatten().boxed())
     }
 
-    async fn read(&self, scans: Vec<Scan>) -> Result<Vec<Vec<Row>>> {
+    async fn read(&self, scans: Vec<Scan>) -> Result<Vec<Vec<Scanned>>> {
         let rows = self.0.clone().read_anywhere(scans, None, usize::MAX).await?;
-        Ok(rows.into_iter().map(|rows| rows.into_iter().map(|cut| cut.row).collect()).collect())
+        Ok(rows.into_iter().map(|rows| rows.into_iter().map(whole).collect()).collect())
     }
 
-    async fn read_parts(&self, scans: Vec<Scan>, parts: Parts) -> Result<Vec<Vec<Cut>>> {
+    async fn read_parts(&self, scans: Vec<Scan>, parts: Parts) -> Result<Vec<Vec<Scanned<Cut>>>> {
         self.0.clone().read_anywhere(scans, Some(parts), WHOLE_BYTES_MAX).await
     }
 

@@ -19,6 +19,22 @@ const FRONT_BYTES: usize = 4 << 10;
 /// Which parts of a value are wanted, by its front; `None`: all of it.
 pub type Choice<'a> = dyn Fn(&[u8]) -> Option<Vec<Range<usize>>> + 'a;
 
+/// What is wrong with a row.
+pub struct Damage {
+    /// What stands in the place of its value; empty where that is another row's, or nobody's.
+    pub value: Bytes,
+    pub reason: String,
+}
+
+/// What the system answers for a bad sector, and for one whose checksum is wrong: `EIO` and Linux' `EBADMSG`.
+const BAD_SECTOR: [i32; 2] = [5, 74];
+
+/// Does the disk not have these bytes, however often it is asked: a bad sector, or a file that is too short?
+fn is_damage(error: &io::Error) -> bool {
+    let is_bad = error.raw_os_error().is_some_and(|code| BAD_SECTOR.contains(&code));
+    is_bad || error.kind() == io::ErrorKind::UnexpectedEof
+}
+
 pub struct Spot<'a> {
     pub scan: &'a Scan,
     pub clustering: &'a [u8],
@@ -33,24 +49,40 @@ impl Spot<'_> {
         ROW_HEAD_BYTES + self.scan.partition.len() + self.clustering.len()
     }
 
-    /// The value, or the parts of it that are wanted, one after the other; `None` when the row is damaged.
-    pub fn read(&self, parts: Option<&Choice<'_>>) -> io::Result<Option<Bytes>> {
+    /// The value, or the parts of it that are wanted, one after the other; or what is wrong with the row.
+    ///
+    /// # Errors
+    /// Where another try may end otherwise.
+    pub fn read(&self, parts: Option<&Choice<'_>>) -> io::Result<Result<Bytes, Damage>> {
         let long = self.before() + self.place.value_bytes as usize > WHOLE_BYTES_MAX;
-        match parts.filter(|_| long) {
-            Some(parts) => match self.read_parts(parts)? {
-                Some(value) => Ok(Some(value)),
-                None => self.read_whole(),
+        let read = match parts.filter(|_| long) {
+            Some(parts) => match self.read_parts(parts) {
+                Ok(Some(value)) => Ok(Ok(value)),
+                Ok(None) => self.read_whole(),
+                Err(error) => Err(error),
             },
             None => self.read_whole(),
+        };
+        match read {
+            Err(error) if is_damage(&error) => {
+                Ok(Err(Damage { value: Bytes::new(), reason: error.to_string() }))
+            }
+            read => read,
         }
     }
 
-    fn read_whole(&self) -> io::Result<Option<Bytes>> {
+    fn read_whole(&self) -> io::Result<Result<Bytes, Damage>> {
         let mut row = vec![0; self.before() + self.place.value_bytes as usize];
         self.patience.read(self.file, &mut row, self.place.offset.into())?;
-        let Taken::Row(RowRef { value, .. }) = take_row(&row) else { return Ok(None) };
-        let at = row.len() - value.len();
-        Ok(Some(Bytes::from(row).split_off(at)))
+        let is_sound = matches!(take_row(&row), Taken::Row(_));
+        let is_this_one = is_sound || take_head(&row, self.wanted()).is_some();
+        let value = Bytes::from(row).split_off(self.before());
+        if is_sound {
+            return Ok(Ok(value));
+        }
+        let reason = if is_this_one { "checksum mismatch" } else { "its place holds something else" };
+        let value = if is_this_one { value } else { Bytes::new() };
+        Ok(Err(Damage { value, reason: reason.to_owned() }))
     }
 
     /// `None` when the whole row must be looked at.

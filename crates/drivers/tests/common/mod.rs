@@ -11,7 +11,7 @@ use futures_util::TryStreamExt;
 use tacho_drivers::embedded::Embedded;
 use tacho_store::Result;
 use tacho_store::disk::FaultyDisk;
-use tacho_store::driver::{Driver, Row, Scan, Table};
+use tacho_store::driver::{Damaged, Driver, Row, Scan, Scanned, Table};
 use tacho_store::random::Random;
 
 /// Small segments, so that a test has many.
@@ -91,8 +91,18 @@ pub async fn keys(driver: &Embedded) -> Vec<u32> {
     rows(driver).await.into_iter().map(|(key, _)| key).collect()
 }
 
+async fn found(driver: &Embedded) -> Vec<Scanned> {
+    driver.scan(Scan::all(Table::Chunks, *b"p")).await.unwrap().try_collect().await.unwrap()
+}
+
+/// Keys of rows that are there and cannot be read, and why.
+pub async fn damaged(driver: &Embedded) -> Vec<(u32, String)> {
+    let damaged = found(driver).await.into_iter().filter_map(Result::err);
+    let key = |row: &Damaged| u32::from_be_bytes(row.clustering.as_slice().try_into().unwrap());
+    damaged.map(|row| (key(&row), row.reason.to_string())).collect()
+}
+
 pub async fn rows(driver: &Embedded) -> Vec<(u32, Bytes)> {
-    let found: Vec<Row> =
-        driver.scan(Scan::all(Table::Chunks, *b"p")).await.unwrap().try_collect().await.unwrap();
-    found.into_iter().map(|r| (u32::from_be_bytes(r.clustering.try_into().unwrap()), r.value)).collect()
+    let found = found(driver).await.into_iter().flatten();
+    found.map(|r| (u32::from_be_bytes(r.clustering.try_into().unwrap()), r.value)).collect()
 }

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use bytes::Bytes;
 use futures_util::TryStreamExt;
 
-use crate::driver::{Delete, Driver, Order, Parts, Row, Scan, Table};
+use crate::driver::{Delete, Driver, Order, Parts, Row, Scan, Scanned, Table};
 use crate::random::Random;
 use crate::{Error, Result};
 
@@ -59,6 +59,7 @@ cases![
     scan_while_writing,
     parallel_writers,
     what_was_put_survives_reopening,
+    a_damaged_row_is_told,
     random_operations_match_a_map,
     a_store_on_it_survives_faults_and_crashes,
 ];
@@ -131,7 +132,13 @@ async fn keys(driver: &dyn Driver, scan: Scan) -> Result<Vec<Vec<u8>>, String> {
 
 async fn rows(driver: &dyn Driver, scan: Scan) -> Result<Vec<Row>, String> {
     let stream = driver.scan(scan).await.map_err(say)?;
-    stream.try_collect().await.map_err(say)
+    let rows: Vec<Scanned> = stream.try_collect().await.map_err(say)?;
+    sound(rows)
+}
+
+/// None of them is damaged.
+fn sound<T>(rows: Vec<Scanned<T>>) -> Result<Vec<T>, String> {
+    rows.into_iter().collect::<Result<_, _>>().map_err(|damaged| say(damaged.into()))
 }
 
 fn all() -> Scan {
@@ -248,7 +255,8 @@ async fn many_ranges_at_once(bench: Bench) -> Result<(), String> {
     for scan in &scans {
         expect.push(rows(&*driver, scan.clone()).await?);
     }
-    equal("ranges", &driver.read(scans).await.map_err(say)?, &expect)?;
+    let read = driver.read(scans).await.map_err(say)?;
+    equal("ranges", &read.into_iter().map(sound).collect::<Result<Vec<_>, _>>()?, &expect)?;
     equal("none", &driver.read(Vec::new()).await.map_err(say)?, &Vec::new())
 }
 
@@ -274,6 +282,7 @@ async fn values_are_whole_or_cut_to_their_parts(bench: Bench) -> Result<(), Stri
         let wanted: Parts = Arc::new(move |scan, front| (front.len() >= 30).then(|| chosen[scan].clone()));
         let scans = vec![all(), Scan::all(Table::Chunks, *b"q"), Scan::all(Table::Chunks, *b"nobody")];
         let read = driver.read_parts(scans, wanted).await.map_err(say)?;
+        let read = read.into_iter().map(sound).collect::<Result<Vec<_>, _>>()?;
         equal("scans", &read.len(), &3)?;
         for (partition, read) in [b"p", b"q"].into_iter().zip(&read) {
             for (cut, whole) in read.iter().zip(of(partition)) {
@@ -372,7 +381,7 @@ async fn scan_while_writing(bench: Bench) -> Result<(), String> {
     let mut found = Vec::new();
     let mut odd = (0..2_000u32).skip(1).step_by(2);
     while let Some(row_found) = stream.try_next().await.map_err(say)? {
-        found.push(row_found.clustering);
+        found.push(row_found.map_err(|damaged| say(damaged.into()))?.clustering);
         if found.len() % 50 == 0
             && let Some(i) = odd.next_back()
         {
@@ -415,6 +424,68 @@ async fn what_was_put_survives_reopening(bench: Bench) -> Result<(), String> {
     let driver = bench.open().await?;
     equal("rows", &rows(&*driver, all()).await?, &before)?;
     equal("keys", &keys(&*driver, all()).await?, &letters("abd"))
+}
+
+/// Where a driver keeps rows in files, a bit is flipped in one of them: its row is told as damaged, or it is whole (from memory).
+/// It is not missing, nothing else is missing with it, and it can be replaced and deleted.
+async fn a_damaged_row_is_told(bench: Bench) -> Result<(), String> {
+    let driver = bench.open().await?;
+    let mut random = Random::new(9);
+    let mut noise =
+        |bytes: usize| -> Vec<u8> { (0..bytes).map(|_| random.next().to_le_bytes()[0]).collect() };
+    let values = [noise(300), noise(3_000), noise(100_000), noise(300)];
+    let all_rows: Vec<Row> = (b'a'..).zip(&values).map(|(key, value)| row(b"p", &[key], value)).collect();
+    driver.put(all_rows.clone()).await.map_err(say)?;
+    for flipped in [0, 1, 2] {
+        flip_where(&bench.directory.join("driver"), &values[flipped])?;
+        let whole: Parts = Arc::new(|_, _| None);
+        let streamed = driver.scan(all()).await.map_err(say)?.try_collect().await.map_err(say)?;
+        let read = driver.read(vec![all()]).await.map_err(say)?.remove(0);
+        let cut = driver.read_parts(vec![all()], whole).await.map_err(say)?.remove(0);
+        let cut = cut.into_iter().map(|row| row.map(|cut| cut.row)).collect();
+        let found: [Vec<Scanned>; 3] = [streamed, read, cut];
+        for (how, found) in ["scan", "read", "read_parts"].into_iter().zip(found) {
+            equal(&format!("{how}: rows"), &found.len(), &all_rows.len())?;
+            for (place, (found, put)) in found.into_iter().zip(&all_rows).enumerate() {
+                match found {
+                    Ok(row) => equal(&format!("{how}: row {place}"), &row, put)?,
+                    Err(damaged) => {
+                        let key = (damaged.table, damaged.partition, damaged.clustering);
+                        equal("key", &key, &(put.table, put.partition.clone(), put.clustering.clone()))?;
+                        equal(&format!("{how}: row {place} is damaged"), &(place <= flipped), &true)?;
+                    }
+                }
+            }
+        }
+    }
+    driver.put(vec![all_rows[0].clone()]).await.map_err(say)?;
+    let gone = [b"b", b"c"].map(|key| Delete::row(Table::Chunks, *b"p", *key));
+    driver.delete(gone.to_vec()).await.map_err(say)?;
+    equal("rows", &rows(&*driver, all()).await?, &vec![all_rows[0].clone(), all_rows[3].clone()])
+}
+
+/// Flips a bit in the middle of these bytes wherever they lie in a file of the directory.
+fn flip_where(directory: &Path, bytes: &[u8]) -> Result<(), String> {
+    let failed = |e: std::io::Error| format!("{}: {e}", directory.display());
+    let Ok(entries) = std::fs::read_dir(directory) else { return Ok(()) };
+    for entry in entries {
+        let path = entry.map_err(failed)?.path();
+        if path.is_dir() {
+            flip_where(&path, bytes)?;
+            continue;
+        }
+        let content = std::fs::read(&path).map_err(failed)?;
+        // Of a long value the front is enough: some back ends cut values into blocks.
+        let front = bytes.get(..64).unwrap_or(bytes);
+        for at in (0..content.len()).filter(|at| content[*at..].starts_with(front)) {
+            use std::io::{Seek, SeekFrom, Write};
+            let place = at + (bytes.len() / 2).min(content.len() - at - 1);
+            let mut file = std::fs::OpenOptions::new().write(true).open(&path).map_err(failed)?;
+            file.seek(SeekFrom::Start(place as u64)).map_err(failed)?;
+            file.write_all(&[content[place] ^ 1]).map_err(failed)?;
+        }
+    }
+    Ok(())
 }
 
 async fn random_operations_match_a_map(bench: Bench) -> Result<(), String> {

@@ -2,14 +2,17 @@
 //!
 //! The order of calls and the seed decide which of them fail and how, so a failing run can be run again.
 
+use std::collections::BTreeMap;
+use std::ops::RangeBounds;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use futures_util::{StreamExt, stream};
+use bytes::Bytes;
+use futures_util::{StreamExt, TryStreamExt, stream};
 
-use crate::driver::{Capabilities, Delete, Driver, EachKey, Health, Info, Row, RowStream, Scan, Table};
+use crate::driver::{Capabilities, Damaged, Delete, Driver, EachKey, Health, Info, Row, RowStream, Scan, Scanned, Table};
 use crate::random::Random;
 use crate::{Error, ErrorKind, Result};
 
@@ -54,6 +57,23 @@ pub struct Faulty<D> {
     /// The kind of error every call ends with while it is set.
     broken: Mutex<Option<ErrorKind>>,
     quiet: AtomicBool,
+    damaged: Mutex<Wounds>,
+}
+
+/// Table, partition and clustering of a row.
+type Place = (Table, Vec<u8>, Vec<u8>);
+
+/// Rows that cannot be read, and how much of each is left.
+#[derive(Clone, Default)]
+struct Wounds(Arc<BTreeMap<Place, Wound>>);
+
+/// What is wrong with a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wound {
+    /// Nothing of its value can be read.
+    Lost,
+    /// One bit of its value is another one: that many bits from its beginning, modulo its length.
+    Flipped(usize),
 }
 
 impl<D: Driver> Faulty<D> {
@@ -71,6 +91,42 @@ impl<D: Driver> Faulty<D> {
             calls_left: AtomicU64::new(u64::MAX),
             broken: Mutex::default(),
             quiet: AtomicBool::new(false),
+            damaged: Mutex::default(),
+        }
+    }
+
+    /// From now on the row of this key cannot be read, until it is put again or deleted.
+    pub fn damage(&self, (table, partition, clustering): (Table, &[u8], &[u8]), wound: Wound) {
+        let place = (table, partition.to_vec(), clustering.to_vec());
+        Arc::make_mut(&mut self.wounds().0).insert(place, wound);
+    }
+
+    fn wounds(&self) -> MutexGuard<'_, Wounds> {
+        self.damaged.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Rows that are put are whole again.
+    fn heal(&self, rows: &[Row]) {
+        let mut wounds = self.wounds();
+        if !wounds.0.is_empty() {
+            let wounds = Arc::make_mut(&mut wounds.0);
+            for Row { table, partition, clustering, .. } in rows {
+                wounds.remove(&(*table, partition.clone(), clustering.clone()));
+            }
+        }
+    }
+
+    /// What was deleted is not damaged.
+    fn bury(&self, deletes: &[Delete]) {
+        let mut wounds = self.wounds();
+        if !wounds.0.is_empty() {
+            let gone = |(table, partition, clustering): &Place| {
+                deletes.iter().any(|delete| {
+                    let range = (delete.from.as_ref(), delete.to.as_ref());
+                    (delete.table, &delete.partition) == (*table, partition) && range.contains(&clustering)
+                })
+            };
+            Arc::make_mut(&mut wounds.0).retain(|place, _| !gone(place));
         }
     }
 
@@ -154,6 +210,27 @@ impl<D: Driver> Faulty<D> {
     }
 }
 
+impl Wounds {
+    /// The row as it can be read.
+    fn inflict(&self, row: Row) -> Scanned {
+        let Row { table, partition, clustering, value } = row;
+        let place = (table, partition, clustering);
+        let wound = self.0.get(&place).copied();
+        let (table, partition, clustering) = place;
+        let value = match wound {
+            None => return Ok(Row { table, partition, clustering, value }),
+            Some(Wound::Flipped(bit)) if !value.is_empty() => {
+                let mut bytes = value.to_vec();
+                let bit = bit % (bytes.len() * 8);
+                bytes[bit / 8] ^= 1 << (bit % 8);
+                bytes.into()
+            }
+            Some(_) => Bytes::new(),
+        };
+        Err(Damaged { table, partition, clustering, value, reason: "injected damage".into() })
+    }
+}
+
 fn injected(moment: &str) -> Error {
     Error::new(ErrorKind::Unavailable, format!("injected: failed {moment} the effect"))
 }
@@ -178,7 +255,9 @@ impl<D: Driver> Driver for Faulty<D> {
     }
 
     async fn put(&self, mut rows: Vec<Row>) -> Result<()> {
-        match self.next_fault().await? {
+        let fault = self.next_fault().await?;
+        self.heal(&rows);
+        match fault {
             Fault::ErrorAfter => {
                 self.inner.put(rows).await?;
                 Err(injected("after"))
@@ -206,7 +285,11 @@ impl<D: Driver> Driver for Faulty<D> {
             }
             _ => self.inner.scan(scan).await?,
         };
-        Ok(rows)
+        let wounds = self.wounds().clone();
+        if wounds.0.is_empty() {
+            return Ok(rows);
+        }
+        Ok(rows.map_ok(move |row| row.and_then(|row| wounds.inflict(row))).boxed())
     }
 
     async fn keys(&self, table: Table, each: EachKey<'_>) -> Result<bool> {
@@ -214,7 +297,9 @@ impl<D: Driver> Driver for Faulty<D> {
     }
 
     async fn delete(&self, mut deletes: Vec<Delete>) -> Result<()> {
-        match self.next_fault().await? {
+        let fault = self.next_fault().await?;
+        self.bury(&deletes);
+        match fault {
             Fault::ErrorAfter => {
                 self.inner.delete(deletes).await?;
                 Err(injected("after"))

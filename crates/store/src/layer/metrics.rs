@@ -11,7 +11,7 @@ use futures_util::StreamExt;
 
 use crate::Result;
 use crate::driver::{
-    Capabilities, Cut, Delete, Driver, EachKey, Health, Info, Parts, Row, RowStream, Scan, Table,
+    Capabilities, Cut, Delete, Driver, EachKey, Health, Info, Parts, Row, RowStream, Scan, Scanned, Table,
 };
 
 /// Bounds of latency buckets double from 2^10 ns (about 1 us); the last one takes everything over 2^35 ns (34 s).
@@ -26,6 +26,8 @@ pub struct Call {
     pub rows: u64,
     /// Bytes of values.
     pub bytes: u64,
+    /// Rows that were there and could not be read; one counts as often as it is met.
+    pub damaged: u64,
     pub latency_ns_sum: u64,
     /// Calls by latency; bucket `i` holds those of at most `bucket_bound_ns(i)`.
     pub latency: [u64; BUCKETS],
@@ -50,6 +52,7 @@ struct Counter {
     errors: AtomicU64,
     rows: AtomicU64,
     bytes: AtomicU64,
+    damaged: AtomicU64,
     latency_ns_sum: AtomicU64,
     latency: [AtomicU64; BUCKETS],
 }
@@ -70,6 +73,10 @@ impl Counter {
         self.bytes.fetch_add(row.value.len() as u64, Ordering::Relaxed);
     }
 
+    fn damaged(&self) {
+        self.damaged.fetch_add(1, Ordering::Relaxed);
+    }
+
     fn snapshot(&self) -> Call {
         let get = |n: &AtomicU64| n.load(Ordering::Relaxed);
         Call {
@@ -77,6 +84,7 @@ impl Counter {
             errors: get(&self.errors),
             rows: get(&self.rows),
             bytes: get(&self.bytes),
+            damaged: get(&self.damaged),
             latency_ns_sum: get(&self.latency_ns_sum),
             latency: std::array::from_fn(|i| get(&self.latency[i])),
         }
@@ -129,7 +137,8 @@ impl<D: Driver> Driver for Metrics<D> {
         let counter = self.scan.clone();
         Ok(result?
             .inspect(move |row| match row {
-                Ok(row) => counter.row(row),
+                Ok(Ok(row)) => counter.row(row),
+                Ok(Err(_)) => counter.damaged(),
                 Err(_) => {
                     counter.errors.fetch_add(1, Ordering::Relaxed);
                 }
@@ -137,19 +146,25 @@ impl<D: Driver> Driver for Metrics<D> {
             .boxed())
     }
 
-    async fn read(&self, scans: Vec<Scan>) -> Result<Vec<Vec<Row>>> {
+    async fn read(&self, scans: Vec<Scan>) -> Result<Vec<Vec<Scanned>>> {
         let begin = Instant::now();
         let result = self.inner.read(scans).await;
         self.scan.observe(begin.elapsed(), &result);
-        result.iter().flatten().flatten().for_each(|row| self.scan.row(row));
+        result.iter().flatten().flatten().for_each(|row| match row {
+            Ok(row) => self.scan.row(row),
+            Err(_) => self.scan.damaged(),
+        });
         result
     }
 
-    async fn read_parts(&self, scans: Vec<Scan>, parts: Parts) -> Result<Vec<Vec<Cut>>> {
+    async fn read_parts(&self, scans: Vec<Scan>, parts: Parts) -> Result<Vec<Vec<Scanned<Cut>>>> {
         let begin = Instant::now();
         let result = self.inner.read_parts(scans, parts).await;
         self.scan.observe(begin.elapsed(), &result);
-        result.iter().flatten().flatten().for_each(|cut| self.scan.row(&cut.row));
+        result.iter().flatten().flatten().for_each(|cut| match cut {
+            Ok(cut) => self.scan.row(&cut.row),
+            Err(_) => self.scan.damaged(),
+        });
         result
     }
 

@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use futures_util::{StreamExt, TryStreamExt, stream};
 
 use crate::driver::{
-    Capabilities, Cut, Delete, Driver, EachKey, Health, Info, Order, Parts, Row, RowStream, Scan, Table,
+    Capabilities, Cut, Damaged, Delete, Driver, EachKey, Health, Info, Order, Parts, Row, RowStream, Scan, Scanned, Table,
 };
 use crate::random::Random;
 use crate::{Error, Result};
@@ -127,7 +127,7 @@ impl<D: Driver> Driver for Retry<D> {
         Ok(stream::iter([Ok(first)]).chain(rest).boxed())
     }
 
-    async fn read(&self, scans: Vec<Scan>) -> Result<Vec<Vec<Row>>> {
+    async fn read(&self, scans: Vec<Scan>) -> Result<Vec<Vec<Scanned>>> {
         let mut attempts = self.attempts();
         loop {
             match self.inner.read(scans.clone()).await {
@@ -137,7 +137,7 @@ impl<D: Driver> Driver for Retry<D> {
         }
     }
 
-    async fn read_parts(&self, scans: Vec<Scan>, parts: Parts) -> Result<Vec<Vec<Cut>>> {
+    async fn read_parts(&self, scans: Vec<Scan>, parts: Parts) -> Result<Vec<Vec<Scanned<Cut>>>> {
         let mut attempts = self.attempts();
         loop {
             match self.inner.read_parts(scans.clone(), parts.clone()).await {
@@ -176,7 +176,7 @@ struct Resume<D> {
 }
 
 impl<D: Driver> Resume<D> {
-    async fn next(mut self) -> Result<Option<(Row, Self)>> {
+    async fn next(mut self) -> Result<Option<(Scanned, Self)>> {
         loop {
             match self.step().await {
                 Ok(None) => return Ok(None),
@@ -192,7 +192,7 @@ impl<D: Driver> Resume<D> {
         }
     }
 
-    async fn step(&mut self) -> Result<Option<Row>> {
+    async fn step(&mut self) -> Result<Option<Scanned>> {
         if self.scan.limit == Some(0) {
             return Ok(None);
         }
@@ -203,8 +203,9 @@ impl<D: Driver> Resume<D> {
         stream.try_next().await
     }
 
-    fn advance(&mut self, row: &Row) {
-        let after = Bound::Excluded(row.clustering.clone());
+    fn advance(&mut self, row: &Scanned) {
+        let (Ok(Row { clustering, .. }) | Err(Damaged { clustering, .. })) = row;
+        let after = Bound::Excluded(clustering.clone());
         match self.scan.order {
             Order::Ascending => self.scan.from = after,
             Order::Descending => self.scan.to = after,

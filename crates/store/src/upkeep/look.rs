@@ -118,8 +118,11 @@ pub async fn look(shared: &Arc<Shared>, job: Job) -> Result<Seen> {
     let values = shared.options.merge_values.max(1).saturating_mul(2);
     let scope = Scope { partition: job.partition, stretch: job.stretch, end: job.end, through, values };
     let window = window::read(driver, scope, &rules.treatments, notes).await?;
-    delete(shared, &window.dead).await?;
-    if !window.emptied.is_empty() {
+    // A row that cannot be read may be one of those that the dead were replaced by: then they are the only copy.
+    if window.walls.is_empty() {
+        delete(shared, &window.dead).await?;
+    }
+    if window.walls.is_empty() && !window.emptied.is_empty() {
         all_leave(shared).await;
         delete(shared, &window.emptied).await?;
     }

@@ -16,11 +16,11 @@ use super::choice::{Facts, State};
 use super::merge::{Source, Treatment};
 use super::tombstones::Mask;
 use super::visits::Place;
-use crate::Result;
-use crate::driver::{Driver, Row, RowStream};
+use crate::driver::{Damaged, Driver, Row, RowStream, Scanned};
 use crate::group::row::{Replacement, split_value};
 use crate::keys::{ChunkKey, Span, chunk_partition, chunk_scan, spans};
 use crate::open::SEGMENT_SHORT_MAX_NS;
+use crate::{Error, Result};
 
 /// Where chunks of one group or series lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -166,10 +166,10 @@ pub async fn read(
             window.next = Some(key.start);
             break;
         }
-        let row_bytes = row.value.len() + row.clustering.len();
-        window.bytes += row_bytes as u64;
-        let place = (row.partition, row.clustering);
-        let (replacement, chunk) = match split_value(&row.value) {
+        // Rows that begin with one that cannot be read are left alone as well: they must be seen together.
+        torn_before = torn_before.max(key.start);
+        let split = row.map_err(Error::from).and_then(|row| Ok((split_value(&row.value)?, row)));
+        let ((replacement, chunk), row) = match split {
             Ok(split) => split,
             Err(error) => {
                 tracing::error!(%error, group = %partition.id, start = key.start, "row that cannot be read is left alone");
@@ -177,7 +177,10 @@ pub async fn read(
                 continue;
             }
         };
-        torn_before = torn_before.max(key.start).max(replacement.map_or(Timestamp::MIN, |r| r.starts.end));
+        let row_bytes = row.value.len() + row.clustering.len();
+        window.bytes += row_bytes as u64;
+        let place = (row.partition, row.clustering);
+        torn_before = torn_before.max(replacement.map_or(Timestamp::MIN, |r| r.starts.end));
         window.merge = window.merge.max(replacement.map_or(0, |r| r.merge));
         let (applied, is_wall) = notes.lock().unwrap_or_else(PoisonError::into_inner).of(&place);
         let readable = !chunk.is_empty() && !is_wall;
@@ -296,10 +299,12 @@ fn state(key: ChunkKey, header: &Header, members: &[Treatment], applied: u64) ->
     }
 }
 
+type Head = (ChunkKey, Scanned);
+
 /// Rows of all span classes of a partition, in order of start.
 struct Heads {
     stretch: Stretch,
-    streams: Vec<(RowStream, Option<(ChunkKey, Row)>)>,
+    streams: Vec<(RowStream, Option<Head>)>,
 }
 
 impl Heads {
@@ -314,9 +319,10 @@ impl Heads {
         Ok(heads)
     }
 
-    async fn advance(stream: &mut RowStream, stretch: Stretch) -> Result<Option<(ChunkKey, Row)>> {
+    async fn advance(stream: &mut RowStream, stretch: Stretch) -> Result<Option<Head>> {
         while let Some(row) = stream.try_next().await? {
-            let key = ChunkKey::decode(&row.clustering)?;
+            let (Ok(Row { clustering, .. }) | Err(Damaged { clustering, .. })) = &row;
+            let key = ChunkKey::decode(clustering)?;
             if stretch.holds(&key) {
                 return Ok(Some((key, row)));
             }
@@ -324,8 +330,8 @@ impl Heads {
         Ok(None)
     }
 
-    async fn next(&mut self) -> Result<Option<(ChunkKey, Row)>> {
-        let order = |(_, head): &&mut (RowStream, Option<(ChunkKey, Row)>)| {
+    async fn next(&mut self) -> Result<Option<Head>> {
+        let order = |(_, head): &&mut (RowStream, Option<Head>)| {
             head.as_ref().map_or((1, 0, 0, 0), |(key, _)| (0, key.start, key.generation, key.number))
         };
         let Some((stream, head)) = self.streams.iter_mut().min_by_key(order) else { return Ok(None) };
