@@ -5,12 +5,23 @@ use std::ops::AddAssign;
 use tacho_chunk::{Summary, Times, ValueColumn};
 use tacho_model::Sample;
 
+use crate::damage::Damages;
+
 /// Samples of several series.
 #[derive(Clone, Debug, Default)]
 pub struct SampleAnswer {
     /// In the order in which they were asked for. Pieces of a series ascend and do not overlap.
     pub series: Vec<Vec<Piece>>,
     pub report: ReadReport,
+    /// Samples that should be among them and could not be read.
+    pub damages: Damages,
+}
+
+impl SampleAnswer {
+    /// The samples of all series one after the other; none of those that are summarised.
+    pub fn samples(&self) -> Vec<Sample> {
+        self.series.iter().flatten().flat_map(Piece::samples).collect()
+    }
 }
 
 /// Some samples of one series.

@@ -202,6 +202,7 @@ async fn put_series(shared: &Shared, generation: &Generation) {
     }
     let mut index = shared.index.write();
     new.iter().for_each(|(kind, id, _)| index.set_persisted(*kind, *id));
+    new.iter().for_each(|(kind, id, _)| shared.unreadable.named(*kind, *id));
 }
 
 /// Groups of the series of samples that are sealed for the first time.
@@ -219,6 +220,7 @@ async fn put_groups(shared: &Shared, generation: &Arc<Generation>) {
     let mut index = shared.index.write();
     for group in &groups {
         index.add_group(group.id, &group.members);
+        shared.unreadable.named(Kind::Sample, group.id);
     }
 }
 

@@ -23,6 +23,7 @@ mod budget;
 mod coding;
 mod commit;
 pub mod conformance;
+mod damage;
 pub mod disk;
 pub mod driver;
 mod error;
@@ -55,6 +56,7 @@ mod upkeep;
 
 pub use answer::{Piece, ReadReport, SampleAnswer};
 pub use arrival::{Appended, Origin, REFUSED_NAMED_MAX, Refused, RefusedSeries};
+pub use damage::{DAMAGES_NAMED_MAX, Damage, Damages, Read};
 pub use driver::{Driver, Row, Table};
 pub use error::{Error, ErrorKind, Result};
 pub use index::{Cardinality, LabelCost};

@@ -13,9 +13,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use bytes::Bytes;
 use futures_util::TryStreamExt;
 use tacho_chunk::{Chunk, ExecutionBlock, Header};
-use tacho_model::{Entry, Kind, SeriesId, TimeRange};
+use tacho_model::{Entry, Kind, Labels, SeriesId, TimeRange};
 
-use crate::driver::{Cut, Row, Scanned};
+use crate::damage::{Damage, Damages, Read};
+use crate::driver::{Cut, Damaged, Row, Scanned};
 use crate::generation::{Generation, Generations};
 use crate::group::row::{Replacement, split_value};
 use crate::keys::{ChunkKey, Span, chunk_scan, spans};
@@ -57,7 +58,7 @@ pub fn snapshot<T>(shared: &Shared, read: impl Fn(&Generation) -> Option<T>) -> 
     Snapshot { oldest, parts }
 }
 
-pub async fn entries(shared: &Shared, id: SeriesId, range: TimeRange) -> Result<Vec<Entry>> {
+pub async fn entries(shared: &Shared, id: SeriesId, range: TimeRange) -> Result<Read<Vec<Entry>>> {
     let visit = shared.upkeep.enter();
     let read = |open: &OpenEntries, generation: &Generation| (generation.number, open.read(range));
     let memory = snapshot(shared, |generation| Some(read(generation.entries.get(&id)?, generation)));
@@ -66,16 +67,16 @@ pub async fn entries(shared: &Shared, id: SeriesId, range: TimeRange) -> Result<
         entries.retain(|entry| range.contains(entry.at));
         Ok(entries)
     };
-    let wanted = Wanted { kind: Kind::Entry, id, range, oldest: memory.oldest, visit };
-    let mut parts = stored(shared, &wanted, decode, |part| Ok(Some(part))).await?;
-    parts.extend(memory.parts);
     let masks = masks(shared, id);
+    let wanted = Wanted { kind: Kind::Entry, id, range, oldest: memory.oldest, visit, masks: &masks };
+    let Read { records: mut parts, damages } = stored(shared, &wanted, decode, |part| Ok(Some(part))).await?;
+    parts.extend(memory.parts);
     for (generation, entries) in &mut parts {
         entries.retain(|entry| !masks.iter().any(|mask| mask.hides(*generation, entry.at)));
     }
     let mut all: Vec<Entry> = parts.into_iter().flat_map(|(_, entries)| entries).collect();
     all.sort_by_key(|entry| entry.at);
-    Ok(all)
+    Ok(Read { records: all, damages })
 }
 
 /// A block without the segments that begin where something was deleted; `None` when none is left.
@@ -102,7 +103,7 @@ pub async fn executions(
     range: TimeRange,
     room: &AtomicUsize,
     keep: impl Fn(&ExecutionBlock) -> bool,
-) -> Result<Vec<Arc<ExecutionBlock>>> {
+) -> Result<Read<Vec<Arc<ExecutionBlock>>>> {
     let visit = shared.upkeep.enter();
     let read = |open: &OpenExecutions, generation: &Generation| (generation.number, open.read(range));
     let memory = snapshot(shared, |generation| Some(read(generation.executions.get(&id)?, generation)));
@@ -114,14 +115,14 @@ pub async fn executions(
         }
         Ok(block)
     };
-    let wanted = Wanted { kind: Kind::Execution, id, range, oldest: memory.oldest, visit };
-    let mut blocks = stored(shared, &wanted, |chunk| chunk.executions().map(Arc::new), admit).await?;
+    let wanted = Wanted { kind: Kind::Execution, id, range, oldest: memory.oldest, visit, masks: &masks };
+    let mut read = stored(shared, &wanted, |chunk| chunk.executions().map(Arc::new), admit).await?;
     for (generation, open) in memory.parts {
         for block in open {
-            blocks.extend(admit((generation, block))?);
+            read.records.extend(admit((generation, block))?);
         }
     }
-    Ok(blocks)
+    Ok(read)
 }
 
 pub fn take_room(room: &AtomicUsize, amount: usize, unit: &str) -> Result<()> {
@@ -133,29 +134,38 @@ pub fn take_room(room: &AtomicUsize, amount: usize, unit: &str) -> Result<()> {
 }
 
 /// Every chunk of a series in the driver; open and sealed ones are not there yet.
-pub async fn chunks(shared: &Shared, kind: Kind, id: SeriesId) -> Result<Vec<ChunkInfo>> {
+pub async fn chunks(shared: &Shared, kind: Kind, id: SeriesId) -> Result<Read<Vec<ChunkInfo>>> {
     let visit = shared.upkeep.enter();
-    let mut infos = Vec::new();
+    let mut read: Read<Vec<ChunkInfo>> = Read::default();
+    let masks = masks(shared, id);
     for (group, member) in partitions(shared, kind, id) {
-        each_live(
-            shared,
-            (kind, group),
-            TimeRange::ALL,
-            &visit,
-            |Found { key, chunk, row_bytes, .. }| {
-                let place = |e| unreadable(e).with("series", id).with("start", key.start);
-                let header = Chunk::open(&chunk).map_err(place)?.header().clone();
-                if let Some(bytes) = share(&header, member, row_bytes) {
-                    let (start, end, generation) = (header.start, header.end, key.generation);
-                    infos.push(ChunkInfo { start, end, generation, bytes, member, header });
+        let each = |found: Found| {
+            let Found { key, chunk, row_bytes, .. } = &found;
+            match Chunk::open(chunk) {
+                Ok(chunk) => {
+                    let header = chunk.into_header();
+                    if let Some(bytes) = share(&header, member, *row_bytes) {
+                        let (start, end, generation) = (header.start, header.end, key.generation);
+                        read.records.push(ChunkInfo { start, end, generation, bytes, member, header });
+                    }
                 }
-                Ok(())
-            },
-        )
-        .await?;
+                Err(error) => {
+                    let reason = found.reason((kind, group), error)?;
+                    shared.unreadable.note(&shared.counters.chunks_unreadable, (kind, group), key, &reason);
+                    let lost = Lost { key: *key, range: found.range(), reason };
+                    read.damages.extend(lost.of(kind, labels(shared, id), TimeRange::ALL, &masks));
+                }
+            }
+            Ok(())
+        };
+        each_live(shared, (kind, group), TimeRange::ALL, &visit, each).await?;
     }
-    infos.sort_by_key(|info| (info.start, info.generation));
-    Ok(infos)
+    read.records.sort_by_key(|info| (info.start, info.generation));
+    Ok(read)
+}
+
+fn labels(shared: &Shared, id: SeriesId) -> Option<Arc<Labels>> {
+    shared.index.read().labels(id).cloned()
 }
 
 /// Where a series lies: ids of partitions, and its member number in each; 0 of entries and executions.
@@ -182,24 +192,93 @@ fn share(header: &Header, member: u16, row_bytes: usize) -> Option<usize> {
 /// A row of a partition that counts.
 pub struct Found {
     pub key: ChunkKey,
-    /// Whole, or its parts.
+    /// Whole, or its parts; of a damaged row what is left of it. It has checksums of its own.
     pub chunk: Bytes,
     /// Bytes of the whole chunk.
     pub whole: usize,
+    /// Why the row cannot be read, where it is damaged.
+    pub damaged: Option<Box<str>>,
     /// Of key and value.
     row_bytes: usize,
 }
 
 impl Found {
     /// `None` when the visit does not see the row.
-    fn of(row: &Row, visit: &Visit) -> Result<Option<(Self, Option<Replacement>)>> {
-        if !visit.sees(&row.partition, &row.clustering) {
+    fn of(row: Scanned<Cut>, visit: &Visit) -> Result<Option<(Self, Option<Replacement>, u64)>> {
+        let (Ok(Cut { row: Row { partition, clustering, value, .. }, .. })
+        | Err(Damaged { partition, clustering, value, .. })) = &row;
+        if !visit.sees(partition, clustering) {
             return Ok(None);
         }
-        let key = ChunkKey::decode(&row.clustering)?;
-        let row_bytes = row.partition.len() + row.clustering.len() + row.value.len();
-        let (replacement, chunk) = split_value(&row.value).map_err(|e| e.with("start", key.start))?;
-        Ok(Some((Self { key, whole: chunk.len(), chunk, row_bytes }, replacement)))
+        let key = ChunkKey::decode(clustering)?;
+        let row_bytes = partition.len() + clustering.len() + value.len();
+        let split = match split_value(value) {
+            // A damaged row says nothing about versions.
+            Err(error) if row.is_ok() && error.kind() == ErrorKind::Version => {
+                return Err(error.with("start", key.start));
+            }
+            split => split,
+        };
+        let (replacement, chunk) =
+            split.as_ref().map_or((None, Bytes::new()), |(r, chunk)| (*r, chunk.clone()));
+        let mut found = Self { key, whole: chunk.len(), chunk, row_bytes, damaged: None };
+        match (row, split) {
+            (Ok(Cut { row, whole }), Ok(_)) => found.whole += whole - row.value.len(),
+            (Ok(_), Err(error)) => found.damaged = Some(error.to_string().into()),
+            (Err(damaged), _) => found.damaged = Some(damaged.reason),
+        }
+        let merge = replacement.map_or(0, |replacement| replacement.merge);
+        // What a damaged row says of others is not believed: it must not hide any of them.
+        let replacement = replacement.filter(|_| found.damaged.is_none());
+        Ok(Some((found, replacement, merge)))
+    }
+
+    /// Is there anything in it that should be read?
+    fn counts(&self) -> bool {
+        !self.chunk.is_empty() || self.damaged.is_some()
+    }
+
+    /// In which its records lie, as far as the row can say.
+    pub fn range(&self) -> TimeRange {
+        let start = self.key.start;
+        let longest = TimeRange::new(start, start.saturating_add_unsigned(self.key.span.span_max_ns()));
+        let header = Chunk::open(&self.chunk);
+        header.map_or(longest, |chunk| TimeRange::new(chunk.header().start, chunk.header().end))
+    }
+
+    /// Why it cannot be read. A chunk of a newer version is an error.
+    pub fn reason(&self, (kind, partition): (Kind, SeriesId), error: tacho_chunk::Error) -> Result<Arc<str>> {
+        if let Some(reason) = &self.damaged {
+            return Ok(Arc::from(&**reason));
+        }
+        if let tacho_chunk::Error::Version { .. } = error {
+            let (start, generation) = (self.key.start, self.key.generation);
+            let error = unreadable(error).with("kind", kind.name()).with("partition", partition);
+            return Err(error.with("start", start).with("generation", generation));
+        }
+        Ok(error.to_string().into())
+    }
+}
+
+/// A row, or a column of it, that cannot be read.
+pub struct Lost {
+    pub key: ChunkKey,
+    pub range: TimeRange,
+    pub reason: Arc<str>,
+}
+
+impl Lost {
+    /// What of it a reader of one series misses: nothing where it is hidden from him, or outside of what he asked for.
+    pub fn of(&self, kind: Kind, labels: Option<Arc<Labels>>, asked: TimeRange, masks: &[Mask]) -> Damages {
+        let range = TimeRange::new(self.range.start.max(asked.start), self.range.end.min(asked.end));
+        let hides = |mask: &Mask| {
+            mask.hides(self.key.generation, range.start) && mask.hides(self.key.generation, range.end)
+        };
+        let mut damages = Damages::default();
+        if !range.is_empty() && !masks.iter().any(hides) {
+            damages.add(Damage { kind, labels, range, reason: self.reason.clone() });
+        }
+        damages
     }
 }
 
@@ -207,15 +286,12 @@ impl Found {
 pub fn live(rows: impl Iterator<Item = Scanned<Cut>>, visit: &Visit) -> Result<Vec<Found>> {
     let (mut keys, mut found) = (Vec::new(), Vec::new());
     for row in rows {
-        let Cut { row: cut, whole } = row?;
-        if let Some((mut row, replacement)) = Found::of(&cut, visit)? {
-            row.whole += whole - cut.value.len();
-            keys.push((row.key, replacement));
+        if let Some((row, replacement, merge)) = Found::of(row, visit)? {
+            keys.push((row.key, replacement, merge));
             found.push(row);
         }
     }
-    let alive =
-        alive(&keys).into_iter().zip(found).filter(|(alive, found)| *alive && !found.chunk.is_empty());
+    let alive = alive(&keys).into_iter().zip(found).filter(|(alive, found)| *alive && found.counts());
     Ok(alive.map(|(_, found)| found).collect())
 }
 
@@ -232,8 +308,8 @@ async fn each_live(
     for span in spans(kind).iter().rev() {
         let mut rows = shared.driver.scan(chunk_scan(kind, partition, *span, range)).await?;
         while let Some(row) = rows.try_next().await? {
-            let Some((row, replacement)) = Found::of(&row?, visit)? else { continue };
-            let (start, merge) = (row.key.start, replacement.map_or(0, |replacement| replacement.merge));
+            let Some((row, replacement, merge)) = Found::of(row.map(Cut::from), visit)? else { continue };
+            let start = row.key.start;
             replacements.extend(replacement);
             if *span != Span::Short {
                 last.push((row, merge));
@@ -265,65 +341,58 @@ fn hand_out(
     each: &mut impl FnMut(Found) -> Result<()>,
 ) -> Result<()> {
     let dead = replacements.iter().any(|replacement| replacement.replaces(&row.key, merge));
-    if dead || row.chunk.is_empty() { Ok(()) } else { each(row) }
+    if dead || !row.counts() { Ok(()) } else { each(row) }
 }
 
 /// What is read of one series of entries or executions.
-struct Wanted {
+struct Wanted<'a> {
     kind: Kind,
     id: SeriesId,
     range: TimeRange,
     /// Generations from this one on are in memory.
     oldest: u64,
     visit: Visit,
+    masks: &'a [Mask],
 }
 
 /// Decoded chunks of generations before the oldest in memory that overlap the range, in order of generation and number, with
 /// their generation. What `admit` does not want is let go, and its first error ends the read, before more is decoded.
 async fn stored<T, U>(
     shared: &Shared,
-    wanted: &Wanted,
+    wanted: &Wanted<'_>,
     decode: impl Fn(Chunk<'_>) -> Result<T, tacho_chunk::Error>,
     admit: impl Fn((u64, T)) -> Result<Option<U>>,
-) -> Result<Vec<U>> {
+) -> Result<Read<Vec<U>>> {
     let mut found: Vec<((u64, u32), U)> = Vec::new();
-    if wanted.range.is_empty() {
-        return Ok(Vec::new());
+    let mut damages = Damages::default();
+    let Wanted { kind, id, range, masks, .. } = *wanted;
+    if range.is_empty() {
+        return Ok(Read { records: Vec::new(), damages });
     }
-    each_live(
-        shared,
-        (wanted.kind, wanted.id),
-        wanted.range,
-        &wanted.visit,
-        |Found { key, chunk, .. }| {
-            if key.generation >= wanted.oldest {
-                return Ok(());
+    let each = |row: Found| {
+        let key = &row.key;
+        if key.generation >= wanted.oldest {
+            return Ok(());
+        }
+        match read_chunk(&row.chunk, range, &decode) {
+            Ok(Some(part)) => {
+                let admitted = admit((key.generation, part))?;
+                found.extend(admitted.map(|part| ((key.generation, key.number), part)));
             }
-            let place = |e| {
-                unreadable(e)
-                    .with("series", wanted.id)
-                    .with("start", key.start)
-                    .with("generation", key.generation)
-            };
-            match read_chunk(&chunk, wanted.range, &decode) {
-                Ok(Some(part)) => {
-                    let admitted = admit((key.generation, part))?;
-                    found.extend(admitted.map(|part| ((key.generation, key.number), part)));
-                }
-                Ok(None) => {}
-                Err(error @ tacho_chunk::Error::Version { .. }) => return Err(place(error)),
-                Err(error) => {
-                    // One bad chunk must not hide all the good ones.
-                    shared.counters.chunks_unreadable.add(1);
-                    tracing::error!(error = %place(error), "chunk left out of an answer");
-                }
+            Ok(None) => {}
+            // One bad chunk must not hide all the good ones.
+            Err(error) => {
+                let reason = row.reason((kind, id), error)?;
+                shared.unreadable.note(&shared.counters.chunks_unreadable, (kind, id), key, &reason);
+                let lost = Lost { key: *key, range: row.range(), reason };
+                damages.extend(lost.of(kind, labels(shared, id), range, masks));
             }
-            Ok(())
-        },
-    )
-    .await?;
+        }
+        Ok(())
+    };
+    each_live(shared, (kind, id), range, &wanted.visit, each).await?;
     found.sort_by_key(|(place, _)| *place);
-    Ok(found.into_iter().map(|(_, part)| part).collect())
+    Ok(Read { records: found.into_iter().map(|(_, part)| part).collect(), damages })
 }
 
 fn read_chunk<T>(

@@ -4,7 +4,7 @@
 //! generation did not get into the driver: those become sealed generations again, with the same numbers. What must be there is
 //! checked before (`evidence.rs`).
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -13,10 +13,11 @@ use tacho_model::{Families, Kind, Labels, SeriesId, Timestamp};
 
 use crate::arrival::Arrival;
 use crate::commit::number_series;
-use crate::driver::{Driver, Row, Scan, Scanned};
+use crate::damage::Unreadable;
+use crate::driver::{Damaged, Driver, Scan, Scanned};
 use crate::evidence::{Files, Keys};
 use crate::generation::{Generation, Generations, JournalFile};
-use crate::group::row::{SeriesRow, decode_series, series_scan};
+use crate::group::row::{SeriesRow, decode_series, series_key, series_scan};
 use crate::index::Index;
 use crate::journal::format::HEADER_BYTES;
 use crate::journal::{self, Contents, Found};
@@ -36,6 +37,7 @@ pub struct Recovered {
     pub index: Guarded<Index>,
     pub sessions: Sessions,
     pub tombstones: Tombstones,
+    pub unreadable: Unreadable,
     pub generations: Generations,
     /// The last generation that lies in the driver.
     pub flushed: u64,
@@ -52,14 +54,8 @@ pub async fn recover(driver: &dyn Driver, directory: &Path, options: &Options) -
     let keys = Keys::read(driver).await?;
     let files = Files::read(directory)?;
     let (sessions, last_session) = load_sessions(driver).await?;
-    let mut tombstones = Tombstones::default();
-    each_row(driver, tombstones_scan(), |row| {
-        let Some(row) = sound(row, "what this deletion hid may be seen again") else { return Ok(()) };
-        tombstones.add(Tombstone::decode(&row)?);
-        Ok(())
-    })
-    .await?;
-    let index = load_index(driver).await?;
+    let (tombstones, deletions) = load_tombstones(driver).await?;
+    let (index, nameless) = load_index(driver).await?;
     // Sessions are put after chunks: a session of a generation proves that its chunks are complete.
     let flushed = facts.flushed().max(last_session);
     let is_empty = keys.generations.is_empty() && index.len() == 0 && flushed == 0 && tombstones.is_empty();
@@ -101,11 +97,13 @@ pub async fn recover(driver: &dyn Driver, directory: &Path, options: &Options) -
     let stored = facts.stored.unwrap_or_default();
     // A store of an older version did not say when it was there last: its newest chunk does, but for one of a wrong clock.
     let clock_last = facts.clock.or(keys.newest);
+    let unreadable = Unreadable::new(nameless, deletions);
     Ok(Recovered {
         id,
         index,
         sessions,
         tombstones,
+        unreadable,
         generations,
         flushed,
         stored,
@@ -145,7 +143,9 @@ async fn store_facts(driver: &dyn Driver) -> Result<Facts> {
     let mut facts = Facts::default();
     let location = driver.info().location;
     each_row(driver, store_scan(), |row| {
-        match decode_store_fact(&row?).map_err(|e| e.with("store", &location))? {
+        // What is missing then is looked for elsewhere, or refuses to open.
+        let Ok(row) = row.inspect_err(tell) else { return Ok(()) };
+        match decode_store_fact(&row).map_err(|e| e.with("store", &location))? {
             StoreFact::Identity { id, old } => (facts.id, facts.old) = (Some(id), old),
             StoreFact::Flushed(generation) => facts.flushed = generation,
             StoreFact::Stored(stored) => facts.stored = Some(stored),
@@ -165,7 +165,8 @@ async fn load_sessions(driver: &dyn Driver) -> Result<(Sessions, u64)> {
     let mut sessions = Sessions::default();
     let mut last_session = 0;
     each_row(driver, sessions_scan(), |row| {
-        let Some(row) = sound(row, "a batch of this session may be taken twice") else { return Ok(()) };
+        // Without it a batch of the session may be taken twice: no reason to take none.
+        let Ok(row) = row.inspect_err(tell) else { return Ok(()) };
         let (id, session) = decode_session(&row)?;
         last_session = last_session.max(session.generation);
         sessions.restore(id, session);
@@ -175,12 +176,33 @@ async fn load_sessions(driver: &dyn Driver) -> Result<(Sessions, u64)> {
     Ok((sessions, last_session))
 }
 
-async fn load_index(driver: &dyn Driver) -> Result<Index> {
-    let mut index = Index::default();
+/// Deletions, and the rows of those of which nobody knows what they hide.
+async fn load_tombstones(driver: &dyn Driver) -> Result<(Tombstones, Vec<Damaged>)> {
+    let (mut tombstones, mut damaged) = (Tombstones::default(), Vec::new());
+    each_row(driver, tombstones_scan(), |row| {
+        match row.inspect_err(tell) {
+            Ok(row) => tombstones.add(Tombstone::decode(&row)?),
+            Err(row) => damaged.push(row),
+        }
+        Ok(())
+    })
+    .await?;
+    Ok((tombstones, damaged))
+}
+
+/// With the partitions whose series cannot be known.
+async fn load_index(driver: &dyn Driver) -> Result<(Index, BTreeSet<(Kind, SeriesId)>)> {
+    let (mut index, mut nameless) = (Index::default(), BTreeSet::new());
     let mut families = Families::default();
     for shard in 0..=u8::MAX {
         each_row(driver, series_scan(shard), |row| {
-            let Some(row) = sound(row, "series of this row are not known") else { return Ok(()) };
+            let row = match row.inspect_err(tell) {
+                Ok(row) => row,
+                Err(Damaged { clustering, .. }) => {
+                    nameless.insert(series_key(&clustering)?);
+                    return Ok(());
+                }
+            };
             let SeriesRow { kind, group, members } = decode_series(&row, &mut families)?;
             let add = |labels: Labels| index.add(kind, labels.id(), &Arc::new(labels));
             let numbers: Vec<u32> = members.into_iter().map(add).collect();
@@ -194,12 +216,11 @@ async fn load_index(driver: &dyn Driver) -> Result<Index> {
         })
         .await?;
     }
-    Ok(index)
+    Ok((index, nameless))
 }
 
-/// The row, or `None` of one that is damaged: the store can do without it, though not without a word.
-fn sound(row: Scanned, what_follows: &str) -> Option<Row> {
-    row.inspect_err(|damaged| tracing::error!(error = %Error::from(damaged.clone()), "{what_follows}")).ok()
+fn tell(damaged: &Damaged) {
+    tracing::error!(error = %Error::from(damaged.clone()), "row of the store's books left out");
 }
 
 async fn each_row(

@@ -8,6 +8,7 @@ use tokio::sync::watch;
 
 use crate::budget::Budget;
 use crate::disk::Space;
+use crate::damage::Unreadable;
 use crate::driver::Driver;
 use crate::generation::Generations;
 use crate::index::Index;
@@ -37,6 +38,7 @@ pub struct Shared {
     /// Held by who changes what the Series and Meta tables say of the driver: the flusher or the upkeep.
     pub books: tokio::sync::Mutex<()>,
     pub tombstones: Guarded<Tombstones>,
+    pub unreadable: Unreadable,
     pub upkeep: Upkeep,
     pub budget: Arc<Budget>,
     pub counters: Counters,

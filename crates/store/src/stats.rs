@@ -71,7 +71,7 @@ pub struct Stats {
     pub flush_failures: u64,
     pub chunks_written: u64,
     pub chunk_bytes_written: u64,
-    /// Chunks that could not be decoded and were left out of an answer.
+    /// Stored rows that were found to be unreadable, each once; some 65,000 are told apart.
     pub chunks_unreadable: u64,
     /// When the store was opened: batches read back, bytes of torn ends cut off, damaged records stepped over.
     pub recovered_batches: u64,

@@ -13,11 +13,12 @@ use tacho_chunk::ExecutionBlock;
 use tacho_model::{Batch, Clock, Entry, Kind, Labels, Matcher, Sample, SeriesId, TimeRange, Windows};
 use tokio::sync::{oneshot, watch};
 
-use crate::answer::{Piece, SampleAnswer};
+use crate::answer::SampleAnswer;
 use crate::arrival::{self, Appended, Arrival, Origin};
 use crate::budget::Budget;
 use crate::commit::{Append, Command, Committer, closed};
 use crate::disk::Space;
+use crate::damage::{Damages, Read};
 use crate::driver::{Driver, Health, Info};
 use crate::index::Cardinality;
 use crate::lock::DirectoryLock;
@@ -63,6 +64,7 @@ impl Store {
             index,
             sessions,
             tombstones,
+            unreadable,
             generations,
             flushed,
             stored,
@@ -88,6 +90,7 @@ impl Store {
             stored: Guarded::new(stored),
             books: tokio::sync::Mutex::new(()),
             tombstones: Guarded::new(tombstones),
+            unreadable,
             upkeep: Upkeep::new(named),
             budget,
             counters,
@@ -220,7 +223,7 @@ impl Store {
     ///
     /// # Errors
     /// `Limit` when there are more samples than `room`, before they are decoded; `Version` for a chunk of a newer version.
-    /// A damaged chunk is left out and counted.
+    /// What cannot be read is left out and told.
     pub async fn read_samples(
         &self,
         series: &[SeriesId],
@@ -232,39 +235,71 @@ impl Store {
     }
 
     /// Samples of one series in order of time; of equal times the one that was written last.
+    ///
+    /// # Errors
+    /// As [`Store::read_samples`], and `Corrupt` when some of them cannot be read.
     pub async fn samples(&self, id: SeriesId, range: TimeRange) -> Result<Vec<Sample>> {
         let answer = self.read_samples(&[id], range, None, &AtomicUsize::new(usize::MAX)).await?;
-        Ok(answer.series.iter().flatten().flat_map(Piece::samples).collect())
+        answer.damages.check()?;
+        Ok(answer.samples())
     }
 
     /// Entries in order of time; those of one time in the order in which they came.
-    pub async fn entries(&self, id: SeriesId, range: TimeRange) -> Result<Vec<Entry>> {
+    ///
+    /// # Errors
+    /// `Version` for a chunk of a newer version. What cannot be read is left out and told.
+    pub async fn read_entries(&self, id: SeriesId, range: TimeRange) -> Result<Read<Vec<Entry>>> {
         read::entries(&self.shared, id, range).await
     }
 
+    /// As [`Store::read_entries`], all of them or none.
+    ///
+    /// # Errors
+    /// `Corrupt` when some of them cannot be read.
+    pub async fn entries(&self, id: SeriesId, range: TimeRange) -> Result<Vec<Entry>> {
+        self.read_entries(id, range).await?.whole()
+    }
+
     /// Blocks that overlap the range, ages of carried calls included; single rows may lie outside of it.
+    ///
+    /// # Errors
+    /// `Corrupt` when some of them cannot be read.
     pub async fn executions(&self, id: SeriesId, range: TimeRange) -> Result<Vec<Arc<ExecutionBlock>>> {
-        self.executions_within(id, range, &AtomicUsize::new(usize::MAX), |_| true).await
+        self.executions_within(id, range, &AtomicUsize::new(usize::MAX), |_| true).await?.whole()
     }
 
     /// As [`Store::executions`], of the blocks that `keep` wants; what they take in memory, bytes, is taken off `room`,
     /// which several reads may share. The others are decoded one at a time and let go.
     ///
     /// # Errors
-    /// `Limit` as soon as `room` is used up.
+    /// `Limit` as soon as `room` is used up. What cannot be read is left out and told.
     pub async fn executions_within(
         &self,
         id: SeriesId,
         range: TimeRange,
         room: &AtomicUsize,
         keep: impl Fn(&ExecutionBlock) -> bool,
-    ) -> Result<Vec<Arc<ExecutionBlock>>> {
+    ) -> Result<Read<Vec<Arc<ExecutionBlock>>>> {
         read::executions(&self.shared, id, range, room, keep).await
     }
 
-    /// The chunks of a series that lie in the driver.
-    pub async fn chunks(&self, kind: Kind, id: SeriesId) -> Result<Vec<ChunkInfo>> {
+    /// The chunks of a series that lie in the driver; what cannot be read is left out and told.
+    pub async fn read_chunks(&self, kind: Kind, id: SeriesId) -> Result<Read<Vec<ChunkInfo>>> {
         read::chunks(&self.shared, kind, id).await
+    }
+
+    /// As [`Store::read_chunks`], all of them or none.
+    ///
+    /// # Errors
+    /// `Corrupt` when some of them cannot be read.
+    pub async fn chunks(&self, kind: Kind, id: SeriesId) -> Result<Vec<ChunkInfo>> {
+        self.read_chunks(kind, id).await?.whole()
+    }
+
+    /// What every answer about a kind lacks, whatever was asked for: series that nobody knows because the row with their labels
+    /// cannot be read, and what deletions hid that cannot be read.
+    pub fn lacks(&self, kind: Kind) -> Damages {
+        self.shared.unreadable.of_all(kind)
     }
 
     /// Puts everything that was taken so far into the driver.

@@ -140,7 +140,7 @@ impl Default for StoreFigures {
             chunks_unreadable: Family::new(
                 "tacho_chunks_unreadable_total",
                 [],
-                "Damaged chunks left out of an answer.",
+                "Stored chunks found to be unreadable, each once; the answers over them say so.",
             ),
             sessions: Family::new("tacho_sessions", [], "Sessions of agents that are remembered."),
             storage: StorageFigures::default(),

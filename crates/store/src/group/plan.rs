@@ -103,6 +103,8 @@ pub fn is_wanted(members: &[(u16, usize)], member: u16) -> bool {
 /// One chunk that must be decoded: these members' columns, each into its slot.
 #[derive(Debug)]
 pub struct Job {
+    /// Which of the stored chunks.
+    row: usize,
     place: Place,
     chunk: Bytes,
     header: Header,
@@ -116,7 +118,8 @@ pub struct Plan {
     pub report: ReadReport,
     /// Samples that the answer will hold, about.
     pub samples: usize,
-    slots: usize,
+    /// Of which series each decoded part is.
+    slots: Vec<usize>,
     series: Vec<Vec<Step>>,
     masks: Vec<Vec<Mask>>,
 }
@@ -126,17 +129,29 @@ pub struct Plan {
 pub struct Done {
     pub parts: Vec<(usize, Part)>,
     pub values: u64,
-    /// Chunks of which something could not be read, and why.
-    pub failed: Vec<(Place, tacho_chunk::Error)>,
+    pub failed: Vec<Failed>,
+}
+
+/// A column that could not be read.
+#[derive(Debug)]
+pub struct Failed {
+    /// Which of the stored chunks.
+    pub row: usize,
+    /// Of the whole chunk.
+    pub range: TimeRange,
+    /// The part that it would have been.
+    pub slot: usize,
+    pub error: tacho_chunk::Error,
 }
 
 impl Plan {
-    /// Reads headers. What is wrong with one is handed to `unreadable`, which says whether to go on without it.
+    /// Reads headers. What is wrong with one is handed to `unreadable`, with the number of the chunk; it says whether to go on
+    /// without it.
     pub fn new<E>(
         asked: Vec<Asked>,
         stored: &[Stored],
         question: &Question,
-        mut unreadable: impl FnMut(Place, tacho_chunk::Error) -> Result<(), E>,
+        mut unreadable: impl FnMut(usize, tacho_chunk::Error) -> Result<(), E>,
     ) -> Result<Self, E> {
         let mut plan = Self::default();
         let mut candidates: Vec<Vec<Candidate>> = Vec::with_capacity(asked.len());
@@ -170,7 +185,7 @@ impl Plan {
                 }
                 Err(error) => {
                     plan.report.chunks_skipped += 1;
-                    unreadable(stored.place, error)?;
+                    unreadable(row, error)?;
                 }
             }
         }
@@ -203,10 +218,13 @@ impl Plan {
             }
             self.series.push(steps);
         }
-        for ((stored, header), (columns, summarised)) in stored.iter().zip(headers).zip(wanted) {
+        for (row, ((stored, header), (columns, summarised))) in
+            stored.iter().zip(headers).zip(wanted).enumerate()
+        {
             if let Some(header) = header.filter(|_| !columns.is_empty()) {
                 self.report.chunks_decoded += 1;
-                self.jobs.push(Job { place: stored.place, chunk: stored.chunk.clone(), header, columns });
+                let (place, chunk) = (stored.place, stored.chunk.clone());
+                self.jobs.push(Job { row, place, chunk, header, columns });
             } else if summarised {
                 self.report.chunks_summarised += 1;
             }
@@ -241,8 +259,8 @@ impl Plan {
             }
             Source::Chunk { row, column } => {
                 self.samples += column.count;
-                let slot = self.slots;
-                self.slots += 1;
+                let slot = self.slots.len();
+                self.slots.push(series);
                 wanted[row].0.push((column.member, slot));
                 Slot::Decoded(slot)
             }
@@ -250,10 +268,20 @@ impl Plan {
         Step::Parts(together.into_iter().map(slot).collect())
     }
 
+    /// The series of a decoded part.
+    pub fn series_of(&self, slot: usize) -> usize {
+        self.slots.get(slot).copied().unwrap_or_default()
+    }
+
+    /// What is hidden of a series.
+    pub fn masks(&self, series: usize) -> &[Mask] {
+        self.masks.get(series).map_or(&[], Vec::as_slice)
+    }
+
     /// Puts together what was decoded: for each series its pieces.
     pub fn finish(self, done: Vec<Done>, question: &Question) -> Vec<Vec<Piece>> {
         let mut decoded: Vec<Option<Part>> = Vec::new();
-        decoded.resize_with(self.slots, || None);
+        decoded.resize_with(self.slots.len(), || None);
         for (slot, part) in done.into_iter().flat_map(|done| done.parts) {
             decoded[slot] = Some(part);
         }
@@ -337,8 +365,14 @@ impl Job {
     /// Decodes the times once and the columns that are wanted.
     pub fn run(&self, range: TimeRange, done: &mut Done) {
         if let Err(error) = self.decode(range, done) {
-            done.failed.push((self.place, error));
+            let failed = |(_, slot): &(u16, usize)| self.failed(*slot, error.clone());
+            done.failed.extend(self.columns.iter().map(failed));
         }
+    }
+
+    const fn failed(&self, slot: usize, error: tacho_chunk::Error) -> Failed {
+        let range = TimeRange::new(self.header.start, self.header.end);
+        Failed { row: self.row, range, slot, error }
     }
 
     fn decode(&self, range: TimeRange, done: &mut Done) -> Result<(), tacho_chunk::Error> {
@@ -359,7 +393,7 @@ impl Job {
                     done.parts.push((*slot, Part { place: self.place, times: times.clone(), values, moved }));
                 }
                 Ok(None) => {}
-                Err(error) => done.failed.push((self.place, error)),
+                Err(error) => done.failed.push(self.failed(*slot, error)),
             }
         }
         Ok(())

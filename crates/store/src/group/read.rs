@@ -14,13 +14,14 @@ use tacho_chunk::Chunk;
 use tacho_model::{Kind, SeriesId, TimeRange, Windows};
 
 use super::piece::Part;
-use super::plan::{Asked, Done, Job, Plan, Question, Stored, is_wanted};
+use super::plan::{Asked, Done, Failed, Job, Plan, Question, Stored, is_wanted};
 use super::row::replacement_bytes;
-use crate::answer::{Piece, ReadReport, SampleAnswer};
+use crate::answer::{Piece, SampleAnswer};
+use crate::damage::Damages;
 use crate::driver::{Parts, Scan};
 use crate::generation::Generation;
 use crate::keys::{CHUNK_SPAN_MAX_NS, chunk_scan, spans};
-use crate::read::{live, snapshot, take_room, unreadable};
+use crate::read::{Found, Lost, live, snapshot, take_room, unreadable};
 use crate::shared::Shared;
 use crate::upkeep::hidden;
 use crate::{Error, Result};
@@ -63,7 +64,7 @@ pub async fn samples(
     let reach =
         TimeRange::new(range.start.saturating_sub_unsigned(moved), range.end.saturating_add_unsigned(moved));
     let question = Question { range, reach, windows: windows.copied() };
-    let mut answer = SampleAnswer { series: Vec::new(), report: ReadReport::default() };
+    let mut answer = SampleAnswer::default();
     answer.series.resize_with(series.len(), Vec::new);
     if range.is_empty() {
         return Ok(answer);
@@ -71,7 +72,7 @@ pub async fn samples(
     let days = range.end.abs_diff(range.start) / CHUNK_SPAN_MAX_NS + 1;
     let at_once = (UNITS_AT_ONCE_MAX / days).max(UNITS_AT_ONCE_MIN) as usize;
     for units in units(shared, series).chunks_mut(at_once) {
-        for (place, pieces) in read(shared, units, question, room, &mut answer.report).await? {
+        for (place, pieces) in read(shared, units, question, room, &mut answer).await? {
             answer.series[place] = pieces;
         }
     }
@@ -125,7 +126,7 @@ async fn read(
     units: &mut [Unit],
     question: Question,
     room: &AtomicUsize,
-    report: &mut ReadReport,
+    SampleAnswer { report, damages, .. }: &mut SampleAnswer,
 ) -> Result<Pieces> {
     let visit = shared.upkeep.enter();
     let open: Vec<(u64, Vec<Asked>)> =
@@ -140,25 +141,38 @@ async fn read(
     let parts = parts(units, question);
     let rows = if scans.is_empty() { Vec::new() } else { shared.driver.read_parts(scans, parts).await? };
     let mut rows = rows.into_iter();
-    let mut plans = Vec::with_capacity(units.len());
+    let (mut plans, mut losses) = (Vec::with_capacity(units.len()), Vec::with_capacity(units.len()));
     for (unit, (oldest, asked)) in units.iter().zip(open) {
+        let mut losing = Losing { shared, unit, range: question.range, rows: Vec::new() };
         let mut stored = Vec::new();
         for group in &unit.groups {
             let rows = rows.by_ref().take(spans(Kind::Sample).len()).flatten();
             let found = live(rows, &visit).map_err(|e| e.with("group", group.id))?;
-            let flushed = found.into_iter().filter(|row| row.key.generation < oldest);
-            stored.extend(flushed.map(|row| Stored {
-                place: (row.key.generation, row.key.number),
-                chunk: row.chunk,
-                whole: row.whole,
-                members: group.members.clone(),
-            }));
+            for row in found.into_iter().filter(|row| row.key.generation < oldest) {
+                stored.push(Stored {
+                    place: (row.key.generation, row.key.number),
+                    chunk: row.chunk.clone(),
+                    whole: row.whole,
+                    members: group.members.clone(),
+                });
+                losing.rows.push((group, row));
+            }
         }
-        let plan =
-            Plan::new(asked, &stored, &question, |place, error| leave_out(shared, unit, place, error))?;
+        let mut headless = Vec::new();
+        let plan = Plan::new(asked, &stored, &question, |row, error| {
+            headless.push((row, losing.reason(row, error)?));
+            Ok::<_, Error>(())
+        })?;
+        for (row, reason) in headless {
+            for (_, series) in losing.members(row) {
+                let range = losing.range_of(row);
+                damages.extend(losing.damage((row, range), *series, &plan, reason.clone()));
+            }
+        }
         take_room(room, plan.samples, "samples")?;
         *report += plan.report;
         plans.push(plan);
+        losses.push(losing);
     }
     let samples = plans.iter().map(|plan| plan.samples).sum();
     let jobs = plans
@@ -169,8 +183,10 @@ async fn read(
     done.resize_with(units.len(), Vec::new);
     for (unit, mut part) in decode(jobs.collect(), samples, question.reach).await? {
         report.values_decoded += part.values;
-        for (place, error) in std::mem::take(&mut part.failed) {
-            leave_out(shared, &units[unit], place, error)?;
+        for Failed { row, range, slot, error } in std::mem::take(&mut part.failed) {
+            let (losing, plan) = (&losses[unit], &plans[unit]);
+            let reason = losing.reason(row, error)?;
+            damages.extend(losing.damage((row, range), plan.series_of(slot), plan, reason));
         }
         done[unit].push(part);
     }
@@ -198,22 +214,50 @@ fn parts(units: &[Unit], question: Question) -> Parts {
     })
 }
 
-/// One bad chunk must not hide all the good ones; one of a newer version is an error.
-fn leave_out(
-    shared: &Shared,
-    unit: &Unit,
-    (generation, number): (u64, u32),
-    error: tacho_chunk::Error,
-) -> Result<()> {
-    let newer = matches!(error, tacho_chunk::Error::Version { .. });
-    let group = unit.groups.first().map_or(SeriesId(0), |group| group.id);
-    let error = unreadable(error).with("group", group).with("generation", generation).with("number", number);
-    if newer {
-        return Err(error);
+/// The rows of a unit, by the number that its plan knows them by, and what is missing of them.
+struct Losing<'a> {
+    shared: &'a Shared,
+    unit: &'a Unit,
+    range: TimeRange,
+    rows: Vec<(&'a Searched, Found)>,
+}
+
+impl Losing<'_> {
+    /// Why a row, or a column of it, cannot be read. One bad chunk must not hide all the good ones; one of a newer version is an
+    /// error.
+    fn reason(&self, row: usize, error: tacho_chunk::Error) -> Result<Arc<str>> {
+        let Some((group, row)) = self.rows.get(row) else { return Err(unreadable(error)) };
+        let reason = row.reason((Kind::Sample, group.id), error)?;
+        let Shared { unreadable, counters, .. } = self.shared;
+        unreadable.note(&counters.chunks_unreadable, (Kind::Sample, group.id), &row.key, &reason);
+        Ok(reason)
     }
-    shared.counters.chunks_unreadable.add(1);
-    tracing::error!(%error, "chunk left out of an answer");
-    Ok(())
+
+    /// Those of the unit's series that may lie in a row.
+    fn members(&self, row: usize) -> &[(u16, usize)] {
+        self.rows.get(row).map_or(&[], |(group, _)| &group.members)
+    }
+
+    /// Where the records of a row without a readable header lie.
+    fn range_of(&self, row: usize) -> TimeRange {
+        self.rows.get(row).map_or(TimeRange::ALL, |(_, row)| row.range())
+    }
+
+    /// What one series misses of it.
+    fn damage(
+        &self,
+        (row, range): (usize, TimeRange),
+        series: usize,
+        plan: &Plan,
+        reason: Arc<str>,
+    ) -> Damages {
+        let (Some((_, row)), Some((number, _))) = (self.rows.get(row), self.unit.series.get(series)) else {
+            return Damages::default();
+        };
+        let labels = self.shared.index.read().labels_of(*number).clone();
+        let lost = Lost { key: row.key, range, reason };
+        lost.of(Kind::Sample, Some(labels), self.range, plan.masks(series))
+    }
 }
 
 /// What memory holds of the series, and the first generation that it holds.

@@ -78,14 +78,19 @@ pub struct SeriesRow {
     pub members: Vec<Labels>,
 }
 
+/// Kind and group that a row of the Series table is about.
+pub fn series_key(clustering: &[u8]) -> Result<(Kind, SeriesId)> {
+    let kind = clustering.first().copied().and_then(Kind::from_byte);
+    let kind = kind.ok_or_else(|| Error::corrupt("series row of an unknown kind"))?;
+    let group = clustering.get(1..).and_then(|id| id.try_into().ok());
+    let group = group.ok_or_else(|| Error::corrupt("series row without an id of 16 bytes"))?;
+    Ok((kind, SeriesId(u128::from_be_bytes(group))))
+}
+
 /// # Errors
 /// `Version` for a row of a newer version, `Corrupt`.
 pub fn decode_series(row: &Row, families: &mut Families) -> Result<SeriesRow> {
-    let kind = row.clustering.first().copied().and_then(Kind::from_byte);
-    let kind = kind.ok_or_else(|| Error::corrupt("series row of an unknown kind"))?;
-    let group = row.clustering.get(1..).and_then(|id| id.try_into().ok());
-    let group = group.ok_or_else(|| Error::corrupt("series row without an id of 16 bytes"))?;
-    let group = SeriesId(u128::from_be_bytes(group));
+    let (kind, group) = series_key(&row.clustering)?;
     let corrupt = |e: Malformed| Error::corrupt("series row").caused_by(e);
     let members = match row.value.split_first() {
         Some((1, canonical)) => vec![member(canonical, families)?],

@@ -5,22 +5,22 @@
 use crate::group::row::Replacement;
 use crate::keys::ChunkKey;
 
-/// For each row whether it is alive. To be right for a row, its partition's rows of all spans must be there that begin
+/// For each row, with what it says of others and its own merge number, whether it is alive. To be right for a row, its partition's rows of all spans must be there that begin
 /// within the time that the row spans: what replaced one of its records begins there.
-pub fn alive(rows: &[(ChunkKey, Option<Replacement>)]) -> Vec<bool> {
+pub fn alive(rows: &[(ChunkKey, Option<Replacement>, u64)]) -> Vec<bool> {
     let mut alive = vec![true; rows.len()];
-    if rows.iter().all(|(_, replacement)| replacement.is_none()) {
+    if rows.iter().all(|(_, replacement, _)| replacement.is_none()) {
         return alive;
     }
     let mut by_start: Vec<usize> = (0..rows.len()).collect();
     by_start.sort_by_key(|row| rows[*row].0.start);
-    for replacement in rows.iter().filter_map(|(_, replacement)| *replacement) {
+    for replacement in rows.iter().filter_map(|(_, replacement, _)| *replacement) {
         let starts = replacement.starts;
         let first = by_start.partition_point(|row| rows[*row].0.start < starts.start);
         let meant = by_start[first..].iter().take_while(|row| rows[**row].0.start <= starts.end);
         for row in meant {
-            let (key, own) = &rows[*row];
-            if replacement.replaces(key, own.map_or(0, |own| own.merge)) {
+            let (key, _, merge) = &rows[*row];
+            if replacement.replaces(key, *merge) {
                 alive[*row] = false;
             }
         }
@@ -50,6 +50,8 @@ mod tests {
             (key(Span::Short, 20, 4), merged(2, 20, 20, 4)),
             (key(Span::Short, 20, 4), merged(1, 18, 20, 4)),
         ];
+        let rows =
+            rows.map(|(key, own): (ChunkKey, Option<Replacement>)| (key, own, own.map_or(0, |r| r.merge)));
         assert_eq!(alive(&rows), [false, false, true, true, true, true, true, false]);
         assert_eq!(alive(&rows[..4]), [true; 4]);
     }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::stream::{FuturesUnordered, StreamExt};
-use tacho_model::Timestamp;
+use tacho_model::{TimeRange, Timestamp};
 
 use super::choice::Zeal;
 use super::exchange::Exchange;
@@ -20,6 +20,7 @@ use super::pace::Pace;
 use super::replace::{backoff, replace, report};
 use super::sweep;
 use super::window::{Partition, Stretch};
+use crate::keys::ChunkKey;
 use crate::shared::Shared;
 use crate::{Error, Result};
 
@@ -66,8 +67,8 @@ pub struct Tended {
     pub report: MergeReport,
     /// The first failure; its job was not done.
     pub failure: Option<Error>,
-    /// Jobs that met rows that cannot be read or changed.
-    pub walled: usize,
+    /// Where rows were met that cannot be read or changed, and where their records lie at most.
+    pub walled: HashMap<Partition, TimeRange>,
 }
 
 /// Works until the store is dropped.
@@ -326,7 +327,14 @@ fn account(shared: &Shared, seen: &Seen, tended: &mut Tended) {
     counts.busy_ns.add(u64::try_from(seen.busy.as_nanos()).unwrap_or(u64::MAX));
     tended.report.bytes_read += seen.bytes_read;
     tended.report.busy += seen.busy;
-    tended.walled += usize::from(seen.walls > 0 || seen.undone);
+    let reach =
+        |key: &ChunkKey| TimeRange::new(key.start, key.start.saturating_add_unsigned(key.span.span_max_ns()));
+    let walls = seen.walls.iter().map(reach).chain(seen.undone.then_some(TimeRange::ALL));
+    let joined = walls.reduce(|a, b| TimeRange::new(a.start.min(b.start), a.end.max(b.end)));
+    if let Some(range) = joined {
+        let known = tended.walled.entry(seen.job.partition).or_insert(range);
+        *known = TimeRange::new(known.start.min(range.start), known.end.max(range.end));
+    }
 }
 
 async fn follow(shared: &Arc<Shared>, seen: Seen, jobs: &mut VecDeque<Job>) {

@@ -14,7 +14,7 @@ use tacho_model::SeriesId;
 use tokio::sync::OnceCell;
 
 use crate::coding::{Cursor, put_varint};
-use crate::driver::{Delete, Driver, Row, Scan, Table};
+use crate::driver::{Damaged, Delete, Driver, Row, Scan, Table};
 use crate::keys::newer;
 use crate::{Error, Result};
 
@@ -38,6 +38,9 @@ impl Lives {
         let load = async || {
             let mut rows = driver.scan(Scan::all(Table::Meta, LIVES)).await?;
             while let Some(row) = rows.try_next().await? {
+                // Then nothing is known of the series: it may be a counter.
+                let told = |damaged: &Damaged| tracing::error!(%damaged, "row of a series' life left out");
+                let Ok(row) = row.inspect_err(told) else { continue };
                 let (id, life) = decode(&row)?;
                 self.lock().insert(id, life);
             }

@@ -12,7 +12,7 @@ use super::fresh::Tail;
 use super::merge::{Cutting, Merged, Source, Treatment, Unreadable, end_of_step, merge};
 use super::replace::all_leave;
 use super::visits::Place;
-use super::window::{self, Known, Partition, Scope, Stretch, Window};
+use super::window::{self, Known, Partition, Scope, Stretch, Wall, Window};
 use crate::driver::{Delete, Table};
 use crate::keys::{CHUNK_SPAN_MAX_NS, CHUNK_WIDE_SPAN_MAX_NS, ChunkKey};
 use crate::open::CHUNK_CALLS_MAX;
@@ -61,8 +61,8 @@ pub struct Seen {
     pub tail: Option<Tail>,
     /// Nothing lies in the partition.
     pub empty: bool,
-    /// A row could not be read.
-    pub walls: usize,
+    /// Rows that could not be read.
+    pub walls: Vec<ChunkKey>,
     /// A row that is to be changed could not be.
     pub undone: bool,
     /// Rows were left out that are not wholly flushed.
@@ -142,7 +142,7 @@ fn nothing(job: Job) -> Seen {
         rest: None,
         tail: None,
         empty: true,
-        walls: 0,
+        walls: Vec::new(),
         undone: false,
         young: false,
         bytes_read: 0,
@@ -179,7 +179,7 @@ fn work(shared: &Shared, job: Job, mut window: Window, rules: &Rules, aim: &Aim,
         young: window.young || job.young,
         bytes_read: window.bytes,
         rows_dead: window.dead.len() as u64,
-        walls: window.walls.len(),
+        walls: window.walls.iter().map(|wall| wall.key).collect(),
         empty: window.rows.is_empty() && window.walls.is_empty() && window.next.is_none() && !window.young,
         ..nothing(job)
     };
@@ -187,7 +187,10 @@ fn work(shared: &Shared, job: Job, mut window: Window, rules: &Rules, aim: &Aim,
     let next = window.next;
     let mut rows = std::mem::take(&mut window.rows);
     // What stands for a row would stand for one that cannot be read and begins with it.
-    rows.retain(|row| !window.walls.contains(&row.facts.key.start));
+    for Wall { key, reason } in &window.walls {
+        note(shared, &job.partition, key, reason);
+    }
+    rows.retain(|row| !window.walls.iter().any(|wall| wall.key.start == row.facts.key.start));
     let all: Vec<_> = rows.iter().map(|row| row.facts).collect();
     let reaches_over = |from| choice::reaches_over(&all, from, aim.ordered);
     if let Some(from) = job.stretch.looks_back().and_then(reaches_over) {
@@ -197,7 +200,7 @@ fn work(shared: &Shared, job: Job, mut window: Window, rules: &Rules, aim: &Aim,
     let mut floor = job.stretch.floor();
     let mut due = None;
     let work = Work { shared, job, namer, rules, aim, cutting };
-    for part in rows.chunk_by(|a, b| !window.walls.iter().any(|wall| divides(*wall, a, b))) {
+    for part in rows.chunk_by(|a, b| !window.walls.iter().any(|wall| divides(wall.key.start, a, b))) {
         let is_last = part.last().map(|row| row.facts.key) == rows.last().map(|row| row.facts.key);
         let behind = if is_last { Behind::Window(next) } else { Behind::Wall(floor_after(part)) };
         due = due.or(work.part(part, floor, behind, &mut seen));
@@ -277,8 +280,10 @@ impl Work<'_> {
                     }
                 }
                 Err(Unreadable { source, error }) => {
-                    raise_wall(self.shared, &self.job.partition, &rows[source].facts.key, &error);
-                    seen.walls += 1;
+                    let key = rows[source].facts.key;
+                    note(self.shared, &self.job.partition, &key, &error.to_string());
+                    self.shared.upkeep.raise_wall((self.job.partition.key(), key.encode()));
+                    seen.walls.push(key);
                     seen.rest = Some(self.job.stretch);
                 }
             }
@@ -342,10 +347,7 @@ fn is_idle(exchange: &Exchange, rows: &[Known]) -> bool {
         && new.value.len() >= old.source.chunk.len()
 }
 
-fn raise_wall(shared: &Shared, partition: &Partition, key: &ChunkKey, error: &tacho_chunk::Error) {
-    tracing::error!(
-        %error, group = %partition.id, start = key.start, generation = key.generation,
-        "chunk that cannot be read is left alone"
-    );
-    shared.upkeep.raise_wall((partition.key(), key.encode()));
+fn note(shared: &Shared, partition: &Partition, key: &ChunkKey, reason: &str) {
+    let count = &shared.counters.chunks_unreadable;
+    shared.unreadable.note(count, (partition.kind, partition.id), key, reason);
 }

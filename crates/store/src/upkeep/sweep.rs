@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Instant;
 
-use tacho_model::{Kind, SeriesId, Timestamp};
+use tacho_model::{Kind, SeriesId, TimeRange, Timestamp};
 
 use super::choice::Zeal;
 use super::keeper::{Tended, batch};
@@ -95,8 +95,9 @@ pub async fn finish_deletions(shared: &Arc<Shared>, pace: Option<Pace>) {
     if tombstones.is_empty() || !shared.driver.capabilities().atomic_put {
         return;
     }
-    let places: BTreeSet<Place> = tombstones.iter().flat_map(|t| places(shared, t)).collect();
+    let meant: Vec<BTreeSet<Place>> = tombstones.iter().map(|tombstone| places(shared, tombstone)).collect();
     let from = |(kind, id): Place| Job::all(Partition { kind, id }, Zeal::Tiered);
+    let places: BTreeSet<Place> = meant.iter().flatten().copied().collect();
     let mut jobs: VecDeque<Job> = places.into_iter().map(from).collect();
     let mut tended = Tended::default();
     while !jobs.is_empty() {
@@ -108,12 +109,23 @@ pub async fn finish_deletions(shared: &Arc<Shared>, pace: Option<Pace>) {
             tokio::time::sleep(pace.rest(bytes, after.busy - before.busy, begun.elapsed())).await;
         }
     }
-    if tended.failure.is_some() || tended.walled > 0 {
+    if tended.failure.is_some() {
         return;
     }
-    for tombstone in tombstones {
-        remove(shared, &tombstone).await;
+    for (tombstone, meant) in tombstones.into_iter().zip(meant) {
+        if !is_needed(shared, &tombstone, &meant, &tended) {
+            remove(shared, &tombstone).await;
+        }
     }
+}
+
+/// May there still be something that it hides? In a row that nobody can read, or of a series that nobody knows: either may be
+/// readable again one day.
+fn is_needed(shared: &Shared, tombstone: &Tombstone, meant: &BTreeSet<Place>, tended: &Tended) -> bool {
+    let walled = |(partition, range): (&Partition, &TimeRange)| {
+        meant.contains(&(partition.kind, partition.id)) && range.overlaps(&tombstone.range)
+    };
+    shared.unreadable.hides_series() || tended.walled.iter().any(walled)
 }
 
 /// No row holds anything that it hides. Readers that began before may still have seen one.

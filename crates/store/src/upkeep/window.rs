@@ -93,6 +93,13 @@ pub struct Known {
     pub source: Source,
 }
 
+/// A row that cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wall {
+    pub key: ChunkKey,
+    pub reason: Box<str>,
+}
+
 #[derive(Clone, Debug, Default)]
 pub struct Window {
     /// In order of start.
@@ -101,8 +108,8 @@ pub struct Window {
     pub dead: Vec<Place>,
     /// Rows that only say what they replaced: without them the dead would be alive again.
     pub emptied: Vec<Place>,
-    /// Starts of rows that cannot be read. They stay where they are, and nothing is merged across them.
-    pub walls: Vec<Timestamp>,
+    /// Rows that cannot be read, and why. They stay where they are, and nothing is merged across them.
+    pub walls: Vec<Wall>,
     /// Where the next row begins that is not in the window; `None` at the end of the partition.
     pub next: Option<Timestamp>,
     /// Bytes of rows that were read.
@@ -172,8 +179,7 @@ pub async fn read(
         let ((replacement, chunk), row) = match split {
             Ok(split) => split,
             Err(error) => {
-                tracing::error!(%error, group = %partition.id, start = key.start, "row that cannot be read is left alone");
-                window.walls.push(key.start);
+                window.walls.push(Wall { key, reason: error.to_string().into() });
                 continue;
             }
         };
@@ -183,8 +189,10 @@ pub async fn read(
         torn_before = torn_before.max(replacement.map_or(Timestamp::MIN, |r| r.starts.end));
         window.merge = window.merge.max(replacement.map_or(0, |r| r.merge));
         let (applied, is_wall) = notes.lock().unwrap_or_else(PoisonError::into_inner).of(&place);
-        let readable = !chunk.is_empty() && !is_wall;
-        let facts = if readable { facts(key, replacement, &chunk, members, applied) } else { None };
+        let opened = Chunk::open(&chunk).map_err(|error| Box::from(error.to_string()));
+        let opened = if is_wall { Err("its records cannot be decoded".into()) } else { opened };
+        let known = opened.map(|chunk| facts(key, replacement, chunk.header(), members, applied));
+        let facts = known.as_ref().ok().copied();
         // What ends before the stretch is met on the way to what reaches into it. It must not fill the window: then the
         // stretch itself would never be come to.
         let is_passed = facts.is_some_and(|facts| stretch.looks_back().is_some_and(|from| facts.end < from));
@@ -192,11 +200,11 @@ pub async fn read(
             bytes += row_bytes;
             values += facts.map_or(0, |facts| facts.values);
         }
-        let what = match facts {
-            Some(_) if is_passed => What::Passed,
-            Some(facts) => What::Known(Known { facts, source: Source { key, chunk } }),
-            None if chunk.is_empty() => What::Emptied,
-            None => What::Wall,
+        let what = match known {
+            Ok(_) if is_passed => What::Passed,
+            Ok(facts) => What::Known(Known { facts, source: Source { key, chunk } }),
+            Err(_) if chunk.is_empty() => What::Emptied,
+            Err(reason) => What::Wall(Wall { key, reason }),
         };
         found.push(Found { place, key, replacement, what });
     }
@@ -219,36 +227,31 @@ enum What {
     /// There is no chunk.
     Emptied,
     /// Cannot be read.
-    Wall,
+    Wall(Wall),
 }
 
 fn sort_out(found: Vec<Found>, window: &mut Window) {
-    let keys: Vec<(ChunkKey, Option<Replacement>)> = found.iter().map(|f| (f.key, f.replacement)).collect();
+    let merge = |f: &Found| f.replacement.map_or(0, |replacement| replacement.merge);
+    let keys: Vec<_> = found.iter().map(|f| (f.key, f.replacement, merge(f))).collect();
     for (found, alive) in found.into_iter().zip(alive(&keys)) {
         match found.what {
             _ if !alive => window.dead.push(found.place),
             What::Known(known) => window.rows.push(known),
             What::Passed => {}
             What::Emptied => window.emptied.push(found.place),
-            What::Wall => window.walls.push(found.key.start),
+            What::Wall(wall) => window.walls.push(wall),
         }
     }
 }
 
-/// What the header and the rules say; `None` when it cannot be read.
+/// What the header and the rules say.
 fn facts(
     key: ChunkKey,
     replacement: Option<Replacement>,
-    chunk: &[u8],
+    header: &Header,
     members: &[Treatment],
     applied: u64,
-) -> Option<Facts> {
-    let chunk = Chunk::open(chunk)
-        .inspect_err(
-            |error| tracing::error!(%error, start = key.start, "chunk that cannot be read is left alone"),
-        )
-        .ok()?;
-    let header = chunk.header();
+) -> Facts {
     let (mut mask, mut columns) = (1u64, 1);
     if header.kind == Kind::Sample {
         mask = header
@@ -262,7 +265,7 @@ fn facts(
         (Kind::Execution, _) => i64::MAX,
         _ => 0,
     };
-    Some(Facts {
+    Facts {
         key,
         end: header.end,
         records: header.count,
@@ -270,8 +273,8 @@ fn facts(
         members: mask,
         bucket,
         replacement,
-        state: state(key, chunk.header(), members, applied),
-    })
+        state: state(key, header, members, applied),
+    }
 }
 
 /// `applied`: the last deletion that has been applied to the row.

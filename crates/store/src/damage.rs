@@ -1,0 +1,183 @@
+//! What is missing in an answer because it cannot be read? Series, time and reason of each part, bounded, with a count of the rest.
+//!
+//! A row that cannot be read never fails an answer by itself and is never left out silently: who asks for a part of the truth gets
+//! it with its damages ([`Read`]), who asks for all of it an error ([`Read::whole`]).
+
+use std::collections::{BTreeSet, HashSet};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tacho_model::{Kind, Labels, SeriesId, TimeRange};
+
+use crate::driver::Damaged;
+use crate::keys::{ChunkKey, chunk_partition};
+use crate::shared::Guarded;
+use crate::stats::Count;
+use crate::{Error, Result};
+
+/// Parts of one answer that are named; more are counted.
+pub const DAMAGES_NAMED_MAX: usize = 32;
+/// Rows that are remembered, so that each counts once, at 16 bytes each. When there are more, the count stays.
+const ROWS_KNOWN_MAX: usize = 1 << 16;
+
+/// Records that are there and cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Damage {
+    pub kind: Kind,
+    /// `None` where the labels cannot be read either: any series may be meant.
+    pub labels: Option<Arc<Labels>>,
+    /// No record outside of it is missing.
+    pub range: TimeRange,
+    pub reason: Arc<str>,
+}
+
+/// All that is missing in one answer.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Damages {
+    named: Vec<Damage>,
+    more: u64,
+}
+
+impl Damages {
+    pub fn add(&mut self, damage: Damage) {
+        // A query may ask for the same series several times.
+        if self.named.contains(&damage) {
+            return;
+        }
+        if self.named.len() < DAMAGES_NAMED_MAX { self.named.push(damage) } else { self.more += 1 }
+    }
+
+    pub fn extend(&mut self, other: Self) {
+        self.more += other.more;
+        other.named.into_iter().for_each(|damage| self.add(damage));
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.named.is_empty()
+    }
+
+    /// At most [`DAMAGES_NAMED_MAX`].
+    pub fn named(&self) -> &[Damage] {
+        &self.named
+    }
+
+    /// How many are not named.
+    pub const fn more(&self) -> u64 {
+        self.more
+    }
+
+    /// # Errors
+    /// `Corrupt` when anything is missing; names the first.
+    pub fn check(&self) -> Result<()> {
+        let Some(first) = self.named.first() else { return Ok(()) };
+        let labels = first.labels.as_ref().map_or_else(|| "any series".to_owned(), |l| format!("series {l}"));
+        let parts = self.named.len() as u64 + self.more;
+        let error = Error::corrupt(format!("stored records cannot be read: {}", first.reason));
+        let error = error.with("of", labels).with("kind", first.kind.name()).with("range", first.range);
+        Err(if parts > 1 { error.with("parts", parts) } else { error })
+    }
+}
+
+/// What was read, and what could not be.
+#[derive(Clone, Debug, Default)]
+pub struct Read<T> {
+    pub records: T,
+    pub damages: Damages,
+}
+
+impl<T> Read<T> {
+    /// # Errors
+    /// `Corrupt` when anything is missing.
+    pub fn whole(self) -> Result<T> {
+        self.damages.check()?;
+        Ok(self.records)
+    }
+}
+
+/// Rows that were found to be unreadable since the store was opened.
+#[derive(Debug, Default)]
+pub struct Unreadable {
+    rows: Mutex<HashSet<u128>>,
+    /// Partitions whose series row cannot be read: nobody knows what their series are.
+    nameless: Guarded<BTreeSet<(Kind, SeriesId)>>,
+    /// Why nobody knows what some deletions hide.
+    deletions: Vec<Arc<str>>,
+}
+
+impl Unreadable {
+    /// What a start has found of the rows that tell about others.
+    pub fn new(nameless: BTreeSet<(Kind, SeriesId)>, deletions: Vec<Damaged>) -> Self {
+        let deletion = |damaged: Damaged| format!("what a deletion hid may be seen again: {damaged}").into();
+        Self {
+            rows: Mutex::default(),
+            nameless: Guarded::new(nameless),
+            deletions: deletions.into_iter().map(deletion).collect(),
+        }
+    }
+
+    /// Of a row of the table of chunks that was found to be unreadable. Counts and tells it the first time.
+    pub fn note(&self, count: &Count, (kind, partition): (Kind, SeriesId), key: &ChunkKey, reason: &str) {
+        let mut place = chunk_partition(kind, partition);
+        place.extend(key.encode());
+        let mut rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
+        if rows.len() < ROWS_KNOWN_MAX && rows.insert(xxhash_rust::xxh3::xxh3_128(&place)) {
+            drop(rows);
+            count.add(1);
+            let (kind, start, generation) = (kind.name(), key.start, key.generation);
+            tracing::error!(kind, %partition, start, generation, reason, "stored row cannot be read");
+        }
+    }
+
+    /// The row that names the series of a partition was written again.
+    pub fn named(&self, kind: Kind, partition: SeriesId) {
+        if !self.nameless.read().is_empty() {
+            self.nameless.write().remove(&(kind, partition));
+        }
+    }
+
+    /// Are there partitions of which nobody knows what they hold?
+    pub fn hides_series(&self) -> bool {
+        !self.nameless.read().is_empty()
+    }
+
+    /// What every answer about a kind lacks, whatever it is about.
+    pub fn of_all(&self, kind: Kind) -> Damages {
+        let mut damages = Damages::default();
+        let mut add =
+            |reason: Arc<str>| damages.add(Damage { kind, labels: None, range: TimeRange::ALL, reason });
+        let nameless = self.nameless.read();
+        for (_, partition) in nameless.iter().filter(|(of, _)| *of == kind) {
+            add(format!("the row with the labels of group {partition} cannot be read").into());
+        }
+        self.deletions.iter().for_each(|reason| add(reason.clone()));
+        damages
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn damage(name: &str) -> Damage {
+        Damage {
+            kind: Kind::Sample,
+            labels: Some(Arc::new(Labels::new([(tacho_model::NAME, name)]).unwrap())),
+            range: TimeRange::new(1, 2),
+            reason: "checksum mismatch".into(),
+        }
+    }
+
+    #[test]
+    fn names_are_bounded_and_the_rest_is_counted() {
+        let mut damages = Damages::default();
+        assert!(damages.check().is_ok());
+        damages.add(damage("a"));
+        let one = damages.check().unwrap_err();
+        let of = "stored records cannot be read: checksum mismatch (of series a, kind sample, range 1..=2";
+        assert_eq!((one.kind(), one.to_string()), (crate::ErrorKind::Corrupt, format!("{of})")));
+        (0..DAMAGES_NAMED_MAX).for_each(|n| damages.add(damage(&format!("b{n}"))));
+        damages.extend(damages.clone());
+        assert_eq!((damages.named().len(), damages.more()), (DAMAGES_NAMED_MAX, 2));
+        damages.add(damage("a"));
+        assert_eq!(damages.check().unwrap_err().to_string(), format!("{of}, parts 34)"));
+    }
+}

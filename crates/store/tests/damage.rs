@@ -1,0 +1,313 @@
+//! Rows that cannot be read: what answers say of them, and what the upkeep does not do to them.
+
+mod common;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+
+use common::{Bench, batch, entries, executions, id, labels, samples};
+use tacho_model::{Kind, Matcher, NAME, TimeRange};
+use tacho_store::layer::faults::{Faults, Faulty, Wound};
+use tacho_store::{Damage, Driver, ErrorKind, MemoryDriver, Options, Row, Store, Table};
+
+const ALL: TimeRange = TimeRange::ALL;
+const DAY_NS: i64 = 86_400_000_000_000;
+
+struct Patient {
+    bench: Bench,
+    memory: Arc<MemoryDriver>,
+    faulty: Arc<Faulty<Arc<MemoryDriver>>>,
+}
+
+impl Patient {
+    fn new() -> Self {
+        Self::with(Options::default())
+    }
+
+    fn with(options: Options) -> Self {
+        let memory = Arc::new(MemoryDriver::new());
+        let faulty = Arc::new(Faulty::new(memory.clone(), Faults::default()));
+        let options = Options { merge_in_background: false, ..options };
+        Self { bench: Bench::with(faulty.clone(), options), memory, faulty }
+    }
+
+    fn rows(&self, table: Table) -> Vec<Row> {
+        self.memory.dump().into_iter().filter(|row| row.table == table).collect()
+    }
+
+    fn chunks(&self) -> Vec<Row> {
+        self.rows(Table::Chunks)
+    }
+
+    fn damage(&self, row: &Row, wound: Wound) {
+        self.faulty.damage((row.table, &row.partition, &row.clustering), wound);
+    }
+
+    /// As the driver holds it, readable again.
+    async fn heal(&self, row: &Row) {
+        let place = |row: &Row| (row.table, row.partition.clone(), row.clustering.clone());
+        let held = self.memory.dump().into_iter().find(|held| place(held) == place(row));
+        assert_eq!(held.as_ref(), Some(row), "the only copy is still there");
+        self.faulty.put(vec![row.clone()]).await.unwrap();
+    }
+}
+
+/// Names, ranges and reasons.
+fn told(damages: &tacho_store::Damages) -> Vec<(String, TimeRange, String)> {
+    let name =
+        |damage: &Damage| damage.labels.as_ref().map_or("?".into(), |l| l.get(NAME).unwrap().to_owned());
+    damages.named().iter().map(|d| (name(d), d.range, d.reason.to_string())).collect()
+}
+
+async fn read(store: &Store, names: &[&str]) -> (Vec<Vec<(i64, f64)>>, Vec<(String, TimeRange, String)>) {
+    let ids: Vec<_> = names.iter().map(|name| id(name)).collect();
+    let answer = store.read_samples(&ids, ALL, None, &AtomicUsize::new(usize::MAX)).await.unwrap();
+    let series = answer.series.iter();
+    let values = series
+        .map(|pieces| pieces.iter().flat_map(|p| p.samples()).map(|s| (s.at, s.value.as_f64())).collect());
+    (values.collect(), told(&answer.damages))
+}
+
+/// Three generations of two series that share a row.
+async fn three(store: &Store) {
+    for generation in 0..3i64 {
+        let points: Vec<(i64, f64)> =
+            (0..20).map(|n| (generation * 100 + n, ((n * 37) % 11) as f64 / 3.0)).collect();
+        let other: Vec<(i64, f64)> = points.iter().map(|(at, v)| (*at, v * v + 0.1)).collect();
+        store.append(batch([samples("a", &points), samples("b", &other)]), None).await.unwrap();
+        store.flush().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn answers_name_what_they_lack_and_whole_ones_are_refused() {
+    let patient = Patient::new();
+    let store = patient.bench.open().await;
+    three(&store).await;
+    let (whole, nothing) = read(&store, &["a", "b"]).await;
+    assert_eq!((whole[0].len(), nothing), (60, vec![]));
+    let rows = patient.chunks();
+    assert_eq!(rows.len(), 3);
+    patient.damage(&rows[1], Wound::Lost);
+    for _ in 0..3 {
+        let (left, told) = read(&store, &["a", "b"]).await;
+        for (left, whole) in left.iter().zip(&whole) {
+            assert_eq!(left.as_slice(), [&whole[..20], &whole[40..]].concat());
+        }
+        let range = TimeRange::new(100, 100 + 2 * DAY_NS);
+        let lost = |name: &str| (name.to_owned(), range, "injected damage".to_owned());
+        assert_eq!(told, [lost("a"), lost("b")]);
+    }
+    assert_eq!(store.stats().chunks_unreadable, 1, "a row counts once, not as often as it is asked for");
+    for error in [
+        store.samples(id("a"), ALL).await.unwrap_err(),
+        store.chunks(Kind::Sample, id("b")).await.unwrap_err(),
+    ] {
+        assert_eq!(error.kind(), ErrorKind::Corrupt);
+        assert!(error.to_string().starts_with("stored records cannot be read: injected damage (of series "));
+    }
+    // Before the damaged row nothing is missing.
+    assert_eq!(store.samples(id("a"), TimeRange::new(0, 99)).await.unwrap().len(), 20);
+    assert_eq!(store.read_chunks(Kind::Sample, id("a")).await.unwrap().records.len(), 2);
+    // What is hidden anyway is not missed.
+    let gone = TimeRange::new(50, 200 + 2 * DAY_NS);
+    store.delete(&[Matcher::equal(NAME, "a")], gone).await.unwrap();
+    assert_eq!(store.samples(id("a"), ALL).await.unwrap().len(), 20);
+    let (_, told) = read(&store, &["a", "b"]).await;
+    assert_eq!(told.iter().map(|(name, ..)| &**name).collect::<Vec<_>>(), ["b"]);
+}
+
+/// A query at a row of which any one bit is wrong: no wrong value, no missing value without a word, and no word where nothing
+/// is missing.
+#[tokio::test]
+async fn one_bit_costs_as_little_as_it_can_and_never_silently() {
+    let patient = Patient::new();
+    let store = patient.bench.open().await;
+    three(&store).await;
+    let logged = batch([entries("log", &[(1, "one"), (2, "two")]), executions("svc", 7, 5)]);
+    store.append(logged, None).await.unwrap();
+    store.flush().await.unwrap();
+    let (whole, _) = read(&store, &["a", "b"]).await;
+    let of = |kind: Kind| patient.chunks().into_iter().find(|row| row.partition[0] == kind as u8).unwrap();
+    let (mut partial, mut intact) = (0, 0);
+    let row = of(Kind::Sample);
+    for bit in 0..row.value.len() * 8 {
+        patient.damage(&row, Wound::Flipped(bit));
+        let (left, told) = read(&store, &["a", "b"]).await;
+        for ((left, whole), name) in left.iter().zip(&whole).zip(["a", "b"]) {
+            let told = told.iter().any(|(of, ..)| of == name);
+            let expect = if told { &whole[20..] } else { &whole[..] };
+            assert_eq!(left, expect, "bit {bit}, {name}");
+        }
+        partial += usize::from(told.len() == 1);
+        intact += usize::from(told.is_empty());
+    }
+    assert!(partial > 0, "damage in the column of one series does not cost the other");
+    assert_eq!(intact, 0, "all bits are under a checksum");
+    assert_eq!(store.stats().chunks_unreadable, 1);
+    for bit in 0..of(Kind::Entry).value.len() * 8 {
+        patient.damage(&of(Kind::Entry), Wound::Flipped(bit));
+        let read = store.read_entries(id("log"), ALL).await.unwrap();
+        assert_eq!((read.records.len(), told(&read.damages).len()), (0, 1), "bit {bit}");
+    }
+    assert_eq!(store.entries(id("log"), ALL).await.unwrap_err().kind(), ErrorKind::Corrupt);
+    for bit in 0..of(Kind::Execution).value.len() * 8 {
+        patient.damage(&of(Kind::Execution), Wound::Flipped(bit));
+        let room = AtomicUsize::new(usize::MAX);
+        let read = store.executions_within(id("svc"), ALL, &room, |_| true).await.unwrap();
+        assert_eq!((read.records.len(), told(&read.damages).len()), (0, 1), "bit {bit}");
+    }
+    assert_eq!(store.executions(id("svc"), ALL).await.unwrap_err().kind(), ErrorKind::Corrupt);
+    assert_eq!(store.stats().chunks_unreadable, 3);
+}
+
+/// The same of a row that a merge wrote: what stands before its chunk has no checksum of its own.
+#[tokio::test]
+async fn a_damaged_row_of_a_merge_hides_nothing_else() {
+    let patient = Patient::new();
+    let store = patient.bench.open().await;
+    three(&store).await;
+    store.merge_all().await.unwrap();
+    let later: Vec<(i64, f64)> = (1_000..1_020).map(|at| (at, 1.0)).collect();
+    store.append(batch([samples("a", &later), samples("b", &later)]), None).await.unwrap();
+    store.flush().await.unwrap();
+    let (whole, _) = read(&store, &["a", "b"]).await;
+    let merged = patient.chunks().remove(0);
+    assert!(merged.value.starts_with(b"TREP"));
+    let mut intact = 0;
+    for bit in 0..merged.value.len() * 8 {
+        patient.damage(&merged, Wound::Flipped(bit));
+        let (left, told) = read(&store, &["a", "b"]).await;
+        for ((left, whole), name) in left.iter().zip(&whole).zip(["a", "b"]) {
+            let told = told.iter().any(|(of, ..)| of == name);
+            assert_eq!(left, if told { &whole[60..] } else { &whole[..] }, "bit {bit}, {name}");
+        }
+        intact += usize::from(told.is_empty());
+    }
+    assert!(intact > 0, "the chunk behind a damaged prefix is sound");
+}
+
+#[tokio::test]
+async fn upkeep_keeps_the_only_copy_of_what_it_cannot_read() {
+    let options = Options::default();
+    let patient = Patient::with(options);
+    let store = patient.bench.open().await;
+    for at in 0..8i64 {
+        let all = [samples("a", &[(at, at as f64)]), entries("log", &[(at, "x")]), executions("s", 1, at)];
+        store.append(batch(all), None).await.unwrap();
+        store.flush().await.unwrap();
+    }
+    let (whole, _) = read(&store, &["a"]).await;
+    let rows = patient.chunks();
+    let damaged: Vec<&Row> = Kind::ALL
+        .iter()
+        .map(|kind| rows.iter().filter(|r| r.partition[0] == *kind as u8).nth(3).unwrap())
+        .collect();
+    damaged.iter().for_each(|row| patient.damage(row, Wound::Lost));
+    for _ in 0..2 {
+        let report = store.merge_all().await.unwrap();
+        store.sweep().await.unwrap();
+        assert!(report.chunks_out <= report.chunks_in);
+    }
+    assert!(patient.chunks().len() < rows.len(), "what lies on both sides is merged");
+    assert_eq!(store.stats().chunks_unreadable, 3);
+    assert_eq!(store.read_entries(id("log"), ALL).await.unwrap().records.len(), 7);
+    for row in damaged {
+        patient.heal(row).await;
+    }
+    let (again, told) = read(&store, &["a"]).await;
+    assert_eq!((again, told), (whole, vec![]));
+    assert_eq!(store.entries(id("log"), ALL).await.unwrap().len(), 8);
+    assert_eq!(common::traces(&store, "s").await.len(), 8);
+}
+
+#[tokio::test]
+async fn a_deletion_over_an_unreadable_row_keeps_hiding_it_and_holds_up_no_other() {
+    let patient = Patient::new();
+    let store = patient.bench.open().await;
+    for at in [1, 10 * DAY_NS] {
+        let both = batch([samples("a", &[(at, 1.0), (at + 1, 2.0)]), entries("log", &[(at, "secret")])]);
+        store.append(both, None).await.unwrap();
+        store.flush().await.unwrap();
+    }
+    let rows = patient.chunks();
+    let damaged: Vec<&Row> =
+        rows.iter().filter(|row| row.clustering[2..10] == (1i64 as u64 ^ 1 << 63).to_be_bytes()).collect();
+    assert_eq!(damaged.len(), 2);
+    damaged.iter().for_each(|row| patient.damage(row, Wound::Lost));
+    let early = TimeRange::new(0, DAY_NS);
+    store.delete(&[Matcher::equal(NAME, "a")], early).await.unwrap();
+    store.delete(&[Matcher::equal(NAME, "log")], early).await.unwrap();
+    store.delete(&[Matcher::equal(NAME, "log")], TimeRange::new(9 * DAY_NS, 11 * DAY_NS)).await.unwrap();
+    store.sweep().await.unwrap();
+    assert_eq!(store.stats().upkeep.tombstones, 2, "the third one is done");
+    drop(store);
+    let store = patient.bench.open().await;
+    store.sweep().await.unwrap();
+    for row in damaged {
+        patient.heal(row).await;
+    }
+    assert_eq!(store.entries(id("log"), ALL).await.unwrap(), vec![]);
+    assert_eq!(common::values(&store, "a", ALL).await.len(), 2);
+    store.sweep().await.unwrap();
+    assert_eq!(store.stats().upkeep.tombstones, 0);
+    assert_eq!(store.entries(id("log"), ALL).await.unwrap(), vec![]);
+    assert_eq!(common::values(&store, "a", ALL).await.len(), 2);
+}
+
+#[tokio::test]
+async fn what_a_start_cannot_read_is_said_in_every_answer_until_it_is_written_again() {
+    let patient = Patient::new();
+    let store = patient.bench.open().await;
+    three(&store).await;
+    store.append(entries("log", &[(1, "one")]), None).await.unwrap();
+    store.flush().await.unwrap();
+    patient.faulty.freeze_after(u64::MAX);
+    store.delete(&[Matcher::equal(NAME, "log")], ALL).await.unwrap();
+    drop(store);
+    let meta = |partition: &[u8]| {
+        let mut rows = patient.rows(Table::Meta).into_iter();
+        rows.find(|row| row.partition == partition).unwrap()
+    };
+    let series: Vec<Row> = patient.rows(Table::Series);
+    let group = series.iter().find(|row| row.clustering[0] == Kind::Sample as u8).unwrap();
+    patient.damage(group, Wound::Lost);
+    patient.damage(&meta(b"tombstones"), Wound::Flipped(3));
+    let store = patient.bench.open().await;
+    assert_eq!(store.find(Kind::Sample, &[]).len(), 0);
+    let lacks = |kind| {
+        let damages: Vec<String> = store.lacks(kind).named().iter().map(|d| d.reason.to_string()).collect();
+        damages
+    };
+    let (samples_lack, entries_lack) = (lacks(Kind::Sample), lacks(Kind::Entry));
+    assert_eq!((samples_lack.len(), entries_lack.len()), (2, 1));
+    assert!(samples_lack[0].starts_with("the row with the labels of group "), "{samples_lack:?}");
+    assert!(entries_lack[0].starts_with("what a deletion hid may be seen again: "), "{entries_lack:?}");
+    // A deletion cannot be done as long as nobody knows whether it is about those series.
+    store.delete(&[Matcher::equal(NAME, "log")], ALL).await.unwrap();
+    store.sweep().await.unwrap();
+    assert_eq!(store.stats().upkeep.tombstones, 1);
+    // Whoever sends to the series again brings its history back.
+    three(&store).await;
+    assert_eq!(lacks(Kind::Sample).len(), 1);
+    let (values, told) = read(&store, &["a", "b"]).await;
+    assert_eq!((values[0].len(), told), (60, vec![]));
+    let names: BTreeSet<String> =
+        store.find(Kind::Sample, &[]).iter().map(|(_, l)| l.get(NAME).unwrap().to_owned()).collect();
+    assert_eq!(names.len(), 2);
+    assert_eq!(labels("a").id(), id("a"));
+}
+
+#[tokio::test]
+async fn the_books_of_the_store_are_not_guessed() {
+    let patient = Patient::new();
+    let store = patient.bench.open().await;
+    three(&store).await;
+    drop(store);
+    let row = patient.rows(Table::Meta).into_iter().find(|row| *row.clustering == *b"flushed").unwrap();
+    patient.damage(&row, Wound::Lost);
+    let error = patient.bench.try_open().await.err().unwrap();
+    assert_eq!(error.kind(), ErrorKind::Corrupt);
+    assert!(error.to_string().starts_with("row cannot be read: injected damage (table meta"), "{error}");
+}
