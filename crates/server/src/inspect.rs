@@ -8,7 +8,9 @@ use serde::Serialize;
 use tacho_chunk::{ColumnInfo, Role};
 use tacho_model::{Kind, SeriesId, Timestamp};
 use tacho_store::driver::Health;
-use tacho_store::{ChunkInfo, Result, Store};
+use tacho_store::{ChunkInfo, Damages, Read, Result, Store};
+
+use crate::http::damage;
 
 /// Chunks, their bytes, and the records in them. Of a chunk that several series share, each series has its share of the bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -59,6 +61,9 @@ pub struct Report {
     pub damage: Damage,
     /// Bytes of the journal: records that are kept but not in chunks yet.
     pub journal_bytes: u64,
+    /// What cannot be read, and is not in the figures.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
 }
 
 /// What is known of the files of the driver.
@@ -93,13 +98,18 @@ impl Amount {
 /// Reads all headers; keeps the `series_max` largest series.
 pub async fn inspect(store: &Store, series_max: usize) -> Result<Report> {
     let journal_bytes = store.stats().journal_bytes;
+    let (kinds, series, warnings) = (BTreeMap::new(), Vec::new(), Vec::new());
     let damage = store.driver_health().into();
-    let mut report = Report { kinds: BTreeMap::new(), series: Vec::new(), damage, journal_bytes };
+    let mut report = Report { kinds, series, damage, journal_bytes, warnings };
+    let mut damages = Damages::default();
     for kind in Kind::ALL {
+        damages.extend(store.lacks(kind));
         let mut of_kind = KindReport::default();
         let mut columns = Columns::default();
         for (id, labels) in store.find(kind, &[]) {
             let series = one(store, kind, id, labels.to_string(), &mut of_kind.amount, &mut columns).await?;
+            let Read { records: series, damages: more } = series;
+            damages.extend(more);
             of_kind.series += 1;
             report.series.extend((series.amount.chunks > 0).then_some(series));
         }
@@ -108,6 +118,7 @@ pub async fn inspect(store: &Store, series_max: usize) -> Result<Report> {
     }
     report.series.sort_by(|a, b| b.amount.bytes.cmp(&a.amount.bytes).then_with(|| a.series.cmp(&b.series)));
     report.series.truncate(series_max);
+    report.warnings = damage::sentences(&damages);
     Ok(report)
 }
 
@@ -118,10 +129,11 @@ async fn one(
     series: String,
     total: &mut Amount,
     columns: &mut Columns,
-) -> Result<SeriesReport> {
+) -> Result<Read<SeriesReport>> {
     let mut amount = Amount::default();
     let mut span: Option<(Timestamp, Timestamp)> = None;
-    for chunk in store.chunks(kind, id).await? {
+    let Read { records: chunks, damages } = store.read_chunks(kind, id).await?;
+    for chunk in chunks {
         amount.add(&chunk);
         total.add(&chunk);
         total.chunks -= u64::from(!is_first(&chunk));
@@ -131,7 +143,8 @@ async fn one(
     }
     let (start, end) = span.unzip();
     let text = |at: Option<Timestamp>| at.map(|at| at.to_string());
-    Ok(SeriesReport { kind: kind.name(), series, amount, start: text(start), end: text(end) })
+    let records = SeriesReport { kind: kind.name(), series, amount, start: text(start), end: text(end) };
+    Ok(Read { records, damages })
 }
 
 /// Whether this is the first series of those that share the chunk: what they have in common is counted with it.

@@ -39,8 +39,14 @@ pub struct Damages {
 
 impl Damages {
     pub fn add(&mut self, damage: Damage) {
-        // A query may ask for the same series several times.
-        if self.named.contains(&damage) {
+        // A query may ask for the same series several times, a reader for one part of a row after the other.
+        let touches = |known: &&mut Damage| {
+            known.range.start <= damage.range.end.saturating_add(1)
+                && damage.range.start <= known.range.end.saturating_add(1)
+                && (known.kind, &known.labels, &known.reason) == (damage.kind, &damage.labels, &damage.reason)
+        };
+        if let Some(Damage { range, .. }) = self.named.iter_mut().find(touches) {
+            *range = TimeRange::new(range.start.min(damage.range.start), range.end.max(damage.range.end));
             return;
         }
         if self.named.len() < DAMAGES_NAMED_MAX { self.named.push(damage) } else { self.more += 1 }
@@ -177,7 +183,10 @@ mod tests {
         (0..DAMAGES_NAMED_MAX).for_each(|n| damages.add(damage(&format!("b{n}"))));
         damages.extend(damages.clone());
         assert_eq!((damages.named().len(), damages.more()), (DAMAGES_NAMED_MAX, 2));
+        damages.add(Damage { range: TimeRange::new(3, 9), ..damage("a") });
+        assert_eq!(damages.named()[0].range, TimeRange::new(1, 9));
         damages.add(damage("a"));
+        let of = of.replace("1..=2", "1..=9");
         assert_eq!(damages.check().unwrap_err().to_string(), format!("{of}, parts 34)"));
     }
 }

@@ -10,6 +10,7 @@ use tacho_store::ErrorKind;
 use super::Failure;
 use crate::client::{self, Client};
 use crate::http::time;
+use crate::terminal::printable::printable;
 
 /// Which server.
 #[derive(clap::Args)]
@@ -110,7 +111,10 @@ impl Server {
         params: impl IntoIterator<Item = (&'a str, Option<String>)>,
     ) -> Result<Value, Failure> {
         let text = self.get_text(path, params)?;
-        serde_json::from_str(&text).map_err(|e| Failure::new(format!("the answer is not JSON: {e}")))
+        let answer = serde_json::from_str(&text);
+        let answer = answer.map_err(|e| Failure::new(format!("the answer is not JSON: {e}")))?;
+        warn(&answer);
+        Ok(answer)
     }
 
     pub fn get_text<'a>(
@@ -150,6 +154,13 @@ pub fn utc(ns: &Value) -> String {
 /// UTC to the millisecond.
 pub fn at(ns: i64) -> String {
     format!("{:.3}", Timestamp::from_nanosecond(ns.into()).unwrap_or_default())
+}
+
+/// What an answer says is wrong with it, on stderr.
+pub fn warn(answer: &Value) {
+    for warning in list(answer, "warnings") {
+        eprintln!("warning: {}", printable(warning.as_str().unwrap_or("")));
+    }
 }
 
 /// Indented JSON on stdout.

@@ -5,6 +5,7 @@ use serde_json::Value;
 use super::Failure;
 use super::ask;
 use crate::client;
+use crate::http::damage;
 use crate::terminal::units;
 
 /// Delete records of series, by a PromQL selector and a range of time
@@ -26,6 +27,9 @@ pub struct Delete {
     /// Do it
     #[arg(long)]
     yes: bool,
+    /// Count what can be read where a part of it cannot
+    #[arg(long)]
+    allow_damaged: bool,
     /// Print as JSON what is or would be deleted
     #[arg(long)]
     json: bool,
@@ -40,6 +44,7 @@ impl Delete {
         let selectors = self.selectors.iter().map(|selector| ("match[]", Some(selector.as_str())));
         let ends = self.ends.params();
         let ends = ends.iter().map(|(name, time)| (*name, time.as_deref()));
+        let ends = ends.chain([(damage::ALLOW, self.allow_damaged.then_some("1"))]);
         let answer = if self.yes {
             let params = selectors.chain(ends).chain([("counts", Some("1"))]);
             runtime.block_on(client.post(&client::path("/api/v1/admin/tsdb/delete_series", params)))?
@@ -49,6 +54,7 @@ impl Delete {
         };
         let answer: Value = serde_json::from_str(&answer)
             .map_err(|e| Failure::new(format!("the answer is not JSON: {e}")))?;
+        ask::warn(&answer);
         let affected = &answer["data"];
         if self.json {
             ask::print_json(&told(affected, self.yes));

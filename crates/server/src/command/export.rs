@@ -15,13 +15,15 @@ use tacho_ingest::rows::Rows;
 use tacho_ingest::{csv, line_rows};
 use tacho_model::{Batch, Entry, Kind, NAME, Sample, TimeRange};
 use tacho_query::promql;
+use tacho_store::ErrorKind;
 
 use super::Failure;
 use super::ask;
 use crate::client;
 use crate::clock::SystemClock;
-use crate::http::export;
+use crate::http::{damage, export};
 use crate::serve::open_store_read_only;
+use crate::terminal::printable::printable;
 use crate::terminal::{progress, units};
 use crate::transfer::reader::{self, Reader, Totals};
 
@@ -41,7 +43,8 @@ use crate::transfer::reader::{self, Reader, Totals};
 Exit codes:
   0  all that was asked for is written, and what was written is what the store read
   1  it is not: the message says why
-  2  arguments are wrong; nothing is written")]
+  2  arguments are wrong; nothing is written
+  3  it is written but for what cannot be read, with --allow-damaged")]
 pub struct Export {
     /// Which series: a PromQL selector; may be given again
     #[arg(long = "match", value_name = "SELECTOR", required = true)]
@@ -62,6 +65,9 @@ pub struct Export {
     /// Read this data directory, which no server uses now
     #[arg(long, value_name = "DIR", conflicts_with = "server")]
     data: Option<PathBuf>,
+    /// Go on where something cannot be read, and say what is missing
+    #[arg(long)]
+    allow_damaged: bool,
     /// Print counts and checksums as JSON; needs --output
     #[arg(long, requires = "output")]
     json: bool,
@@ -117,7 +123,7 @@ impl Export {
         };
         sink.bar.finish_and_clear();
         let ended = match said {
-            Ok((said, passed_over)) => self.finish(said, passed_over, &mut sink),
+            Ok(said) => self.finish(&said, &mut sink),
             Err(failure) => Err(failure),
         };
         if sink.closed { Ok(()) } else { ended }
@@ -131,9 +137,10 @@ impl Export {
     }
 
     /// Compares what was sent with what arrived.
-    fn finish(&self, said: Totals, passed_over: Option<PassedOver>, sink: &mut Sink) -> Result<(), Failure> {
+    fn finish(&self, said: &Said, sink: &mut Sink) -> Result<(), Failure> {
         sink.end()?;
-        let Totals { series, samples, entries, lossy, bounds } = said;
+        let Said { totals: said, passed_over, incomplete } = said;
+        let Totals { samples, entries, .. } = *said;
         if (samples, entries) != (sink.totals.samples, sink.totals.entries) {
             return Err(Failure::new(format!(
                 "the export is not whole: the store read {} records, {} arrived",
@@ -144,47 +151,27 @@ impl Export {
         let left_out =
             samples.count + entries.count - sink.written.samples.count - sink.written.entries.count;
         let Totals { samples, entries, .. } = sink.written;
+        let written = Totals { samples, entries, ..*said };
         if self.json {
-            let mut report = serde_json::json!(Totals { samples, entries, ..said });
+            let mut report = serde_json::json!(written);
             report["left_out"] = left_out.into();
             if let Some(passed_over) = passed_over {
                 report["entries_left_out"] = serde_json::json!(passed_over);
             }
+            if !incomplete.is_empty() {
+                report["incomplete"] = serde_json::json!(incomplete);
+            }
             ask::print_json(&report);
-            return Ok(());
+        } else {
+            tell(&written, left_out, *passed_over);
         }
-        let sum = samples.sum.wrapping_add(entries.sum);
-        let count = units::count;
-        eprintln!(
-            "exported {} and {} of {} series, checksum {sum:016x}",
-            units::counted(samples.count, "sample", "samples"),
-            units::counted(entries.count, "entry", "entries"),
-            count(series)
-        );
-        if lossy > 0 {
-            let time = units::duration(bounds.time_ns);
-            let are = if lossy == 1 { "is" } else { "are" };
-            let (lossy, value) = (count(lossy), bounds.value);
-            eprintln!(
-                "warning: {lossy} series {are} not exact: values within {value:.3e}, times within {time}"
-            );
+        for missing in incomplete {
+            eprintln!("warning: {}", printable(missing));
         }
-        if left_out > 0 {
-            let records = units::counted(left_out, "record does", "records do");
-            eprintln!(
-                "warning: {records} not fit the format and {} left out",
-                if left_out == 1 { "is" } else { "are" }
-            );
+        match incomplete.len() {
+            0 => Ok(()),
+            _ => Err(Failure::partly("the export is not complete: some records cannot be read")),
         }
-        if let Some(PassedOver { records, complete }) = passed_over.filter(|found| found.records > 0) {
-            let least = if complete { "" } else { "at least " };
-            let entries = units::counted(records, "entry is", "entries are");
-            eprintln!(
-                "warning: {least}{entries} left out: a file of this format has samples or entries\n\
-                 hint: --only entries writes them, --format jsonl both; --only samples says nothing of entries"
-            );
-        }
-        Ok(())
     }
 
     /// A question about what is exported.
@@ -195,9 +182,10 @@ impl Export {
         client::path(path, selectors.chain(ends).chain(more.iter().copied()))
     }
 
-    async fn read_server(&self, silent: bool, sink: &mut Sink) -> Result<Read, Failure> {
+    async fn read_server(&self, silent: bool, sink: &mut Sink) -> Result<Said, Failure> {
         let kind = self.kind().map(Kind::name);
-        let path = self.path("/api/v1/export", &[("kind", kind), ("totals", Some("1"))]);
+        let allow = (damage::ALLOW, self.allow_damaged.then_some("1"));
+        let path = self.path("/api/v1/export", &[("kind", kind), ("totals", Some("1")), allow]);
         let mut stream = self.server.client().stream(&path).await?;
         let mut lines = Vec::new();
         let mut totals = None;
@@ -207,26 +195,33 @@ impl Export {
             for line in lines[..whole].split_inclusive(|byte| *byte == b'\n') {
                 match head(line) {
                     Some(Head::Labels(names)) => sink.begin(names)?,
-                    Some(Head::Totals(said)) => totals = Some(said),
+                    Some(Head::Totals(said, incomplete)) => totals = Some((said, incomplete)),
+                    Some(Head::Error(why)) => return Err(not_whole(why)),
                     None => sink.lines(line)?,
                 }
             }
             lines.drain(..whole);
         }
         let early = || Failure::new("the server's answer ended early").hint("its log says why");
-        let totals = totals.ok_or_else(early)?;
+        let (totals, incomplete) = totals.ok_or_else(early)?;
         if !silent {
-            return Ok((totals, None));
+            return Ok(Said { totals, passed_over: None, incomplete });
         }
-        let path = self.path("/api/v1/admin/count", &[("kind", Some(Kind::Entry.name()))]);
+        let only = [("kind", Some(Kind::Entry.name())), (damage::ALLOW, Some("1"))];
+        let path = self.path("/api/v1/admin/count", &only);
         let answer = self.server.client().get_text(&path).await?;
         let answer: Value = serde_json::from_str(&answer).unwrap_or_default();
         let records = ask::number(&answer["data"]["entries"], "records");
-        Ok((totals, Some(PassedOver { records, complete: answer["data"]["complete"] != false })))
+        let passed_over = PassedOver { records, complete: answer["data"]["complete"] != false };
+        Ok(Said { totals, passed_over: Some(passed_over), incomplete })
     }
 
-    async fn read_directory(&self, data: &Path, silent: bool, sink: &mut Sink) -> Result<Read, Failure> {
+    async fn read_directory(&self, data: &Path, silent: bool, sink: &mut Sink) -> Result<Said, Failure> {
         let cannot = |e: tacho_store::Error| ask::unreadable(data, &e);
+        let broken = |e: tacho_store::Error| match e.kind() {
+            ErrorKind::Corrupt => not_whole(e),
+            _ => cannot(e),
+        };
         if !data.is_dir() {
             return Err(Failure::usage(format!("{} is not a data directory", data.display())));
         }
@@ -237,23 +232,65 @@ impl Export {
         sink.begin(reader::label_names(&found))?;
         let all = TimeRange::ALL;
         let range = TimeRange::new(self.ends.start.unwrap_or(all.start), self.ends.end.unwrap_or(all.end));
-        let mut reader = Reader::new(Arc::clone(&store), found, range);
-        while let Some(slice) = reader.next().await.map_err(cannot)? {
+        let reader = Reader::new(Arc::clone(&store), found, self.kind(), range);
+        let mut reader = reader.over_damage(self.allow_damaged);
+        while let Some(slice) = reader.next().await.map_err(broken)? {
             sink.lines(export::lines(&slice).as_bytes())?;
         }
-        let totals = reader.totals;
+        let (totals, incomplete) = (reader.totals, damage::sentences(&reader.damages()));
         if !silent {
-            return Ok((totals, None));
+            return Ok(Said { totals, passed_over: None, incomplete });
         }
         let entries = reader::find(&store, &selectors, Some(Kind::Entry));
-        let mut reader = Reader::new(store, entries, range);
+        let mut reader = Reader::new(store, entries, Some(Kind::Entry), range).over_damage(true);
         while reader.next().await.map_err(cannot)?.is_some() {}
-        Ok((totals, Some(PassedOver { records: reader.totals.entries.count, complete: true })))
+        let (records, complete) = (reader.totals.entries.count, reader.damages().is_empty());
+        Ok(Said { totals, passed_over: Some(PassedOver { records, complete }), incomplete })
     }
 }
 
-/// What was read, and what was passed over although nobody said that it is not wanted.
-type Read = (Totals, Option<PassedOver>);
+/// What was written, and what not.
+fn tell(written: &Totals, left_out: u64, passed_over: Option<PassedOver>) {
+    let Totals { series, samples, entries, lossy, bounds } = *written;
+    let sum = samples.sum.wrapping_add(entries.sum);
+    let count = units::count;
+    eprintln!(
+        "exported {} and {} of {} series, checksum {sum:016x}",
+        units::counted(samples.count, "sample", "samples"),
+        units::counted(entries.count, "entry", "entries"),
+        count(series)
+    );
+    if lossy > 0 {
+        let time = units::duration(bounds.time_ns);
+        let are = if lossy == 1 { "is" } else { "are" };
+        let (lossy, value) = (count(lossy), bounds.value);
+        eprintln!("warning: {lossy} series {are} not exact: values within {value:.3e}, times within {time}");
+    }
+    if left_out > 0 {
+        let records = units::counted(left_out, "record does", "records do");
+        eprintln!(
+            "warning: {records} not fit the format and {} left out",
+            if left_out == 1 { "is" } else { "are" }
+        );
+    }
+    if let Some(PassedOver { records, complete }) = passed_over.filter(|found| found.records > 0) {
+        let least = if complete { "" } else { "at least " };
+        let entries = units::counted(records, "entry is", "entries are");
+        eprintln!(
+            "warning: {least}{entries} left out: a file of this format has samples or entries\n\
+             hint: --only entries writes them, --format jsonl both; --only samples says nothing of entries"
+        );
+    }
+}
+
+/// What the other end says of what it has read.
+struct Said {
+    totals: Totals,
+    /// What was passed over although nobody said that it is not wanted.
+    passed_over: Option<PassedOver>,
+    /// What cannot be read.
+    incomplete: Vec<String>,
+}
 
 /// Entries that a file of samples has no place for, and whether these are all.
 #[derive(Clone, Copy, serde::Serialize)]
@@ -263,18 +300,26 @@ struct PassedOver {
 }
 
 /// Lines of the answer that are no records.
-enum Head {
+pub enum Head {
     Labels(BTreeSet<String>),
-    Totals(Totals),
+    Totals(Totals, Vec<String>),
+    /// Why it ends here.
+    Error(String),
 }
 
-fn head(line: &[u8]) -> Option<Head> {
+pub fn head(line: &[u8]) -> Option<Head> {
     if line.starts_with(b"{\"metric\"") {
         return None;
     }
     let mut value: Value = serde_json::from_slice(line).ok()?;
+    if let Some(why) = value.get("error") {
+        return Some(Head::Error(why.as_str().unwrap_or_default().to_owned()));
+    }
+    let incomplete = ask::list(&value, "incomplete").iter().filter_map(Value::as_str);
+    let incomplete: Vec<String> = incomplete.map(str::to_owned).collect();
     if let Some(totals) = value.get_mut("totals") {
-        return serde_json::from_value(totals.take()).ok().map(Head::Totals);
+        let totals = serde_json::from_value(totals.take()).ok();
+        return totals.map(|totals| Head::Totals(totals, incomplete));
     }
     serde_json::from_value(value.get_mut("label_names")?.take()).ok().map(Head::Labels)
 }
@@ -311,6 +356,12 @@ struct Sink {
 /// As by `head`, which has what it wants.
 fn is_closed(written: &io::Result<()>) -> bool {
     written.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+}
+
+/// Something cannot be read.
+pub fn not_whole(why: impl std::fmt::Display) -> Failure {
+    Failure::new(format!("not all records can be read: {why}"))
+        .hint("--allow-damaged goes on with those that can be read, and says what is missing")
 }
 
 fn failed(error: impl std::fmt::Display) -> Failure {

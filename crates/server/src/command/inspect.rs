@@ -48,6 +48,7 @@ impl Inspect {
                 runtime.block_on(Client::new(server.as_deref().unwrap_or_default()).get(&path))?
             }
         };
+        ask::warn(&report);
         if self.json {
             ask::print_json(&report)
         } else {

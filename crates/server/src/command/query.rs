@@ -89,9 +89,6 @@ impl Query {
         if self.stats {
             eprint!("{}", costs(&data["stats"]));
         }
-        for warning in ask::list(&answer, "warnings") {
-            eprintln!("warning: {}", warning.as_str().unwrap_or(""));
-        }
         Ok(())
     }
 

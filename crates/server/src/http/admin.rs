@@ -14,6 +14,7 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use super::App;
 use super::affected::affected;
+use super::damage;
 use super::error::ApiError;
 use super::export::{kind, selectors};
 use super::params::Params;
@@ -33,17 +34,23 @@ pub fn routes() -> Router<Arc<App>> {
 /// these are counted.
 async fn count(State(app): State<Arc<App>>, params: Params) -> Result<Json<Value>, ApiError> {
     let only = params.get("kind").map(kind).transpose()?;
-    counted(&app, &wanted(&app, &params).await?, only).await
+    counted(&app, &wanted(&app, &params).await?, only, damage::is_allowed(&params)?).await
 }
 
 async fn counted(
     app: &App,
     (selectors, range): &(Vec<Vec<Matcher>>, TimeRange),
     only: Option<Kind>,
+    allow_damaged: bool,
 ) -> Result<Json<Value>, ApiError> {
     let _turn = turn(&app.queries).await?;
-    let affected = affected(&app.store, selectors, *range, only).await?;
-    Ok(Json(json!({ "status": "success", "data": affected.to_json() })))
+    let affected = affected(&app.store, selectors, *range, (only, allow_damaged)).await.map_err(|e| {
+        let hint =
+            "the deletion itself does not need the counts, and allow_damaged=1 counts what can be read";
+        damage::hinted(e, hint)
+    })?;
+    let answer = json!({ "status": "success", "data": affected.to_json() });
+    Ok(Json(damage::warn(answer, affected.damages())))
 }
 
 /// `match[]` (may come again), `start`, `end`: all of time when they are not given. Durable when it is answered. With
@@ -51,7 +58,7 @@ async fn counted(
 async fn delete_series(State(app): State<Arc<App>>, params: Params) -> Result<Response, ApiError> {
     let wanted = wanted(&app, &params).await?;
     let counted = match params.get("counts") {
-        Some("1") => Some(counted(&app, &wanted, None).await?),
+        Some("1") => Some(counted(&app, &wanted, None, damage::is_allowed(&params)?).await?),
         _ => None,
     };
     let (selectors, range) = wanted;

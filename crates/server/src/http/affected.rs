@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tacho_chunk::ExecutionBlock;
 use tacho_model::{Kind, Matcher, SeriesId, TimeRange};
-use tacho_store::{Result, Store};
+use tacho_store::{Damages, Read, Result, Store};
 
 use crate::transfer::reader::{self, Reader};
 
@@ -23,7 +23,7 @@ struct Count {
 }
 
 /// Records of the series that any selector accepts, in a range.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Affected {
     /// Series that are accepted, with records in the range or not; one with samples and entries is two.
     accepted: u64,
@@ -32,27 +32,36 @@ pub struct Affected {
     calls: Count,
     /// The time for counting was over: there is more.
     cut: bool,
+    /// What could not be counted because it cannot be read.
+    damages: Damages,
 }
 
 impl Affected {
-    pub fn to_json(self) -> Value {
+    pub const fn damages(&self) -> &Damages {
+        &self.damages
+    }
+
+    pub fn to_json(&self) -> Value {
         let count = |count: Count| json!({ "series": count.series, "records": count.records });
         json!({
             "accepted": self.accepted,
             "samples": count(self.samples),
             "entries": count(self.entries),
             "calls": count(self.calls),
-            "complete": !self.cut,
+            "complete": !self.cut && self.damages.is_empty(),
         })
     }
 }
 
 /// Of samples or entries only, where that is all that is asked for.
+///
+/// # Errors
+/// `Corrupt` when some of them cannot be read, unless that is allowed.
 pub async fn affected(
     store: &Arc<Store>,
     selectors: &[Vec<Matcher>],
     range: TimeRange,
-    only: Option<Kind>,
+    (only, allow_damaged): (Option<Kind>, bool),
 ) -> Result<Affected> {
     let end = Instant::now() + COUNT_TIME_MAX;
     let found = reader::find(store, selectors, only);
@@ -63,19 +72,21 @@ pub async fn affected(
         .map(|(id, _)| id)
         .collect();
     let mut out = Affected { accepted: (found.len() + executions.len()) as u64, ..Affected::default() };
+    let mut damages = if only.is_none() { store.lacks(Kind::Execution) } else { Damages::default() };
     for id in executions {
         // A series may hold more than can be read in that time.
         let Ok(calls) = tokio::time::timeout_at(end.into(), calls(store, id, range)).await else {
             out.cut = true;
             break;
         };
-        let calls = calls?;
+        let Read { records: calls, damages: more } = calls?;
+        damages.extend(more);
         out.calls.series += u64::from(calls > 0);
         out.calls.records += calls;
     }
-    for kind in [Kind::Sample, Kind::Entry] {
+    for kind in [Kind::Sample, Kind::Entry].into_iter().filter(|kind| only.is_none_or(|only| only == *kind)) {
         let wanted = found.iter().filter(|series| series.kind == kind).cloned().collect();
-        let mut reader = Reader::new(store.clone(), wanted, range);
+        let mut reader = Reader::new(store.clone(), wanted, Some(kind), range).over_damage(true);
         let mut cut = false;
         while !cut {
             match tokio::time::timeout_at(end.into(), reader.next()).await {
@@ -91,18 +102,23 @@ pub async fn affected(
             Kind::Entry => out.entries = Count { series, records: reader.totals.entries.count },
             _ => out.samples = Count { series, records: reader.totals.samples.count },
         }
+        damages.extend(reader.damages());
     }
+    if !allow_damaged {
+        damages.check()?;
+    }
+    out.damages = damages;
     Ok(out)
 }
 
 /// Completed calls of the segments that begin in the range, as a deletion has it.
-async fn calls(store: &Store, id: SeriesId, range: TimeRange) -> Result<u64> {
+async fn calls(store: &Store, id: SeriesId, range: TimeRange) -> Result<Read<u64>> {
     let calls = AtomicU64::new(0);
     let count = |block: &ExecutionBlock| {
         let rows = block.rows().filter(|row| range.contains(row.start()));
         calls.fetch_add(rows.map(|row| row.shape().completed() as u64).sum(), Ordering::Relaxed);
         false
     };
-    store.executions_within(id, range, &AtomicUsize::new(usize::MAX), count).await?;
-    Ok(calls.into_inner())
+    let read = store.executions_within(id, range, &AtomicUsize::new(usize::MAX), count).await?;
+    Ok(Read { records: calls.into_inner(), damages: read.damages })
 }

@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 use tacho_model::{Body, Kind, Labels, TimeRange};
 
 use super::App;
+use super::damage;
 use super::error::ApiError;
 use super::export::{self, selectors};
 use super::params::Params;
@@ -53,7 +54,7 @@ async fn entries(State(app): State<Arc<App>>, params: Params) -> Result<Response
 }
 
 fn answer(found: &Found, range: TimeRange) -> Response {
-    let Found { entries, matched, seen, counts } = found;
+    let Found { entries, matched, seen, counts, damages } = found;
     let (series, numbers) = search::series_of(entries);
     let list: Vec<Value> = entries
         .iter()
@@ -74,7 +75,7 @@ fn answer(found: &Found, range: TimeRange) -> Response {
         "seen": seen,
         "histogram": { "start": range.start.to_string(), "end": range.end.to_string(), "counts": counts },
     });
-    Json(json!({ "status": "success", "data": data })).into_response()
+    Json(damage::warn(json!({ "status": "success", "data": data }), damages)).into_response()
 }
 
 fn wanted(params: &Params) -> Result<Wanted, ApiError> {

@@ -76,6 +76,11 @@ impl ApiError {
         Self { retry_after, ..Self::new(StatusCode::TOO_MANY_REQUESTS, "unavailable", message) }
     }
 
+    /// All records were asked for, and some cannot be read.
+    pub fn damaged(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "damaged", message)
+    }
+
     pub fn internal(message: impl Into<String>) -> Self {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", message)
     }

@@ -18,6 +18,7 @@ use tacho_ingest::json_lines;
 use tacho_model::{Kind, Labels, TimeRange};
 
 use super::App;
+use super::damage;
 use super::error::ApiError;
 use super::params::Params;
 use super::prometheus::series;
@@ -35,7 +36,8 @@ pub fn routes() -> Router<Arc<App>> {
 
 /// `match[]`, and `start` and `end` where not all of time is wanted, `kind` where not both are. With `totals=1` the first
 /// line has the names of all labels, and the last one says how many records there were and their checksums, so that a
-/// cut answer is noticed.
+/// cut answer is noticed. What cannot be read ends it, with `allow_damaged=1` it goes on; then the last line names it as
+/// `incomplete`.
 async fn export(State(app): State<Arc<App>>, params: Params) -> Result<Response, ApiError> {
     let selectors = selectors(&params)?;
     let start = params.time("start")?.unwrap_or(TimeRange::ALL.start);
@@ -45,10 +47,11 @@ async fn export(State(app): State<Arc<App>>, params: Params) -> Result<Response,
     }
     let only = params.get("kind").map(kind).transpose()?;
     let totals = params.get("totals") == Some("1");
+    let allow_damaged = damage::is_allowed(&params)?;
     let found = find(&app, selectors, only).await?;
     let names = reader::label_names(&found);
     let first = totals.then(|| Ok(format!("{}\n", json!({ "label_names": names })).into()));
-    let reader = Reader::new(app.store.clone(), found, range);
+    let reader = Reader::new(app.store.clone(), found, only, range).over_damage(allow_damaged);
     let rest = stream::unfold(Some(reader), move |reader| next(reader, totals));
     let body = Body::from_stream(stream::iter(first).chain(rest));
     Ok(([(header::CONTENT_TYPE, CONTENT_TYPE)], body).into_response())
@@ -62,11 +65,16 @@ async fn next(
     let mut reader = reader?;
     match reader.next().await {
         Ok(Some(slice)) => Some((Ok(lines(&slice).into()), Some(reader))),
-        Ok(None) if totals => Some((Ok(format!("{}\n", json!({ "totals": reader.totals })).into()), None)),
+        Ok(None) if totals => {
+            let last = damage::incomplete(json!({ "totals": reader.totals }), &reader.damages());
+            Some((Ok(format!("{last}\n").into()), None))
+        }
         Ok(None) => None,
         Err(error) => {
             tracing::error!(%error, "export ended early");
-            Some((Err(error), None))
+            // Who asked for totals misses them, and learns why. Others only notice an answer that breaks off.
+            let why = || format!("{}\n", json!({ "error": error.to_string() }));
+            Some((if totals { Ok(why().into()) } else { Err(error) }, None))
         }
     }
 }
@@ -141,7 +149,9 @@ async fn checksums(State(app): State<Arc<App>>, body: Bytes) -> Result<Response,
         let keep = app.config.history.policies.keep(&series.labels);
         let before = |keep_ns: u64| app.clock.now().saturating_sub_unsigned(keep_ns);
         let retention = keep.map(|keep_ns| Retention { keep_ns, before: before(keep_ns) });
-        answers.push(Held { tally: reader::tally(&app.store, series, range).await?, retention });
+        let tally = reader::tally(&app.store, series, range).await;
+        let tally = tally.map_err(|e| damage::hinted(e, "what is held cannot be compared"))?;
+        answers.push(Held { tally, retention });
     }
     Ok(axum::Json(json!({ "status": "success", "data": answers })).into_response())
 }

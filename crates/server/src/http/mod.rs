@@ -8,6 +8,7 @@ mod agents;
 mod body;
 pub(crate) mod cardinality;
 mod compress;
+pub(crate) mod damage;
 mod entries;
 mod error;
 mod executions;

@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 
 use tacho_model::{Entry, Kind, Labels, Matcher, Sample, SeriesId, TimeRange};
-use tacho_store::{Result, Store};
+use tacho_store::{Damages, Read, Result, Store};
 
 use super::tally::Tally;
 
@@ -87,6 +88,8 @@ pub struct Totals {
 pub struct Reader {
     store: Arc<Store>,
     range: TimeRange,
+    /// Of which it was not yet looked whether some series are not known.
+    kinds: Vec<Kind>,
     todo: VecDeque<Selected>,
     /// What is left of the first of `todo`, once it was begun.
     slices: Option<VecDeque<TimeRange>>,
@@ -94,23 +97,56 @@ pub struct Reader {
     bounds: Bounds,
     any: bool,
     pub totals: Totals,
+    /// What could not be read, where that is allowed; else the first of it is an error.
+    damages: Option<Damages>,
 }
 
 impl Reader {
-    pub fn new(store: Arc<Store>, todo: Vec<Selected>, range: TimeRange) -> Self {
+    /// Reads all records, or fails.
+    ///
+    /// `only`: of which kind the series of `todo` are, as [`find`] was told.
+    pub fn new(store: Arc<Store>, todo: Vec<Selected>, only: Option<Kind>, range: TimeRange) -> Self {
         Self {
             store,
             range,
+            kinds: only.map_or_else(|| vec![Kind::Sample, Kind::Entry], |only| vec![only]),
             todo: todo.into(),
             slices: None,
             bounds: Bounds::default(),
             any: false,
             totals: Totals::default(),
+            damages: None,
         }
+    }
+
+    /// Goes on where something cannot be read, and tells it in the end.
+    #[must_use]
+    pub fn over_damage(mut self, is_allowed: bool) -> Self {
+        self.damages = is_allowed.then(Damages::default);
+        self
+    }
+
+    /// What could not be read so far.
+    pub fn damages(&self) -> Damages {
+        self.damages.clone().unwrap_or_default()
+    }
+
+    /// # Errors
+    /// `Corrupt` when something is missing, unless that is allowed.
+    fn take<T>(&mut self, Read { records, damages }: Read<T>) -> Result<T> {
+        match &mut self.damages {
+            Some(all) => all.extend(damages),
+            None => damages.check()?,
+        }
+        Ok(records)
     }
 
     /// The next slice with a record; `None` at the end.
     pub async fn next(&mut self) -> Result<Option<Slice>> {
+        for kind in std::mem::take(&mut self.kinds) {
+            let damages = self.store.lacks(kind);
+            self.take(Read { records: (), damages })?;
+        }
         while let Some(series) = self.todo.front().cloned() {
             let slices = match &mut self.slices {
                 Some(slices) => slices,
@@ -141,11 +177,15 @@ impl Reader {
     async fn read(&mut self, series: &Selected, range: TimeRange) -> Result<Option<Slice>> {
         let labels = Arc::clone(&series.labels);
         let records = if series.kind == Kind::Entry {
-            let entries = self.store.entries(series.id, range).await?;
+            let read = self.store.read_entries(series.id, range).await?;
+            let entries = self.take(read)?;
             entries.iter().for_each(|entry| self.totals.entries.entry(series.id, entry));
             Records::Entries(entries)
         } else {
-            let samples = self.store.samples(series.id, range).await?;
+            let room = AtomicUsize::new(usize::MAX);
+            let answer = self.store.read_samples(&[series.id], range, None, &room).await?;
+            let samples = answer.samples();
+            let samples = self.take(Read { records: samples, damages: answer.damages })?;
             samples.iter().for_each(|sample| self.totals.samples.sample(series.id, sample));
             Records::Samples(samples)
         };
@@ -166,7 +206,7 @@ impl Records {
 /// Counts and sums what the store holds of one series.
 pub async fn tally(store: &Arc<Store>, series: Selected, range: TimeRange) -> Result<Tally> {
     let kind = series.kind;
-    let mut reader = Reader::new(Arc::clone(store), vec![series], range);
+    let mut reader = Reader::new(Arc::clone(store), vec![series], Some(kind), range);
     while reader.next().await?.is_some() {}
     Ok(if kind == Kind::Entry { reader.totals.entries } else { reader.totals.samples })
 }
@@ -180,7 +220,8 @@ async fn slices(
 ) -> Result<(VecDeque<TimeRange>, Bounds)> {
     let mut bounds = Bounds::default();
     let mut chunks: Vec<(i64, usize)> = Vec::new();
-    for chunk in store.chunks(kind, id).await? {
+    // What cannot be read of them is told when their records are read.
+    for chunk in store.read_chunks(kind, id).await?.records {
         if !TimeRange::new(chunk.start, chunk.end).overlaps(&range) {
             continue;
         }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use regex::{Regex, RegexBuilder};
 use serde_json::Value;
-use tacho_model::{Body, Entry, Labels, TimeRange, Timestamp};
-use tacho_store::{Error, ErrorKind, Result, Store};
+use tacho_model::{Body, Entry, Kind, Labels, TimeRange, Timestamp};
+use tacho_store::{Damages, Error, ErrorKind, Result, Store};
 
 use super::reader::{Reader, Records, Selected, Slice};
 
@@ -42,6 +42,8 @@ pub struct Found {
     pub seen: u64,
     /// Matches by time, in parts of equal length; empty when none were asked for.
     pub counts: Vec<u64>,
+    /// What was to be looked at and could not be read.
+    pub damages: Damages,
 }
 
 /// A pattern that is found anywhere in a text.
@@ -85,7 +87,7 @@ pub async fn search(
     wanted: Wanted,
     (order, limit, parts): (Order, usize, usize),
 ) -> Result<Found> {
-    let mut reader = Reader::new(store, series, range);
+    let mut reader = Reader::new(store, series, Some(Kind::Entry), range).over_damage(true);
     let wanted = Arc::new(wanted);
     let mut search = Search { found: Found::new(parts), bytes: 0 };
     while let Some(slice) = reader.next().await? {
@@ -97,7 +99,7 @@ pub async fn search(
         search = tokio::task::spawn_blocking(look).await.map_err(ended)??;
     }
     keep(&mut search.found.entries, order, limit)?;
-    Ok(search.found)
+    Ok(Found { damages: reader.damages(), ..search.found })
 }
 
 /// A search under way.
@@ -138,7 +140,8 @@ impl Search {
 
 impl Found {
     fn new(parts: usize) -> Self {
-        Self { entries: Vec::new(), matched: 0, seen: 0, counts: vec![0; parts] }
+        let (counts, damages) = (vec![0; parts], Damages::default());
+        Self { entries: Vec::new(), matched: 0, seen: 0, counts, damages }
     }
 }
 

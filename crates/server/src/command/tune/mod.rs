@@ -45,6 +45,9 @@ pub struct Tune {
     /// Take the data from this data directory, which no server uses now
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
+    /// Go on with what can be read where something cannot
+    #[arg(long)]
+    allow_damaged: bool,
     /// Which series: a PromQL selector; also what the recommended section is for
     #[arg(long = "match", value_name = "SELECTOR", default_value = "{__name__!=\"\"}")]
     selector: String,

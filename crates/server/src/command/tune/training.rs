@@ -10,14 +10,18 @@ use tacho_ingest::json_lines::JsonLines;
 use tacho_ingest::rows::Rows;
 use tacho_model::{Batch, Kind, Labels, NAME, Sample, SampleSeries, SeriesId, TimeRange, Timestamp, Value};
 use tacho_query::promql;
+use tacho_store::ErrorKind;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::Tune;
 use crate::client::{self, Client};
 use crate::clock::SystemClock;
+use crate::command::export::{Head, head, not_whole};
 use crate::command::import::{Feed, Findings};
 use crate::command::{Failure, ask};
+use crate::http::damage;
 use crate::serve::open_store_read_only;
+use crate::terminal::printable::printable;
 use crate::terminal::{progress, units};
 use crate::transfer::reader::{self, Reader, Records};
 
@@ -86,18 +90,33 @@ async fn from_server(tune: &Tune, gathered: &mut Gathered) -> Result<(), Failure
         ("kind", Some(Kind::Sample.name())),
         ("start", start.as_deref()),
         ("end", end.as_deref()),
+        ("totals", Some("1")),
+        (damage::ALLOW, tune.allow_damaged.then_some("1")),
     ];
     let path = client::path("/api/v1/export", params);
     let mut stream = Client::new(tune.server.as_deref().unwrap_or(SERVER)).stream(&path).await?;
     let mut rows = JsonLines::new(jiff::tz::TimeZone::UTC);
-    let mut lines = Vec::new();
+    let (mut lines, mut is_whole) = (Vec::new(), false);
     while let Some(part) = stream.next().await? {
         lines.extend_from_slice(&part);
         let rest = lines.split_off(rows.whole(&lines));
+        for line in lines.split_inclusive(|byte| *byte == b'\n') {
+            match head(line) {
+                Some(Head::Error(why)) => return Err(not_whole(why)),
+                Some(Head::Totals(_, incomplete)) => {
+                    incomplete.iter().for_each(|missing| eprintln!("warning: {}", printable(missing)));
+                    is_whole = true;
+                }
+                Some(Head::Labels(_)) | None => {}
+            }
+        }
         gathered.add(rows.decode(&lines, 0).batch);
         lines = rest;
     }
-    Ok(())
+    if is_whole {
+        return Ok(());
+    }
+    Err(Failure::new("the server's answer ended early").hint("its log says why"))
 }
 
 async fn from_directory(tune: &Tune, data: &Path, gathered: &mut Gathered) -> Result<(), Failure> {
@@ -107,12 +126,20 @@ async fn from_directory(tune: &Tune, data: &Path, gathered: &mut Gathered) -> Re
     }
     let (store, _lock) = open_store_read_only(data, Arc::new(SystemClock)).await.map_err(cannot)?;
     let found = reader::find(&store, &[selector(tune)?], Some(Kind::Sample));
-    let mut reader = Reader::new(store, found, range(tune));
-    while let Some(slice) = reader.next().await.map_err(cannot)? {
+    let reader = Reader::new(store, found, Some(Kind::Sample), range(tune));
+    let mut reader = reader.over_damage(tune.allow_damaged);
+    let broken = |e: tacho_store::Error| match e.kind() {
+        ErrorKind::Corrupt => not_whole(e),
+        _ => cannot(e),
+    };
+    while let Some(slice) = reader.next().await.map_err(broken)? {
         if let Records::Samples(samples) = slice.records {
             let series = SampleSeries { labels: slice.labels, samples };
             gathered.add(Batch { samples: vec![series], ..Batch::default() });
         }
+    }
+    for missing in damage::sentences(&reader.damages()) {
+        eprintln!("warning: {}", printable(&missing));
     }
     Ok(())
 }

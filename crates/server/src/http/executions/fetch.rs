@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicUsize;
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 use tacho_model::{Kind, Matcher, TimeRange, Timestamp, TraceId};
 use tacho_query::executions::{self, SourceBlock, Trace};
-use tacho_store::{ErrorKind, Store};
+use tacho_store::{ErrorKind, Read, Store};
 
 use crate::http::error::ApiError;
 
@@ -48,7 +48,7 @@ pub async fn blocks(
     store: &Store,
     wanted: Wanted<'_>,
     range: TimeRange,
-) -> Result<Vec<SourceBlock>, ApiError> {
+) -> Result<Read<Vec<SourceBlock>>, ApiError> {
     let room = &AtomicUsize::new(BLOCK_BYTES_MAX);
     let reads = store.find(Kind::Execution, &wanted.matchers()).into_iter().map(|(id, labels)| async move {
         let keep = |block: &_| wanted.trace().is_none_or(|trace| executions::holds(block, trace));
@@ -56,9 +56,11 @@ pub async fn blocks(
         Ok::<_, ApiError>((labels, blocks))
     });
     let mut reads = stream::iter(reads).buffered(READS_AT_ONCE);
-    let mut all = Vec::new();
-    while let Some((labels, blocks)) = reads.try_next().await? {
-        all.extend(blocks.into_iter().map(|block| SourceBlock { labels: labels.clone(), block }));
+    let mut all = Read { records: Vec::new(), damages: store.lacks(Kind::Execution) };
+    while let Some((labels, read)) = reads.try_next().await? {
+        let block = |block| SourceBlock { labels: labels.clone(), block };
+        all.records.extend(read.records.into_iter().map(block));
+        all.damages.extend(read.damages);
     }
     Ok(all)
 }

@@ -15,8 +15,10 @@ use axum::{Json, Router};
 use serde_json::Value;
 use tacho_model::{OperationKind, TimeRange, TraceId};
 use tacho_query::executions::{self, Filter, Level, Outcome, Search, SourceBlock};
+use tacho_store::{Damages, Read};
 
 use super::App;
+use super::damage;
 use super::error::ApiError;
 use super::params::Params;
 use super::turn::{away, turn};
@@ -41,8 +43,8 @@ pub fn routes() -> Router<Arc<App>> {
 async fn services(State(app): State<Arc<App>>, params: Params) -> Answer {
     let filter = filter(&app, &params)?;
     let limit = limit(&params)?;
-    let compute = move |blocks: &[SourceBlock]| {
-        written(answer::services(&executions::services(blocks, &filter), limit))
+    let compute = move |blocks: &[SourceBlock], damages: &Damages| {
+        written(answer::services(&executions::services(blocks, &filter), limit), damages)
     };
     let wanted = Wanted::Service(params.get("service"));
     analyse(&app, wanted, params.range(app.clock.now())?, compute).await
@@ -56,8 +58,8 @@ async fn operations(State(app): State<Arc<App>>, params: Params) -> Answer {
         kind,
     )?;
     let limit = limit(&params)?;
-    let compute = move |blocks: &[SourceBlock]| {
-        written(answer::operations(&executions::operations(blocks, &filter, kind), limit))
+    let compute = move |blocks: &[SourceBlock], damages: &Damages| {
+        written(answer::operations(&executions::operations(blocks, &filter, kind), limit), damages)
     };
     let wanted = Wanted::Service(params.get("service"));
     analyse(&app, wanted, params.range(app.clock.now())?, compute).await
@@ -74,7 +76,9 @@ async fn traces(State(app): State<Arc<App>>, params: Params) -> Answer {
     };
     let range = search.filter.range;
     // A trace of this service may have begun in another one, so all are read.
-    let compute = move |blocks: &[SourceBlock]| written(answer::traces(&executions::search(blocks, &search)));
+    let compute = move |blocks: &[SourceBlock], damages: &Damages| {
+        written(answer::traces(&executions::search(blocks, &search)), damages)
+    };
     analyse(&app, Wanted::All, range, compute).await
 }
 
@@ -87,22 +91,35 @@ async fn trace(State(app): State<Arc<App>>, Path(text): Path<String>, params: Pa
         (None, None) => fetch::widening(app.clock.now()),
         (start, end) => vec![TimeRange::new(start.unwrap_or(i64::MIN), end.unwrap_or(i64::MAX))],
     };
+    let mut unread = Damages::default();
     for range in ranges {
-        let find = move |blocks: &[SourceBlock]| executions::trace(blocks, id);
-        let Some(mut found) = analyse(&app, Wanted::Trace(id), range, find).await? else { continue };
+        let find = move |blocks: &[SourceBlock], damages: &Damages| Read {
+            records: executions::trace(blocks, id),
+            damages: damages.clone(),
+        };
+        let Read { records, damages } = analyse(&app, Wanted::Trace(id), range, find).await?;
+        let Some(mut found) = records else {
+            unread = damages;
+            continue;
+        };
+        unread = damages;
         if let Some(whole) = fetch::around(&found, range) {
-            found = analyse(&app, Wanted::Trace(id), whole, find).await?.unwrap_or(found);
+            let again = analyse(&app, Wanted::Trace(id), whole, find).await?;
+            (found, unread) = (again.records.unwrap_or(found), again.damages);
         }
-        return away(move || written(answer::trace(&found))).await;
+        return away(move || written(answer::trace(&found), &unread)).await;
     }
-    Err(ApiError::not_found(format!("there is no trace {text}")))
+    let missing = damage::sentences(&unread);
+    let readable = if missing.is_empty() { "" } else { " in what can be read; " };
+    Err(ApiError::not_found(format!("there is no trace {text}{readable}{}", missing.join("; "))))
 }
 
 async fn calltree(State(app): State<Arc<App>>, params: Params) -> Answer {
     let filter = filter(&app, &params)?;
     let range = filter.range;
-    let compute =
-        move |blocks: &[SourceBlock]| written(answer::calltree(&executions::calltree(blocks, &filter)));
+    let compute = move |blocks: &[SourceBlock], damages: &Damages| {
+        written(answer::calltree(&executions::calltree(blocks, &filter)), damages)
+    };
     analyse(&app, Wanted::All, range, compute).await
 }
 
@@ -111,20 +128,29 @@ async fn graph(State(app): State<Arc<App>>, params: Params) -> Result<Response, 
     let range = filter.range;
     let level = params.parse("level", "operation or service", level)?.unwrap_or(Level::Operation);
     let dot = params.parse("format", "json or dot", format)?.unwrap_or(false);
-    let compute = move |blocks: &[SourceBlock]| {
+    let compute = move |blocks: &[SourceBlock], damages: &Damages| {
         let graph = executions::graph(blocks, &filter, level);
         if dot {
             let content_type = [(header::CONTENT_TYPE, "text/vnd.graphviz; charset=utf-8")];
-            return (content_type, graph.to_dot()).into_response();
+            return (content_type, comments(damages) + &graph.to_dot()).into_response();
         }
-        written(answer::graph(&graph))
+        written(answer::graph(&graph), damages)
     };
     analyse(&app, Wanted::All, range, compute).await
 }
 
+/// What cannot be read, as comments of Graphviz.
+fn comments(damages: &Damages) -> String {
+    let comment = |said: String| {
+        let line: String = said.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+        format!("// warning: {line}\n")
+    };
+    damage::sentences(damages).into_iter().map(comment).collect()
+}
+
 /// As JSON: with the computation, for tens of thousands of spans take long to write.
-fn written(value: Value) -> Response {
-    Json(value).into_response()
+fn written(value: Value, damages: &Damages) -> Response {
+    Json(damage::warn(value, damages)).into_response()
 }
 
 /// Reads the blocks and computes away from the threads that serve other requests.
@@ -132,12 +158,12 @@ async fn analyse<T: Send + 'static>(
     app: &App,
     wanted: Wanted<'_>,
     range: TimeRange,
-    compute: impl FnOnce(&[SourceBlock]) -> T + Send + 'static,
+    compute: impl FnOnce(&[SourceBlock], &Damages) -> T + Send + 'static,
 ) -> Result<T, ApiError> {
     let turn = turn(&app.analyses).await?;
-    let blocks = fetch::blocks(&app.store, wanted, range).await?;
+    let Read { records: blocks, damages } = fetch::blocks(&app.store, wanted, range).await?;
     away(move || {
-        let answer = compute(&blocks);
+        let answer = compute(&blocks, &damages);
         drop((blocks, turn));
         answer
     })

@@ -14,6 +14,7 @@ use serde::ser::Serializer;
 use tacho_model::Labels;
 use tacho_query::promql::{Output, Point, Series, ValueWriter, write_milliseconds};
 
+use super::TRUNCATED;
 use super::stats::Stats;
 use crate::http::error::ApiError;
 
@@ -31,6 +32,8 @@ pub struct Answer {
     /// Series beyond this number are cut off.
     limit: usize,
     pub stats: Option<Stats>,
+    /// What is wrong with the answer, beside what the limit cut off.
+    pub warnings: Vec<String>,
 }
 
 /// Some points of one series of a matrix.
@@ -51,7 +54,7 @@ impl Answer {
                 return Err(ApiError::execution(message));
             }
         }
-        Ok(Self { output, limit, stats: None })
+        Ok(Self { output, limit, stats: None, warnings: Vec::new() })
     }
 
     pub fn into_response(self) -> Response {
@@ -175,8 +178,11 @@ impl Answer {
             write_json(out, stats);
         }
         out.push(b'}');
-        if self.truncated() {
-            out.extend_from_slice(br#","warnings":["results truncated due to limit"]"#);
+        let warnings = self.warnings.iter().map(String::as_str);
+        let warnings: Vec<&str> = warnings.chain(self.truncated().then_some(TRUNCATED)).collect();
+        if !warnings.is_empty() {
+            out.extend_from_slice(br#","warnings":"#);
+            write_json(out, &warnings);
         }
         out.push(b'}');
     }

@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicUsize;
 
 use tacho_model::{Kind, Labels, SeriesId};
 use tacho_query::promql::{Limits, Piece, Selection, SeriesData};
-use tacho_store::{ErrorKind, ReadReport, Store};
+use tacho_store::{Damages, ErrorKind, ReadReport, Store};
 
 use crate::http::error::ApiError;
 
@@ -17,6 +17,8 @@ use crate::http::error::ApiError;
 pub struct Fetched {
     pub data: Vec<Vec<SeriesData>>,
     pub report: ReadReport,
+    /// What should be among them and could not be read.
+    pub damages: Damages,
 }
 
 /// Series that a selection means.
@@ -43,13 +45,14 @@ pub async fn selections(
     limits: &Limits,
 ) -> Result<Fetched, ApiError> {
     let room = AtomicUsize::new(limits.samples_max);
-    let mut fetched = Fetched::default();
+    let mut fetched = Fetched { damages: store.lacks(Kind::Sample), ..Fetched::default() };
     for (Selection { range, windows, .. }, found) in selections.iter().zip(found) {
         let (ids, labels): (Vec<SeriesId>, Vec<Arc<Labels>>) = found.into_iter().unzip();
         let answer = store.read_samples(&ids, *range, windows.as_ref(), &room).await.map_err(|error| {
             if error.kind() == ErrorKind::Limit { over("samples", limits.samples_max) } else { error.into() }
         })?;
         fetched.report += answer.report;
+        fetched.damages.extend(answer.damages);
         let series = labels
             .into_iter()
             .zip(answer.series)

@@ -18,6 +18,7 @@ use serde_json::json;
 use tacho_query::promql::{self, SeriesData};
 
 use super::App;
+use super::damage;
 use super::error::ApiError;
 use super::params::Params;
 use super::turn::{Asked, Running, away, turn};
@@ -94,7 +95,7 @@ async fn evaluate(app: &App, params: &Params, mut at: promql::Params) -> Answer 
         }
     };
     let read = fetch::selections(&app.store, plan.selectors(), found, &limits).await;
-    let Fetched { data, report } = match read {
+    let Fetched { data, report, damages } = match read {
         Ok(fetched) => fetched,
         Err(error) => {
             asked.answered();
@@ -109,6 +110,7 @@ async fn evaluate(app: &App, params: &Params, mut at: promql::Params) -> Answer 
         let output = plan.evaluate(&data)?;
         drop((data, turn, running));
         let mut answer = answer::Answer::new(output, limit)?;
+        answer.warnings = damage::sentences(&damages);
         answer.stats = wants_stats.then(|| watch.stats(samples, &report));
         Ok(answer.into_response())
     };
@@ -131,19 +133,20 @@ fn is_light(app: &App, text: &str) -> bool {
 struct Success<T> {
     status: &'static str,
     data: T,
-    #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    warnings: &'static [&'static str],
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<String>,
 }
 
-/// Says so when `limit` cut something off.
-fn success<T>(data: T, truncated: bool) -> Json<Success<T>> {
-    let warnings: &[&str] = if truncated { &["results truncated due to limit"] } else { &[] };
+/// Said where `limit` cut something off.
+const TRUNCATED: &str = "results truncated due to limit";
+
+fn success<T>(data: T, warnings: Vec<String>) -> Json<Success<T>> {
     Json(Success { status: "success", data, warnings })
 }
 
 /// Nothing is known about metrics beyond their names: no protocol that is spoken here keeps help and type.
 async fn metadata() -> Response {
-    success(json!({}), false).into_response()
+    success(json!({}), Vec::new()).into_response()
 }
 
 /// `version` is that of the Prometheus API that is followed; clients choose what they call by it.
@@ -157,5 +160,5 @@ async fn build_info() -> Response {
         "goVersion": "",
         "application": "tachograph",
     });
-    success(data, false).into_response()
+    success(data, Vec::new()).into_response()
 }

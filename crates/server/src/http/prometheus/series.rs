@@ -13,8 +13,9 @@ use tacho_query::promql;
 use tacho_store::Store;
 
 use super::answer::LabelMap;
-use super::{Answer, success};
+use super::{Answer, TRUNCATED, success};
 use crate::http::App;
+use crate::http::damage;
 use crate::http::error::ApiError;
 use crate::http::params::Params;
 use crate::http::turn::{away, turn};
@@ -31,14 +32,14 @@ pub async fn series(State(app): State<Arc<App>>, params: Params) -> Answer {
     let list = |store: &Store, selectors: &Selectors, limit| {
         let found = selectors.iter().flat_map(|matchers| store.find(Kind::Sample, matchers));
         let found: BTreeSet<Arc<Labels>> = found.map(|(_, labels)| labels).collect();
-        answer(found.iter().map(|labels| LabelMap(labels)), limit)
+        answer(store, found.iter().map(|labels| LabelMap(labels)), limit)
     };
     select(&app, &params, list).await
 }
 
 pub async fn labels(State(app): State<Arc<App>>, params: Params) -> Answer {
     let list = |store: &Store, selectors: &Selectors, limit| {
-        answer(store.label_names(Kind::Sample, selectors).into_iter(), limit)
+        answer(store, store.label_names(Kind::Sample, selectors).into_iter(), limit)
     };
     select(&app, &params, list).await
 }
@@ -46,7 +47,7 @@ pub async fn labels(State(app): State<Arc<App>>, params: Params) -> Answer {
 pub async fn values(State(app): State<Arc<App>>, Path(name): Path<String>, params: Params) -> Answer {
     let name = unescape(&name);
     let list = move |store: &Store, selectors: &Selectors, limit| {
-        answer(store.label_values(Kind::Sample, &name, selectors).into_iter(), limit)
+        answer(store, store.label_values(Kind::Sample, &name, selectors).into_iter(), limit)
     };
     select(&app, &params, list).await
 }
@@ -87,10 +88,12 @@ pub(in crate::http) fn parse(texts: &[String]) -> Result<Vec<Vec<Matcher>>, ApiE
     texts.iter().map(|text| Ok(promql::parse_selector_within(text, &mut budget)?)).collect()
 }
 
-fn answer<T: Serialize>(list: impl ExactSizeIterator<Item = T>, limit: usize) -> Response {
-    let truncated = list.len() > limit;
+/// Says what is cut off by the limit, and what is not known.
+fn answer<T: Serialize>(store: &Store, list: impl ExactSizeIterator<Item = T>, limit: usize) -> Response {
+    let mut warnings = damage::sentences(&store.lacks(Kind::Sample));
+    warnings.extend((list.len() > limit).then(|| TRUNCATED.to_owned()));
     let list: Vec<T> = list.take(limit).collect();
-    success(list, truncated).into_response()
+    success(list, warnings).into_response()
 }
 
 /// Undoes Prometheus' escaping of names in paths: `U__` in front, `_HEX_` for a character, `__` for `_`.
