@@ -50,6 +50,8 @@ pub struct Block {
     pub texts_left_out: BTreeMap<String, u64>,
     /// Exemplars, which have no place in a series and are left out.
     pub exemplars: u64,
+    /// Samples that stand for many, by what the file says: averages of an hour, say. As samples they are any other.
+    pub thinned: u64,
 }
 
 /// A row that was refused, or a value of it.

@@ -2,7 +2,7 @@
 
 use std::ops::AddAssign;
 
-use tacho_chunk::{Summary, Times, ValueColumn};
+use tacho_chunk::{Aggregation, Summary, Times, ValueColumn};
 use tacho_model::Sample;
 
 use crate::damage::Damages;
@@ -56,8 +56,16 @@ pub struct ReadReport {
     pub bytes_read: u64,
     /// By how much a time may differ from the one that was recorded, ns: the largest of all that was used.
     pub time_error_max: u64,
-    /// By how much a value may differ, in the unit of its series: the largest of all that was used.
+    /// By how much a value may differ, in the unit of its series: the largest of all that was used. Where values stand for
+    /// several that were recorded, from what they say of these.
     pub value_error_max: f64,
+    /// Values that stand for all of a step of time: the longest step of all that was used.
+    pub thinned: Option<Aggregation>,
+}
+
+/// The one with the longer step.
+pub fn longest(a: Option<Aggregation>, b: Option<Aggregation>) -> Option<Aggregation> {
+    [a, b].into_iter().flatten().max_by_key(|aggregation| aggregation.step)
 }
 
 impl AddAssign for ReadReport {
@@ -70,5 +78,6 @@ impl AddAssign for ReadReport {
         self.bytes_read += other.bytes_read;
         self.time_error_max = self.time_error_max.max(other.time_error_max);
         self.value_error_max = self.value_error_max.max(other.value_error_max);
+        self.thinned = longest(self.thinned, other.thinned);
     }
 }

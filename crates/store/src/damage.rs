@@ -1,7 +1,7 @@
-//! What is missing in an answer because it cannot be read? Series, time and reason of each part, bounded, with a count of the rest.
+//! What is missing in an answer because it cannot be read? Series, time and reason of each part, bounded, and how many more.
 //!
-//! A row that cannot be read never fails an answer by itself and is never left out silently: who asks for a part of the truth gets
-//! it with its damages ([`Read`]), who asks for all of it an error ([`Read::whole`]).
+//! A row that cannot be read never fails an answer by itself and is never left out silently: the answer comes with its damages
+//! ([`Read`]); who needs all records gets an error ([`Read::whole`]).
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};

@@ -54,7 +54,7 @@ mod stats;
 mod store;
 mod upkeep;
 
-pub use answer::{Piece, ReadReport, SampleAnswer};
+pub use answer::{Piece, ReadReport, SampleAnswer, longest};
 pub use arrival::{Appended, Origin, REFUSED_NAMED_MAX, Refused, RefusedSeries};
 pub use damage::{DAMAGES_NAMED_MAX, Damage, Damages, Read};
 pub use driver::{Driver, Row, Table};

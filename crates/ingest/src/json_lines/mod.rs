@@ -8,7 +8,8 @@
 //! The first is what VictoriaMetrics exports and imports (docs.victoriametrics.com, "JSON line format"): times in
 //! milliseconds, NaN as `null`, infinities as `"Infinity"` and `"-Infinity"`. Members of our own make it exact, and
 //! VictoriaMetrics passes over them: `nanoseconds` (0 to 999,999 each, added to the time), `type` (`i64`, `u64`; `f64`
-//! when absent), `nan` (the 64 bits of NaNs that are not the usual one, by position). A line of entries has `entries` in
+//! when absent), `nan` (the 64 bits of NaNs that are not the usual one, by position), `within` (how far the values may be from
+//! what was recorded; with `thinned` in it each stands for many). A line of entries has `entries` in
 //! place of `values`: texts, or `{"hex":"00ff"}` for bytes. `write.rs` writes this shape.
 //!
 //! In the second, `time` is a number since 1970 (s, ms, us or ns by its size) or a text in ISO 8601; a `value` that is a
@@ -88,6 +89,8 @@ struct Members<'a> {
     value_type: Option<ValueType>,
     time: Option<(usize, Scalar<'a>)>,
     value: Option<Cursor<'a>>,
+    /// The samples stand for many.
+    thinned: bool,
 }
 
 impl JsonLines {
@@ -121,6 +124,7 @@ impl JsonLines {
                 let mut values = numbers(values, value_type)?;
                 put_nans(&mut values, members.nan)?;
                 let samples = zip(times, values, at, |at, value| Sample { at, value })?;
+                out.thinned += if members.thinned { samples.len() as u64 } else { 0 };
                 out.batch.samples.push(SampleSeries { labels, samples });
             }
             (None, Some(entries)) => {
@@ -161,6 +165,16 @@ fn member<'a>(cursor: &mut Cursor<'a>, name: Cow<'a, str>, members: &mut Members
         "timestamps" => members.timestamps = Some(cursor.skip()?),
         "nanoseconds" => members.nanoseconds = Some(cursor.skip()?),
         "nan" => members.nan = Some(cursor.skip()?),
+        // What an export says about values that are not exact.
+        "within" if cursor.peek() == Some(b'{') => {
+            return cursor.object(|cursor, name| {
+                members.thinned |= name == "thinned";
+                cursor.skip().map(drop)
+            });
+        }
+        "within" => {
+            cursor.skip()?;
+        }
         "type" => {
             let at = cursor.at();
             let said = cursor.scalar()?;
@@ -180,10 +194,6 @@ fn member<'a>(cursor: &mut Cursor<'a>, name: Cow<'a, str>, members: &mut Members
             members.time = Some((cursor.at(), cursor.scalar()?));
         }
         "value" => members.value = Some(cursor.skip()?),
-        // What an export says about values that are not exact.
-        "within" => {
-            cursor.skip()?;
-        }
         _ => {
             let is_text = cursor.peek() == Some(b'"');
             let at = cursor.at();

@@ -134,3 +134,20 @@ proptest! {
         prop_assert!(block.broken.len() as u64 <= block.rows);
     }
 }
+
+#[test]
+fn samples_that_stand_for_many_are_counted() {
+    let line = |within: &str| {
+        format!(r#"{{"metric":{{"__name__":"a"}},"values":[1,2],"timestamps":[1,2]{within}}}"#) + "\n"
+    };
+    for (within, thinned) in [
+        ("", 0),
+        (r#","within":{"value":0.5,"time_ns":7}"#, 0),
+        (r#","within":{"value":0,"time_ns":0,"thinned":{"how":"avg","step_ns":3600000000000}}"#, 2),
+        (r#","within":7"#, 0),
+    ] {
+        let block = decode(&line(within));
+        assert_eq!((block.broken.len(), block.thinned), (0, thinned), "{within}");
+        assert_eq!(block.batch.samples[0].samples.len(), 2);
+    }
+}

@@ -9,6 +9,7 @@ use tacho_store::ErrorKind;
 
 use super::Failure;
 use crate::client::{self, Client};
+use crate::http::json::float;
 use crate::http::time;
 use crate::terminal::printable::printable;
 
@@ -161,6 +162,9 @@ pub fn warn(answer: &Value) {
     for warning in list(answer, "warnings") {
         eprintln!("warning: {}", printable(warning.as_str().unwrap_or("")));
     }
+    for info in list(answer, "infos").iter().filter_map(Value::as_str) {
+        eprintln!("info: {}", printable(info.strip_prefix("PromQL info: ").unwrap_or(info)));
+    }
 }
 
 /// Indented JSON on stdout.
@@ -181,6 +185,11 @@ pub fn text<'a>(value: &'a Value, name: &str) -> &'a str {
 /// A whole number of the answer; 0 when it is not there.
 pub fn number(value: &Value, name: &str) -> u64 {
     value[name].as_u64().unwrap_or(0)
+}
+
+/// A number of the answer that need not be finite; 0 when it is not there.
+pub fn float(value: &Value, name: &str) -> f64 {
+    value.get(name).and_then(float::read).unwrap_or(0.0)
 }
 
 pub fn duration(text: &str) -> Result<i64, String> {

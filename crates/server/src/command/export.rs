@@ -264,7 +264,10 @@ fn tell(written: &Totals, left_out: u64, passed_over: Option<PassedOver>) {
         let time = units::duration(bounds.time_ns);
         let are = if lossy == 1 { "is" } else { "are" };
         let (lossy, value) = (count(lossy), bounds.value);
-        eprintln!("warning: {lossy} series {are} not exact: values within {value:.3e}, times within {time}");
+        let thinned = bounds.thinned.map_or_else(String::new, |thinned| format!("; old ones are {thinned}"));
+        eprintln!(
+            "warning: {lossy} series {are} not exact: values within {value:.3e}, times within {time}{thinned}"
+        );
     }
     if left_out > 0 {
         let records = units::counted(left_out, "record does", "records do");
@@ -318,8 +321,10 @@ pub fn head(line: &[u8]) -> Option<Head> {
     let incomplete = ask::list(&value, "incomplete").iter().filter_map(Value::as_str);
     let incomplete: Vec<String> = incomplete.map(str::to_owned).collect();
     if let Some(totals) = value.get_mut("totals") {
-        let totals = serde_json::from_value(totals.take()).ok();
-        return totals.map(|totals| Head::Totals(totals, incomplete));
+        return Some(match serde_json::from_value(totals.take()) {
+            Ok(totals) => Head::Totals(totals, incomplete),
+            Err(error) => Head::Error(format!("the totals at its end are not understood: {error}")),
+        });
     }
     serde_json::from_value(value.get_mut("label_names")?.take()).ok().map(Head::Labels)
 }

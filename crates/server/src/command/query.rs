@@ -220,7 +220,7 @@ fn costs(stats: &Value) -> String {
             units::bytes(ask::number(stats, "bytesRead")),
         ),
     });
-    let (time, value) = (ask::number(stats, "timeErrorMax"), stats["valueErrorMax"].as_f64().unwrap_or(0.0));
+    let (time, value) = (ask::number(stats, "timeErrorMax"), ask::float(stats, "valueErrorMax"));
     if time > 0 || value > 0.0 {
         text.push_str(&format!("times may be {} off, values {}\n", units::duration(time), short(value)));
     }

@@ -1,4 +1,4 @@
-//! JSON as Prometheus writes it: numbers as text, times as seconds with milliseconds.
+//! JSON as Prometheus writes it: numbers as text, times as seconds with milliseconds; and numbers for which JSON has no form.
 
 use serde_json::{Value, json};
 use tacho_model::Timestamp;
@@ -30,9 +30,61 @@ fn milliseconds_as_seconds(ms: i64) -> f64 {
     ms as f64 / 1e3
 }
 
+/// A member that is a float: a number, or, where JSON has none for it, one of the texts `NaN`, `+Inf` and `-Inf`. `null`, as
+/// older versions wrote all of these, is read as an infinity: something that is not known to have a bound.
+pub mod float {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
+    use serde_json::{Value, json};
+
+    pub fn value(v: f64) -> Value {
+        if v.is_finite() { json!(v) } else { json!(super::number(v)) }
+    }
+
+    /// The inverse of [`value`]; `None` of what is no float.
+    pub fn read(value: &Value) -> Option<f64> {
+        match value {
+            Value::Number(number) => number.as_f64(),
+            Value::String(text) => text.parse().ok(),
+            Value::Null => Some(f64::INFINITY),
+            _ => None,
+        }
+    }
+
+    pub fn serialize<S: Serializer>(v: &f64, to: S) -> Result<S::Ok, S::Error> {
+        if v.is_finite() { v.serialize(to) } else { to.serialize_str(&super::number(*v)) }
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
+        let value = Value::deserialize(from)?;
+        read(&value).ok_or_else(|| D::Error::custom(format!("{value} is not a number")))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn floats_come_back_whatever_they_are() {
+        #[derive(serde::Serialize, serde::Deserialize)]
+        struct Member(#[serde(with = "float")] f64);
+        for (v, text) in [
+            (0.5, "0.5"),
+            (f64::MAX, "1.7976931348623157e308"),
+            (f64::INFINITY, "\"+Inf\""),
+            (f64::NEG_INFINITY, "\"-Inf\""),
+            (f64::NAN, "\"NaN\""),
+        ] {
+            let written = serde_json::to_string(&Member(v)).unwrap();
+            assert_eq!((written.as_str(), float::value(v).to_string().as_str()), (text, text));
+            let Member(back) = serde_json::from_str(&written).unwrap();
+            assert_eq!(back.total_cmp(&v), std::cmp::Ordering::Equal, "{text}");
+        }
+        assert_eq!(serde_json::from_str::<Member>("null").unwrap().0, f64::INFINITY);
+        for wrong in ["true", "\"much\"", "[]"] {
+            assert!(serde_json::from_str::<Member>(wrong).is_err(), "{wrong}");
+        }
+    }
 
     #[test]
     fn numbers_are_as_prometheus_prints_them() {

@@ -7,3 +7,4 @@ pub mod reader;
 pub mod refusal;
 pub mod search;
 pub mod tally;
+pub mod thinned;

@@ -8,6 +8,8 @@ use tacho_model::{Entry, Kind, Labels, Matcher, Sample, SeriesId, TimeRange};
 use tacho_store::{Damages, Read, Result, Store};
 
 use super::tally::Tally;
+use super::thinned::Thinned;
+use crate::http::json::float;
 
 /// Records of a slice, about: chunks are not cut.
 const SLICE_RECORDS: usize = 32_768;
@@ -50,9 +52,13 @@ pub struct Slice {
 /// something up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Bounds {
-    /// In the unit of the values.
+    /// In the unit of the values; infinite where a share of an infinity is allowed.
+    #[serde(with = "float")]
     pub value: f64,
     pub time_ns: u64,
+    /// Values that stand for all that were recorded in a step of time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thinned: Option<Thinned>,
 }
 
 impl Bounds {
@@ -63,6 +69,8 @@ impl Bounds {
     pub fn widen(&mut self, other: Self) {
         self.value = self.value.max(other.value);
         self.time_ns = self.time_ns.max(other.time_ns);
+        let both = [self.thinned, other.thinned].into_iter().flatten();
+        self.thinned = both.max_by_key(|thinned| thinned.step_ns);
     }
 }
 
@@ -225,8 +233,10 @@ async fn slices(
         if !TimeRange::new(chunk.start, chunk.end).overlaps(&range) {
             continue;
         }
-        let value = chunk.header.member(chunk.member).map_or(0.0, |member| member.value_error_max());
-        bounds.widen(Bounds { value, time_ns: chunk.header.time_error_max });
+        let member = chunk.header.member(chunk.member);
+        let value = member.map_or(0.0, |member| member.value_error_max());
+        let thinned = member.and_then(|member| member.loss?.aggregation).map(Thinned::of);
+        bounds.widen(Bounds { value, time_ns: chunk.header.time_error_max, thinned });
         let least = if kind == Kind::Entry { SLICE_RECORDS / SLICE_ENTRY_CHUNKS } else { 0 };
         chunks.push((chunk.start, chunk.header.count.max(least)));
     }

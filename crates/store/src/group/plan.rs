@@ -9,12 +9,12 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use tacho_chunk::{Chunk, Header, Summary};
+use tacho_chunk::{Aggregation, Chunk, Header, Summary};
 use tacho_model::{TimeRange, Windows};
 
 use super::piece::{Part, Place, merge, within};
 use super::resent::Moved;
-use crate::answer::{Piece, ReadReport};
+use crate::answer::{Piece, ReadReport, longest};
 use crate::upkeep::Mask;
 
 /// A chunk in the driver that may hold samples of some of the series.
@@ -69,6 +69,7 @@ struct Column {
     /// `None` where statistics do not answer for the samples.
     summary: Option<Summary>,
     value_error_max: f64,
+    aggregation: Option<Aggregation>,
 }
 
 /// What one series' answer is made of, in order of time.
@@ -244,6 +245,11 @@ impl Plan {
             Source::Chunk { column, .. } => column.value_error_max,
         });
         self.report.value_error_max = errors.fold(self.report.value_error_max, f64::max);
+        let aggregations = together.iter().map(|candidate| match &candidate.source {
+            Source::Open(_) => None,
+            Source::Chunk { column, .. } => column.aggregation,
+        });
+        self.report.thinned = aggregations.fold(self.report.thinned, longest);
         if let [Candidate { range, source: Source::Chunk { row, column } }] = together.as_slice()
             && let Some(summary) = column.summary
             && question.is_answered_by(*range)
@@ -342,7 +348,9 @@ fn columns(chunk: &Chunk<'_>, members: &[(u16, usize)], question: &Question) -> 
         if let Some(info) = infos.peek().filter(|info| info.member == *member) {
             let summary = info.stats.summary(range, header.count);
             let value_error_max = info.value_error_max();
-            found.push((*series, Column { member: *member, count, summary, value_error_max }));
+            let aggregation = info.loss.and_then(|loss| loss.aggregation);
+            let column = Column { member: *member, count, summary, value_error_max, aggregation };
+            found.push((*series, column));
         }
     }
     found

@@ -158,17 +158,7 @@ async fn read(
                 losing.rows.push((group, row));
             }
         }
-        let mut headless = Vec::new();
-        let plan = Plan::new(asked, &stored, &question, |row, error| {
-            headless.push((row, losing.reason(row, error)?));
-            Ok::<_, Error>(())
-        })?;
-        for (row, reason) in headless {
-            for (_, series) in losing.members(row) {
-                let range = losing.range_of(row);
-                damages.extend(losing.damage((row, range), *series, &plan, reason.clone()));
-            }
-        }
+        let plan = losing.plan(asked, &stored, &question, damages)?;
         take_room(room, plan.samples, "samples")?;
         *report += plan.report;
         plans.push(plan);
@@ -223,6 +213,28 @@ struct Losing<'a> {
 }
 
 impl Losing<'_> {
+    /// What is to be done; what headers hold that cannot be read is missed by all series that may be in the row.
+    fn plan(
+        &self,
+        asked: Vec<Asked>,
+        stored: &[Stored],
+        question: &Question,
+        damages: &mut Damages,
+    ) -> Result<Plan> {
+        let mut headless = Vec::new();
+        let plan = Plan::new(asked, stored, question, |row, error| {
+            headless.push((row, self.reason(row, error)?));
+            Ok::<_, Error>(())
+        })?;
+        for (row, reason) in headless {
+            for (_, series) in self.members(row) {
+                let range = self.range_of(row);
+                damages.extend(self.damage((row, range), *series, &plan, reason.clone()));
+            }
+        }
+        Ok(plan)
+    }
+
     /// Why a row, or a column of it, cannot be read. One bad chunk must not hide all the good ones; one of a newer version is an
     /// error.
     fn reason(&self, row: usize, error: tacho_chunk::Error) -> Result<Arc<str>> {

@@ -5,8 +5,10 @@
 use crate::group::row::Replacement;
 use crate::keys::ChunkKey;
 
-/// For each row, with what it says of others and its own merge number, whether it is alive. To be right for a row, its partition's rows of all spans must be there that begin
-/// within the time that the row spans: what replaced one of its records begins there.
+/// For each row, with what it says of others and its own merge number, whether it is alive.
+///
+/// To be right for a row, its partition's rows of all spans must be there that begin within the time that the row spans: what
+/// replaced one of its records begins there.
 pub fn alive(rows: &[(ChunkKey, Option<Replacement>, u64)]) -> Vec<bool> {
     let mut alive = vec![true; rows.len()];
     if rows.iter().all(|(_, replacement, _)| replacement.is_none()) {

@@ -38,6 +38,8 @@ pub struct Findings {
     pub broken: u64,
     named: Vec<String>,
     exemplars: u64,
+    /// Samples that stand for many.
+    thinned: u64,
     /// Doubts about whole files: the first ones, and how many there are.
     #[serde(default)]
     warnings: Vec<String>,
@@ -94,6 +96,7 @@ impl Findings {
         self.rows += block.rows;
         self.broken += block.broken.len() as u64 + block.lost;
         self.exemplars += block.exemplars;
+        self.thinned += block.thinned;
         for (column, texts) in &block.texts_left_out {
             *self.texts_left_out.entry(column.clone()).or_default() += texts;
         }
@@ -128,6 +131,12 @@ impl Findings {
         let more = self.late_doubts.saturating_sub(self.warnings.len() as u64);
         if more > 0 {
             eprintln!("warning: {} of this kind", units::counted(more, "more file", "more files"));
+        }
+        if self.thinned > 0 {
+            let samples = units::counted(self.thinned, "sample is", "samples are");
+            eprintln!(
+                "warning: {samples} averages or the like of what was recorded, by the file; the store keeps them as recorded ones"
+            );
         }
         if self.exemplars > 0 {
             let are = if self.exemplars == 1 { "exemplar is" } else { "exemplars are" };
@@ -171,6 +180,7 @@ impl Findings {
             "broken_named": self.named,
             "warnings": self.warnings,
             "exemplars_left_out": self.exemplars,
+            "thinned": self.thinned,
             "texts_left_out": self.texts_left_out,
         })
     }

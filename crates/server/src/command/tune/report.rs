@@ -12,6 +12,7 @@ use super::section;
 use super::training::Training;
 use super::trial::{Trial, Trials, name};
 use crate::command::{Failure, ask};
+use crate::http::json::float;
 use crate::svg::{Point, Scatter, Series};
 use crate::terminal::plot::{Line, plot};
 use crate::terminal::table::{Align, Table};
@@ -238,7 +239,7 @@ impl Report<'_> {
                 "bytes_per_value": trial.cost.bytes,
                 "write_ns_per_value": trial.cost.write,
                 "read_ns_per_query": trial.cost.read,
-                "value_error_max": trial.value_error_max,
+                "value_error_max": float::value(trial.value_error_max),
                 "time_error_max_ns": trial.time_error_max,
                 "on_front": front.contains(&at),
                 "recommended": at == self.best,

@@ -34,6 +34,8 @@ pub struct Answer {
     pub stats: Option<Stats>,
     /// What is wrong with the answer, beside what the limit cut off.
     pub warnings: Vec<String>,
+    /// What is right and may surprise.
+    pub infos: Vec<String>,
 }
 
 /// Some points of one series of a matrix.
@@ -54,7 +56,7 @@ impl Answer {
                 return Err(ApiError::execution(message));
             }
         }
-        Ok(Self { output, limit, stats: None, warnings: Vec::new() })
+        Ok(Self { output, limit, stats: None, warnings: Vec::new(), infos: Vec::new() })
     }
 
     pub fn into_response(self) -> Response {
@@ -183,6 +185,10 @@ impl Answer {
         if !warnings.is_empty() {
             out.extend_from_slice(br#","warnings":"#);
             write_json(out, &warnings);
+        }
+        if !self.infos.is_empty() {
+            out.extend_from_slice(br#","infos":"#);
+            write_json(out, &self.infos);
         }
         out.push(b'}');
     }

@@ -22,6 +22,7 @@ use super::damage;
 use super::error::ApiError;
 use super::params::Params;
 use super::turn::{Asked, Running, away, turn};
+use crate::transfer::thinned::Thinned;
 use fetch::Fetched;
 use stats::Watch;
 
@@ -111,6 +112,7 @@ async fn evaluate(app: &App, params: &Params, mut at: promql::Params) -> Answer 
         drop((data, turn, running));
         let mut answer = answer::Answer::new(output, limit)?;
         answer.warnings = damage::sentences(&damages);
+        answer.infos = report.thinned.map(|thinned| info(Thinned::of(thinned))).into_iter().collect();
         answer.stats = wants_stats.then(|| watch.stats(samples, &report));
         Ok(answer.into_response())
     };
@@ -126,6 +128,11 @@ fn is_light(app: &App, text: &str) -> bool {
     text.len() <= TEXT_INLINE_MAX
         && !has_pattern
         && app.store.series_count().iter().sum::<usize>() <= SERIES_INLINE_MAX
+}
+
+/// As Prometheus marks what is right and may surprise.
+fn info(thinned: Thinned) -> String {
+    format!("PromQL info: older samples of these series are {thinned}, and not what was recorded")
 }
 
 /// Prometheus' envelope.

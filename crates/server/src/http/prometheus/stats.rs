@@ -5,6 +5,9 @@ use std::time::Instant;
 use serde::Serialize;
 use tacho_store::ReadReport;
 
+use crate::http::json::float;
+use crate::transfer::thinned::Thinned;
+
 /// The shape is Prometheus' for `timings` and `samples`; the rest is ours. Times in seconds.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -16,8 +19,13 @@ pub struct Stats {
     bytes_read: u64,
     /// By how much a time may differ from the one that was recorded, ns.
     time_error_max: u64,
-    /// By how much a value may differ from the one that was recorded, in its own unit.
+    /// By how much a value may differ from the one that was recorded, in its own unit; of values that stand for many, from what
+    /// they say of these.
+    #[serde(with = "float")]
     value_error_max: f64,
+    /// Where values stand for many.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thinned: Option<Thinned>,
 }
 
 #[derive(Debug, Serialize)]
@@ -90,6 +98,7 @@ impl Watch {
             bytes_read: report.bytes_read,
             time_error_max: report.time_error_max,
             value_error_max: report.value_error_max,
+            thinned: report.thinned.map(Thinned::of),
         }
     }
 }
