@@ -1,5 +1,5 @@
-//! What a store gave up is told by answers, exports and the commands that show them: bounds that are infinite, and values that stand
-//! for many.
+//! What a store gave up is told by answers, exports and the commands that show them: bounds that are infinite, and values that
+//! stand for many.
 
 mod support;
 

@@ -8,6 +8,7 @@ import { choice, theme } from '../lib/theme';
 import { refreshNow, useRefresh, type WindowState } from '../lib/window';
 import { Footer } from './footer';
 import { Help, Mark, Moon, Sun } from './icons';
+import { Notices } from './notices';
 import { TimePicker } from './time-picker';
 
 const PAGES = [
@@ -79,6 +80,7 @@ export function Shell({ section, window: state, children }: Props) {
         </div>
       </header>
       <main id="content" tabIndex={-1}>
+        <Notices page={section} />
         {children}
       </main>
       <Footer end={state.end} />

@@ -1,5 +1,6 @@
 // What does the server answer? One function for each question of docs/api.md, and the shapes of the answers.
 // Path of one record: before, `crates/server/src/http/executions/answer.rs` writes the JSON; after, `pages/` draws it.
+import { take, type Told } from './notices';
 import type { TimeWindow } from './time';
 
 export type Kind = 'method' | 'http-server' | 'http-client' | 'database' | 'connection-wait' | 'task';
@@ -243,7 +244,9 @@ async function ask<T>(address: string, request: RequestInit): Promise<T> {
   }
   const text = await response.text();
   if (!response.ok) throw errorOf(response.status, text);
-  return JSON.parse(text) as T;
+  const answer = JSON.parse(text) as T & Told;
+  take(address, answer);
+  return answer;
 }
 
 function errorOf(status: number, text: string): ApiError {

@@ -33,7 +33,7 @@ export async function launch() {
 export async function open(
   browser,
   place,
-  { theme = 'light', width = 1440, height = 900, prepare = async () => undefined } = {},
+  { base = URL_BASE, theme = 'light', width = 1440, height = 900, prepare = async () => undefined } = {},
 ) {
   const context = await browser.newContext({ viewport: { width, height }, colorScheme: theme });
   const page = await context.newPage();
@@ -51,7 +51,7 @@ export async function open(
     ),
   );
   await prepare(page);
-  await page.goto(`${URL_BASE}/${place}`);
+  await page.goto(`${base}/${place}`);
   return { page, faults, close: () => context.close() };
 }
 
