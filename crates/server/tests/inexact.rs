@@ -40,7 +40,11 @@ fn server(rules: &str, values: impl Fn(i64) -> String) -> (tempfile::TempDir, Se
 fn an_infinity_under_a_relative_bound_has_a_bound_that_json_can_hold() {
     let rules = "[[semantic]]\nmatch = 'm'\nvalue = \"1%\"\n";
     let value = |n: i64| {
-        if n == 100 { "\"Infinity\"".to_owned() } else { format!("{}", 100.0 + (n % 7) as f64 / 10.0) }
+        if n == 100 {
+            "\"Infinity\"".to_owned()
+        } else {
+            format!("{}", 100.0 + ((n * 5) % 7 + n % 2) as f64 / 10.0)
+        }
     };
     let (dir, server) = server(rules, value);
     let answer = server.get(&format!("/api/v1/query_range?query=m&step=60&stats=true&{SPAN}")).json();

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tacho_model::{Kind, Labels, SeriesId, TimeRange};
 
-use crate::driver::Damaged;
+use crate::driver::{Damaged, Health};
 use crate::keys::{ChunkKey, chunk_partition};
 use crate::shared::Guarded;
 use crate::stats::Count;
@@ -105,19 +105,25 @@ pub struct Unreadable {
     rows: Mutex<HashSet<u128>>,
     /// Partitions whose series row cannot be read: nobody knows what their series are.
     nameless: Guarded<BTreeSet<(Kind, SeriesId)>>,
-    /// Why nobody knows what some deletions hide.
-    deletions: Vec<Arc<str>>,
+    /// What any answer may lack since the start: what some deletions hide is not known, or what lay in some files.
+    everywhere: Vec<Arc<str>>,
 }
 
 impl Unreadable {
-    /// What a start has found of the rows that tell about others.
-    pub fn new(nameless: BTreeSet<(Kind, SeriesId)>, deletions: Vec<Damaged>) -> Self {
+    /// What a start has found of the rows that tell about others, and of the back end's files.
+    pub fn new(nameless: BTreeSet<(Kind, SeriesId)>, deletions: Vec<Damaged>, health: &Health) -> Self {
         let deletion = |damaged: Damaged| format!("what a deletion hid may be seen again: {damaged}").into();
-        Self {
-            rows: Mutex::default(),
-            nameless: Guarded::new(nameless),
-            deletions: deletions.into_iter().map(deletion).collect(),
+        let mut everywhere: Vec<Arc<str>> = deletions.into_iter().map(deletion).collect();
+        let Health { damaged, damaged_places, damaged_bytes, set_aside, .. } = health;
+        if *damaged_places > 0 {
+            let (places, bytes, files) = (damaged_places, damaged_bytes, damaged.join(", "));
+            everywhere.push(format!("{bytes} bytes at {places} places of {files} cannot be read").into());
         }
+        if !set_aside.is_empty() {
+            everywhere
+                .push(format!("set aside, for nothing in it can be read: {}", set_aside.join(", ")).into());
+        }
+        Self { rows: Mutex::default(), nameless: Guarded::new(nameless), everywhere }
     }
 
     /// Of a row of the table of chunks that was found to be unreadable. Counts and tells it the first time.
@@ -154,7 +160,7 @@ impl Unreadable {
         for (_, partition) in nameless.iter().filter(|(of, _)| *of == kind) {
             add(format!("the row with the labels of group {partition} cannot be read").into());
         }
-        self.deletions.iter().for_each(|reason| add(reason.clone()));
+        self.everywhere.iter().for_each(|reason| add(reason.clone()));
         damages
     }
 }

@@ -97,7 +97,7 @@ pub async fn recover(driver: &dyn Driver, directory: &Path, options: &Options) -
     let stored = facts.stored.unwrap_or_default();
     // A store of an older version did not say when it was there last: its newest chunk does, but for one of a wrong clock.
     let clock_last = facts.clock.or(keys.newest);
-    let unreadable = Unreadable::new(nameless, deletions);
+    let unreadable = Unreadable::new(nameless, deletions, &driver.health());
     Ok(Recovered {
         id,
         index,

@@ -297,7 +297,7 @@ impl Store {
     }
 
     /// What every answer about a kind lacks, whatever was asked for: series that nobody knows because the row with their labels
-    /// cannot be read, and what deletions hid that cannot be read.
+    /// cannot be read, what deletions hid that cannot be read, and what lay in the damaged parts of files.
     pub fn lacks(&self, kind: Kind) -> Damages {
         self.shared.unreadable.of_all(kind)
     }

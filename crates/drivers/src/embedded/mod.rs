@@ -30,7 +30,8 @@ use bytes::Bytes;
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 use tacho_store::disk::{Disk, RealDisk, make_private};
 use tacho_store::driver::{
-    Capabilities, Cut, Damaged, Delete, Driver, EachKey, Health, Info, Order, Parts, Row, RowStream, Scan, Scanned,
+    Capabilities, Cut, Damaged, Delete, Driver, EachKey, Health, Info, Order, Parts, Row, RowStream, Scan,
+    Scanned,
 };
 use tacho_store::lock::DirectoryLock;
 use tacho_store::{Error, ErrorKind, Result, Table};

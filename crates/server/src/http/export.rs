@@ -179,7 +179,7 @@ mod tests {
     fn what_is_not_exact_says_so_and_reads_back() {
         let labels = Arc::new(Labels::new([(NAME, "a")]).unwrap());
         let samples = vec![Sample { at: 0, value: Value::F64(1.0) }, Sample { at: 1, value: Value::I64(2) }];
-        let bounds = Bounds { value: 0.5, time_ns: 7 };
+        let bounds = Bounds { value: 0.5, time_ns: 7, thinned: None };
         let text = lines(&Slice { labels, records: Records::Samples(samples.clone()), bounds });
         assert_eq!(text.matches(r#","within":{"time_ns":7,"value":0.5}}"#).count(), 2, "{text}");
         let block = json_lines::JsonLines::new(TimeZone::UTC).decode(text.as_bytes(), 0);

@@ -12,7 +12,9 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt, stream};
 
-use crate::driver::{Capabilities, Damaged, Delete, Driver, EachKey, Health, Info, Row, RowStream, Scan, Scanned, Table};
+use crate::driver::{
+    Capabilities, Damaged, Delete, Driver, EachKey, Health, Info, Row, RowStream, Scan, Scanned, Table,
+};
 use crate::random::Random;
 use crate::{Error, ErrorKind, Result};
 

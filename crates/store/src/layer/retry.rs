@@ -12,7 +12,8 @@ use async_trait::async_trait;
 use futures_util::{StreamExt, TryStreamExt, stream};
 
 use crate::driver::{
-    Capabilities, Cut, Damaged, Delete, Driver, EachKey, Health, Info, Order, Parts, Row, RowStream, Scan, Scanned, Table,
+    Capabilities, Cut, Damaged, Delete, Driver, EachKey, Health, Info, Order, Parts, Row, RowStream, Scan,
+    Scanned, Table,
 };
 use crate::random::Random;
 use crate::{Error, Result};
