@@ -153,8 +153,8 @@ impl<'a> Walk<'a> {
             };
             // Are its lengths right? Else the next sound row is looked for.
             let by_length = at + bytes;
-            let fits =
-                bytes > 1 && (by_length == end || matches!(self.search(by_length, end), Taken::Row(_)));
+            let is_row = |at: Offset| at < end && matches!(take_row(&self.bytes[at..end]), Taken::Row(_));
+            let fits = bytes > 1 && (by_length == end || is_row(by_length));
             let mut next = if fits { by_length } else { at + 1 };
             while next < end && !matches!(self.search(next, end), Taken::Row(_)) {
                 next += 1;
