@@ -98,23 +98,29 @@ impl Store {
             begun: tokio::sync::Notify::new(),
             progress: watch::Sender::new(progress),
         });
-        if read_only {
-            return Ok(Arc::new(Self {
-                flusher: None,
-                keeper: None,
-                shared,
-                commands: None,
-                committer: None,
-                closed: AtomicBool::new(true),
-                _lock: lock,
-            }));
-        }
+        if read_only { Ok(Self::at_rest(shared, lock)) } else { Self::started(shared, lock) }
+    }
+
+    /// Closed from the start: it can be read.
+    fn at_rest(shared: Arc<Shared>, lock: Option<DirectoryLock>) -> Arc<Self> {
+        Arc::new(Self {
+            flusher: None,
+            keeper: None,
+            shared,
+            commands: None,
+            committer: None,
+            closed: AtomicBool::new(true),
+            _lock: lock,
+        })
+    }
+
+    fn started(shared: Arc<Shared>, lock: Option<DirectoryLock>) -> Result<Arc<Self>> {
         let (commands, receiver) = channel();
         let committer = Committer::new(shared.clone(), receiver);
         let committer = std::thread::Builder::new()
             .name("tacho-journal".into())
             .spawn(move || committer.run())
-            .map_err(|e| Error::io("start the journal's thread", journal_dir, e))?;
+            .map_err(|e| Error::io("start the journal's thread", &shared.directory, e))?;
         Ok(Arc::new(Self {
             flusher: Some(tokio::spawn(flush::run(shared.clone()))),
             keeper: Some(tokio::spawn(upkeep::run(shared.clone()))),

@@ -81,11 +81,7 @@ impl Default for StoreFigures {
                 [],
                 "New series for which there was no room; one counts as often as it comes.",
             ),
-            index_bytes: Family::new(
-                "tacho_index_bytes",
-                [],
-                "Memory of the index of series with their labels.",
-            ),
+            index_bytes: Family::new("tacho_index_bytes", [], "Memory of the index of series, with labels."),
             index_bytes_max: Family::new("tacho_index_bytes_max", [], "Bound of that memory."),
             records: Family::new("tacho_records_stored_total", ["kind"], "Records taken by the store."),
             samples_replaced: Family::new(
