@@ -71,6 +71,8 @@ struct Entry {
     /// What makes a better entry: no parent, an early part, an early start.
     rank: (bool, u32, Timestamp),
     place: Place,
+    /// The latest part: its first call has the operation that it turned out to be.
+    named: (u32, Place),
     base: u64,
     start: Timestamp,
     /// Last moment of the first call that is known.
@@ -88,6 +90,7 @@ impl Entry {
         Self {
             rank,
             place,
+            named: (row.part(), place),
             base: row.base(),
             start: row.start().wrapping_sub_unsigned(age),
             last: left.map_or(end, |call| exit_time(row, call.exit.unwrap_or_default())),
@@ -103,7 +106,8 @@ impl Entry {
         }
         let end =
             if better.outcome == Outcome::Running && worse.last >= better.last { worse } else { better };
-        Self { last: end.last, outcome: end.outcome, start: better.start.min(worse.start), ..better }
+        let named = better.named.max(worse.named);
+        Self { last: end.last, outcome: end.outcome, start: better.start.min(worse.start), named, ..better }
     }
 
     const fn duration(&self) -> u64 {
@@ -209,13 +213,10 @@ fn summary(
 ) -> TraceSummary {
     let entry = &gathered.entry;
     let source = &blocks[entry.place.block as usize];
-    let operation: Option<&Operation> = entry
-        .place
-        .row(blocks)
-        .shape()
-        .calls()
-        .first()
-        .and_then(|call| source.block.operations().get(call.operation as usize));
+    let (_, named) = entry.named;
+    let operations = blocks[named.block as usize].block.operations();
+    let first = named.row(blocks).shape().calls().first();
+    let operation: Option<&Operation> = first.and_then(|call| operations.get(call.operation as usize));
     TraceSummary {
         trace_id,
         service: source.service().into(),

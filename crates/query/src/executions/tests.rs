@@ -169,6 +169,18 @@ app h1 main trace=b base=500 part=2 first=3 at=1600
   10 <
 ";
 
+/// A request that was answered later, by which time its route was known.
+const LATER: &str = "
+app h1 main trace=d base=600 at=1000
+  0 > http-server GET
+  20 > method serve
+  30 <
+app h1 main trace=d base=600 part=1 first=2 at=1500
+  ~ 500 0 http-server GET /users/{name}
+  0 <
+  @0 http.status = 200
+";
+
 /// Parents that are not there, that go in a circle, and one that is itself.
 const ODD: &str = "
 app h1 t1 trace=c base=100 at=10 parent=900+7
@@ -309,6 +321,27 @@ serve main: +0 650 self 150 running
     tiny main: +500 30 self 30 ok
   late main: +600 50 self 40 running
     tiny main: +640 10 self 10 ok
+",
+    );
+}
+
+#[test]
+fn the_last_part_says_what_a_call_is() {
+    check_trace(
+        LATER,
+        0xd,
+        "
+GET /users/{name} main: +0 500 self 470 ok http.status=200
+  serve main: +20 30 self 30 ok
+",
+    );
+    check_search(LATER, |_| {}, "d app GET /users/{name} 500 ns 2 calls ok  200");
+    check_operations(
+        LATER,
+        &filter("", ""),
+        "
+app GET /users/{name} 1/0 p50 500 500..500 total 500 self 450
+app serve 1/0 p50 30 30..30 total 30 self 30
 ",
     );
 }

@@ -111,7 +111,13 @@ impl Assembly {
                 attributes: BTreeMap::new(),
             };
             let at = match self.by_id.get(&id) {
-                Some(at) => *at,
+                Some(at) => {
+                    // What a call is may be known late, such as the route of a request.
+                    let span = &mut self.spans[*at].span;
+                    span.operation = Arc::clone(&operation.name);
+                    span.kind = operation.kind;
+                    *at
+                }
                 None => {
                     let span = new();
                     self.by_id.insert(id, self.spans.len());
