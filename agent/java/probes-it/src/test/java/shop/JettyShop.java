@@ -28,10 +28,29 @@ public final class JettyShop extends Handler.Abstract {
         if (path.equals("/broken")) {
             throw new IllegalStateException("no stock");
         }
+        if (path.startsWith("/later")) {
+            new Thread(() -> later(path, response, callback)).start();
+            return true;
+        }
         response.setStatus(path.equals("/busy") ? 503 : 200);
         response.write(
                 true, ByteBuffer.wrap(answer(path).getBytes(StandardCharsets.UTF_8)), callback);
         return true;
+    }
+
+    /** Answers when the handler has long returned. */
+    private static void later(String path, Response response, Callback callback) {
+        try {
+            Thread.sleep(250);
+        } catch (InterruptedException e) {
+            throw new IllegalStateException(e);
+        }
+        if (path.endsWith("/broken")) {
+            callback.failed(new IllegalStateException("no lamp"));
+            return;
+        }
+        response.setStatus(path.endsWith("/missing") ? 404 : 201);
+        response.write(true, ByteBuffer.allocate(10), callback);
     }
 
     private static String answer(String path) {

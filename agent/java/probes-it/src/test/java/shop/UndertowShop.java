@@ -25,7 +25,10 @@ public final class UndertowShop extends HttpServlet {
                         .setContextPath("/shop")
                         .setDeploymentName("shop")
                         .addServlets(
-                                Servlets.servlet("shop", UndertowShop.class).addMapping("/ads/*"));
+                                Servlets.servlet("shop", UndertowShop.class).addMapping("/ads/*"),
+                                Servlets.servlet("later", LaterJavax.class)
+                                        .addMapping("/later/*")
+                                        .setAsyncSupported(true));
         DeploymentManager manager = Servlets.defaultContainer().addDeployment(shop);
         manager.deploy();
         Undertow server =

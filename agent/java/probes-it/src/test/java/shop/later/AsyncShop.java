@@ -123,14 +123,7 @@ public class AsyncShop {
 
         @GetMapping("/task/{id}")
         public WebAsyncTask<String> task(@PathVariable("id") String id) {
-            return new WebAsyncTask<>(
-                    id.equals("late") ? LATER_MS / 5 : 60_000L,
-                    () -> {
-                        if (id.equals("late")) {
-                            Thread.sleep(600_000); // until it is interrupted
-                        }
-                        return find(id);
-                    });
+            return new WebAsyncTask<>(60_000L, () -> find(id));
         }
 
         @GetMapping("/stream/{id}")

@@ -37,7 +37,7 @@ public final class HandedCall {
     /** The next one in the list of those that have ended. */
     public HandedCall next;
 
-    HandedCall(Buffers home) {
+    public HandedCall(Buffers home) {
         this.home = home;
     }
 

@@ -389,7 +389,7 @@ public final class ThreadBuffer extends Ring {
     }
 
     /** An open call turned out to be one of another operation. */
-    void rename(int call, int operation) {
+    public void rename(int call, int operation) {
         if (call <= 0 || call > depth || (int) open[call - 1] == operation) {
             return;
         }
@@ -406,7 +406,7 @@ public final class ThreadBuffer extends Ring {
      *
      * @return false if it cannot, or has ended meanwhile: it is open as before
      */
-    boolean leave(int call, HandedCall handed) {
+    public boolean leave(int call, HandedCall handed) {
         boolean isLeft =
                 call == 1
                         && depth == 1

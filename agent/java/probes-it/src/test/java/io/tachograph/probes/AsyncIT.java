@@ -11,6 +11,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
+import shop.UndertowShop;
 import shop.later.AsyncShop;
 
 import java.util.ArrayList;
@@ -68,7 +69,6 @@ class AsyncIT {
         cases.add(good("/future/7", "GET /future/{id}", 200, true));
         cases.add(bad("/future/bad", "GET /future/{id}", 500, "no stock"));
         cases.add(good("/task/7", "GET /task/{id}", 200, true));
-        cases.add(new Case("/task/late", "GET /task/{id}", 500, null, false));
         cases.add(good("/stream/7", "GET /stream/{id}", 200, true));
         cases.add(good("/rest/goods/7/price", "GET /rest/goods/{id}/price", 200, false));
         cases.add(good("/rest/goods/later/7", "GET /rest/goods/later/{id}", 200, true));
@@ -87,6 +87,21 @@ class AsyncIT {
                     cases.size(),
                     shop.roots().stream().filter(root -> root.kind == 2).count(),
                     () -> shop.shapes().toString());
+        }
+    }
+
+    /** The other package, in another server. */
+    @ParameterizedTest
+    @MethodSource("jdks")
+    void theOldPackageNameKnowsItToo(int jdk) throws Exception {
+        List<Case> cases = later("/shop/later/x", "GET /shop/later/*");
+        try (Watched shop = new Watched(jdk, UndertowShop.class)) {
+            assertEquals(
+                    cases.stream().map(each -> each.path + " " + each.status).toList(),
+                    ask(shop, cases));
+            for (Case each : cases) {
+                each.check(shop);
+            }
         }
     }
 

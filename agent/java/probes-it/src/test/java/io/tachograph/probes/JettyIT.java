@@ -24,6 +24,13 @@ class JettyIT {
         return Jdks.VERSIONS;
     }
 
+    private static void checkLater(Call call, String status, boolean failed) {
+        String told = call.shape() + " " + call.attributes;
+        assertEquals(status, call.attributes.get("http.status"), told);
+        assertEquals(failed, call.failed, told);
+        assertTrue(call.end - call.start >= 250_000_000, told);
+    }
+
     @ParameterizedTest
     @MethodSource("jdks")
     void recordsRequests(int jdk) throws Exception {
@@ -79,6 +86,17 @@ class JettyIT {
             assertEquals("404", unknown.attributes.get("http.status"));
             assertTrue(!unknown.failed, "404 is an answer, not a fault");
             assertEquals(5, jetty.roots().size(), () -> jetty.shapes().toString());
+
+            assertEquals(201, jetty.get("/later/7"));
+            assertEquals(500, jetty.get("/later/broken"));
+            assertEquals(404, jetty.get("/later/missing"));
+            checkLater(jetty.root("GET /later/{id}"), "201", false);
+            checkLater(jetty.root("GET /later/broken"), "500", true);
+            checkLater(
+                    jetty.root(
+                            root -> "/later/missing".equals(root.attributes.get("http.path"))),
+                    "404",
+                    false);
         }
     }
 }

@@ -5,6 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.tachograph.bootstrap.Buffers;
+import io.tachograph.bootstrap.HandedCall;
 import io.tachograph.bootstrap.Operations;
 import io.tachograph.bootstrap.Session;
 import io.tachograph.bootstrap.ThreadBuffer;
@@ -27,7 +28,9 @@ import java.util.IdentityHashMap;
 import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
+import java.util.Queue;
 import java.util.Random;
+import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.stream.Collectors;
 
 /**
@@ -41,7 +44,7 @@ class RingTest {
 
     /** A call as the test made it. */
     private static final class Node {
-        final String name;
+        String name;
         boolean failed;
         final List<Node> children = new ArrayList<>();
 
@@ -62,6 +65,9 @@ class RingTest {
         final Buffers buffers;
         long entered;
         volatile Throwable fault;
+
+        /** Ends of calls that other threads end; null for none. */
+        Queue<Runnable> handed;
 
         Caller(Buffers buffers, int number, long seed) {
             super("caller-" + number);
@@ -87,6 +93,30 @@ class RingTest {
          * @return whether the caller must give up too: the exit was missed, as when the stack runs
          *     out
          */
+        /** What a call turned out to be, and whether it ends elsewhere. */
+        private boolean isHanded(ThreadBuffer buffer, int token, Node node) {
+            if (handed == null) {
+                return false;
+            }
+            if (random.nextInt(3) == 0) {
+                // Some of these names have a longer id than the first, some a shorter one.
+                node.name = "renamed " + random.nextInt(400);
+                int operation = Operations.shared().id(Operations.METHOD, node.name);
+                buffer.rename(token, operation);
+            }
+            HandedCall call = new HandedCall(buffers);
+            if (token != 1 || random.nextInt(2) == 0 || !buffer.leave(token, call)) {
+                return false;
+            }
+            if (random.nextBoolean()) {
+                node.name = "at last " + random.nextInt(400);
+            }
+            int operation = Operations.shared().id(Operations.METHOD, node.name);
+            boolean failed = node.failed;
+            handed.add(() -> call.end(operation, failed, null));
+            return true;
+        }
+
         private boolean call(ThreadBuffer buffer, Node node, int depth, int depthMax) {
             int token = buffer.enter(Operations.shared().id(Operations.METHOD, node.name));
             entered++;
@@ -109,6 +139,9 @@ class RingTest {
                 node.failed = true;
                 return true;
             }
+            if (isHanded(buffer, token, node)) {
+                return false;
+            }
             if (thrown) {
                 buffer.exitFailed(
                         token, random.nextBoolean() ? new IllegalStateException("x") : null);
@@ -128,12 +161,20 @@ class RingTest {
     private final Map<ThreadBuffer, RingReader> readers = new IdentityHashMap<>();
     private final Decoder decoder = new Decoder(session);
     private int dictionarySent;
+    private final Queue<Runnable> handed = new ConcurrentLinkedQueue<>();
+    private HandedCalls handedCalls = new HandedCalls(outbox, totals, dictionary);
+    private boolean handsOver;
 
     private void drain(Buffers buffers) {
         long[] words = {1};
         while (words[0] > 0) {
             words[0] = 0;
             read(buffers, words);
+            for (Runnable end = handed.poll(); end != null; end = handed.poll()) {
+                end.run();
+                words[0]++;
+            }
+            handedCalls.write(buffers);
             send();
         }
     }
@@ -179,6 +220,7 @@ class RingTest {
         List<Caller> callers = new ArrayList<>();
         for (int at = 0; at < THREADS; at++) {
             callers.add(new Caller(buffers, at, seed));
+            callers.get(at).handed = handsOver ? handed : null;
         }
         callers.forEach(Thread::start);
         while (callers.stream().anyMatch(Thread::isAlive)) {
@@ -223,6 +265,24 @@ class RingTest {
         Buffers.Options options = new Buffers.Options();
         options.words = words;
         options.blockNanos = 60_000_000_000L;
+        List<Caller> callers = run(seed, options);
+        Map<String, List<Call>> roots = byThread();
+        for (Caller caller : callers) {
+            assertEquals(
+                    caller.roots.stream().map(Node::shape).toList(),
+                    roots.get(caller.getName()).stream().map(Call::shape).toList());
+        }
+    }
+
+    /** Calls turn out to be others, and outermost ones end on another thread. */
+    @ParameterizedTest
+    @CsvSource({"13", "14"})
+    void namesAndEndsMayComeLater(long seed) throws Exception {
+        outbox = new Outbox(dictionary, 1_000_000_000, true);
+        handedCalls = new HandedCalls(outbox, totals, dictionary);
+        handsOver = true;
+        Buffers.Options options = new Buffers.Options();
+        options.words = 1 << 20; // all of them fit
         List<Caller> callers = run(seed, options);
         Map<String, List<Call>> roots = byThread();
         for (Caller caller : callers) {

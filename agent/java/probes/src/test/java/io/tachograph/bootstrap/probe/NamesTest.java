@@ -27,6 +27,19 @@ class NamesTest {
         assertEquals("GET /names-test/7", Operations.shared().entry(known).name);
     }
 
+    /** What may turn out to be no name leaves half of the room to those that hold. */
+    @Test
+    void earlyNamesTakeAHalf() {
+        Names names = new Names(Operations.HTTP_SERVER, 64);
+        for (int i = 0; i < 100; i++) {
+            int early = names.early(new StringBuilder("GET /early-test/" + i));
+            assertEquals(i < 32, early != 0, "name " + i);
+        }
+        int late = names.operation(new StringBuilder("GET /early-test/99"), 4);
+        assertEquals("GET /early-test/99", Operations.shared().entry(late).name);
+        assertEquals(late, names.early(new StringBuilder("GET /early-test/99")));
+    }
+
     @Test
     void unknownMethodsAreOne() {
         assertEquals("GET", HttpMethods.known("GET"));
