@@ -11,6 +11,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
+import shop.JettysShop;
 import shop.UndertowShop;
 import shop.later.AsyncShop;
 
@@ -105,6 +106,38 @@ class AsyncIT {
         }
     }
 
+    /** Servlets in Jetty 9, 11 and 12, in one program. */
+    @ParameterizedTest
+    @MethodSource("jdks")
+    void allVersionsOfJettyKnowIt(int jdk) throws Exception {
+        String libraries = System.getProperty("other.libraries");
+        try (Watched shop = new Watched(jdk, Map.of(), JettysShop.class, libraries)) {
+            assertTrue(shop.awaitOutput("PORTS "), shop.output());
+            String line =
+                    shop.output().lines().filter(each -> each.startsWith("PORTS")).findFirst().get();
+            String[] ports = line.substring("PORTS ".length(), line.length() - 1).split(",");
+            for (String port : ports) {
+                // The first one has Servlet 3.1, which does not tell its mapping.
+                boolean isOld = port.equals(ports[0]);
+                List<Case> cases =
+                        later(
+                                "/shop/later/" + port,
+                                isOld ? "GET /shop/later/{id}/{id}" : "GET /shop/later/*",
+                                isOld ? "GET (not found)" : "GET /shop/later/*");
+                List<String> answers = new ArrayList<>();
+                for (Case each : cases) {
+                    answers.add(each.path + " " + shop.get(Integer.parseInt(port), each.path));
+                }
+                assertEquals(
+                        cases.stream().map(each -> each.path + " " + each.status).toList(),
+                        answers);
+                for (Case each : cases) {
+                    each.check(shop);
+                }
+            }
+        }
+    }
+
     /** Names come from routes: neither many paths of one nor a scanner take room from others. */
     @Test
     void pathsAndScannersTakeNoNames() throws Exception {
@@ -148,10 +181,14 @@ class AsyncIT {
 
     /** What {@code LaterJakarta} and {@code LaterJavax} do. */
     static List<Case> later(String path, String operation) {
+        return later(path, operation, operation);
+    }
+
+    private static List<Case> later(String path, String operation, String missing) {
         return List.of(
                 good(path + "/1?what=sync", operation, 202, false),
                 good(path + "/2?what=complete", operation, 201, true),
-                good(path + "/3?what=missing", operation, 404, true),
+                good(path + "/3?what=missing", missing, 404, true),
                 good(path + "/4?what=twice", operation, 201, true),
                 good(path + "/5?what=dispatch", operation, 201, true),
                 bad(path + "/6?what=dispatch&then=fail", operation, 500, "no lamp"),

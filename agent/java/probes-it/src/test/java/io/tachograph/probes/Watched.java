@@ -143,8 +143,13 @@ final class Watched implements AutoCloseable {
      * @param headers names and values in turn
      */
     int get(String path, String... headers) throws IOException, InterruptedException {
+        return get(port(), path, headers);
+    }
+
+    /** As {@link #get(String, String...)}, of a program with several ports. */
+    int get(int port, String path, String... headers) throws IOException, InterruptedException {
         HttpRequest.Builder request =
-                HttpRequest.newBuilder(URI.create("http://127.0.0.1:" + port() + path));
+                HttpRequest.newBuilder(URI.create("http://127.0.0.1:" + port + path));
         if (headers.length > 0) {
             request.headers(headers);
         }
