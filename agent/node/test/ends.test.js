@@ -50,7 +50,7 @@ const WORKS = { 'a rejection in a call': 1, 'a thread, and nothing to do': 200 }
 for (const how of ['', ' that is disconnected', ' that is killed']) {
   WORKS[`a cluster${how}`] = 200;
 }
-/** Where the kernel or Node ends the process at once, or the loop does not turn, nobody can send what is left; nor after a second signal. */
+/** Where the kernel or Node ends the process at once, or the loop does not turn, nobody can send what is left. */
 const MAY_BE_LOST = /^(a loop without end|a busy thread|a thread that is busy|abort)|handler SIG(KILL|QUIT)$|caught badly$/;
 
 /** @type {Tacho} */

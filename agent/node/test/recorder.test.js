@@ -291,3 +291,30 @@ test('a fault of the recorder costs a trace, not the program', () => {
   assert.ok(all.totals.callsDropped >= 2);
   assert.match(all.log.lines[0], /Maximum call stack/);
 });
+
+test('a request is named when it ends, in whichever part that is', () => {
+  const { recorder, dictionary, decoded } = parts();
+  const name = (text) => dictionary.operation(2, text);
+  for (const isLong of [false, true]) {
+    for (const [early, late] of [
+      ['GET', `GET /${isLong}`],
+      ['GET /a', 'GET'],
+    ]) {
+      for (let at = 0; isLong && at < 200; at++) name(`GET /${early}${at}`); // ids of one byte and of two
+      const call = recorder.enterFrom(null, name(early));
+      const inner = recorder.enter(call, dictionary.operation(1, 'inner'));
+      recorder.exit(inner);
+      if (isLong) recorder.sweep(true);
+      recorder.exit(recorder.enter(call, dictionary.operation(1, 'again')));
+      recorder.rename(call, name(late));
+      recorder.attribute(call, 'http.status', 200);
+      recorder.exit(call);
+      recorder.rename(call, name('too late'));
+    }
+  }
+  const names = [...decoded().calls.values()].map((call) => call.name);
+  assert.deepEqual(
+    names,
+    ['GET /false', 'GET', 'GET /true', 'GET'].flatMap((text) => [text, 'inner', 'again']),
+  );
+});

@@ -281,7 +281,7 @@ test('requests that go wrong, or are special', async () => {
   const [aborted, served] = await below('aborted');
   assert.deepEqual([aborted.outcome, served.outcome, served.attributes['http.status']], ['failed', 'failed', undefined]);
   const [unread, answered] = await below('unread');
-  assert.deepEqual([unread.outcome, unread.attributes['http.status'], answered.operation], ['ok', 200, 'GET /unread']);
+  assert.deepEqual([unread.outcome, unread.attributes['http.status'], answered.operation], ['ok', 200, 'GET /base/:what']);
   assert.equal(answered.attributes['http.route'], '/base/:what');
   const alive = await tacho.trace(service, 'kept alive');
   assert.equal(alive.filter((span) => span.kind === 'http-client').length, 3);

@@ -4,11 +4,10 @@
 import diagnostics from 'node:diagnostics_channel';
 import { become } from '../record/context.js';
 import { parse } from '../record/traceparent.js';
-import { KIND, STATE } from '../wire/constants.js';
-import { Names, knownMethod, pathOf, routeOf } from './names.js';
+import { STATE } from '../wire/constants.js';
+import { ServerNames, knownMethod, pathOf } from './names.js';
+import { routes } from './routes.js';
 
-/** Routes of one process; more than this many are an attack or a naming fault. */
-const ROUTES_MAX = 1_024;
 const FAILED_FROM = 500;
 
 /** @typedef {import('node:http').IncomingMessage} Request */
@@ -16,17 +15,24 @@ const FAILED_FROM = 500;
 
 /** @type {import('./index.js').Probe} */
 export function install({ recorder, config, guard }) {
-  const names = new Names(recorder.dictionary, KIND.HTTP_SERVER, ROUTES_MAX);
+  const names = new ServerNames(recorder.dictionary);
+  const routeOfRequest = routes({ guard });
   const idHeaders = config.request_id_headers.map((name) => name.toLowerCase());
 
   const closed = guard(
-    (/** @type {import('../record/strand.js').Call} */ call, /** @type {any} */ request, /** @type {Response} */ response) => {
-      const route = request.route?.path; // Express, and routers like it
-      if (typeof route === 'string') {
-        recorder.attribute(call, 'http.route', typeof request.baseUrl === 'string' ? request.baseUrl + route : route);
-      }
-      if (response.headersSent) {
-        recorder.attribute(call, 'http.status', response.statusCode);
+    (
+      /** @type {import('../record/strand.js').Call} */ call,
+      /** @type {string} */ method,
+      /** @type {string} */ path,
+      /** @type {any} */ request,
+      /** @type {Response} */ response,
+    ) => {
+      const route = guard(routeOfRequest)(request);
+      const status = response.headersSent ? response.statusCode : 0;
+      recorder.rename(call, names.final(method, path, status, route));
+      recorder.attribute(call, 'http.route', route);
+      if (status !== 0) {
+        recorder.attribute(call, 'http.status', status);
       }
       // One that was not answered whole: the client went away, or the program dropped it.
       if (response.statusCode >= FAILED_FROM || !response.writableFinished) {
@@ -40,7 +46,8 @@ export function install({ recorder, config, guard }) {
   const started = guard((/** @type {any} */ message) => {
     const { request, response } = message;
     const path = pathOf(request.url);
-    const operation = names.operation(knownMethod(request.method), routeOf(path));
+    const method = knownMethod(request.method);
+    const operation = names.early(method, path);
     if (recorder.states[operation] === STATE.OFF) {
       return;
     }
@@ -54,7 +61,7 @@ export function install({ recorder, config, guard }) {
       }
     }
     become(call);
-    response.on('close', () => closed(call, request, response));
+    response.on('close', () => closed(call, method, path, request, response));
   });
   diagnostics.subscribe('http.server.request.start', started);
 }

@@ -1,9 +1,9 @@
 // Which libraries are watched? Each probe is one file and one line here. Before: `../agent.js`.
 
-import Module from 'node:module';
 import { isProbeWanted } from '../config.js';
 import * as httpClient from './http-client.js';
 import * as httpServer from './http-server.js';
+import { onLoad } from './load.js';
 import * as pg from './pg.js';
 import * as undici from './undici.js';
 
@@ -23,7 +23,7 @@ const PROBES = {
   'http-server': httpServer.install,
   'http-client': httpClient.install,
   undici: undici.install,
-  pg: (surroundings) => onLoad(surroundings, pg.isPg, pg.change),
+  pg: (surroundings) => onLoad(surroundings.guard, pg.isPg, (exports) => pg.change(exports, surroundings)),
 };
 
 /** @param {Omit<Surroundings, 'guard'>} given */
@@ -54,35 +54,4 @@ export function makeGuard(log) {
         }
       }
     );
-}
-
-/**
- * Calls `change` with what a CommonJS module exports, once, when it is loaded (an `import` of one goes the same way) or at once
- * if it was.
- * @param {Surroundings} surroundings
- * @param {(name: string) => boolean} isIt
- * @param {(exports: any, surroundings: Surroundings) => void} change
- */
-function onLoad(surroundings, isIt, change) {
-  const changed = new WeakSet();
-  const once = surroundings.guard((/** @type {any} */ exports) => {
-    if ((typeof exports === 'object' || typeof exports === 'function') && exports !== null && !changed.has(exports)) {
-      changed.add(exports);
-      change(exports, surroundings);
-    }
-  });
-  const loader = /** @type {any} */ (Module);
-  for (const [file, module] of Object.entries(loader._cache ?? {})) {
-    if (isIt(file)) {
-      once(/** @type {any} */ (module).exports);
-    }
-  }
-  const original = loader._load;
-  loader._load = function _load(/** @type {string} */ name, /** @type {any[]} */ ...rest) {
-    const exports = original.call(this, name, ...rest);
-    if (typeof name === 'string' && isIt(name)) {
-      once(exports);
-    }
-    return exports;
-  };
 }

@@ -1,8 +1,14 @@
 // What is a request called? A raw path in, a route with few values out: `/ads/17/pictures/3` is `/ads/{id}/pictures/{id}`.
 // Bounded: past so many names of a kind the rest is `(other)`. Before: the HTTP probes. After: `../wire/dictionary.js`.
 
+import { KIND } from '../wire/constants.js';
 import { OTHER } from '../wire/dictionary.js';
 
+/** Routes of one process; more than this many are a naming fault. */
+const ROUTES_MAX = 2_048;
+/** Guesses; more than this many are names that the path has in it. */
+const GUESSES_MAX = 1_024;
+const NOT_FOUND = 404;
 const METHODS = new Set(['GET', 'POST', 'PUT', 'DELETE', 'HEAD', 'PATCH', 'OPTIONS', 'TRACE', 'CONNECT']);
 const ROUTE_PARTS_MAX = 8;
 const PART_CHARS_MAX = 40;
@@ -96,5 +102,56 @@ export class Names {
     const id = this.dictionary.operation(this.kind, name);
     this.known.set(name, id);
     return id;
+  }
+
+  /**
+   * As `operation`, for a name that may turn out to be none: it takes no room past a half, the other one is for names that hold.
+   * @param {string} prefix
+   * @param {string} rest
+   * @returns {number | undefined} undefined where it is not known and there is no room
+   */
+  early(prefix, rest) {
+    return (
+      this.known.get(`${prefix} ${rest}`) ?? (this.known.size < this.countMax / 2 ? this.operation(prefix, rest) : undefined)
+    );
+  }
+}
+
+/**
+ * Names of requests that come in. A route of the program's framework is one; where there is none, the path with its ids taken out
+ * is a guess, and `(not found)` what nobody has. Guesses have a bound of their own, so that they take no room from routes.
+ */
+export class ServerNames {
+  /** @param {import('../wire/dictionary.js').Dictionary} dictionary */
+  constructor(dictionary) {
+    this.dictionary = dictionary;
+    this.routes = new Names(dictionary, KIND.HTTP_SERVER, ROUTES_MAX);
+    this.guesses = new Names(dictionary, KIND.HTTP_SERVER, GUESSES_MAX);
+  }
+
+  /**
+   * Where no route is known yet: a guess, or, where there are too many, the method alone.
+   * @param {string} method
+   * @param {string} path
+   */
+  early(method, path) {
+    return this.guesses.early(method, routeOf(path)) ?? this.dictionary.operation(KIND.HTTP_SERVER, method);
+  }
+
+  /**
+   * At the end.
+   * @param {string} method
+   * @param {string} path
+   * @param {number} status 0 if it is not known
+   * @param {string | undefined} route of the framework
+   */
+  final(method, path, status, route) {
+    if (route !== undefined) {
+      return this.routes.operation(method, route);
+    }
+    if (status === NOT_FOUND) {
+      return this.dictionary.operation(KIND.HTTP_SERVER, `${method} (not found)`);
+    }
+    return this.guesses.operation(method, routeOf(path));
   }
 }

@@ -242,6 +242,21 @@ export class Recorder {
   }
 
   /**
+   * An outermost call turns out to be one of another operation. What was sent of it has the earlier name; its last part counts.
+   * @param {Call} call one of `enterFrom`
+   * @param {number} operation
+   */
+  rename(call, operation) {
+    const { strand } = call;
+    if (call.operation === operation || call.end >= 0 || strand.isBroken || strand.open[0] !== call) {
+      this.tallies.rename(call, operation);
+      return;
+    }
+    call.operation = operation;
+    strand.part?.renameOutermost(operation);
+  }
+
+  /**
    * The header that tells another process who calls.
    * @param {Call | undefined} call
    * @returns {string | null} null when the call is not recorded

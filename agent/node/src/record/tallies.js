@@ -93,6 +93,18 @@ export class Tallies {
     return new CountedCall(operation, time, around, this.#tally(operation, caller?.operation ?? 0));
   }
 
+  /**
+   * A call that runs is one of another operation, without a caller. Nothing for one that is not counted.
+   * @param {Call} call
+   * @param {number} operation
+   */
+  rename(call, operation) {
+    if (call instanceof CountedCall && call.end < 0 && call.operation !== operation) {
+      call.operation = operation;
+      call.tally = this.#tally(operation, 0);
+    }
+  }
+
   /** @param {Call} call one of `enter` @param {boolean} failed */
   exit(call, failed) {
     const { tally, start, end } = /** @type {CountedCall} */ (call);

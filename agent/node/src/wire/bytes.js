@@ -38,6 +38,23 @@ export class Bytes {
     }
   }
 
+  /**
+   * Puts another number in the place of one.
+   * @param {number} at where its bytes begin
+   * @param {number} value
+   */
+  replaceVarint(at, value) {
+    const rest = Buffer.from(this.array.subarray(this.skipVarint(at), this.size));
+    this.size = at;
+    this.varint(value).raw(rest);
+  }
+
+  /** @param {number} at where a number begins @returns {number} where it ends */
+  skipVarint(at) {
+    while (this.array[at] >= 0x80) at++;
+    return at + 1;
+  }
+
   /** @param {number} value */
   u8(value) {
     this.reserve(1);

@@ -88,6 +88,18 @@ export class SegmentPart {
     }
   }
 
+  /**
+   * The outermost call is one of another operation. It is entered by the part's first event, or is the first that is carried.
+   * @param {number} operation
+   */
+  renameOutermost(operation) {
+    if (this.carried !== null && this.carriedCount > 0) {
+      this.carried.replaceVarint(0, operation);
+    } else if (this.eventCount > 0) {
+      this.events.replaceVarint(this.events.skipVarint(0), operation);
+    }
+  }
+
   /** @param {number} dt */
   exit(dt) {
     this.eventCount++;

@@ -166,8 +166,10 @@ export class Decoder {
       this.calls.set(key, { ...found, end: null, failed: false, attributes: {} });
     } else {
       for (const [name, value] of Object.entries(found)) {
-        if (known[name] !== value) throw new Error(`call ${key}: ${name} was ${known[name]}, is ${value}`);
+        // The name of a request may be known late: that of the last part counts.
+        if (known[name] !== value && name !== 'name') throw new Error(`call ${key}: ${name} was ${known[name]}, is ${value}`);
       }
+      known.name = found.name;
     }
     return this.calls.get(key);
   }

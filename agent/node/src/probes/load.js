@@ -1,0 +1,34 @@
+// When is a library there? Before: probes that change one.
+
+import Module from 'node:module';
+
+/**
+ * Calls `change` with what a CommonJS module exports, once, when it is loaded (an `import` of one goes the same way) or at once
+ * if it was.
+ * @param {import('./index.js').Surroundings['guard']} guard
+ * @param {(name: string) => boolean} isIt
+ * @param {(exports: any) => void} change
+ */
+export function onLoad(guard, isIt, change) {
+  const changed = new WeakSet();
+  const once = guard((/** @type {any} */ exports) => {
+    if ((typeof exports === 'object' || typeof exports === 'function') && exports !== null && !changed.has(exports)) {
+      changed.add(exports);
+      change(exports);
+    }
+  });
+  const loader = /** @type {any} */ (Module);
+  for (const [file, module] of Object.entries(loader._cache ?? {})) {
+    if (isIt(file)) {
+      once(/** @type {any} */ (module).exports);
+    }
+  }
+  const original = loader._load;
+  loader._load = function _load(/** @type {string} */ name, /** @type {any[]} */ ...rest) {
+    const exports = original.call(this, name, ...rest);
+    if (typeof name === 'string' && isIt(name)) {
+      once(exports);
+    }
+    return exports;
+  };
+}

@@ -1,0 +1,59 @@
+// Which route has the program's framework found for a request? Asked when the request is over. Before: `http-server.js`.
+//
+//   Express, and Nest on it   leave it on the request
+//   Fastify 5, Nest on it     say it on a channel, before the handler
+//   Koa                       has a context for each request, where @koa/router leaves it
+
+import diagnostics from 'node:diagnostics_channel';
+import { onLoad } from './load.js';
+import { routeOf } from './names.js';
+
+/**
+ * @param {Pick<import('./index.js').Surroundings, 'guard'>} surroundings
+ * @returns {(request: any) => string | undefined}
+ */
+export function routes({ guard }) {
+  /** Route of Fastify. @type {WeakMap<object, string>} */
+  const told = new WeakMap();
+  /** Context of Koa. @type {WeakMap<object, any>} */
+  const contexts = new WeakMap();
+  const handled = guard((/** @type {any} */ { request, route }) => {
+    if (typeof route?.url === 'string' && request?.is404 !== true) {
+      told.set(request.raw, route.url);
+    }
+  });
+  diagnostics.subscribe('tracing:fastify.request.handler:start', handled);
+  onLoad(guard, isKoa, (Koa) => {
+    const { prototype } = Koa.default ?? Koa;
+    const { createContext } = prototype;
+    prototype.createContext = function (/** @type {any[]} */ ...args) {
+      const context = Reflect.apply(createContext, this, args);
+      contexts.set(args[0], context);
+      return context;
+    };
+  });
+  return (request) => told.get(request) ?? ofKoa(contexts.get(request)) ?? ofExpress(request);
+}
+
+/** @param {any} context */
+function ofKoa(context) {
+  const route = context?._matchedRoute;
+  return route === undefined || route === null ? undefined : String(route);
+}
+
+/**
+ * The path that a route was given, behind the one that its router is mounted at, of which only the present value is known.
+ * @param {any} request
+ */
+function ofExpress({ route, baseUrl }) {
+  const path = route?.path;
+  if (path === undefined || path === null || typeof path === 'function') {
+    return undefined;
+  }
+  return typeof baseUrl === 'string' && baseUrl !== '' ? `${routeOf(baseUrl)}${path}` : String(path);
+}
+
+/** @param {string} name of a module, or its file */
+function isKoa(name) {
+  return name === 'koa' || /[\\/]koa[\\/]lib[\\/]application\.js$/.test(name);
+}
