@@ -15,7 +15,7 @@ from .context import Context
 from .dictionary import Dictionary
 from .outbox import Outbox
 from .totals import Totals
-from .track import ATTRIBUTE, BEGIN, CALLS_MAX, ESCAPE, FAILED, Track, Word
+from .track import ATTRIBUTE, BEGIN, CALLS_MAX, ESCAPE, FAILED, RENAME, Track, Word
 
 EVENTS_MAX = 4_096
 # A part of a deep recursion is longer, or most of it would be carried calls.
@@ -172,8 +172,29 @@ class TrackReader:
             self._begin_segment(*what[1:])
         elif kind == ATTRIBUTE:
             self._attribute(*what[1:])
+        elif kind == RENAME:
+            self._rename(what[1])
         elif any(number == what[2] for _, number, _ in self.open):
             self._end(what)
+
+    def _rename(self, operation: int) -> None:
+        """The outermost call: it is entered by the first event of the segment, or is the first one that is carried."""
+        if not self.open:
+            return
+        _, number, began = self.open[0]
+        self.open[0] = (-operation, number, began)
+        if not self.event_count:
+            return
+        name = self.dictionary.operation(operation)
+        if self.head.part:
+            _, number, age = self.head.carried[0]
+            self.head.carried = [(wire.Body(name).varint(), number, age), *self.head.carried[1:]]
+        else:
+            before = wire.Body(bytes(self.events[:20]))  # its time, and what it was
+            before.varint()
+            start = before.at
+            before.varint()
+            self.events[start : before.at] = name
 
     def _begin_segment(self, number: int, parent: Optional[Context], thread: str) -> None:
         if self.open:

@@ -30,11 +30,12 @@ from .tallies import TALLIES
 
 # What follows an ESCAPE: a tuple that begins with one of these.
 ESCAPE = -(1 << 62)
-BEGIN, FAILED, UNWIND, ATTRIBUTE = range(4)
+BEGIN, FAILED, UNWIND, ATTRIBUTE, RENAME = range(5)
 # (BEGIN, segment number, parent Context or None, thread name)    the next enter is an outermost call
 # (FAILED, time, call, text of the exception or None)             this call and all inside it that are open end now, as failed
 # (UNWIND, time, call)                                            this call returned, but calls inside it are open: those failed
 # (ATTRIBUTE, call, key, str or int)
+# (RENAME, operation)                                             the outermost call, which is open, is one of this operation
 
 # Calls of one segment have 24 bits for their number.
 CALLS_MAX = (1 << 24) - 65_536
@@ -340,6 +341,14 @@ class Strand:
     def attribute(self, key: str, value: Union[str, int]) -> None:
         if self.is_open and self.call >= 0:
             self.track.attribute(self.call, key, value)
+
+    def rename(self, operation: int) -> None:
+        """It turns out to be a call of another operation. What was sent of it has the earlier one; its last part counts."""
+        if self.is_open and operation != self.operation:
+            self.operation = operation
+            if self.call >= 0 and self.track.open >= self.call:
+                self.track.events.append(ESCAPE)
+                self.track.events.append((RENAME, operation))
 
     def end(self, thrown: Optional[BaseException] = None, is_failed: bool = False) -> None:
         """Ends it; the first end counts. `is_failed`: without an exception, as by an answer 500."""

@@ -177,18 +177,18 @@ class Asgi(unittest.TestCase):
     def test_requests_that_overlap(self) -> None:
         self.check(
             ["/ads/17", "/fails", "/busy"],
-            "|GET /ads/{id} http.path=/ads/17 http.route=/ads/{ad} http.status=200",
+            "|GET /ads/{ad} http.path=/ads/17 http.route=/ads/{ad} http.status=200",
             "  work",
-            "|GET /fails! http.path=/fails http.route=/ads/{ad} http.status=500 exception=KeyError: 'page'",
+            "|GET /ads/{ad}! http.path=/fails http.route=/ads/{ad} http.status=500 exception=KeyError: 'page'",
             "  work",
-            "|GET /busy! http.path=/busy http.route=/ads/{ad} http.status=503",
+            "|GET /ads/{ad}! http.path=/busy http.route=/ads/{ad} http.status=503",
             "  work",
         )
 
     def test_facts(self) -> None:
         headers = [(b"X-Request-ID", b"r1"), (b"traceparent", f"00-{TRACE}-{SPAN}-01".encode())]
         facts = "http.path=/shop/ads request.id=r1 http.route=/ads/{ad} http.status=200"
-        self.check(["/ads"], f"|GET /shop/ads {facts}", "  work", headers=headers, root_path="/shop")
+        self.check(["/ads"], f"|GET /ads/{{ad}} {facts}", "  work", headers=headers, root_path="/shop")
 
     def test_a_trace_goes_on_also_where_its_beginning_has_left_it_out(self) -> None:
         for flag in ("01", "00"):

@@ -10,8 +10,7 @@ from collections.abc import Awaitable, Iterable
 from typing import Any, Callable, Optional
 
 from ..recorder import drive, task_here
-from ..track import Strand
-from . import http_server
+from . import frameworks, http_server
 
 Scope = dict[str, Any]
 Application = Callable[[Scope, Callable[..., Any], Callable[..., Any]], Awaitable[None]]
@@ -21,18 +20,19 @@ _INSIDE = "tachograph.request"
 
 
 class Asgi:
-    """`route`: from a scope to the route's pattern, such as `/ads/{id}`; None: it is guessed."""
+    """`route`: from a scope to the route's pattern, such as `/ads/{id}`; None: it is the framework's, or guessed."""
 
     def __init__(self, application: Application, route: Optional[Route] = None) -> None:
         self.application = application
         self.route = route
+        frameworks.install()
 
     async def __call__(self, scope: Scope, receive: Callable[..., Any], send: Callable[..., Any]) -> None:
         if scope.get("type") != "http" or not http_server.is_on() or _INSIDE in scope:
             await self.application(scope, receive, send)
             return
         try:
-            strand = self._begin(scope)
+            request = self._begin(scope)
         except Exception:  # a scope that is none
             await self.application(scope, receive, send)
             return
@@ -49,18 +49,18 @@ class Asgi:
             try:
                 await self.application(scope, receive, watch)
             except BaseException as e:
-                http_server.finish(strand, status, e, _matched(scope))
+                request.finish(status, e, frameworks.route_of(scope))
                 raise
-            http_server.finish(strand, status, None, _matched(scope))
+            request.finish(status, None, frameworks.route_of(scope))
 
-        await drive(run(), 0, task_here(), strand)
+        await drive(run(), 0, task_here(), request.strand)
 
-    def _begin(self, scope: Scope) -> Strand:
+    def _begin(self, scope: Scope) -> http_server.Request:
         headers = _headers(scope.get("headers") or ())
         request_ids = (headers[name] for name in http_server.request_id_headers if name in headers)
         path = scope.get("root_path", "") + scope.get("path", "/") if self._is_mounted(scope) else scope.get("path", "/")
         method = scope.get("method", "GET")
-        return http_server.begin(method, path, self._route(scope), headers.get("traceparent"), next(request_ids, None))
+        return http_server.Request(method, path, self._route(scope), headers.get("traceparent"), next(request_ids, None))
 
     @staticmethod
     def _is_mounted(scope: Scope) -> bool:
@@ -83,12 +83,6 @@ def _headers(pairs: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
     return found
 
 
-def _matched(scope: Scope) -> Optional[str]:
-    """Where frameworks leave the route that they matched: FastAPI and Starlette."""
-    path = getattr(scope.get("route"), "path", None)
-    return path if isinstance(path, str) else None
-
-
 def asgi(application: Application, route: Optional[Route] = None) -> Asgi:
-    """The application, watched. `route`: from a scope to the route's pattern; None: it is guessed from the path."""
+    """The application, watched. `route`: from a scope to the route's pattern; None: it is the framework's, or guessed from the path."""
     return Asgi(application, route)

@@ -11,7 +11,7 @@ from typing import Optional
 from .. import operations, track
 from ..context import parse_traceparent
 from ..track import Strand
-from .route import guessed, known_method
+from . import server_names
 
 _FAILED_FROM = 500
 _TEXT_CHARS_MAX = 4_096
@@ -24,22 +24,33 @@ def is_on() -> bool:
     return track.home.is_on and operations.SHARED.kinds[operations.HTTP_SERVER] != operations.OFF
 
 
-def begin(method: str, path: str, route: Optional[str], traceparent: Optional[str], request_id: Optional[str]) -> Strand:
-    """`path` without the query; `route` None: it is guessed from the path."""
-    name = f"{known_method(method)} {route or guessed(path)}"
-    strand = Strand(operations.SHARED.id(operations.HTTP_SERVER, name), parse_traceparent(traceparent), is_root=True)
-    strand.attribute("http.path", path[:_TEXT_CHARS_MAX])
-    if request_id:
-        strand.attribute("request.id", request_id[:_TEXT_CHARS_MAX])
-    return strand
+class Request:
+    """One that is being answered."""
 
+    __slots__ = ("is_named", "method", "path", "strand")
 
-def finish(strand: Strand, status: int, thrown: Optional[BaseException], route: Optional[str] = None) -> None:
-    """`status` 0: not known. `route`: what the framework has matched, where it tells."""
-    # An exception that reaches the server becomes its answer 500.
-    told = _FAILED_FROM if thrown is not None and status < _FAILED_FROM else status
-    if route:
-        strand.attribute("http.route", route[:_TEXT_CHARS_MAX])
-    if told:
-        strand.attribute("http.status", told)
-    strand.end(thrown, is_failed=told >= _FAILED_FROM)
+    def __init__(self, method: str, path: str, route: Optional[str], traceparent: Optional[str], request_id: Optional[str]) -> None:
+        """`path` without the query; `route` None: it is the framework's, or guessed from the path, when the request ends."""
+        self.method = method
+        self.path = path
+        self.is_named = bool(route)
+        operation = server_names.early(method, path, route)
+        self.strand = Strand(operation, parse_traceparent(traceparent), is_root=True)
+        self.strand.attribute("http.path", path[:_TEXT_CHARS_MAX])
+        if request_id:
+            self.strand.attribute("request.id", request_id[:_TEXT_CHARS_MAX])
+
+    def finish(self, status: int, thrown: Optional[BaseException], route: Optional[str] = None) -> None:
+        """`status` 0: not known. `route`: what the framework has matched, where it tells."""
+        strand = self.strand
+        if not strand.is_open:
+            return
+        # An exception that reaches the server becomes its answer 500.
+        told = _FAILED_FROM if thrown is not None and status < _FAILED_FROM else status
+        if not self.is_named:
+            strand.rename(server_names.final(self.method, self.path, told, route))
+        if route:
+            strand.attribute("http.route", route[:_TEXT_CHARS_MAX])
+        if told:
+            strand.attribute("http.status", told)
+        strand.end(thrown, is_failed=told >= _FAILED_FROM)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Callable, Optional
 
 from ..track import Strand
-from . import http_server
+from . import frameworks, http_server
 
 Environ = dict[str, Any]
 Application = Callable[[Environ, Callable[..., Any]], Iterable[bytes]]
@@ -21,11 +21,12 @@ _INSIDE = "tachograph.request"
 
 
 class Wsgi:
-    """`route`: from an environ to the route's pattern, such as `/ads/{id}`; None: it is guessed."""
+    """`route`: from an environ to the route's pattern, such as `/ads/{id}`; None: it is the framework's, or guessed."""
 
     def __init__(self, application: Application, route: Optional[Route] = None) -> None:
         self.application = application
         self.route = route
+        frameworks.install()
 
     def __call__(self, environ: Environ, start_response: Callable[..., Any]) -> Iterable[bytes]:
         if not http_server.is_on() or _INSIDE in environ:
@@ -37,6 +38,7 @@ class Wsgi:
 
         def start(status: str, headers: Any, *exc_info: Any) -> Any:
             request.status = int(status[:3]) if status[:3].isdigit() else 0
+            request.found = frameworks.route_of(environ)  # Flask forgets it before the body is sent
             return start_response(status, headers, *exc_info)
 
         try:
@@ -63,17 +65,18 @@ class _Request:
     def __init__(self, environ: Environ, route: Optional[str]) -> None:
         self.environ = environ
         self.status = 0
+        self.found: Optional[str] = None
         path = environ.get("SCRIPT_NAME", "") + environ.get("PATH_INFO", "")
         with contextlib.suppress(UnicodeEncodeError):
             path = path.encode("latin-1").decode("utf-8", "replace")  # PEP 3333 has bytes as characters
-        self.strand: Strand = http_server.begin(
+        self.request = http_server.Request(
             environ.get("REQUEST_METHOD", "GET"), path, route, environ.get("HTTP_TRACEPARENT"), _request_id(environ)
         )
+        self.strand: Strand = self.request.strand
         environ[_INSIDE] = True
 
     def finish(self, thrown: Optional[BaseException]) -> None:
-        rule = getattr(self.environ.get("bottle.route"), "rule", None)
-        http_server.finish(self.strand, self.status, thrown, rule)
+        self.request.finish(self.status, thrown, self.found or frameworks.route_of(self.environ))
 
 
 def _request_id(environ: Environ) -> Optional[str]:
@@ -119,5 +122,5 @@ class _Body:
 
 
 def wsgi(application: Application, route: Optional[Route] = None) -> Wsgi:
-    """The application, watched. `route`: from an environ to the route's pattern; None: it is guessed from the path."""
+    """The application, watched. `route`: from an environ to the route's pattern; None: it is the framework's, or guessed from the path."""
     return Wsgi(application, route)

@@ -1,0 +1,160 @@
+"""Are requests named by the routes of real frameworks, however many paths there are, and by no path that nobody has?"""
+
+from __future__ import annotations
+
+import unittest
+
+from tachograph.operations import HTTP_SERVER, SHARED
+from tachograph.probes.http_server import Request
+from tachograph.recorder import span
+
+from .inside import Recording
+from .packages import packages
+from .server import ROOT, ServerTest
+
+ASK = """
+for at in range(USERS): get(f"/users/name{at}"); get(f"/scanned/by/name{at}")
+for at in range(3): get(f"/missing/name{at}"); get(f"/broken/name{at}")
+get("/shops/5/inner/name1?x=1")
+"""
+WSGI = """
+import io, tachograph
+tachograph.start()
+%s
+watched = tachograph.wsgi(application)
+def get(path):
+    path, _, query = path.partition("?")
+    environ = {"REQUEST_METHOD": "GET", "SCRIPT_NAME": "", "PATH_INFO": path, "QUERY_STRING": query, "SERVER_NAME": "x",
+        "SERVER_PORT": "80", "SERVER_PROTOCOL": "HTTP/1.1", "wsgi.version": (1, 0), "wsgi.url_scheme": "http",
+        "wsgi.input": io.BytesIO(), "wsgi.errors": io.StringIO(), "wsgi.multithread": False, "wsgi.multiprocess": False,
+        "wsgi.run_once": False}
+    body = watched(environ, lambda status, headers, exc_info=None: None)
+    list(body)
+    getattr(body, "close", int)()
+"""
+ASGI = """
+import asyncio, tachograph
+tachograph.start()
+%s
+watched = tachograph.asgi(application)
+loop = asyncio.new_event_loop()
+def get(path):
+    path, _, query = path.partition("?")
+    scope = {"type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": "GET", "path": path, "raw_path": path.encode(),
+        "root_path": "", "scheme": "http", "query_string": query.encode(), "headers": [(b"host", b"x")], "server": ("x", 80)}
+    async def receive(): return {"type": "http.request", "body": b"", "more_body": False}
+    async def send(message): pass
+    async def run():
+        try: await watched(scope, receive, send)
+        except ZeroDivisionError: pass
+    loop.run_until_complete(run())
+"""
+FLASK = """
+from flask import Blueprint, Flask, abort
+application = Flask("x")
+inner = Blueprint("inner", "x")
+import time  # one part of its trace is sent before its route is known
+application.add_url_rule("/slow/<name>", "slow", lambda name: time.sleep(1.5) or name)
+application.add_url_rule("/users/<name>", "user", lambda name: name)
+application.add_url_rule("/missing/<name>", "missing", lambda name: abort(404))
+application.add_url_rule("/broken/<name>", "broken", lambda name: 1 / 0)
+inner.add_url_rule("/inner/<name>", "inner", lambda shop, name: name)
+application.register_blueprint(inner, url_prefix="/shops/<shop>")
+application.logger.disabled = True
+"""
+DJANGO = """
+import logging
+logging.disable(logging.CRITICAL)
+from django.conf import settings
+settings.configure(ROOT_URLCONF=__name__, SECRET_KEY="x", ALLOWED_HOSTS=["*"], LOGGING_CONFIG=None)
+import django
+from django.http import Http404, HttpResponse
+from django.urls import include, path
+django.setup()
+def missing(request, name): raise Http404
+urlpatterns = [
+    path("users/<str:name>", lambda request, name: HttpResponse(name)),
+    path("missing/<str:name>", missing),
+    path("broken/<str:name>", lambda request, name: 1 / 0),
+    path("shops/<int:shop>/", include([path("inner/<str:name>", lambda request, shop, name: HttpResponse(name))])),
+]
+"""
+DJANGO_WSGI = DJANGO + "from django.core.wsgi import get_wsgi_application\napplication = get_wsgi_application()\n"
+DJANGO_ASGI = DJANGO + "from django.core.asgi import get_asgi_application\napplication = get_asgi_application()\n"
+FASTAPI = """
+from fastapi import APIRouter, FastAPI, HTTPException
+application, inner = FastAPI(), APIRouter()
+@application.get("/users/{name}")
+async def user(name: str): return name
+@application.get("/missing/{name}")
+async def missing(name: str): raise HTTPException(404)
+@application.get("/broken/{name}")
+async def broken(name: str): return 1 / 0
+@inner.get("/inner/{name}")
+async def inside(name: str): return name
+application.include_router(inner, prefix="/shops/{shop}")
+"""
+STARLETTE = """
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.responses import PlainTextResponse
+from starlette.routing import Mount, Route
+async def user(request): return PlainTextResponse("x")
+async def missing(request): raise HTTPException(404)
+async def broken(request): return 1 / 0
+application = Starlette(routes=[
+    Route("/users/{name}", user), Route("/missing/{name}", missing), Route("/broken/{name}", broken),
+    Mount("/shops/{shop}", routes=[Route("/inner/{name}", user)]),
+])
+"""
+ANGLE = ("/users/<name>", "/missing/<name>", "/broken/<name>", "/shops/<shop>/inner/<name>")
+TYPED = ("/users/<str:name>", "/missing/<str:name>", "/broken/<str:name>", "/shops/<int:shop>/inner/<str:name>")
+BRACED = ("/users/{name}", "/missing/{name}", "/broken/{name}", "/shops/{shop}/inner/{name}")
+
+
+class Renamed(unittest.TestCase):
+    def test_a_request_is_named_when_it_ends(self) -> None:
+        for at in range(200):  # ids of one byte on the wire, and of two
+            SHARED.id(HTTP_SERVER, f"GET /known/{at}")
+        for is_read_before in (False, True):
+            with Recording() as recording:
+                request = Request("GET", f"/early/{is_read_before}", None, None, None)
+                with request.strand, span("inner"):
+                    pass
+                if is_read_before:
+                    recording.sender.step()
+                request.finish(200, None, f"/late/{is_read_before}")
+                request.finish(404, None)
+                names = [call.operation for call in recording.calls()]
+            self.assertEqual(names, [f"GET /late/{is_read_before}", "inner"])
+
+
+class Routes(ServerTest):
+    def check_routes(self, source: str, routes: tuple[str, ...], users: int = 20) -> None:
+        end = "tachograph.flush(30)\n"
+        slow = 'get("/slow/name1")\n' if "/slow/<name>" in routes else ""
+        code = source + ASK.replace("USERS", str(users)) + slow + end
+        process = self.launch(code, samplers="false")
+        _, err = process.communicate()
+        self.assertEqual(process.returncode, 0, err)
+        counts = dict(zip((f"GET {route}" for route in routes), (users, 3, 3, 1, 1)))
+        found = {name: count for name, count in self.server.counts(self.service).items() if name.startswith("GET")}
+        self.assertEqual(found, {**counts, "GET (not found)": users})
+
+    def environment(self, **settings: str) -> dict[str, str]:
+        return {**super().environment(**settings), "PYTHONPATH": f"{ROOT}:{packages()}"}
+
+    def test_flask_after_more_paths_than_there_are_names(self) -> None:
+        self.check_routes(WSGI % FLASK, (*ANGLE, "/slow/<name>"), 1_100)
+
+    def test_django(self) -> None:
+        self.check_routes(WSGI % DJANGO_WSGI, TYPED)
+
+    def test_django_asgi(self) -> None:
+        self.check_routes(ASGI % DJANGO_ASGI, TYPED)
+
+    def test_fastapi(self) -> None:
+        self.check_routes(ASGI % FASTAPI, BRACED)
+
+    def test_starlette(self) -> None:
+        self.check_routes(ASGI % STARLETTE, BRACED)
