@@ -225,10 +225,32 @@ pub fn recommend(costs: &[Cost], weights: Weights) -> Option<usize> {
     all.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(position, _)| position)
 }
 
-/// As [`recommend`]; `usual` stays unless another one's product is smaller by a fifth: a clock is not that exact.
+/// Sizes that differ by no more than this share are equal. They are counted, not measured: there is no noise in them.
+const SAME_BYTES: f64 = 0.01;
+
+/// Position of the smallest candidate. Of those as small as that, `usual` if it is one, else the one that is read fastest.
+pub fn smallest(costs: &[Cost], usual: Option<usize>) -> Option<usize> {
+    let least = costs.iter().map(|cost| cost.bytes).min_by(f64::total_cmp)?;
+    let is_small = |cost: &Cost| cost.bytes <= least * (1.0 + SAME_BYTES);
+    let fastest = || {
+        let small = costs.iter().enumerate().filter(|(_, cost)| is_small(cost));
+        small.min_by(|a, b| a.1.read.total_cmp(&b.1.read)).map(|(position, _)| position)
+    };
+    usual.filter(|usual| costs.get(*usual).is_some_and(is_small)).or_else(fastest)
+}
+
+/// As [`recommend`]; `usual` stays unless another one's product is smaller by a fifth, for a clock is not that exact, or
+/// another one is smaller and no slower to read.
 pub fn recommend_over(costs: &[Cost], weights: Weights, usual: usize) -> Option<usize> {
     let scores = scores(costs, weights);
     let best = recommend(costs, weights)?;
+    let beats =
+        |of: &Cost, other: &Cost| of.bytes < other.bytes * (1.0 - SAME_BYTES) && of.read <= other.read;
+    let Some(stands) = costs.get(usual) else { return Some(best) };
+    let better = costs.iter().zip(&scores).enumerate().filter(|(_, (cost, _))| beats(cost, stands));
+    if let Some((better, _)) = better.min_by(|(_, (_, a)), (_, (_, b))| a.total_cmp(b)) {
+        return Some(better);
+    }
     let gain = scores.get(usual).zip(scores.get(best)).map(|(usual, best)| (best - usual).exp());
     Some(if gain.is_some_and(|gain| gain > 0.8) { usual } else { best })
 }
@@ -332,7 +354,15 @@ mod tests {
         assert_eq!(recommend(&costs, Weights::SPACE), Some(0));
         assert_eq!(recommend(&costs, Weights { read: 8.0, write: 0.0 }), Some(3));
         assert_eq!(recommend(&[], Weights::BALANCED), None);
-        let close = [cost(1.0, 1.0), cost(1.2, 1.0), cost(1.3, 1.0)];
+        // By less than a fifth, but in space and in reading.
+        let costs = [cost(1.608, 10.0), cost(1.501, 9.9), cost(1.49, 99.0)];
+        assert_eq!(recommend_over(&costs, Weights::BALANCED, 0), Some(1));
+        assert_eq!(
+            [smallest(&costs, Some(0)), smallest(&costs, Some(2)), smallest(&costs, None)],
+            [1, 2, 1].map(Some)
+        );
+        assert_eq!((smallest(&[], None), smallest(&costs[..1], Some(9))), (None, Some(0)));
+        let close = [cost(1.0, 1.0), cost(1.15, 0.95), cost(1.3, 1.0)];
         let over = |usual| recommend_over(&close, Weights::BALANCED, usual);
         assert_eq!([over(0), over(1), over(2), over(9)], [0, 1, 0, 0].map(Some));
     }

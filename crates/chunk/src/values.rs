@@ -101,8 +101,8 @@ impl ValueColumn {
         (0..self.len()).map_while(|at| self.get(at))
     }
 
-    /// Puts these from place `from` on over what stands there. Returns whether they fit and are of the same type; if not, nothing is
-    /// changed.
+    /// Puts these from place `from` on over what stands there. Returns whether they fit and are of the same type; if not,
+    /// nothing is changed.
     pub fn put(&mut self, from: usize, values: Values<'_>) -> bool {
         fn put<T: Copy>(all: &mut [T], from: usize, values: &[T]) -> bool {
             let places = from..from.saturating_add(values.len());

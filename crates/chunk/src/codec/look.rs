@@ -10,6 +10,9 @@ const SAMPLE: usize = 512;
 /// Runs of neighbours that a sample of a longer column consists of.
 const RUNS: usize = 4;
 
+/// Bits a number above which every codec is tried at full effort.
+const OPEN_ABOVE: f64 = 8.0;
+
 /// A column, what may be done to it, and a sample of it.
 pub(super) struct Look<'a> {
     pub(super) numbers: Numbers<'a>,
@@ -34,6 +37,13 @@ impl<'a> Look<'a> {
     /// Whether the codecs before this one leave so many bits a number that another look may pay. At full effort it always may.
     pub(super) fn leaves(&self, bits: f64) -> bool {
         self.encoding.effort == Effort::Thorough || self.least.get() > bits
+    }
+
+    /// Whether a column of so many bytes is still so large that everything is tried: a sample of 512 numbers does not show what
+    /// repeats further apart, and of numbers that take more than a byte each much may repeat.
+    #[expect(clippy::cast_precision_loss, reason = "a measure of preference")]
+    pub(super) fn is_open(&self, bytes: f64) -> bool {
+        self.encoding.effort == Effort::Thorough && bytes * 8.0 > OPEN_ABOVE * self.numbers.words.len() as f64
     }
 
     /// Runs of neighbours, spread evenly; all numbers when there are few.

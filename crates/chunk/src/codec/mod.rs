@@ -172,7 +172,8 @@ pub(crate) fn encode(numbers: Numbers<'_>, depth: u8, encoding: &Encoding) -> En
     let mut best: Option<(f64, Encoded)> = None;
     for (promised, codec) in candidates {
         // Until something is there, whatever may help is tried: the column need not be what its sample promised.
-        if best.is_some() && (wanted == 0 || promised > most) {
+        let is_done = |(bytes, _): &(f64, Encoded)| !look.is_open(*bytes) && (wanted == 0 || promised > most);
+        if best.as_ref().is_some_and(is_done) {
             break;
         }
         wanted = wanted.saturating_sub(1);

@@ -198,8 +198,8 @@ fn candidates(values: Values<'_>, method: Method, tolerance: Tolerance) -> Vec<(
 /// Values of a part from which on its own size is asked for.
 const PART_VALUES_MIN: usize = 16;
 
-/// The values with each of the parts in the smallest form that the method has for it. Parts that cannot be moved so, or are single
-/// values, stay as they are. `None` when all do.
+/// The values with each of the parts in the smallest form that the method has for it. Parts that it cannot move stay as they
+/// are. `None` when all do.
 fn patched(
     values: Values<'_>,
     parts: &[Range<usize>],

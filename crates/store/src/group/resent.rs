@@ -1,7 +1,7 @@
 //! Times of samples were moved, and some samples came later: which of these are the moved ones, sent again?
 //!
-//! A sender that gets no answer sends a batch again. Where its samples have their times, the later write replaces the earlier one;
-//! where a rule has moved them, it must find them. A moved time is nearer to its own original than to any other of its row
+//! A sender that gets no answer sends a batch again. The later write replaces the earlier one, which has the same times; but a
+//! rule may have moved them. A moved time is nearer to its own original than to any other of its row
 //! (`tacho_chunk::semantic::compact_times`) and no further than the row's error. So a later sample is the moved one that is
 //! nearest to it, if that is no further than the error: it takes that one's place, at its time. First and last of a row were not
 //! moved, so what lies outside of it is new.

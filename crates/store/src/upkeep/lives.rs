@@ -1,8 +1,7 @@
 //! How has each series moved in its life? What may be a counter keeps its values, and one chunk does not show it.
 //!
-//! Counted once for each sample, when a merge first meets it, of series whose values a rule allows to be moved. The sums lie in the
-//! Meta table (`docs/format/keys.md`) and are put with the rows of the merge. Of what no sum is known nothing is known: it may be
-//! a counter.
+//! Counted once for each sample, when a merge first meets it, of series whose values a rule allows to be moved. The sums lie
+//! in the Meta table (`docs/format/keys.md`) and are put with the rows of the merge. A series without a row may be a counter.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -12,7 +12,7 @@ mod trial;
 
 use std::path::PathBuf;
 
-use tacho_chunk::tune::{Weights, recommend, recommend_over};
+use tacho_chunk::tune::{Weights, recommend, recommend_over, smallest};
 use tacho_chunk::{Method, Tolerance};
 
 use super::Failure;
@@ -99,7 +99,7 @@ const VALUES_MIN: usize = 1_000;
 
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Favour {
-    /// Half the space is worth queries that take 32 times as long
+    /// The smallest; of what is within 1 % of it the fastest to query
     Space,
     /// Half the space is worth queries that take twice as long
     Balanced,
@@ -108,11 +108,12 @@ enum Favour {
 }
 
 impl Favour {
-    const fn weights(self) -> Weights {
+    /// `None`: only space counts, which no clock measures.
+    const fn weights(self) -> Option<Weights> {
         match self {
-            Self::Space => Weights::SPACE,
-            Self::Balanced => Weights::BALANCED,
-            Self::Speed => Weights::SPEED,
+            Self::Space => None,
+            Self::Balanced => Some(Weights::BALANCED),
+            Self::Speed => Some(Weights::SPEED),
         }
     }
 }
@@ -135,10 +136,12 @@ impl Tune {
         let lossless: Vec<usize> =
             (0..trials.done.len()).filter(|at| trials.done[*at].candidate.semantic.is_lossless()).collect();
         let costs: Vec<_> = lossless.iter().map(|at| trials.done[*at].cost).collect();
+        let usual = lossless.iter().position(|at| trials.is_default(*at));
         let weights = self.favour.weights();
-        let best = match lossless.iter().position(|at| trials.is_default(*at)) {
-            Some(usual) => recommend_over(&costs, weights, usual),
-            None => recommend(&costs, weights),
+        let best = match (weights, usual) {
+            (None, usual) => smallest(&costs, usual),
+            (Some(weights), Some(usual)) => recommend_over(&costs, weights, usual),
+            (Some(weights), None) => recommend(&costs, weights),
         };
         let best = best.map(|at| trials.plainest(lossless[at]));
         let best =

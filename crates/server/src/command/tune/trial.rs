@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use tacho_chunk::semantic::Semantic;
-use tacho_chunk::tune::{Candidate, Cost, EncodedGroup, Weights, encode, recommend};
+use tacho_chunk::tune::{Candidate, Cost, EncodedGroup, Weights, encode, recommend, smallest};
 use tacho_chunk::{CodecSet, Compression, Encoding, Method, Tolerance};
 use tacho_query::promql::{Piece, Plan, Selection, SeriesData};
 use tacho_store::Options;
@@ -121,10 +121,8 @@ impl Trials {
 
     fn second_round(&self, limits: &Limits) -> Vec<(Candidate, &'static str)> {
         let costs: Vec<Cost> = self.done.iter().map(|trial| trial.cost).collect();
-        let bests: BTreeSet<usize> = [Weights::SPACE, Weights::BALANCED, Weights::SPEED]
-            .into_iter()
-            .filter_map(|weights| recommend(&costs, weights))
-            .collect();
+        let weighed = [Weights::BALANCED, Weights::SPEED].map(|weights| recommend(&costs, weights));
+        let bests: BTreeSet<usize> = weighed.into_iter().chain([smallest(&costs, None)]).flatten().collect();
         let but = CodecSet::only(CodecSet::names().filter(|name| *name != DEAREST));
         let sets: Vec<Codecs> = [("all but pco", but), ("quick", CodecSet::only(QUICK))]
             .into_iter()

@@ -1,4 +1,4 @@
-//! A class becomes chunks, and what may be given up is given up: once, of what is exact, and when a chunk is not expected to grow.
+//! A class becomes chunks, and exact values and times are simplified as rules allow when a chunk is not expected to grow.
 //!
 //! A chunk that holds something moved already is not spared: what joins it is moved as well. So what comes in pieces is
 //! as small in the end as what comes at once, and nothing is further from what was recorded than the rule allows.
