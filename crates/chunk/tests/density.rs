@@ -59,7 +59,7 @@ fn nobody_needs_to_ask_for_a_compressor() {
     let levels: Vec<f64> = (0..700).map(|_| rng.unit() * 100.0).collect();
     let mut at = 20_000.0;
     let column = |name, bytes_max, mut value: Box<dyn FnMut(usize) -> f64 + '_>| {
-        (name, bytes_max, (0..4_032).map(|n| value(n)).collect::<Vec<f64>>())
+        (name, bytes_max, (0..4_032).map(&mut value).collect::<Vec<f64>>())
     };
     let mut steps = Rng(6);
     let mut mixed = Rng(7);

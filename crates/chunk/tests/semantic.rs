@@ -200,7 +200,8 @@ fn exact_parts_beside_others_become_as_small_as_the_whole() {
             let column = GroupColumn { member: 0, values: column.as_values(), loss: None };
             encode_group(&regular(), 0, &[column], &Encoding::thorough()).len()
         };
-        let whole = simplify(exact.as_values(), &[0..COUNT], method, tolerance).unwrap().0;
+        let all = 0..COUNT;
+        let whole = simplify(exact.as_values(), &[all], method, tolerance).unwrap().0;
         let mut column = ValueColumn::F64(vec![]);
         let mut known = 700..700;
         // What has come so far is known; a part of it was moved before.

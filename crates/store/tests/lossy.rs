@@ -104,7 +104,7 @@ fn counter(seed: u64, count: u64, rises: u64, restarts: u64) -> Points {
                 _ => (value * 0.9).floor(),
             };
         } else if (chance >> 32) % 1_000 < rises {
-            value += (size % 7) as f64 / if seed % 2 == 0 { 1.0 } else { 8.0 };
+            value += (size % 7) as f64 / if seed.is_multiple_of(2) { 1.0 } else { 8.0 };
         }
         (n as i64 * SECOND, value)
     };
@@ -133,7 +133,8 @@ async fn what_comes_in_pieces_is_as_small_as_what_comes_at_once() {
     let exact = size(None, &[(&points, true)]).await;
     let once = size(rule, &[(&points, true)]).await;
     let many: Vec<_> = points.chunks(120).zip([false, true, true, true].into_iter().cycle()).collect();
-    let turned: Vec<_> = in_six(&points).into_iter().rev().collect();
+    let mut turned: Vec<_> = in_six(&points).into_iter().rev().collect();
+    turned[5].1 = true;
     for pieces in [in_six(&points), turned, many] {
         let bytes = size(rule, &pieces).await;
         let saved = (exact - bytes) / (exact - once);
@@ -152,6 +153,34 @@ fn jittered(count: i64) -> Points {
 
 const MOVED: Semantic =
     Semantic { time: 200 * MS as u64, value: None, method: tacho_chunk::Method::Linear, aggregation: None };
+
+#[tokio::test]
+async fn times_that_come_in_pieces_are_as_small_as_those_that_come_at_once() {
+    let points: Points = jittered(4_800).into_iter().map(|(at, _)| (at, 1.0)).collect();
+    let size = async |rule: Option<Semantic>, pieces: &[(&[(i64, f64)], bool)]| {
+        let bench = bench(rule);
+        let store = open(&bench).await;
+        feed(&store, pieces).await;
+        let read = values(&store, "m", ALL).await;
+        let worst = points.iter().zip(&read).map(|(a, b)| (a.0 - b.0).unsigned_abs()).max();
+        let bound = rule.map_or(0, |rule| rule.time);
+        assert!(read.len() == points.len() && worst <= Some(bound), "{worst:?}");
+        bytes_a_value(&store).await
+    };
+    let exact = size(None, &[(&points, true)]).await;
+    let once = size(Some(MOVED), &[(&points, true)]).await;
+    for turned in [false, true] {
+        let mut pieces = in_six(&points);
+        if turned {
+            pieces.reverse();
+            pieces[5].1 = true;
+        }
+        let bytes = size(Some(MOVED), &pieces).await;
+        let told = format!("{bytes:.3}, once {once:.3}, exact {exact:.3} bytes a value");
+        println!("{told}");
+        assert!((exact - bytes) / (exact - once) >= 0.8, "{told}");
+    }
+}
 
 #[tokio::test]
 async fn a_batch_that_is_sent_again_after_its_times_were_moved_is_there_once() {

@@ -177,7 +177,7 @@ mod tests {
             let at: Vec<i64> = steps.iter().scan(0, |at, step| { *at += step; Some(*at) }).collect();
             let (moved, error) = compact_times(&at, bound);
             prop_assume!(error > 0);
-            let is_sent = |n: &usize| tacho_model::mix64(sent ^ *n as u64) % 3 > 0;
+            let is_sent = |n: &usize| !tacho_model::mix64(sent ^ *n as u64).is_multiple_of(3);
             let again: Vec<usize> = (0..at.len()).filter(is_sent).collect();
             let late = times(&again.iter().map(|n| at[*n]).collect::<Vec<_>>());
             let slots = times(&moved);
