@@ -83,7 +83,7 @@ async fn measure(
 async fn append(store: &Arc<Store>, batches: Vec<Arc<Batch>>) -> Result<(), Failure> {
     for (at, some) in batches.chunks(SENDERS).enumerate() {
         let append = |(sender, batch): (usize, &Arc<Batch>)| {
-            let origin = Origin { session: sender as u128, seq: at as u64 + 1 };
+            let origin = Origin::one(sender as u128, at as u64 + 1);
             store.append(batch.clone(), Some(origin))
         };
         futures_util::future::try_join_all(some.iter().enumerate().map(append)).await?;

@@ -20,8 +20,22 @@ use crate::{Error, Result};
 pub struct Origin {
     /// Drawn at random by the sender for the life of its process.
     pub session: u128,
-    /// Rises from 1; gaps are allowed.
+    /// Of the first frame in the batch; 0 where an older version did not say it.
+    pub first: u64,
+    /// Of the last one. Rises from 1; gaps are allowed.
     pub seq: u64,
+}
+
+impl Origin {
+    /// Of a batch that is one frame.
+    pub const fn one(session: u128, seq: u64) -> Self {
+        Self { session, first: seq, seq }
+    }
+
+    /// Has the other a frame of this one?
+    pub const fn overlaps(&self, other: &Self) -> bool {
+        self.first <= other.seq && other.first <= self.seq
+    }
 }
 
 /// What became of a batch. What of it was kept is on disk.

@@ -14,12 +14,13 @@ use std::time::Duration;
 use tacho_model::{Kind, Labels, SeriesId};
 use tokio::sync::oneshot;
 
-use crate::arrival::{Appended, Arrival};
+use crate::arrival::{Appended, Arrival, Origin};
 use crate::budget::Reservation;
 use crate::generation::{Generation, JournalFile};
 use crate::index::Index;
 use crate::journal::format::{Header, Older};
 use crate::journal::{Encoder, Failure, Writer};
+use crate::sessions::Standing;
 use crate::shared::{Guarded, Shared};
 use crate::{Error, Result};
 
@@ -61,7 +62,8 @@ struct Group {
     batches: Vec<Append>,
     /// Repetitions of a batch in this very group: answered with it.
     echoes: Vec<Append>,
-    last_seq: HashMap<u128, u64>,
+    /// Of the batches, by session.
+    origins: HashMap<u128, Vec<Origin>>,
 }
 
 /// State of the thread: the open journal file and what it has defined.
@@ -118,11 +120,12 @@ impl Committer {
     /// Encodes a batch into the group, or answers it at once.
     fn admit(&mut self, append: Append, group: &mut Group) {
         if let Some(origin) = append.arrival.origin {
-            if self.shared.sessions.read().is_repeated(origin) {
-                self.shared.counters.batches_repeated.add(1);
-                return answer(append, Ok(Appended::Repeated));
+            let standing = self.shared.sessions.read().standing(origin);
+            if let Some(answered) = repeated(&self.shared, standing, origin) {
+                return answer(append, answered);
             }
-            if group.last_seq.get(&origin.session).is_some_and(|last| origin.seq <= *last) {
+            let mut taken = group.origins.get(&origin.session).into_iter().flatten();
+            if taken.any(|taken| taken.overlaps(&origin)) {
                 return group.echoes.push(append);
             }
         }
@@ -135,7 +138,7 @@ impl Committer {
             return answer(append, Err(error));
         }
         if let Some(origin) = append.arrival.origin {
-            group.last_seq.insert(origin.session, origin.seq);
+            group.origins.entry(origin.session).or_default().push(origin);
         }
         group.batches.push(append);
     }
@@ -209,7 +212,10 @@ impl Committer {
                 active.journal.length = length;
                 shared.budget.add(active.bytes.saturating_sub(before));
                 if let Some(origin) = origin {
-                    shared.sessions.write().take(origin, active.number);
+                    let mut sessions = shared.sessions.write();
+                    sessions.take(origin, active.number);
+                    // A frame that was overtaken must not take the session's row back.
+                    active.sessions.insert(origin.session, sessions.acked(origin.session));
                 }
             }
             drop(append.reservation);
@@ -290,6 +296,23 @@ impl Committer {
     fn seal_and_reply(&mut self, reply: oneshot::Sender<u64>) {
         self.seal(Seal::Close);
         let _ = reply.send(self.shared.generations.read().sealed_through());
+    }
+}
+
+/// What a batch is answered whose frames were taken before.
+pub fn repeated(shared: &Shared, standing: Standing, origin: Origin) -> Option<Result<Appended>> {
+    match standing {
+        Standing::New => None,
+        Standing::Repeated => {
+            shared.counters.batches_repeated.add(1);
+            Some(Ok(Appended::Repeated))
+        }
+        Standing::Torn => {
+            let Origin { first, seq, .. } = origin;
+            let message =
+                format!("of the frames {first} to {seq} some were taken before: send them one by one");
+            Some(Err(Error::invalid(message)))
+        }
     }
 }
 

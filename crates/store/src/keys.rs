@@ -297,8 +297,7 @@ pub fn decode_session(row: &Row) -> Result<(u128, Session)> {
     let (seq, rest) = versioned("session row", &row.value)?.split_first_chunk().ok_or_else(malformed)?;
     let generation = rest.try_into().map_err(|_| malformed())?;
     let (seq, generation) = (u64::from_be_bytes(*seq), u64::from_be_bytes(generation));
-    let seen = std::time::Instant::now();
-    Ok((u128::from_be_bytes(id), Session { seq, generation, seen }))
+    Ok((u128::from_be_bytes(id), Session::new(seq, generation)))
 }
 
 fn versioned<'a>(what: &str, value: &'a [u8]) -> Result<&'a [u8]> {

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use futures_util::TryStreamExt;
 use tacho_model::{Families, Kind, Labels, SeriesId, Timestamp};
 
-use crate::arrival::Arrival;
+use crate::arrival::{Arrival, Origin};
 use crate::commit::number_series;
 use crate::damage::Unreadable;
 use crate::driver::{Damaged, Driver, Scan, Scanned};
@@ -77,6 +77,7 @@ pub async fn recover(driver: &dyn Driver, directory: &Path, options: &Options) -
         flushed,
         index: Guarded::new(index),
         sessions,
+        replayed: Sessions::default(),
         generations: Generations { active: None, sealed: VecDeque::new(), next },
         counters: Counters::default(),
     };
@@ -249,6 +250,8 @@ struct Recovery<'a> {
     flushed: u64,
     index: Guarded<Index>,
     sessions: Sessions,
+    /// Of the journals alone.
+    replayed: Sessions,
     generations: Generations,
     counters: Counters,
 }
@@ -317,14 +320,20 @@ impl Recovery<'_> {
 
     fn replay(&mut self, arrival: Arrival, generation: &mut Generation) {
         if let Some(origin) = arrival.origin {
-            if self.sessions.is_repeated(origin) {
+            // What the journal holds twice. What was flushed is in no journal that is replayed, and a frame that was overtaken
+            // has a lower number than its session's row.
+            if self.replayed.is_repeated(origin) {
                 return;
             }
+            self.replayed.take(origin, generation.number);
             self.sessions.take(origin, generation.number);
         }
         self.counters.recovered_batches.add(1);
         let numbers = number_series(&self.index, &arrival);
         generation.apply(&arrival, &numbers);
+        if let Some(Origin { session, .. }) = arrival.origin {
+            generation.sessions.insert(session, self.sessions.acked(session));
+        }
     }
 
     fn report(&self, found: &Found, contents: &Contents) {

@@ -5,8 +5,11 @@ use std::time::{Duration, Instant};
 
 use crate::arrival::Origin;
 
+/// Gaps that are remembered of one session: a sender that leaves out numbers for good has some, too.
+const GAPS_MAX: usize = 8;
+
 /// What is remembered of one session.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Session {
     /// The last number taken; it is on disk.
     pub seq: u64,
@@ -14,6 +17,24 @@ pub struct Session {
     pub generation: u64,
     /// When it was taken, or read at start. Monotonic: a clock that jumps forgets nobody.
     pub seen: Instant,
+    /// Numbers before it that nobody has brought, first and last: a frame that was overtaken is taken when it comes. They are
+    /// known as long as the process lives, and after a crash from the journal.
+    pub gaps: Vec<(u64, u64)>,
+}
+
+impl Session {
+    pub fn new(seq: u64, generation: u64) -> Self {
+        Self { seq, generation, seen: Instant::now(), gaps: Vec::new() }
+    }
+}
+
+/// What a batch's origin means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    New,
+    Repeated,
+    /// Some of its frames were taken, and some were not.
+    Torn,
 }
 
 #[derive(Debug, Default)]
@@ -25,16 +46,42 @@ impl Sessions {
         self.0.get(&session).map_or(0, |s| s.seq)
     }
 
-    pub fn is_repeated(&self, origin: Origin) -> bool {
-        origin.seq <= self.acked(origin.session)
+    pub fn standing(&self, origin: Origin) -> Standing {
+        let Some(session) = self.0.get(&origin.session) else {
+            return if origin.seq == 0 { Standing::Repeated } else { Standing::New };
+        };
+        if origin.seq > session.seq {
+            return Standing::New;
+        }
+        let Some((first, last)) = session.gaps.iter().find(|(f, l)| *f <= origin.seq && origin.first <= *l)
+        else {
+            return Standing::Repeated;
+        };
+        if *first <= origin.first && origin.seq <= *last { Standing::New } else { Standing::Torn }
     }
 
-    /// Notes a number as taken; numbers never fall.
+    pub fn is_repeated(&self, origin: Origin) -> bool {
+        self.standing(origin) == Standing::Repeated
+    }
+
+    /// Notes the numbers of a batch as taken.
     pub fn take(&mut self, origin: Origin, generation: u64) {
-        let now = Instant::now();
-        let session = self.0.entry(origin.session).or_insert(Session { seq: 0, generation, seen: now });
-        if origin.seq > session.seq {
-            *session = Session { seq: origin.seq, generation, seen: now };
+        let Origin { first, seq, .. } = origin;
+        let session = self.0.entry(origin.session).or_insert_with(|| Session::new(0, generation));
+        let gaps = std::mem::take(&mut session.gaps);
+        let around = |(f, l): (u64, u64)| {
+            // What is left of a gap before the batch, and behind it.
+            [(f, l.min(first.saturating_sub(1))), (f.max(seq.saturating_add(1)), l)]
+        };
+        session.gaps = gaps.into_iter().flat_map(around).filter(|(f, l)| f <= l).collect();
+        session.gaps.dedup();
+        if first > session.seq.saturating_add(1) {
+            session.gaps.push((session.seq + 1, first - 1));
+        }
+        let surplus = session.gaps.len().saturating_sub(GAPS_MAX);
+        session.gaps.drain(..surplus);
+        if seq > session.seq {
+            (session.seq, session.generation, session.seen) = (seq, generation, Instant::now());
         }
     }
 
@@ -76,11 +123,11 @@ mod tests {
     fn numbers_never_fall_and_the_longest_silent_are_forgotten() {
         let mut sessions = Sessions::default();
         for (session, seq, generation) in [(1, 5, 1), (2, 1, 1), (3, 1, 2), (1, 4, 2)] {
-            sessions.take(Origin { session, seq }, generation);
+            sessions.take(Origin { session, first: 0, seq }, generation);
         }
         assert_eq!(sessions.acked(1), 5);
-        assert!(sessions.is_repeated(Origin { session: 1, seq: 5 }));
-        assert!(!sessions.is_repeated(Origin { session: 9, seq: 1 }));
+        assert!(sessions.is_repeated(Origin::one(1, 5)));
+        assert!(!sessions.is_repeated(Origin::one(9, 1)));
 
         let week = Duration::from_secs(7 * 86_400);
         assert_eq!(sessions.expire(0, week, 0), Vec::<u128>::new());
@@ -89,5 +136,29 @@ mod tests {
         rest.sort_unstable();
         assert_eq!(rest, vec![2]);
         assert_eq!(sessions.len(), 1);
+    }
+    #[test]
+    fn a_frame_that_was_overtaken_is_no_repetition() {
+        let mut sessions = Sessions::default();
+        let origin = |first, seq| Origin { session: 1, first, seq };
+        sessions.take(origin(4, 6), 1);
+        let standings = |sessions: &Sessions, all: &[(u64, u64)]| -> Vec<Standing> {
+            all.iter().map(|(first, seq)| sessions.standing(origin(*first, *seq))).collect()
+        };
+        use Standing::{New, Repeated, Torn};
+        let asked = [(1, 1), (2, 3), (3, 4), (4, 4), (5, 6), (6, 7), (7, 7)];
+        assert_eq!(standings(&sessions, &asked), [New, New, Torn, Repeated, Repeated, New, New]);
+        sessions.take(origin(2, 2), 1);
+        assert_eq!(standings(&sessions, &asked[..3]), [New, Torn, Torn]);
+        assert_eq!(sessions.acked(1), 6);
+        sessions.take(origin(1, 1), 1);
+        sessions.take(origin(3, 3), 1);
+        assert_eq!(standings(&sessions, &asked[..5]), [Repeated; 5]);
+        // One of an older version stands for everything up to it.
+        sessions.take(origin(0, 9), 1);
+        assert_eq!(standings(&sessions, &[(8, 8)]), [Repeated]);
+        (6..60).for_each(|n| sessions.take(origin(2 * n, 2 * n), 1));
+        assert_eq!(sessions.0[&1].gaps.len(), GAPS_MAX);
+        assert_eq!(standings(&sessions, &[(117, 117), (13, 13)]), [New, Repeated]);
     }
 }

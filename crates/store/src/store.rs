@@ -16,7 +16,7 @@ use tokio::sync::{oneshot, watch};
 use crate::answer::SampleAnswer;
 use crate::arrival::{self, Appended, Arrival, Origin};
 use crate::budget::Budget;
-use crate::commit::{Append, Command, Committer, closed};
+use crate::commit::{Append, Command, Committer, closed, repeated};
 use crate::disk::Space;
 use crate::damage::{Damages, Read};
 use crate::driver::{Driver, Health, Info};
@@ -59,45 +59,9 @@ impl Store {
     ) -> Result<Arc<Self>> {
         let read_only = options.read_only;
         let lock = lock(journal_dir, read_only)?;
-        let Recovered {
-            id,
-            index,
-            sessions,
-            tombstones,
-            unreadable,
-            generations,
-            flushed,
-            stored,
-            named,
-            clock_last,
-            counters,
-        } = recover(&*driver, journal_dir, &options).await?;
-        tell_size(index.read().bytes(), &options);
-        let budget = Arc::new(Budget::new(options.open_bytes_max.max(options.seal_bytes.saturating_mul(2))));
-        budget.add(generations.sealed.iter().map(|g| g.bytes).sum());
-        let progress = Progress { flushed, ..Progress::default() };
-        let shared = Arc::new(Shared {
-            driver,
-            directory: journal_dir.to_owned(),
-            trusted: Trusted::new(options.clock_bounds, clock_last),
-            space: Space::new(options.disk.clone(), journal_dir, options.disk_reserve_bytes),
-            options,
-            clock,
-            id,
-            generations: Guarded::new(generations),
-            index,
-            sessions: Guarded::new(sessions),
-            stored: Guarded::new(stored),
-            books: tokio::sync::Mutex::new(()),
-            tombstones: Guarded::new(tombstones),
-            unreadable,
-            upkeep: Upkeep::new(named),
-            budget,
-            counters,
-            sealed: watch::Sender::new(0),
-            begun: tokio::sync::Notify::new(),
-            progress: watch::Sender::new(progress),
-        });
+        let recovered = recover(&*driver, journal_dir, &options).await?;
+        tell_size(recovered.index.read().bytes(), &options);
+        let shared = share(driver, journal_dir, (options, clock), recovered);
         if read_only { Ok(Self::at_rest(shared, lock)) } else { Self::started(shared, lock) }
     }
 
@@ -134,7 +98,8 @@ impl Store {
 
     /// Keeps a batch: it is on disk when this returns `Ok`, but for new series past a bound, which the answer names; none
     /// of it is kept on an error. A sender that may have to repeat it hands over an `Arc`. An empty batch with an origin
-    /// is remembered as taken.
+    /// is remembered as taken. Frames of one session may come in any order: one that later ones have overtaken is kept when it
+    /// comes, as long as the process lives that took the later ones, and a frame that was taken is answered `Repeated`.
     ///
     /// # Errors
     /// `Invalid` when a record breaks a limit or the batch takes a quarter of the memory bound, `Full` when the sender
@@ -148,9 +113,11 @@ impl Store {
             return Ok(Appended::Stored);
         }
         // Answered even when memory is full: what is on disk needs no room.
-        if origin.is_some_and(|origin| self.shared.sessions.read().is_repeated(origin)) {
-            self.shared.counters.batches_repeated.add(1);
-            return Ok(Appended::Repeated);
+        if let Some(origin) = origin {
+            let standing = self.shared.sessions.read().standing(origin);
+            if let Some(answered) = repeated(&self.shared, standing, origin) {
+                return answered;
+            }
         }
         let (batch, refused) = arrival::admit(batch, &self.shared.index.read(), self.shared.options.bounds());
         if refused.series == 0 {
@@ -434,6 +401,39 @@ impl Store {
     pub fn driver_info(&self) -> Info {
         self.shared.driver.info()
     }
+}
+
+/// What the rooms of a store share from its start on.
+fn share(
+    driver: Arc<dyn Driver>,
+    journal_dir: &Path,
+    (options, clock): (Options, Arc<dyn Clock>),
+    recovered: Recovered,
+) -> Arc<Shared> {
+    let budget = Arc::new(Budget::new(options.open_bytes_max.max(options.seal_bytes.saturating_mul(2))));
+    budget.add(recovered.generations.sealed.iter().map(|g| g.bytes).sum());
+    Arc::new(Shared {
+        driver,
+        directory: journal_dir.to_owned(),
+        trusted: Trusted::new(options.clock_bounds, recovered.clock_last),
+        space: Space::new(options.disk.clone(), journal_dir, options.disk_reserve_bytes),
+        options,
+        clock,
+        id: recovered.id,
+        generations: Guarded::new(recovered.generations),
+        index: recovered.index,
+        sessions: Guarded::new(recovered.sessions),
+        stored: Guarded::new(recovered.stored),
+        books: tokio::sync::Mutex::new(()),
+        tombstones: Guarded::new(recovered.tombstones),
+        unreadable: recovered.unreadable,
+        upkeep: Upkeep::new(recovered.named),
+        budget,
+        counters: recovered.counters,
+        sealed: watch::Sender::new(0),
+        begun: tokio::sync::Notify::new(),
+        progress: watch::Sender::new(Progress { flushed: recovered.flushed, ..Progress::default() }),
+    })
 }
 
 /// Of a directory that is read only there may be none.

@@ -12,7 +12,7 @@ use tacho_model::{ManualClock, Matcher, TimeRange};
 use tacho_store::disk::FaultyDisk;
 use tacho_store::driver::{Capabilities, Delete, Info, Row, RowStream, Scan};
 use tacho_store::policy::{Policies, Rule};
-use tacho_store::{ClockBounds, Driver, ErrorKind, MemoryDriver, Options, Result, Store};
+use tacho_store::{Appended, ClockBounds, Driver, ErrorKind, MemoryDriver, Options, Result, Store};
 
 const ALL: TimeRange = TimeRange::ALL;
 
@@ -39,6 +39,50 @@ async fn a_disk_that_is_nearly_full_refuses_records_and_lets_deletion_go_on() {
     store.ready().unwrap();
     store.append(samples("m", &[(3, 3.0)]), None).await.unwrap();
     assert_eq!(values(&store, "m", ALL).await, [(3, 3.0)]);
+}
+
+#[tokio::test]
+async fn frames_that_come_out_of_order_are_all_kept_once() {
+    let bench = Bench::new();
+    let store = bench.open().await;
+    let frame = |seq: u64| common::executions("svc", seq.into(), 1);
+    // Two of them reach the journal together, the later one first.
+    let (second, first) = tokio::join!(
+        store.append(frame(2), common::origin(7, 2)),
+        store.append(frame(1), common::origin(7, 1))
+    );
+    assert_eq!((second.unwrap(), first.unwrap()), (Appended::Stored, Appended::Stored));
+    for (seq, expect) in [
+        (5, Appended::Stored),
+        (3, Appended::Stored),
+        (5, Appended::Repeated),
+        (4, Appended::Stored),
+        (3, Appended::Repeated),
+        (1, Appended::Repeated),
+        (9, Appended::Stored),
+    ] {
+        assert_eq!(store.append(frame(seq), common::origin(7, seq)).await.unwrap(), expect, "{seq}");
+    }
+    assert_eq!(store.session_acked(7), 9);
+    store.flush().await.unwrap();
+    assert_eq!(
+        store.append(frame(6), common::origin(7, 6)).await.unwrap(),
+        Appended::Stored,
+        "another generation"
+    );
+    drop(store);
+    let store = bench.open().await;
+    assert_eq!(common::traces(&store, "svc").await, [1, 2, 3, 4, 5, 6, 9]);
+    store.flush().await.unwrap();
+    drop(store);
+    let store = bench.open().await;
+    assert_eq!((common::traces(&store, "svc").await.len(), store.session_acked(7)), (7, 9));
+    assert_eq!(store.append(frame(12), common::origin(7, 12)).await.unwrap(), Appended::Stored);
+    drop(store);
+    let store = bench.open().await;
+    for expect in [Appended::Stored, Appended::Repeated] {
+        assert_eq!(store.append(frame(11), common::origin(7, 11)).await.unwrap(), expect, "after a crash");
+    }
 }
 
 /// A driver that takes everything but deletes.

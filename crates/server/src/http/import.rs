@@ -60,7 +60,7 @@ async fn import(
         app.metrics.records_refused.with([PROTOCOL]).add(data.rejects.count);
         refused_records += data.rejects.count;
         refused.extend(data.rejects.named.into_iter().map(|refused| refused.reason));
-        match app.store.append(data.batch, Some(Origin { session, seq })).await? {
+        match app.store.append(data.batch, Some(Origin::one(session, seq))).await? {
             Appended::Stored => {}
             Appended::Repeated => repeated += 1,
             Appended::Partly(left_out) => {

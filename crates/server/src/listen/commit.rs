@@ -1,8 +1,7 @@
 //! Decoded frames to disk: several at a time, in their order, acknowledged together.
 //!
 //! One append of a session is under way at any moment, and the frames that arrive meanwhile go with the next. So
-//! a frame that the store has no room for can never be overtaken by the one behind it, which the store would take as
-//! "everything up to here is known".
+//! a frame that the store has no room for is never overtaken by the one behind it, and ACK means everything up to it.
 //!
 //! Step before: `connection.rs` decoded the frames. Step after: `crates/store/src/store.rs`.
 
@@ -62,7 +61,8 @@ impl Committer<'_> {
     /// Appends a group as one batch; where the store refuses that, frame by frame, to keep the good ones.
     async fn keep(&mut self, group: &Group) -> Result<(), Stop> {
         let seq = group.frames.iter().map(|frame| frame.seq).max().unwrap_or_default();
-        let error = match self.append(Arc::clone(&group.batch), seq).await? {
+        let first = group.frames.iter().map(|frame| frame.seq).min().unwrap_or_default();
+        let error = match self.append(Arc::clone(&group.batch), (first, seq)).await? {
             Ok(refused) => return self.tell(group, refused).await,
             Err(error) => error,
         };
@@ -71,7 +71,7 @@ impl Committer<'_> {
         }
         for (position, frame) in group.frames.iter().enumerate() {
             let alone = group.alone(position);
-            match self.append(Arc::clone(&alone.batch), frame.seq).await? {
+            match self.append(Arc::clone(&alone.batch), (frame.seq, frame.seq)).await? {
                 Ok(refused) => self.tell(&alone, refused).await?,
                 Err(error) => self.refuse(frame.seq, &alone.batch, &error).await?,
             }
@@ -100,11 +100,15 @@ impl Committer<'_> {
 
     /// Tries until the batch is on disk or refused. Storage that fails ends the connection: the client keeps what
     /// is not acknowledged.
-    async fn append(&mut self, batch: Arc<Batch>, seq: u64) -> Result<Result<Refused, Error>, Stop> {
+    async fn append(
+        &mut self,
+        batch: Arc<Batch>,
+        (first, seq): (u64, u64),
+    ) -> Result<Result<Refused, Error>, Stop> {
         if batch.is_empty() {
             return Ok(Ok(Refused::default()));
         }
-        let origin = Origin { session: self.session, seq };
+        let origin = Origin { session: self.session, first, seq };
         loop {
             // Never dropped half way: a batch that still may be written must not be sent again.
             let error = match self.store.append(Arc::clone(&batch), Some(origin)).await {

@@ -105,11 +105,7 @@ impl Default for StoreFigures {
                 "Times the journal was synced to disk.",
             ),
             journal_failures: Family::new("tacho_journal_failures_total", [], "Times that failed."),
-            journal_damaged: Family::new(
-                "tacho_journal_damaged_total",
-                [],
-                "Damaged places of the journal that this start has stepped over.",
-            ),
+            journal_damaged: Family::new("tacho_journal_damaged_total", [], "Damaged places stepped over."),
             journals_quarantined: Family::new(
                 "tacho_journals_quarantined",
                 [],

@@ -12,9 +12,9 @@ use tacho_model::{
 use super::columns;
 use super::format::{
     BLOCK_COLUMNS, BLOCK_ENTRIES, BLOCK_EXECUTIONS, BLOCK_SAMPLES, BODY_BYTES, BODY_TEXT, CODE_ENTER,
-    CODE_EXIT, CODE_EXIT_FAILED, DEFINITIONS_BYTES_MAX, DEFINITIONS_KEPT_BYTES_MAX, FLAG_ORIGIN,
+    CODE_EXIT, CODE_EXIT_FAILED, DEFINITIONS_BYTES_MAX, DEFINITIONS_KEPT_BYTES_MAX, FLAG_FRAMES, FLAG_ORIGIN,
     FLAG_REPEATS, SEGMENT_ATTRIBUTES, SEGMENT_CARRIED, SEGMENT_PARENT, TEXTS_MAX, VALUE_INTEGER, VALUE_TEXT,
-    VERSION_WHOLE_LABELS,
+    VERSION_SINGLE, VERSION_WHOLE_LABELS,
 };
 use crate::arrival::{Arrival, Origin};
 use crate::coding::{Cursor, Malformed};
@@ -67,12 +67,12 @@ impl Decoder {
 
     /// Takes the definitions of a record, and nothing else: those behind a lost record tell what it defined.
     pub fn learn(&mut self, payload: &[u8]) -> Result<(), Malformed> {
-        let (mut cursor, _) = front(payload)?;
+        let (mut cursor, _) = front(self.version, payload)?;
         self.define(&mut cursor)
     }
 
     pub fn decode(&mut self, payload: &[u8]) -> Result<Arrival, Malformed> {
-        let (mut cursor, origin) = front(payload)?;
+        let (mut cursor, origin) = front(self.version, payload)?;
         self.define(&mut cursor)?;
         let mut batch = Batch::default();
         while !cursor.is_empty() {
@@ -247,14 +247,21 @@ impl Decoder {
 }
 
 /// What stands before the definitions.
-fn front(payload: &[u8]) -> Result<(Cursor<'_>, Option<Origin>), Malformed> {
+fn front(version: u16, payload: &[u8]) -> Result<(Cursor<'_>, Option<Origin>), Malformed> {
     let mut cursor = Cursor::new(payload);
     let flags = cursor.byte("flags")?;
     cursor.varint("synced")?;
     let mut origin = None;
     if flags & FLAG_ORIGIN != 0 {
         let session = u128::from_be_bytes(cursor.array("session")?);
-        origin = Some(Origin { session, seq: cursor.varint("seq")? });
+        let seq = cursor.varint("seq")?;
+        let before = match flags & FLAG_FRAMES {
+            0 if version <= VERSION_SINGLE => seq,
+            0 => 0,
+            _ => cursor.varint("frames")?,
+        };
+        let first = seq.checked_sub(before).ok_or(cursor.malformed("frames"))?;
+        origin = Some(Origin { session, first, seq });
     }
     Ok((cursor, origin))
 }

@@ -14,8 +14,9 @@ use tacho_model::{
 use super::columns::Columns;
 use super::format::{
     BLOCK_ENTRIES, BLOCK_EXECUTIONS, BLOCK_SAMPLES, BODY_BYTES, BODY_TEXT, CODE_ENTER, CODE_EXIT,
-    CODE_EXIT_FAILED, DEFINITIONS_BYTES_MAX, FLAG_ORIGIN, FLAG_REPEATS, RECORD_BYTES_MAX, SEGMENT_ATTRIBUTES,
-    SEGMENT_CARRIED, SEGMENT_PARENT, TEXT_BYTES_MAX, TEXTS_MAX, VALUE_INTEGER, VALUE_TEXT, put_record,
+    CODE_EXIT_FAILED, DEFINITIONS_BYTES_MAX, FLAG_FRAMES, FLAG_ORIGIN, FLAG_REPEATS, RECORD_BYTES_MAX,
+    SEGMENT_ATTRIBUTES, SEGMENT_CARRIED, SEGMENT_PARENT, TEXT_BYTES_MAX, TEXTS_MAX, VALUE_INTEGER,
+    VALUE_TEXT, put_record,
 };
 use super::series::SeriesTable;
 use crate::arrival::Arrival;
@@ -154,11 +155,18 @@ impl Encoder {
             return Err(Error::invalid(message));
         }
         self.payload.clear();
-        self.payload.push(if arrival.origin.is_some() { FLAG_ORIGIN } else { 0 });
+        self.payload.push(match arrival.origin {
+            Some(origin) if origin.first != origin.seq => FLAG_ORIGIN | FLAG_FRAMES,
+            Some(_) => FLAG_ORIGIN,
+            None => 0,
+        });
         put_varint(&mut self.payload, synced);
         if let Some(origin) = arrival.origin {
             self.payload.extend_from_slice(&origin.session.to_be_bytes());
             put_varint(&mut self.payload, origin.seq);
+            if origin.first != origin.seq {
+                put_varint(&mut self.payload, origin.seq.saturating_sub(origin.first));
+            }
         }
         let before = self.payload.len();
         self.series.write_new(&mut self.payload);

@@ -37,6 +37,8 @@ pub const TEXT_BYTES_MAX: usize = 256;
 pub const FLAG_ORIGIN: u8 = 1;
 /// The record repeats definitions of an earlier one, and has nothing else.
 pub const FLAG_REPEATS: u8 = 2;
+/// The origin is that of several frames.
+pub const FLAG_FRAMES: u8 = 4;
 pub const BLOCK_SAMPLES: u8 = 1;
 pub const BLOCK_ENTRIES: u8 = 2;
 pub const BLOCK_EXECUTIONS: u8 = 3;

@@ -1,8 +1,8 @@
 //! What time is it, as far as history may be deleted by it?
 //!
-//! A wall clock that is set wrong, years ahead, would make everything older than any rule keeps. So time is believed as long as it
-//! goes on as a clock that cannot be set does, and after a start as long as the store was not away for longer than is likely.
-//! Otherwise rules go by the time that was expected, until the wall clock is near it again or somebody confirms the new one.
+//! A wall clock that is set wrong, years ahead, would make everything older than any rule keeps. So time is believed as long
+//! as it goes on as a clock that cannot be set does, and after a start as long as the store was not away for longer than is
+//! likely. Otherwise rules go by the time that was expected, until the wall clock is near it again or somebody confirms it.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};

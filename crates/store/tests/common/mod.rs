@@ -48,7 +48,7 @@ impl Bench {
 }
 
 pub fn origin(session: u128, seq: u64) -> Option<Origin> {
-    Some(Origin { session, seq })
+    Some(Origin::one(session, seq))
 }
 
 pub fn labels(name: &str) -> Arc<Labels> {

@@ -65,7 +65,7 @@ impl Target {
             Self::Directory { store, .. } => {
                 let batch = Arc::new(batch);
                 loop {
-                    match store.append(Arc::clone(&batch), Some(Origin { session, seq })).await {
+                    match store.append(Arc::clone(&batch), Some(Origin::one(session, seq))).await {
                         Ok(Appended::Partly(refused)) => {
                             let records: usize = refused.records.iter().sum();
                             let reasons = refused.named.into_iter().map(|series| series.reason).collect();

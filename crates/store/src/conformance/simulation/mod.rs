@@ -228,7 +228,7 @@ impl World {
         let batches: Vec<Arc<Batch>> = (0..SENDERS).map(&mut new).collect();
         for attempt in 0.. {
             let appends = self.senders.iter().zip(&batches).zip(0..).map(|((model, batch), session)| {
-                store.append(batch.clone(), Some(Origin { session, seq: model.seq + 1 }))
+                store.append(batch.clone(), Some(Origin::one(session, model.seq + 1)))
             });
             let results = join_all(appends).await;
             let failed: Vec<&Error> = results.iter().filter_map(|r| r.as_ref().err()).collect();
@@ -267,7 +267,7 @@ impl World {
         if model.seq == 0 {
             return Ok(());
         }
-        let origin = Origin { session: session.into(), seq: model.seq };
+        let origin = Origin::one(session.into(), model.seq);
         let appended = self.store()?.append(model.last.clone(), Some(origin)).await.map_err(say)?;
         super::equal("repetition", &appended, &Appended::Repeated)
     }
