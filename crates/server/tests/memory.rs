@@ -89,6 +89,12 @@ fn what_fields_share_is_there_once_and_after_a_restart_too() {
     assert_eq!(post_gzip(&server, &body).status, 204);
     let check = |server: &Server, when: &str| {
         assert_eq!(count(server, "{__name__=~%22m.*%22}&limit=1"), 1);
+        // Written out they are too much for one answer.
+        for path in ["/api/v1/series?match[]=", "/api/v1/query?time=1700000000&query="] {
+            let answer = server.get(&format!("{path}{{__name__=~%22m.*%22}}"));
+            assert_eq!(answer.status, 422, "{when}: {path}");
+            assert!(answer.text().contains("at most 134217728 are allowed"), "{when}: {}", answer.text());
+        }
         let metrics = server.get("/metrics").text();
         assert!(metrics.contains("tacho_series{kind=\"sample\"} 3960\n"), "{when}: {metrics}");
         let resident = resident_bytes(server);

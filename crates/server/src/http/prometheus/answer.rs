@@ -44,6 +44,22 @@ struct Part {
     points: Range<usize>,
 }
 
+/// Bytes of the labels of one answer: in memory series share them, an answer writes each out.
+const LABELS_BYTES_MAX: usize = 128 << 20;
+
+/// # Errors
+/// When they are too many to be written out.
+pub(super) fn check_labels<'a>(series: impl Iterator<Item = &'a Labels>) -> Result<(), ApiError> {
+    let bytes: usize = series.map(Labels::canonical_bytes).sum();
+    if bytes <= LABELS_BYTES_MAX {
+        return Ok(());
+    }
+    Err(ApiError::execution(format!(
+        "answer has labels of {bytes} bytes, at most {LABELS_BYTES_MAX} are allowed: narrow the selectors, give a limit, \
+         or aggregate"
+    )))
+}
+
 impl Answer {
     pub fn new(output: Output, limit: Option<usize>) -> Result<Self, ApiError> {
         let limit = limit.unwrap_or(usize::MAX);
@@ -55,6 +71,11 @@ impl Answer {
                 );
                 return Err(ApiError::execution(message));
             }
+        }
+        match &output {
+            Output::Matrix(series) => check_labels(series.iter().take(limit).map(|s| &*s.labels))?,
+            Output::Vector(rows) => check_labels(rows.iter().take(limit).map(|(labels, _)| &**labels))?,
+            Output::Scalar(_) | Output::String { .. } => {}
         }
         Ok(Self { output, limit, stats: None, warnings: Vec::new(), infos: Vec::new() })
     }

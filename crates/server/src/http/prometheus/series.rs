@@ -12,7 +12,7 @@ use tacho_model::{Kind, Labels, Matcher, PatternBudget};
 use tacho_query::promql;
 use tacho_store::Store;
 
-use super::answer::LabelMap;
+use super::answer::{LabelMap, check_labels};
 use super::{Answer, TRUNCATED, success};
 use crate::http::App;
 use crate::http::damage;
@@ -32,7 +32,10 @@ pub async fn series(State(app): State<Arc<App>>, params: Params) -> Answer {
     let list = |store: &Store, selectors: &Selectors, limit| {
         let found = selectors.iter().flat_map(|matchers| store.find(Kind::Sample, matchers));
         let found: BTreeSet<Arc<Labels>> = found.map(|(_, labels)| labels).collect();
-        answer(store, found.iter().map(|labels| LabelMap(labels)), limit)
+        match check_labels(found.iter().take(limit).map(|labels| &**labels)) {
+            Ok(()) => answer(store, found.iter().map(|labels| LabelMap(labels)), limit),
+            Err(error) => error.into_response(),
+        }
     };
     select(&app, &params, list).await
 }
