@@ -103,7 +103,10 @@ mod tests {
     proptest! {
         #[test]
         fn labels_are_the_same_whether_they_share_or_not(
-            sets in proptest::collection::vec(proptest::collection::btree_map("[A-Z_a-c]{1,2}|__name__", "[ab]{60,70}", 0..4), 1..12),
+            sets in proptest::collection::vec(
+                proptest::collection::btree_map("[A-Z_a-c]{1,2}|__name__", "[ab]{60,70}", 0..4),
+                1..12,
+            ),
             bytes in proptest::collection::vec(any::<u8>(), 0..60),
         ) {
             let (mut families, mut before): (Families, Vec<Labels>) = Default::default();

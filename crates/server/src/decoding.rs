@@ -149,7 +149,7 @@ impl FrameRoom {
 /// About how much memory the records of a batch take beside the names that they share, bytes.
 pub fn batch_bytes(batch: &Batch) -> usize {
     const SERIES_BYTES: usize = 256;
-    const SEGMENT_BYTES: usize = 320;
+    const OPEN_SEGMENT_BYTES: usize = 320;
     let samples: usize = batch.samples.iter().map(|s| SERIES_BYTES + 24 * s.samples.capacity()).sum();
     let entries = batch.entries.iter().map(|series| {
         let texts: usize = series.entries.iter().map(|e| 64 + e.body.as_bytes().len()).sum();
@@ -160,7 +160,7 @@ pub fn batch_bytes(batch: &Batch) -> usize {
             AttributeValue::Text(text) => 64 + text.len(),
             AttributeValue::Integer(_) => 64,
         });
-        SEGMENT_BYTES + 16 * (segment.events.len() + segment.carried.len()) + texts.sum::<usize>()
+        OPEN_SEGMENT_BYTES + 16 * (segment.events.len() + segment.carried.len()) + texts.sum::<usize>()
     });
     samples + entries.sum::<usize>() + segments.sum::<usize>()
 }

@@ -150,7 +150,7 @@ struct Definition<'a> {
 enum Content<'a> {
     Text(&'a str),
     Operation(OperationKind, &'a str),
-    Series(Vec<(&'a str, &'a str)>),
+    Series(Pairs<'a>),
     RecordType(Described<'a>),
 }
 
@@ -182,8 +182,11 @@ fn read<'a>(reader: &mut Reader<'a>) -> Result<Definition<'a>, Flaw> {
     Ok(Definition { id, content, size })
 }
 
+/// Names and values of labels.
+type Pairs<'a> = Vec<(&'a str, &'a str)>;
+
 /// The labels of a series, and the size of all their strings.
-fn read_pairs<'a>(reader: &mut Reader<'a>) -> Result<(Vec<(&'a str, &'a str)>, Size), Flaw> {
+fn read_pairs<'a>(reader: &mut Reader<'a>) -> Result<(Pairs<'a>, Size), Flaw> {
     let count = reader.length()?;
     let mut pairs = Vec::with_capacity(count.min(LABELS_MAX + 1));
     let mut size = Size::default();
