@@ -32,7 +32,7 @@ const SETTINGS = {
 const OTHERS = new Set(
   (
     'include exclude aggregate aggregate_above overhead_max traces_max patterns_checked_after when_full block_max buffer ' +
-    'threads_max strands_max virtual_buffer virtual_threads_max'
+    'threads_max strands_max virtual_buffer virtual_threads_max children'
   ).split(' '),
 );
 

@@ -36,9 +36,11 @@ def main(arguments: list[str]) -> int:
         sys.path[0] = os.getcwd() if is_module else os.path.dirname(os.path.realpath(program[0]))
     if is_module:
         agent.start(**_service(program[0].split(".")[0]))
+        agent.watch_children()
         script.run_module(program[0])
     else:
         agent.start()
+        agent.watch_children()
         script.run(program[0], agent.selection())
     return 0
 

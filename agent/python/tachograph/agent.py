@@ -12,7 +12,7 @@ import sys
 import threading
 from typing import Any, Optional, Union
 
-from . import config, identity, probes, track, wire
+from . import children, config, identity, probes, track, wire
 from .context import CALLER, REMOTE, Context
 from .dictionary import Dictionary
 from .imports import Imports
@@ -173,6 +173,12 @@ def flush(wait_s: float = 1.5) -> bool:
 def selection() -> Selection:
     """What `include` and `exclude` say; nothing is selected before `start`."""
     return _agent.imports.selection if _agent else Selection((), (), Log())
+
+
+def watch_children() -> None:
+    """Processes that this one starts with Python are watched, too, unless the setting `children` is false."""
+    if _agent is not None and _agent.settings.children:
+        children.announce(_agent.labels["service"], _agent.log)
 
 
 def totals() -> Optional[Totals]:

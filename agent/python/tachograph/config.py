@@ -138,6 +138,7 @@ class Settings:
     queue: int = _number("16MiB", _SIZE, "64KiB", "1024GiB")
     flush_max: float = _number("1500ms", _DURATION, "0", "1440m")
     samplers: bool = True
+    children: bool = True
     sample_interval: float = _number("5s", _DURATION, "100ms", "1440m")
     log: str = ""
     log_detail: bool = False

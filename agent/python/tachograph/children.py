@@ -1,0 +1,27 @@
+"""Are the processes watched that a program starts with Python? A server that starts itself again (`manage.py runserver`, `--reload`), or
+`multiprocessing` that spawns, does its work in one of those.
+
+They inherit the environment: a folder in front of PYTHONPATH makes each interpreter run `child/sitecustomize.py` at its start.
+Before: `python -m tachograph run`. After: the same agent in another process.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from .log import Log
+
+FOLDER = str(Path(__file__).resolve().parent / "child")
+
+
+def announce(service: str, log: Log) -> None:
+    """From now on they are watched, under this name unless the environment has one."""
+    if sys.flags.ignore_environment:
+        log.say("processes that this one starts with Python are not watched: -E or -I is passed on to many of them")
+        return
+    before = os.environ.get("PYTHONPATH", "")
+    if FOLDER not in before.split(os.pathsep):
+        os.environ["PYTHONPATH"] = os.pathsep.join([FOLDER, before] if before else [FOLDER])
+    os.environ["_TACHOGRAPH_SERVICE"] = service
