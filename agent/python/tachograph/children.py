@@ -1,5 +1,5 @@
-"""Are the processes watched that a program starts with Python? A server that starts itself again (`manage.py runserver`, `--reload`), or
-`multiprocessing` that spawns, does its work in one of those.
+"""Are the processes watched that a program starts with Python? A server that starts itself again (`manage.py runserver`,
+`--reload`), or `multiprocessing` that spawns, does its work in one of those.
 
 They inherit the environment: a folder in front of PYTHONPATH makes each interpreter run `child/sitecustomize.py` at its start.
 Before: `python -m tachograph run`. After: the same agent in another process.

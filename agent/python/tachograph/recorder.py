@@ -76,7 +76,8 @@ def record(function: Any = None, *, name: Optional[str] = None, kind: str = "met
 
     A coroutine function's call lasts from its first step to its end, waiting included. Of a generator (plain or asynchronous)
     each step is a call, from `next` to `yield`, so the time of the consumer is not in it. Static and class methods and properties
-    are taken, too; a class stands for its methods. What is of a subclass of these stays as it is. Raises ValueError for an unknown `kind`.
+    are taken, too; a class stands for its methods. What is of a subclass of these stays as it is.
+    Raises ValueError for an unknown `kind`.
     """
     number = kind_id(kind)
     if function is None:

@@ -65,7 +65,7 @@ def _fresh_main() -> types.ModuleType:
     main = types.ModuleType("__main__")
     main.__dict__.update({"__builtins__": builtins, "__loader__": importlib.machinery.BuiltinImporter})
     if sys.version_info < (3, 14):
-        main.__dict__["__annotations__"] = {}
+        main.__annotations__ = {}
     sys.modules["__main__"] = main
     return main
 

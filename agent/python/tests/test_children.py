@@ -70,7 +70,9 @@ class Children(ServerTest):
             environment = self.environment(include="lib")
             environment["PYTHONPATH"] = os.pathsep.join([str(ROOT), path] if path else [str(ROOT)])
             command = [sys.executable, *prefix, *program]
-            done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=2 * PATIENCE_S, check=False)
+            done = subprocess.run(
+                command, cwd=folder, env=environment, capture_output=True, text=True, timeout=2 * PATIENCE_S, check=False
+            )
             self.assertEqual(done.returncode, 0, done.stderr)
             said.append(done.stdout)
         if not path:

@@ -92,9 +92,10 @@ class Foreign(ServerTest):
             environment = self.environment(include=include)
             environment["PYTHONPATH"] = f"{ROOT}:{packages()}"
             command = [sys.executable, *prefix, *program]
-            runs.append(
-                subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=PATIENCE_S * 2, check=False)
+            done = subprocess.run(
+                command, cwd=folder, env=environment, capture_output=True, text=True, timeout=PATIENCE_S * 2, check=False
             )
+            runs.append(done)
         alone, watched = runs
         self.assertEqual(alone.returncode, 0, alone.stderr)
         self.assertEqual((watched.returncode, watched.stdout), (alone.returncode, alone.stdout), watched.stderr)

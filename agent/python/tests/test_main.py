@@ -17,12 +17,15 @@ import __main__ as found
 def facts():
     spec = __spec__
     return {
-        "name": __name__, "file": globals().get("__file__"), "package": __package__, "doc": __doc__, "cached": globals().get("__cached__"),
-        "spec": spec and (spec.name, spec.origin, spec.parent, type(spec.loader).__name__, spec.has_location, spec.cached),
+        "name": __name__, "file": globals().get("__file__"), "package": __package__, "doc": __doc__,
+        "cached": globals().get("__cached__"),
+        "spec": spec and (spec.name, spec.origin, spec.parent, type(spec.loader).__name__, spec.has_location,
+            spec.cached),
         "loader": (getattr(__loader__, "__name__", type(__loader__).__name__), getattr(__loader__, "path", None)),
         "builtins": __builtins__ is builtins, "names": sorted(name for name in globals() if name != "__tachograph_record__"),
         "argv": sys.argv, "path": sys.path, "main": sys.modules["__main__"] is found and vars(found) is globals(),
-        "code": (facts.__code__.co_filename, facts.__module__), "source": bool(getattr(__loader__, "get_source", len)("__main__")),
+        "code": (facts.__code__.co_filename, facts.__module__),
+        "source": bool(getattr(__loader__, "get_source", len)("__main__")),
     }
 class Text(str): pass
 def other(): pass

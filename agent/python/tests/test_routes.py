@@ -40,7 +40,8 @@ watched = tachograph.asgi(application)
 loop = asyncio.new_event_loop()
 def get(path):
     path, _, query = path.partition("?")
-    scope = {"type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": "GET", "path": path, "raw_path": path.encode(),
+    scope = {"type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": "GET", "path": path,
+        "raw_path": path.encode(),
         "root_path": "", "scheme": "http", "query_string": query.encode(), "headers": [(b"host", b"x")], "server": ("x", 80)}
     async def receive(): return {"type": "http.request", "body": b"", "more_body": False}
     async def send(message): pass

@@ -1,15 +1,15 @@
-"""Is this process one that a watched program has started? Then it is watched, too. The interpreter runs this module at its start, since
-PYTHONPATH begins with this folder (`../children.py`). A module of this name that the program has itself runs as ever.
+"""Is this process one that a watched program has started? Then it is watched, too. The interpreter runs this module at its
+start, since PYTHONPATH begins with this folder (`../children.py`). A module of this
+name that the program has itself runs as ever.
 """
 
+import importlib.util
 import os
 import sys
 
 
 def _own() -> None:
     """What would have run if this folder were not there."""
-    import importlib.util
-
     spec = importlib.util.find_spec("sitecustomize")
     if spec is not None and spec.loader is not None:
         module = importlib.util.module_from_spec(spec)
@@ -24,7 +24,7 @@ def _watch(home: str) -> None:
         return
     sys.path.insert(0, home)
     try:
-        from tachograph import agent
+        from tachograph import agent  # noqa: PLC0415, the folder is in the path only now
     finally:
         sys.path.remove(home)
     service = os.environ.get("TACHO_SERVICE") or os.environ.get("_TACHOGRAPH_SERVICE")

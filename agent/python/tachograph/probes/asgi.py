@@ -84,5 +84,8 @@ def _headers(pairs: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
 
 
 def asgi(application: Application, route: Optional[Route] = None) -> Asgi:
-    """The application, watched. `route`: from a scope to the route's pattern; None: it is the framework's, or guessed from the path."""
+    """The application, watched.
+
+    `route`: from a scope to the route's pattern; None: it is the framework's, or guessed from the path.
+    """
     return Asgi(application, route)

@@ -1,4 +1,5 @@
-"""Which route has the program's framework found? It is kept in the environ or scope of the request, where wsgi and asgi look at the end.
+"""Which route has the program's framework found? It is kept in the environ or scope of the request, where wsgi and asgi look
+at the end.
 
 | framework | how |
 |---|---|

@@ -29,7 +29,9 @@ class Request:
 
     __slots__ = ("is_named", "method", "path", "strand")
 
-    def __init__(self, method: str, path: str, route: Optional[str], traceparent: Optional[str], request_id: Optional[str]) -> None:
+    def __init__(
+        self, method: str, path: str, route: Optional[str], traceparent: Optional[str], request_id: Optional[str]
+    ) -> None:
         """`path` without the query; `route` None: it is the framework's, or guessed from the path, when the request ends."""
         self.method = method
         self.path = path

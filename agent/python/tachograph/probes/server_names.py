@@ -1,5 +1,6 @@
-"""What is a request that came in called? A route of the program's framework is one name; where there is none, the path with its ids
-taken out is a guess, and `(not found)` what nobody has. Guesses have a bound of their own, so that they take no room from routes.
+"""What is a request that came in called? A route of the program's framework is one name; where there is none, the path with its
+ids taken out is a guess, and `(not found)` what nobody has. Guesses have a bound of their own, so
+that they take no room from routes.
 
 The rules of `ServerNames.java` of the Java agent. Before: http_server. After: operations.
 """
@@ -35,7 +36,7 @@ def _bounded(known: dict[str, int], method: str, rest: str, bound: int) -> int:
 
 
 def early(method: str, path: str, route: Optional[str]) -> int:
-    """When it begins: a guess where no route is known, which takes no room past a half; the method alone where there are too many."""
+    """When it begins: a guess where no route is known, which takes no room past a half; the method alone past that."""
     method = known_method(method)
     if route:
         return _bounded(_routes, method, route, ROUTES_MAX)

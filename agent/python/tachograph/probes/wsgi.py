@@ -122,5 +122,8 @@ class _Body:
 
 
 def wsgi(application: Application, route: Optional[Route] = None) -> Wsgi:
-    """The application, watched. `route`: from an environ to the route's pattern; None: it is the framework's, or guessed from the path."""
+    """The application, watched.
+
+    `route`: from an environ to the route's pattern; None: it is the framework's, or guessed from the path.
+    """
     return Wsgi(application, route)
