@@ -2,6 +2,7 @@
 // Node says on a channel that a request has come, before the program sees it. After: `../record/recorder.js`.
 
 import diagnostics from 'node:diagnostics_channel';
+import { ServerResponse } from 'node:http';
 import { become } from '../record/context.js';
 import { parse } from '../record/traceparent.js';
 import { STATE } from '../wire/constants.js';
@@ -64,6 +65,16 @@ export function install({ recorder, config, guard }) {
     response.on('close', () => closed(call, method, path, request, response));
   });
   diagnostics.subscribe('http.server.request.start', started);
+  const { prototype } = ServerResponse;
+  const { writeHead } = prototype;
+  /** @this {any} */
+  prototype.writeHead = function (/** @type {any[]} */ ...args) {
+    recorder.signals.hold();
+    return Reflect.apply(writeHead, this, args);
+  };
+  for (const key of ['name', 'length']) {
+    Object.defineProperty(prototype.writeHead, key, { value: /** @type {any} */ (writeHead)[key], configurable: true });
+  }
 }
 
 /**

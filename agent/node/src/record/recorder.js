@@ -49,8 +49,8 @@ export class Recorder {
     this.thread = dictionary.text(thread);
     this.pendingMax = pendingMax;
     this.wake = wake;
-    /** Who must know that code of the program runs. @type {Pick<import('../send/signals.js').Signals, 'isArmed' | 'release'>} */
-    this.signals = { isArmed: false, release: () => {} };
+    /** @type {Pick<import('../send/signals.js').Signals, 'isArmed' | 'release' | 'hold'>} who must know that code runs */
+    this.signals = { isArmed: false, release: () => {}, hold: () => {} };
     this.orphanNs = ORPHAN_NS;
     this.segments = 0;
     this.pending = 0;

@@ -70,6 +70,13 @@ export class Signals {
     }
   }
 
+  /** An answer is about to leave: whoever gets it may send a signal before this callback is over. */
+  hold() {
+    if (!this.isArmed && this.isComing) {
+      this.#arm();
+    }
+  }
+
   /** Now and then: whether there still is something to wait for. */
   look() {
     this.releases = 0;
