@@ -80,7 +80,7 @@ async fn read_each(driver: &Embedded) -> BTreeMap<u32, Vec<u8>> {
             ..Scan::all(Table::Chunks, *b"p")
         };
         let read = driver.read(vec![scan]).await.unwrap_or_default();
-        found.extend(read.into_iter().flatten().map(|row| (key, row.value.to_vec())));
+        found.extend(read.into_iter().flatten().flatten().map(|row| (key, row.value.to_vec())));
     }
     found
 }

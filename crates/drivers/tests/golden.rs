@@ -45,8 +45,14 @@ async fn the_golden_file_is_read() {
 /// What `testdata/segment/with-manifest` and `without-manifest` hold: the rows 0 to 13 but for 3, and 4 another time.
 async fn check_rows(directory: &Path) {
     let driver = Embedded::open(directory).await.unwrap();
-    let found: Vec<Row> =
-        driver.scan(Scan::all(Table::Chunks, *b"p")).await.unwrap().try_collect().await.unwrap();
+    let found: Vec<Row> = driver
+        .scan(Scan::all(Table::Chunks, *b"p"))
+        .await
+        .unwrap()
+        .map_ok(Result::unwrap)
+        .try_collect()
+        .await
+        .unwrap();
     let text = |key: u8| match (key, key / 2) {
         (4, _) => "again".to_owned(),
         (key, half) if key % 2 == 0 => format!("value {half}, {}", "x".repeat(20)),

@@ -205,17 +205,22 @@ fn who_asks_for_everything_gets_an_error_or_what_can_be_read() {
     assert!(stderr.contains("warning: stored samples of m{host=\"b\"}"), "{stderr}");
     let answer = server.get(&format!("/api/v1/query_range?query=m&step=60&{SPAN}")).json();
     assert_eq!((&answer["data"]["result"], &answer["warnings"]), (&json!([]), &Value::Null));
-
-    // A start finds the damaged rows of a file that grows, and their keys with them may be wrong: any series may be meant.
     drop(server);
-    let dir = data.path().to_str().unwrap();
+    after_a_start(data.path());
+}
+
+/// A start finds the damaged rows of a file that grows, and their keys with them may be wrong: any series may be meant.
+fn after_a_start(data: &Path) {
+    let dir = data.to_str().unwrap();
+    let output = data.join("offline.jsonl");
+    let output = output.to_str().unwrap();
     let offline = ["export", "--match", "log", "--data", dir, "--output", output];
     let (code, _, stderr) = run(&offline);
     assert_eq!(code, Some(1), "{stderr}");
     assert!(stderr.contains("places of 00000001.segment cannot be read (of any series"), "{stderr}");
     let (code, _, stderr) = run(&[&offline[..], &["--allow-damaged"]].concat());
     assert_eq!(code, Some(3), "{stderr}");
-    let server = Server::start_with(data.path(), &["--selfwatch-seconds", "0"]);
+    let server = Server::start_with(data, &["--selfwatch-seconds", "0"]);
     for path in ["/api/v1/query?query=up", "/api/v1/labels?", "/api/services?", "/api/v1/entries?match[]=log"]
     {
         let answer = server.get(path).json();

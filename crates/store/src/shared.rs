@@ -7,8 +7,8 @@ use tacho_model::{Clock, Timestamp};
 use tokio::sync::watch;
 
 use crate::budget::Budget;
-use crate::disk::Space;
 use crate::damage::Unreadable;
+use crate::disk::Space;
 use crate::driver::Driver;
 use crate::generation::Generations;
 use crate::index::Index;

@@ -182,7 +182,7 @@ impl StoreFigures {
         self.sessions.with([]).set(signed(stats.sessions));
     }
 
-    pub fn families(&self) -> [&dyn Collect; 27] {
+    pub fn families(&self) -> [&dyn Collect; 29] {
         [
             &self.series,
             &self.series_refused,

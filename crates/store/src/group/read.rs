@@ -365,8 +365,8 @@ mod tests {
         let shared = store.shared();
         let question = Question { range: TimeRange::ALL, reach: TimeRange::ALL, windows: None };
         let count = async |units: &mut [Unit]| {
-            let (room, mut report) = (AtomicUsize::new(usize::MAX), ReadReport::default());
-            let pieces = read(shared, units, question, &room, &mut report).await.unwrap();
+            let (room, mut answer) = (AtomicUsize::new(usize::MAX), SampleAnswer::default());
+            let pieces = read(shared, units, question, &room, &mut answer).await.unwrap();
             pieces.iter().flat_map(|(_, pieces)| pieces).flat_map(Piece::samples).count()
         };
         let mut before = units(shared, &[labels.id()]);
