@@ -35,8 +35,10 @@ impl Segments {
         segments.manifest.next = segments.manifest.next.max(next);
         segments.take_in_quarantine(&set_aside);
         segments.finish_removals(&unread);
+        let unfinished = |number: &u32| matches!(by_number(&files, *number), Some(Loaded::Unfinished));
+        let newest = (1..segments.manifest.next).rev().find(|number| !unfinished(number));
         for (number, loaded) in files {
-            segments.adopt(number, loaded, handles)?;
+            segments.adopt(number, newest == Some(number), loaded, handles)?;
         }
         if segments.manifest != before || !is_complete {
             segments.unwritten = true;
@@ -85,10 +87,10 @@ impl Segments {
         }
     }
 
-    fn adopt(&mut self, number: u32, loaded: Loaded, handles: &mut Handles) -> Result<()> {
+    /// `is_newest`: no other file was begun after it.
+    fn adopt(&mut self, number: u32, is_newest: bool, loaded: Loaded, handles: &mut Handles) -> Result<()> {
         let path = file_path(&self.directory, number);
         let known = self.manifest.files.get(&number).copied();
-        let is_newest = number + 1 == self.manifest.next;
         if let Some(damage) = loaded.damage() {
             self.damage.insert(number, damage.clone());
         }
@@ -211,6 +213,10 @@ impl Segments {
             }
         }
     }
+}
+
+fn by_number(files: &[(u32, Loaded)], number: u32) -> Option<&Loaded> {
+    files.iter().find(|(found, _)| *found == number).map(|(_, loaded)| loaded)
 }
 
 #[cfg(test)]

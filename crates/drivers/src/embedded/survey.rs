@@ -63,7 +63,9 @@ impl Survey {
             unread: Vec::new(),
             set_aside,
         };
-        let newest = present.keys().next_back().copied();
+        // A process that died while it made the next file had not ended this one.
+        let newest =
+            present.iter().rfind(|(_, bytes)| **bytes >= WITH_ROW_BYTES_MIN).map(|(number, _)| *number);
         for number in present.into_keys() {
             survey.file(directory, number, newest == Some(number), index, handles)?;
         }

@@ -133,7 +133,10 @@ fn put_value(
         FieldType::TextId => {
             let text = text(context.dictionary, "value of a field", reader.varint()?)?;
             context.take(text.len())?;
-            check_length("entry", object.so_far(), ENTRY_BYTES_MAX)?;
+            // Not written on only to learn how long it would be.
+            if object.so_far().len() > ENTRY_BYTES_MAX {
+                return Err(RecordError::Beyond { what: "entry", max: ENTRY_BYTES_MAX });
+            }
             object.text(&text);
         }
         FieldType::Uuid => object.text(&uuid(reader.array()?)),

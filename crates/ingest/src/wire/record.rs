@@ -52,6 +52,8 @@ pub(super) enum RecordError {
     RecordType(#[from] RecordTypeError),
     #[error("{what} of {bytes} bytes, at most {max} are allowed")]
     TooLong { what: &'static str, bytes: usize, max: usize },
+    #[error("{what} of more than {max} bytes")]
+    Beyond { what: &'static str, max: usize },
     #[error("{count} {what}, at most {max} are allowed")]
     TooMany { what: &'static str, count: u64, max: usize },
     #[error(transparent)]

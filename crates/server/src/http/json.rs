@@ -70,7 +70,7 @@ mod tests {
         struct Member(#[serde(with = "float")] f64);
         for (v, text) in [
             (0.5, "0.5"),
-            (f64::MAX, "1.7976931348623157e308"),
+            (f64::MAX, "1.7976931348623157e+308"),
             (f64::INFINITY, "\"+Inf\""),
             (f64::NEG_INFINITY, "\"-Inf\""),
             (f64::NAN, "\"NaN\""),
