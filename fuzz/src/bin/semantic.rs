@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tacho_chunk::semantic::{Reduced, Semantic, apply};
+use tacho_chunk::semantic::{Movement, Reduced, Semantic, apply};
 use tacho_chunk::{
     Aggregate, Aggregation, Chunk, Encoding, GroupColumn, Method, Tolerance, ValueColumn, encode_group,
 };
@@ -21,7 +21,10 @@ fuzz_target!(|bytes: &[u8]| {
         return;
     }
     let values = ValueColumn::from_words(words, kind);
-    let Ok(reduced) = apply(&at, values.as_values(), &semantic) else { return };
+    // Most often of a series that is known as a gauge, so that its values may be moved.
+    let is_gauge = settings[2] & 0xc0 != 0;
+    let life = if is_gauge { Movement { changes: 64, descents: 64 } } else { Movement::of(values.as_values()) };
+    let Ok(reduced) = apply(&at, values.as_values(), &semantic, &life) else { return };
     if semantic.aggregation.is_none() {
         compare(&at, &values, &reduced, &semantic);
     }
