@@ -6,63 +6,9 @@ import { isProbeWanted, load } from '../src/config.js';
 import { serviceOf } from '../src/identity.js';
 import { isPg } from '../src/probes/pg.js';
 import { Names, knownMethod, pathOf, routeOf } from '../src/probes/names.js';
-import { shape } from '../src/probes/sql.js';
 import { format, parse } from '../src/record/traceparent.js';
 import { Dictionary } from '../src/wire/dictionary.js';
 import { random } from './support/parts.js';
-
-// The cases of the Java agent's SqlTest, so that both name a statement the same.
-const STATEMENTS = String.raw`
-select 1                                        | select ?
-select * from ad where id=17                    | select * from ad where id=?
-select * from ad where id = -17                 | select * from ad where id = -?
-select 1.5e-3, 0xFF, 1E+6, .5                   | select ?, ?, ?, .?
-select t1.a2 from t1 where a2 = 3               | select t1.a2 from t1 where a2 = ?
-select 'it''s', E'it\'s', N'x', '' from t       | select ?, ?, ?, ? from t
-select $$a 'b' 1$$, $tag$ x $$ y $tag$, $1      | select ?, ?, ?
-select "a 1", ~b 2~ from "t 3"                  | select "a 1", ~b 2~ from "t 3"
-select a -- 'not a string                       | select a
-select /* 1 */ a /* open                        | select a
-select a from t where b in (1, 2,3)             | select a from t where b in (?)
-select a from t where b IN(?,?,?) and c = ?     | select a from t where b IN(?) and c = ?
-select a from t where b in ('x', 'y') or c in(1)| select a from t where b in (?) or c in(?)
-select a from t where b in (select c from d)    | select a from t where b in (select c from d)
-select min(1, 2, 3)                             | select min(?, ?, ?)
-insert into t (a, b) values (1, 'x')            | insert into t (a, b) values (?, ?)
-insert into t values (1,2), (3,4), (5,6),(7,8)  | insert into t values (?, ?), ...
-insert into t values (?, ?), (?, ?) returning a | insert into t values (?, ?), ... returning a
-insert into t values ($1, $2), ($3, $4)         | insert into t values (?, ?), ...
-update t set a = 'x' where b = :name            | update t set a = ? where b = :name
-select a ;                                      | select a
-select 'open string                             | select ?
-SELECT ö, 漢 FROM größe WHERE ä = 'ö'            | SELECT ö, 漢 FROM größe WHERE ä = ?`;
-for (const line of STATEMENTS.trim().split('\n')) {
-  const [text, expected] = line.split('|').map((part) => part.trim().replaceAll('~', '`'));
-  test(`statement ${text}`, () => assert.equal(shape(text), expected));
-}
-
-test('white space is folded', () => {
-  assert.equal(shape('\n select a\t\r\n   from t\nwhere b = 1 \n'), 'select a from t where b = ?');
-  assert.equal(shape('f( a , b )'), 'f(a, b)');
-});
-
-test('long statements are cut, and read in part only', () => {
-  const wide = shape(`select ${'a, '.repeat(5_000)}`);
-  assert.equal(wide.length, 1_000);
-  assert.ok(wide.endsWith('...'));
-  const rows = Array.from({ length: 100_000 }, (_, at) => `(${at}, 'x')`).join(', ');
-  assert.equal(shape(`insert into t values ${rows}`), 'insert into t values (?, ?), ...');
-});
-
-test('any text has a shape', () => {
-  const next = random(1);
-  const signs = [...'\'"`$-/*?(),;: \n\\ab1Eein.漢', '\ud83d'];
-  for (let round = 0; round < 20_000; round++) {
-    const text = Array.from({ length: next(40) }, () => signs[next(signs.length)]).join('');
-    assert.ok(shape(text).length <= 1_000, text);
-  }
-  assert.equal(shape(''), '');
-});
 
 // The cases of the Java agent's RouteTest.
 const ROUTES = [

@@ -42,7 +42,7 @@ function changeQuery(client, { recorder, guard }) {
   const operationOf = (/** @type {string} */ text) => {
     let operation = texts.get(text);
     if (operation === undefined) {
-      operation = recorder.dictionary.operation(KIND.DATABASE, shape(text));
+      operation = recorder.dictionary.operation(KIND.DATABASE, shape(text, 'postgresql'));
       if (texts.size < TEXTS_MAX && text.length <= TEXT_CHARS_MAX) {
         texts.set(text, operation);
       }
