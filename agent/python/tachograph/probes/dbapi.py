@@ -23,7 +23,7 @@ from .late import when_imported
 _TEXTS_MAX = 4_096
 _TEXT_CHARS_MAX = 4_096
 
-_operations: dict[tuple[str, Any], int] = {}
+_operations: dict[tuple[str, str, Any], int] = {}
 _subclasses: dict[type, type] = {}
 
 
@@ -39,16 +39,16 @@ def _guarded(watch: Callable[[types.ModuleType], None], log: Log, module: types.
         log.say(f"{module.__name__} is not watched: {type(e).__name__}: {e}")
 
 
-def statement(text: Any, cursor: Any = None, prefix: str = "") -> Span:
+def statement(dialect: str, text: Any, cursor: Any = None, prefix: str = "") -> Span:
     """The call of a statement: a str, bytes, or what has `as_string` (psycopg's `sql`)."""
     try:
         if not isinstance(text, (str, bytes)):
             text = text.as_string(cursor) if hasattr(text, "as_string") else str(text)
-        id_ = _operations.get((prefix, text))
+        id_ = _operations.get((dialect, prefix, text))
         if id_ is None:
-            id_ = operations.SHARED.id(operations.DATABASE, prefix + sql.shape(text))
+            id_ = operations.SHARED.id(operations.DATABASE, prefix + sql.shape(text, dialect))
             if len(_operations) < _TEXTS_MAX and len(text) <= _TEXT_CHARS_MAX:
-                _operations[prefix, text] = id_
+                _operations[dialect, prefix, text] = id_
     except Exception:
         id_ = operations.SHARED.id(operations.DATABASE, "(statement)")
     return Span(id_)
@@ -80,14 +80,14 @@ def _subclass(base: type, make: Callable[[type], type]) -> type:
     return found
 
 
-def _watched_cursor(base: type) -> type:
+def _watched_cursor(dialect: str, base: type) -> type:
     class Cursor(base):  # type: ignore[misc, valid-type]
         def execute(self, query: Any, *args: Any, **kwargs: Any) -> Any:
-            with statement(query, self):
+            with statement(dialect, query, self):
                 return super().execute(query, *args, **kwargs)
 
         def executemany(self, query: Any, parameters: Any, *args: Any, **kwargs: Any) -> Any:
-            with statement(query, self) as span:
+            with statement(dialect, query, self) as span:
                 _batch(span, parameters)
                 return super().executemany(query, parameters, *args, **kwargs)
 
@@ -146,7 +146,7 @@ def _with_new_cursor(name: str) -> Callable[..., Any]:
 
 
 def _sqlite_cursor(base: type) -> type:
-    class Cursor(_watched_cursor(base)):  # type: ignore[misc]
+    class Cursor(_watched_cursor("sqlite", base)):  # type: ignore[misc]
         last: Optional[str] = None
 
         def execute(self, query: Any, *args: Any, **kwargs: Any) -> Any:
@@ -154,15 +154,15 @@ def _sqlite_cursor(base: type) -> type:
             return super().execute(query, *args, **kwargs)
 
         def executescript(self, script: Any) -> Any:
-            with statement(script, self):
+            with statement("sqlite", script, self):
                 return super().executescript(script)
 
         def fetchall(self) -> Any:
-            with statement(self.last or "", prefix="fetch "):
+            with statement("sqlite", self.last or "", prefix="fetch "):
                 return super().fetchall()
 
         def fetchmany(self, *args: Any, **kwargs: Any) -> Any:
-            with statement(self.last or "", prefix="fetch "):
+            with statement("sqlite", self.last or "", prefix="fetch "):
                 return super().fetchmany(*args, **kwargs)
 
     return Cursor
@@ -190,17 +190,20 @@ def _watch_psycopg2(module: types.ModuleType) -> None:
     _replace(module, "connect", connect_of)
 
 
+_postgresql_cursor = functools.partial(_watched_cursor, "postgresql")
+
+
 def _own_cursor(connection: Any) -> type:
     cursor = connection.cursor()
     cursor.close()
-    return _subclass(type(cursor), _watched_cursor)
+    return _subclass(type(cursor), _postgresql_cursor)
 
 
 def _psycopg2_connection(base: type) -> type:
     class Connection(base):  # type: ignore[misc, valid-type]
         def cursor(self, name: Any = None, cursor_factory: Any = None, *args: Any, **kwargs: Any) -> Any:
             if isinstance(cursor_factory, type):
-                kwargs["cursor_factory"] = _subclass(cursor_factory, _watched_cursor)
+                kwargs["cursor_factory"] = _subclass(cursor_factory, _postgresql_cursor)
             elif cursor_factory is not None:
                 kwargs["cursor_factory"] = cursor_factory
             return super().cursor(name, **kwargs) if not args else super().cursor(name, kwargs.pop("cursor_factory", None), *args)
@@ -233,7 +236,7 @@ def _watch_psycopg(module: types.ModuleType) -> None:
 
 def _execute_of(original: Callable[..., Any]) -> Callable[..., Any]:
     def execute(self: Any, query: Any, *args: Any, **kwargs: Any) -> Any:
-        with statement(query, self):
+        with statement("postgresql", query, self):
             return original(self, query, *args, **kwargs)
 
     return execute
@@ -241,7 +244,7 @@ def _execute_of(original: Callable[..., Any]) -> Callable[..., Any]:
 
 def _executemany_of(original: Callable[..., Any]) -> Callable[..., Any]:
     def executemany(self: Any, query: Any, parameters: Any, *args: Any, **kwargs: Any) -> Any:
-        with statement(query, self) as span:
+        with statement("postgresql", query, self) as span:
             _batch(span, parameters)
             return original(self, query, parameters, *args, **kwargs)
 
@@ -250,7 +253,7 @@ def _executemany_of(original: Callable[..., Any]) -> Callable[..., Any]:
 
 def _execute_async_of(original: Callable[..., Any]) -> Callable[..., Any]:
     async def execute(self: Any, query: Any, *args: Any, **kwargs: Any) -> Any:
-        with statement(query, self):
+        with statement("postgresql", query, self):
             return await original(self, query, *args, **kwargs)
 
     return execute
@@ -258,7 +261,7 @@ def _execute_async_of(original: Callable[..., Any]) -> Callable[..., Any]:
 
 def _executemany_async_of(original: Callable[..., Any]) -> Callable[..., Any]:
     async def executemany(self: Any, query: Any, parameters: Any, *args: Any, **kwargs: Any) -> Any:
-        with statement(query, self) as span:
+        with statement("postgresql", query, self) as span:
             _batch(span, parameters)
             return await original(self, query, parameters, *args, **kwargs)
 
