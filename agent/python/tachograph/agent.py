@@ -12,7 +12,7 @@ import sys
 import threading
 from typing import Any, Optional, Union
 
-from . import children, config, identity, probes, track, wire
+from . import children, config, identity, probes, thrown, track, wire
 from .context import CALLER, REMOTE, Context
 from .dictionary import Dictionary
 from .imports import Imports
@@ -66,6 +66,7 @@ class Agent:
         if self.settings.samplers:
             self.sampler.install()
         http_server.request_id_headers = tuple(name.lower() for name in self.settings.request_id_headers)
+        thrown.database_messages = self.settings.database_messages
         probes.install(self.settings, self.log)
         self.imports.install()
         self.sender.start()

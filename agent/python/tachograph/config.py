@@ -133,6 +133,7 @@ class Settings:
     exclude: tuple[str, ...] = ()
     probes: tuple[str, ...] = field(default=("*",), metadata={"read": _probes})
     request_id_headers: tuple[str, ...] = ("X-Request-Id", "X-Correlation-ID")
+    database_messages: bool = False
     buffer: int = _number("65536", _WHOLE, "1024", "16777216")
     strands_max: int = _number("10000", _WHOLE, "1", "1048576")
     queue: int = _number("16MiB", _SIZE, "64KiB", "1024GiB")

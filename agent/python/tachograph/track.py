@@ -27,6 +27,7 @@ from typing import Any, Optional, Union
 from .context import CALLER, Context, Session
 from .operations import AGGREGATE, SHARED
 from .tallies import TALLIES
+from .thrown import exception_text
 
 # What follows an ESCAPE: a tuple that begins with one of these.
 ESCAPE = -(1 << 62)
@@ -198,31 +199,6 @@ CONTROL_FLOW = (StopIteration, StopAsyncIteration, GeneratorExit)
 
 def is_failure(thrown: Optional[BaseException]) -> bool:
     return thrown is not None and not isinstance(thrown, CONTROL_FLOW)
-
-
-_TEXT_CHARS_MAX = 4_096
-_SIMPLE = {str, int, float, bool, bytes, type(None)}
-
-
-def exception_text(thrown: BaseException) -> str:
-    """`class: message`, without running code of the program, which `str` of an exception or of its arguments may be."""
-    try:
-        return _exception_text(thrown)
-    except Exception:  # out of stack, or a class that is not what it says
-        return "(exception)"
-
-
-def _exception_text(thrown: BaseException) -> str:
-    kind = type(thrown)
-    name = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
-    arguments = thrown.args
-    method = getattr(kind.__str__, "__objclass__", None)
-    message = ""
-    if method is not None and method.__module__ == "builtins" and all(type(one) in _SIMPLE for one in arguments):
-        message = str(thrown)
-    elif arguments and type(arguments[0]) is str:
-        message = arguments[0]
-    return f"{name}: {message}"[:_TEXT_CHARS_MAX] if message else name
 
 
 # ---- whose track is it ----

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import random
+import sqlite3
 import unittest
 from typing import Any
 from unittest import mock
 
 import tachograph
-from tachograph import track
+from tachograph import thrown, track
 from tachograph.reader import EVENTS_MAX
 
 from .inside import Recording, aged, tree
@@ -96,6 +97,41 @@ class Calls(unittest.TestCase):
         self.check(lambda: quietly(bad), "|bad! exception=ValueError: no")
         self.check(lambda: quietly(caller), "|caller! exception=ValueError: no", "  f", "  bad! exception=ValueError: no")
         self.check(twice, "|outer", "  caller!", "    f", "    bad! exception=ValueError: no")
+
+    def test_messages_of_databases_are_told_only_when_asked_for(self) -> None:
+        class Own(sqlite3.IntegrityError):
+            @property
+            def sqlstate(self) -> str:
+                raise AssertionError("code of the program")
+
+        class WrapperError(Exception):
+            @property
+            def orig(self) -> None:
+                raise AssertionError("code of the program")
+
+        def behind(fault: BaseException, attribute: str, count: int = 1) -> BaseException:
+            for _ in range(count):
+                outer = WrapperError("s3cret") if attribute != "orig" else ValueError("s3cret")
+                setattr(outer, attribute, fault)
+                fault = outer
+            return fault
+
+        coded = sqlite3.Error("s3cret")
+        coded.sqlstate = "22P02"  # type: ignore[attr-defined]
+        wrong = sqlite3.Error("s3cret")
+        wrong.sqlstate = "no code: s3cret"  # type: ignore[attr-defined]
+        circle = ValueError("s3cret")
+        circle.__context__, circle.__cause__ = coded, circle
+        faults = [coded, wrong, Own("s3cret"), circle, behind(coded, "orig"), behind(Own("s3cret"), "orig")]
+        faults += [behind(coded, name, count) for name in ("__cause__", "__context__") for count in (1, 15, 16, 1_000)]
+        for fault in faults:
+            self.assertNotIn("s3cret", thrown.exception_text(fault))
+        self.assertEqual(thrown.exception_text(coded), "sqlite3.Error (22P02)")
+        self.assertEqual(thrown.exception_text(circle), "ValueError (22P02)")
+        self.assertEqual(thrown.exception_text(behind(ValueError("s3cret"), "__cause__"))[-8:], ": s3cret")
+        self.addCleanup(setattr, thrown, "database_messages", thrown.database_messages)
+        thrown.database_messages = True
+        self.assertEqual(thrown.exception_text(coded), "sqlite3.Error: s3cret")
 
     def test_texts_of_exceptions_run_no_code_of_the_program(self) -> None:
         name = f"{__name__}.LoudError"

@@ -6,6 +6,7 @@ import asyncio
 import http.client
 import io
 import sqlite3
+import sys
 import threading
 import unittest
 import urllib.error
@@ -285,6 +286,10 @@ class Client(unittest.TestCase):
         self.assertNotIn("HTTP_TRACEPARENT", self.heard[0])
 
 
+# The name of the error is told since Python 3.11.
+CODE = " (SQLITE_ERROR)" if sys.version_info >= (3, 11) else ""
+
+
 class Sqlite(unittest.TestCase):
     def check(self, run: Any, *lines: str) -> None:
         self.assertEqual(tree(run), ["|sqlite3.connect", *lines])
@@ -310,8 +315,31 @@ class Sqlite(unittest.TestCase):
             f"|{select}",
             f"|fetch {select}",
             f"|fetch {select}",
-            "|select ? from nowhere! exception=sqlite3.OperationalError: no such table: nowhere",
+            f"|select ? from nowhere! exception=sqlite3.OperationalError{CODE}",
             "|select ?; select ?",
+        )
+
+    def test_no_data_of_an_exception_is_told(self) -> None:
+        class WrappedError(Exception):
+            pass
+
+        def wrapping() -> None:
+            try:
+                sqlite3.connect(":memory:").execute("select 1 where x = 's3cret")
+            except sqlite3.Error as e:
+                raise WrappedError(f"{e} in a statement") from e
+
+        def run() -> None:
+            with self.assertRaisesRegex(WrappedError, "s3cret"), tachograph.span("wrapping"):
+                wrapping()
+
+        self.assertEqual(
+            tree(run),
+            [
+                f"|wrapping! exception={__name__}.Sqlite.test_no_data_of_an_exception_is_told.<locals>.WrappedError{CODE}",
+                "  sqlite3.connect",
+                f"  select ? where x = ?! exception=sqlite3.OperationalError{CODE}",
+            ],
         )
 
     def test_classes_of_the_program_are_kept(self) -> None:

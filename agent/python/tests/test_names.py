@@ -21,6 +21,7 @@ class Config(unittest.TestCase):
         for name, text, value in [
             ("SERVER", "a:1", "a:1"),
             ("SAMPLERS", "False", False),
+            ("DATABASE_MESSAGES", "true", True),
             ("BUFFER", "2048", 2048),
             ("QUEUE", "2MiB", 2 << 20),
             ("QUEUE", "100000", 100_000),
@@ -50,6 +51,7 @@ class Config(unittest.TestCase):
             ("SAMPLE_INTERVAL", "0", "0: at least 100ms is needed; using 5s"),
             ("SAMPLE_INTERVAL", "1.5s", f"1.5s: {duration}; using 5s"),
             ("SAMPLERS", "yes", "yes: expected true or false; using true"),
+            ("DATABASE_MESSAGES", "on", "on: expected true or false; using false"),
             ("LOG_DETAIL", "", ": expected true or false; using false"),
             ("PROBES", "nosuch", f"nosuch: {names}; using *"),
             ("PROBES", "http,-nosuch", f"http,-nosuch: {names}; using http"),

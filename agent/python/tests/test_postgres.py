@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import unittest
 
 from .postgres import Postgres, python
@@ -59,8 +60,7 @@ with tachograph.span("outer"):
             "  select id from ad",
             "  psycopg2.connect",
             "  select ? as n",
-            '  select nothing! exception=psycopg2.errors.UndefinedColumn: column "nothing" does not exist\n'
-            "LINE 1: select nothing\n               ^\n",
+            "  select nothing! exception=psycopg2.errors.UndefinedColumn (42703)",
         )
 
     def test_psycopg(self) -> None:
@@ -94,6 +94,53 @@ with tachograph.span("outer"):
             "  asynchronous",
             "    select ?",
         )
+
+    def test_no_data_of_a_database_is_told(self) -> None:
+        self.check(
+            """
+import psycopg, psycopg2
+
+class Wrapped(Exception):
+    def __init__(self, statement, values, orig):
+        super().__init__(f"{orig} in {statement} with {values}")
+        self.orig = orig
+
+@tachograph.record(name="wrapping")
+def wrapping(connection, statement, values):
+    try:
+        connection.cursor().execute(statement, values)
+    except Exception as e:
+        fault = e
+    else:
+        raise AssertionError(statement)
+    raise Wrapped(statement, values, fault)
+
+def fails(*arguments):
+    try:
+        wrapping(*arguments)
+    except Wrapped as e:
+        assert "s3cret" in str(e)
+
+with tachograph.span("outer"):
+    for driver in (psycopg2, psycopg):
+        fails(driver.connect(DSN), "select 's3cret'::int", None)
+        fails(driver.connect(DSN), "select %s::text::int", ("s3cret",))
+""",
+            "outer",
+            *(
+                line
+                for driver in ("psycopg2", "psycopg")
+                for statement in ("select ?::int", "select ?::text::int")
+                for line in (
+                    f"  {driver}.connect",
+                    "  wrapping! exception=__main__.Wrapped (22P02)",
+                    f"    {statement}! exception={driver}.errors.InvalidTextRepresentation (22P02)",
+                )
+            ),
+        )
+        (trace,) = self.server.traces(self.service)
+        told = [trace, self.server.counts(self.service), self.server.get(f"/api/traces/{trace['trace_id']}")]
+        self.assertNotIn("s3cret", json.dumps(told))
 
 
 if __name__ == "__main__":

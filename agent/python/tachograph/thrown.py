@@ -1,0 +1,124 @@
+"""What is told of an exception? `class: message`, and of one that a database gave `class (code)`: its message holds the data.
+
+The drivers' messages quote values (`invalid input syntax for type integer: "s3cret"`), and what wraps them (SQLAlchemy, Django)
+quotes the statement with its parameters. Nothing here runs code of the program, which `str` of an exception, a property or a
+metaclass may be. Before: track. After: the words of a track.
+"""
+
+from __future__ import annotations
+
+import re
+import types
+from typing import Any, Optional
+
+# Set at the start of the agent: the setting `database_messages`.
+database_messages = False
+
+_TEXT_CHARS_MAX = 4_096
+_SIMPLE = {str, int, float, bool, bytes, type(None)}
+
+# Packages whose exceptions are those of a database, most of them by PEP 249.
+_DRIVERS = frozenset(
+    (
+        "sqlite3", "_sqlite3", "apsw", "psycopg2", "psycopg", "_psycopg", "psycopg_c", "psycopg_binary", "asyncpg",
+        "pg8000", "psqlpy", "redshift_connector", "pymysql", "aiomysql", "asyncmy", "MySQLdb", "mysql",
+        "_mysql_connector", "mariadb", "oracledb", "cx_Oracle", "pyodbc", "aioodbc", "turbodbc", "pymssql", "_mssql",
+        "pytds", "ibm_db", "ibm_db_dbi", "duckdb", "_duckdb", "snowflake", "clickhouse_driver", "clickhouse_connect",
+        "hdbcli", "teradatasql", "vertica_python", "trino", "firebirdsql", "fdb",
+    )
+)  # fmt: skip
+# Modules of libraries that wrap them.
+_WRAPPERS = frozenset(("sqlalchemy.exc", "django.db.utils", "peewee", "pony.orm.dbapiprovider", "tortoise.exceptions"))
+
+# So many exceptions are looked at that are behind one; where there are more, the message is not told.
+_CHAIN_MAX = 16
+
+_CODES = ("pgcode", "sqlstate", "sqlite_errorname")
+_CODE = re.compile(r"[A-Za-z0-9_]{1,64}")
+
+# The interpreter's own, whatever a class or a metaclass of the program has by these names.
+_mro_of = type.__dict__["__mro__"].__get__
+_dict_of = type.__dict__["__dict__"].__get__
+_module_of = type.__dict__["__module__"].__get__
+_own_of = BaseException.__dict__["__dict__"].__get__
+_cause_of = BaseException.__dict__["__cause__"].__get__
+_context_of = BaseException.__dict__["__context__"].__get__
+
+
+def exception_text(thrown: BaseException) -> str:
+    """`class: message`, or `class (code)`."""
+    try:
+        return _exception_text(thrown)
+    except Exception:  # out of stack, or a class that is not what it says
+        return "(exception)"
+
+
+def _exception_text(thrown: BaseException) -> str:
+    kind = type(thrown)
+    name = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+    if not database_messages:
+        is_of_database, code = _database(thrown)
+        if is_of_database:
+            return f"{name} ({code})"[:_TEXT_CHARS_MAX] if code else name[:_TEXT_CHARS_MAX]
+    arguments = thrown.args
+    method = getattr(kind.__str__, "__objclass__", None)
+    message = ""
+    if method is not None and method.__module__ == "builtins" and all(type(one) in _SIMPLE for one in arguments):
+        message = str(thrown)
+    elif arguments and type(arguments[0]) is str:
+        message = arguments[0]
+    return f"{name}: {message}"[:_TEXT_CHARS_MAX] if message else name
+
+
+def _database(thrown: BaseException) -> tuple[bool, str]:
+    """Whether it is of a database or has one behind it, and the first code that is found."""
+    seen: list[BaseException] = []
+    ahead: list[Any] = [thrown]
+    is_found = False
+    while ahead:
+        one = ahead.pop(0)
+        if not issubclass(type(one), BaseException) or any(one is other for other in seen):
+            continue
+        if len(seen) == _CHAIN_MAX:
+            return True, ""
+        seen.append(one)
+        if _is_of_driver(type(one)):
+            is_found = True
+            code = _code(one)
+            if code:
+                return True, code
+        ahead += (_read(one, "orig"), _cause_of(one), _context_of(one))
+    return is_found, ""
+
+
+def _is_of_driver(kind: type) -> bool:
+    for base in _mro_of(kind):
+        module = _module_of(base)
+        if type(module) is str and (module.partition(".")[0] in _DRIVERS or module in _WRAPPERS):
+            return True
+    return False
+
+
+def _code(thrown: BaseException) -> str:
+    for name in _CODES:
+        value = _read(thrown, name)
+        if type(value) is str and _CODE.fullmatch(value):
+            return value
+    return ""
+
+
+def _read(thrown: BaseException, name: str) -> Optional[Any]:
+    """An attribute of the exception or its class; None where reading it could run code of the program."""
+    own = dict.get(_own_of(thrown), name)
+    if own is not None:
+        return own
+    for base in _mro_of(type(thrown)):
+        found = _dict_of(base).get(name)
+        if found is not None:
+            if type(found) is types.MemberDescriptorType:
+                try:
+                    return found.__get__(thrown)
+                except AttributeError:  # a slot that is empty
+                    return None
+            return found
+    return None
