@@ -51,6 +51,7 @@ export class Agent {
     this.totals = totals;
     this.outbox = outbox;
     this.recorder = new Recorder({ session, dictionary, outbox, clock, totals, thread, pendingMax: config.pending, wake, log });
+    this.recorder.databaseMessages = config.database_messages;
     this.samples = new Samples({ dictionary, outbox, clock, totals, common, log });
     // The numbers of the process are one thread's to tell.
     this.sampler = config.samplers && isMainThread ? new Sampler(this.samples, totals, outbox) : null;

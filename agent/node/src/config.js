@@ -18,6 +18,7 @@ const SETTINGS = {
   instance: ['text', ''],
   probes: ['probes', '*'],
   request_id_headers: ['list', 'X-Request-Id,X-Correlation-ID'],
+  database_messages: ['flag', 'false'],
   pending: ['size', '16MiB', '64KiB', '1024GiB'],
   queue: ['size', '16MiB', '64KiB', '1024GiB'],
   flush_max: ['duration', '1500ms', '0', '1440m'],
@@ -56,6 +57,7 @@ const DISTANCE_MAX = 2;
  * @property {string} instance
  * @property {string[]} probes
  * @property {string[]} request_id_headers
+ * @property {boolean} database_messages
  * @property {number} pending
  * @property {number} queue
  * @property {number} flush_max

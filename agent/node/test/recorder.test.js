@@ -2,7 +2,8 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { LEFT_OUT, exceptionText } from '../src/record/recorder.js';
+import { exceptionText } from '../src/record/exceptions.js';
+import { LEFT_OUT } from '../src/record/recorder.js';
 import { parse } from '../src/record/traceparent.js';
 import { parts, random } from './support/parts.js';
 
@@ -268,6 +269,11 @@ const EXCEPTIONS = [
   [{ message: 'm' }, 'Object: m'],
   [Object.create(null), 'Error'],
   [new Proxy(new Error('p'), {}), 'object'],
+  [Object.assign(new Error('s3cret'), { severity: 'ERROR', code: '22P02' }), 'Error (22P02)'],
+  [Object.assign(new Error('s3cret'), { sqlMessage: 's3cret', code: 's3cret!' }), 'Error'],
+  [new TypeError('s3cret', { cause: Object.assign(new Error('s3cret'), { code: 'SQLITE_ERROR' }) }), 'TypeError (SQLITE_ERROR)'],
+  [Object.assign(new Error('s3cret'), { driverError: { parent: { code: 'ER_DUP_ENTRY' } } }), 'Error (ER_DUP_ENTRY)'],
+  [new Error('a', { cause: new Error('b') }), 'Error: a'],
 ];
 for (const [error, text] of EXCEPTIONS) {
   test(`exception ${text}`, () => assert.equal(exceptionText(error), text));

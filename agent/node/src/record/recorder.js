@@ -4,10 +4,10 @@
 // Before: `../probes/`, `calls.js`. After: `strand.js`, then `../send/outbox.js`.
 
 import { Buffer } from 'node:buffer';
-import { types } from 'node:util';
 import { now } from '../send/clock.js';
-import { STATE, TAG } from '../wire/constants.js';
+import { KIND, STATE, TAG } from '../wire/constants.js';
 import { SegmentPart } from '../wire/segment.js';
+import { exceptionText, isOfDatabase } from './exceptions.js';
 import { Call, Strand, Trace } from './strand.js';
 import { COUNTED, CountedCall, Tallies } from './tallies.js';
 import { format } from './traceparent.js';
@@ -52,6 +52,8 @@ export class Recorder {
     /** @type {Pick<import('../send/signals.js').Signals, 'isArmed' | 'release' | 'hold'>} who must know that code runs */
     this.signals = { isArmed: false, release: () => {}, hold: () => {} };
     this.orphanNs = ORPHAN_NS;
+    /** The setting `database_messages`. */
+    this.databaseMessages = false;
     this.segments = 0;
     this.pending = 0;
     /** Strands with a part at hand. @type {Strand[]} */
@@ -161,8 +163,11 @@ export class Recorder {
    */
   fail(call, error) {
     try {
+      if (this.dictionary.entries[call.operation]?.kind === KIND.DATABASE) {
+        isOfDatabase(error);
+      }
       if (call.end < 0 && error !== undefined && !call.strand.isBroken && this.#isNews(error, call)) {
-        this.attribute(call, 'exception', exceptionText(error));
+        this.attribute(call, 'exception', exceptionText(error, this.databaseMessages));
       }
       this.#end(call, true);
     } catch (fault) {
@@ -401,21 +406,4 @@ export class Recorder {
     this.told.add(error);
     return true;
   }
-}
-
-/**
- * `class: message`, without running code of the program: a getter may wait, throw or change something.
- * @param {unknown} error
- */
-export function exceptionText(error) {
-  if (typeof error !== 'object' || error === null || types.isProxy(error)) {
-    return typeof error === 'string' ? error : typeof error;
-  }
-  const own = (/** @type {object} */ of, /** @type {string} */ key) => Object.getOwnPropertyDescriptor(of, key)?.value;
-  const prototype = Object.getPrototypeOf(error);
-  const type = prototype === null || types.isProxy(prototype) ? undefined : own(prototype, 'constructor');
-  const name = typeof type === 'function' ? own(type, 'name') : undefined;
-  const message = own(error, 'message');
-  const title = typeof name === 'string' && name !== '' ? name : 'Error';
-  return typeof message === 'string' && message !== '' ? `${title}: ${message}` : title;
 }

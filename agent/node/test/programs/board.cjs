@@ -27,6 +27,11 @@ module.exports = async function board(record) {
   await record('failing', async () => {
     await pool.query('SELECT * FROM nowhere').catch((error) => console.log(error.message));
   });
+  await record('wrapping', async () => {
+    await pool.query("SELECT 's3cret'::int, $1::text", ['s3cret']).catch((cause) => {
+      throw new Error(`failed: ${cause.message}`, { cause });
+    });
+  }).catch(() => {});
   // More at once than there are connections: each waits for one, and knows where it belongs all the same.
   await Promise.all(
     Array.from({ length: 6 }, (_, at) =>
