@@ -8,7 +8,6 @@ import { isPg } from '../src/probes/pg.js';
 import { Names, knownMethod, pathOf, routeOf } from '../src/probes/names.js';
 import { format, parse } from '../src/record/traceparent.js';
 import { Dictionary } from '../src/wire/dictionary.js';
-import { random } from './support/parts.js';
 
 // The cases of the Java agent's RouteTest.
 const ROUTES = [

@@ -1,6 +1,6 @@
-// What is the shape of a statement? Literals become `?`, white space one blank, comments nothing, and lists of values one value, so
-// that statements that differ only in data are one operation and no data leaves the process. The same rules as `Sql.java` and
-// Python's `sql.py`; the cases in `testdata/sql` hold all three to them.
+// What is the shape of a statement? Literals become `?`, white space one blank, comments nothing, and lists of values one
+// value, so that statements that differ only in data are one operation and no data leaves the process. The same rules as
+// `Sql.java` and Python's `sql.py`; the cases in `testdata/sql` hold all three to them.
 //
 // What is a literal depends on the dialect: `"a"` is a name in PostgreSQL and a string in MySQL, where a backslash also escapes a
 // quote. Where two readings of a text are possible and differ in what is a literal, the shape ends there with `...`.
@@ -31,6 +31,7 @@ const DIGITS = /[0-9]*/y;
 const PERCENT = /%(?:s(?![\p{L}\p{Nd}_])|\([\p{L}\p{Nd}_]+\)s)/uy;
 /** One value of a list: a literal, a parameter, or a word that stands for a value; with a sign, a type, a cast. */
 const ITEM =
+  // eslint-disable-next-line max-len -- a pattern
   /^[-+]? ?(?:(?:date|time|timestamp|interval) )?(?:\?|null|true|false|default|[:@][\p{L}\p{Nd}_]+)(?:::[\p{L}\p{Nd}_]+(?:\[\])?)?$/iu;
 /** What hides quotes, or is one. */
 const QUOTES = /['"`]|\/\*/;
