@@ -106,7 +106,9 @@ impl Entry {
         }
         let end =
             if better.outcome == Outcome::Running && worse.last >= better.last { worse } else { better };
-        let named = better.named.max(worse.named);
+        // Parts are counted in each segment.
+        let is_same = better.base == worse.base;
+        let named = if is_same { better.named.max(worse.named) } else { better.named };
         Self { last: end.last, outcome: end.outcome, start: better.start.min(worse.start), named, ..better }
     }
 

@@ -325,6 +325,23 @@ serve main: +0 650 self 150 running
     );
 }
 
+/// A trace whose first segment ends in one part, and whose second one in more.
+const PARTED: &str = "
+app h1 main trace=e base=700 at=1000
+  0 > method first
+  40 <
+app h1 other trace=e base=800 at=1010 parent=700+0
+  0 > method second
+app h1 other trace=e base=800 part=1 first=1 at=1020
+  ~ 10 0 method second
+  5 <
+";
+
+#[test]
+fn parts_of_another_segment_do_not_name_a_trace() {
+    check_search(PARTED, |_| {}, "e app first 40 ns 2 calls ok");
+}
+
 #[test]
 fn the_last_part_says_what_a_call_is() {
     check_trace(
