@@ -41,6 +41,9 @@ public final class Outermost {
     /** The outermost request of {@link #HTTP_CLIENT} that is open; null for none. */
     HttpClient sending;
 
+    /** The dialect that {@link #PREPARE} prepares for, as far as it is known. */
+    SqlDialect preparing = SqlDialect.OTHER;
+
     private Outermost() {}
 
     static Outermost here() {

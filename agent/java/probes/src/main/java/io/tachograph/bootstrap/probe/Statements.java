@@ -3,6 +3,8 @@ package io.tachograph.bootstrap.probe;
 import io.tachograph.bootstrap.Operations;
 import io.tachograph.bootstrap.Recorder;
 
+import java.util.ArrayList;
+import java.util.List;
 import java.util.concurrent.ConcurrentHashMap;
 
 /**
@@ -11,7 +13,7 @@ import java.util.concurrent.ConcurrentHashMap;
  */
 public final class Statements {
     /**
-     * Texts whose operation is remembered. A program that writes values into its texts has any
+     * Texts of a dialect whose operation is remembered. A program that writes values into its texts has any
      * number.
      */
     private static final int TEXTS_MAX = 4_096;
@@ -22,22 +24,45 @@ public final class Statements {
     /** Prepared before it was watched, or made in a way that is not watched. */
     private static final String UNKNOWN = "(prepared statement)";
 
-    private static final ConcurrentHashMap<String, Integer> TEXTS = new ConcurrentHashMap<>();
+    /** By text, for each dialect: the same text may have another shape in another one. */
+    private static final List<ConcurrentHashMap<String, Integer>> TEXTS = textsOfDialects();
+
     private static final WeakIdentityMap<Integer> PREPARED = new WeakIdentityMap<>(PREPARED_MAX);
 
     private Statements() {}
 
-    /** A statement was prepared. */
-    public static void learn(Object statement, String text) {
+    /**
+     * A connection begins to prepare a statement. A pool's connection does not tell the dialect;
+     * the driver's, which is entered inside, does.
+     *
+     * @return whether it is the outermost one, so that {@link #leavePrepare} must follow
+     */
+    public static boolean enterPrepare(Object connection) {
+        boolean isOutermost = Outermost.enter(Outermost.PREPARE);
+        Outermost here = Outermost.here();
+        SqlDialect dialect = SqlDialect.of(connection.getClass());
+        if (isOutermost || dialect != SqlDialect.OTHER) {
+            here.preparing = dialect;
+        }
+        return isOutermost;
+    }
+
+    /** The outermost connection has prepared a statement; null if it failed. */
+    public static void leavePrepare(Object statement, String text) {
+        Outermost.leave(Outermost.PREPARE);
+        learn(statement, text, Outermost.here().preparing);
+    }
+
+    private static void learn(Object statement, String text, SqlDialect dialect) {
         if (statement != null && text != null) {
-            PREPARED.put(statement, operation(text));
+            PREPARED.put(statement, operation(text, dialect));
         }
     }
 
     /** A text was added to a statement's batch: the first one names it. */
     public static void learnBatch(Object statement, String text) {
         if (PREPARED.get(statement) == null) {
-            learn(statement, text);
+            learn(statement, text, SqlDialect.of(statement.getClass()));
         }
     }
 
@@ -59,7 +84,11 @@ public final class Statements {
             return Outermost.INSIDE;
         }
         Integer known = text == null ? PREPARED.get(statement) : null;
-        return Recorder.enter(known != null ? known : operation(text == null ? UNKNOWN : text));
+        if (known != null) {
+            return Recorder.enter(known);
+        }
+        SqlDialect dialect = SqlDialect.of(statement.getClass());
+        return Recorder.enter(operation(text == null ? UNKNOWN : text, dialect));
     }
 
     /**
@@ -80,15 +109,24 @@ public final class Statements {
         }
     }
 
-    private static int operation(String text) {
-        Integer known = TEXTS.get(text);
+    private static int operation(String text, SqlDialect dialect) {
+        ConcurrentHashMap<String, Integer> texts = TEXTS.get(dialect.ordinal());
+        Integer known = texts.get(text);
         if (known != null) {
             return known;
         }
-        int operation = Recorder.operation(Operations.DATABASE, Sql.shape(text));
-        if (TEXTS.size() < TEXTS_MAX && text.length() <= TEXT_CHARS_MAX) {
-            TEXTS.put(text, operation);
+        int operation = Recorder.operation(Operations.DATABASE, Sql.shape(text, dialect));
+        if (texts.size() < TEXTS_MAX && text.length() <= TEXT_CHARS_MAX) {
+            texts.put(text, operation);
         }
         return operation;
+    }
+
+    private static List<ConcurrentHashMap<String, Integer>> textsOfDialects() {
+        List<ConcurrentHashMap<String, Integer>> texts = new ArrayList<>();
+        for (int at = 0; at < SqlDialect.values().length; at++) {
+            texts.add(new ConcurrentHashMap<>());
+        }
+        return texts;
     }
 }

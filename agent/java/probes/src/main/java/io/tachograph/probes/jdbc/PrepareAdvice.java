@@ -1,6 +1,5 @@
 package io.tachograph.probes.jdbc;
 
-import io.tachograph.bootstrap.probe.Outermost;
 import io.tachograph.bootstrap.probe.Statements;
 
 import net.bytebuddy.asm.Advice;
@@ -14,8 +13,8 @@ final class PrepareAdvice {
     private PrepareAdvice() {}
 
     @Advice.OnMethodEnter(suppress = Throwable.class)
-    static boolean enter() {
-        return Outermost.enter(Outermost.PREPARE);
+    static boolean enter(@Advice.This Object connection) {
+        return Statements.enterPrepare(connection);
     }
 
     @Advice.OnMethodExit(suppress = Throwable.class, onThrowable = Throwable.class)
@@ -24,8 +23,7 @@ final class PrepareAdvice {
             @Advice.Argument(0) String text,
             @Advice.Return(typing = Assigner.Typing.DYNAMIC) Object statement) {
         if (isOutermost) {
-            Outermost.leave(Outermost.PREPARE);
-            Statements.learn(statement, text);
+            Statements.leavePrepare(statement, text);
         }
     }
 }

@@ -1,82 +1,121 @@
 package io.tachograph.bootstrap.probe;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.EnumSource;
 
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Locale;
 import java.util.Random;
+import java.util.stream.Collectors;
 
+/** Statements and their shapes, as {@code testdata/sql} has them for all agents. */
 class SqlTest {
+    private static final Path FOLDER = Path.of("../../../testdata/sql");
+
     @ParameterizedTest
-    @CsvSource(
-            delimiter = '|',
-            quoteCharacter = '\u0001',
-            textBlock =
-                    """
-select 1                                        | select ?
-select * from ad where id=17                    | select * from ad where id=?
-select * from ad where id = -17                 | select * from ad where id = -?
-select 1.5e-3, 0xFF, 1E+6, .5                   | select ?, ?, ?, .?
-select t1.a2 from t1 where a2 = 3               | select t1.a2 from t1 where a2 = ?
-select 'it''s', E'it\\'s', N'x', '' from t      | select ?, ?, ?, ? from t
-select $$a 'b' 1$$, $tag$ x $$ y $tag$, $1      | select ?, ?, ?
-select "a 1", `b 2` from "t 3"                  | select "a 1", `b 2` from "t 3"
-select a -- 'not a string                       | select a
-select /* 1 */ a /* open                        | select a
-select a from t where b in (1, 2,3)             | select a from t where b in (?)
-select a from t where b IN(?,?,?) and c = ?     | select a from t where b IN(?) and c = ?
-select a from t where b in ('x', 'y') or c in(1)| select a from t where b in (?) or c in(?)
-select a from t where b in (select c from d)    | select a from t where b in (select c from d)
-select min(1, 2, 3)                             | select min(?, ?, ?)
-insert into t (a, b) values (1, 'x')            | insert into t (a, b) values (?, ?)
-insert into t values (1,2), (3,4), (5,6),(7,8)  | insert into t values (?, ?), ...
-insert into t values (?, ?), (?, ?) returning a | insert into t values (?, ?), ... returning a
-update t set a = 'x' where b = :name            | update t set a = ? where b = :name
-select a ;                                      | select a
-select 'open string                             | select ?
-SELECT ö, 漢 FROM größe WHERE ä = 'ö'            | SELECT ö, 漢 FROM größe WHERE ä = ?
-""")
-    void keepsTheShapeAndDropsTheData(String text, String shape) {
-        assertEquals(shape, Sql.shape(text));
-    }
-
-    @Test
-    void foldsWhiteSpace() {
-        assertEquals(
-                "select a from t where b = ?",
-                Sql.shape("\n select a\t\r\n   from t\nwhere b = 1 \n"));
-        assertEquals("f(a, b)", Sql.shape("f( a , b )"));
-    }
-
-    @Test
-    void longTextsAreCut() {
-        assertEquals(Sql.NAME_CHARS_MAX, Sql.shape("select " + "a, ".repeat(5_000)).length());
-        assertTrue(Sql.shape("select " + "a, ".repeat(5_000)).endsWith("..."));
-        StringBuilder bulk = new StringBuilder("insert into t values (0, 'x')");
-        for (int i = 1; i < 100_000; i++) {
-            bulk.append(", (").append(i).append(", 'x')");
+    @EnumSource(SqlDialect.class)
+    void keepsTheShapeAndDropsTheData(SqlDialect dialect) throws IOException {
+        List<String[]> cases = lines("shapes.tsv", dialect);
+        assertTrue(cases.size() > 30, "the table is there");
+        for (String[] one : cases) {
+            assertEquals(one[2], Sql.shape(one[1], dialect), one[1]);
         }
-        assertEquals(
-                "insert into t values (?, ?), ...",
-                Sql.shape(bulk.toString()),
-                "read in part only");
     }
 
-    @Test
-    void anyTextHasAShape() {
+    @ParameterizedTest
+    @EnumSource(SqlDialect.class)
+    void noLiteralIsInAShape(SqlDialect dialect) throws IOException {
+        List<String[]> literals = lines("literals.tsv", dialect);
+        List<String> statements = lines("statements.txt");
+        Random random = new Random(7);
+        for (int round = 0; round < 20_000; round++) {
+            StringBuilder text = new StringBuilder();
+            String statement = statements.get(random.nextInt(statements.size()));
+            for (String part : statement.split("\\{\\}", -1)) {
+                if (text.length() > 0) {
+                    text.append(literals.get(random.nextInt(literals.size()))[1]);
+                }
+                text.append(part);
+            }
+            String shape = Sql.shape(text.toString().replace("§", "s3cret"), dialect);
+            assertFalse(shape.contains("s3cret"), () -> shape + " of " + text);
+        }
+    }
+
+    @ParameterizedTest
+    @EnumSource(SqlDialect.class)
+    void anyTextHasAShape(SqlDialect dialect) {
         Random random = new Random(1);
-        String signs = "'\"`$-/*?(),;: \n\\ab1Eein.漢\ud83d";
-        for (int round = 0; round < 50_000; round++) {
+        String signs = "'\"`$-/*?(),;: \n\\ab1Eein.[]#%@!q漢\ud83d";
+        for (int round = 0; round < 20_000; round++) {
             StringBuilder text = new StringBuilder();
             for (int length = random.nextInt(40); length > 0; length--) {
                 text.append(signs.charAt(random.nextInt(signs.length())));
             }
-            assertTrue(Sql.shape(text.toString()).length() <= Sql.NAME_CHARS_MAX, text::toString);
+            String shape = Sql.shape(text.toString(), dialect);
+            assertTrue(shape.length() <= Sql.NAME_CHARS_MAX, text::toString);
         }
-        assertEquals("", Sql.shape(null));
-        assertEquals("", Sql.shape(""));
+        assertEquals("", Sql.shape(null, dialect));
+        assertEquals("", Sql.shape("", dialect));
+    }
+
+    @Test
+    void longTextsAreCutAndReadInPartOnly() {
+        String wide = Sql.shape("select " + "a, ".repeat(5_000), SqlDialect.POSTGRESQL);
+        assertEquals(Sql.NAME_CHARS_MAX, wide.length());
+        assertTrue(wide.endsWith("..."));
+        StringBuilder rows = new StringBuilder("insert into t values (0, 'x')");
+        StringBuilder list = new StringBuilder("select a from t where b in (-50");
+        for (int i = 1; i < 100_000; i++) {
+            rows.append(", (").append(i).append(", 'x')");
+            list.append(", ").append(i - 50);
+        }
+        assertEquals(
+                "insert into t values (?, ?), ...", Sql.shape(rows.toString(), SqlDialect.MYSQL));
+        assertEquals(
+                "select a from t where b in (?...", Sql.shape(list + ")", SqlDialect.MYSQL));
+        for (SqlDialect dialect : SqlDialect.values()) {
+            String digits = "1".repeat(1_000_000);
+            assertEquals("select ?...", Sql.shape("select " + digits, dialect));
+            assertEquals("select ?...", Sql.shape("select '" + digits + "'", dialect));
+        }
+    }
+
+    @Test
+    void theDriversPackageTellsTheDialect() {
+        assertEquals(SqlDialect.POSTGRESQL, SqlDialect.ofName("org.postgresql.jdbc.PgConnection"));
+        assertEquals(SqlDialect.MYSQL, SqlDialect.ofName("com.mysql.cj.jdbc.ConnectionImpl"));
+        assertEquals(SqlDialect.MYSQL, SqlDialect.ofName("org.mariadb.jdbc.Connection"));
+        assertEquals(SqlDialect.STANDARD, SqlDialect.ofName("org.h2.jdbc.JdbcConnection"));
+        assertEquals(SqlDialect.OTHER, SqlDialect.ofName("com.zaxxer.hikari.pool.HikariProxy"));
+        assertEquals(SqlDialect.OTHER, SqlDialect.of(String.class));
+    }
+
+    private static List<String> lines(String name) throws IOException {
+        return Files.readAllLines(FOLDER.resolve(name)).stream()
+                .filter(line -> !line.isEmpty() && !line.startsWith("#"))
+                .map(line -> line.replace('⏎', '\n'))
+                .collect(Collectors.toList());
+    }
+
+    private static List<String[]> lines(String name, SqlDialect dialect) throws IOException {
+        String key = dialect.name().toLowerCase(Locale.ROOT);
+        return lines(name).stream()
+                .map(line -> line.split("\t", -1))
+                .filter(line -> isOf(line[0], key))
+                .collect(Collectors.toList());
+    }
+
+    private static boolean isOf(String names, String key) {
+        return names.equals("*") || Arrays.asList(names.split(",")).contains(key);
     }
 }
