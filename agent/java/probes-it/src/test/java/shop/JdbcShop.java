@@ -87,5 +87,13 @@ public final class JdbcShop {
         } catch (SQLException e) {
             // Expected: this is what the test is about.
         }
+        try (Connection connection = pool.getConnection();
+                PreparedStatement statement =
+                        connection.prepareStatement("select cast(? as int)")) {
+            statement.setString(1, "s3cret");
+            statement.executeQuery().close();
+        } catch (SQLException e) {
+            // Expected: its message holds the value.
+        }
     }
 }

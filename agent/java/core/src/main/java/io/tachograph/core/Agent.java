@@ -40,7 +40,10 @@ public final class Agent {
             log.say("switched off by the setting enabled");
             return;
         }
-        openJavaLang(instrumentation);
+        open(instrumentation, Object.class.getModule(), "java.lang");
+        ModuleLayer.boot()
+                .findModule("java.sql")
+                .ifPresent(module -> open(instrumentation, module, "java.sql"));
         Buffers buffers = Recorder.start(bufferOptions(settings));
         Map<String, String> labels = Identity.labels(settings);
         Sender sender = newSender(buffers, settings, labels, log);
@@ -100,6 +103,7 @@ public final class Agent {
         options.labels = labels;
         options.queueBytes = settings.number(Setting.QUEUE);
         options.blocks = settings.text(Setting.WHEN_FULL).equals("block");
+        options.databaseMessages = settings.flag(Setting.DATABASE_MESSAGES);
         try {
             return new Sender(buffers, Session.shared(), options, log);
         } catch (IllegalArgumentException e) {
@@ -124,11 +128,10 @@ public final class Agent {
         return options;
     }
 
-    /** To read the message of an exception without running code of the program. */
-    private static void openJavaLang(Instrumentation instrumentation) {
-        Map<String, Set<Module>> opens = Map.of("java.lang", Set.of(Agent.class.getModule()));
-        instrumentation.redefineModule(
-                Object.class.getModule(), Set.of(), Map.of(), opens, Set.of(), Map.of());
+    /** To read the message and code of an exception without running code of the program. */
+    private static void open(Instrumentation instrumentation, Module module, String name) {
+        Map<String, Set<Module>> opens = Map.of(name, Set.of(Agent.class.getModule()));
+        instrumentation.redefineModule(module, Set.of(), Map.of(), opens, Set.of(), Map.of());
     }
 
     private static AgentLog openLog(Settings settings) {

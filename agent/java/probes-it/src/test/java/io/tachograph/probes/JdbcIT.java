@@ -1,6 +1,7 @@
 package io.tachograph.probes;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.tachograph.testing.Call;
@@ -41,7 +42,9 @@ class JdbcIT {
                                     + WAIT
                                     + " select * from ad where id = ? and title = ? update ad set"
                                     + " title = ? where id in (?) delete from ad where id = ?)",
-                            "shop.JdbcShop.broken()(" + WAIT + " select ? from nothing!)");
+                            "shop.JdbcShop.broken()(" + WAIT + " select ? from nothing! "
+                                    + WAIT
+                                    + " select cast(? as int)!)");
             List<String> calls =
                     shop.shapes().stream()
                             .filter(shape -> shape.startsWith("shop."))
@@ -53,8 +56,13 @@ class JdbcIT {
             assertEquals(5, shop.root("shop.JdbcShop.read()").children.get(0).kind);
             Call broken = shop.root("shop.JdbcShop.broken()").children.get(1);
             assertTrue(
-                    broken.attributes.get("exception").contains("NOTHING"),
+                    broken.attributes
+                            .get("exception")
+                            .matches("org\\.h2\\.\\S+ \\(SQLState \\w{5}, code \\d+\\)"),
                     broken.attributes::toString);
+            Call cast = shop.root("shop.JdbcShop.broken()").children.get(3);
+            assertTrue(cast.attributes.get("exception").contains("SQLState 22018"));
+            assertFalse(cast.attributes.toString().contains("s3cret"));
         }
     }
 }

@@ -32,6 +32,7 @@ public enum Setting {
     SAMPLERS(Type.FLAG, "true"),
     SAMPLE_INTERVAL(Type.DURATION, "5s", "100ms", "1440m"),
     REQUEST_ID_HEADERS(Type.LIST, "X-Request-Id,X-Correlation-ID"),
+    DATABASE_MESSAGES(Type.FLAG, "false"),
     LOG(Type.TEXT, ""),
     LOG_DETAIL(Type.FLAG, "false");
 

@@ -7,14 +7,56 @@ import java.lang.invoke.VarHandle;
  * {@code class: message} of an exception, without running code of the program: {@code getMessage}
  * may be overridden, and may throw, wait or change something. The message is read from the field;
  * of the JDK's own exceptions the method is used.
+ *
+ * <p>Messages of databases hold values and statements, and so do those of what wraps them: of an
+ * exception that is or was caused by a {@code java.sql.SQLException}, class and code are told only.
  */
 final class ExceptionText {
-    private static final VarHandle MESSAGE = messageField();
+    /** Causes that are looked at; a chain that is longer, or goes round, is told by class only. */
+    private static final int CAUSES_MAX = 16;
+
+    private static final String DATABASE = "java.sql.SQLException";
+    private static final VarHandle MESSAGE =
+            field(Throwable.class, "detailMessage", String.class);
+    private static final VarHandle CAUSE = field(Throwable.class, "cause", Throwable.class);
+    private static final VarHandle STATE = field(databaseClass(), "SQLState", String.class);
+    private static final VarHandle CODE = field(databaseClass(), "vendorCode", int.class);
+
+    private static final ClassValue<Boolean> IS_OF_DATABASE =
+            new ClassValue<>() {
+                @Override
+                protected Boolean computeValue(Class<?> type) {
+                    Class<?> at = type;
+                    while (at != null && !at.getName().equals(DATABASE)) {
+                        at = at.getSuperclass();
+                    }
+                    return at != null;
+                }
+            };
+
+    /** The setting {@code database_messages}, of the process. */
+    private static volatile boolean tellsDatabaseMessages;
 
     private ExceptionText() {}
 
+    static void tellDatabaseMessages(boolean tells) {
+        tellsDatabaseMessages = tells;
+    }
+
     static String of(Throwable thrown) {
         Class<?> type = thrown.getClass();
+        if (!tellsDatabaseMessages) {
+            Throwable at = thrown;
+            for (int count = 0; at != null; count++) {
+                if (count == CAUSES_MAX) {
+                    return type.getName();
+                }
+                if (IS_OF_DATABASE.get(at.getClass())) {
+                    return type.getName() + code(at);
+                }
+                at = cause(at);
+            }
+        }
         String message = null;
         if (type.getClassLoader() == null) {
             message = thrown.getMessage();
@@ -24,14 +66,43 @@ final class ExceptionText {
         return message == null ? type.getName() : type.getName() + ": " + message;
     }
 
-    /**
-     * Open to us since {@code Agent} asked the JVM to open {@code java.lang}; null where that
-     * failed.
-     */
-    private static VarHandle messageField() {
+    private static Throwable cause(Throwable thrown) {
+        Throwable cause = CAUSE == null ? null : (Throwable) CAUSE.get(thrown);
+        // Some of the JDK's own keep it elsewhere.
+        if ((cause == null || cause == thrown) && thrown.getClass().getClassLoader() == null) {
+            cause = thrown.getCause();
+        }
+        return cause == thrown ? null : cause;
+    }
+
+    /** A state of another form is no state: a program may put any text there. */
+    private static String code(Throwable thrown) {
+        if (STATE == null || CODE == null || !databaseClass().isInstance(thrown)) {
+            return "";
+        }
+        String state = (String) STATE.get(thrown);
+        int code = (int) CODE.get(thrown);
+        boolean isState = state != null && state.matches("[0-9A-Z]{5}");
+        return isState ? " (SQLState " + state + ", code " + code + ")" : " (code " + code + ")";
+    }
+
+    /** The JDK's; null in a JVM without its module. */
+    private static Class<?> databaseClass() {
         try {
-            return MethodHandles.privateLookupIn(Throwable.class, MethodHandles.lookup())
-                    .findVarHandle(Throwable.class, "detailMessage", String.class);
+            return Class.forName(DATABASE, false, ClassLoader.getPlatformClassLoader());
+        } catch (ClassNotFoundException | LinkageError e) {
+            return null;
+        }
+    }
+
+    /** Open to us since {@code Agent} asked the JVM to open its package; null where that failed. */
+    private static VarHandle field(Class<?> owner, String name, Class<?> type) {
+        if (owner == null) {
+            return null;
+        }
+        try {
+            return MethodHandles.privateLookupIn(owner, MethodHandles.lookup())
+                    .findVarHandle(owner, name, type);
         } catch (ReflectiveOperationException | RuntimeException e) {
             return null;
         }

@@ -91,6 +91,9 @@ public final class Sender implements Runnable {
          * counted.
          */
         public boolean blocks;
+
+        /** Whether messages of exceptions of databases are sent. */
+        public boolean databaseMessages;
     }
 
     /**
@@ -103,6 +106,7 @@ public final class Sender implements Runnable {
         this.declared = new DeclaredRecord(dictionary, options.labels);
         this.outbox = new Outbox(dictionary, options.queueBytes, options.blocks);
         this.handed = new HandedCalls(outbox, totals, dictionary);
+        ExceptionText.tellDatabaseMessages(options.databaseMessages);
         this.discards = options.server.equals(DISCARD);
         this.link =
                 new Link(
