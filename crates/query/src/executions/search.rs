@@ -71,7 +71,9 @@ struct Entry {
     /// What makes a better entry: no parent, an early part, an early start.
     rank: (bool, u32, Timestamp),
     place: Place,
-    /// The latest part: its first call has the operation that it turned out to be.
+    /// Number of its first call within the segment.
+    first_call: u32,
+    /// The latest part that begins with that call, whose operation is what the call turned out to be.
     named: (u32, Place),
     base: u64,
     start: Timestamp,
@@ -90,6 +92,7 @@ impl Entry {
         Self {
             rank,
             place,
+            first_call: row.call_number(0),
             named: (row.part(), place),
             base: row.base(),
             start: row.start().wrapping_sub_unsigned(age),
@@ -106,8 +109,8 @@ impl Entry {
         }
         let end =
             if better.outcome == Outcome::Running && worse.last >= better.last { worse } else { better };
-        // Parts are counted in each segment.
-        let is_same = better.base == worse.base;
+        // A later part begins with another call when the first one has ended before.
+        let is_same = better.first_call == worse.first_call;
         let named = if is_same { better.named.max(worse.named) } else { better.named };
         Self { last: end.last, outcome: end.outcome, start: better.start.min(worse.start), named, ..better }
     }

@@ -325,20 +325,19 @@ serve main: +0 650 self 150 running
     );
 }
 
-/// A trace whose first segment ends in one part, and whose second one in more.
+/// A segment whose later part carries another call than its first one, which has ended.
 const PARTED: &str = "
 app h1 main trace=e base=700 at=1000
   0 > method first
   40 <
-app h1 other trace=e base=800 at=1010 parent=700+0
   0 > method second
-app h1 other trace=e base=800 part=1 first=1 at=1020
-  ~ 10 0 method second
+app h1 main trace=e base=700 part=1 first=2 at=1050
+  ~ 10 1 method second
   5 <
 ";
 
 #[test]
-fn parts_of_another_segment_do_not_name_a_trace() {
+fn a_later_part_names_only_the_call_that_it_begins_with() {
     check_search(PARTED, |_| {}, "e app first 40 ns 2 calls ok");
 }
 
