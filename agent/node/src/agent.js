@@ -62,7 +62,7 @@ export class Agent {
       this.link.pump();
     };
     this.switchboard = this.protocol.switchboard = new Switchboard({ dictionary, log, answer });
-    this.signals = new Signals({ hasNews: () => this.#hasNews(), last: () => this.#last(true) });
+    this.signals = new Signals({ hasNews: () => this.#hasNews() || this.threads.haveNews(), last: () => this.#last(true) });
     this.threads = new Threads(config.flush_max);
     this.recorder.signals = this.signals;
     /** When the wait for the server at the end is over, once it has begun. */
@@ -92,6 +92,7 @@ export class Agent {
       this.threads.join(over);
     } else if (this.config.signals) {
       this.signals.start();
+      this.threads.watch(() => this.signals.soon());
     }
   }
 

@@ -24,6 +24,8 @@ export class Threads {
     /** A thread id and a state for each slot. @type {Int32Array} */
     this.table = isMainThread ? new Int32Array(new SharedArrayBuffer(SLOTS * 8)) : /** @type {any} */ (getEnvironmentData(TABLE));
     this.slot = -1;
+    /** @type {{ postMessage(message: unknown): void } | undefined} that of a thread that takes part */
+    this.channel = undefined;
     if (isMainThread) {
       setEnvironmentData(TABLE, this.table);
     }
@@ -53,12 +55,34 @@ export class Threads {
       }
     };
     channel.unref();
+    this.channel = channel;
+  }
+
+  /**
+   * In the main thread: a signal that ends the process also ends the threads.
+   * @param {() => void} heard called when a thread has something to send
+   */
+  watch(heard) {
+    const channel = /** @type {any} */ (new BroadcastChannel(CHANNEL));
+    channel.onmessage = heard;
+    channel.unref();
+  }
+
+  /** Whether any other thread has something to send. */
+  haveNews() {
+    const { table } = this;
+    for (let at = 1; table !== undefined && at < table.length; at += 2) {
+      if (at !== this.slot && Atomics.load(table, at) === NEWS) {
+        return true;
+      }
+    }
+    return false;
   }
 
   /** @param {boolean} isThere whether something is left to be sent */
   news(isThere) {
-    if (this.slot >= 0) {
-      this.#move(isThere ? QUIET : NEWS, isThere ? NEWS : QUIET);
+    if (this.slot >= 0 && this.#move(isThere ? QUIET : NEWS, isThere ? NEWS : QUIET) && isThere) {
+      this.channel?.postMessage(null);
     }
   }
 
