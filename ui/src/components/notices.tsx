@@ -23,7 +23,7 @@ function Lines({ title, lines, warn = false }: { title: string; lines: string[];
   if (lines.length === 0) return null;
   const rest = lines.slice(SHOWN_MAX);
   return (
-    <div class={warn ? "notice warn" : "notice"} role="status">
+    <div class={warn ? 'notice warn' : 'notice'} role="status">
       <b>{title}</b>
       {lines.slice(0, SHOWN_MAX).map((line) => (
         <div key={line}>{line}</div>
