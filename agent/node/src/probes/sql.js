@@ -29,10 +29,11 @@ const NUMBER = /(?:[eE][+-]|[\p{L}\p{Nd}._])*/uy;
 const DOLLAR = /\$([\p{L}\p{Nd}_]*)\$?/uy;
 const DIGITS = /[0-9]*/y;
 const PERCENT = /%(?:s(?![\p{L}\p{Nd}_])|\([\p{L}\p{Nd}_]+\)s)/uy;
+const TYPED = '(?:(?:date|time|timestamp|interval) )?';
+const VALUE = '(?:\\?|null|true|false|default|[:@][\\p{L}\\p{Nd}_]+)';
+const CAST = '(?:::[\\p{L}\\p{Nd}_]+(?:\\[\\])?)?';
 /** One value of a list: a literal, a parameter, or a word that stands for a value; with a sign, a type, a cast. */
-const ITEM =
-  // eslint-disable-next-line max-len -- a pattern
-  /^[-+]? ?(?:(?:date|time|timestamp|interval) )?(?:\?|null|true|false|default|[:@][\p{L}\p{Nd}_]+)(?:::[\p{L}\p{Nd}_]+(?:\[\])?)?$/iu;
+const ITEM = new RegExp(`^[-+]? ?${TYPED}${VALUE}${CAST}$`, 'iu');
 /** What hides quotes, or is one. */
 const QUOTES = /['"`]|\/\*/;
 /** After these words of SQLite a text in double quotes is the name of a table. */
