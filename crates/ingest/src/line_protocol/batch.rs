@@ -132,8 +132,12 @@ impl Gathering {
         (Batch { samples, entries, executions: Vec::new() }, std::mem::take(&mut self.runs))
     }
 
-    /// The table has forgotten its series.
-    pub(super) fn forget(&mut self) {
-        self.slots = Vec::new();
+    /// Memory that is kept from one body to the next, bytes.
+    pub(super) fn bytes(&self) -> usize {
+        self.numbers.capacity() * size_of::<(SeriesIndex, Value)>()
+            + self.texts.capacity() * size_of::<(SeriesIndex, Body)>()
+            + self.order.capacity() * size_of::<SeriesIndex>()
+            + self.slots.capacity() * size_of::<Slot>()
+            + self.entry_slots.capacity() * size_of::<(SeriesIndex, usize)>()
     }
 }

@@ -27,7 +27,7 @@ use tacho_model::{Batch, Timestamp, Value};
 use crate::Rejects;
 use batch::Gathering;
 use cursor::{Cursor, Fault};
-use series::SeriesTable;
+use series::{Line, SeriesTable};
 
 /// The unit of the times in a body.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -117,13 +117,16 @@ impl Decoder {
         self.table.begin_body(input.len());
         while cursor.next_line() {
             let begin = cursor.at();
-            let read = self.read_line(&mut cursor, precision).and_then(|time| {
+            let read = self.read_line(&mut cursor, precision).and_then(|read| {
                 let taken = self.gathering.line_bytes();
                 let room = self.table.room().take_beyond(taken, cursor.at() - begin);
-                room.map(|()| time).map_err(|full| Fault::new(begin, full.to_string()))
+                room.map(|()| read).map_err(|full| Fault::new(begin, full.to_string()))
             });
             match read {
-                Ok(time) => self.gathering.keep_line(&self.table, time.unwrap_or(now)),
+                Ok((line, time)) => {
+                    self.table.end_line(line);
+                    self.gathering.keep_line(&self.table, time.unwrap_or(now));
+                }
                 Err(fault) => {
                     self.table.drop_line();
                     self.gathering.drop_line();
@@ -133,9 +136,9 @@ impl Decoder {
             }
         }
         let (batch, runs) = self.gathering.take_batch();
-        if self.table.bytes() > DECODER_BYTES_MAX {
+        if self.table.bytes() + self.gathering.bytes() > DECODER_BYTES_MAX {
             self.table = SeriesTable::default();
-            self.gathering.forget();
+            self.gathering = Gathering::default();
             self.resets += 1;
         }
         Decoded { batch, runs, rejects }
@@ -151,7 +154,7 @@ impl Decoder {
         &mut self,
         cursor: &mut Cursor<'_>,
         precision: Precision,
-    ) -> Result<Option<Timestamp>, Fault> {
+    ) -> Result<(Line, Option<Timestamp>), Fault> {
         let mut line = self.table.head(cursor)?;
         loop {
             let series = self.table.field(&mut line, cursor)?;
@@ -166,10 +169,9 @@ impl Decoder {
                 break;
             }
         }
-        self.table.end_line(line);
-        let Some((time, at)) = cursor.time()? else { return Ok(None) };
+        let Some((time, at)) = cursor.time()? else { return Ok((line, None)) };
         let late = || Fault::new(at, format!("time {time} is outside the years 1677 to 2262"));
-        time.checked_mul(precision.nanoseconds()).map(Some).ok_or_else(late)
+        time.checked_mul(precision.nanoseconds()).map(|time| (line, Some(time))).ok_or_else(late)
     }
 }
 

@@ -12,6 +12,11 @@ const FREE: (u64, u32) = (0, u32::MAX);
 const PLACES_MIN: usize = 64;
 
 impl Places {
+    /// Memory, bytes.
+    pub(super) const fn bytes(&self) -> usize {
+        self.places.capacity() * size_of::<(u64, u32)>()
+    }
+
     fn first(hash: u64, mask: usize) -> usize {
         // The lower bits; what is lost on a machine of 32 bits is not looked at.
         usize::try_from(hash & mask as u64).unwrap_or_default()

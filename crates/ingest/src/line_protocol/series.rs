@@ -123,9 +123,14 @@ impl SeriesTable {
         self.series.len()
     }
 
-    /// Memory, bytes, estimated.
+    /// Memory, bytes, estimated. Refused lines leave the room of their series in the lists.
     pub(super) const fn bytes(&self) -> usize {
-        self.bytes
+        let lists = self.series.capacity() * size_of::<Series>()
+            + self.heads.capacity() * size_of::<Head>()
+            + self.scratch.capacity()
+            + self.learning.capacity() * size_of::<Box<[u8]>>();
+        let lists = lists + self.series_places.bytes() + self.head_places.bytes();
+        if lists > self.bytes { lists } else { self.bytes }
     }
 
     pub(super) const fn begin_body(&mut self, bytes: usize) {
@@ -276,7 +281,7 @@ impl SeriesTable {
         self.line = LineBegan { heads, series, bytes, taken: 0, labels_bytes: 0 };
     }
 
-    /// The line is over: what its head has learnt is its shape from now on.
+    /// The line is good: what its head has learnt is its shape from now on.
     pub(super) fn end_line(&mut self, line: Line) {
         if self.learning.is_empty() {
             return;

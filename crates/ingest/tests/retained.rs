@@ -1,0 +1,53 @@
+//! What does a decoder of the line protocol keep from one body to the next, when the bodies are bad?
+//!
+//! One test, alone in its process: the allocator counts for all threads.
+
+use std::fmt::Write;
+
+use peak_alloc::PeakAlloc;
+use tacho_ingest::line_protocol::{DECODER_BYTES_MAX, Decoder, Precision};
+
+#[global_allocator]
+static MEMORY: PeakAlloc = PeakAlloc;
+
+#[test]
+fn refused_lines_leave_no_memory_behind() {
+    for (name, body) in [("late times", late_times()), ("no time", no_times()), ("full", full())] {
+        let mut decoder = Decoder::default();
+        let before = MEMORY.current_usage();
+        for _ in 0..12 {
+            let decoded = decoder.decode(body.as_bytes(), Precision::Hours, 0);
+            assert!(decoded.rejects.count > 0, "{name}");
+        }
+        let kept = MEMORY.current_usage().saturating_sub(before);
+        assert!(kept <= DECODER_BYTES_MAX, "{name}: {kept} bytes are kept of bodies of {}", body.len());
+    }
+}
+
+/// Lines of many fields, each with other keys than the 40 before it, whose times are out of range.
+fn late_times() -> String {
+    let mut body = String::new();
+    for line in 0..40 {
+        body.push_str("m ");
+        for field in 0..20_000 {
+            let _ = write!(body, "{}{line}x{field:x}=1", if field == 0 { "" } else { "," });
+        }
+        body.push_str(" 9000000000000000\n");
+    }
+    body
+}
+
+/// The same, whose times are no numbers.
+fn no_times() -> String {
+    late_times().replace("9000000000000000", "soon")
+}
+
+/// One line with more new series than a body has room for.
+fn full() -> String {
+    let mut body = "m ".to_owned();
+    for field in 0..400_000 {
+        let _ = write!(body, "{}{field:x}=1", if field == 0 { "" } else { "," });
+    }
+    body.push_str(" 1\n");
+    body
+}
