@@ -49,9 +49,8 @@ pub struct Refused {
     pub reason: String,
 }
 
-/// Decompresses and decodes a request body. `bytes_max` bounds its decompressed size.
-pub fn decode(body: &[u8], bytes_max: usize) -> Result<Decoded, Error> {
-    let damaged = |error: snap::Error| Error::Snappy(error.to_string());
+/// Bytes of the message when it is decompressed, as the body states them: at most `bytes_max`, and no more than it can hold.
+pub fn message_bytes(body: &[u8], bytes_max: usize) -> Result<usize, Error> {
     let bytes = snap::raw::decompress_len(body).map_err(damaged)?;
     if bytes > bytes_max {
         return Err(Error::MessageTooLong { bytes, max: bytes_max });
@@ -59,7 +58,17 @@ pub fn decode(body: &[u8], bytes_max: usize) -> Result<Decoded, Error> {
     if bytes > body.len().saturating_mul(SNAPPY_GROWTH_MAX) {
         return Err(Error::Snappy(format!("{} bytes cannot hold the {bytes} that they claim", body.len())));
     }
+    Ok(bytes)
+}
+
+/// Decompresses and decodes a request body. `bytes_max` bounds its decompressed size.
+pub fn decode(body: &[u8], bytes_max: usize) -> Result<Decoded, Error> {
+    message_bytes(body, bytes_max)?;
     decode_message(&snap::raw::Decoder::new().decompress_vec(body).map_err(damaged)?)
+}
+
+fn damaged(error: snap::Error) -> Error {
+    Error::Snappy(error.to_string())
 }
 
 fn decode_message(message: &[u8]) -> Result<Decoded, Error> {

@@ -19,11 +19,6 @@ pub struct Packed {
 }
 
 impl Packed {
-    /// Its length when it is unpacked, where that is known before.
-    pub const fn plain_bytes(&self) -> Option<usize> {
-        if self.gzip { None } else { Some(self.bytes.len()) }
-    }
-
     /// Takes gzip off, which takes long: not for a thread that others wait for. The bound holds afterwards, too.
     pub fn unpack(self) -> Result<Unpacked, ApiError> {
         let Self { bytes, gzip, bytes_max, hold } = self;
@@ -92,21 +87,22 @@ async fn collect(
 const PART_BYTES: usize = 4 << 10;
 
 /// Waits for a turn, unpacks a body away from the threads that serve others, and waits for room for its records.
+/// `message_bytes` tells how many bytes the decoder reads: a body may still be compressed in its protocol's own way.
 pub async fn unpacked(
     decoding: &Decoding,
     packed: Packed,
+    message_bytes: impl Fn(&[u8]) -> Result<usize, ApiError>,
 ) -> Result<(OwnedSemaphorePermit, Unpacked, Hold), ApiError> {
     let turn = decoding.turn().await?;
-    if packed.plain_bytes().is_some() {
-        let body = packed.unpack()?;
-        let hold = decoding.records(body.bytes.len()).await?;
-        return Ok((turn, body, hold));
-    }
-    // The turn is kept while it is unpacked, even when nobody waits for it any more.
-    let unpack = tokio::task::spawn_blocking(move || (packed.unpack(), turn)).await;
-    let (body, turn) = unpack.map_err(|e| ApiError::internal(format!("unpacking ended: {e}")))?;
+    let (body, turn) = if packed.gzip {
+        // The turn is kept while it is unpacked, even when nobody waits for it any more.
+        let unpack = tokio::task::spawn_blocking(move || (packed.unpack(), turn)).await;
+        unpack.map_err(|e| ApiError::internal(format!("unpacking ended: {e}")))?
+    } else {
+        (packed.unpack(), turn)
+    };
     let body = body?;
-    let hold = decoding.records(body.bytes.len()).await?;
+    let hold = decoding.records(message_bytes(&body.bytes)?).await?;
     Ok((turn, body, hold))
 }
 

@@ -34,7 +34,7 @@ async fn import(
 ) -> Result<Json<Value>, ApiError> {
     let room = async {
         let packed = body::read_large(&headers, body, app.config.body_bytes_max, app.decoding.body()).await?;
-        body::unpacked(&app.decoding, packed).await
+        body::unpacked(&app.decoding, packed, |body| Ok(body.len())).await
     };
     let (turn, body, mut hold) = room.await.inspect_err(|error| count_wait(&app, PROTOCOL, error))?;
     let work = move || {

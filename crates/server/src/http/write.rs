@@ -49,13 +49,14 @@ async fn remote_write(State(app): State<Arc<App>>, headers: HeaderMap, body: Bod
     }
     let bytes_max = app.config.body_bytes_max;
     let packed = taken(&app, "remote-write", &headers, body).await?;
+    let message_bytes = move |body: &[u8]| Ok(remote_write::message_bytes(body, bytes_max)?);
     let decode = move |bytes: &[u8]| {
         let decoded = remote_write::decode(bytes, bytes_max)?;
         // Every sender's series stand in an order of its own: each is a run.
         let runs = vec![1; decoded.batch.samples.len()];
         Ok((decoded.batch, runs, decoded.rejects))
     };
-    keep(&app, "remote-write", decoded(&app, "remote-write", packed, decode).await?).await
+    keep(&app, "remote-write", decoded(&app, "remote-write", packed, message_bytes, decode).await?).await
 }
 
 async fn lines(State(app): State<Arc<App>>, uri: Uri, headers: HeaderMap, body: Body) -> Answer {
@@ -79,7 +80,8 @@ async fn lines(State(app): State<Arc<App>>, uri: Uri, headers: HeaderMap, body: 
         });
         Ok((decoded.batch, decoded.runs, decoded.rejects))
     };
-    keep(&app, "line", decoded(&app, "line", packed, decode).await?).await
+    let message_bytes = |body: &[u8]| Ok(body.len());
+    keep(&app, "line", decoded(&app, "line", packed, message_bytes, decode).await?).await
 }
 
 /// The body as it came, or that there is no room for it.
@@ -97,9 +99,10 @@ async fn decoded<R: Send + 'static>(
     app: &App,
     protocol: &'static str,
     packed: Packed,
+    message_bytes: impl Fn(&[u8]) -> Result<usize, ApiError>,
     decode: impl FnOnce(&[u8]) -> Result<(Batch, Runs, Rejects<R>), ApiError> + Send + 'static,
 ) -> Result<Decoded<R>, ApiError> {
-    in_turn(&app.decoding, packed, decode).await.inspect_err(|error| count_wait(app, protocol, error))
+    in_turn(&app.decoding, packed, message_bytes, decode).await.inspect_err(|error| count_wait(app, protocol, error))
 }
 
 pub(super) fn count_wait(app: &App, protocol: &'static str, error: &ApiError) {
@@ -147,9 +150,10 @@ type Turn = (OwnedSemaphorePermit, Hold);
 async fn in_turn<R: Send + 'static>(
     decoding: &Decoding,
     packed: Packed,
+    message_bytes: impl Fn(&[u8]) -> Result<usize, ApiError>,
     decode: impl FnOnce(&[u8]) -> Result<(Batch, Runs, Rejects<R>), ApiError> + Send + 'static,
 ) -> Result<Decoded<R>, ApiError> {
-    let (turn, body, mut hold) = body::unpacked(decoding, packed).await?;
+    let (turn, body, mut hold) = body::unpacked(decoding, packed, message_bytes).await?;
     let work = move || {
         let (batch, runs, rejects) = decode(&body.bytes)?;
         let bytes = body.bytes.len();
@@ -261,7 +265,7 @@ mod tests {
             Ok((Batch::default(), Runs::new(), Rejects::<String>::default()))
         };
         let taken = decoding.clone();
-        let request = tokio::spawn(async move { in_turn(&taken, packed, decode).await.map(|d| d.bytes) });
+        let request = tokio::spawn(async move { in_turn(&taken, packed, |body| Ok(body.len()), decode).await.map(|d| d.bytes) });
         has_begun.await.unwrap();
         request.abort();
         assert!(request.await.unwrap_err().is_cancelled());
@@ -270,5 +274,19 @@ mod tests {
         assert!(futures_util::poll!(&mut next).is_pending());
         go_on.send(()).unwrap();
         assert!(next.await.is_ok());
+    }
+    #[tokio::test(start_paused = true)]
+    async fn room_is_held_for_the_message_that_a_compressed_body_becomes() {
+        // Room for the records of one message of a mebibyte.
+        let decoding = Decoding::new(0, 1 << 20);
+        let body = snap::raw::Encoder::new().compress_vec(&vec![0; 700_000]).unwrap();
+        let taken = async || {
+            let packed = body::read(&HeaderMap::new(), Body::from(body.clone()), 1 << 20).await?;
+            body::unpacked(&decoding, packed, |body| Ok(remote_write::message_bytes(body, 1 << 20)?)).await
+        };
+        let first = taken().await.unwrap();
+        assert_eq!(taken().await.map(drop).unwrap_err().status, StatusCode::SERVICE_UNAVAILABLE);
+        drop(first);
+        assert!(taken().await.is_ok());
     }
 }
