@@ -12,6 +12,8 @@ use super::series::{At, Run};
 
 /// Nanoseconds a second.
 const SECOND: f64 = 1e9;
+/// Seconds; a product of more nanoseconds cannot be split into two doubles. The slope alone counts there.
+const AHEAD_MAX: f64 = 1e250;
 /// What two doubles do not hold of a number: less than this part of it is rounding, and no distance from a line.
 const NOISE: f64 = 1.0 / (1_u128 << 98) as f64;
 
@@ -41,6 +43,9 @@ impl Moments {
 
     /// Of the line, so many seconds after a time.
     pub fn value_at(&self, time: Timestamp, ahead: f64) -> f64 {
+        if ahead.abs() > AHEAD_MAX {
+            return self.value_at(time, 0.0) + self.slope() * ahead;
+        }
         let ahead = DoubleDouble::product(ahead, SECOND);
         let after = since(self.origin, time).subtract(self.mean_time).add(ahead);
         let value = self.mean_value.add(self.slope_scaled().multiply(after)).add_double(self.pivot);
