@@ -86,19 +86,8 @@ fn settled(late: &Times, slots: &Times, moved: &Moved, apart: &mut BTreeSet<Time
         .map(|at| nearest(slots, *at).filter(|(_, distance)| *distance <= moved.error && !apart.contains(at)))
         .collect();
     let mut all: Option<Vec<Timestamp>> = None;
-    for (n, at) in inside.iter().enumerate() {
-        let best = wanted[n].filter(|(slot, distance)| {
-            // Nearest to one slot are neighbours, or samples that are known to stand apart lie between them.
-            let nearer =
-                |other: &Option<(usize, u64)>| other.is_some_and(|(s, d)| s == *slot && d < *distance);
-            let before = wanted[..n].iter().rev().take_while(|other| other.is_none_or(|(s, _)| s == *slot));
-            let after = wanted[n + 1..].iter().take_while(|other| other.is_none_or(|(s, _)| s == *slot));
-            let same =
-                |other: &Option<(usize, u64)>| other.is_some_and(|(s, d)| s == *slot && d == *distance);
-            let first = !before.clone().any(same);
-            first && !before.chain(after).any(nearer)
-        });
-        match best.and_then(|(slot, _)| slots.get(slot)).filter(|slot| passes_none(&inside, n, *slot)) {
+    for (n, (at, slot)) in inside.iter().zip(nearest_each(&wanted)).enumerate() {
+        match slot.and_then(|slot| slots.get(slot)).filter(|slot| passes_none(&inside, n, *slot)) {
             Some(slot) if slot == *at => {}
             Some(slot) => all.get_or_insert_with(|| late.to_vec())[places.start + n] = slot,
             None => {
@@ -107,6 +96,25 @@ fn settled(late: &Times, slots: &Times, moved: &Moved, apart: &mut BTreeSet<Time
         }
     }
     Times::new(&all?)
+}
+
+/// For each sample its slot, if of all that want this slot it is the nearest, the first of two. Slots are in order.
+fn nearest_each(wanted: &[Option<(usize, u64)>]) -> Vec<Option<usize>> {
+    let mut found = vec![None; wanted.len()];
+    let mut best: Option<(usize, u64, usize)> = None;
+    for (n, (slot, distance)) in wanted.iter().enumerate().filter_map(|(n, wanted)| Some((n, (*wanted)?))) {
+        if let Some((best_slot, best_distance, best_n)) = best
+            && best_slot == slot
+        {
+            if best_distance <= distance {
+                continue;
+            }
+            found[best_n] = None;
+        }
+        found[n] = Some(slot);
+        best = Some((slot, distance, n));
+    }
+    found
 }
 
 /// Does a sample keep its place among the others that came with it when it goes to `slot`?
