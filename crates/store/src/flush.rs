@@ -60,7 +60,7 @@ async fn tell_journals(shared: &Shared, told: u64) -> u64 {
     if journals.last() <= told {
         return told;
     }
-    match shared.driver.put(vec![journals.row(), clock_row(shared.now())]).await {
+    match shared.driver.put(vec![journals.row(), clock_row(shared.latest_time())]).await {
         Ok(()) => journals.last(),
         Err(error) => {
             tracing::warn!(%error, "driver was not told of a new journal");
@@ -110,7 +110,7 @@ async fn flush(shared: &Arc<Shared>, generation: &Arc<Generation>) -> u64 {
     put(shared, vec![flushed_row(number), stored_row(&stored)]).await;
     drop(books);
     let journals = journals(shared, number);
-    put(shared, vec![journals.row(), clock_row(shared.now())]).await;
+    put(shared, vec![journals.row(), clock_row(shared.latest_time())]).await;
     forget(shared, generation).await;
     shared.upkeep.wake();
     journals.last()

@@ -55,6 +55,11 @@ impl Shared {
         self.trusted.now(&*self.clock)
     }
 
+    /// The latest time that the next process may rely on.
+    pub fn latest_time(&self) -> Timestamp {
+        self.trusted.latest(&*self.clock)
+    }
+
     /// May new records be written? What they take in the journal they take in the driver as well, at most: room for the chunks
     /// of what is in the journal now is left, and the reserve.
     ///

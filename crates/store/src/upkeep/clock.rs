@@ -5,7 +5,7 @@
 //! likely. Otherwise rules go by the time that was expected, until the wall clock is near it again or somebody confirms it.
 
 use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tacho_model::{Clock, Timestamp};
 
@@ -39,23 +39,31 @@ pub struct Trusted {
 
 #[derive(Debug, Default)]
 struct State {
-    /// The last time that was believed, and when that was by a clock that cannot be set; in the first process none.
-    last: Option<(Timestamp, Instant)>,
-    /// `last` is of an earlier process.
+    /// The latest time that was believed, and when that was by [`since_boot`]; in the first process none.
+    latest: Option<(Timestamp, Duration)>,
+    /// `latest` is of an earlier process.
     away: bool,
     jump: Option<Jump>,
 }
 
 impl Trusted {
-    /// `last`: the latest moment that an earlier process has known. Without bounds everything is believed.
-    pub fn new(bounds: Option<ClockBounds>, last: Option<Timestamp>) -> Self {
-        let state = State { last: last.map(|last| (last, Instant::now())), away: true, jump: None };
+    /// `latest`: the latest time that an earlier process believed. Without bounds everything is believed.
+    pub fn new(bounds: Option<ClockBounds>, latest: Option<Timestamp>) -> Self {
+        let state = State { latest: latest.map(|latest| (latest, since_boot())), away: true, jump: None };
         Self { bounds, state: Mutex::new(state) }
     }
 
     /// The time by which history may be deleted.
     pub fn now(&self, clock: &dyn Clock) -> Timestamp {
-        self.look(clock.now(), Instant::now())
+        self.look(clock.now(), since_boot())
+    }
+
+    /// The latest time that was believed, as it has gone on since: what the next process compares its clock with. A clock
+    /// that is set back, or begins in 1970 until the network is there, does not change it.
+    pub fn latest(&self, clock: &dyn Clock) -> Timestamp {
+        let now = self.now(clock);
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.latest.map_or(now, |latest| now.max(expected(latest, since_boot())))
     }
 
     /// The jump that is not believed now.
@@ -68,15 +76,17 @@ impl Trusted {
     pub fn confirm(&self, clock: &dyn Clock) -> Timestamp {
         let found = clock.now();
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        *state = State { last: Some((found, Instant::now())), away: false, jump: None };
+        *state = State { latest: Some((found, since_boot())), away: false, jump: None };
         found
     }
 
-    fn look(&self, found: Timestamp, at: Instant) -> Timestamp {
+    /// `at`: [`since_boot`].
+    fn look(&self, found: Timestamp, at: Duration) -> Timestamp {
         let Some(bounds) = self.bounds else { return found };
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((last, since)) = state.last {
-            let expected = last.saturating_add_unsigned(ns(at.saturating_duration_since(since)));
+        let mut latest = found;
+        if let Some(before) = state.latest {
+            let expected = expected(before, at);
             let ahead_max = if state.away { bounds.away_max } else { bounds.ahead_max };
             if found > expected.saturating_add_unsigned(ns(ahead_max)) {
                 if state.jump.is_none() {
@@ -91,13 +101,33 @@ impl Trusted {
                 state.jump = Some(Jump { found, expected });
                 return expected;
             }
+            // A clock that is behind deletes less, so it is believed; but it says nothing of what is too far ahead.
+            latest = latest.max(expected);
         }
         if state.jump.take().is_some() {
             tracing::info!(found, "the clock is near what is expected again");
         }
-        *state = State { last: Some((found, at)), away: false, jump: None };
+        // After a start with a clock that was behind, the time of the absence is still unknown.
+        let away = state.away && latest > found;
+        *state = State { latest: Some((latest, at)), away, jump: None };
         found
     }
+}
+
+/// A time that was believed, gone on until `at`.
+fn expected((latest, since): (Timestamp, Duration), at: Duration) -> Timestamp {
+    latest.saturating_add_unsigned(ns(at.saturating_sub(since)))
+}
+
+/// Time since the machine has started, by a clock that nobody can set. It goes on while the machine sleeps, as
+/// [`std::time::Instant`] does not.
+fn since_boot() -> Duration {
+    #[cfg(target_os = "linux")]
+    const CLOCK: rustix::time::ClockId = rustix::time::ClockId::Boottime;
+    #[cfg(not(target_os = "linux"))]
+    const CLOCK: rustix::time::ClockId = rustix::time::ClockId::Monotonic;
+    let now = rustix::time::clock_gettime(CLOCK);
+    Duration::new(u64::try_from(now.tv_sec).unwrap_or(0), u32::try_from(now.tv_nsec).unwrap_or(0))
 }
 
 fn ns(duration: Duration) -> u64 {
@@ -110,33 +140,54 @@ mod tests {
 
     const DAY: i64 = 86_400_000_000_000;
 
+    const fn days(days: u64) -> Duration {
+        Duration::from_secs(days * 86_400)
+    }
+
     #[test]
     fn a_jump_ahead_is_not_believed_until_it_is_confirmed_or_over() {
-        let begun = Instant::now();
-        let after = |days: u64| begun + Duration::from_secs(days * 86_400);
         let trusted = Trusted::new(Some(ClockBounds::default()), None);
-        assert_eq!(trusted.look(100 * DAY, begun), 100 * DAY);
-        assert_eq!(trusted.look(110 * DAY, after(10)), 110 * DAY, "as long as the other clock went on, too");
-        assert_eq!(trusted.look(9_000 * DAY, after(11)), 111 * DAY);
-        assert_eq!(trusted.look(9_001 * DAY, after(12)), 112 * DAY, "however often it says so");
-        assert_eq!(trusted.look(113 * DAY, after(13)), 113 * DAY);
-        assert_eq!(trusted.look(50 * DAY, after(13)), 50 * DAY, "an earlier time deletes less");
+        assert_eq!(trusted.look(100 * DAY, days(0)), 100 * DAY);
+        assert_eq!(trusted.look(110 * DAY, days(10)), 110 * DAY, "as long as the other clock went on, too");
+        assert_eq!(trusted.look(9_000 * DAY, days(11)), 111 * DAY);
+        assert_eq!(trusted.look(9_001 * DAY, days(12)), 112 * DAY, "however often it says so");
+        assert_eq!(trusted.look(113 * DAY, days(13)), 113 * DAY);
         let clock = tacho_model::ManualClock::new(9_002 * DAY);
         assert_eq!(trusted.confirm(&clock), 9_002 * DAY);
         assert_eq!((trusted.now(&clock), trusted.jump(&clock)), (9_002 * DAY, None));
     }
 
     #[test]
+    fn a_clock_that_is_behind_is_believed_and_so_is_its_way_back() {
+        let trusted = Trusted::new(Some(ClockBounds::default()), None);
+        assert_eq!(trusted.look(113 * DAY, days(0)), 113 * DAY);
+        assert_eq!(trusted.look(50 * DAY, days(0)), 50 * DAY, "an earlier time deletes less");
+        assert_eq!(trusted.look(114 * DAY, days(1)), 114 * DAY, "it is set right");
+        assert_eq!(trusted.look(116 * DAY + 1, days(1)), 114 * DAY, "but not further");
+    }
+
+    #[test]
     fn after_a_start_the_store_may_have_been_away_for_a_while() {
-        let begun = Instant::now();
-        let check = |found: i64, believed: i64| {
+        let check = |found: &[i64], believed: &[i64]| {
             let trusted = Trusted::new(Some(ClockBounds::default()), Some(100 * DAY));
-            assert_eq!(trusted.look(found * DAY, begun), believed * DAY, "{found}");
+            let at = since_boot();
+            let got: Vec<i64> = found.iter().map(|found| trusted.look(found * DAY, at) / DAY).collect();
+            assert_eq!(got, believed, "{found:?}");
         };
-        check(107, 107);
-        check(109, 100);
-        check(20, 20);
+        check(&[107, 109], &[107, 107]);
+        check(&[109], &[100]);
+        // A machine without a battery for its clock: it begins in 1970, and is set right when the network is there.
+        check(&[0, 0, 105], &[0, 0, 105]);
+        check(&[0, 0, 109], &[0, 0, 100]);
         let all = Trusted::new(None, Some(100 * DAY));
-        assert_eq!(all.look(9_000 * DAY, begun), 9_000 * DAY);
+        assert_eq!(all.look(9_000 * DAY, days(0)), 9_000 * DAY);
+    }
+
+    #[test]
+    fn the_next_process_is_told_the_latest_time_and_not_the_last() {
+        let trusted = Trusted::new(Some(ClockBounds::default()), Some(100 * DAY));
+        let clock = tacho_model::ManualClock::new(0);
+        assert_eq!(trusted.now(&clock), 0);
+        assert!((100 * DAY..101 * DAY).contains(&trusted.latest(&clock)));
     }
 }
