@@ -55,6 +55,8 @@ class QueryCost:
 
     latencies_ms: list[float] = field(default_factory=list)
     cpu_seconds: float = 0.0
+    turns_cpu_seconds: list[float] = field(default_factory=list)
+    """Of each turn of questions."""
     answer_bytes: int = 0
     value_error_max: float = 0.0
     """Relative, of raw values that were taken as right."""
@@ -105,7 +107,7 @@ def ask(systems: list[System], reference: Reference, classes: list[QuestionClass
         offering = [system for system in systems if _offers(system, group, costs[group.name][system.name])]
         for turn in range(0, len(group.questions), QUERIES_A_TURN):
             questions = group.questions[turn : turn + QUERIES_A_TURN]
-            for system in _rotated(offering, turn // QUERIES_A_TURN):
+            for system in rotated(offering, turn // QUERIES_A_TURN):
                 cost = costs[group.name][system.name]
                 if sum(cost.latencies_ms) < CLASS_SECONDS_MAX * 1_000:
                     _ask_some(system, reference, questions, cost)
@@ -184,7 +186,8 @@ def _ask_some(system: System, reference: Reference, questions: list[Question], c
                 bodies.append(None)
                 _note(cost, str(failure))
             cost.latencies_ms.append((time.perf_counter_ns() - begun) / 1e6)
-        cost.cpu_seconds += system.cpu_seconds() - before
+        cost.turns_cpu_seconds.append(system.cpu_seconds() - before)
+        cost.cpu_seconds += cost.turns_cpu_seconds[-1]
     for question, body in zip(questions, bodies):
         if body is not None:
             cost.answer_bytes += len(body)
@@ -209,7 +212,7 @@ def _note(cost: QueryCost, text: str) -> None:
         cost.faults.append(text)
 
 
-def _rotated(systems: list[System], turn: int) -> list[System]:
+def rotated(systems: list[System], turn: int) -> list[System]:
     """So that no system is always the first after another."""
     at = turn % len(systems) if systems else 0
     return systems[at:] + systems[:at]

@@ -4,10 +4,11 @@ import argparse
 from dataclasses import dataclass
 from pathlib import Path
 
-from .systems import SYSTEMS
+from .systems import SYSTEMS, TachoBefore
 
 WORKS = ("a", "b", "c", "d")
-NAMES = tuple(system.name for system in SYSTEMS)
+NAMES = tuple(system.name for system in SYSTEMS if system is not TachoBefore)
+LOADS_BEFORE = 3
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,8 @@ class Options:
     sample_seconds: int
     cache: Path
     results: Path
+    before: Path | None
+    loads: int
 
 
 def parse(arguments: list[str]) -> Options:
@@ -54,8 +57,17 @@ def parse(arguments: list[str]) -> Options:
         "--cache", type=Path, default=Path("bench/.cache"), help="what was installed and generated is kept here"
     )
     parser.add_argument("--results", type=Path, default=Path("bench-results"))
+    parser.add_argument(
+        "--before", type=_binary, default=None, metavar="TACHO", help="an earlier build of tacho, measured in turn with this one"
+    )
+    parser.add_argument(
+        "--loads", type=_positive(int), default=None, help="how often each system is written to, in turn; 1, with --before 3"
+    )
     chosen = vars(parser.parse_args(arguments))
     chosen["queries"] = chosen["queries"] or (1_000 if chosen["full"] else 60)
+    chosen["loads"] = chosen["loads"] or (LOADS_BEFORE if chosen["before"] else 1)
+    if chosen["before"]:
+        chosen["only"] += (TachoBefore.name,)
     return Options(**chosen | {name: chosen[name].resolve() for name in ("cache", "results")})
 
 
@@ -67,6 +79,12 @@ def _names(known: tuple[str, ...]):
         return chosen
 
     return names
+
+
+def _binary(text: str) -> Path:
+    if not (file := Path(text).resolve()).is_file():
+        raise argparse.ArgumentTypeError(f"{text} is no file")
+    return file
 
 
 def _positive(kind: type):

@@ -4,6 +4,7 @@ from math import isnan
 from statistics import median
 
 from ..common.machine import QUIET_LOAD_MAX
+from .before import beside
 from .systems import SYSTEMS
 from ..common.table import table
 from .targets import Verdict, verdicts
@@ -49,6 +50,7 @@ def _experiment(experiment: dict) -> str:
         parts.append(_chronix(experiment))
     if experiment["loads"] and experiment["queries"]:
         parts.append(_queries(experiment))
+    parts.append(beside(experiment))
     left_out = [f"- {TITLES[name]}: {reason}" for name, reason in experiment["left_out"].items()]
     wrong = [
         f"- **wrong**: {TITLES[name]}, {group}: {cost['wrong']} of {len(cost['latencies_ms'])}; {cost['faults'][0]}"
@@ -56,7 +58,8 @@ def _experiment(experiment: dict) -> str:
         for name, cost in row.items()
         if cost["wrong"]
     ]
-    return "\n\n".join(parts + ["\n".join(left_out + wrong + _rounded(experiment))]).rstrip()
+    parts.append("\n".join(left_out + wrong + _rounded(experiment)))
+    return "\n\n".join(part for part in parts if part)
 
 
 def _rounded(experiment: dict) -> list[str]:

@@ -6,17 +6,18 @@ import shutil
 import time
 from dataclasses import asdict
 from pathlib import Path
+from statistics import median_low
 
 from .chronix import chronix_cost
 from ..common.client import HttpError
 from ..common.machine import QUIET_LOAD_MAX, load_average, machine
-from .measure import ask, load
+from .measure import ask, load, rotated
 from .options import Options
 from .plan import Experiment, plan
 from .plot import plots
 from .reference import Reference
 from .report import report
-from .systems import SYSTEMS
+from .systems import SYSTEMS, TachoBefore
 from .systems.base import NotOffered, System
 
 CODEC_WORKS = ("a", "b")
@@ -26,6 +27,7 @@ CODEC_VALUES_MAX = 20_000_000
 
 def run(options: Options) -> int:
     """The exit code: 1 when a system failed or answered wrongly, 0 otherwise. Missed aims are results, not failures."""
+    TachoBefore.binary = options.before
     begun = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
     result = {
         "begun": begun,
@@ -77,6 +79,7 @@ def _experiment(options: Options, runs: Path, names: list[str], experiment: Expe
         "values": dataset.values,
         "series": dataset.series,
         "loads": {},
+        "turns": {},
         "left_out": {},
         "wires": {},
         "chronix": None,
@@ -94,6 +97,11 @@ def _experiment(options: Options, runs: Path, names: list[str], experiment: Expe
             outcome["wires"][kind.name] = system.wire
             if not _load(system, outcome):
                 systems.remove(system)
+        for turn in range(1, options.loads):
+            for system in rotated(systems, turn):
+                system.stop()
+                if not _load(system, outcome):
+                    systems.remove(system)
         if experiment.work in CODEC_WORKS and dataset.values <= CODEC_VALUES_MAX:
             outcome["chronix"] = asdict(chronix_cost(dataset))
         costs = ask(systems, Reference(dataset), experiment.classes)
@@ -115,7 +123,9 @@ def _load(system: System, outcome: dict) -> bool:
         print(f"  {system.title}: failed: {failure}", flush=True)
         system.stop()
         return False
-    outcome["loads"][system.name] = asdict(cost)
+    turns = outcome["turns"].setdefault(system.name, [])
+    turns.append(asdict(cost))
+    outcome["loads"][system.name] = {name: median_low(turn[name] for turn in turns) for name in turns[0]}
     cpu_us, size = cost.cpu_seconds / cost.values * 1e6, cost.disk_bytes / cost.values
     print(f"  {system.title}: {cpu_us:.3f} us CPU and {size:.3f} bytes a value", flush=True)
     return True

@@ -5,6 +5,8 @@ from math import isnan, nan
 from statistics import median
 
 OURS = "tacho"
+BEFORE = "tacho-before"
+"""Another build of ours: no peer."""
 CPU_US_A_VALUE_MAX = 0.15
 BYTES_A_VALUE_MAX = {"a": 0.285, "b": 0.20}
 QUERY_RATIO_MAX = 0.5
@@ -37,8 +39,13 @@ def verdicts(experiment: dict) -> list[Verdict]:
     """Every aim that this experiment can decide; none without ours."""
     if OURS not in experiment["loads"]:
         return []
-    queries = (_query_verdict(name, row) for name, row in experiment["queries"].items())
-    return _load_verdicts(experiment) + [verdict for verdict in queries if verdict]
+    peers = experiment | {"loads": _without_before(experiment["loads"])}
+    queries = (_query_verdict(name, _without_before(row)) for name, row in experiment["queries"].items())
+    return _load_verdicts(peers) + [verdict for verdict in queries if verdict]
+
+
+def _without_before(row: dict) -> dict:
+    return {name: cost for name, cost in row.items() if name != BEFORE}
 
 
 def _load_verdicts(experiment: dict) -> list[Verdict]:

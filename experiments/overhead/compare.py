@@ -7,7 +7,7 @@ from math import isfinite
 from bench.common.table import table
 
 from .report import bounds, figure
-from .statistic import Interval, ratio_interval
+from bench.common.statistic import Interval, ratio_interval
 from .summary import Row, rows
 
 CONFIDENCE = 0.99

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from math import nan
 
 from .model import Cell, Stage, Takes
-from .statistic import quantile, steady_from
+from bench.common.statistic import quantile, steady_from
 
 CALLS_BESIDE_MAX = 16
 """Constructors and the like, which some frameworks record too."""

@@ -5,7 +5,7 @@ from math import inf, isfinite, isnan, nan
 from bench.common.table import table
 
 from .idle import IDLE_CORES_MAX
-from .statistic import Interval
+from bench.common.statistic import Interval
 from .summary import Row, linearity, ratio, rows, stages, unwatched
 from .targets import published, verdicts
 

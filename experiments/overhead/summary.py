@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from math import nan
 from statistics import fmean, median
 
-from .statistic import Interval, Line, mean_interval, merge, quantile, ratio_interval, regression
+from bench.common.statistic import Interval, Line, mean_interval, merge, quantile, ratio_interval, regression
 
 VARIED = ("threads", "depth", "method_us")
 

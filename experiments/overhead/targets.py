@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from math import isnan, nan
 
-from .statistic import ratio_interval
+from bench.common.statistic import ratio_interval
 from .summary import Row, by_name, find
 
 THREADS_COST_RATIO_MAX = 1.2

@@ -8,7 +8,7 @@ from .graphite import Graphite
 from .influxdb import InfluxDB
 from .prometheus import Prometheus
 from .questdb import QuestDB
-from .tacho import Tacho
+from .tacho import Tacho, TachoBefore
 from .victoriametrics import VictoriaMetrics
 
-SYSTEMS: tuple[type[System], ...] = (Tacho, VictoriaMetrics, InfluxDB, Prometheus, QuestDB, Graphite)
+SYSTEMS: tuple[type[System], ...] = (Tacho, TachoBefore, VictoriaMetrics, InfluxDB, Prometheus, QuestDB, Graphite)

@@ -13,19 +13,20 @@ BINARY = Path(os.environ.get("TACHO", "target/release/tacho")).resolve()
 class Tacho(PromQL):
     name = "tacho"
     title = "Tachograph"
+    binary: Path | None = BINARY
     keeps_names = True
     notes = ("answers a write when it is on disk (fsync)",)
 
     @classmethod
     def install(cls, cache: Path) -> str:
-        if not BINARY.exists():
-            raise FileNotFoundError(f"{BINARY} is missing; make tacho builds it")
-        return run([str(BINARY), "--version"]).split()[-1]
+        if cls.binary is None or not cls.binary.exists():
+            raise FileNotFoundError(f"{cls.binary} is missing; make tacho builds it")
+        return run([str(cls.binary), "--version"]).split()[-1]
 
     def launch(self) -> None:
         self.server.start(
             [
-                str(BINARY),
+                str(self.binary),
                 "serve",
                 "--data",
                 str(self.run / "data"),
@@ -49,3 +50,12 @@ class Tacho(PromQL):
 
     def data(self) -> list[Path]:
         return [self.run / "data"]
+
+
+class TachoBefore(Tacho):
+    """Another build of ours, in the same run as this one: what has changed is told pair by pair (`before.py`)."""
+
+    name = "tacho-before"
+    title = "Tachograph before"
+    binary = None
+    """Of `--before`; without it this system takes no part."""

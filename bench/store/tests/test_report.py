@@ -1,7 +1,10 @@
-"""Are missed aims called missed, and wrong answers wrong?"""
+"""Are missed aims called missed, wrong answers wrong, and what has become slower slower?"""
 
+from copy import deepcopy
 from unittest import TestCase
 
+from ..before import changes
+from ..options import parse
 from ..plot import plots
 from ..report import report
 from ..targets import verdicts
@@ -32,6 +35,7 @@ def result(ours_ms: float, peer_wrong: int, ours_wrong: int = 0) -> dict:
         }
     }
     experiment = {
+        "turns": {},
         "work": "a",
         "title": "devops",
         "values": 1_000_000,
@@ -53,6 +57,50 @@ def result(ours_ms: float, peer_wrong: int, ours_wrong: int = 0) -> dict:
         "notes": {"tacho": [], "victoriametrics": ["n"]},
         "experiments": [experiment],
     }
+
+
+def with_before(factor: float) -> dict:
+    """The build before took `factor` times as long for everything but the bytes; the machine slowed down meanwhile."""
+    found = result(0.4, 0)
+    experiment = found["experiments"][0]
+    ours = experiment["loads"]["tacho"]
+    experiment["loads"]["tacho-before"] = ours
+    experiment["wires"]["tacho-before"] = "line protocol"
+    found["versions"]["tacho-before"], found["notes"]["tacho-before"] = "1", []
+    for system, times in (("tacho", 1.0), ("tacho-before", factor)):
+        experiment["turns"][system] = [
+            ours | {"cpu_seconds": 0.1 * slow * times, "settle_cpu_seconds": 0.1 * times + 0.01 * (slow - 2)}
+            for slow in (1, 2, 3.01)
+        ]
+        experiment["queries"]["one"][system] = deepcopy(experiment["queries"]["one"]["tacho"]) | {
+            "latencies_ms": [slow * times for slow in (1, 2, 9, 3)],
+            "turns_cpu_seconds": [slow * times for slow in (1.0, 0.0)],
+        }
+    return found
+
+
+class Before(TestCase):
+    def test_what_has_changed_is_told_pair_by_pair(self):
+        for factor, written, asked in ((0.8, "WORSE", "WORSE"), (1.0, "-", "-"), (1.25, "better", "better"), (0.99, "-", "-")):
+            found = {change.what: change for change in changes(with_before(factor)["experiments"][0])}
+            self.assertEqual(written, found["CPU us/value, written"].verdict, factor)
+            self.assertEqual(asked, found["one, ms"].verdict, factor)
+            self.assertEqual("-", found["bytes/value"].verdict)
+            self.assertAlmostEqual(1 / factor, found["one, ms"].ratio.value)
+            self.assertEqual("-", found["one, CPU ms a turn"].verdict, "one pair says nothing")
+
+    def test_it_stands_in_the_report_and_is_no_peer(self):
+        text = report(with_before(0.8))
+        self.assertIn("| CPU us/value, written", text)
+        self.assertIn("WORSE", text)
+        self.assertEqual({"victoriametrics"}, {each.peer for each in verdicts(with_before(0.8)["experiments"][0])})
+        self.assertNotIn("beside the build before", report(result(0.4, 0)))
+
+    def test_it_takes_part_when_it_is_given(self):
+        self.assertNotIn("tacho-before", parse([]).only)
+        chosen = parse(["--only", "tacho", "--before", __file__])
+        self.assertEqual((("tacho", "tacho-before"), 3), (chosen.only, chosen.loads))
+        self.assertEqual(1, parse([]).loads)
 
 
 class Report(TestCase):

@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 from ..compare import Change, compare, differences, judge
 from ..plot import plots, thinned
 from ..report import bounds, figure, report
-from ..statistic import Interval
+from bench.common.statistic import Interval
 from ..summary import by_name, linearity, stages
 from ..targets import published, verdicts
 from .small import cell, entry, fork, result, typical

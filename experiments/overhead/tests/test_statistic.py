@@ -3,7 +3,7 @@
 from math import inf, isinf, isnan, nan
 from unittest import TestCase
 
-from ..statistic import (
+from bench.common.statistic import (
     mean_interval,
     merge,
     quantile,

@@ -60,6 +60,18 @@ def ratio_interval(values: Sequence[float], to: Sequence[float], confidence: flo
     return Interval(ratio, ratio / reach, ratio * reach)
 
 
+def paired_ratio_interval(values: Sequence[float], to: Sequence[float], confidence: float = CONFIDENCE) -> Interval:
+    """Geometric mean of the ratios pair by pair, by Student's t on their logarithms: what disturbs both of a pair cancels.
+
+    Pairs in which a figure is missing or zero (a clock that did not tick) are left out.
+    """
+    logs = [log(value / other) for value, other in zip(values, to) if value > 0 and other > 0]
+    if not logs:
+        return Interval(nan, -inf, inf)
+    found = mean_interval(logs, confidence)
+    return Interval(exp(found.value), exp(found.low) if len(logs) > 1 else 0.0, exp(found.high) if len(logs) > 1 else inf)
+
+
 def t_quantile(confidence: float, freedom: float) -> float:
     """How many standard errors to both sides hold `confidence` of Student's t."""
     tail = 1 - confidence
