@@ -43,6 +43,24 @@ class Difference:
     change: Change
 
 
+def halves(result: dict) -> tuple[dict, dict] | None:
+    """What a run has found of this agent, and of the one before as if it had been this one; None without the latter."""
+    experiments = result["experiments"]
+    earlier = [each | {"cells": [_as_ours(cell) for cell in each["cells"] if _is_before(cell)]} for each in experiments]
+    if not any(each["cells"] for each in earlier):
+        return None
+    own = [each | {"cells": [cell for cell in each["cells"] if not _is_before(cell)]} for each in experiments]
+    return result | {"experiments": own}, result | {"experiments": earlier, "begun": f"{result['begun']}, the agent before"}
+
+
+def _is_before(cell: dict) -> bool:
+    return cell["setup"].startswith("before-")
+
+
+def _as_ours(cell: dict) -> dict:
+    return cell | {"setup": cell["setup"].replace("before-", "ours-", 1), "framework": "Tachograph"}
+
+
 def differences(result: dict, before: dict) -> list[Difference]:
     """Of every cell that both runs have."""
     old = {(experiment["name"], row.key): row for experiment in before["experiments"] for row in rows(experiment)}

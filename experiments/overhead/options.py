@@ -5,15 +5,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .frameworks import FRAMEWORKS
+from .frameworks.ours import TachographBefore, before
 from .plan import EXPERIMENTS
 
-SETUPS = tuple(setup.name for framework in FRAMEWORKS for setup in framework.setups)
+SETUPS = tuple(
+    setup.name for framework in FRAMEWORKS for setup in framework.setups if not isinstance(framework, TachographBefore)
+)
 EXAMPLES = """examples:
   make bench-probe                                          the short form, under 30 minutes on two cores
   make bench-probe ARGS=--full                              10 processes of each kind, 20 s each: hours
   make bench-probe ARGS='--only ours,kieker-tcp'            `none` always takes part
   make bench-probe ARGS='--experiments configurations --forks 5'
   make bench-probe ARGS='--compare bench-results/probe-20261122T120000Z'
+  make bench-probe ARGS='--only ours --before-agent OLD/agent/java/target/tachograph-agent.jar'   what has become dearer?
   make bench-probe ARGS='--report bench-results/probe-20261122T120000Z'   tables and figures again, nothing is measured
 """
 
@@ -30,6 +34,7 @@ class Options:
     seed: int
     idle_wait: float
     compare: Path | None
+    before_agent: Path | None
     report: Path | None
     cache: Path
     results: Path
@@ -67,10 +72,15 @@ def parse(arguments: list[str]) -> Options:
         help="longest wait for an idle machine before each process; then it is measured and marked (30)",
     )
     parser.add_argument("--compare", type=_run, default=None, metavar="DIR", help="an earlier run to compare with")
+    parser.add_argument(
+        "--before-agent", type=_jar, default=None, metavar="JAR", help="an earlier build of the agent, by turns with this one"
+    )
     parser.add_argument("--report", type=_run, default=None, metavar="DIR", help="measure nothing: report this run again")
     parser.add_argument("--cache", type=Path, default=Path("bench/.cache"), metavar="DIR", help="of what was fetched")
     parser.add_argument("--results", type=Path, default=Path("bench-results"), metavar="DIR")
     chosen = vars(parser.parse_args(arguments))
+    if chosen["before_agent"]:
+        chosen["only"] = tuple(dict.fromkeys(each for name in chosen["only"] for each in (name, before(name))))
     return Options(**chosen | {name: chosen[name].resolve() for name in ("cache", "results")})
 
 
@@ -92,6 +102,12 @@ def _experiments(text: str) -> tuple[str, ...]:
     if unknown := sorted(set(chosen) - set(EXPERIMENTS)):
         raise argparse.ArgumentTypeError(f"unknown: {', '.join(unknown)}; there are {', '.join(EXPERIMENTS)}")
     return chosen
+
+
+def _jar(text: str) -> Path:
+    if not (file := Path(text).resolve()).is_file():
+        raise argparse.ArgumentTypeError(f"{text} is no file")
+    return file
 
 
 def _run(text: str) -> Path:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from .frameworks import FRAMEWORKS
+from .frameworks.ours import before
 from .model import Cell, Experiment, Framework, Setup, Workload
 
 CORES = os.cpu_count() or 1
@@ -125,6 +126,7 @@ def _base(size: Size) -> Workload:
 
 
 def _cells(names: Iterable[str], workloads: Iterable[Workload]) -> tuple[Cell, ...]:
+    names = tuple(dict.fromkeys(each for name in names for each in (name, before(name))))
     known = {setup.name: (framework, setup) for framework in FRAMEWORKS for setup in framework.setups}
     pairs: list[tuple[Framework, Setup]] = [known[name] for name in names]
     return tuple(Cell(framework, setup, workload) for workload in workloads for framework, setup in pairs)

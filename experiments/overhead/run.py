@@ -12,10 +12,10 @@ from pathlib import Path
 
 from bench.common.machine import load_average, machine
 
-from .compare import compare
+from .compare import compare, halves
 from .fork import ForkFailed, measure
 from .frameworks import FRAMEWORKS
-from .frameworks.ours import TACHO
+from .frameworks.ours import TACHO, TachographBefore
 from .install import JAVA, build, versions
 from .model import Cell, Experiment, Takes
 from .options import Options
@@ -30,6 +30,7 @@ def run(options: Options) -> int:
     """The exit code: 1 when a process failed or ours lost records it must not lose. Missed aims are results."""
     if options.report:
         return _publish(options.report, json.loads((options.report / RAW).read_text()), options.compare)
+    TachographBefore.agent = options.before_agent
     build()
     experiments = plan(options.full, options.experiments, options.only, options.forks, options.seconds)
     used = {cell.framework.name: cell.framework for experiment in experiments for cell in experiment.cells}
@@ -142,6 +143,8 @@ def _publish(folder: Path, result: dict, before: Path | None) -> int:
     text = report(result)
     if before:
         text += "\n" + compare(result, json.loads((before / RAW).read_text()))
+    if both := halves(result):
+        text += "\n" + compare(*both)
     (folder / "report.md").write_text(text)
     for name, drawing in plots(result).items():
         (folder / f"{name}.svg").write_text(drawing)

@@ -5,11 +5,12 @@ from .elastic import Elastic
 from .kieker import KiekerAspectJ, KiekerByteBuddy
 from .none import Unwatched
 from .opentelemetry import OpenTelemetry
-from .ours import Tachograph
+from .ours import Tachograph, TachographBefore
 
 FRAMEWORKS: tuple[Framework, ...] = (
     Unwatched(),
     Tachograph(),
+    TachographBefore(),
     KiekerByteBuddy(),
     KiekerAspectJ(),
     OpenTelemetry(),

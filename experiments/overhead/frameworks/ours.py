@@ -1,6 +1,7 @@
 """Tachograph's own agent, as `make build` leaves it."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 from bench.common.install import run
@@ -30,6 +31,7 @@ AGGREGATE = Setup(
 
 class Tachograph(Framework):
     name = "ours"
+    agent: Path | None = AGENT
     title = "Tachograph"
     setups = (OFF, COLLECT, SINK, DROP, SERVER, AGGREGATE)
     notes = (
@@ -39,22 +41,42 @@ class Tachograph(Framework):
     )
 
     def install(self, cache: Path) -> str:
-        if not AGENT.exists():
-            raise FileNotFoundError(f"{AGENT} is missing; make build makes it")
+        if self.agent is None or not self.agent.exists():
+            raise FileNotFoundError(f"{self.agent} is missing; make build makes it")
         version = run(["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"]).strip()
         return f"0.1.0 ({version})"
 
     def jvm(self, setup: Setup, place: Place) -> list[str]:
-        return [f"-javaagent:{AGENT}"]
+        return [f"-javaagent:{self.agent}"]
 
     def environment(self, setup: Setup, place: Place) -> dict[str, str]:
         return {
-            "TACHO_SERVER": "discard" if setup is COLLECT else place.address,
+            "TACHO_SERVER": "discard" if setup.takes is Takes.NOBODY else place.address,
             "TACHO_SERVICE": "overhead",
             "TACHO_INCLUDE": METHOD,
-            "TACHO_WHEN_FULL": "drop" if setup is DROP else "block",
+            "TACHO_WHEN_FULL": "drop" if setup.title == DROP.title else "block",
             "TACHO_BLOCK_MAX": "10s",
             "TACHO_FLUSH_MAX": "30s",
             "TACHO_QUEUE": "16MiB",
             "TACHO_LOG": str(place.work / "agent.log"),
         }
+
+
+def before(setup: str) -> str:
+    """The setup of the agent before that stands beside one of ours; every other for itself."""
+    return f"before-{setup.removeprefix('ours-')}" if setup.startswith("ours-") else setup
+
+
+class TachographBefore(Tachograph):
+    """Another build of the agent, in the same run as this one."""
+
+    name = "before"
+    title = "Tachograph before"
+    setups = tuple(replace(setup, name=before(setup.name)) for setup in Tachograph.setups)
+    notes = ()
+    agent = None
+    """Of `--before-agent`; without it this framework takes no part."""
+
+    def install(self, cache: Path) -> str:
+        super().install(cache)
+        return str(self.agent)

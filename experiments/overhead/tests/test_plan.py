@@ -39,6 +39,15 @@ class Plan(TestCase):
         self.assertEqual([1], list({Counter(names).most_common(1)[0][1] for names in rounds}))
         self.assertNotEqual(rounds[0], rounds[1])
 
+    def test_an_agent_before_runs_beside_each_of_ours(self):
+        self.assertNotIn("before-sink", parse([]).only)
+        chosen = parse(["--only", "ours-sink,ours-off", "--before-agent", __file__])
+        self.assertEqual(("none", "ours-off", "before-off", "ours-sink", "before-sink"), chosen.only)
+        for experiment in plan(False, ("configurations", "threads"), chosen.only, None, None):
+            counts = Counter(cell.setup.name for cell in experiment.cells)
+            self.assertEqual(counts["ours-sink"], counts["before-sink"])
+            self.assertEqual(counts["ours-off"], counts["before-off"])
+
     def test_none_alone_is_no_experiment(self):
         self.assertEqual([], plan(False, ("depth",), ("none", "otel-otlp"), None, None))
 
@@ -72,6 +81,8 @@ class Commands(TestCase):
             ("none", [], {}),
             ("ours-sink", ["-javaagent:"], {"TACHO_SERVER": "127.0.0.1:7", "TACHO_WHEN_FULL": "block"}),
             ("ours-drop", ["-javaagent:"], {"TACHO_WHEN_FULL": "drop", "TACHO_QUEUE": "16MiB"}),
+            ("before-drop", ["-javaagent:"], {"TACHO_WHEN_FULL": "drop"}),
+            ("before-collect", ["-javaagent:"], {"TACHO_SERVER": "discard", "TACHO_WHEN_FULL": "block"}),
             ("ours-collect", ["-javaagent:"], {"TACHO_SERVER": "discard", "TACHO_WHEN_FULL": "block"}),
             ("kieker-off", ["bytebuddy.jar", "enabled=false"], {"KIEKER_SIGNATURES_INCLUDE": "observed.Monitored"}),
             ("kieker-tcp", ["SingleSocketTcpWriter.port=7"], {}),

@@ -4,7 +4,7 @@ from copy import deepcopy
 from unittest import TestCase
 from xml.etree import ElementTree
 
-from ..compare import Change, compare, differences, judge
+from ..compare import Change, compare, differences, halves, judge
 from ..plot import plots, thinned
 from ..report import bounds, figure, report
 from bench.common.statistic import Interval
@@ -146,6 +146,20 @@ class Compare(TestCase):
         self.assertEqual(Change.BETTER, changes["traces/s"])
         self.assertEqual(Change.NONE, changes["median us"])
         self.assertIn("1 worse, 1 better", compare(slower, typical()))
+
+    def test_an_agent_before_in_the_same_run(self):
+        self.assertIsNone(halves(typical()))
+        both = typical()
+        times = {"before-sink": 800, "before-collect": 702}
+        both["experiments"][0]["cells"] += [
+            entry(cell(name), [fork(cell(name), time + number) for number in (-1, 0, 1)]) for name, time in times.items()
+        ]
+        now, before = halves(both)
+        found = {(each.what, each.measure): each for each in differences(now, before)}
+        self.assertEqual(2, len({what for what, _ in found}))
+        self.assertIs(Change.WORSE, found["configurations, Tachograph, sink", "mean us"].change)
+        self.assertAlmostEqual(900 / 800, found["configurations, Tachograph, sink", "mean us"].ratio.value, 5)
+        self.assertIs(Change.NONE, found["configurations, Tachograph, no writer", "mean us"].change)
 
     def test_judged(self):
         for ratio, more_is_better, expected in (
