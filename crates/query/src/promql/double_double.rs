@@ -68,15 +68,11 @@ impl DoubleDouble {
     }
 
     /// All 64 bits of an integer.
-    #[expect(
-        clippy::cast_precision_loss,
-        clippy::cast_possible_truncation,
-        reason = "the rest goes into the low half"
-    )]
+    #[expect(clippy::cast_precision_loss, reason = "32 bits are exact")]
+    #[inline]
     pub fn of_integer(value: i64) -> Self {
-        let hi = value as f64;
-        // 2^63 itself is no i64: it is where the largest ones round to.
-        let lo = (i128::from(value) - hi as i128) as f64;
+        let (high, low) = (value >> 32, value & 0xffff_ffff);
+        let (hi, lo) = fast_two_sum(high as f64 * 4_294_967_296.0, low as f64);
         Self { hi, lo }
     }
 
@@ -115,19 +111,24 @@ impl DoubleDouble {
         Self { hi, lo }
     }
 
-    /// By long division: two digits of 53 bits, and a third that rounds.
+    /// Two digits of 53 bits: of the rest that the first leaves, the second is rounded (Joldes et al., algorithm 17).
+    #[inline]
     pub fn divide(self, other: Self) -> Self {
         let first = self.hi / other.hi;
-        let rest = self.subtract(other.multiply_double(first));
-        let second = rest.hi / other.hi;
-        let rest = rest.subtract(other.multiply_double(second));
-        let third = rest.hi / other.hi;
-        let (hi, lo) = fast_two_sum(first, second);
-        Self { hi, lo }.add_double(third)
+        let product = other.multiply_double(first);
+        let rest = (self.hi - product.hi) + (self.lo - product.lo);
+        let (hi, lo) = fast_two_sum(first, rest / other.hi);
+        Self { hi, lo }
     }
 
+    /// As [`DoubleDouble::divide`] (algorithm 15).
+    #[inline]
     pub fn divide_double(self, other: f64) -> Self {
-        self.divide(Self { hi: other, lo: 0.0 })
+        let first = self.hi / other;
+        let (product, error) = two_product(first, other);
+        let rest = ((self.hi - product) - error) + self.lo;
+        let (hi, lo) = fast_two_sum(first, rest / other);
+        Self { hi, lo }
     }
 
     /// By a power of two: exact, but for what is too small for a double.
@@ -166,6 +167,7 @@ pub fn exponent_of(values: &[f64]) -> i32 {
 }
 
 /// As [`exponent_of`], of the largest absolute value.
+#[inline]
 pub fn exponent_for(largest: f64) -> i32 {
     if largest == 0.0 || !largest.is_finite() {
         return 0;

@@ -6,7 +6,7 @@
 use tacho_model::Timestamp;
 
 use super::digest::Digest;
-use super::double_double::{DoubleDouble, exponent_of, scale, scale_down, split, two_sum};
+use super::double_double::{DoubleDouble, exponent_of, scale, scale_down, split, two_product, two_sum};
 use super::fold::LANES;
 use super::series::{At, Run};
 
@@ -17,8 +17,8 @@ const AHEAD_MAX: f64 = 1e250;
 /// What two doubles do not hold of a number: less than this part of it is rounding, and no distance from a line.
 const NOISE: f64 = 1.0 / (1_u128 << 98) as f64;
 
-/// Means of times and values, and how both scatter about them: joined as P. Pebay, "Formulas for Robust, One-Pass Parallel
-/// Computation of Covariances and Arbitrary-Order Statistical Moments", SAND2008-6212 (2008). Times are nanoseconds.
+/// How times and values scatter about their means. Values are summed up as what they are off one of them, so that differences
+/// keep all digits, however large the values are.
 #[derive(Clone, Debug)]
 pub struct Moments {
     pub count: f64,
@@ -26,13 +26,21 @@ pub struct Moments {
     exponent: i32,
     /// Times are counted from this one.
     origin: Timestamp,
-    mean_time: DoubleDouble,
-    /// A value, and what the mean of all values is off it: so their differences keep all digits, however large they are.
+    /// A value, and the sum of what all are off it.
     pivot: f64,
-    mean_value: DoubleDouble,
-    /// Sums over squares of times less their mean, and over products of such times and values less their mean.
-    times: DoubleDouble,
+    values: DoubleDouble,
+    /// Sum over products of times less their mean and values.
     both: DoubleDouble,
+    spacing: Spacing,
+}
+
+/// What is known of the times.
+#[derive(Clone, Copy, Debug)]
+enum Spacing {
+    /// Each so many nanoseconds after the one before: all that lines need of them follows. Products are with half steps.
+    Even { step: i64 },
+    /// Their mean, and the sum of the squares of what they are off it. Products are with nanoseconds.
+    Any { mean: DoubleDouble, squares: DoubleDouble },
 }
 
 impl Moments {
@@ -47,21 +55,56 @@ impl Moments {
             return self.value_at(time, 0.0) + self.slope() * ahead;
         }
         let ahead = DoubleDouble::product(ahead, SECOND);
-        let after = since(self.origin, time).subtract(self.mean_time).add(ahead);
-        let value = self.mean_value.add(self.slope_scaled().multiply(after)).add_double(self.pivot);
+        let after = since(self.origin, time).subtract(self.mean_time()).add(ahead);
+        let value = self.mean_value().add(self.slope_scaled().multiply(after)).add_double(self.pivot);
         scale(value.value(), self.exponent)
     }
 
     /// Value a nanosecond.
     fn slope_scaled(&self) -> DoubleDouble {
-        self.both.divide(self.times)
+        match self.spacing {
+            Spacing::Even { step } => {
+                self.slope_of_half_steps().scaled(2.0).divide(DoubleDouble::of_integer(step))
+            }
+            Spacing::Any { squares, .. } => self.both.divide(squares),
+        }
+    }
+
+    /// Value a half step, of even times: half steps off the middle have squares that sum up to n (n^2 - 1) / 3.
+    fn slope_of_half_steps(&self) -> DoubleDouble {
+        self.both.multiply_double(3.0).divide(cube_less_one(self.count))
+    }
+
+    fn mean_time(&self) -> DoubleDouble {
+        match self.spacing {
+            Spacing::Even { step } => {
+                DoubleDouble::of_integer(step).multiply_double(self.count - 1.0).scaled(0.5)
+            }
+            Spacing::Any { mean, .. } => mean,
+        }
+    }
+
+    /// Sum of the squares of times less their mean.
+    fn squares(&self) -> DoubleDouble {
+        match self.spacing {
+            Spacing::Even { step } => {
+                let step = DoubleDouble::of_integer(step);
+                step.multiply(step).multiply(cube_less_one(self.count).divide_double(12.0))
+            }
+            Spacing::Any { squares, .. } => squares,
+        }
+    }
+
+    /// Less the pivot.
+    fn mean_value(&self) -> DoubleDouble {
+        self.values.divide_double(self.count)
     }
 
     /// To a larger exponent, or, if all is 0, to any.
     fn rescale(&mut self, exponent: i32) {
         let less = scale_down(self.exponent, exponent);
         self.pivot *= less;
-        self.mean_value = self.mean_value.scaled(less);
+        self.values = self.values.scaled(less);
         self.both = self.both.scaled(less);
         self.exponent = exponent;
     }
@@ -77,28 +120,63 @@ impl Moments {
     }
 
     fn is_zero(&self) -> bool {
-        self.pivot == 0.0 && self.mean_value.hi == 0.0 && self.both.hi == 0.0
+        self.pivot == 0.0 && self.values.hi == 0.0 && self.both.hi == 0.0
     }
 
-    /// What later samples are off: the means of time and value, and the weight of that.
-    fn off(&self, later: &Self) -> (DoubleDouble, DoubleDouble, DoubleDouble) {
-        let later_time = later.mean_time.add(since(self.origin, later.origin));
-        let time = later_time.subtract(self.mean_time);
-        let value =
-            DoubleDouble::sum(later.pivot, -self.pivot).add(later.mean_value).subtract(self.mean_value);
-        let weight = DoubleDouble::product(self.count, later.count).divide_double(self.count + later.count);
-        (time, value, weight)
+    /// The step of all samples of both, where those of the other go on where these end.
+    #[expect(clippy::cast_possible_truncation, reason = "a count is a whole number")]
+    fn step_with(&self, later: &Self) -> Option<i64> {
+        let (Spacing::Even { step }, Spacing::Even { step: another }) = (self.spacing, later.spacing) else {
+            return None;
+        };
+        let next = i128::from(self.origin) + i128::from(step) * self.count as i128;
+        (step == another && i128::from(later.origin) == next).then_some(step)
     }
 
     fn join_scaled(&mut self, later: &Self) {
-        let (time, value, weight) = self.off(later);
-        let weighted = time.multiply(weight);
-        self.times = self.times.add(later.times).add(time.multiply(weighted));
-        self.both = self.both.add(later.both).add(value.multiply(weighted));
-        let share = weight.divide_double(self.count);
-        self.mean_time = self.mean_time.add(time.multiply(share));
-        self.mean_value = self.mean_value.add(value.multiply(share));
-        self.count += later.count;
+        let [here, there] = [self.count, later.count];
+        let apart = DoubleDouble::sum(later.pivot, -self.pivot);
+        let values = if apart.hi == 0.0 { later.values } else { later.values.add(apart.multiply_double(there)) };
+        // How far the means of the values are apart, times both counts.
+        let off = values.multiply_double(here).subtract(self.values.multiply_double(there));
+        if self.step_with(later).is_some() {
+            // The means of the times are as many half steps apart as there are samples.
+            self.both = self.both.add(later.both).add(off);
+        } else {
+            self.join_times(later, off);
+        }
+        self.values = self.values.add(values);
+        self.count += there;
+    }
+
+    /// Of any times: P. Pebay, "Formulas for Robust, One-Pass Parallel Computation of Covariances and Arbitrary-Order
+    /// Statistical Moments", SAND2008-6212 (2008).
+    fn join_times(&mut self, later: &Self, off: DoubleDouble) {
+        let [(mean, squares, both), (_, later_squares, later_both)] = [&*self, later].map(Self::of_any);
+        let count = self.count + later.count;
+        let time = self.time_to(later);
+        let share = DoubleDouble { hi: later.count, lo: 0.0 }.divide_double(count);
+        let shared = time.multiply(share);
+        let between = time.multiply(shared).multiply_double(self.count);
+        self.both = both.add(later_both).add(off.divide_double(count).multiply(time));
+        let (mean, squares) = (mean.add(shared), squares.add(later_squares).add(between));
+        self.spacing = Spacing::Any { mean, squares };
+    }
+
+    /// Mean of the times, sums over their squares and over products with values, all in nanoseconds.
+    fn of_any(&self) -> (DoubleDouble, DoubleDouble, DoubleDouble) {
+        match self.spacing {
+            Spacing::Even { step } => {
+                let both = self.both.multiply(DoubleDouble::of_integer(step)).scaled(0.5);
+                (self.mean_time(), self.squares(), both)
+            }
+            Spacing::Any { mean, squares } => (mean, squares, self.both),
+        }
+    }
+
+    /// From the mean of these times to that of others.
+    fn time_to(&self, later: &Self) -> DoubleDouble {
+        later.mean_time().add(since(self.origin, later.origin)).subtract(self.mean_time())
     }
 
     /// Of values that need no scaling.
@@ -116,36 +194,53 @@ impl Moments {
         let pivot = values[0];
         let (blocks, rest) = values.as_chunks::<LANES>();
         let count = values.len() as f64;
-        let mut lanes = [Sums::default(); LANES];
-        let mut time = [0.0, 2.0, 4.0, 6.0].map(|half_steps| half_steps - (count - 1.0));
+        let mut sums = Sums::default();
+        let mut time = half_steps(count);
         for block in blocks {
             for lane in 0..LANES {
-                lanes[lane].add(time[lane], block[lane], pivot);
+                sums.add(lane, time[lane], block[lane], pivot);
                 time[lane] += 2.0 * LANES as f64;
             }
         }
         for (lane, value) in rest.iter().enumerate() {
-            lanes[lane].add(time[lane], *value, pivot);
+            sums.add(lane, time[lane], *value, pivot);
         }
-        let sums = Sums::joined(&lanes);
-        let step = DoubleDouble::of_integer(step);
-        let half_step = step.scaled(0.5);
-        let weights =
-            DoubleDouble::product(count, count).add_double(-1.0).multiply_double(count).divide_double(12.0);
-        Self {
-            count,
-            exponent,
-            origin: start,
-            mean_time: half_step.multiply_double(count - 1.0),
-            pivot,
-            mean_value: sums.values.divide_double(count),
-            times: step.multiply(step).multiply(weights),
-            both: half_step.multiply(sums.both),
-        }
+        let (values, both) = (sums.values.joined(), sums.both.joined());
+        Self { count, exponent, origin: start, pivot, values, both, spacing: Spacing::Even { step } }
     }
 
-    #[expect(clippy::cast_precision_loss, reason = "a run holds less than 2^53 samples")]
+    /// Times are counted from the whole nanosecond before their mean: whole numbers, whose own sum is less than their count.
+    #[expect(clippy::cast_precision_loss, reason = "less than 2^53 nanoseconds and samples")]
     fn explicit(at: &[Timestamp], values: &[f64], exponent: i32) -> Self {
+        let (origin, pivot) = (at[0], values[0]);
+        if at[at.len() - 1].abs_diff(origin) > EXACT_MAX {
+            return Self::explicit_long(at, values, exponent);
+        }
+        let count = i128::try_from(at.len()).unwrap_or(i128::MAX);
+        let after: i128 = at.iter().map(|at| i128::from(at - origin)).sum();
+        let (middle, times_left) = (after.div_euclid(count), after.rem_euclid(count) as f64);
+        let middle = i64::try_from(middle).unwrap_or_default();
+        let count = values.len() as f64;
+        let (mut sums, mut squares) = (Sums::default(), Lanes::default());
+        for (times, block) in at.chunks(LANES).zip(values.chunks(LANES)) {
+            for (lane, (at, value)) in times.iter().zip(block).enumerate() {
+                let time = (at - origin - middle) as f64;
+                sums.add_exact(lane, time, *value, pivot);
+                let (square, error) = two_product(time, time);
+                squares.add(lane, square, error);
+            }
+        }
+        let (values, both) = (sums.values.joined(), sums.both.joined());
+        let off = DoubleDouble { hi: times_left, lo: 0.0 }.divide_double(count);
+        let mean = DoubleDouble::of_integer(middle).add(off);
+        let squares = squares.joined().subtract(off.multiply_double(times_left));
+        let both = both.subtract(values.multiply(off));
+        Self { count, exponent, origin, pivot, values, both, spacing: Spacing::Any { mean, squares } }
+    }
+
+    /// Of times that doubles do not hold.
+    #[expect(clippy::cast_precision_loss, reason = "a run holds less than 2^53 samples")]
+    fn explicit_long(at: &[Timestamp], values: &[f64], exponent: i32) -> Self {
         let (origin, pivot) = (at[0], values[0]);
         let count = values.len() as f64;
         let zero = DoubleDouble::ZERO;
@@ -154,15 +249,16 @@ impl Moments {
             time_sum = time_sum.add(since(origin, *at));
             value_sum = value_sum.add(DoubleDouble::sum(*value, -pivot));
         }
-        let (mean_time, mean) = (time_sum.divide_double(count), value_sum.divide_double(count));
-        let (mut times, mut both) = (zero, zero);
+        let (mean, mean_value) = (time_sum.divide_double(count), value_sum.divide_double(count));
+        let (mut squares, mut both) = (zero, zero);
         for (at, value) in at.iter().zip(values) {
-            let time = since(origin, *at).subtract(mean_time);
-            let value = DoubleDouble::sum(*value, -pivot).subtract(mean);
-            times = times.add(time.multiply(time));
+            let time = since(origin, *at).subtract(mean);
+            let value = DoubleDouble::sum(*value, -pivot).subtract(mean_value);
+            squares = squares.add(time.multiply(time));
             both = both.add(time.multiply(value));
         }
-        Self { count, exponent, origin, mean_time, pivot, mean_value: mean, times, both }
+        let spacing = Spacing::Any { mean, squares };
+        Self { count, exponent, origin, pivot, values: value_sum, both, spacing }
     }
 }
 
@@ -174,35 +270,66 @@ fn since(origin: Timestamp, at: Timestamp) -> DoubleDouble {
     }
 }
 
-/// Sums over values less a pivot, and over their products with times that are small whole numbers.
+/// The largest number of nanoseconds up to which all are doubles: 104 days.
+const EXACT_MAX: u64 = 1 << 53;
+
+/// n (n^2 - 1): of samples at even times.
+fn cube_less_one(count: f64) -> DoubleDouble {
+    DoubleDouble::product(count, count).add_double(-1.0).multiply_double(count)
+}
+
+/// How far the first samples of a run at a constant step are from its middle, in half steps.
+fn half_steps(count: f64) -> [f64; LANES] {
+    [0.0, 2.0, 4.0, 6.0].map(|half_steps| half_steps - (count - 1.0))
+}
+
+/// A sum in lanes, high and low halves by themselves, so that a processor adds several side by side.
+#[derive(Clone, Copy, Default)]
+struct Lanes {
+    hi: [f64; LANES],
+    lo: [f64; LANES],
+}
+
+impl Lanes {
+    /// The low halves are added as they come: what they lose in turn is 2^-106 of the sum.
+    #[inline]
+    fn add(&mut self, lane: usize, value: f64, rest: f64) {
+        let (sum, error) = two_sum(self.hi[lane], value);
+        self.hi[lane] = sum;
+        self.lo[lane] += error + rest;
+    }
+
+    fn joined(&self) -> DoubleDouble {
+        let each = self.hi.iter().zip(self.lo);
+        each.fold(DoubleDouble::ZERO, |sum, (hi, lo)| sum.add(DoubleDouble::sum(*hi, lo)))
+    }
+}
+
+/// Sums over values less a pivot, and over their products with times that are whole numbers.
 #[derive(Clone, Copy, Default)]
 struct Sums {
-    values: DoubleDouble,
-    both: DoubleDouble,
+    values: Lanes,
+    both: Lanes,
 }
 
 impl Sums {
-    /// The low halves are added as they come: what they lose in turn is 2^-106 of the sum.
+    /// Of a time of up to 26 bits: half of a value's digits times that is exact.
     #[inline]
-    fn add(&mut self, time: f64, value: f64, pivot: f64) {
+    fn add(&mut self, lane: usize, time: f64, value: f64, pivot: f64) {
         let (value, rest) = two_sum(value, -pivot);
-        let (sum, error) = two_sum(self.values.hi, value);
-        self.values.hi = sum;
-        self.values.lo += error + rest;
-        // Half of a value's digits times a time of up to 26 bits is exact.
+        self.values.add(lane, value, rest);
         let (high, low) = split(value);
-        let (sum, error) = two_sum(self.both.hi, time * high);
-        let (sum, low_error) = two_sum(sum, time * low);
-        self.both.hi = sum;
-        self.both.lo += error + low_error + time * rest;
+        self.both.add(lane, time * high, time * rest);
+        self.both.add(lane, time * low, 0.0);
     }
 
-    fn joined(lanes: &[Self]) -> Self {
-        let zero = DoubleDouble::ZERO;
-        let normal = |sum: DoubleDouble| DoubleDouble::sum(sum.hi, sum.lo);
-        let values = lanes.iter().fold(zero, |sum, lane| sum.add(normal(lane.values)));
-        let both = lanes.iter().fold(zero, |sum, lane| sum.add(normal(lane.both)));
-        Self { values, both }
+    /// Of any time that is a double.
+    #[inline]
+    fn add_exact(&mut self, lane: usize, time: f64, value: f64, pivot: f64) {
+        let (value, rest) = two_sum(value, -pivot);
+        self.values.add(lane, value, rest);
+        let (product, error) = two_product(time, value);
+        self.both.add(lane, product, error + time * rest);
     }
 }
 
@@ -251,9 +378,9 @@ impl Fit {
 
     /// Standard error of the slope, value a second. None for less than three samples.
     pub fn slope_error(&self) -> Option<f64> {
-        let Moments { count, exponent, times, .. } = self.moments;
+        let Moments { count, exponent, .. } = self.moments;
         (count > 2.0).then(|| {
-            let variance = self.scatter / (count - 2.0) / times.value();
+            let variance = self.scatter / (count - 2.0) / self.moments.squares().value();
             scale(variance.sqrt() * SECOND, exponent)
         })
     }
@@ -262,12 +389,16 @@ impl Fit {
         if moments.count < 3.0 {
             return 0.0;
         }
-        let slope = moments.slope_scaled();
+        if let Spacing::Even { .. } = moments.spacing {
+            return Self::scatter_even(moments, values);
+        }
+        let (slope, mean_time, mean_value) =
+            (moments.slope_scaled(), moments.mean_time(), moments.mean_value());
         let square = |(index, value): (usize, &f64)| {
-            let time = since(moments.origin, run.time(index)).subtract(moments.mean_time);
-            let off = DoubleDouble::sum(*value, -moments.pivot).subtract(moments.mean_value);
+            let time = since(moments.origin, run.time(index)).subtract(mean_time);
+            let off = DoubleDouble::sum(*value, -moments.pivot).subtract(mean_value);
             let expected = slope.multiply(time);
-            let noise = NOISE * off.hi.abs().max(expected.hi.abs()).max(moments.mean_value.hi.abs());
+            let noise = NOISE * off.hi.abs().max(expected.hi.abs()).max(mean_value.hi.abs());
             let off = off.subtract(expected).value();
             // NaN is no noise.
             if off.abs() <= noise { 0.0 } else { off * off }
@@ -275,16 +406,46 @@ impl Fit {
         values.iter().enumerate().map(square).sum()
     }
 
+    /// As [`Fit::scatter_of`]; the time of a sample is a small whole number of half steps, as for [`Moments::regular`].
+    fn scatter_even(moments: &Moments, values: &[f64]) -> f64 {
+        let slope = moments.slope_of_half_steps();
+        let (slope_high, slope_low) = split(slope.hi);
+        let (pivot, mean) = (moments.pivot, moments.mean_value());
+        let square = |time: f64, value: f64| {
+            let (value, rest) = two_sum(value, -pivot);
+            let (off, mean_error) = two_sum(value, -mean.hi);
+            let off_size = off.abs();
+            let (off, high_error) = two_sum(off, -slope_high * time);
+            let (off, low_error) = two_sum(off, -slope_low * time);
+            let off = off + (mean_error + high_error + low_error + (rest - mean.lo - slope.lo * time));
+            let noise = NOISE * off_size.max((slope.hi * time).abs()).max(mean.hi.abs());
+            // NaN is no noise.
+            if off.abs() <= noise { 0.0 } else { off * off }
+        };
+        let (blocks, rest) = values.as_chunks::<LANES>();
+        let (mut squares, mut time) = ([0.0; LANES], half_steps(moments.count));
+        for block in blocks {
+            for lane in 0..LANES {
+                squares[lane] += square(time[lane], block[lane]);
+                time[lane] += 2.0 * LANES as f64;
+            }
+        }
+        let rest = rest.iter().zip(time).map(|(value, time)| square(time, *value));
+        squares.into_iter().chain(rest).sum()
+    }
+
     /// By Lagrange's identity, with the slopes of both and of the line from mean to mean.
     fn join_scaled(&mut self, later: &Self, less: [f64; 2]) {
-        let (time, value, weight) = self.moments.off(&later.moments);
-        let between =
-            Slope { weight: time.multiply(time).multiply(weight).value(), slope: value.divide(time) };
+        let Self { moments, .. } = &*self;
+        let time = moments.time_to(&later.moments);
+        let means = [moments, &later.moments].map(Moments::mean_value);
+        let apart = DoubleDouble::sum(later.moments.pivot, -moments.pivot);
+        let value = apart.add(means[1]).subtract(means[0]);
+        let weight = time.multiply(time).value() * (moments.count * (later.moments.count / (moments.count + later.moments.count)));
+        let between = Slope { weight, slope: value.divide(time) };
         let slopes = [Slope::of(&self.moments), Slope::of(&later.moments), between];
         let whole: f64 = slopes.iter().map(|slope| slope.weight).sum();
-        let pivots = (later.moments.pivot - self.moments.pivot).abs();
-        let values = [&self.moments, &later.moments].map(|moments| moments.mean_value.hi.abs());
-        let noise = NOISE * values[0].max(values[1]).max(pivots) / time.hi;
+        let noise = NOISE * means[0].hi.abs().max(means[1].hi.abs()).max(apart.hi.abs()) / time.hi;
         let apart = slopes[0].apart(&slopes[1], noise, whole)
             + slopes[0].apart(&slopes[2], noise, whole)
             + slopes[1].apart(&slopes[2], noise, whole);
@@ -301,7 +462,7 @@ struct Slope {
 
 impl Slope {
     fn of(moments: &Moments) -> Self {
-        Self { weight: moments.times.value(), slope: moments.slope_scaled() }
+        Self { weight: moments.squares().value(), slope: moments.slope_scaled() }
     }
 
     /// What it adds to the scatter that two slopes differ.

@@ -65,13 +65,19 @@ impl Variance {
     }
 
     fn join_scaled(&mut self, later: &Self) {
-        let count = self.count + later.count;
-        let off = later.mean.subtract(self.mean);
-        self.mean = self.mean.add(off.multiply(DoubleDouble::sum(later.count, 0.0).divide_double(count)));
-        let off = off.value();
+        let off = later.mean.subtract(self.mean).value();
         self.squares.join(&later.squares);
-        self.squares.add(off * off * (self.count * (later.count / count)));
-        self.count = count;
+        self.shift(off, later.count);
+    }
+
+    /// Takes in that the mean of so many values is off. The mean itself needs all digits; what it moves by only as many as the
+    /// variance, which is at least as large as the square of that.
+    #[inline]
+    fn shift(&mut self, off: f64, count: f64) {
+        let share = count / (self.count + count);
+        self.mean = self.mean.add_double(off * share);
+        self.squares.add(off * off * (self.count * share));
+        self.count += count;
     }
 }
 
@@ -99,8 +105,15 @@ impl Fold for Variance {
         Self { count: 1.0, exponent, mean: DoubleDouble { hi: scale(first, -exponent), lo: 0.0 }, squares }
     }
 
+    #[inline]
     fn add(&mut self, value: f64) {
-        self.join(&Self::new(value));
+        if self.exponent == 0 && exponent_for(value.abs()) == 0 {
+            // NaN of what is not finite.
+            let off = DoubleDouble::sum(value, -self.mean.hi);
+            self.shift(off.hi + (off.lo - self.mean.lo), 1.0);
+        } else {
+            self.join(&Self::new(value));
+        }
     }
 
     fn end(&self) -> f64 {
