@@ -166,7 +166,12 @@ impl Fold for Mean {
     }
 
     fn add(&mut self, value: f64) {
-        self.join(&Self::new(value));
+        let mut next = self.carried;
+        next.add(value);
+        if self.carries_part || !next.sum.is_finite() {
+            return self.join(&Self::new(value));
+        }
+        (self.carried, self.count) = (next, self.count + 1.0);
     }
 
     fn end(&self) -> f64 {

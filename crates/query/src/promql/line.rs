@@ -133,12 +133,16 @@ impl Moments {
         (step == another && i128::from(later.origin) == next).then_some(step)
     }
 
-    fn join_scaled(&mut self, later: &Self) {
-        let [here, there] = [self.count, later.count];
+    /// The sum of what later values are off the pivot here, and how far the means of both are apart, times both counts.
+    fn off(&self, later: &Self) -> (DoubleDouble, DoubleDouble) {
         let apart = DoubleDouble::sum(later.pivot, -self.pivot);
-        let values = if apart.hi == 0.0 { later.values } else { later.values.add(apart.multiply_double(there)) };
-        // How far the means of the values are apart, times both counts.
-        let off = values.multiply_double(here).subtract(self.values.multiply_double(there));
+        let moved = if apart.hi == 0.0 { DoubleDouble::ZERO } else { apart.multiply_double(later.count) };
+        let values = later.values.add(moved);
+        (values, values.multiply_double(self.count).subtract(self.values.multiply_double(later.count)))
+    }
+
+    fn join_scaled(&mut self, later: &Self) {
+        let (values, off) = self.off(later);
         if self.step_with(later).is_some() {
             // The means of the times are as many half steps apart as there are samples.
             self.both = self.both.add(later.both).add(off);
@@ -146,7 +150,7 @@ impl Moments {
             self.join_times(later, off);
         }
         self.values = self.values.add(values);
-        self.count += there;
+        self.count += later.count;
     }
 
     /// Of any times: P. Pebay, "Formulas for Robust, One-Pass Parallel Computation of Covariances and Arbitrary-Order
@@ -436,21 +440,24 @@ impl Fit {
 
     /// By Lagrange's identity, with the slopes of both and of the line from mean to mean.
     fn join_scaled(&mut self, later: &Self, less: [f64; 2]) {
-        let Self { moments, .. } = &*self;
-        let time = moments.time_to(&later.moments);
-        let means = [moments, &later.moments].map(Moments::mean_value);
-        let apart = DoubleDouble::sum(later.moments.pivot, -moments.pivot);
-        let value = apart.add(means[1]).subtract(means[0]);
-        let weight = time.multiply(time).value() * (moments.count * (later.moments.count / (moments.count + later.moments.count)));
-        let between = Slope { weight, slope: value.divide(time) };
-        let slopes = [Slope::of(&self.moments), Slope::of(&later.moments), between];
+        let (one, other) = (&self.moments, &later.moments);
+        let (values, off) = one.off(other);
+        let count = one.count + other.count;
+        let counts = DoubleDouble::product(one.count, other.count);
+        let is_even = one.step_with(other).is_some();
+        // In half steps, or in nanoseconds.
+        let time = if is_even { DoubleDouble { hi: count, lo: 0.0 } } else { one.time_to(other) };
+        let weight = time.hi * time.hi * (one.count * (other.count / count));
+        let between = Slope { weight, slope: off.divide(counts.multiply(time)) };
+        let slopes = [Slope::of(one, is_even), Slope::of(other, is_even), between];
         let whole: f64 = slopes.iter().map(|slope| slope.weight).sum();
-        let noise = NOISE * means[0].hi.abs().max(means[1].hi.abs()).max(apart.hi.abs()) / time.hi;
+        let largest = (one.values.hi / one.count).abs().max((values.hi / other.count).abs());
+        let noise = NOISE * largest.max((other.pivot - one.pivot).abs()) / time.hi;
         let apart = slopes[0].apart(&slopes[1], noise, whole)
             + slopes[0].apart(&slopes[2], noise, whole)
             + slopes[1].apart(&slopes[2], noise, whole);
         self.scatter = self.scatter * less[0] * less[0] + later.scatter * less[1] * less[1] + apart;
-        self.moments.join_scaled(&later.moments);
+        self.moments.join_scaled(other);
     }
 }
 
@@ -461,7 +468,12 @@ struct Slope {
 }
 
 impl Slope {
-    fn of(moments: &Moments) -> Self {
+    /// Of a half step, or of a nanosecond.
+    fn of(moments: &Moments, of_half_steps: bool) -> Self {
+        if of_half_steps {
+            let weight = cube_less_one(moments.count).hi / 3.0;
+            return Self { weight, slope: moments.slope_of_half_steps() };
+        }
         Self { weight: moments.squares().value(), slope: moments.slope_scaled() }
     }
 
