@@ -106,12 +106,15 @@ class Server:
         return pids
 
 
-def disk_bytes(*directories: Path) -> int:
-    """The bytes of all files. Where length and reserved room differ, what is smaller counts."""
+def disk_bytes(*directories: Path, reserves: frozenset[str] = frozenset()) -> int:
+    """The bytes of all files but those of the names in `reserves`, which hold nothing.
+
+    Where length and reserved room differ, what is smaller counts.
+    """
     total = 0
     for directory in directories:
         for folder, _, names in os.walk(directory):
-            for name in names:
+            for name in set(names) - reserves:
                 try:
                     stat = os.lstat(os.path.join(folder, name))
                 except FileNotFoundError:  # merged away meanwhile

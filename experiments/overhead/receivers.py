@@ -157,7 +157,7 @@ class TachoServer(Receiver):
             resident_peak=memory.peak,
             resident_settled=memory.resident,
             resident=tuple(self._resident),
-            disk_bytes=disk_bytes(self._data),
+            disk_bytes=disk_bytes(self._data, reserves=frozenset({"RESERVE"})),
         )
 
     def kill(self) -> None:

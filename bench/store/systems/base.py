@@ -26,6 +26,8 @@ class System(ABC):
     wire: str = "line protocol"
     """How it is written to, for the tables."""
     writers: int = 2
+    reserves: frozenset[str] = frozenset()
+    """Names of files that only keep room free."""
     notes: tuple[str, ...] = ()
     """What a reader of the figures must know."""
 
@@ -118,7 +120,7 @@ class System(ABC):
 
     def disk_bytes_live(self) -> int:
         """What lies in its directories at this moment."""
-        return disk_bytes(*self.data())
+        return disk_bytes(*self.data(), reserves=self.reserves)
 
     def disk_bytes(self) -> int:
         """What the data take once they are settled."""

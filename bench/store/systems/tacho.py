@@ -15,7 +15,11 @@ class Tacho(PromQL):
     title = "Tachograph"
     binary: Path | None = BINARY
     keeps_names = True
-    notes = ("answers a write when it is on disk (fsync)",)
+    reserves = frozenset({"RESERVE"})
+    notes = (
+        "answers a write when it is on disk (fsync)",
+        "keeps 4 MiB free for deleting on a full disk (RESERVE), which do not count",
+    )
 
     @classmethod
     def install(cls, cache: Path) -> str:

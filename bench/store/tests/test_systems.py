@@ -2,12 +2,13 @@
 
 import json
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from unittest import TestCase
 from urllib.parse import parse_qs, urlsplit
 
 from ..questions import Grouped, Outliers, Question, Range, Trend
 from ..reference import Answer, Reference
-from ..systems import InfluxDB, Prometheus, QuestDB, System, VictoriaMetrics
+from ..systems import InfluxDB, Prometheus, QuestDB, System, Tacho, VictoriaMetrics
 from ..systems.base import NotOffered
 from .small import START_MS, small
 
@@ -59,6 +60,14 @@ class Systems(TestCase):
         ]
         asked = 'quantiles_over_time("bench_place",0.25,0.75,1,cpu_user{hostname="h0"}[70000ms])'
         self.check(VictoriaMetrics, OUTLIERS, "query", asked, _prometheus(*rows))
+
+    def test_reserved_room_does_not_count(self):
+        with TemporaryDirectory() as folder:
+            data = Path(folder) / "data/store"
+            data.mkdir(parents=True)
+            (data / "00000001.segment").write_bytes(b"x" * 5_000)
+            (data / "RESERVE").write_bytes(b"x" * 70_000)
+            self.assertEqual(5_000, Tacho(Path("cache"), Path(folder), small()).disk_bytes())
 
     def test_influxdb(self):
         between = f"time >= {START_MS}ms AND time < {START_MS + 60_000}ms"
