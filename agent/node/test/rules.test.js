@@ -346,6 +346,24 @@ test('pairs are bounded, and the sums hold', () => {
   assert.ok(others > 600 && others < 3_600, `${others}`);
 });
 
+test('a call that gets another name before it ends is counted under that one only', () => {
+  const all = switched(['2 *']);
+  const { recorder } = all;
+  const operation = (name) => all.dictionary.operation(KIND.METHOD, name);
+  const served = (early, late) => {
+    const call = recorder.enterFrom(undefined, operation(early));
+    recorder.rename(call, operation(late));
+    recorder.exit(call);
+  };
+  for (let at = 0; at < 600; at++) served(`GET /x${at}`, 'GET (not found)');
+  served('GET /users/7', 'GET /users/:id');
+  const counted = recorder.tallies.all.map((tally) => [all.dictionary.entries[tally.operation].name, tally.buckets.reduce((a, b) => a + b)]);
+  assert.deepEqual(counted, [
+    ['GET (not found)', 600],
+    ['GET /users/:id', 1],
+  ]);
+});
+
 test('wherever the stack ends in a call that is counted, the program gets its own exception', () => {
   const all = switched(['2 *']);
   const deeper = wrap(all.recorder, (n) => deeper(n + 1) + 1, 'deeper');

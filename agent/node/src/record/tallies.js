@@ -31,12 +31,12 @@ export class CountedCall extends Call {
    * @param {number} operation
    * @param {number} start
    * @param {Call | undefined} around the recorded call that it is in
-   * @param {Tally} tally
+   * @param {number} caller the operation that it was called by; 0 for none
    */
-  constructor(operation, start, around, tally) {
+  constructor(operation, start, around, caller) {
     super(COUNTED, 0, operation, start);
     this.around = around;
-    this.tally = tally;
+    this.caller = caller;
   }
 }
 
@@ -90,7 +90,7 @@ export class Tallies {
    */
   enter(caller, operation, time) {
     const around = caller instanceof CountedCall ? caller.around : caller;
-    return new CountedCall(operation, time, around, this.#tally(operation, caller?.operation ?? 0));
+    return new CountedCall(operation, time, around, caller?.operation ?? 0);
   }
 
   /**
@@ -101,14 +101,18 @@ export class Tallies {
   rename(call, operation) {
     if (call instanceof CountedCall && call.end < 0 && call.operation !== operation) {
       call.operation = operation;
-      call.tally = this.#tally(operation, 0);
+      call.caller = 0;
     }
   }
 
-  /** @param {Call} call one of `enter` @param {boolean} failed */
+  /**
+   * A call ends. Only now it is looked up: a request has the name of its route by now, and needs no tally for a guessed one.
+   * @param {Call} call one of `enter`
+   * @param {boolean} failed
+   */
   exit(call, failed) {
-    const { tally, start, end } = /** @type {CountedCall} */ (call);
-    tally.add(Math.max(0, end - start), failed);
+    const { operation, caller, start, end } = /** @type {CountedCall} */ (call);
+    this.#tally(operation, caller).add(Math.max(0, end - start), failed);
     this.hasNews = true;
   }
 
