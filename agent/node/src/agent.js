@@ -45,7 +45,7 @@ export class Agent {
     const clock = new Clock();
     const totals = new Totals();
     const wake = () => this.#wake();
-    const outbox = new Outbox({ dictionary, clock, bytesMax: config.queue, wake });
+    const outbox = new Outbox({ dictionary, clock, bytesMax: config.queue, wake, settled: () => this.signals.settle() });
     const thread = isMainThread ? 'main' : `worker-${threadId}`;
     this.clock = clock;
     this.totals = totals;
@@ -63,7 +63,7 @@ export class Agent {
     };
     this.switchboard = this.protocol.switchboard = new Switchboard({ dictionary, log, answer });
     this.signals = new Signals({ hasNews: () => this.#hasNews() || this.threads.haveNews(), last: () => this.#last(true) });
-    this.threads = new Threads(config.flush_max);
+    this.threads = new Threads(config.flush_max, this.guard);
     this.recorder.signals = this.signals;
     /** When the wait for the server at the end is over, once it has begun. */
     this.deadline = 0;
@@ -99,6 +99,7 @@ export class Agent {
   #look() {
     this.switchboard.tell(performance.now());
     this.signals.look();
+    this.threads.look();
     this.threads.news(this.#hasNews());
   }
 

@@ -35,6 +35,7 @@ const SENT = {
   death: [['SIGTERM'], ['SIGINT'], ['SIGHUP']],
   'a cluster': [['SIGTERM'], ['SIGKILL']],
   'a thread, and a signal': [['SIGTERM']],
+  'exit is emitted by the program': [['SIGTERM']],
 };
 for (const name of ['signal-exit3', 'signal-exit4']) {
   SENT[name] = [['SIGTERM'], ['SIGINT'], ['SIGHUP'], ['SIGTERM', 'SIGTERM']];
@@ -46,7 +47,13 @@ for (const name of ['signal-exit3', 'signal-exit4']) {
 /** Ways that say no, or not yet, to the first signal; the others may have ended when the second one comes. */
 const STAYS = /stays|says no/;
 /** How many calls are recorded where it is not a hundred. */
-const WORKS = { 'a rejection in a call': 1, 'a thread, and nothing to do': 200 };
+const WORKS = {
+  'a rejection in a call': 1,
+  'a thread, and nothing to do': 200,
+  'works, and again when it is told': 100,
+  'threads of which one ends first': 300,
+  'a thread that ends with its own': 300,
+};
 for (const how of ['', ' that is disconnected', ' that is killed']) {
   WORKS[`a cluster${how}`] = 200;
 }

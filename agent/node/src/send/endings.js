@@ -5,6 +5,7 @@
 // Before: `../agent.js`. After: `farewell.js`.
 
 import { constants } from 'node:os';
+import { replace } from './replace.js';
 
 /** Signals that end a process that does not listen to them. */
 const DEADLY = new Set(
@@ -33,7 +34,7 @@ const NAMES = new Map(Object.entries(constants.signals).map(([name, number]) => 
  * @param {boolean} isMain only the main thread has signals
  */
 export function watchEnd({ exits, ends, listens }, isMain) {
-  replace('emit', (emit) => {
+  replace(process, 'emit', (emit) => {
     // Looked up each time where the process has none of its own: `domain` replaces the one that it inherits.
     const own = Object.hasOwn(process, 'emit');
     return function (/** @type {any[]} */ ...args) {
@@ -42,7 +43,8 @@ export function watchEnd({ exits, ends, listens }, isMain) {
         listens(args[1]);
       }
       const call = own ? emit : Object.getPrototypeOf(process).emit;
-      if (event !== 'exit') {
+      // A program may emit `exit` itself, too; Node says that it is exiting before it does.
+      if (event !== 'exit' || /** @type {any} */ (process)._exiting !== true) {
         return Reflect.apply(call, this, args);
       }
       try {
@@ -52,14 +54,14 @@ export function watchEnd({ exits, ends, listens }, isMain) {
       }
     };
   });
-  replace('reallyExit', (reallyExit) => {
+  replace(process, 'reallyExit', (reallyExit) => {
     return function (/** @type {any[]} */ ...args) {
       ends();
       return Reflect.apply(reallyExit, this, args);
     };
   });
   if (isMain) {
-    replace('kill', (kill) => {
+    replace(process, 'kill', (kill) => {
       return function (/** @type {any[]} */ ...args) {
         if (isEnd(args[0], args[1])) {
           ends();
@@ -80,19 +82,4 @@ function isEnd(pid, signal = 'SIGTERM') {
   const name = typeof signal === 'string' ? signal : NAMES.get(signal);
   const deadly = /** @type {NodeJS.Signals} */ (name);
   return isOurs && DEADLY.has(deadly) && process.listenerCount(deadly) === 0;
-}
-
-/**
- * Puts a function of the process in the place of another one; it looks the same.
- * @param {'emit' | 'reallyExit' | 'kill'} name
- * @param {(original: any) => (this: any, ...args: any[]) => any} make
- */
-function replace(name, make) {
-  const descriptor = Object.getOwnPropertyDescriptor(process, name) ?? { writable: true, configurable: true, enumerable: false };
-  const original = /** @type {any} */ (process)[name];
-  const value = make(original);
-  for (const key of ['name', 'length']) {
-    Object.defineProperty(value, key, { value: original[key], configurable: true });
-  }
-  Object.defineProperty(process, name, { ...descriptor, value });
 }

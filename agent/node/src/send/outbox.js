@@ -30,12 +30,14 @@ export class Outbox {
    * @param {import('./clock.js').Clock} parts.clock
    * @param {number} parts.bytesMax
    * @param {() => void} parts.wake a frame was begun
+   * @param {() => void} [parts.settled] the server has everything that was closed
    */
-  constructor({ dictionary, clock, bytesMax, wake }) {
+  constructor({ dictionary, clock, bytesMax, wake, settled = () => {} }) {
     this.dictionary = dictionary;
     this.clock = clock;
     this.bytesMax = bytesMax;
     this.wake = wake;
+    this.settled = settled;
     this.frame = new Bytes(FRAME_BYTES + 8_192);
     this.record = new Bytes(8_192);
     /** Frames without an acknowledgement, oldest first; those before `next` were sent on this connection. @type {Sent[]} */
@@ -125,6 +127,9 @@ export class Outbox {
     if (count > 0) {
       this.frames.splice(0, count);
       this.next = Math.max(0, this.next - count);
+      if (this.frames.length === 0) {
+        this.settled();
+      }
     }
   }
 

@@ -80,10 +80,16 @@ export class Signals {
   /** Now and then: whether there still is something to wait for. */
   look() {
     this.releases = 0;
-    if (!this.hasNews()) {
-      this.#stop();
-    } else {
+    this.settle();
+    if (!this.isArmed && this.hasNews()) {
       this.soon();
+    }
+  }
+
+  /** The server may have everything now: then signals are not caught any more. */
+  settle() {
+    if (this.isArmed && !this.hasNews()) {
+      this.#stop();
     }
   }
 

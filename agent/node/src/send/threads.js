@@ -1,34 +1,49 @@
-// What of the other threads of the process? One that is terminated, or whose process ends, gets no event: it is asked before, and
+// What of the other threads of the process? One that is terminated, or whose parent ends, gets no event: it is asked before, and
 // says goodbye on its own connection while whoever asks waits for it. All threads share a table of states, so that nobody is
 // asked who has nothing to send, and one whose loop does not turn is not waited for long.
 //
 //   QUIET <--> NEWS --(asked)--> ASKED --(its loop turns)--> TALKS --> FREE
 //
+// A slot is four numbers: thread id, state, id of the parent, and when its thread has looked last, in seconds.
 // Before: `../agent.js`. After: `farewell.js`, in the other thread.
 
 import { performance } from 'node:perf_hooks';
 import worker, { BroadcastChannel, getEnvironmentData, isMainThread, setEnvironmentData, threadId } from 'node:worker_threads';
+import { replace } from './replace.js';
 
 const [FREE, QUIET, NEWS, ASKED, TALKS] = [0, 1, 2, 3, 4];
 /** Threads beyond these are not asked. */
 const SLOTS = 256;
+/** Numbers of a slot, and their places in it. */
+const [WIDTH, ID, STATE, PARENT, SEEN] = [4, 0, 1, 2, 3];
 const TABLE = 'tachograph.threads';
 const CHANNEL = 'tachograph.threads';
+const PARENT_ID = 'tachograph.parent';
+/** A thread that has not looked for so long has died without an event (out of memory), or cannot be asked: its slot is free. */
+const GONE_SECONDS = 30;
 /** Of what a process may wait at its end, the share for a thread to begin to talk. */
 const SHARE = 1 / 8;
 
 export class Threads {
-  /** @param {number} waitMs at most, for all threads together */
-  constructor(waitMs) {
+  /**
+   * @param {number} waitMs at most, for all threads together
+   * @param {import('../probes/index.js').Surroundings['guard']} guard
+   */
+  constructor(waitMs, guard) {
     this.waitMs = waitMs;
-    /** A thread id and a state for each slot. @type {Int32Array} */
-    this.table = isMainThread ? new Int32Array(new SharedArrayBuffer(SLOTS * 8)) : /** @type {any} */ (getEnvironmentData(TABLE));
+    this.guard = guard;
+    /** @type {Int32Array | undefined} */
+    this.table = isMainThread ? new Int32Array(new SharedArrayBuffer(SLOTS * WIDTH * 4)) : /** @type {any} */ (getEnvironmentData(TABLE));
+    this.parent = Number(getEnvironmentData(PARENT_ID) ?? 0);
+    /** Where the slot of this thread begins; -1 for none. */
     this.slot = -1;
-    /** @type {{ postMessage(message: unknown): void } | undefined} that of a thread that takes part */
+    /** @type {any} a BroadcastChannel, of a thread that takes part */
     this.channel = undefined;
     if (isMainThread) {
       setEnvironmentData(TABLE, this.table);
     }
+    // Threads that are started from now on have this one as their parent.
+    setEnvironmentData(PARENT_ID, threadId);
     this.#watchTerminate();
   }
 
@@ -38,24 +53,26 @@ export class Threads {
    */
   join(last) {
     const { table } = this;
-    for (let at = 0; table !== undefined && this.slot < 0 && at < table.length; at += 2) {
-      if (Atomics.compareExchange(table, at + 1, FREE, QUIET) === FREE) {
-        Atomics.store(table, at, threadId);
-        this.slot = at + 1;
+    for (let at = 0; table !== undefined && this.slot < 0 && at < table.length; at += WIDTH) {
+      const state = Atomics.load(table, at + STATE);
+      if ((state === FREE || this.#isGone(at)) && Atomics.compareExchange(table, at + STATE, state, QUIET) === state) {
+        Atomics.store(table, at + ID, threadId);
+        Atomics.store(table, at + PARENT, this.parent);
+        Atomics.store(table, at + SEEN, seconds());
+        this.slot = at;
       }
     }
     if (this.slot < 0) {
       return;
     }
-    const channel = /** @type {any} */ (new BroadcastChannel(CHANNEL));
-    channel.onmessage = () => {
+    this.channel = /** @type {any} */ (new BroadcastChannel(CHANNEL));
+    this.channel.onmessage = this.guard(() => {
       if (this.#move(ASKED, TALKS)) {
         last();
         this.leave();
       }
-    };
-    channel.unref();
-    this.channel = channel;
+    });
+    this.channel.unref();
   }
 
   /**
@@ -64,15 +81,22 @@ export class Threads {
    */
   watch(heard) {
     const channel = /** @type {any} */ (new BroadcastChannel(CHANNEL));
-    channel.onmessage = heard;
+    channel.onmessage = this.guard(heard);
     channel.unref();
+  }
+
+  /** Now and then: this thread is still there. */
+  look() {
+    if (this.table !== undefined && this.#isOwn()) {
+      Atomics.store(this.table, this.slot + SEEN, seconds());
+    }
   }
 
   /** Whether any other thread has something to send. */
   haveNews() {
     const { table } = this;
-    for (let at = 1; table !== undefined && at < table.length; at += 2) {
-      if (at !== this.slot && Atomics.load(table, at) === NEWS) {
+    for (let at = 0; table !== undefined && at < table.length; at += WIDTH) {
+      if (at !== this.slot && Atomics.load(table, at + STATE) === NEWS && !this.#isGone(at)) {
         return true;
       }
     }
@@ -81,39 +105,59 @@ export class Threads {
 
   /** @param {boolean} isThere whether something is left to be sent */
   news(isThere) {
-    if (this.slot >= 0 && this.#move(isThere ? QUIET : NEWS, isThere ? NEWS : QUIET) && isThere) {
+    if (this.#move(isThere ? QUIET : NEWS, isThere ? NEWS : QUIET) && isThere) {
       this.channel?.postMessage(null);
     }
   }
 
-  /** This thread has said goodbye, and ends. */
+  /** This thread has said goodbye, and ends: nobody asks it any more. */
   leave() {
-    if (this.slot >= 0) {
-      Atomics.store(this.table, this.slot, FREE);
-      Atomics.notify(this.table, this.slot);
-      this.slot = -1;
+    const { table, slot, channel } = this;
+    if (table !== undefined && this.#isOwn()) {
+      Atomics.store(table, slot + STATE, FREE);
+      Atomics.notify(table, slot + STATE);
     }
+    this.slot = -1;
+    if (channel !== undefined) {
+      channel.onmessage = null;
+      channel.close();
+      this.channel = undefined;
+    }
+  }
+
+  /** Whether this thread has a slot that nobody has taken from it. */
+  #isOwn() {
+    return this.slot >= 0 && Atomics.load(/** @type {Int32Array} */ (this.table), this.slot + ID) === threadId;
+  }
+
+  /** @param {number} at a slot */
+  #isGone(at) {
+    return seconds() - Atomics.load(/** @type {Int32Array} */ (this.table), at + SEEN) > GONE_SECONDS;
   }
 
   /** @param {number} from @param {number} to */
   #move(from, to) {
-    const isMoved = Atomics.compareExchange(this.table, this.slot, from, to) === from;
-    Atomics.notify(this.table, this.slot);
+    const { table, slot } = this;
+    if (table === undefined || !this.#isOwn()) {
+      return false;
+    }
+    const isMoved = Atomics.compareExchange(table, slot + STATE, from, to) === from;
+    Atomics.notify(table, slot + STATE);
     return isMoved;
   }
 
   /**
    * Asks threads to say goodbye.
-   * @param {number} [id] of one; all others where there is none
+   * @param {(at: number) => boolean} isMeant which ones, by the places of their slots
    * @returns {number[]} slots of those that have something to say
    */
-  ask(id) {
+  #ask(isMeant) {
     const { table } = this;
     const asked = [];
-    for (let at = 0; table !== undefined && at < table.length; at += 2) {
-      const isMeant = id === undefined ? at + 1 !== this.slot : table[at] === id;
-      if (isMeant && Atomics.compareExchange(table, at + 1, NEWS, ASKED) === NEWS) {
-        asked.push(at + 1);
+    for (let at = 0; table !== undefined && at < table.length; at += WIDTH) {
+      const isAsked = Atomics.load(table, at + STATE) === NEWS && isMeant(at) && !this.#isGone(at);
+      if (isAsked && Atomics.compareExchange(table, at + STATE, NEWS, ASKED) === NEWS) {
+        asked.push(at);
       }
     }
     if (asked.length > 0) {
@@ -124,57 +168,95 @@ export class Threads {
     return asked;
   }
 
-  /** The process ends: waits until all threads have sent what they have. */
+  /**
+   * Whether a thread ends when this one does: the main thread ends all, another one those that it has started, and theirs.
+   * @param {number} at its slot
+   */
+  #isBelow(at) {
+    const table = /** @type {Int32Array} */ (this.table);
+    let parent = Atomics.load(table, at + PARENT);
+    for (let steps = 0; !isMainThread && parent !== threadId && steps < SLOTS; steps++) {
+      const above = this.#slotOf(parent);
+      if (above < 0) {
+        return false;
+      }
+      parent = Atomics.load(table, above + PARENT);
+    }
+    return at !== this.slot && (isMainThread || parent === threadId);
+  }
+
+  /** @param {number} id of a thread @returns {number} -1 for one that has no slot */
+  #slotOf(id) {
+    const { table } = this;
+    for (let at = 0; table !== undefined && at < table.length; at += WIDTH) {
+      if (Atomics.load(table, at + ID) === id && Atomics.load(table, at + STATE) !== FREE) {
+        return at;
+      }
+    }
+    return -1;
+  }
+
+  /** This thread ends, and all below it with it: waits until these have sent what they have. */
   askAll() {
     const begun = performance.now();
-    for (const slot of this.ask()) {
+    for (const slot of this.#ask((at) => this.#isBelow(at))) {
       for (const [state, share] of [
         [ASKED, SHARE],
         [TALKS, 1],
       ]) {
-        Atomics.wait(this.table, slot, state, Math.max(0, begun + share * this.waitMs - performance.now()));
+        const left = Math.max(0, begun + share * this.waitMs - performance.now());
+        Atomics.wait(/** @type {Int32Array} */ (this.table), slot + STATE, state, left);
       }
     }
   }
 
   /** A thread that is terminated has until its loop turns once, and then until it has sent what it has. */
   #watchTerminate() {
-    const threads = this;
-    const { prototype } = worker.Worker;
-    const { terminate } = prototype;
-    prototype.terminate = function (...args) {
-      const [slot] = threads.ask(this.threadId);
-      const finish = () => Reflect.apply(terminate, this, args);
-      if (slot === undefined) {
-        threads.#forget(this.threadId);
-        return finish();
-      }
-      this.ref();
-      return threads.#untilDone(slot).then(finish);
-    };
+    const begin = this.guard((/** @type {worker.Worker} */ thread) => this.#terminating(thread));
+    replace(worker.Worker.prototype, 'terminate', (terminate) => {
+      return function (...args) {
+        const finish = () => Reflect.apply(terminate, this, args);
+        const done = begin(this);
+        return done === undefined ? finish() : done.then(finish, finish);
+      };
+    });
   }
 
-  /** @param {number} id of a thread that has nothing to send and ends */
-  #forget(id) {
-    for (let at = 0; this.table !== undefined && at < this.table.length; at += 2) {
-      if (this.table[at] === id) {
-        Atomics.compareExchange(this.table, at + 1, QUIET, FREE);
-      }
+  /**
+   * @param {worker.Worker} thread that is terminated
+   * @returns {Promise<void> | undefined} when it has sent what it has; undefined where it has nothing to send
+   */
+  #terminating(thread) {
+    const { table } = this;
+    const id = thread.threadId;
+    const [slot] = this.#ask((at) => /** @type {Int32Array} */ (table)[at + ID] === id);
+    if (slot !== undefined) {
+      thread.ref();
+      return this.#untilDone(slot);
     }
+    const quiet = this.#slotOf(id);
+    if (table !== undefined && quiet >= 0) {
+      Atomics.compareExchange(table, quiet + STATE, QUIET, FREE);
+    }
+    return undefined;
   }
 
   /** @param {number} slot */
   async #untilDone(slot) {
+    const table = /** @type {Int32Array} */ (this.table);
     const begun = performance.now();
     for (let pause = 1; ; pause *= 2) {
-      const state = Atomics.load(this.table, slot);
+      const state = Atomics.load(table, slot + STATE);
       const limit = this.waitMs * (state === ASKED ? SHARE : 1);
       const left = begun + limit - performance.now();
       if ((state !== ASKED && state !== TALKS) || left <= 0) {
-        Atomics.store(this.table, slot, FREE);
+        Atomics.compareExchange(table, slot + STATE, state, FREE);
         return;
       }
       await new Promise((done) => setTimeout(done, Math.min(pause, left)));
     }
   }
 }
+
+/** Seconds by a clock that all threads share. */
+const seconds = () => Math.trunc(Date.now() / 1_000);

@@ -206,6 +206,24 @@ const WAYS = {
     thread('no handler', work).once('message', function () {
       this.unref();
     }),
+  'works, and ends': () => work(),
+  'works, and again when it is told': () => (work(), parentPort?.once('message', work), later(ready)),
+  'threads of which one ends first': () => {
+    const other = thread('works, and again when it is told', () => {
+      const first = new Worker(__filename, { workerData: 'works, and ends' });
+      first.on('exit', (code) => (say(`first ${code}`), later(() => other.postMessage('go'), 50)));
+    });
+    other.on('exit', (code) => say(`other ${code}`)).on('error', (error) => say(error.message));
+  },
+  'starts a thread, and ends': () => thread('no handler', () => process.exit(3)),
+  'a thread that ends with its own': () => {
+    const other = thread('works, and again when it is told', () => {
+      const first = new Worker(__filename, { workerData: 'starts a thread, and ends' });
+      first.on('exit', (code) => (say(`first ${code}`), later(() => other.postMessage('go'), 50)));
+    });
+    other.on('exit', (code) => say(`other ${code}`)).on('error', (error) => say(error.message));
+  },
+  'exit is emitted by the program': () => (process.emit('exit', 0), work(), soon(), stay()),
   'a busy thread, and exit': () => thread('a loop without end', () => process.exit(13)),
   'a thread, and a signal': () => (thread('no handler'), stay()),
 };
