@@ -206,11 +206,17 @@ const WAYS = {
     thread('no handler', work).once('message', function () {
       this.unref();
     }),
-  'works, and ends': () => work(),
-  'works, and again when it is told': () => (work(), parentPort?.once('message', work), later(ready)),
+  'works, and ends later': () => (work(), later(() => {}, 500)),
+  // It always has something to send.
+  'works, and again when it is told': () => {
+    const ticks = parentPort && setInterval(() => record('tick', () => 1), 10);
+    parentPort?.once('message', () => (clearInterval(ticks), work()));
+    work();
+    later(ready);
+  },
   'threads of which one ends first': () => {
     const other = thread('works, and again when it is told', () => {
-      const first = new Worker(__filename, { workerData: 'works, and ends' });
+      const first = new Worker(__filename, { workerData: 'works, and ends later' });
       first.on('exit', (code) => (say(`first ${code}`), later(() => other.postMessage('go'), 50)));
     });
     other.on('exit', (code) => say(`other ${code}`)).on('error', (error) => say(error.message));
