@@ -98,6 +98,32 @@ async fn damage_at_the_end_of_what_was_acknowledged_is_no_torn_end() {
 }
 
 #[tokio::test]
+async fn a_compaction_that_does_not_fit_leaves_the_reserve_to_deletes() {
+    let segment_bytes = 1 << 20;
+    let bench = Bench::new();
+    let open = || Embedded::open_with(bench.directory.path(), Arc::new(bench.disk.clone()), segment_bytes);
+    let driver = open().await.unwrap();
+    for key in 0..150 {
+        driver.put(vec![row(key, &noise(key, 10_000))]).await.unwrap();
+    }
+    let gone = |key: u32| Delete::row(Table::Chunks, b"p", key.to_be_bytes());
+    // It begins to rewrite the first segment, 400 kB of which are needed.
+    driver.delete((0..60).map(gone).collect()).await.unwrap();
+    bench.disk.set_space(300);
+    let meta = |key| Row { table: Table::Meta, ..row(key, b"what the store remembers") };
+    driver.put(vec![meta(1)]).await.unwrap();
+    let reserve = bench.directory.path().join("RESERVE");
+    assert!(reserve.exists(), "given up for rows that do not fit");
+    driver.put(vec![row(1_000, &noise(1, 10_000))]).await.unwrap_err();
+    bench.disk.set_space(0);
+    // The rest of it: nothing is needed of it any more.
+    driver.delete((60..110).map(gone).collect()).await.unwrap();
+    driver.settle().await.unwrap();
+    driver.put(vec![row(1_000, &noise(1, 10_000))]).await.unwrap();
+    assert!(reserve.exists(), "taken again");
+}
+
+#[tokio::test]
 async fn a_missing_file_is_noticed() {
     let bench = Bench::new();
     filled(&bench, 20).await;

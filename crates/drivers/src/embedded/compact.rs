@@ -179,14 +179,23 @@ impl Inner {
         let file =
             self.directory.read().unwrap_or_else(PoisonError::into_inner).handles.get(&segment).cloned();
         let Some(file) = file else { return Ok(None) };
+        let purpose = self.purpose(files, segment);
         let needed = self.needed(&file, &mut compaction)?;
         let rows: Vec<RowRef<'_>> = needed.iter().filter_map(Needed::as_row).collect();
-        self.write(&mut files.segments, &rows, Purpose::Freeing)?;
+        self.write(&mut files.segments, &rows, purpose)?;
         if !compaction.rest.is_empty() {
             return Ok(Some(compaction));
         }
         self.finish(files, segment)?;
         Ok(None)
+    }
+
+    /// The reserve is only for a segment whose needed rows all fit into it: else it would be used up and nothing be freed.
+    fn purpose(&self, files: &Files, segment: u32) -> Purpose {
+        let directory = self.directory.read().unwrap_or_else(PoisonError::into_inner);
+        let usage = directory.index.usage().find(|(number, _)| *number == segment);
+        let needed = usage.map_or(0, |(_, usage)| usage.live + usage.deletes);
+        if needed <= files.segments.reserve_bytes() { Purpose::Freeing } else { Purpose::Put }
     }
 
     /// Removes a segment whose sound rows were carried over. With damaged rows it holds the only copy of what is left of them: it

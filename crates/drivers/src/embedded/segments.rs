@@ -308,10 +308,14 @@ impl Segments {
         released
     }
 
+    pub(super) const fn reserve_bytes(&self) -> u64 {
+        self.bytes_max / RESERVE_OF_SEGMENT
+    }
+
     /// Takes up the reserve again when there is ample room.
     pub(super) fn refill_reserve(&self) {
         let path = self.directory.join(RESERVE);
-        let bytes = self.bytes_max / RESERVE_OF_SEGMENT;
+        let bytes = self.reserve_bytes();
         let is_ample = |free: u64| free >= 4 * bytes;
         if std::fs::metadata(&path).is_ok_and(|found| found.len() == bytes)
             || !self.disk.free_bytes(&self.directory).is_ok_and(is_ample)
