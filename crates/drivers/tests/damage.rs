@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use tacho_drivers::embedded::Embedded;
 use tacho_store::ErrorKind;
-use tacho_store::driver::{Delete, Driver, Row, Table};
+use tacho_store::driver::{Delete, Driver, Health, Row, Table};
 
 use common::{Bench, keys, noise, row, rows};
 
@@ -94,6 +94,164 @@ async fn damage_at_the_end_of_what_was_acknowledged_is_no_torn_end() {
         }
         assert!(std::fs::read(file).unwrap().starts_with(&damaged), "byte {at}");
         bench.restore(&whole);
+    }
+}
+
+/// Copies of what was cut off.
+fn torn_ends(bench: &Bench) -> Vec<Vec<u8>> {
+    let Ok(entries) = std::fs::read_dir(bench.directory.path().join("quarantine")) else { return Vec::new() };
+    entries.map(|entry| std::fs::read(entry.unwrap().path()).unwrap()).collect()
+}
+
+#[tokio::test]
+async fn what_a_power_failure_leaves_in_doubt_is_copied_before_it_is_cut_off() {
+    let value = noise(2, 1_000);
+    // The batch: head, row and its value, another row.
+    let batch = 16 + 19 + value.len() + 19 + 5;
+    // The power takes the last mark, which nobody waits for, and a bit goes: in the value, in a row's lengths, in the head.
+    for bit in [500, 16 + 8, 5] {
+        let bench = Bench::new();
+        filled(&bench, 3).await;
+        let file = &bench.segments()[0];
+        change(file, |bytes| {
+            bytes.truncate(bytes.len() - 16);
+            let at = bytes.len() - batch + bit;
+            bytes[at] ^= 1;
+        });
+        let mut expect = std::fs::read(file).unwrap();
+        let expect = expect.split_off(expect.len() - batch);
+        for _ in 0..2 {
+            let driver = bench.open().await;
+            assert_eq!(keys(&driver).await, [0, 1, 1_000, 1_001], "byte {bit}");
+            let Health { damaged, set_aside, torn_ends, .. } = driver.health();
+            assert_eq!((damaged, set_aside, torn_ends.len()), (vec![], vec![], 1), "byte {bit}");
+        }
+        assert_eq!(torn_ends(&bench), [expect], "byte {bit}");
+    }
+}
+
+#[tokio::test]
+async fn what_was_never_synced_is_not_copied() {
+    let bench = Bench::new();
+    filled(&bench, 3).await;
+    let file = &bench.segments()[0];
+    let whole = bench.snapshot();
+    let batch = 16 + 19 + 1_000 + 19 + 5;
+    let end = std::fs::read(file).unwrap().len() - 16;
+    let tear: [&dyn Fn(&mut Vec<u8>); 4] = [
+        // The process died in the middle of a write, or a moment before.
+        &|bytes| bytes.truncate(end - 1),
+        &|bytes| bytes.truncate(end - batch + 15),
+        // Only the length of the file reached the disk.
+        &|bytes| bytes[end - batch..].fill(0),
+        // Half of an index.
+        &|bytes| {
+            bytes.extend([0, 1, 1, 0, b'p', 4, 0, 0, 0, 0, 0].iter().chain(&[56, 0, 0, 0]).chain(&[0; 30]))
+        },
+    ];
+    for (nth, tear) in tear.into_iter().enumerate() {
+        bench.restore(&whole);
+        change(file, |bytes| tear(bytes));
+        let driver = bench.open().await;
+        let expect = if nth == 3 { all_keys(3) } else { vec![0, 1, 1_000, 1_001] };
+        assert_eq!(keys(&driver).await, expect, "case {nth}");
+        if nth < 3 {
+            assert_eq!(torn_ends(&bench), Vec::<Vec<u8>>::new(), "case {nth}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_looks_like_a_batch_in_a_torn_one_is_not_believed() {
+    // A value that is itself a segment, in which the first row is deleted.
+    let forged = {
+        let bench = Bench::new();
+        let driver = bench.open().await;
+        driver.put(vec![row(0, b"old")]).await.unwrap();
+        driver.delete(vec![Delete::row(Table::Chunks, b"p", 0u32.to_be_bytes())]).await.unwrap();
+        driver.put(vec![row(7, b"forged")]).await.unwrap();
+        drop(driver);
+        std::fs::read(&bench.segments()[0]).unwrap()
+    };
+    let bench = Bench::new();
+    let driver = bench.open().await;
+    driver.put(vec![row(0, b"zero")]).await.unwrap();
+    driver.put(vec![row(1, &[&forged[..], &noise(1, 100)].concat())]).await.unwrap();
+    drop(driver);
+    // The process died in the middle of the write.
+    change(&bench.segments()[0], |bytes| bytes.truncate(bytes.len() - 16 - 50));
+    let driver = bench.open().await;
+    assert_eq!(keys(&driver).await, [0]);
+    assert_eq!(driver.health().damaged, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_damaged_value_is_not_searched_for_rows_where_its_lengths_are_right() {
+    let forged = {
+        let bench = Bench::new();
+        let driver = bench.open().await;
+        driver.put(vec![row(7, b"forged")]).await.unwrap();
+        drop(driver);
+        std::fs::read(&bench.segments()[0]).unwrap()[56..].to_vec()
+    };
+    let bench = Bench::new();
+    let driver = bench.open().await;
+    driver.put(vec![row(1, &forged), row(2, b"beside")]).await.unwrap();
+    drop(driver);
+    let file = &bench.segments()[0];
+    let at = place(file, &forged);
+    // Head of the batch, and a byte of the row before the value.
+    change(file, |bytes| {
+        bytes[at - 19 - 10] ^= 1;
+        bytes[at - 1] ^= 1;
+    });
+    assert_eq!(keys(&bench.open().await).await, [2]);
+}
+
+#[tokio::test]
+async fn a_copy_whose_growing_file_is_older_than_what_was_carried_over_is_refused() {
+    let bench = Bench::new();
+    filled(&bench, 23).await;
+    let driver = bench.open().await;
+    let growing = bench.segments().pop().unwrap();
+    let early = std::fs::read(&growing).unwrap();
+    let gone = |key: u32| Delete::row(Table::Chunks, b"p", key.to_be_bytes());
+    // More than half of the first segment; with the next writes what is left goes to the growing one.
+    let first = bench.segments().remove(0);
+    driver.delete((0..7).map(gone).collect()).await.unwrap();
+    for _ in 0..3 {
+        driver.put(vec![row(2_000, b"small")]).await.unwrap();
+    }
+    assert!(!first.exists() && bench.segments().pop() == Some(growing.clone()));
+    let expect = keys(&driver).await;
+    drop(driver);
+    assert_eq!(keys(&bench.open().await).await, expect);
+    std::fs::write(&growing, early).unwrap();
+    let error = bench.try_open().await.err().expect("opens without the rows that were carried over");
+    assert!(error.to_string().contains("copy of a running server"), "{error}");
+}
+
+#[tokio::test]
+async fn a_segment_that_was_mended_can_be_put_back() {
+    let bench = Bench::new();
+    filled(&bench, 20).await;
+    let file = bench.segments()[0].clone();
+    let sound = std::fs::read(&file).unwrap();
+    change(&file, |bytes| *bytes = noise(9, bytes.len()));
+    assert_eq!(bench.open().await.health().set_aside, ["00000001.segment"]);
+    std::fs::write(&file, &sound).unwrap();
+    for aside in [true, false] {
+        for _ in 0..2 {
+            let driver = bench.open().await;
+            assert_eq!(keys(&driver).await, all_keys(20));
+            assert_eq!(std::fs::read(&file).unwrap(), sound);
+            assert_eq!(driver.health().set_aside.is_empty(), !aside);
+            drop(driver);
+            assert!(
+                keys(&Embedded::open_read_only(bench.directory.path()).await.unwrap()).await == all_keys(20)
+            );
+        }
+        let _ = std::fs::remove_dir_all(bench.directory.path().join("quarantine"));
     }
 }
 

@@ -74,16 +74,19 @@ pub struct Damage {
     /// Damaged places among their rows, and bytes of them.
     pub places: u64,
     pub bytes: u64,
-    /// Files, or ends of files, in which nothing can be read.
+    /// Files in which nothing can be read.
     pub quarantined: Vec<String>,
-    /// Bytes at the end of a file that were never acknowledged.
+    /// Copies of ends of files that were cut off and may have been acknowledged.
+    pub torn_ends: Vec<String>,
+    /// Bytes at the end of a file of which nothing says that they were acknowledged.
     pub torn_bytes: u64,
 }
 
 impl From<Health> for Damage {
     fn from(health: Health) -> Self {
-        let Health { damaged, damaged_places, damaged_bytes, set_aside, torn_bytes } = health;
-        Self { damaged, places: damaged_places, bytes: damaged_bytes, quarantined: set_aside, torn_bytes }
+        let Health { damaged, damaged_places, damaged_bytes, set_aside, torn_ends, torn_bytes } = health;
+        let (places, bytes, quarantined) = (damaged_places, damaged_bytes, set_aside);
+        Self { damaged, places, bytes, quarantined, torn_ends, torn_bytes }
     }
 }
 

@@ -120,8 +120,14 @@ impl Unreadable {
             everywhere.push(format!("{bytes} bytes at {places} places of {files} cannot be read").into());
         }
         if !set_aside.is_empty() {
-            everywhere
-                .push(format!("set aside, for nothing in it can be read: {}", set_aside.join(", ")).into());
+            let names = set_aside.join(", ");
+            everywhere.push(
+                format!(
+                    "set aside, for nothing in it can be read: {names} (take it out of quarantine/ and start again to go on \
+                     without it)"
+                )
+                .into(),
+            );
         }
         Self { rows: Mutex::default(), nameless: Guarded::new(nameless), everywhere }
     }

@@ -84,6 +84,18 @@ pub fn make_directory(directory: &Path) -> io::Result<()> {
     }
 }
 
+/// A path in a directory, which is made, that nothing has yet: this name, or with a number behind it.
+pub fn free_path(directory: &Path, name: &str) -> io::Result<PathBuf> {
+    make_directory(directory)?;
+    let mut path = directory.join(name);
+    let mut again = 1u64;
+    while path.try_exists()? {
+        path = directory.join(format!("{name}.{again}"));
+        again += 1;
+    }
+    Ok(path)
+}
+
 /// Takes a directory that belongs to the store alone, and the files in it, away from other users: older versions left that to
 /// the umask. What cannot be changed is logged.
 pub fn make_private(directory: &Path) {

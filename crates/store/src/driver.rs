@@ -146,7 +146,9 @@ pub struct Health {
     pub damaged_bytes: u64,
     /// Files in which nothing can be read; they were moved out of the way, not removed.
     pub set_aside: Vec<String>,
-    /// Bytes at the end of a file, cut off because they were never acknowledged.
+    /// Copies of what was cut off the ends of files and may have been acknowledged.
+    pub torn_ends: Vec<String>,
+    /// Bytes at the end of a file, cut off because nothing says that they were acknowledged.
     pub torn_bytes: u64,
 }
 

@@ -17,11 +17,16 @@ pub fn health(
     torn_bytes: u64,
 ) -> Health {
     let segments = damage.keys().map(|number| file_name(*number));
+    let (torn_ends, set_aside) = quarantine::list(directory)
+        .unwrap_or_default()
+        .into_iter()
+        .partition(|name| quarantine::is_torn_end(name));
     Health {
         damaged: manifests.iter().map(|name| (*name).to_owned()).chain(segments).collect(),
         damaged_places: damage.values().map(|damage| damage.places).sum(),
         damaged_bytes: damage.values().map(|damage| damage.bytes + damage.excess).sum(),
-        set_aside: quarantine::list(directory).unwrap_or_default(),
+        set_aside,
+        torn_ends,
         torn_bytes,
     }
 }

@@ -29,9 +29,11 @@ pub struct Scanned {
     pub index: IndexBuilder,
     /// Where the good part ends.
     pub length: u64,
-    /// Bytes behind it that were never acknowledged.
+    /// Bytes behind it of which nothing says that they were acknowledged.
     pub torn: u64,
-    /// Whether a mark before them proves that.
+    /// They may have been all the same: a copy is to be kept.
+    pub doubtful: bool,
+    /// A mark is the last before them.
     pub marked: bool,
     /// CRC-32C of the good part.
     pub crc: u32,
@@ -115,7 +117,11 @@ pub fn load(path: &Path, file: &File, expected: Expected, mut each: impl FnMut(E
     let mut bytes = vec![0; rows_end as usize];
     file.read_exact_at(&mut bytes, 0).map_err(failed)?;
     let has_header = !damage.header;
-    let scanned = scan(&bytes, ended || rows_end < end, damage, &mut each);
+    let acknowledged = match known {
+        _ if ended || rows_end < end => usize::MAX,
+        known => known.map_or(0, |known| known.bytes as usize),
+    };
+    let scanned = scan(&bytes, acknowledged, damage, &mut each);
     if !has_header && scanned.index.is_empty() {
         return Ok(Loaded::Unknown);
     }

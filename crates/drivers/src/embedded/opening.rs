@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tacho_store::disk::Disk;
 use tacho_store::{Error, Result};
 
-use super::format::{BATCH_HEAD_BYTES, ROW_HEAD_BYTES, file_path};
+use super::format::{BATCH_HEAD_BYTES, file_path};
 use super::index::Index;
 use super::load::{Damage, Loaded, Scanned, checksum};
 use super::manifest::{Known, State};
@@ -25,15 +25,21 @@ impl Segments {
         handles: &mut Handles,
     ) -> Result<Self> {
         let survey = Survey::read(directory, index, handles)?;
-        let Survey { manifest, is_complete, manifest_damaged, files, unread, set_aside } = survey;
+        let Survey { manifest, is_complete, manifest_damaged, files, unread, quarantine: names } = survey;
         let before = manifest.clone();
         let mut segments = Self::new(directory, disk, bytes_max, manifest);
         segments.manifest_damaged = manifest_damaged;
         let numbers = files.iter().map(|(number, _)| *number).chain(unread.iter().copied());
-        let aside = set_aside.iter().filter_map(|name| quarantine::number(name));
+        let aside = names.iter().filter_map(|name| quarantine::number(name));
         let next = numbers.chain(aside).max().map_or(1, |newest| newest + 1);
         segments.manifest.next = segments.manifest.next.max(next);
-        segments.take_in_quarantine(&set_aside);
+        for name in names.iter().filter(|name| quarantine::is_torn_end(name)) {
+            tracing::warn!(
+                path = %quarantine::path(directory).join(name).display(),
+                "copy of the damaged end of a segment: it was cut off, and may have been acknowledged before the power failed"
+            );
+        }
+        segments.take_in_quarantine(&names);
         segments.finish_removals(&unread);
         let unfinished = |number: &u32| matches!(by_number(&files, *number), Some(Loaded::Unfinished));
         let newest = (1..segments.manifest.next).rev().find(|number| !unfinished(number));
@@ -57,34 +63,18 @@ impl Segments {
     fn take_in_quarantine(&mut self, names: &[String]) {
         let known = Known { state: State::SetAside, bytes: 0, crc: None };
         let there: Vec<u32> = names.iter().filter_map(|name| quarantine::number(name)).collect();
-        for number in &there {
-            let is_back = file_path(&self.directory, *number).exists();
-            self.manifest
-                .files
-                .entry(*number)
-                .and_modify(|k| {
-                    if !is_back {
-                        k.state = State::SetAside;
-                    }
-                })
-                .or_insert(known);
+        // One of them may have been put back, mended, or its number may have been given to another file since.
+        for number in there.iter().filter(|number| !file_path(&self.directory, **number).exists()) {
+            let aside = |k: &mut Known| k.state = State::SetAside;
+            self.manifest.files.entry(*number).and_modify(aside).or_insert(known);
         }
-        let directory = &self.directory;
-        self.manifest.files.retain(|number, known| {
-            known.state != State::SetAside || there.contains(number) || file_path(directory, *number).exists()
-        });
+        self.manifest.files.retain(|number, known| known.state != State::SetAside || there.contains(number));
     }
 
-    /// Removes what the process before this one had ended to need, and moves what it could not move.
+    /// Removes what the process before this one had ended to need.
     fn finish_removals(&mut self, unread: &[u32]) {
-        let removed = |known: &Known| known.state == State::Removed;
-        self.manifest.files.retain(|number, known| !removed(known) || unread.contains(number));
-        for number in unread {
-            match self.manifest.files.get(number) {
-                Some(known) if removed(known) => self.unlink(*number),
-                _ => self.set_aside(*number),
-            }
-        }
+        self.manifest.files.retain(|number, known| known.state != State::Removed || unread.contains(number));
+        unread.iter().for_each(|number| self.unlink(*number));
     }
 
     /// `is_newest`: no other file was begun after it.
@@ -146,29 +136,35 @@ impl Segments {
     /// Goes on writing to the newest file, behind its good part. One that is damaged takes no more rows.
     fn resume(&mut self, number: u32, scanned: Scanned) -> Result<()> {
         let path = file_path(&self.directory, number);
-        let Scanned { index, length, torn, marked, crc, damage } = scanned;
-        let is_cut = torn == 0 || self.cut_torn(number, length, torn, marked)?;
+        let Scanned { index, length, torn, doubtful, marked, crc, damage } = scanned;
+        if let Some(known) = self.manifest.files.get_mut(&number).filter(|known| known.bytes > length) {
+            // Whoever finds it after the cut must not miss anything: a mark was damaged, which is no row.
+            known.bytes = length;
+            self.write_manifest()?;
+        }
+        let is_cut = torn == 0 || self.cut_torn(number, length, torn, doubtful)?;
         if damage.is_some() || !is_cut {
             let known = Known { state: State::Ended, bytes: length, crc: Some(crc) };
             self.manifest.files.insert(number, known);
             return Ok(());
         }
         let file = self.disk.open(&path).map_err(|e| Error::io("open segment", &path, e))?;
-        let mut active = Active { number, path, file, length, crc, index, cut: false };
+        let synced = if marked { length - BATCH_HEAD_BYTES as u64 } else { length };
+        let mut active = Active { number, path, file, length, synced, crc, index, cut: false };
         if !marked {
             active.mark();
         }
         self.active = Some(active);
-        self.manifest.files.insert(number, Known { state: State::Growing, bytes: length, crc: None });
+        self.manifest.files.insert(number, Known { state: State::Growing, bytes: synced, crc: None });
         Ok(())
     }
 
-    /// Cuts off what was never acknowledged. Without a mark before, it may be a batch that was acknowledged and then damaged: a
-    /// copy is set aside. Where that is not possible, it stays, and the segment ends before it.
-    fn cut_torn(&mut self, number: u32, length: u64, torn: u64, marked: bool) -> Result<bool> {
+    /// Cuts off what was never acknowledged, as far as anybody knows. Where that is in doubt, a copy is set aside. Where that is not
+    /// possible, it stays, and the segment ends before it.
+    fn cut_torn(&mut self, number: u32, length: u64, torn: u64, doubtful: bool) -> Result<bool> {
         let path = file_path(&self.directory, number);
         let mut copy = None;
-        if !marked && torn >= (BATCH_HEAD_BYTES + ROW_HEAD_BYTES) as u64 {
+        if doubtful {
             match quarantine::keep_end(&*self.disk, &self.directory, number, length) {
                 Ok(to) => copy = Some(to.display().to_string()),
                 Err(error) => {
@@ -232,6 +228,7 @@ mod tests {
             ("notes", None),
         ] {
             assert_eq!(quarantine::number(name), number, "{name}");
+            assert_eq!(quarantine::is_torn_end(name), name.contains("torn"), "{name}");
         }
     }
 }

@@ -1,15 +1,17 @@
 //! What is set aside: files and parts of files that nobody can read, and that may hold records all the same. Never removed here.
 
-use std::io::{self, ErrorKind};
+use std::io::ErrorKind;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use tacho_store::disk::{Disk, make_directory};
+use tacho_store::disk::{Disk, free_path};
 use tacho_store::{Error, Result};
 
 use super::format::{file_name, file_number, file_path};
 
 const DIRECTORY: &str = "quarantine";
+/// Part of the name of a copy of the end of a segment.
+const TORN: &str = ".segment.torn-";
 /// Bytes that are copied at a time.
 const PART_BYTES: usize = 1 << 20;
 
@@ -36,14 +38,19 @@ pub fn list(directory: &Path) -> Result<Vec<String>> {
 
 /// The segment that was moved here under this name.
 pub fn number(name: &str) -> Option<u32> {
-    file_number(name.get(..file_name(0).len())?).filter(|_| !name.contains("torn"))
+    file_number(name.get(..file_name(0).len())?).filter(|_| !is_torn_end(name))
+}
+
+/// Is it a copy of what was cut off the end of a segment?
+pub fn is_torn_end(name: &str) -> bool {
+    name.contains(TORN)
 }
 
 /// Moves a segment here; returns its new path.
 pub fn set_aside(disk: &dyn Disk, directory: &Path, number: u32) -> Result<PathBuf> {
     let from = file_path(directory, number);
     let moved = || {
-        let to = free_name(directory, &file_name(number))?;
+        let to = free_path(&path(directory), &file_name(number))?;
         disk.rename(&from, &to)?;
         disk.sync_directory(&path(directory))?;
         disk.sync_directory(directory)?;
@@ -56,7 +63,7 @@ pub fn set_aside(disk: &dyn Disk, directory: &Path, number: u32) -> Result<PathB
 pub fn keep_end(disk: &dyn Disk, directory: &Path, number: u32, offset: u64) -> Result<PathBuf> {
     let from = file_path(directory, number);
     let copy = || {
-        let to = free_name(directory, &format!("{}.torn-{offset}", file_name(number)))?;
+        let to = free_path(&path(directory), &format!("{number:08}{TORN}{offset}"))?;
         let source = std::fs::File::open(&from)?;
         let mut file = disk.open(&to)?;
         let mut part = vec![0; PART_BYTES];
@@ -74,16 +81,4 @@ pub fn keep_end(disk: &dyn Disk, directory: &Path, number: u32, offset: u64) -> 
         Ok(to)
     };
     copy().map_err(|e| Error::io("copy torn end of segment", &from, e).with("offset", offset))
-}
-
-fn free_name(directory: &Path, name: &str) -> io::Result<PathBuf> {
-    let directory = path(directory);
-    make_directory(&directory)?;
-    let mut to = directory.join(name);
-    let mut again = 1;
-    while to.exists() {
-        to = directory.join(format!("{name}.{again}"));
-        again += 1;
-    }
-    Ok(to)
 }

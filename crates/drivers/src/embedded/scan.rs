@@ -3,8 +3,8 @@
 //! Batch heads and rows have checksums of their own. Behind a damaged place reading goes on at the next sound one of either.
 
 use super::format::{
-    BATCH_HEAD_BYTES, BATCH_MAGIC, Entry, HEADER_BYTES, IndexBuilder, RowRef, Taken, take_batch_head,
-    take_row,
+    BATCH_HEAD_BYTES, BATCH_MAGIC, Entry, HEADER_BYTES, IndexBuilder, ROW_HEAD_BYTES, RowRef, Taken,
+    take_batch_head, take_row,
 };
 use super::load::{Damage, Scanned};
 
@@ -12,32 +12,38 @@ use super::load::{Damage, Scanned};
 /// values may be full of bytes that look like the heads of rows.
 const TRIED_BYTES_MAX: u64 = 4 << 30;
 
-/// Goes through the rows of a file. `ended`: everything in it was acknowledged; else a damaged batch is torn when no sound batch
-/// is behind it, and all of it is left out. A `put` ends with a sync, so a batch behind another proves that the first was on
-/// disk; so does the mark, a batch without rows.
-pub fn scan(bytes: &[u8], ended: bool, damage: Damage, each: &mut impl FnMut(Entry<'_>)) -> Scanned {
-    scan_within(TRIED_BYTES_MAX, bytes, ended, damage, each)
+/// What is shorter holds no row.
+const WITH_ROW_BYTES_MIN: usize = BATCH_HEAD_BYTES + ROW_HEAD_BYTES;
+
+/// Goes through the rows of a file, of which so many bytes are known to have been acknowledged. Behind them a damaged batch is torn
+/// when no sound batch is behind it, and all of it is left out. A `put` ends with a sync, so a batch behind another proves that
+/// the first was on disk; so does the mark, a batch without rows.
+pub fn scan(bytes: &[u8], acknowledged: usize, damage: Damage, each: &mut impl FnMut(Entry<'_>)) -> Scanned {
+    scan_within(TRIED_BYTES_MAX, bytes, acknowledged, damage, each)
 }
 
 fn scan_within(
     tried_max: u64,
     bytes: &[u8],
-    ended: bool,
+    acknowledged: usize,
     damage: Damage,
     each: &mut impl FnMut(Entry<'_>),
 ) -> Scanned {
     let mut walk = Walk { bytes, tried: 0, tried_max, damage, last: (0, 0), index: IndexBuilder::default() };
     let (mut at, mut marked) = (HEADER_BYTES.min(bytes.len()), false);
     while at < bytes.len() {
+        let is_proven = at + WITH_ROW_BYTES_MIN <= acknowledged;
         let Some((rows, end)) = walk.batch(at) else {
-            if !ended && next_batch(bytes, at + 1).is_none() {
+            // Behind a sound head whose rows do not all fit nothing was ever written: what looks like a batch is a part of a value.
+            let is_cut_short = take_batch_head(&bytes[at..]).is_some();
+            if !is_proven && (is_cut_short || next_batch(bytes, at + 1).is_none()) {
                 break;
             }
             at = walk.salvage(at, each);
             continue;
         };
         let (sound, damaged) = walk.split(rows, end);
-        if !damaged.is_empty() && !ended && next_batch(bytes, end).is_none() {
+        if !damaged.is_empty() && !is_proven && next_batch(bytes, end).is_none() {
             break;
         }
         sound.iter().for_each(|(offset, row)| walk.found(row, *offset, each));
@@ -47,12 +53,26 @@ fn scan_within(
     walk.forgive_index(at);
     let Walk { damage, index, .. } = walk;
     Scanned {
+        doubtful: is_doubtful(&bytes[at..], &index, at),
         index,
         length: at as u64,
         torn: (bytes.len() - at) as u64,
         marked,
         crc: crc32c::crc32c(&bytes[..at]),
         damage,
+    }
+}
+
+/// May the torn end at `at` be a batch that was acknowledged and then damaged? The mark behind the last batch is not synced: after a
+/// power failure nothing proves that the batch was. One that has less bytes than its head says was never synced.
+fn is_doubtful(tail: &[u8], index: &IndexBuilder, at: Offset) -> bool {
+    match take_batch_head(tail) {
+        Some(length) => BATCH_HEAD_BYTES + length <= tail.len(),
+        None => {
+            tail.len() >= WITH_ROW_BYTES_MIN
+                && tail.iter().any(|byte| *byte != 0)
+                && !index.finish(at as u32).starts_with(tail)
+        }
     }
 }
 
@@ -116,6 +136,8 @@ impl<'a> Walk<'a> {
     fn salvage(&mut self, at: Offset, each: &mut impl FnMut(Entry<'_>)) -> Offset {
         let end = self.bytes.len();
         let (mut damaged, mut next) = (at, at + 1);
+        // Where a row must stand, if one is left.
+        let mut expected = at + BATCH_HEAD_BYTES;
         while next < end {
             if self.batch(next).is_some() {
                 break;
@@ -127,7 +149,12 @@ impl<'a> Walk<'a> {
                     }
                     self.found(&row, next, each);
                     next += row.bytes();
-                    damaged = next;
+                    (damaged, expected) = (next, next);
+                }
+                // Its lengths are right: its content may look like rows, and is none.
+                Taken::Damaged(bytes) if next == expected && self.is_next(next + bytes) => {
+                    next += bytes;
+                    expected = next;
                 }
                 Taken::Damaged(_) | Taken::Nothing => next += 1,
             }
@@ -136,6 +163,13 @@ impl<'a> Walk<'a> {
             self.note(damaged, next);
         }
         next
+    }
+
+    /// Does a row or a batch begin at `at`, or end the file there?
+    fn is_next(&self, at: Offset) -> bool {
+        at == self.bytes.len()
+            || self.batch(at).is_some()
+            || self.bytes.get(at..).is_some_and(|rest| matches!(take_row(rest), Taken::Row(_)))
     }
 
     fn split(&mut self, rows: Offset, end: Offset) -> Split<'a> {
@@ -231,7 +265,7 @@ mod tests {
         bytes[at + BATCH_HEAD_BYTES] ^= 1;
         for tried_max in [0, 1_000_000, u64::MAX] {
             let mut found = Vec::new();
-            let scanned = scan_within(tried_max, &bytes, false, Damage::default(), &mut |entry| {
+            let scanned = scan_within(tried_max, &bytes, 0, Damage::default(), &mut |entry| {
                 found.push(entry.clustering.to_vec());
             });
             assert_eq!(found, [b"b", b"l"], "{tried_max}");

@@ -30,9 +30,11 @@ pub struct Active {
     pub number: u32,
     pub path: PathBuf,
     pub file: Box<dyn DiskFile>,
-    /// Bytes that are on disk.
+    /// Bytes of what was answered, and of the mark behind it.
     pub length: u64,
-    /// CRC-32C of them.
+    /// Bytes that the power cannot take any more: without a mark that was not synced.
+    pub synced: u64,
+    /// CRC-32C of all of them.
     pub crc: u32,
     pub index: IndexBuilder,
     /// A write failed: bytes behind `length` must be cut before the next one.
@@ -142,6 +144,7 @@ impl Segments {
             active.index.push(&entry_of(row, *offset as usize));
         }
         active.on_disk(&batch);
+        active.synced = active.length;
         active.mark();
         let (segment, full) = (active.number, active.length >= self.bytes_max);
         if full && let Err(error) = self.seal() {
@@ -188,7 +191,16 @@ impl Segments {
         })?;
         handles.insert(number, Arc::new(reader));
         let (length, crc) = (begin.len() as u64, crc32c::crc32c(&begin));
-        Ok(Active { number, path, file, length, crc, index: IndexBuilder::default(), cut: false })
+        Ok(Active {
+            number,
+            path,
+            file,
+            length,
+            synced: length,
+            crc,
+            index: IndexBuilder::default(),
+            cut: false,
+        })
     }
 
     /// A file at the path of a new one is a rest of an attempt that failed. One that may hold rows is set aside.
@@ -239,7 +251,14 @@ impl Segments {
         Ok(())
     }
 
+    /// Of the growing segment it says how long it is at least by now: who copies files of different moments notices that by it when
+    /// rows of a segment that was removed are in the other one.
     pub(super) fn write_manifest(&mut self) -> Result<()> {
+        if let Some(active) = &self.active
+            && let Some(known) = self.manifest.files.get_mut(&active.number)
+        {
+            known.bytes = active.synced;
+        }
         self.with_reserve(|segments| segments.manifest.write(&*segments.disk, &segments.directory))?;
         self.unwritten = false;
         Ok(())

@@ -12,7 +12,7 @@ use super::format::{IndexBuilder, WITH_ROW_BYTES_MIN, file_name, file_number, fi
 use super::health::health;
 use super::index::Index;
 use super::load::{Damage, Expected, Loaded, load};
-use super::manifest::{BACKUP, FILE, Manifest, State};
+use super::manifest::{BACKUP, FILE, Known, Manifest, State};
 use super::quarantine;
 use super::segments::Handles;
 
@@ -29,10 +29,10 @@ pub struct Survey {
     pub manifest_damaged: Vec<&'static str>,
     /// Segments that were read, in order of their numbers.
     pub files: Vec<(u32, Loaded)>,
-    /// Segments that are there and were not read: removed or set aside before.
+    /// Segments that are there and were not read, for they are not needed any more.
     pub unread: Vec<u32>,
     /// Names in the quarantine.
-    pub set_aside: Vec<String>,
+    pub quarantine: Vec<String>,
 }
 
 impl Survey {
@@ -46,22 +46,27 @@ impl Survey {
             tracing::error!(path = %directory.join(name).display(), why, "manifest is damaged");
         }
         let present = list(directory)?;
-        let set_aside = quarantine::list(directory)?;
+        let quarantine = quarantine::list(directory)?;
         match &found.manifest {
-            Some(manifest) => check_whole(directory, manifest, &present, &set_aside)?,
+            Some(manifest) => check_whole(directory, manifest, &present, &quarantine)?,
             None if present.is_empty() => {}
             None => tracing::warn!(
                 path = %directory.display(), segments = present.len(),
                 "no manifest: it is made from the files that are there, a missing one cannot be noticed"
             ),
         }
+        let mut manifest = found.manifest.unwrap_or_default();
+        // One that could not be moved away, or that somebody has mended and put back: it is looked at as if it had never been known.
+        let is_aside =
+            |number: &u32, known: &Known| known.state == State::SetAside && present.contains_key(number);
+        manifest.files.retain(|number, known| !is_aside(number, known));
         let mut survey = Self {
-            manifest: found.manifest.unwrap_or_default(),
+            manifest,
             is_complete: found.complete,
             manifest_damaged: found.damaged.into_iter().map(|(name, _)| name).collect(),
             files: Vec::new(),
             unread: Vec::new(),
-            set_aside,
+            quarantine,
         };
         // A process that died while it made the next file had not ended this one.
         let newest =

@@ -70,9 +70,11 @@ async fn offline(dir: PathBuf, series: usize) -> Result<Value, Failure> {
 
 fn print(report: &Value) {
     let damage = &report["damage"];
-    for (what, names) in
-        [("damaged, everything else in it is read", "damaged"), ("nothing can be read in it", "quarantined")]
-    {
+    for (what, names) in [
+        ("damaged, everything else in it is read", "damaged"),
+        ("nothing can be read in it", "quarantined"),
+        ("cut off the end of a segment, and it may have been acknowledged", "torn_ends"),
+    ] {
         for name in ask::list(damage, names).iter().filter_map(Value::as_str) {
             println!("{name}: {what}");
         }

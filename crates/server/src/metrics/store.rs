@@ -146,7 +146,7 @@ impl StoreFigures {
         storage.damaged.with([]).set(signed(health.damaged.len()));
         storage.places.with([]).set(signed(health.damaged_places));
         storage.bytes.with([]).set(signed(health.damaged_bytes));
-        storage.quarantined.with([]).set(signed(health.set_aside.len()));
+        storage.quarantined.with([]).set(signed(health.set_aside.len() + health.torn_ends.len()));
         storage.torn.with([]).set(signed(health.torn_bytes));
         for ((kind, series), records) in Kind::ALL.iter().zip(stats.series).zip(stats.records) {
             self.series.with([kind.name()]).set(signed(series));
