@@ -128,6 +128,91 @@ async fn what_was_being_written_at_the_end_is_still_torn() {
     }
 }
 
+/// A batch in whose record these bytes stand as they are.
+fn holding(name: &str, bytes: &[u8]) -> Batch {
+    let (words, _) = bytes.as_chunks::<8>();
+    let values = words.iter().map(|word| f64::from_bits(u64::from_le_bytes(*word)));
+    samples(name, &values.enumerate().map(|(at, value)| (at as i64 + 1, value)).collect::<Vec<_>>())
+}
+
+/// Where a file's records begin.
+fn first_record(journal: &[u8]) -> usize {
+    journal.windows(4).position(|window| window == b"\xf5rec").unwrap()
+}
+
+#[tokio::test]
+async fn what_looks_like_a_record_in_a_torn_one_is_not_believed() {
+    let bench = Bench::new();
+    let store = bench.open().await;
+    store.append(samples("forged", &[(1, 1.0)]), origin(9, 1 << 62)).await.unwrap();
+    drop(store);
+    let mut forged = std::fs::read(&bench.journals()[0]).unwrap();
+    forged.drain(..first_record(&forged));
+    forged.resize(forged.len().next_multiple_of(8), 0);
+    let bench = Bench::new();
+    let store = bench.open().await;
+    store.append(samples("m", &[(1, 1.0)]), origin(1, 1)).await.unwrap();
+    let acknowledged = std::fs::read(&bench.journals()[0]).unwrap();
+    let content = [&forged[..], &[0xa5; 800]].concat();
+    store.append(holding("m", &content), origin(1, 2)).await.unwrap();
+    drop(store);
+    let path = bench.journals().remove(0);
+    let mut journal = std::fs::read(&path).unwrap();
+    let at =
+        journal.windows(forged.len()).position(|window| window == forged).expect("values are written raw");
+    // The process died in the middle of the write.
+    journal.truncate(at + forged.len() + 400);
+    std::fs::write(&path, &journal).unwrap();
+    let store = bench.open().await;
+    assert_eq!(values(&store, "forged", ALL).await, []);
+    assert_eq!(values(&store, "m", ALL).await, [(1, 1.0)]);
+    let stats = store.stats();
+    let torn = (journal.len() - acknowledged.len()) as u64;
+    assert_eq!((stats.recovered_damaged, stats.recovered_torn_bytes), (0, torn));
+    store.append(samples("m", &[(2, 2.0)]), origin(9, 1)).await.unwrap();
+    assert_eq!(values(&store, "m", ALL).await, [(1, 1.0), (2, 2.0)], "its session was never taken");
+}
+
+#[tokio::test]
+async fn a_search_for_records_ends_whatever_lies_in_a_damaged_one() {
+    let bench = Bench::new();
+    let store = bench.open().await;
+    const WORDS: u32 = 1 << 19;
+    let heads = (0..WORDS).flat_map(|n| [*b"\xf5rec", ((WORDS - n) * 4).to_le_bytes()].concat());
+    store.append(holding("hostile", &heads.collect::<Vec<u8>>()), None).await.unwrap();
+    store.append(samples("m", &[(1, 1.0)]), None).await.unwrap();
+    drop(store);
+    let path = bench.journals().remove(0);
+    let mut journal = std::fs::read(&path).unwrap();
+    let at = first_record(&journal);
+    journal[at + 1] ^= 1;
+    std::fs::write(&path, &journal).unwrap();
+    let store = bench.open().await;
+    assert_eq!(values(&store, "hostile", ALL).await, []);
+    assert_eq!(values(&store, "m", ALL).await, [(1, 1.0)]);
+    assert_eq!(store.stats().recovered_damaged, 2, "the record, and that not all was tried");
+}
+
+#[tokio::test]
+async fn a_journal_that_is_set_aside_replaces_no_other() {
+    let died = died().await;
+    let mut journal = died.journal.clone();
+    let at = journal.len() / 2;
+    journal[at] ^= 1;
+    let bench = died.bench(&journal);
+    let quarantine = bench.directory.path().join("quarantine");
+    std::fs::create_dir(&quarantine).unwrap();
+    std::fs::write(quarantine.join(&died.name), "of an earlier time").unwrap();
+    let store = bench.open().await;
+    assert_eq!(store.stats().recovered_damaged, 1);
+    store.flush().await.unwrap();
+    drop(store);
+    let kept: Vec<Vec<u8>> =
+        files(&quarantine).into_iter().map(|path| std::fs::read(path).unwrap()).collect();
+    assert_eq!(kept.len(), 2);
+    assert!(kept.contains(&b"of an earlier time".to_vec()) && kept.contains(&journal));
+}
+
 fn meta(rows: &[Row]) -> Vec<Row> {
     rows.iter().filter(|row| row.table == Table::Meta).cloned().collect()
 }

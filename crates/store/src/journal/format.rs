@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use tacho_model::Timestamp;
 
+use super::search::{Search, Sound};
 use crate::{Error, ErrorKind, Result};
 
 pub const MAGIC: [u8; 8] = *b"tachojnl";
@@ -150,10 +151,7 @@ impl Front {
         {
             return Ok(Self::Damaged { header: Some(header), version, bytes: at + two, why });
         }
-        let record = |at: &usize| take_record(&bytes[*at..]).is_some();
-        let mut records =
-            std::iter::successors(find(bytes, &RECORD_MAGIC, 0), |at| find(bytes, &RECORD_MAGIC, at + 1));
-        let Some(at) = records.find(record) else {
+        let Some(Sound { at, .. }) = Search::new(bytes).next(0) else {
             // Nothing is acknowledged before the header is on disk: half of one, and nothing behind it.
             if second.is_some() || bytes.starts_with(&MAGIC) {
                 return Ok(Self::Unborn);
@@ -241,7 +239,7 @@ fn field<const N: usize>(header: &[u8; HEADER_BYTES], at: usize) -> [u8; N] {
 /// Appends a record with this payload.
 pub fn put_record(out: &mut Vec<u8>, payload: &[u8]) {
     let length = (payload.len() as u32).to_le_bytes();
-    let crc = crc32c::crc32c_append(crc32c::crc32c(&length), payload);
+    let crc = record_checksum(length, payload);
     out.extend_from_slice(&RECORD_MAGIC);
     out.extend_from_slice(&length);
     out.extend_from_slice(&crc.to_le_bytes());
@@ -251,14 +249,21 @@ pub fn put_record(out: &mut Vec<u8>, payload: &[u8]) {
 /// The payload of the record at the start of `bytes`, if a sound one begins there.
 pub fn take_record(bytes: &[u8]) -> Option<&[u8]> {
     let (head, rest) = bytes.split_first_chunk::<RECORD_HEAD_BYTES>()?;
-    let [m0, m1, m2, m3, l0, l1, l2, l3, c0, c1, c2, c3] = *head;
-    let length = usize::try_from(u32::from_le_bytes([l0, l1, l2, l3])).ok()?;
-    if [m0, m1, m2, m3] != RECORD_MAGIC || length > RECORD_BYTES_MAX {
-        return None;
-    }
-    let payload = rest.get(..length)?;
-    let crc = crc32c::crc32c_append(crc32c::crc32c(&[l0, l1, l2, l3]), payload);
+    let [_, _, _, _, l0, l1, l2, l3, c0, c1, c2, c3] = *head;
+    let payload = rest.get(..claimed_bytes(bytes)?)?;
+    let crc = record_checksum([l0, l1, l2, l3], payload);
     (crc == u32::from_le_bytes([c0, c1, c2, c3])).then_some(payload)
+}
+
+/// Bytes of the payload of the record at the start of `bytes`, by what is there of its head: sound or not, whole or not.
+pub fn claimed_bytes(bytes: &[u8]) -> Option<usize> {
+    let [m0, m1, m2, m3, l0, l1, l2, l3] = *bytes.first_chunk()?;
+    let length = u32::from_le_bytes([l0, l1, l2, l3]) as usize;
+    ([m0, m1, m2, m3] == RECORD_MAGIC && length <= RECORD_BYTES_MAX).then_some(length)
+}
+
+pub fn record_checksum(length: [u8; 4], payload: &[u8]) -> u32 {
+    crc32c::crc32c_append(crc32c::crc32c(&length), payload)
 }
 
 /// Says behind a commit that the file was on disk up to this place.

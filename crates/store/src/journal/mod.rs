@@ -10,6 +10,7 @@ mod decode;
 mod encode;
 pub mod format;
 mod reader;
+mod search;
 mod series;
 mod set_aside;
 #[cfg(test)]

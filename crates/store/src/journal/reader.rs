@@ -6,11 +6,12 @@ use std::io::Read;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use super::decode::{Decoder, repeats, synced};
+use super::decode::{Decoder, repeats};
 use super::format::{
-    Front, HEADERS_BYTES_MAX, Header, MARK_BYTES, MARK_MAGIC, RECORD_HEAD_BYTES, RECORD_MAGIC,
-    file_generation, mark, take_mark, take_record,
+    Front, HEADERS_BYTES_MAX, Header, MARK_BYTES, RECORD_HEAD_BYTES, RECORD_MAGIC, VERSION_SINGLE,
+    claimed_bytes, file_generation, mark, take_mark, take_record,
 };
+use super::search::{Search, Sound};
 use crate::arrival::Arrival;
 use crate::{Error, Result};
 
@@ -104,7 +105,8 @@ pub fn read_bytes(bytes: &[u8], path: &Path, mut each: impl FnMut(Arrival)) -> R
     if contents.header.is_none() {
         decoder.lost(from);
     }
-    let (steps, end) = walk(bytes, from);
+    let mut search = Search::new(bytes);
+    let (steps, end) = walk(&mut search, bytes, from, version);
     learn(&mut decoder, bytes, &steps);
     for step in steps {
         match step {
@@ -129,6 +131,10 @@ pub fn read_bytes(bytes: &[u8], path: &Path, mut each: impl FnMut(Arrival)) -> R
             }
         }
     }
+    if search.has_given_up() {
+        let why = "so much looks like records behind a damaged place that not all of it was tried";
+        contents.damaged.push((end as u64, why.to_owned()));
+    }
     contents.length = end as u64;
     contents.torn = (bytes.len() - end) as u64;
     contents.doubtful = is_doubtful(&bytes[end..]);
@@ -144,7 +150,7 @@ enum Step {
 }
 
 /// What stands from `from` on, in order, and where it ends.
-fn walk(bytes: &[u8], from: usize) -> (Vec<Step>, usize) {
+fn walk(search: &mut Search<'_>, bytes: &[u8], from: usize, version: u16) -> (Vec<Step>, usize) {
     let (mut steps, mut at) = (Vec::new(), from);
     // Looked for at the first damage: nearly always there is none.
     let mut proven = None;
@@ -156,8 +162,18 @@ fn walk(bytes: &[u8], from: usize) -> (Vec<Step>, usize) {
             steps.push(Step::Record(start..at));
         } else if take_mark(rest).is_some() || is_nearly_mark(rest, at) {
             at += MARK_BYTES;
-        } else if at < *proven.get_or_insert_with(|| proof(bytes, at)) {
-            let next = resume(bytes, at);
+        } else if search.is_cut_short(at) && version > VERSION_SINGLE {
+            // Torn in the middle, so that nothing in it counts; or its length is damaged, and what was written with it is all there.
+            let Some(next) = search.next_placed_mark(at) else { break };
+            if let Some(payload) = search.with_another_length(at) {
+                at = payload.end;
+                steps.push(Step::Record(payload));
+            } else {
+                steps.push(Step::Damaged(at..next));
+                at = next;
+            }
+        } else if at < *proven.get_or_insert_with(|| proof(search, at)) {
+            let next = resume(search, bytes, at);
             steps.push(Step::Damaged(at..next));
             at = next;
         } else {
@@ -175,10 +191,10 @@ fn is_nearly_mark(rest: &[u8], at: usize) -> bool {
 }
 
 /// Up to where was the file on disk, by all that stands behind `bad`?
-fn proof(bytes: &[u8], bad: usize) -> usize {
+fn proof(search: &mut Search<'_>, bad: usize) -> usize {
     let (mut proven, mut from) = (0, bad);
-    while let Some((at, next, synced)) = next_sound(bytes, from) {
-        // No file says of itself more than was there when it was said.
+    while let Some(Sound { at, next, synced }) = search.next(from) {
+        // More than what stands before it was not there when it was written.
         proven = proven.max(usize::try_from(synced).map_or(at, |synced| synced.min(at)));
         from = next;
     }
@@ -187,36 +203,15 @@ fn proof(bytes: &[u8], bad: usize) -> usize {
 
 /// Where the next sound record or mark behind `bad` begins; a damaged one's own length is asked first, for its content may
 /// look like a record.
-fn resume(bytes: &[u8], bad: usize) -> usize {
-    let head = bytes.get(bad..).and_then(|rest| rest.first_chunk::<RECORD_HEAD_BYTES>());
-    if let Some([m0, m1, m2, m3, l0, l1, l2, l3, ..]) = head.copied()
-        && [m0, m1, m2, m3] == RECORD_MAGIC
-        && let Some(end) =
-            (bad + RECORD_HEAD_BYTES).checked_add(u32::from_le_bytes([l0, l1, l2, l3]) as usize)
+fn resume(search: &mut Search<'_>, bytes: &[u8], bad: usize) -> usize {
+    let end = claimed_bytes(&bytes[bad..]).map(|length| bad + RECORD_HEAD_BYTES + length);
+    if let Some(end) = end
         && let Some(rest) = bytes.get(end..)
         && (rest.is_empty() || take_record(rest).is_some() || take_mark(rest).is_some())
     {
         return end;
     }
-    next_sound(bytes, bad + 1).map_or(bytes.len(), |(at, ..)| at)
-}
-
-/// Place and end of the next sound record or mark from `from` on, and the bytes that it says were on disk.
-fn next_sound(bytes: &[u8], from: usize) -> Option<(usize, usize, u64)> {
-    let mut at = from;
-    loop {
-        at += bytes.get(at..)?.iter().position(|byte| *byte == RECORD_MAGIC[0])?;
-        let rest = &bytes[at..];
-        if let Some(synced) = Some(rest).filter(|rest| rest.starts_with(&MARK_MAGIC)).and_then(take_mark) {
-            return Some((at, at + MARK_BYTES, synced));
-        }
-        if let Some(payload) = Some(rest).filter(|rest| rest.starts_with(&RECORD_MAGIC)).and_then(take_record)
-        {
-            let synced = synced(payload).unwrap_or(0);
-            return Some((at, at + RECORD_HEAD_BYTES + payload.len(), synced));
-        }
-        at += 1;
-    }
+    search.next(bad + 1).map_or(bytes.len(), |sound| sound.at)
 }
 
 /// Where something is lost, all definitions that can be read are taken first: those of lost records come again later.

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::disk::{Disk, make_directory};
+use crate::disk::{Disk, free_path};
 
 /// Directory of what was set aside, in the journal's directory.
 pub const QUARANTINE: &str = "quarantine";
@@ -16,8 +16,8 @@ pub fn quarantined(directory: &Path) -> u64 {
 /// Moves a file out of the way.
 pub fn set_aside(disk: &dyn Disk, directory: &Path, path: &Path) -> io::Result<PathBuf> {
     let quarantine = directory.join(QUARANTINE);
-    make_directory(&quarantine)?;
-    let kept = quarantine.join(path.file_name().unwrap_or_default());
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let kept = free_path(&quarantine, &name)?;
     disk.rename(path, &kept)?;
     disk.sync_directory(&quarantine)?;
     disk.sync_directory(directory)?;

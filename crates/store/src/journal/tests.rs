@@ -10,7 +10,7 @@ use tacho_model::{
 };
 
 use super::decode::Decoder;
-use super::format::{HEADER_BYTES, Header, Older, RECORD_HEAD_BYTES, VERSION, take_record};
+use super::format::{HEADER_BYTES, Header, Older, RECORD_BYTES_MAX, RECORD_HEAD_BYTES, VERSION, take_record};
 use super::reader::{Contents, read};
 use super::{Encoder, Writer};
 use crate::arrival::{Arrival, Origin};
@@ -176,6 +176,34 @@ fn records_of_one_torn_write_are_dropped_together() {
     let (arrivals, contents) = read_all(writer.path());
     assert_eq!((arrivals.len(), contents.damaged.len()), (0, 0));
     assert_eq!((contents.torn, contents.doubtful), (records.len() as u64, true));
+}
+
+#[test]
+fn a_changed_length_costs_nothing_of_what_was_written_together() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut writer = Writer::create(&RealDisk, directory.path(), &header_v3()).unwrap();
+    let (mut encoder, mut records) = (Encoder::default(), Vec::new());
+    let begin = writer.length() as usize;
+    for arrival in golden() {
+        encoder.encode(&arrival, writer.length(), &mut records).unwrap();
+    }
+    encoder.end_group(writer.length(), &mut records);
+    writer.commit(&RealDisk, &records).unwrap();
+    let whole = std::fs::read(writer.path()).unwrap();
+    let mut past_end = 0;
+    for bit in 0..32 {
+        let mut bytes = whole.clone();
+        bytes[begin + 4 + bit / 8] ^= 1 << (bit % 8);
+        std::fs::write(writer.path(), &bytes).unwrap();
+        let (arrivals, contents) = read_all(writer.path());
+        assert_eq!(contents.torn, 0, "bit {bit}");
+        let length = u32::from_le_bytes(*bytes[begin + 4..].first_chunk().unwrap()) as usize;
+        if (bytes.len() - begin..RECORD_BYTES_MAX).contains(&length) {
+            past_end += 1;
+            assert!(arrivals == golden(), "bit {bit}");
+        }
+    }
+    assert!(past_end > 10, "{past_end}");
 }
 
 #[test]

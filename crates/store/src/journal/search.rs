@@ -1,0 +1,146 @@
+//! Where does something sound stand behind a damaged place of a journal file?
+//!
+//! A sender chooses what values look like: a record may be full of bytes that look like records. So what is tried is bounded, and
+//! what lies in a record that was cut short is not believed.
+
+use std::ops::Range;
+
+use super::decode::synced;
+use super::format::{
+    MARK_BYTES, MARK_MAGIC, RECORD_HEAD_BYTES, RECORD_MAGIC, claimed_bytes, find, record_checksum, take_mark,
+    take_record,
+};
+
+/// Bytes that checksums of records are tried on in vain in one file; a second or so. Then only marks are looked for.
+const TRIED_BYTES_MAX: u64 = 4 << 30;
+
+/// A sound record or mark.
+pub struct Sound {
+    pub at: usize,
+    pub next: usize,
+    /// Bytes of the file that it says were on disk.
+    pub synced: u64,
+}
+
+pub struct Search<'a> {
+    bytes: &'a [u8],
+    tried: u64,
+    tried_max: u64,
+    given_up: bool,
+}
+
+impl<'a> Search<'a> {
+    pub const fn new(bytes: &'a [u8]) -> Self {
+        Self::within(TRIED_BYTES_MAX, bytes)
+    }
+
+    const fn within(tried_max: u64, bytes: &'a [u8]) -> Self {
+        Self { bytes, tried: 0, tried_max, given_up: false }
+    }
+
+    /// Something that looked like a record was not tried any more.
+    pub const fn has_given_up(&self) -> bool {
+        self.given_up
+    }
+
+    /// The next sound record or mark that begins at `from` or behind it.
+    pub fn next(&mut self, from: usize) -> Option<Sound> {
+        let mut at = from;
+        loop {
+            at += self.bytes.get(at..)?.iter().position(|byte| *byte == RECORD_MAGIC[0])?;
+            if let Some(synced) = take_mark(&self.bytes[at..]) {
+                return Some(Sound { at, next: at + MARK_BYTES, synced });
+            }
+            if let Some(payload) = self.record(at) {
+                let (next, synced) = (at + RECORD_HEAD_BYTES + payload.len(), synced(payload).unwrap_or(0));
+                return Some(Sound { at, next, synced });
+            }
+            at += 1;
+        }
+    }
+
+    /// The next mark from `from` on that says where it stands itself.
+    pub fn next_placed_mark(&self, from: usize) -> Option<usize> {
+        let marks = std::iter::successors(find(self.bytes, &MARK_MAGIC, from), |at| {
+            find(self.bytes, &MARK_MAGIC, at + 1)
+        });
+        marks.into_iter().find(|at| take_mark(&self.bytes[*at..]) == Some(*at as u64))
+    }
+
+    /// Has a record at `at` less bytes than its head says? That is what a crash leaves: everything up to the end is its content.
+    pub fn is_cut_short(&self, at: usize) -> bool {
+        let length = self.bytes.get(at..).and_then(claimed_bytes);
+        length.is_some_and(|length| at + RECORD_HEAD_BYTES + length > self.bytes.len())
+    }
+
+    /// The payload of the record at `at`, if it is sound but for one bit of its length.
+    pub fn with_another_length(&mut self, at: usize) -> Option<Range<usize>> {
+        let rest = self.bytes.get(at..)?;
+        let claimed = claimed_bytes(rest)? as u32;
+        let (head, content) = rest.split_first_chunk::<RECORD_HEAD_BYTES>()?;
+        let stored = u32::from_le_bytes(*head.last_chunk()?);
+        for bit in 0..u32::BITS {
+            let length = claimed ^ (1 << bit);
+            let Some(payload) = content.get(..length as usize).filter(|payload| self.may_try(payload.len()))
+            else {
+                continue;
+            };
+            if record_checksum(length.to_le_bytes(), payload) == stored {
+                let from = at + RECORD_HEAD_BYTES;
+                return Some(from..from + payload.len());
+            }
+            self.tried += payload.len() as u64;
+        }
+        None
+    }
+
+    fn record(&mut self, at: usize) -> Option<&'a [u8]> {
+        let rest = self.bytes.get(at..)?;
+        let length = claimed_bytes(rest).filter(|length| RECORD_HEAD_BYTES + length <= rest.len())?;
+        if !self.may_try(length) {
+            return None;
+        }
+        let payload = take_record(rest);
+        if payload.is_none() {
+            self.tried += length as u64;
+        }
+        payload
+    }
+
+    const fn may_try(&mut self, bytes: usize) -> bool {
+        let may = self.tried.saturating_add(bytes as u64) <= self.tried_max;
+        self.given_up |= !may;
+        may
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::format::{mark, put_record};
+    use super::*;
+
+    /// Every eighth byte of it begins what looks like a record that reaches far.
+    fn worst(bytes: usize) -> Vec<u8> {
+        let heads = (0..bytes / 8).flat_map(|n| {
+            let length = ((bytes - 8 * n) / 2) as u32;
+            [RECORD_MAGIC, length.to_le_bytes()].concat()
+        });
+        heads.collect()
+    }
+
+    #[test]
+    fn bytes_that_look_like_records_do_not_take_for_ever() {
+        let (content, mut last) = (worst(100_000), Vec::new());
+        put_record(&mut last, b"\0\0sound");
+        for (tried_max, finds) in [(0, false), (1_000_000, false), (u64::MAX, true)] {
+            let mut bytes = [&content[..], &last].concat();
+            let end = bytes.len();
+            bytes.extend(mark(end as u64));
+            let mut search = Search::within(tried_max, &bytes);
+            let found = search.next(0).map(|sound| sound.at);
+            assert_eq!(found, Some(if finds { content.len() } else { end }), "{tried_max}");
+            assert!(search.tried <= tried_max);
+            assert_eq!(search.has_given_up(), !finds);
+        }
+    }
+}
