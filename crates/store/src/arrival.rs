@@ -36,6 +36,11 @@ impl Origin {
     pub const fn overlaps(&self, other: &Self) -> bool {
         self.first <= other.seq && other.first <= self.seq
     }
+
+    /// Has this one all frames of the other?
+    pub const fn contains(&self, other: &Self) -> bool {
+        self.first <= other.first && other.seq <= self.seq
+    }
 }
 
 /// What became of a batch. What of it was kept is on disk.

@@ -125,8 +125,10 @@ impl Committer {
                 return answer(append, answered);
             }
             let mut taken = group.origins.get(&origin.session).into_iter().flatten();
-            if taken.any(|taken| taken.overlaps(&origin)) {
-                return group.echoes.push(append);
+            match taken.find(|taken| taken.overlaps(&origin)) {
+                None => {}
+                Some(taken) if taken.contains(&origin) => return group.echoes.push(append),
+                Some(_) => return answer(append, Err(torn(origin))),
             }
         }
         if let Err(error) = self.open_journal() {
@@ -213,7 +215,8 @@ impl Committer {
                 shared.budget.add(active.bytes.saturating_sub(before));
                 if let Some(origin) = origin {
                     let mut sessions = shared.sessions.write();
-                    sessions.take(origin, active.number);
+                    let forgotten = sessions.take(origin, active.number);
+                    shared.counters.session_gaps_forgotten.add(forgotten as u64);
                     // A frame that was overtaken must not take the session's row back.
                     active.sessions.insert(origin.session, sessions.acked(origin.session));
                 }
@@ -307,13 +310,12 @@ pub fn repeated(shared: &Shared, standing: Standing, origin: Origin) -> Option<R
             shared.counters.batches_repeated.add(1);
             Some(Ok(Appended::Repeated))
         }
-        Standing::Torn => {
-            let Origin { first, seq, .. } = origin;
-            let message =
-                format!("of the frames {first} to {seq} some were taken before: send them one by one");
-            Some(Err(Error::invalid(message)))
-        }
+        Standing::Torn => Some(Err(torn(origin))),
     }
+}
+
+fn torn(Origin { first, seq, .. }: Origin) -> Error {
+    Error::invalid(format!("of the frames {first} to {seq} some were taken before: send them one by one"))
 }
 
 /// Adds to the index what it does not know. Returns the numbers of the series of samples, in their order.

@@ -51,7 +51,9 @@ impl Sessions {
             return if origin.seq == 0 { Standing::Repeated } else { Standing::New };
         };
         if origin.seq > session.seq {
-            return Standing::New;
+            // An older version did not say which frame was the first.
+            let is_taken = origin.first > 0 && origin.first <= session.seq;
+            return if is_taken { Standing::Torn } else { Standing::New };
         }
         let Some((first, last)) = session.gaps.iter().find(|(f, l)| *f <= origin.seq && origin.first <= *l)
         else {
@@ -64,8 +66,9 @@ impl Sessions {
         self.standing(origin) == Standing::Repeated
     }
 
-    /// Notes the numbers of a batch as taken.
-    pub fn take(&mut self, origin: Origin, generation: u64) {
+    /// Notes the numbers of a batch as taken. Returns how many gaps are not remembered any more: their frames would be
+    /// taken for repetitions.
+    pub fn take(&mut self, origin: Origin, generation: u64) -> usize {
         let Origin { first, seq, .. } = origin;
         let session = self.0.entry(origin.session).or_insert_with(|| Session::new(0, generation));
         let gaps = std::mem::take(&mut session.gaps);
@@ -83,6 +86,7 @@ impl Sessions {
         if seq > session.seq {
             (session.seq, session.generation, session.seen) = (seq, generation, Instant::now());
         }
+        surplus
     }
 
     /// Puts what was read from the driver.
@@ -137,6 +141,7 @@ mod tests {
         assert_eq!(rest, vec![2]);
         assert_eq!(sessions.len(), 1);
     }
+
     #[test]
     fn a_frame_that_was_overtaken_is_no_repetition() {
         let mut sessions = Sessions::default();
@@ -147,7 +152,7 @@ mod tests {
         };
         use Standing::{New, Repeated, Torn};
         let asked = [(1, 1), (2, 3), (3, 4), (4, 4), (5, 6), (6, 7), (7, 7)];
-        assert_eq!(standings(&sessions, &asked), [New, New, Torn, Repeated, Repeated, New, New]);
+        assert_eq!(standings(&sessions, &asked), [New, New, Torn, Repeated, Repeated, Torn, New]);
         sessions.take(origin(2, 2), 1);
         assert_eq!(standings(&sessions, &asked[..3]), [New, Torn, Torn]);
         assert_eq!(sessions.acked(1), 6);
@@ -157,8 +162,9 @@ mod tests {
         // One of an older version stands for everything up to it.
         sessions.take(origin(0, 9), 1);
         assert_eq!(standings(&sessions, &[(8, 8)]), [Repeated]);
-        (6..60).for_each(|n| sessions.take(origin(2 * n, 2 * n), 1));
+        let forgotten: usize = (6..60).map(|n| sessions.take(origin(2 * n, 2 * n), 1)).sum();
         assert_eq!(sessions.0[&1].gaps.len(), GAPS_MAX);
+        assert_eq!(forgotten + GAPS_MAX, 54);
         assert_eq!(standings(&sessions, &[(117, 117), (13, 13)]), [New, Repeated]);
     }
 }

@@ -51,6 +51,8 @@ pub struct Stats {
     pub samples_replaced: u64,
     pub batches: u64,
     pub batches_repeated: u64,
+    /// Gaps in the numbers of sessions that there was no room to remember: a frame of one, if it came, would count as repeated.
+    pub session_gaps_forgotten: u64,
     /// Batches refused because memory was full: senders were told to wait.
     pub batches_full: u64,
     /// Batches refused because the disk was full but for its reserve.
@@ -135,6 +137,7 @@ counters! {
         samples_replaced: Count,
         batches: Count,
         batches_repeated: Count,
+        session_gaps_forgotten: Count,
         batches_full: Count,
         batches_disk_full: Count,
         series_refused: Count,

@@ -12,7 +12,7 @@ use tacho_model::{ManualClock, Matcher, TimeRange};
 use tacho_store::disk::FaultyDisk;
 use tacho_store::driver::{Capabilities, Delete, Info, Row, RowStream, Scan};
 use tacho_store::policy::{Policies, Rule};
-use tacho_store::{Appended, ClockBounds, Driver, ErrorKind, MemoryDriver, Options, Result, Store};
+use tacho_store::{Appended, ClockBounds, Driver, ErrorKind, MemoryDriver, Options, Origin, Result, Store};
 
 const ALL: TimeRange = TimeRange::ALL;
 
@@ -39,6 +39,34 @@ async fn a_disk_that_is_nearly_full_refuses_records_and_lets_deletion_go_on() {
     store.ready().unwrap();
     store.append(samples("m", &[(3, 3.0)]), None).await.unwrap();
     assert_eq!(values(&store, "m", ALL).await, [(3, 3.0)]);
+}
+
+#[tokio::test]
+async fn a_batch_with_some_frames_that_were_taken_is_refused_whole() {
+    let bench = Bench::new();
+    let store = bench.open().await;
+    let append = async |first: u64, seq: u64| {
+        let all: Vec<(i64, f64)> = (first..=seq).map(|n| (n as i64, n as f64)).collect();
+        store.append(samples("m", &all), Some(Origin { session: 1, first, seq })).await
+    };
+    // They may come into one group or not.
+    for round in 0..50 {
+        let from = round * 10;
+        let (whole, part, inner) =
+            tokio::join!(append(from + 4, from + 6), append(from + 4, from + 9), append(from + 5, from + 5));
+        assert_eq!(whole.unwrap(), Appended::Stored);
+        let error = part.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Invalid, "{error}");
+        assert!(error.to_string().contains("send them one by one"), "{error}");
+        assert_eq!(inner.unwrap(), Appended::Repeated);
+        for n in 4..=9 {
+            let expect = if n <= 6 { Appended::Repeated } else { Appended::Stored };
+            assert_eq!(append(from + n, from + n).await.unwrap(), expect);
+        }
+    }
+    let expect: Vec<(i64, f64)> = (0..500).filter(|n| n % 10 > 3).map(|n| (n, n as f64)).collect();
+    assert_eq!(values(&store, "m", ALL).await, expect);
+    assert_eq!(store.stats().samples_replaced, 0);
 }
 
 #[tokio::test]

@@ -32,6 +32,7 @@ pub struct StoreFigures {
     chunk_bytes: Family<Counter, 0>,
     chunks_unreadable: Family<Counter, 0>,
     sessions: Family<Gauge, 0>,
+    session_gaps_forgotten: Family<Counter, 0>,
     storage: StorageFigures,
 }
 
@@ -135,6 +136,11 @@ impl Default for StoreFigures {
                 "Stored chunks found to be unreadable, each once; the answers over them say so.",
             ),
             sessions: Family::new("tacho_sessions", [], "Sessions of agents that are remembered."),
+            session_gaps_forgotten: Family::new(
+                "tacho_session_gaps_forgotten_total",
+                [],
+                "Gaps in the numbers of sessions past those that are remembered: a frame of one would count as repeated.",
+            ),
             storage: StorageFigures::default(),
         }
     }
@@ -174,6 +180,7 @@ impl StoreFigures {
         self.batches.with(["stored"]).raise_to(stats.batches);
         self.batches.with(["repeated"]).raise_to(stats.batches_repeated);
         self.batches.with(["full"]).raise_to(stats.batches_full);
+        self.session_gaps_forgotten.with([]).raise_to(stats.session_gaps_forgotten);
         self.flushes.with(["done"]).raise_to(stats.flushes);
         self.flushes.with(["failed"]).raise_to(stats.flush_failures);
         self.chunks.with([]).raise_to(stats.chunks_written);
@@ -208,6 +215,7 @@ impl StoreFigures {
             &self.chunk_bytes,
             &self.chunks_unreadable,
             &self.sessions,
+            &self.session_gaps_forgotten,
             &self.storage.damaged,
             &self.storage.places,
             &self.storage.bytes,
