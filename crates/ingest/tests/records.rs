@@ -317,16 +317,25 @@ fn numbers_rise_and_what_does_not_is_a_repetition() {
 
 #[test]
 fn a_number_out_of_all_proportion_is_refused_and_changes_nothing() {
-    let mut sequence = Sequence::new(5);
+    let mut sequence = Sequence::new(4);
+    assert_eq!(sequence.take(5), Ok(Numbering::Fresh));
     for seq in [6 + SEQ_JUMP_MAX, 1 << 62, u64::MAX] {
         let error = sequence.take(seq).unwrap_err();
         assert_eq!(error, Error::Number { seq, last: 5, most: 5 + SEQ_JUMP_MAX });
         assert_eq!(error.code(), ErrorCode::Malformed);
     }
     assert_eq!(sequence.take(6), Ok(Numbering::Fresh));
-    // Of a session that nobody knows any more, long after its first frame.
-    assert_eq!(Sequence::new(0).take(SEQ_FIRST_MAX), Ok(Numbering::Fresh));
-    assert!(Sequence::new(0).take(SEQ_FIRST_MAX + 1).is_err());
+    // Of a session that nobody knows any more, or as it was long ago, for an older copy of the data was put back.
+    for acked in [0, 5] {
+        let mut sequence = Sequence::new(acked);
+        assert!(sequence.take(SEQ_FIRST_MAX + 1).is_err());
+        assert_eq!(sequence.take(SEQ_FIRST_MAX), Ok(Numbering::Fresh));
+        assert!(sequence.take(SEQ_FIRST_MAX + SEQ_JUMP_MAX + 1).is_err());
+    }
+    // Only the first frame that comes tells how far it is.
+    let mut sequence = Sequence::new(5);
+    assert_eq!(sequence.take(5), Ok(Numbering::Repeated));
+    assert!(sequence.take(6 + SEQ_JUMP_MAX).is_err());
     assert_eq!(Sequence::new(u64::MAX - 1).take(u64::MAX), Ok(Numbering::Fresh));
 }
 

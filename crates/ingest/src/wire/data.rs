@@ -48,17 +48,19 @@ pub enum Numbering {
     Repeated,
 }
 
-/// The numbers of a session's DATA frames: they begin at 1 and rise. Gaps are allowed up to [`SEQ_JUMP_MAX`]: a number out of
-/// all proportion would make a repetition of every frame that the session still sends.
+/// The numbers of a session's DATA frames: they begin at 1 and rise. Gaps are allowed up to [`SEQ_JUMP_MAX`] behind the
+/// first that comes: a number out of all proportion would make a repetition of every frame that the session still sends.
 #[derive(Clone, Copy, Debug)]
 pub struct Sequence {
     taken: u64,
+    /// Nothing has come yet.
+    begins: bool,
 }
 
 impl Sequence {
     /// `acked` is the number of the session's last frame that is on disk, 0 for none.
     pub const fn new(acked: u64) -> Self {
-        Self { taken: acked }
+        Self { taken: acked, begins: true }
     }
 
     /// Number of the last frame that was taken.
@@ -67,15 +69,16 @@ impl Sequence {
     }
 
     /// # Errors
-    /// `Malformed` for a number that is too far from the last one. Of a session that is not known any number may be the first
-    /// one up to [`SEQ_FIRST_MAX`]: it may have been going for long.
+    /// `Malformed` for a number that is too far from the last one. The first one that comes may be any up to [`SEQ_FIRST_MAX`]: the
+    /// session may have been going for long, and the server does not know it any more, or as it was when its data were copied.
     pub fn take(&mut self, seq: u64) -> Result<Numbering, Error> {
-        if seq <= self.taken {
-            return Ok(Numbering::Repeated);
-        }
-        let most = if self.taken == 0 { SEQ_FIRST_MAX } else { self.taken.saturating_add(SEQ_JUMP_MAX) };
+        let most = self.taken.saturating_add(SEQ_JUMP_MAX).max(if self.begins { SEQ_FIRST_MAX } else { 0 });
         if seq > most {
             return Err(Error::Number { seq, last: self.taken, most });
+        }
+        self.begins = false;
+        if seq <= self.taken {
+            return Ok(Numbering::Repeated);
         }
         self.taken = seq;
         Ok(Numbering::Fresh)

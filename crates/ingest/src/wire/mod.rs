@@ -42,9 +42,9 @@ pub mod feature {
 
 /// Bytes of one frame's body: bounds the memory of a connection. Senders aim at 64 KiB.
 pub const FRAME_BODY_BYTES_MAX: u32 = 4_194_304;
-/// How far a DATA frame's number may be from the last one of its session: what a server that lost its data is behind.
+/// How far a DATA frame's number may be from the last one of its connection.
 pub const SEQ_JUMP_MAX: u64 = 1_048_576;
-/// The largest number of the first frame of a session that the server does not know: decades of frames.
+/// The largest number of the first frame of a connection, for a server may have lost its data: decades of frames.
 pub const SEQ_FIRST_MAX: u64 = 1_099_511_627_776;
 /// Ids of one kind on one connection.
 pub const DICT_IDS_MAX: u64 = 65_536;
