@@ -225,10 +225,12 @@ async fn a_copy_whose_growing_file_is_older_than_what_was_carried_over_is_refuse
     assert!(!first.exists() && bench.segments().pop() == Some(growing.clone()));
     let expect = keys(&driver).await;
     drop(driver);
-    assert_eq!(keys(&bench.open().await).await, expect);
+    let live = bench.snapshot();
     std::fs::write(&growing, early).unwrap();
     let error = bench.try_open().await.err().expect("opens without the rows that were carried over");
     assert!(error.to_string().contains("copy of a running server"), "{error}");
+    bench.restore(&live);
+    assert_eq!(keys(&bench.open().await).await, expect);
 }
 
 #[tokio::test]

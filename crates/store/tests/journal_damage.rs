@@ -140,14 +140,26 @@ fn first_record(journal: &[u8]) -> usize {
     journal.windows(4).position(|window| window == b"\xf5rec").unwrap()
 }
 
+/// The first record, as if it had been written when all before it was on disk.
+fn proving(journal: &[u8]) -> Vec<u8> {
+    let (head, rest) = journal.split_at(12);
+    let payload = &rest[..u32::from_le_bytes(head[4..8].try_into().unwrap()) as usize];
+    // Behind the flags: bytes that were on disk, a varint.
+    let synced = 1 + payload[1..].iter().position(|byte| byte & 0x80 == 0).unwrap();
+    let payload = [&payload[..1], &[0xff, 0xff, 0xff, 0xff, 0x7f], &payload[synced + 1..]].concat();
+    let length = (payload.len() as u32).to_le_bytes();
+    let crc = crc32c::crc32c_append(crc32c::crc32c(&length), &payload).to_le_bytes();
+    [&b"\xf5rec"[..], &length, &crc, &payload].concat()
+}
+
 #[tokio::test]
 async fn what_looks_like_a_record_in_a_torn_one_is_not_believed() {
     let bench = Bench::new();
     let store = bench.open().await;
-    store.append(samples("forged", &[(1, 1.0)]), origin(9, 1 << 62)).await.unwrap();
+    store.append(samples("forged", &[(7, 7.0)]), origin(9, 1 << 62)).await.unwrap();
     drop(store);
-    let mut forged = std::fs::read(&bench.journals()[0]).unwrap();
-    forged.drain(..first_record(&forged));
+    let journal = std::fs::read(&bench.journals()[0]).unwrap();
+    let mut forged = proving(&journal[first_record(&journal)..]);
     forged.resize(forged.len().next_multiple_of(8), 0);
     let bench = Bench::new();
     let store = bench.open().await;
