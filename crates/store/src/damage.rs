@@ -105,15 +105,20 @@ pub struct Unreadable {
     rows: Mutex<HashSet<u128>>,
     /// Partitions whose series row cannot be read: nobody knows what their series are.
     nameless: Guarded<BTreeSet<(Kind, SeriesId)>>,
-    /// What any answer may lack since the start: what some deletions hide is not known, or what lay in some files.
+    /// What any answer may lack since the start: what some deletions hide is not known, or what lay in some files or journals.
     everywhere: Vec<Arc<str>>,
 }
 
 impl Unreadable {
-    /// What a start has found of the rows that tell about others, and of the back end's files.
-    pub fn new(nameless: BTreeSet<(Kind, SeriesId)>, deletions: Vec<Damaged>, health: &Health) -> Self {
+    /// What a start has found of the rows that tell about others, of the journals, and of the back end's files.
+    pub fn new(
+        nameless: BTreeSet<(Kind, SeriesId)>,
+        deletions: Vec<Damaged>,
+        journals: Vec<Arc<str>>,
+        health: &Health,
+    ) -> Self {
         let deletion = |damaged: Damaged| format!("what a deletion hid may be seen again: {damaged}").into();
-        let mut everywhere: Vec<Arc<str>> = deletions.into_iter().map(deletion).collect();
+        let mut everywhere: Vec<Arc<str>> = deletions.into_iter().map(deletion).chain(journals).collect();
         let Health { damaged, damaged_places, damaged_bytes, set_aside, .. } = health;
         if *damaged_places > 0 {
             let (places, bytes, files) = (damaged_places, damaged_bytes, damaged.join(", "));

@@ -80,6 +80,8 @@ pub async fn recover(driver: &dyn Driver, directory: &Path, options: &Options) -
         replayed: Sessions::default(),
         generations: Generations { active: None, sealed: VecDeque::new(), next },
         counters: Counters::default(),
+        // What this start sets aside is found here, too, by later ones.
+        lacks: journal::lost_in(directory),
     };
     for found in &files.journals {
         recovery.file(found)?;
@@ -89,7 +91,7 @@ pub async fn recover(driver: &dyn Driver, directory: &Path, options: &Options) -
     if (facts.id.is_none() || facts.old) && !options.read_only {
         driver.put(vec![identity_row(id)]).await?;
     }
-    let Recovery { index, sessions, generations, flushed, counters, .. } = recovery;
+    let Recovery { index, sessions, generations, flushed, counters, lacks, .. } = recovery;
     counters.journals_quarantined.add(journal::quarantined(directory));
     let named = facts.named().max(keys.named);
     if facts.stored.is_none() && !keys.generations.is_empty() {
@@ -98,7 +100,7 @@ pub async fn recover(driver: &dyn Driver, directory: &Path, options: &Options) -
     let stored = facts.stored.unwrap_or_default();
     // A store of an older version did not say when it was there last: its newest chunk does, but for one of a wrong clock.
     let clock_last = facts.clock.or(keys.newest);
-    let unreadable = Unreadable::new(nameless, deletions, &driver.health());
+    let unreadable = Unreadable::new(nameless, deletions, lacks, &driver.health());
     Ok(Recovered {
         id,
         index,
@@ -254,6 +256,8 @@ struct Recovery<'a> {
     replayed: Sessions,
     generations: Generations,
     counters: Counters,
+    /// Why batches of the journal may be missing.
+    lacks: Vec<Arc<str>>,
 }
 
 impl Recovery<'_> {
@@ -336,7 +340,7 @@ impl Recovery<'_> {
         }
     }
 
-    fn report(&self, found: &Found, contents: &Contents) {
+    fn report(&mut self, found: &Found, contents: &Contents) {
         let path = found.path.display();
         for (offset, reason) in &contents.damaged {
             tracing::error!(%path, offset, reason, "damaged journal record stepped over, file will be kept");
@@ -349,6 +353,7 @@ impl Recovery<'_> {
         tracing::info!(%path, records = contents.records, "journal recovered");
         self.counters.recovered_torn_bytes.add(contents.torn);
         self.counters.recovered_damaged.add(contents.damaged.len() as u64);
+        self.lacks.extend(contents.lack(found.generation));
     }
 
     fn set_aside(&self, found: &Found) -> Result<()> {

@@ -71,6 +71,23 @@ fn files(directory: &Path) -> Vec<PathBuf> {
     entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
 }
 
+/// What every answer says it may lack, whatever its kind.
+fn lacks(store: &Store) -> String {
+    let said = Kind::ALL.map(|kind| {
+        let damages = store.lacks(kind);
+        let named = damages.named().iter().map(|d| {
+            assert_eq!((d.kind, &d.labels, d.range), (kind, &None, ALL));
+            d.reason.to_string()
+        });
+        named.collect::<Vec<_>>().join("; ")
+    });
+    assert!(said.iter().all(|one| *one == said[0]), "{said:?}");
+    said[0].clone()
+}
+
+/// The manual clock of the bench stands at its begin.
+const SAYS: &str = " at 1 place of journal 00000000000000000001.journal (generation 1, begun 1970-01-01T00:00:00.000001Z) cannot be read";
+
 #[tokio::test]
 async fn a_changed_bit_costs_the_record_that_it_hits_at_most_and_is_told() {
     let died = died().await;
@@ -86,16 +103,27 @@ async fn a_changed_bit_costs_the_record_that_it_hits_at_most_and_is_told() {
         assert!(lost <= 1, "byte {at} of {}: {lost} batches are lost, {found:?} are left", journal.len());
         let stats = store.stats();
         assert_eq!(stats.recovered_torn_bytes, 0, "byte {at}: what was acknowledged is no torn end");
+        let said = lacks(&store);
         if lost > 0 {
             assert_eq!(stats.recovered_damaged, 1, "byte {at}");
+            assert!(said.ends_with(SAYS), "byte {at}: {said:?}");
             told += 1;
         }
+        if stats.recovered_damaged == 0 {
+            assert_eq!(said, "", "byte {at}");
+        }
         store.flush().await.unwrap();
+        assert_eq!((batches(&store).await, lacks(&store)), (found.clone(), said.clone()));
+        drop(store);
+        let store = bench.open().await;
+        assert_eq!(lacks(&store), said, "byte {at}: as long as the file lies in the quarantine");
         assert_eq!(batches(&store).await, found);
+        drop(store);
         if stats.recovered_damaged > 0 {
             let kept =
-                files(bench.directory.path()).into_iter().any(|f| std::fs::read(f).unwrap() == journal);
-            assert!(kept, "byte {at}: the damaged file is kept");
+                files(bench.directory.path()).into_iter().find(|f| std::fs::read(f).unwrap() == journal);
+            std::fs::remove_file(kept.expect("the damaged file is kept")).unwrap();
+            assert_eq!(lacks(&*bench.open().await), "", "byte {at}: somebody has seen it");
         }
     }
     assert!(told > died.journal.len() / 20, "{told} of {}", died.journal.len());

@@ -21,5 +21,5 @@ pub use encode::Encoder;
 #[cfg(fuzzing)]
 pub use reader::read_bytes;
 pub use reader::{Contents, Found, list, read, read_front};
-pub use set_aside::{QUARANTINE, quarantined, set_aside};
+pub use set_aside::{QUARANTINE, lost_in, quarantined, set_aside};
 pub use writer::{Failure, Writer};

@@ -32,6 +32,8 @@ pub struct Contents {
     pub records: u64,
     /// Offsets of what was on disk once and is not sound any more, and why.
     pub damaged: Vec<(u64, String)>,
+    /// What of it may have held batches.
+    pub lost: Lost,
     /// Where the good part ends, bytes.
     pub length: u64,
     /// Bytes behind it: what was being written when the process died.
@@ -39,6 +41,20 @@ pub struct Contents {
     /// These bytes are not merely too short: a whole record may have stood there, of which nothing says that it was
     /// acknowledged.
     pub doubtful: bool,
+}
+
+/// Stretches of a file that were acknowledged and cannot be read. Nobody knows what stood there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Lost {
+    pub places: u64,
+    pub bytes: u64,
+}
+
+impl Lost {
+    const fn add(&mut self, bytes: usize) {
+        self.places += 1;
+        self.bytes += bytes as u64;
+    }
 }
 
 /// Journal files of a directory in order of generation.
@@ -86,6 +102,7 @@ pub fn read_bytes(bytes: &[u8], path: &Path, mut each: impl FnMut(Arrival)) -> R
         unborn: false,
         records: 0,
         damaged: Vec::new(),
+        lost: Lost::default(),
         length: 0,
         torn: bytes.len() as u64,
         doubtful: false,
@@ -103,6 +120,7 @@ pub fn read_bytes(bytes: &[u8], path: &Path, mut each: impl FnMut(Arrival)) -> R
     };
     let mut decoder = Decoder::new(version);
     if contents.header.is_none() {
+        contents.lost.add(from);
         decoder.lost(from);
     }
     let mut search = Search::new(bytes);
@@ -121,6 +139,7 @@ pub fn read_bytes(bytes: &[u8], path: &Path, mut each: impl FnMut(Arrival)) -> R
                     Err(malformed) => {
                         let at = place.start - RECORD_HEAD_BYTES;
                         contents.damaged.push((at as u64, malformed.to_string()));
+                        contents.lost.add(payload.len());
                         decoder.lost(payload.len());
                     }
                 }
@@ -128,6 +147,7 @@ pub fn read_bytes(bytes: &[u8], path: &Path, mut each: impl FnMut(Arrival)) -> R
             Step::Damaged(place) => {
                 let why = format!("{} bytes with a wrong checksum", place.len());
                 contents.damaged.push((place.start as u64, why));
+                contents.lost.add(place.len());
             }
         }
     }

@@ -2,7 +2,10 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use super::format::file_name;
+use super::reader::{Contents, Lost, list, read};
 use crate::disk::{Disk, free_path};
 
 /// Directory of what was set aside, in the journal's directory.
@@ -11,6 +14,35 @@ pub const QUARANTINE: &str = "quarantine";
 /// How many files were set aside and are still there.
 pub fn quarantined(directory: &Path) -> u64 {
     std::fs::read_dir(directory.join(QUARANTINE)).map_or(0, |entries| entries.count() as u64)
+}
+
+/// What the files that were set aside lack: a reason for each of those that do. It is told until somebody takes the file away.
+pub fn lost_in(directory: &Path) -> Vec<Arc<str>> {
+    let quarantine = directory.join(QUARANTINE);
+    let Ok(files) = list(&quarantine) else { return Vec::new() };
+    let lost = files.into_iter().filter_map(|file| match read(&file.path, |_| {}) {
+        Ok(contents) => contents.lack(file.generation),
+        Err(error) => Some(format!("{} cannot be read: {error}", file_name(file.generation)).into()),
+    });
+    lost.collect()
+}
+
+impl Contents {
+    /// Why batches of this generation may be missing; `None` where none is.
+    pub fn lack(&self, generation: u64) -> Option<Arc<str>> {
+        let Lost { places, bytes } = self.lost;
+        if places == 0 {
+            return None;
+        }
+        let begun =
+            self.header.as_ref().and_then(|h| jiff::Timestamp::from_nanosecond(h.created.into()).ok());
+        let begun = begun.map_or_else(String::new, |begun| format!(", begun {begun}"));
+        let (file, s) = (file_name(generation), if places == 1 { "" } else { "s" });
+        let reason = format!(
+            "{bytes} bytes at {places} place{s} of journal {file} (generation {generation}{begun}) cannot be read"
+        );
+        Some(reason.into())
+    }
 }
 
 /// Moves a file out of the way.
