@@ -224,6 +224,17 @@ impl From<Row> for Cut {
     }
 }
 
+/// What reading some of the stored bytes again has found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Verified {
+    /// That were read.
+    pub bytes: u64,
+    /// Rows that cannot be read, without their values.
+    pub damaged: Vec<Damaged>,
+    /// All was read; the next call begins anew.
+    pub done: bool,
+}
+
 /// A back end. Every one passes [`crate::conformance`].
 #[async_trait]
 pub trait Driver: Send + Sync + 'static {
@@ -271,6 +282,12 @@ pub trait Driver: Send + Sync + 'static {
     /// Removes rows, damaged ones too; what is not there is no error. Durable like `put`.
     async fn delete(&self, deletes: Vec<Delete>) -> Result<()>;
 
+    /// Reads a little of what was written long ago, only to see whether it is still what was written. A file in which it is not
+    /// is told by [`Driver::health`], too. A back end that looks after that itself has nothing to do here.
+    async fn verify(&self) -> Result<Verified> {
+        Ok(Verified { done: true, ..Verified::default() })
+    }
+
     /// Gives back the space of rows that were replaced or deleted, as far as it can be had at once. A back end that does so
     /// in its own time has nothing to do here.
     async fn settle(&self) -> Result<()> {
@@ -314,6 +331,10 @@ impl<D: Driver + ?Sized> Driver for Arc<D> {
 
     async fn delete(&self, deletes: Vec<Delete>) -> Result<()> {
         (**self).delete(deletes).await
+    }
+
+    async fn verify(&self) -> Result<Verified> {
+        (**self).verify().await
     }
 
     async fn settle(&self) -> Result<()> {

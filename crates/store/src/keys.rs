@@ -110,6 +110,12 @@ pub fn chunk_partition(kind: Kind, group: SeriesId) -> Vec<u8> {
     partition
 }
 
+/// Kind and group of a partition; `None` where it is no chunk's.
+pub fn chunk_place(partition: &[u8]) -> Option<(Kind, SeriesId)> {
+    let (kind, group) = partition.split_first()?;
+    Some((Kind::from_byte(*kind)?, SeriesId(u128::from_be_bytes(group.try_into().ok()?))))
+}
+
 /// Chunks of one span class that may overlap `range`.
 pub fn chunk_scan(kind: Kind, group: SeriesId, span: Span, range: TimeRange) -> Scan {
     let first = range.start.saturating_sub_unsigned(span.span_max_ns());

@@ -66,6 +66,10 @@ pub struct Options {
     /// The first look at all partitions after a start, and how often rules on age are followed.
     pub sweep_first: Duration,
     pub sweep_every: Duration,
+    /// When, after a start and after the last time, all stored bytes are read again to see whether they are sound: of a back
+    /// end that does not look after that itself.
+    pub verify_first: Duration,
+    pub verify_every: Duration,
 }
 
 impl Options {
@@ -104,6 +108,8 @@ impl Default for Options {
             merge_cpu_percent: 25,
             sweep_first: Duration::from_secs(10 * 60),
             sweep_every: Duration::from_secs(3_600),
+            verify_first: Duration::from_secs(3_600),
+            verify_every: Duration::from_secs(7 * 86_400),
         }
     }
 }

@@ -387,6 +387,15 @@ impl Store {
         stats
     }
 
+    /// Reads all that the driver has written long ago, and tells what of it is not what was written any more.
+    ///
+    /// # Errors
+    /// The driver's, where another try may end otherwise.
+    pub async fn verify(&self) -> Result<()> {
+        while !upkeep::verify(&self.shared).await?.1 {}
+        Ok(())
+    }
+
     /// What of the driver's data is damaged.
     pub fn driver_health(&self) -> Health {
         self.shared.driver.health()

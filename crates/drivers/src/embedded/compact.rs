@@ -220,6 +220,7 @@ impl Inner {
         let mut directory = self.directory.write().unwrap_or_else(PoisonError::into_inner);
         directory.handles.remove(&segment);
         directory.index.forget(segment);
+        directory.doubted.retain(|(of, _)| *of != segment);
         drop(directory);
         files.segments.remove(segment);
         *self.health.lock().unwrap_or_else(PoisonError::into_inner) = files.segments.health();

@@ -45,6 +45,8 @@ pub struct Scanned {
 pub struct Damage {
     pub header: bool,
     pub index: bool,
+    /// Its bytes are not those that the manifest has the checksum of.
+    pub changed: bool,
     /// Bytes behind the end that the manifest knows.
     pub excess: u64,
     /// Damaged places among the rows, and their bytes. Rows of a sound index that are damaged are found when they are read.
@@ -56,7 +58,7 @@ pub struct Damage {
 
 impl Damage {
     pub const fn is_some(&self) -> bool {
-        self.header || self.index || self.excess > 0 || self.places > 0
+        self.header || self.index || self.changed || self.excess > 0 || self.places > 0
     }
 
     pub fn note(&mut self, from: usize, to: usize) {
@@ -69,7 +71,7 @@ impl Damage {
 
     /// One line of the log: each place alone would be too many.
     pub fn log(&self, path: &Path) {
-        let Self { header, index, excess, places, bytes, first } = self;
+        let Self { header, index, changed: _, excess, places, bytes, first } = self;
         let path = path.display();
         tracing::error!(
             %path, header, index, excess, places, bytes, first,

@@ -19,8 +19,9 @@ mod scan;
 mod segments;
 mod spot;
 mod survey;
+mod verify;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
@@ -31,7 +32,7 @@ use futures_util::stream::{self, StreamExt, TryStreamExt};
 use tacho_store::disk::{Disk, RealDisk, make_private};
 use tacho_store::driver::{
     Capabilities, Cut, Damaged, Delete, Driver, EachKey, Health, Info, Order, Parts, Row, RowStream, Scan,
-    Scanned,
+    Scanned, Verified,
 };
 use tacho_store::lock::DirectoryLock;
 use tacho_store::{Error, ErrorKind, Result, Table};
@@ -39,6 +40,7 @@ use tacho_store::{Error, ErrorKind, Result, Table};
 use compact::{Compaction, Kept};
 use format::{Action, RowRef, VALUE_BYTES_MAX};
 use index::{Found, Index, Place};
+use manifest::Known;
 use patience::Patience;
 use segments::{Handles, Purpose, Segments, entries};
 use spot::{Choice, Damage, Spot, WHOLE_BYTES_MAX};
@@ -57,6 +59,8 @@ const INLINE_BYTES_MAX: usize = 2 << 20;
 struct Directory {
     index: Index,
     handles: Handles,
+    /// Segment and offset of rows that were found to be damaged by reading their whole segment.
+    doubted: BTreeSet<(u32, u32)>,
 }
 
 /// What the one writer needs.
@@ -77,6 +81,9 @@ struct Inner {
     files: Option<Mutex<Files>>,
     /// As of the last change. Whoever asks does not wait for a write.
     health: Mutex<Health>,
+    /// Segments as they were found where the directory was opened to be read.
+    surveyed: BTreeMap<u32, Known>,
+    verifying: Mutex<verify::Progress>,
     _lock: Option<DirectoryLock>,
 }
 
@@ -121,7 +128,7 @@ impl Inner {
         let lock = DirectoryLock::acquire(path)?;
         make_private(path);
         let mut directory = Directory::default();
-        let Directory { index, handles } = &mut directory;
+        let Directory { index, handles, .. } = &mut directory;
         let segments = Segments::open(path, disk, segment_bytes, index, handles)?;
         tracing::info!(path = %path.display(), rows = index.rows(), segments = handles.len(), "segments opened");
         let health = segments.health();
@@ -133,7 +140,9 @@ impl Inner {
         let lock = DirectoryLock::share(path)?;
         let mut directory = Directory::default();
         let survey = Survey::read(path, &mut directory.index, &mut directory.handles)?;
-        Ok(Self::new(path, directory, None, survey.health(path), lock))
+        let mut inner = Self::new(path, directory, None, survey.health(path), lock);
+        inner.surveyed = survey.manifest.files;
+        Ok(inner)
     }
 
     fn new(
@@ -155,6 +164,8 @@ impl Inner {
             directory: RwLock::new(directory),
             files: files.map(Mutex::new),
             health: Mutex::new(health),
+            surveyed: BTreeMap::new(),
+            verifying: Mutex::default(),
             _lock: lock,
         }
     }
@@ -284,7 +295,10 @@ impl Inner {
         let (found, handles): (Vec<Found>, Vec<_>) = {
             let directory = self.directory.read().unwrap_or_else(PoisonError::into_inner);
             let found = directory.index.page(scan, count);
-            let handle = |f: &Found| directory.handles.get(&f.1.segment).cloned();
+            let handle = |(_, place): &Found| {
+                let doubted = directory.doubted.contains(&(place.segment, place.offset));
+                Some((directory.handles.get(&place.segment).cloned()?, doubted))
+            };
             let handles = found.iter().map(handle).collect();
             (found, handles)
         };
@@ -296,8 +310,9 @@ impl Inner {
                 break;
             }
             let read = match &handle {
-                Some(file) => {
-                    let spot = Spot { scan, clustering: &clustering, place, file, patience };
+                Some((file, doubted)) => {
+                    let doubted = *doubted;
+                    let spot = Spot { scan, clustering: &clustering, place, file, doubted, patience };
                     bytes += spot.before();
                     spot.read(parts).map_err(|e| Error::io("read row", &self.path, e))?
                 }
@@ -442,6 +457,11 @@ impl Driver for Embedded {
     async fn delete(&self, deletes: Vec<Delete>) -> Result<()> {
         let inner = self.0.clone();
         blocking(move || inner.delete(&deletes)).await
+    }
+
+    async fn verify(&self) -> Result<Verified> {
+        let inner = self.0.clone();
+        blocking(move || inner.verify()).await
     }
 
     async fn settle(&self) -> Result<()> {

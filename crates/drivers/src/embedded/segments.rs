@@ -314,6 +314,16 @@ impl Segments {
         self.refill_reserve();
     }
 
+    /// What the manifest says of all files.
+    pub const fn known(&self) -> &BTreeMap<u32, Known> {
+        &self.manifest.files
+    }
+
+    /// Its bytes are not those that the manifest has the checksum of.
+    pub fn note_wrong(&mut self, number: u32) {
+        self.damage.entry(number).or_default().changed = true;
+    }
+
     pub fn health(&self) -> Health {
         health(&self.directory, &self.damage, &self.manifest_damaged, self.torn_bytes)
     }

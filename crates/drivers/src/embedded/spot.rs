@@ -30,7 +30,7 @@ pub struct Damage {
 const BAD_SECTOR: [i32; 2] = [5, 74];
 
 /// Does the disk not have these bytes, however often it is asked: a bad sector, or a file that is too short?
-fn is_damage(error: &io::Error) -> bool {
+pub fn is_damage(error: &io::Error) -> bool {
     let is_bad = error.raw_os_error().is_some_and(|code| BAD_SECTOR.contains(&code));
     is_bad || error.kind() == io::ErrorKind::UnexpectedEof
 }
@@ -40,6 +40,8 @@ pub struct Spot<'a> {
     pub clustering: &'a [u8],
     pub place: Place,
     pub file: &'a File,
+    /// It is known to be damaged: no part of it is read without the whole.
+    pub doubted: bool,
     pub patience: Patience,
 }
 
@@ -55,7 +57,7 @@ impl Spot<'_> {
     /// Where another try may end otherwise.
     pub fn read(&self, parts: Option<&Choice<'_>>) -> io::Result<Result<Bytes, Damage>> {
         let long = self.before() + self.place.value_bytes as usize > WHOLE_BYTES_MAX;
-        let read = match parts.filter(|_| long) {
+        let read = match parts.filter(|_| long && !self.doubted) {
             Some(parts) => match self.read_parts(parts) {
                 Ok(Some(value)) => Ok(Ok(value)),
                 Ok(None) => self.read_whole(),

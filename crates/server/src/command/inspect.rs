@@ -64,6 +64,8 @@ async fn offline(dir: PathBuf, series: usize) -> Result<Value, Failure> {
     }
     let (store, _lock) =
         open_store_read_only(&dir, Arc::new(SystemClock)).await.map_err(|e| ask::unreadable(&dir, &e))?;
+    // Rows that nobody asks for here may be damaged, too.
+    store.verify().await.map_err(Failure::new)?;
     let report = inspect(&store, series).await.map_err(Failure::new)?;
     serde_json::to_value(report).map_err(Failure::new)
 }

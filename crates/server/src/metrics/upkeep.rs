@@ -24,7 +24,7 @@ fn now(name: &'static str, help: &'static str, read: fn(&UpkeepStats) -> u64) ->
 
 impl Default for UpkeepFigures {
     fn default() -> Self {
-        let totals: [Total; 15] = [
+        let totals: [Total; 16] = [
             total("tacho_merges_total", "Merges of chunks.", |s| s.merges),
             total("tacho_merge_chunks_in_total", "Chunks that were replaced.", |s| s.chunks_in),
             total("tacho_merge_chunks_out_total", "Chunks that replaced them.", |s| s.chunks_out),
@@ -49,6 +49,11 @@ impl Default for UpkeepFigures {
             }),
             total("tacho_series_forgotten_total", "Series that have left the index.", |s| s.series_forgotten),
             total("tacho_merge_failures_total", "Attempts that failed and are repeated.", |s| s.failures),
+            total(
+                "tacho_verified_bytes_total",
+                "Stored bytes read again to see whether they are sound.",
+                |s| s.verified_bytes,
+            ),
             total("tacho_merge_busy_milliseconds_total", "Time processors were busy with it.", |s| {
                 s.busy_ns / 1_000_000
             }),

@@ -12,6 +12,7 @@ use futures_util::StreamExt;
 use crate::Result;
 use crate::driver::{
     Capabilities, Cut, Delete, Driver, EachKey, Health, Info, Parts, Row, RowStream, Scan, Scanned, Table,
+    Verified,
 };
 
 /// Bounds of latency buckets double from 2^10 ns (about 1 us); the last one takes everything over 2^35 ns (34 s).
@@ -178,6 +179,10 @@ impl<D: Driver> Driver for Metrics<D> {
         let result = self.inner.delete(deletes).await;
         self.delete.observe(begin.elapsed(), &result);
         result
+    }
+
+    async fn verify(&self) -> Result<Verified> {
+        self.inner.verify().await
     }
 
     async fn settle(&self) -> Result<()> {

@@ -13,7 +13,7 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 
 use crate::driver::{
     Capabilities, Cut, Damaged, Delete, Driver, EachKey, Health, Info, Order, Parts, Row, RowStream, Scan,
-    Scanned, Table,
+    Scanned, Table, Verified,
 };
 use crate::random::Random;
 use crate::{Error, Result};
@@ -160,6 +160,10 @@ impl<D: Driver> Driver for Retry<D> {
                 Err(error) => attempts.after(error).await?,
             }
         }
+    }
+
+    async fn verify(&self) -> Result<Verified> {
+        self.inner.verify().await
     }
 
     async fn settle(&self) -> Result<()> {

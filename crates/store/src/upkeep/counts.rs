@@ -33,6 +33,8 @@ pub struct UpkeepStats {
     pub series_forgotten: u64,
     /// Attempts that failed and were or will be repeated.
     pub failures: u64,
+    /// Bytes that were read only to see whether they are still what was written.
+    pub verified_bytes: u64,
     /// Time that processors were busy with it, ns.
     pub busy_ns: u64,
 }
@@ -54,6 +56,7 @@ counters! {
         deletions_done: Count,
         series_forgotten: Count,
         failures: Count,
+        verified_bytes: Count,
         busy_ns: Count,
     }
 }

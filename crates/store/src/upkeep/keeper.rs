@@ -19,6 +19,7 @@ use super::orders::{Order, Waiting};
 use super::pace::Pace;
 use super::replace::{backoff, replace, report};
 use super::sweep;
+use super::verify::verify;
 use super::window::{Partition, Stretch};
 use crate::keys::ChunkKey;
 use crate::shared::Shared;
@@ -76,7 +77,8 @@ pub async fn run(shared: Arc<Shared>) {
     let _open = CloseOrders(shared.clone());
     let next_sweep = tokio::time::Instant::now() + shared.options.sweep_first;
     let (backlog, thinned) = (VecDeque::new(), HashMap::new());
-    let keeper = Keeper { shared, backlog, next_sweep, swept: false, thinned };
+    let next_verify = tokio::time::Instant::now() + shared.options.verify_first;
+    let keeper = Keeper { shared, backlog, next_sweep, next_verify, swept: false, thinned };
     keeper.run().await;
 }
 
@@ -93,6 +95,8 @@ struct Keeper {
     shared: Arc<Shared>,
     backlog: VecDeque<Job>,
     next_sweep: tokio::time::Instant,
+    /// When stored bytes are read again, or read on.
+    next_verify: tokio::time::Instant,
     /// All partitions were looked at since the start.
     swept: bool,
     /// Up to where each partition was thinned out.
@@ -112,11 +116,14 @@ impl Keeper {
                     continue;
                 }
             }
+            if tokio::time::Instant::now() >= self.next_verify {
+                self.verify().await;
+            }
             let shared = self.shared.clone();
             tokio::select! {
                 order = shared.upkeep.orders.next() => self.serve(order).await,
                 () = shared.upkeep.woken.notified() => {}
-                () = tokio::time::sleep_until(self.next_sweep) => {}
+                () = tokio::time::sleep_until(self.next_sweep.min(self.next_verify)) => {}
             }
         }
     }
@@ -187,6 +194,20 @@ impl Keeper {
             self.backlog.extend(all.map(|partition| Job::all(partition, Zeal::Finish)));
             self.swept = true;
         }
+    }
+
+    /// Reads some stored bytes again. Other work comes first.
+    async fn verify(&mut self) {
+        let begun = Instant::now();
+        let rest = match verify(&self.shared).await {
+            Ok((_, true)) => self.shared.options.verify_every,
+            Ok((bytes, false)) => pace(&self.shared).rest(bytes, Duration::ZERO, begun.elapsed()),
+            Err(error) => {
+                report(&self.shared, &error, "stored bytes were not verified");
+                self.shared.options.verify_every
+            }
+        };
+        self.next_verify = tokio::time::Instant::now() + rest;
     }
 
     /// One batch of the backlog, and a rest, which an order ends.

@@ -12,6 +12,7 @@
 //!   replace.rs  put, change over (visits.rs), delete
 //!   alive.rs    which rows count: what readers and a start after a crash rely on
 //!   hidden.rs   what of them is not to be read any more
+//!   verify.rs   what the back end has still as it was written
 //!   clock.rs    what time it is, as far as history may be deleted by it
 //! ```
 //! Decisions and formats: `docs/adr/0003-upkeep.md`, `docs/format/keys.md`.
@@ -37,6 +38,7 @@ mod pace;
 mod replace;
 mod sweep;
 mod tombstones;
+mod verify;
 mod visits;
 mod window;
 
@@ -56,6 +58,7 @@ pub use keeper::{MergeReport, run};
 pub use names::row_name;
 pub use orders::Order;
 pub use tombstones::{Mask, Tombstone, Tombstones, tombstones_scan};
+pub use verify::verify;
 pub use visits::Visit;
 
 /// What readers, the flusher and the upkeep share.

@@ -1,0 +1,203 @@
+//! Are the bytes of ended segments still those that were written? The manifest has a checksum of each.
+//!
+//! A little with every call, in order of the segments, so that whoever asks sets the pace. Where a checksum is wrong, rows that are
+//! needed are looked at one by one: what is lost is told before anybody asks for it.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::sync::{Arc, MutexGuard, PoisonError};
+
+use tacho_store::driver::{Damaged, Verified};
+use tacho_store::{Error, Result};
+
+use super::format::{Action, Entry, ROW_HEAD_BYTES, Taken, file_name, file_path, take_row};
+use super::index::Place;
+use super::load::{Expected, load};
+use super::manifest::Known;
+use super::spot::is_damage;
+use super::{Files, Inner};
+
+/// Bytes that one call reads.
+const PART_BYTES: u64 = 4 << 20;
+/// Damaged rows of one segment that are told by their keys; the log has the number of all.
+const ROWS_TOLD_MAX: usize = 4_096;
+
+/// How far it has come.
+#[derive(Debug, Default)]
+pub struct Progress {
+    /// Segments up to this one were read.
+    through: u32,
+    current: Option<Current>,
+}
+
+/// A segment that is being read.
+#[derive(Clone, Copy, Debug)]
+struct Current {
+    number: u32,
+    bytes: u64,
+    expect: u32,
+    at: u64,
+    crc: u32,
+}
+
+/// Whether all was as it should, or why not.
+enum Read {
+    Sound,
+    Wrong(String),
+}
+
+impl Inner {
+    /// Reads the next part.
+    pub(super) fn verify(&self) -> Result<Verified> {
+        let mut progress = self.verifying.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(mut current) = progress.current.take().or_else(|| self.next_segment(progress.through))
+        else {
+            *progress = Progress::default();
+            return Ok(Verified { done: true, ..Verified::default() });
+        };
+        let Some(file) = self.handle(current.number) else {
+            // It was removed meanwhile.
+            progress.through = current.number;
+            return Ok(Verified::default());
+        };
+        let before = current.at;
+        let read = self.read_on(&mut current, &file)?;
+        let mut verified = Verified { bytes: current.at - before, ..Verified::default() };
+        match read {
+            None => progress.current = Some(current),
+            Some(Read::Sound) => progress.through = current.number,
+            Some(Read::Wrong(why)) => {
+                progress.through = current.number;
+                drop(progress);
+                verified.damaged = self.wrong(current.number, &file, &why)?;
+            }
+        }
+        Ok(verified)
+    }
+
+    fn next_segment(&self, through: u32) -> Option<Current> {
+        let next = |segments: &BTreeMap<u32, Known>| {
+            let mut later = segments.range(through.checked_add(1)?..);
+            later.find_map(|(number, known)| {
+                let expect = known.crc.filter(|_| known.state.is_live())?;
+                Some(Current { number: *number, bytes: known.bytes, expect, at: 0, crc: 0 })
+            })
+        };
+        match self.opened() {
+            Some(files) => next(files.segments.known()),
+            None => next(&self.surveyed),
+        }
+    }
+
+    fn opened(&self) -> Option<MutexGuard<'_, Files>> {
+        self.files.as_ref().map(|files| files.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn handle(&self, number: u32) -> Option<Arc<File>> {
+        self.directory.read().unwrap_or_else(PoisonError::into_inner).handles.get(&number).cloned()
+    }
+
+    /// `None`: there is more to read.
+    fn read_on(&self, current: &mut Current, file: &File) -> Result<Option<Read>> {
+        let Current { number, bytes, expect, at, crc } = current;
+        let mut part = vec![0; PART_BYTES.min(*bytes - *at) as usize];
+        match file.read_exact_at(&mut part, *at) {
+            Err(error) if is_damage(&error) => {
+                return Ok(Some(Read::Wrong(format!("{error} behind byte {at}"))));
+            }
+            read => read.map_err(|e| Error::io("verify segment", &file_path(&self.path, *number), e))?,
+        }
+        *crc = crc32c::crc32c_append(*crc, &part);
+        *at += part.len() as u64;
+        if at < bytes {
+            return Ok(None);
+        }
+        let mismatch = || Read::Wrong(format!("checksum mismatch: expected 0x{expect:08x}, got 0x{crc:08x}"));
+        Ok(Some(if crc == expect { Read::Sound } else { mismatch() }))
+    }
+
+    /// Finds the rows of a damaged segment that are needed and cannot be read, and says what was found.
+    fn wrong(&self, number: u32, file: &Arc<File>, why: &str) -> Result<Vec<Damaged>> {
+        let path = file_path(&self.path, number);
+        let is_new = self.note_wrong(number);
+        let mut needed = Vec::new();
+        let expected = Expected { number, known: None, ended: true };
+        load(&path, file, expected, |entry| {
+            needed.extend(self.place(number, &entry).map(|p| (p, key(&entry))))
+        })?;
+        let (mut rows, mut damaged) = (0u64, Vec::new());
+        for (place, key) in needed {
+            let fault = fault(place, &key, file).map_err(|e| Error::io("read row", &path, e))?;
+            let Some(reason) = fault else { continue };
+            rows += 1;
+            self.directory
+                .write()
+                .unwrap_or_else(PoisonError::into_inner)
+                .doubted
+                .insert((place.segment, place.offset));
+            if damaged.len() < ROWS_TOLD_MAX {
+                let reason = format!("{reason} (segment {number}, offset {})", place.offset);
+                damaged.push(Damaged { reason: reason.into(), ..key });
+            }
+        }
+        if is_new {
+            tracing::error!(
+                path = %path.display(), why, rows,
+                "segment is not what was written, its sound rows are read, the file is kept"
+            );
+        }
+        Ok(damaged)
+    }
+
+    /// Where a row lies, if it is put there and needed.
+    fn place(&self, number: u32, entry: &Entry<'_>) -> Option<Place> {
+        let directory = self.directory.read().unwrap_or_else(PoisonError::into_inner);
+        let place = directory.index.get(entry.table, entry.partition, entry.clustering)?;
+        (entry.action == Action::Put && (place.segment, place.offset) == (number, entry.offset))
+            .then_some(place)
+    }
+
+    /// Counts the segment among the damaged ones; whether it did not before.
+    fn note_wrong(&self, number: u32) -> bool {
+        let mut health = match self.opened() {
+            Some(mut files) => {
+                files.segments.note_wrong(number);
+                files.segments.health()
+            }
+            None => self.health.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+        };
+        let name = file_name(number);
+        if !health.damaged.contains(&name) {
+            health.damaged.push(name.clone());
+        }
+        let before =
+            std::mem::replace(&mut *self.health.lock().unwrap_or_else(PoisonError::into_inner), health);
+        !before.damaged.contains(&name)
+    }
+}
+
+/// Table and key of a row.
+fn key(entry: &Entry<'_>) -> Damaged {
+    Damaged {
+        table: entry.table,
+        partition: entry.partition.to_vec(),
+        clustering: entry.clustering.to_vec(),
+        value: bytes::Bytes::new(),
+        reason: Box::default(),
+    }
+}
+
+/// Why a row cannot be read, if it cannot.
+fn fault(place: Place, key: &Damaged, file: &File) -> std::io::Result<Option<String>> {
+    let before = ROW_HEAD_BYTES + key.partition.len() + key.clustering.len();
+    let mut row = vec![0; before + place.value_bytes as usize];
+    match file.read_exact_at(&mut row, place.offset.into()) {
+        Ok(()) => {
+            let is_sound = matches!(take_row(&row), Taken::Row(_));
+            Ok((!is_sound).then(|| "checksum mismatch".to_owned()))
+        }
+        Err(error) if is_damage(&error) => Ok(Some(error.to_string())),
+        Err(error) => Err(error),
+    }
+}
