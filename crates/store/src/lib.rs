@@ -30,6 +30,9 @@ mod error;
 mod evidence;
 mod flush;
 mod generation;
+#[cfg(fuzzing)]
+pub mod group;
+#[cfg(not(fuzzing))]
 mod group;
 mod index;
 // What the fuzz targets call; nobody else has a use for it.

@@ -18,7 +18,7 @@ use tacho_model::{Entry, Kind, Labels, SeriesId, TimeRange};
 use crate::damage::{Damage, Damages, Read};
 use crate::driver::{Cut, Damaged, Row, Scanned};
 use crate::generation::{Generation, Generations};
-use crate::group::row::{Replacement, split_value};
+use crate::group::row::{Remains, Replacement, remains, split_value};
 use crate::keys::{ChunkKey, Span, chunk_scan, spans};
 use crate::open::{OpenEntries, OpenExecutions};
 use crate::shared::Shared;
@@ -219,17 +219,23 @@ impl Found {
             }
             split => split,
         };
-        let (replacement, chunk) =
-            split.as_ref().map_or((None, Bytes::new()), |(r, chunk)| (*r, chunk.clone()));
+        let (replacement, merge, chunk) = match &split {
+            Ok((replacement, chunk)) if row.is_ok() => {
+                (*replacement, replacement.map_or(0, |replacement| replacement.merge), chunk.clone())
+            }
+            // What a damaged row says of others is not believed: it must not hide any of them. And nothing hides it of which it
+            // is not certain that it is older.
+            _ => {
+                let Remains { merge, chunk } = remains(value);
+                (None, merge.unwrap_or(u64::MAX), chunk)
+            }
+        };
         let mut found = Self { key, whole: chunk.len(), chunk, row_bytes, damaged: None };
         match (row, split) {
             (Ok(Cut { row, whole }), Ok(_)) => found.whole += whole - row.value.len(),
             (Ok(_), Err(error)) => found.damaged = Some(error.to_string().into()),
             (Err(damaged), _) => found.damaged = Some(damaged.reason),
         }
-        let merge = replacement.map_or(0, |replacement| replacement.merge);
-        // What a damaged row says of others is not believed: it must not hide any of them.
-        let replacement = replacement.filter(|_| found.damaged.is_none());
         Ok(Some((found, replacement, merge)))
     }
 

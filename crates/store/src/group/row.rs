@@ -147,7 +147,10 @@ pub struct Replacement {
 }
 
 const MAGIC: &[u8; 4] = b"TREP";
-const REPLACEMENT_VERSION: u8 = 1;
+/// The version that is written; 1, without a checksum, is read.
+const REPLACEMENT_VERSION: u8 = 2;
+/// What a chunk's row begins with that no merge wrote.
+const CHUNK_MAGIC: &[u8; 4] = b"TCHK";
 
 impl Replacement {
     /// Whether it stands for a row of its partition, whose own merge number is `merge`.
@@ -164,6 +167,8 @@ impl Replacement {
         out.extend_from_slice(&self.starts.start.to_le_bytes());
         out.extend_from_slice(&self.starts.end.to_le_bytes());
         out.extend_from_slice(&self.through.to_le_bytes());
+        let crc = crc32c::crc32c(&out);
+        out.extend_from_slice(&crc.to_le_bytes());
         out.extend_from_slice(chunk);
         out.into()
     }
@@ -174,22 +179,81 @@ impl Replacement {
 /// # Errors
 /// `Version` for a prefix of a newer version, `Corrupt` for a broken one.
 pub fn split_value(value: &Bytes) -> Result<(Option<Replacement>, Bytes)> {
-    let (replacement, before) = take_replacement(value)?;
-    Ok((replacement, value.slice(before..)))
+    let Prefix { replacement, bytes, .. } = take_prefix(value)?.sound()?;
+    Ok((replacement, value.slice(bytes..)))
+}
+
+/// What is left of a value that is damaged, or whose prefix is.
+pub struct Remains {
+    /// Of its own merge, where that is certain. Else nothing may be taken to stand for it.
+    pub merge: Option<u64>,
+    /// Where a chunk may stand; it has checksums of its own.
+    pub chunk: Bytes,
+}
+
+/// Takes what is left of a damaged value.
+pub fn remains(value: &Bytes) -> Remains {
+    match take_prefix(value) {
+        Ok(Prefix { replacement, bytes, sum }) => {
+            let merge = match (replacement, sum) {
+                (Some(replacement), Sum::Right) => Some(replacement.merge),
+                (None, _) if value.starts_with(CHUNK_MAGIC) => Some(0),
+                _ => None,
+            };
+            Remains { merge, chunk: value.slice(bytes..) }
+        }
+        Err(_) => Remains { merge: None, chunk: Bytes::new() },
+    }
 }
 
 /// Bytes before the chunk, by the first bytes of a row's value; `None` when they are broken or too few.
 pub fn replacement_bytes(front: &[u8]) -> Option<usize> {
-    take_replacement(front).ok().map(|(_, before)| before)
+    take_prefix(front).and_then(Prefix::sound).ok().map(|prefix| prefix.bytes)
 }
 
-/// With how many bytes it takes.
-fn take_replacement(value: &[u8]) -> Result<(Option<Replacement>, usize)> {
-    let Some(rest) = value.strip_prefix(MAGIC) else { return Ok((None, 0)) };
+/// What stands before a chunk.
+struct Prefix {
+    replacement: Option<Replacement>,
+    /// That it takes.
+    bytes: usize,
+    sum: Sum,
+}
+
+/// The checksum of a prefix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sum {
+    Right,
+    Wrong {
+        stored: u32,
+        computed: u32,
+    },
+    /// Version 1 has none.
+    Absent,
+}
+
+impl Prefix {
+    fn sound(self) -> Result<Self> {
+        let Sum::Wrong { stored, computed } = self.sum else { return Ok(self) };
+        let message = format!("replacement checksum mismatch: expected 0x{stored:08x}, got 0x{computed:08x}");
+        Err(Error::corrupt(message))
+    }
+}
+
+/// As it stands there: its checksum is looked at, not acted upon.
+fn take_prefix(value: &[u8]) -> Result<Prefix> {
+    let Some(rest) = value.strip_prefix(MAGIC) else {
+        if !value.starts_with(CHUNK_MAGIC) && !value.is_empty() {
+            return Err(Error::corrupt("row begins with neither a chunk nor a replacement"));
+        }
+        return Ok(Prefix { replacement: None, bytes: 0, sum: Sum::Absent });
+    };
     let mut cursor = Cursor::new(rest);
     let version = cursor.byte("version").unwrap_or(0);
     if version > REPLACEMENT_VERSION {
         return Err(newer("replacement", version.into(), REPLACEMENT_VERSION.into()));
+    }
+    if version == 0 {
+        return Err(Error::corrupt("replacement has no version"));
     }
     let mut read = || -> Result<Replacement, Malformed> {
         let merge = cursor.varint("merge")?;
@@ -199,8 +263,17 @@ fn take_replacement(value: &[u8]) -> Result<(Option<Replacement>, usize)> {
         );
         Ok(Replacement { merge, starts, through: u64::from_le_bytes(cursor.array("through")?) })
     };
-    let replacement = read().map_err(|e| Error::corrupt("replacement").caused_by(e))?;
-    Ok((Some(replacement), value.len() - cursor.rest().len()))
+    let malformed = |e: Malformed| Error::corrupt("replacement").caused_by(e);
+    let replacement = read().map_err(malformed)?;
+    let computed = crc32c::crc32c(&value[..value.len() - cursor.rest().len()]);
+    let sum = match version {
+        REPLACEMENT_VERSION => match u32::from_le_bytes(cursor.array("checksum").map_err(malformed)?) {
+            stored if stored == computed => Sum::Right,
+            stored => Sum::Wrong { stored, computed },
+        },
+        _ => Sum::Absent,
+    };
+    Ok(Prefix { replacement: Some(replacement), bytes: value.len() - cursor.rest().len(), sum })
 }
 
 #[cfg(test)]
@@ -266,21 +339,43 @@ mod tests {
         check(&[2, 1, 0, 0, 0, 9], "malformed end of the row");
     }
 
+    /// The golden files are never made anew.
+    #[test]
+    fn rows_of_both_versions_are_read() {
+        let testdata = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata");
+        let read = |name: &str| Bytes::from(std::fs::read(testdata.join(name)).unwrap());
+        let chunk = read("chunk/samples-step.chunk");
+        let replacement = Replacement { merge: 1, starts: TimeRange::new(1, 9), through: 7 };
+        for name in ["replacement/v1.row", "replacement/v2.row"] {
+            assert_eq!(split_value(&read(name)).unwrap(), (Some(replacement), chunk.clone()), "{name}");
+        }
+        assert_eq!(replacement.encode(&chunk), read("replacement/v2.row"));
+    }
+
     #[test]
     fn a_replacement_stands_for_older_rows_that_begin_in_its_range() {
         let replacement = Replacement { merge: 1, starts: TimeRange::new(1, 9), through: 7 };
         let value = replacement.encode(b"chunk");
         let drawn =
-            "5452455001".to_owned() + "01" + "0100000000000000" + "0900000000000000" + "0700000000000000";
-        assert_eq!(hex(&value), drawn + &hex(b"chunk"));
+            "5452455002".to_owned() + "01" + "0100000000000000" + "0900000000000000" + "0700000000000000";
+        assert_eq!(hex(&value), drawn + "383e6054" + &hex(b"chunk"));
         assert_eq!(split_value(&value).unwrap(), (Some(replacement), Bytes::from_static(b"chunk")));
         let plain = Bytes::from_static(b"TCHK");
         assert_eq!(split_value(&plain).unwrap(), (None, plain));
         for cut in 4..value.len() - 5 {
             assert!(split_value(&value.slice(..cut)).is_err(), "cut at {cut}");
         }
-        let newer = Bytes::from_static(b"TREP\x02");
+        let newer = Bytes::from_static(b"TREP\x03");
         assert_eq!(split_value(&newer).unwrap_err().kind(), crate::ErrorKind::Version);
+        let prefix = value.len() - b"chunk".len();
+        for bit in 0..prefix * 8 {
+            let mut damaged = value.to_vec();
+            damaged[bit / 8] ^= 1 << (bit % 8);
+            let damaged = Bytes::from(damaged);
+            assert!(split_value(&damaged).is_err() && remains(&damaged).merge.is_none(), "bit {bit}");
+        }
+        assert_eq!(remains(&value).merge, Some(1));
+        assert_eq!(remains(&Bytes::from_static(b"TCHK..")).merge, Some(0));
 
         let dead = |start, generation, merge| {
             let key = ChunkKey { span: Span::Short, start, generation, number: 0 };

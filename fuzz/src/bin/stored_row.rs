@@ -1,0 +1,42 @@
+//! No value makes the readers of stored rows panic, and what they read of one is written to the same bytes again.
+#![no_main]
+
+use bytes::Bytes;
+use libfuzzer_sys::fuzz_target;
+use tacho_model::{Families, Kind, SeriesId};
+use tacho_store::group::row::{Replacement, decode_series, remains, replacement_bytes, series_row, split_value};
+use tacho_store::{Row, Table};
+
+/// Bytes of the prefix with the longest `merge`, without its checksum.
+const PREFIX_BYTES_MAX: usize = 5 + 10 + 24;
+
+fuzz_target!(|bytes: &[u8]| {
+    let value = Bytes::copy_from_slice(bytes);
+    prefix(&value);
+    // No search finds a right checksum; it shall reach what is behind it.
+    for before in (29..=PREFIX_BYTES_MAX).filter(|before| before + 4 <= bytes.len()) {
+        let mut repaired = bytes.to_vec();
+        let checksum = crc32c::crc32c(&repaired[..before]);
+        repaired[before..before + 4].copy_from_slice(&checksum.to_le_bytes());
+        prefix(&repaired.into());
+    }
+    let row = Row { table: Table::Series, partition: vec![0], clustering: [[1].as_slice(), &[0; 16]].concat(), value };
+    if let Ok(read) = decode_series(&row, &mut Families::default()) {
+        let members: Vec<_> = read.members.iter().collect();
+        let again = series_row(Kind::Sample, SeriesId(0), &members);
+        assert_eq!(decode_series(&again, &mut Families::default()).expect("what was just written"), read);
+    }
+});
+
+fn prefix(value: &Bytes) {
+    let left = remains(value);
+    let Ok((replacement, chunk)) = split_value(value) else {
+        assert_eq!(left.merge, None);
+        return;
+    };
+    assert_eq!(replacement_bytes(value), Some(value.len() - chunk.len()));
+    assert_eq!(left.chunk, chunk);
+    let Some(replacement) = replacement else { return };
+    let again: Replacement = split_value(&replacement.encode(&chunk)).expect("what was just written").0.expect("a prefix");
+    assert_eq!(again, replacement);
+}
