@@ -1,11 +1,13 @@
 //! Is what decoding takes bounded by the body's bytes, for the worst body that can be found?
 //!
-//! Each door has bodies that were bad once, and a climber that changes the shape of a body as long as it takes more memory for
-//! its bytes. One test, alone in its process: the allocator counts for all threads.
+//! One test, alone in its process. The server's own doors are in `server/tests/peak.rs`, Parquet's in `peak_parquet.rs`.
+
+#[path = "support/climb.rs"]
+mod climb;
 
 use std::fmt::Write;
 
-use peak_alloc::PeakAlloc;
+use climb::{Shape, Taken};
 use tacho_ingest::json_lines::JsonLines;
 use tacho_ingest::line_protocol::{Decoder, Precision};
 use tacho_ingest::open_metrics::{Exposition, OpenMetrics};
@@ -14,16 +16,10 @@ use tacho_ingest::rows::{self, Rows};
 use tacho_ingest::wire::{ClientFrame, DICT_IDS_MAX, FrameDecoder, Hello, Session};
 use tacho_ingest::{csv, remote_write};
 
-#[global_allocator]
-static MEMORY: PeakAlloc = PeakAlloc;
-
 /// Shapes that the climber tries for each door.
 const TRIES: usize = 12;
 /// Bodies of the climber are about this long: what small ones take for their bytes is in the bound's fixed part.
 const BODY_BYTES: usize = 200_000;
-
-/// A body is made of these numbers; what they mean is the door's own.
-type Shape = [usize; 6];
 
 struct Door {
     name: &'static str,
@@ -37,51 +33,11 @@ struct Door {
 #[test]
 fn no_body_takes_more_memory_than_its_bytes_allow() {
     for door in DOORS {
-        let mut best = (0.0, [0; 6]);
-        for shape in door.worst {
-            best = better(door, best, *shape);
-        }
-        let mut random = Numbers(7);
-        for _ in 0..TRIES {
-            let mut shape = best.1;
-            for _ in 0..=random.below(2) {
-                let at = random.below(shape.len());
-                shape[at] = match random.below(4) {
-                    0 => shape[at] * 2,
-                    1 => shape[at] / 2,
-                    2 => shape[at] + 1,
-                    _ => random.below(70),
-                };
-            }
-            best = better(door, best, shape);
-        }
-        println!("{}: {:.2} of its bound, shape {:?}", door.name, best.0, best.1);
-    }
-}
-
-fn better(door: &Door, best: (f64, Shape), shape: Shape) -> (f64, Shape) {
-    let body = (door.body)(&shape);
-    let before = MEMORY.current_usage();
-    MEMORY.reset_peak_usage();
-    (door.decode)(&body);
-    let peak = MEMORY.peak_usage().saturating_sub(before);
-    let bound = (door.bound)(body.len());
-    let (name, bytes) = (door.name, body.len());
-    assert!(
-        peak <= bound,
-        "{name}: {peak} bytes for a body of {bytes}, at most {bound} are allowed: shape {shape:?}"
-    );
-    let share = peak as f64 / bound as f64;
-    if share > best.0 { (share, shape) } else { best }
-}
-
-/// A generator of numbers that look random (Numerical Recipes' constants), the same in each run.
-struct Numbers(u64);
-
-impl Numbers {
-    fn below(&mut self, end: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) as usize % end
+        climb::climb(door.name, door.worst, TRIES, |shape| {
+            let body = (door.body)(shape);
+            let peak = climb::peak(|| (door.decode)(&body));
+            Taken { peak, bound: (door.bound)(body.len()), body: body.len() }
+        });
     }
 }
 
@@ -189,25 +145,43 @@ fn name(mut number: usize) -> String {
     }
 }
 
+/// Rows one after the other until they are a body; `row` writes the one of this number.
+fn rows_of(head: String, mut row: impl FnMut(&mut String, usize)) -> Vec<u8> {
+    let mut out = head;
+    for number in 0.. {
+        if out.len() >= BODY_BYTES {
+            break;
+        }
+        row(&mut out, number);
+        out.push('\n');
+    }
+    out.into_bytes()
+}
+
+/// Names that differ and values of so many bytes, with what stands before, between and behind each.
+fn pairs(
+    out: &mut String,
+    names: std::ops::Range<usize>,
+    value_bytes: usize,
+    [before, between, behind]: [&str; 3],
+) {
+    let value = "v".repeat(value_bytes.min(5_000));
+    for number in names {
+        let _ = write!(out, "{before}{}{between}{value}{behind}", name(number));
+    }
+}
+
 fn lines(shape: &Shape) -> Vec<u8> {
     let [tags, tag_bytes, fields, measurement_bytes, form, same] = *shape;
     let value = ["1", "t", "1i", "\"\"", "\"x\"", "x"][form % 6];
-    let mut out = String::new();
-    let mut number = 0;
-    while out.len() < BODY_BYTES {
-        let head = number / same.max(1);
+    rows_of(String::new(), |out, number| {
         out.push_str(&"m".repeat(measurement_bytes.min(5_000)));
-        out.push_str(&name(head));
-        for tag in 0..tags.min(100) {
-            let _ = write!(out, ",{}={}", name(tag), "v".repeat(tag_bytes.clamp(1, 5_000)));
-        }
+        out.push_str(&name(number / same.max(1)));
+        pairs(out, 0..tags.min(100), tag_bytes.max(1), [",", "=", ""]);
         for field in 0..fields.max(1) {
             let _ = write!(out, "{}{}={value}", if field == 0 { ' ' } else { ',' }, name(field));
         }
-        out.push('\n');
-        number += 1;
-    }
-    out.into_bytes()
+    })
 }
 
 fn varint(out: &mut Vec<u8>, mut number: usize) {
@@ -360,70 +334,61 @@ fn import(body: &[u8]) {
 
 fn json(shape: &Shape) -> Vec<u8> {
     let [form, labels, value_bytes, values, ..] = *shape;
-    let mut out = String::new();
-    let mut number = 0;
-    while out.len() < BODY_BYTES {
+    let list = |item: &str| vec![item; values.min(200_000)].join(",");
+    let rest = match form % 4 {
+        0 => r#","time":1,"value":1}"#.to_owned(),
+        1 => format!(r#","values":[{}],"timestamps":[{}]}}"#, list("1"), list("1")),
+        _ => format!(r#","entries":[{}],"timestamps":[{}]}}"#, list("\"\""), list("1")),
+    };
+    rows_of(String::new(), |out, number| {
         if form % 4 == 3 {
-            out.push_str("x\n");
-            continue;
+            return out.push('x');
         }
         let _ = write!(out, "{{\"a\":\"{}\"", name(number));
-        for label in 0..labels.min(80) {
-            let _ = write!(out, ",\"{}\":\"{}\"", name(26 + label), "v".repeat(value_bytes.min(5_000)));
-        }
-        let count = values.min(200_000);
-        let list = |item: &str| vec![item; count].join(",");
-        let _ = match form % 4 {
-            0 => writeln!(out, ",\"time\":1,\"value\":1}}"),
-            1 => writeln!(out, ",\"values\":[{}],\"timestamps\":[{}]}}", list("1"), list("1")),
-            _ => writeln!(out, ",\"entries\":[{}],\"timestamps\":[{}]}}", list("\"\""), list("1")),
-        };
-        number += 1;
-    }
-    out.into_bytes()
+        pairs(out, 26..26 + labels.min(80), value_bytes, [",\"", "\":\"", "\""]);
+        out.push_str(&rest);
+    })
 }
 
 fn exposition(shape: &Shape) -> Vec<u8> {
     let [form, labels, value_bytes, ..] = *shape;
-    let mut out = String::new();
-    let mut number = 0;
-    while out.len() < BODY_BYTES {
-        let pairs: Vec<String> = (0..labels.min(80))
-            .map(|label| format!("{}=\"{}\"", name(label), "v".repeat(value_bytes.min(5_000))))
-            .collect();
-        let pairs = if pairs.is_empty() { String::new() } else { format!("{{{}}}", pairs.join(",")) };
-        let _ = match form % 3 {
-            0 => writeln!(out, "{}{pairs} 1", name(number)),
-            1 => writeln!(out, "# TYPE {} info", name(number)),
-            _ => writeln!(out, "x"),
-        };
-        number += 1;
-    }
-    out.into_bytes()
+    rows_of(String::new(), |out, number| match form % 3 {
+        0 => {
+            out.push_str(&name(number));
+            if labels > 0 {
+                out.push('{');
+                pairs(out, 0..labels.min(80), value_bytes, ["", "=\"", "\","]);
+                out.push('}');
+            }
+            out.push_str(" 1");
+        }
+        1 => {
+            let _ = write!(out, "# TYPE {} info", name(number));
+        }
+        _ => out.push('x'),
+    })
 }
 
 /// A header, then rows.
 fn table(shape: &Shape) -> Vec<u8> {
     let [long, columns, name_bytes, cell_bytes, broken, _] = *shape;
-    let columns = columns.min(4_000);
+    let (is_long, columns) = (long % 2 == 0, columns.min(4_000));
     let names: Vec<String> =
         (0..columns).map(|c| format!("{}{}", "n".repeat(name_bytes.min(250)), name(c))).collect();
-    let mut out = format!("time,{}{}\n", names.join(","), if long % 2 == 0 { ",value" } else { "" });
-    let mut number = 0;
-    while out.len() < BODY_BYTES {
+    let head = format!("time,{}{}\n", names.join(","), if is_long { ",value" } else { "" });
+    let number_cell = "1".repeat(cell_bytes.clamp(1, 300));
+    rows_of(head, |out, number| {
         let _ = write!(out, "{}", 1_700_000_000 + number);
         for column in 0..columns {
-            let cell = if long % 2 == 0 {
-                name(number / (1 + column))
-            } else {
-                "1".repeat(cell_bytes.clamp(1, 300))
-            };
-            let _ = write!(out, ",{}", if broken % 2 == 1 { "x" } else { &cell });
+            out.push(',');
+            match (broken % 2 == 1, is_long) {
+                (true, _) => out.push('x'),
+                (false, true) => out.push_str(&name(number / (1 + column))),
+                (false, false) => out.push_str(&number_cell),
+            }
         }
-        out.push_str(if long % 2 == 0 { ",1\n" } else { "\n" });
-        number += 1;
-    }
-    out.into_bytes()
+        out.push_str(if is_long { ",1" } else { "" });
+    })
 }
 
 fn read_table(body: &[u8]) {

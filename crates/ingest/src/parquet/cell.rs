@@ -137,47 +137,65 @@ fn logical_kind(logical: &LogicalType, physical: Type) -> Option<Kind> {
 /// Reads the cells of one column of one row group.
 pub struct CellReader {
     kind: Kind,
+    /// Rows that it may be asked for at once.
+    step: usize,
     levels: i16,
     reader: ColumnReader,
 }
 
 impl CellReader {
-    pub fn new(kind: Kind, column: &ColumnDescriptor, reader: ColumnReader) -> Self {
-        Self { kind, levels: column.max_def_level(), reader }
+    pub fn new(kind: Kind, step: usize, column: &ColumnDescriptor, reader: ColumnReader) -> Self {
+        Self { kind, step, levels: column.max_def_level(), reader }
+    }
+
+    pub const fn step(&self) -> usize {
+        self.step
     }
 
     /// Fewer than `rows` at the end only.
-    pub fn read(&mut self, rows: usize) -> Result<Vec<Cell>> {
+    pub fn read(&mut self, rows: usize, out: &mut Vec<Cell>) -> Result<()> {
         use ColumnReader as C;
         let (kind, levels) = (self.kind, self.levels);
         match &mut self.reader {
-            C::BoolColumnReader(r) => read(r, rows, levels, |v| Cell::Bool(*v)),
-            C::Int32ColumnReader(r) => read(r, rows, levels, |v| match kind {
+            C::BoolColumnReader(r) => read(r, rows, levels, out, |v| Cell::Bool(*v)),
+            C::Int32ColumnReader(r) => read(r, rows, levels, out, |v| match kind {
                 // Unsigned numbers lie in the bits of signed ones.
                 Kind::Unsigned => Cell::Unsigned(v.cast_unsigned().into()),
                 Kind::Decimal(scale) => decimal((*v).into(), scale),
                 _ => Cell::Signed((*v).into()),
             }),
-            C::Int64ColumnReader(r) => read(r, rows, levels, |v| match kind {
+            C::Int64ColumnReader(r) => read(r, rows, levels, out, |v| match kind {
                 Kind::Unsigned => Cell::Unsigned(v.cast_unsigned()),
                 Kind::Decimal(scale) => decimal((*v).into(), scale),
                 _ => Cell::Signed(*v),
             }),
-            C::Int96ColumnReader(r) => read(r, rows, levels, |v| match *v.data() {
+            C::Int96ColumnReader(r) => read(r, rows, levels, out, |v| match *v.data() {
                 [low, high, day] => {
                     let of_day = i128::from(high) << 32 | i128::from(low);
                     Cell::Moment((i128::from(day) - JULIAN_DAY_OF_1970) * DAY_NS + of_day)
                 }
                 _ => Cell::Null,
             }),
-            C::FloatColumnReader(r) => read(r, rows, levels, |v| Cell::Float((*v).into())),
-            C::DoubleColumnReader(r) => read(r, rows, levels, |v| Cell::Float(*v)),
-            C::ByteArrayColumnReader(r) => read(r, rows, levels, |v| bytes(kind, v)),
-            C::FixedLenByteArrayColumnReader(r) => read(r, rows, levels, |v| bytes(kind, v)),
+            C::FloatColumnReader(r) => read(r, rows, levels, out, |v| Cell::Float((*v).into())),
+            C::DoubleColumnReader(r) => read(r, rows, levels, out, |v| Cell::Float(*v)),
+            C::ByteArrayColumnReader(r) => read(r, rows, levels, out, |v| bytes(kind, v)),
+            C::FixedLenByteArrayColumnReader(r) => read(r, rows, levels, out, |v| bytes(kind, v)),
         }
     }
 
-    pub fn skip(&mut self, rows: usize) -> Result<usize> {
+    /// Fewer than `rows` at the end only. The decoders of some columns take memory for all that they skip at once.
+    pub fn skip(&mut self, mut rows: usize) -> Result<()> {
+        while rows > 0 {
+            let step = rows.min(self.step);
+            if self.skip_step(step)? < step {
+                return Ok(());
+            }
+            rows -= step;
+        }
+        Ok(())
+    }
+
+    fn skip_step(&mut self, rows: usize) -> Result<usize> {
         use ColumnReader as C;
         match &mut self.reader {
             C::BoolColumnReader(r) => r.skip_records(rows),
@@ -196,19 +214,21 @@ fn read<T: DataType>(
     reader: &mut ColumnReaderImpl<T>,
     rows: usize,
     levels: i16,
+    out: &mut Vec<Cell>,
     cell: impl Fn(&T::T) -> Cell,
-) -> Result<Vec<Cell>> {
+) -> Result<()> {
     let (mut values, mut present) = (Vec::new(), Vec::new());
     reader.read_records(rows, (levels > 0).then_some(&mut present), None, &mut values)?;
     if levels == 0 {
-        return Ok(values.iter().map(cell).collect());
+        out.extend(values.iter().map(cell));
+        return Ok(());
     }
     let mut values = values.iter();
-    let cells = present.iter().map(|level| match *level == levels {
+    out.extend(present.iter().map(|level| match *level == levels {
         true => values.next().map_or(Cell::Null, &cell),
         false => Cell::Null,
-    });
-    Ok(cells.collect())
+    }));
+    Ok(())
 }
 
 fn bytes(kind: Kind, value: &ByteArray) -> Cell {
@@ -247,6 +267,11 @@ fn uuid(bytes: &[u8]) -> String {
 impl Cell {
     pub const fn is_null(&self) -> bool {
         matches!(self, Self::Null)
+    }
+
+    /// Length of a text.
+    pub fn text_bytes(&self) -> usize {
+        if let Self::Bytes(bytes) = self { bytes.len() } else { 0 }
     }
 
     /// As text: what a label has. Nothing for a null.

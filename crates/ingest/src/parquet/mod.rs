@@ -9,10 +9,13 @@
 //! (docs/adr/0007), which is handed ranges of bytes and does no I/O itself.
 //!
 //! A file is read row group by row group, of a wide one some columns at a time, so that its size and width do not
-//! matter. What is damaged costs the rest of its row group, no more.
+//! matter. What is damaged costs the rest of its row group, no more. Pages are looked at before they are unpacked
+//! (`pages.rs`), and a block ends where its texts become many, so that a file takes at most [`memory_bytes_max`].
 
 mod cell;
 mod own;
+mod page_head;
+mod pages;
 mod plan;
 mod sort;
 mod times;
@@ -21,7 +24,8 @@ mod write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Once;
 
-use ::parquet::basic::Compression;
+use ::parquet::basic::{Compression, Type};
+use ::parquet::column::reader::get_column_reader;
 pub use ::parquet::errors::{ParquetError, Result as ChunkResult};
 pub use ::parquet::file::reader::{ChunkReader, Length};
 use ::parquet::file::reader::{FileReader, SerializedFileReader};
@@ -33,6 +37,7 @@ use crate::csv::{self, Given};
 use crate::rows::{Block, Broken};
 use crate::time_text::TimeFormat;
 use cell::{Cell, CellReader};
+use pages::{Guard, Held, PAGES_BYTES_MAX, Room, Shared, is_prefixed};
 use plan::{Plan, Shape};
 use sort::Sorter;
 use times::Times;
@@ -40,11 +45,29 @@ pub use write::Writer;
 
 /// Columns of values that are read at once: each has a page in memory, of about a megabyte.
 const VALUES_AT_ONCE: usize = 64;
-/// Cells of a block, and bounds for its rows.
+/// Cells and rows of a block.
 const BLOCK_CELLS: usize = 1 << 19;
-const BLOCK_ROWS: (usize, usize) = (1 << 10, 1 << 16);
+const BLOCK_ROWS: usize = 1 << 16;
+/// Bytes of the texts of a block, and of the pages that they lie in, after which it ends.
+const BLOCK_TEXT_BYTES: usize = 16 << 20;
+const BLOCK_PAGE_BYTES: usize = 64 << 20;
+/// Rows of texts that are read before it is looked at how much they are; of texts that are put together from others.
+const STEP_ROWS: usize = 256;
+const STEP_ROWS_PREFIXED: usize = 16;
 /// Cells of the times that are looked at to find out what they count.
 const HEAD_ROWS: usize = 500;
+const HEAD_TEXT_BYTES: usize = 1 << 20;
+
+/// What reading a file takes at most beside its footer: pages, twice where texts are put together from them, cells, and the
+/// records of a block.
+const MEMORY_BYTES_MAX: usize = 3 * PAGES_BYTES_MAX;
+/// What a byte of the footer takes: a column of a row group has a hundred of them and more.
+const MEMORY_PER_FOOTER_BYTE: usize = 64;
+
+/// The most memory that reading a file with a footer of so many bytes takes.
+pub const fn memory_bytes_max(footer_bytes: usize) -> usize {
+    MEMORY_BYTES_MAX.saturating_add(footer_bytes.saturating_mul(MEMORY_PER_FOOTER_BYTE))
+}
 
 /// Where in a file a block begins or ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -60,13 +83,16 @@ pub struct Place {
 /// Some rows, or some columns of them.
 pub struct Rows {
     pub block: Block,
+    /// How many of the part's rows were looked at.
+    rows: usize,
     /// Broken rows as JSON lines: what [`Broken::bytes`] counts.
     pub text: String,
 }
 
 /// Reads a file.
 pub struct Parquet<R: ChunkReader> {
-    file: SerializedFileReader<R>,
+    file: SerializedFileReader<Shared<R>>,
+    input: Shared<R>,
     plan: Plan,
     /// Columns of values, part by part.
     parts: Vec<Vec<usize>>,
@@ -85,6 +111,12 @@ struct Open {
     /// The column of each reader: the times, the labels, the values.
     columns: Vec<usize>,
     readers: Vec<CellReader>,
+    held: Vec<Held>,
+    /// Rows that are read at once; fewer where there are texts.
+    step: usize,
+    /// Rows that were read and are not yet put to their series.
+    cells: Vec<Vec<Cell>>,
+    sorted: usize,
 }
 
 /// What went wrong, and in which column.
@@ -104,7 +136,8 @@ impl<R: ChunkReader + 'static> Parquet<R> {
         zone: TimeZone,
         base: Vec<(String, String)>,
     ) -> Result<Self, String> {
-        let file = guarded(|| SerializedFileReader::new(input))
+        let input = Shared::new(input);
+        let file = guarded(|| SerializedFileReader::new(input.clone()))
             .map_err(|reason| format!("not a whole Parquet file: {reason}"))?;
         let metadata = file.metadata();
         check_places(&file)?;
@@ -128,7 +161,7 @@ impl<R: ChunkReader + 'static> Parquet<R> {
             Shape::Long(columns) => vec![columns.clone()],
         };
         check_codecs(&file, &plan)?;
-        let head = head(&file, plan.time);
+        let head = head(&file, &input, plan.time);
         let kind = plan.kind(plan.time).ok_or("the times' column cannot be read")?;
         let zone_name = zone.iana_name().unwrap_or("a zone without a name").to_owned();
         let times = Times::new(kind, given.time.as_ref(), zone, &head)?;
@@ -139,7 +172,7 @@ impl<R: ChunkReader + 'static> Parquet<R> {
         }
         let sorter = Sorter::new(plan.clone(), base)?;
         let (place, before, open) = (Place::default(), 0, None);
-        Ok(Self { file, plan, parts, times, sorter, place, before, open, description, doubts })
+        Ok(Self { file, input, plan, parts, times, sorter, place, before, open, description, doubts })
     }
 
     /// What was found out, for people.
@@ -180,7 +213,7 @@ impl<R: ChunkReader + 'static> Parquet<R> {
     pub fn next_rows(&mut self) -> Option<Rows> {
         while self.place.group < self.file.num_row_groups() {
             match unwound(|| self.read()).unwrap_or_else(|reason| Err(Fault { column: None, reason })) {
-                Ok(Some(columns)) => return Some(self.sort(&columns)),
+                Ok(Some(open)) => return Some(self.sort(open)),
                 Ok(None) => self.next_part(),
                 Err(fault) => return Some(self.give_up(fault)),
             }
@@ -211,71 +244,143 @@ impl<R: ChunkReader + 'static> Parquet<R> {
         let rows = if self.place.part == 0 { lost } else { 0 };
         self.next_part();
         let block = Block { rows, broken, lost: lost.saturating_sub(1), ..Block::default() };
-        Rows { block, text: String::new() }
+        Rows { block, rows: 0, text: String::new() }
     }
 
-    /// `None` at the end of the part.
-    fn read(&mut self) -> Result<Option<Vec<Vec<Cell>>>, Fault> {
+    /// With rows to be put to their series; `None` at the end of the part.
+    fn read(&mut self) -> Result<Option<Open>, Fault> {
         let mut open = match self.open.take() {
             Some(open) => open,
             None => self.open_part()?,
         };
-        let cells = BLOCK_CELLS / open.columns.len().max(1);
-        let rows = cells.clamp(BLOCK_ROWS.0, BLOCK_ROWS.1);
-        let mut columns: Vec<Vec<Cell>> = Vec::with_capacity(open.columns.len());
-        for (at, reader) in open.columns.iter().zip(&mut open.readers) {
-            let cells = reader.read(rows).map_err(|e| Fault { column: Some(*at), reason: said(&e) })?;
-            if columns.first().is_some_and(|times| times.len() != cells.len()) {
-                let reason = "it has not as many rows as the times".into();
-                return Err(Fault { column: Some(*at), reason });
-            }
-            columns.push(cells);
+        if !open.is_sorted() {
+            return Ok(Some(open));
         }
-        let read = columns.first().map_or(0, Vec::len) as u64;
+        open.read()?;
+        let read = open.rows() as u64;
         let left = self.rows_of(self.place.group).saturating_sub(self.place.row);
         if read > left || (read == 0 && left > 0) {
             let reason = format!("it has not the {} rows that it claims", self.rows_of(self.place.group));
             return Err(Fault { column: Some(self.plan.time), reason });
         }
-        if read == 0 {
-            return Ok(None);
-        }
-        self.open = Some(open);
-        Ok(Some(columns))
+        Ok((read > 0).then_some(open))
     }
 
-    fn sort(&mut self, columns: &[Vec<Cell>]) -> Rows {
+    fn sort(&mut self, mut open: Open) -> Rows {
         let first = self.before + self.place.row;
-        let at = self.open.as_ref().map_or(&[][..], |open| open.columns.as_slice());
-        let rows = self.sorter.sort(at, columns, &mut self.times, self.place, first);
-        self.place.row += columns.first().map_or(0, Vec::len) as u64;
+        let rows =
+            self.sorter.sort(&open.columns, &open.cells, open.sorted, &mut self.times, self.place, first);
+        let done = rows.rows;
+        open.sorted += done;
+        self.place.row += done as u64;
+        self.open = Some(open);
         rows
     }
 
     fn open_part(&self) -> Result<Open, Fault> {
         let fault = |column: Option<usize>, e: ParquetError| Fault { column, reason: said(&e) };
-        let group = self.file.get_row_group(self.place.group).map_err(|e| fault(None, e))?;
         let values = self.parts.get(self.place.part).map_or(&[][..], Vec::as_slice);
         let labels = self.plan.labels.iter().map(|(at, _)| *at);
         let columns: Vec<usize> =
             [self.plan.time].into_iter().chain(labels).chain(values.iter().copied()).collect();
-        let mut readers = Vec::with_capacity(columns.len());
-        let schema = self.file.metadata().file_metadata().schema_descr();
+        let (mut readers, mut held) = (Vec::with_capacity(columns.len()), Vec::with_capacity(columns.len()));
+        let (room, mut step) = (Room::default(), BLOCK_ROWS);
         for at in &columns {
             let Some(kind) = self.plan.kind(*at) else { continue };
-            let reader = group.get_column_reader(*at).map_err(|e| fault(Some(*at), e))?;
-            let mut reader = CellReader::new(kind, &schema.column(*at), reader);
+            let of_column = room.column();
+            let reader = reader(&self.file, &self.input, self.place.group, *at, kind, of_column.clone());
+            let mut reader = reader.map_err(|e| fault(Some(*at), e))?;
             let skip = usize::try_from(self.place.row).unwrap_or(usize::MAX);
-            if skip > 0 {
-                reader.skip(skip).map_err(|e| fault(Some(*at), e))?;
-            }
+            reader.skip(skip).map_err(|e| fault(Some(*at), e))?;
+            of_column.settle();
+            step = step.min(reader.step());
             readers.push(reader);
+            held.push(of_column);
         }
         if readers.len() != columns.len() {
             return Err(Fault { column: None, reason: "a column cannot be read".into() });
         }
-        Ok(Open { columns, readers })
+        let cells = vec![Vec::new(); columns.len()];
+        Ok(Open { columns, readers, held, step, cells, sorted: 0 })
     }
+}
+
+impl Open {
+    fn rows(&self) -> usize {
+        self.cells.first().map_or(0, Vec::len)
+    }
+
+    fn is_sorted(&self) -> bool {
+        self.sorted >= self.rows()
+    }
+
+    /// The next block: nothing at the end. All columns go on together, some rows at a time, and stop where their texts, or the
+    /// pages that hold them, become many.
+    fn read(&mut self) -> Result<(), Fault> {
+        self.sorted = 0;
+        self.cells.iter_mut().for_each(Vec::clear);
+        self.held.iter().for_each(Held::settle);
+        let rows_max = (BLOCK_CELLS / self.columns.len().max(1)).clamp(1, BLOCK_ROWS);
+        let (mut text_bytes, mut wanted) = (0, 0);
+        while wanted < rows_max && text_bytes < BLOCK_TEXT_BYTES && self.page_bytes() < BLOCK_PAGE_BYTES {
+            let step = self.step.min(rows_max - wanted).min(self.rows_of_pages());
+            wanted += step;
+            for ((at, reader), cells) in self.columns.iter().zip(&mut self.readers).zip(&mut self.cells) {
+                let before = cells.len();
+                reader.read(step, cells).map_err(|e| Fault { column: Some(*at), reason: said(&e) })?;
+                text_bytes +=
+                    cells.get(before..).unwrap_or_default().iter().map(Cell::text_bytes).sum::<usize>();
+            }
+            let rows = self.rows();
+            if let Some((at, _)) = self.columns.iter().zip(&self.cells).find(|(_, cells)| cells.len() != rows)
+            {
+                return Err(Fault {
+                    column: Some(*at),
+                    reason: "it has not as many rows as the times".into(),
+                });
+            }
+            if rows < wanted {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// Memory of pages that hold texts of this block.
+    fn page_bytes(&self) -> usize {
+        self.held.iter().map(Held::passed).sum()
+    }
+
+    /// Rows that may be read before it is looked again: each may have a page of its own.
+    fn rows_of_pages(&self) -> usize {
+        if self.step == BLOCK_ROWS {
+            return BLOCK_ROWS;
+        }
+        let largest = self.held.iter().map(Held::largest).max().unwrap_or(0);
+        // The first row teaches how large pages are.
+        if largest == 0 { 1 } else { (PAGES_BYTES_MAX / 2 / largest).max(1) }
+    }
+}
+
+/// Reads a column of a row group.
+fn reader<R: ChunkReader + 'static>(
+    file: &SerializedFileReader<Shared<R>>,
+    input: &Shared<R>,
+    group: usize,
+    at: usize,
+    kind: cell::Kind,
+    held: Held,
+) -> ChunkResult<CellReader> {
+    let group = file.get_row_group(group)?;
+    let metadata = group.metadata().column(at);
+    let pages = Guard::new(group.get_column_page_reader(at)?, input.clone(), metadata, held);
+    let step = match metadata.column_type() {
+        Type::BYTE_ARRAY | Type::FIXED_LEN_BYTE_ARRAY if is_prefixed(metadata) => STEP_ROWS_PREFIXED,
+        Type::BYTE_ARRAY | Type::FIXED_LEN_BYTE_ARRAY => STEP_ROWS,
+        _ => BLOCK_ROWS,
+    };
+    let descriptor = metadata.column_descr_ptr();
+    Ok(CellReader::new(kind, step, &descriptor, get_column_reader(descriptor.clone(), Box::new(pages))))
 }
 
 /// What a footer says about places, before anything relies on it.
@@ -322,16 +427,28 @@ fn check_codecs<R: ChunkReader + 'static>(file: &SerializedFileReader<R>, plan: 
 }
 
 /// The first cells of a column.
-fn head<R: ChunkReader + 'static>(file: &SerializedFileReader<R>, column: usize) -> Vec<Cell> {
+fn head<R: ChunkReader + 'static>(
+    file: &SerializedFileReader<Shared<R>>,
+    input: &Shared<R>,
+    column: usize,
+) -> Vec<Cell> {
     let schema = file.metadata().file_metadata().schema_descr();
-    let descriptor = schema.column(column);
-    let Some(kind) = cell::Kind::of(&descriptor) else { return vec![] };
+    let Some(kind) = cell::Kind::of(&schema.column(column)) else { return vec![] };
     let groups = file.metadata().row_groups();
     let Some(group) = groups.iter().position(|group| group.num_rows() > 0) else { return vec![] };
     // A damaged group is told when it is read: here it teaches nothing.
     let read = guarded(|| {
-        let reader = file.get_row_group(group)?.get_column_reader(column)?;
-        CellReader::new(kind, &descriptor, reader).read(HEAD_ROWS)
+        let mut reader = reader(file, input, group, column, kind, Room::default().column())?;
+        let mut cells = Vec::new();
+        while cells.len() < HEAD_ROWS && cells.iter().map(Cell::text_bytes).sum::<usize>() < HEAD_TEXT_BYTES {
+            let before = cells.len();
+            let step = if before == 0 { 1 } else { reader.step().min(HEAD_ROWS - before) };
+            reader.read(step, &mut cells)?;
+            if cells.len() < before + step {
+                break;
+            }
+        }
+        Ok(cells)
     });
     read.unwrap_or_default()
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use tacho_model::limits::ENTRY_BYTES_MAX;
+use tacho_model::limits::{ENTRY_BYTES_MAX, LABEL_VALUE_BYTES_MAX, LABELS_BYTES_MAX};
 use tacho_model::{Body, Entry, EntrySeries, Labels, NAME, Sample, SampleSeries, Timestamp, Value};
 
 use super::cell::{Cell, Kind};
@@ -13,8 +13,17 @@ use super::{Place, Rows, own};
 use crate::json_lines;
 use crate::rows::{Block, Broken, shown};
 
-/// Sets of labels that are kept before all are looked up anew.
+/// Sets of labels that are kept before all are looked up anew, and their bytes.
 const KNOWN_MAX: usize = 100_000;
+const KNOWN_BYTES_MAX: usize = 32 << 20;
+/// Memory of the records of a block, and of the texts of its broken rows, after which it ends.
+const BLOCK_BYTES: usize = 64 << 20;
+/// Texts of a broken row that is written out to be mended: more than any good one has.
+const ROW_TEXT_BYTES_MAX: usize = 4 << 20;
+/// Memory of a record beside its texts.
+const RECORD_BYTES: usize = 64;
+/// Memory of a set of labels, or of what is said of a broken row, beside their texts.
+const SET_BYTES: usize = 256;
 
 /// Puts rows to their series.
 pub struct Sorter {
@@ -23,6 +32,9 @@ pub struct Sorter {
     base: Vec<(String, String)>,
     /// By the cells of the labels' columns: the series of each column of values.
     known: HashMap<String, Arc<[Arc<Labels>]>>,
+    known_bytes: usize,
+    /// Memory of the records of this block.
+    taken: usize,
     /// The columns of values that `known` is about.
     values: Vec<usize>,
 }
@@ -45,14 +57,15 @@ impl Sorter {
                 Labels::new([(NAME, name)]).map_err(|e| format!("column {name:?}: {e}"))?;
             }
         }
-        Ok(Self { plan, base, known: HashMap::new(), values: Vec::new() })
+        Ok(Self { plan, base, known: HashMap::new(), known_bytes: 0, taken: 0, values: Vec::new() })
     }
 
-    /// `first` rows of the file lie before these.
+    /// Takes rows from `from` on until they are many. `first` rows of the file lie before these.
     pub fn sort(
         &mut self,
         at: &[usize],
         cells: &[Vec<Cell>],
+        from: usize,
         times: &mut Times,
         place: Place,
         first: u64,
@@ -60,16 +73,20 @@ impl Sorter {
         let labels = self.plan.labels.len();
         let values = at.get(1 + labels..).unwrap_or_default();
         if self.values != values {
-            self.known.clear();
+            self.forget();
             self.values = values.to_vec();
         }
+        self.taken = 0;
         let plan = self.plan.clone();
         let table = Table { plan: &plan, at, cells };
-        let mut rows = Rows { block: Block::default(), text: String::new() };
+        let mut rows = Rows { block: Block::default(), rows: 0, text: String::new() };
         let (mut slots, mut faults) = (Slots::default(), Vec::new());
         let mut last: Option<(usize, usize)> = None;
         let (mut number, mut key) = (first, String::new());
-        for row in 0..cells.first().map_or(0, Vec::len) {
+        for row in from..cells.first().map_or(0, Vec::len) {
+            if self.taken > BLOCK_BYTES {
+                break;
+            }
             number += 1;
             match times.read(table.cell(0, row)) {
                 // Of a wide file it is told once.
@@ -90,9 +107,12 @@ impl Sorter {
                 }
             }
             if !faults.is_empty() {
+                let before = rows.text.len();
                 rows.broken(&table, row, number, place, &mut faults);
+                self.taken += SET_BYTES + 2 * (rows.text.len() - before);
             }
         }
+        rows.rows = usize::try_from(number - first).unwrap_or(0);
         rows.block.rows = if place.part == 0 { number - first } else { 0 };
         rows.block.batch = slots.batch;
         rows
@@ -109,11 +129,13 @@ impl Sorter {
         let mut ends = Vec::with_capacity(count);
         key.clear();
         for nth in 1..=count {
+            table.check_label(nth, row, key.len() - ends.len()).map_err(|reason| (nth, reason))?;
             table.put(nth, row, key).map_err(|reason| (nth, reason))?;
             ends.push(key.len());
             key.push('\u{0}');
         }
         if let Some(series) = self.known.get(key) {
+            self.taken += SET_BYTES * series.len();
             return Ok(Arc::clone(series));
         }
         let mut begin = 0;
@@ -146,15 +168,23 @@ impl Sorter {
                 list.into()
             }
         };
-        if self.known.len() >= KNOWN_MAX {
-            self.known.clear();
+        let labels: usize = series.iter().map(|labels| SET_BYTES + labels.canonical_bytes()).sum();
+        self.taken += labels;
+        if self.known.len() >= KNOWN_MAX || self.known_bytes > KNOWN_BYTES_MAX {
+            self.forget();
         }
+        self.known_bytes += labels + key.len();
         self.known.insert(key.clone(), Arc::clone(&series));
         Ok(series)
     }
 
+    fn forget(&mut self) {
+        self.known.clear();
+        self.known_bytes = 0;
+    }
+
     fn keep(
-        &self,
+        &mut self,
         table: &Table<'_>,
         row: usize,
         time: Timestamp,
@@ -170,6 +200,7 @@ impl Sorter {
         let one = if is_wide { None } else { cells.next() };
         for (nth, cell) in one.into_iter().chain(cells.take(if is_wide { usize::MAX } else { 0 })) {
             let series = if is_wide { nth - begin } else { 0 };
+            self.taken += RECORD_BYTES + if self.plan.texts { cell.text_bytes() } else { 0 };
             let kept = match self.plan.texts {
                 true => body(table, nth, row).map(|body| slots.entry(set, series, Entry { at: time, body })),
                 false => number(cell)
@@ -199,7 +230,13 @@ const fn number(cell: &Cell) -> Option<Value> {
 fn body(table: &Table<'_>, nth: usize, row: usize) -> Result<Body, String> {
     let column = table.at.get(nth).copied().unwrap_or(usize::MAX);
     let must_be_bytes = table.plan.is_own && table.plan.column(column) == own::BYTES;
-    let body = match (table.cell(nth, row), table.plan.kind(column)) {
+    let too_long =
+        |bytes: usize| Err(format!("text of {bytes} bytes, at most {ENTRY_BYTES_MAX} are allowed"));
+    let cell = table.cell(nth, row);
+    if cell.text_bytes() > ENTRY_BYTES_MAX {
+        return too_long(cell.text_bytes());
+    }
+    let body = match (cell, table.plan.kind(column)) {
         (Cell::Bytes(bytes), Some(Kind::Bytes))
             if must_be_bytes || std::str::from_utf8(bytes.data()).is_err() =>
         {
@@ -212,9 +249,7 @@ fn body(table: &Table<'_>, nth: usize, row: usize) -> Result<Body, String> {
         }
     };
     match body.as_bytes().len() {
-        bytes if bytes > ENTRY_BYTES_MAX => {
-            Err(format!("text of {bytes} bytes, at most {ENTRY_BYTES_MAX} are allowed"))
-        }
+        bytes if bytes > ENTRY_BYTES_MAX => too_long(bytes),
         _ => Ok(body),
     }
 }
@@ -227,6 +262,28 @@ impl Table<'_> {
     fn put(&self, nth: usize, row: usize, out: &mut String) -> Result<(), String> {
         let kind = self.at.get(nth).and_then(|at| self.plan.kind(*at)).unwrap_or(Kind::Bytes);
         self.cell(nth, row).put(kind, out)
+    }
+
+    /// What no series can have, before it is copied. `before` are the bytes of the row's other labels so far.
+    fn check_label(&self, nth: usize, row: usize, before: usize) -> Result<(), String> {
+        let bytes = self.cell(nth, row).text_bytes();
+        let label = self.plan.labels.get(nth - 1).map_or("", |(_, label)| label);
+        if bytes > LABEL_VALUE_BYTES_MAX {
+            return Err(format!(
+                "value of label {label:?} has {bytes} bytes, at most {LABEL_VALUE_BYTES_MAX} are allowed"
+            ));
+        }
+        if before + bytes > LABELS_BYTES_MAX {
+            let bytes = before + bytes;
+            return Err(format!(
+                "labels of {bytes} bytes, at most {LABELS_BYTES_MAX} are allowed for one series"
+            ));
+        }
+        Ok(())
+    }
+
+    fn row_text_bytes(&self, row: usize) -> usize {
+        (0..self.at.len()).map(|nth| self.cell(nth, row).text_bytes()).sum()
     }
 
     fn same_labels(&self, a: usize, b: usize, count: usize) -> bool {
@@ -289,7 +346,15 @@ impl Rows {
         let Some((nth, reason)) = faults.drain(..).next() else { return };
         let reason = if more > 0 { format!("{reason} (and {more} more in this row)") } else { reason };
         let begin = self.text.len();
-        table.json(row, &mut self.text);
+        let text_bytes = table.row_text_bytes(row);
+        let reason = match text_bytes <= ROW_TEXT_BYTES_MAX {
+            true => {
+                table.json(row, &mut self.text);
+                reason
+            }
+            // Nobody mends it line by line.
+            false => format!("{reason} (the row has {text_bytes} bytes and is not written out)"),
+        };
         let column = Some(format!("{:?} of row group {}", table.name(nth), place.group));
         self.block.broken.push(Broken { row: number, column, reason, bytes: begin..self.text.len() });
     }

@@ -8,6 +8,8 @@ use crate::csv;
 use crate::rows::shown;
 use crate::time_text::{TimeFormat, TimeReader, Unit, decimal};
 
+/// Of a text that is named in a message: more than is shown.
+const SHOWN_BYTES: usize = 256;
 const DAY_NS: i128 = 86_400_000_000_000;
 
 /// Reads the cells of the times' column.
@@ -94,7 +96,10 @@ impl Times {
                 .ok_or_else(|| format!("{value} is not a number of {} since 1970", self.unit)),
             (Cell::Bytes(bytes), _) => match std::str::from_utf8(bytes.data()) {
                 Ok(text) => self.reader.read(text.trim()),
-                Err(_) => Err(format!("{} is not UTF-8", shown(&String::from_utf8_lossy(bytes.data())))),
+                Err(_) => {
+                    let begin = bytes.data().get(..SHOWN_BYTES).unwrap_or(bytes.data());
+                    Err(format!("{} is not UTF-8", shown(&String::from_utf8_lossy(begin))))
+                }
             },
             (Cell::Bool(_), _) => Err("time is neither a number nor a text".into()),
         }

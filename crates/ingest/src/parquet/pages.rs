@@ -1,0 +1,279 @@
+//! How much memory may the pages of a file take?
+//!
+//! A page of some bytes can say that it holds gigabytes, and a dictionary is kept as long as its column is read. So nothing is
+//! unpacked before its head was looked at (`page_head.rs`), and all columns that are read together share one bound.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use bytes::Bytes;
+use parquet::basic::{Encoding, Type};
+use parquet::column::page::{Page, PageMetadata, PageReader};
+use parquet::errors::{ParquetError, Result};
+use parquet::file::metadata::ColumnChunkMetaData;
+use parquet::file::reader::{ChunkReader, Length};
+
+use super::page_head::{Head, Kind, pass_deltas};
+use crate::reader::Reader;
+
+/// Pages of all columns that are read together, bytes: 64 columns with pages and dictionaries of a MiB, as most writers make
+/// them, take half of it; DuckDB's pages have up to 100 MB.
+pub const PAGES_BYTES_MAX: usize = 256 << 20;
+/// Bytes that are read for a head at first, and at most: one has the least and the greatest value of its page.
+const HEAD_BYTES: (usize, usize) = (256, 4 << 20);
+/// Memory of one value of a dictionary, or of a text that is put together.
+const CELL_BYTES: usize = 40;
+/// Memory of one length of a text.
+const LENGTH_BYTES: usize = 8;
+
+/// A file that several read.
+pub struct Shared<R>(Arc<R>);
+
+impl<R> Shared<R> {
+    pub fn new(input: R) -> Self {
+        Self(Arc::new(input))
+    }
+}
+
+impl<R> Clone for Shared<R> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<R: Length> Length for Shared<R> {
+    fn len(&self) -> u64 {
+        self.0.len()
+    }
+}
+
+impl<R: ChunkReader> ChunkReader for Shared<R> {
+    type T = R::T;
+
+    fn get_read(&self, start: u64) -> Result<Self::T> {
+        self.0.get_read(start)
+    }
+
+    fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes> {
+        self.0.get_bytes(start, length)
+    }
+}
+
+/// Memory of the pages of all columns that are read together.
+#[derive(Clone, Debug, Default)]
+pub struct Room(Arc<AtomicUsize>);
+
+/// What one column has of it.
+#[derive(Clone, Debug, Default)]
+pub struct Held {
+    room: Room,
+    /// Pages before the one that is being read: cells may still point into them.
+    passed: Arc<AtomicUsize>,
+    /// The largest page, unpacked.
+    largest: Arc<AtomicUsize>,
+}
+
+impl Room {
+    /// For one more column.
+    pub fn column(&self) -> Held {
+        Held { room: self.clone(), ..Held::default() }
+    }
+
+    fn take(&self, bytes: usize) -> Result<()> {
+        let before = self.0.fetch_add(bytes, Ordering::Relaxed);
+        let taken = before.saturating_add(bytes);
+        if taken <= PAGES_BYTES_MAX {
+            return Ok(());
+        }
+        self.give(bytes);
+        Err(ParquetError::General(format!(
+            "pages that are read together take {taken} bytes of memory, at most {PAGES_BYTES_MAX} are allowed: write it with \
+             smaller pages"
+        )))
+    }
+
+    fn give(&self, bytes: usize) {
+        self.0.fetch_sub(bytes, Ordering::Relaxed);
+    }
+}
+
+impl Held {
+    pub fn passed(&self) -> usize {
+        self.passed.load(Ordering::Relaxed)
+    }
+
+    pub fn largest(&self) -> usize {
+        self.largest.load(Ordering::Relaxed)
+    }
+
+    /// No cell points into pages that were passed.
+    pub fn settle(&self) {
+        self.room.give(self.passed.swap(0, Ordering::Relaxed));
+    }
+}
+
+/// Whether values of the column are put together from those before them.
+pub fn is_prefixed(column: &ColumnChunkMetaData) -> bool {
+    column.encodings().any(|encoding| encoding == Encoding::DELTA_BYTE_ARRAY)
+}
+
+/// The pages of one column, each looked at before it is read.
+pub struct Guard<R> {
+    inner: Box<dyn PageReader>,
+    input: Shared<R>,
+    /// Where the next head lies, and bytes of the column from there.
+    at: u64,
+    left: u64,
+    /// The next head, once it was looked at.
+    next: Option<Head>,
+    physical: Type,
+    has_levels: bool,
+    is_prefixed: bool,
+    held: Held,
+    /// Memory of the page that is being read.
+    page: usize,
+}
+
+impl<R: ChunkReader> Guard<R> {
+    pub fn new(
+        inner: Box<dyn PageReader>,
+        input: Shared<R>,
+        column: &ColumnChunkMetaData,
+        held: Held,
+    ) -> Self {
+        let (at, left) = column.byte_range();
+        Self {
+            inner,
+            input,
+            at,
+            left,
+            next: None,
+            physical: column.column_type(),
+            has_levels: column.column_descr().max_def_level() > 0,
+            is_prefixed: is_prefixed(column),
+            held,
+            page: 0,
+        }
+    }
+
+    /// The head of the next page; `None` at the end.
+    fn look(&mut self) -> Result<Option<Head>> {
+        if self.next.is_some() || self.left == 0 {
+            return Ok(self.next);
+        }
+        let mut wanted = HEAD_BYTES.0;
+        let head = loop {
+            let bytes = wanted.min(usize::try_from(self.left).unwrap_or(usize::MAX));
+            match Head::parse(&self.input.get_bytes(self.at, bytes)?) {
+                Ok(head) => break head,
+                Err(flaw) if bytes < wanted || wanted >= HEAD_BYTES.1 => {
+                    return Err(ParquetError::General(format!("head of a page: {flaw}")));
+                }
+                Err(_) => wanted *= 16,
+            }
+        };
+        let wrong =
+            |what: &str| Err(ParquetError::General(format!("page of {} values: {what}", head.values)));
+        if head.bytes as u64 + head.packed as u64 > self.left {
+            return wrong("it ends behind its column");
+        }
+        // A text has its length before it.
+        let least = match self.physical {
+            Type::INT64 | Type::DOUBLE => 8,
+            Type::INT96 => 12,
+            Type::INT32 | Type::FLOAT | Type::BYTE_ARRAY => 4,
+            Type::BOOLEAN | Type::FIXED_LEN_BYTE_ARRAY => 1,
+        };
+        if head.kind == Kind::Dictionary && head.values.saturating_mul(least) > head.unpacked {
+            return wrong("a dictionary's page has no bytes for them");
+        }
+        self.next = Some(head);
+        Ok(self.next)
+    }
+
+    fn pass(&mut self) {
+        if let Some(head) = self.next.take() {
+            let bytes = head.bytes as u64 + head.packed as u64;
+            self.at += bytes;
+            self.left -= bytes;
+        }
+    }
+
+    /// Memory that the decoder takes for the lengths of texts that lie apart from them, once their count is checked.
+    fn lengths(&self, page: &Page) -> Result<usize> {
+        let encoding = page.encoding();
+        let lists = match encoding {
+            Encoding::DELTA_LENGTH_BYTE_ARRAY => 1,
+            Encoding::DELTA_BYTE_ARRAY => 2,
+            _ => return Ok(0),
+        };
+        let wrong = |what: String| ParquetError::General(format!("page of texts: {what}"));
+        if encoding == Encoding::DELTA_BYTE_ARRAY && !self.is_prefixed {
+            return Err(wrong("its column does not name its encoding".into()));
+        }
+        let values = usize::try_from(page.num_values()).unwrap_or(usize::MAX);
+        let mut reader = Reader::new(page.buffer());
+        let levels = match page {
+            Page::DataPageV2 { def_levels_byte_len, rep_levels_byte_len, .. } => {
+                def_levels_byte_len.saturating_add(*rep_levels_byte_len) as usize
+            }
+            Page::DataPage { def_level_encoding: Encoding::RLE, .. } if self.has_levels => {
+                reader.array().map_or(usize::MAX, |length| u32::from_le_bytes(length) as usize)
+            }
+            Page::DataPage { .. } if self.has_levels => usize::MAX,
+            _ => 0,
+        };
+        let lengths = reader.take(levels);
+        let passed = lengths.and_then(|_| (0..lists).try_for_each(|_| pass_deltas(&mut reader, values)));
+        passed.map_err(|flaw| wrong(flaw.to_string()))?;
+        Ok(lists * values.saturating_mul(LENGTH_BYTES))
+    }
+}
+
+impl<R: ChunkReader> PageReader for Guard<R> {
+    fn get_next_page(&mut self) -> Result<Option<Page>> {
+        let Some(head) = self.look()? else { return Ok(None) };
+        let room = self.held.room.clone();
+        let values = if head.kind == Kind::Dictionary { head.values.saturating_mul(CELL_BYTES) } else { 0 };
+        let mut kept = head.unpacked.saturating_add(values);
+        room.take(kept.saturating_add(head.packed))?;
+        let page = self.inner.get_next_page();
+        room.give(head.packed);
+        self.pass();
+        let page = page?;
+        let lengths = page.as_ref().map_or(Ok(0), |page| self.lengths(page))?;
+        room.take(lengths)?;
+        kept += lengths;
+        self.held.largest.fetch_max(head.unpacked, Ordering::Relaxed);
+        if head.kind == Kind::Data {
+            let before = std::mem::replace(&mut self.page, kept);
+            self.held.passed.fetch_add(before, Ordering::Relaxed);
+        }
+        Ok(page)
+    }
+
+    fn peek_next_page(&mut self) -> Result<Option<PageMetadata>> {
+        self.look()?;
+        self.inner.peek_next_page()
+    }
+
+    fn skip_next_page(&mut self) -> Result<()> {
+        self.look()?;
+        self.inner.skip_next_page()?;
+        self.pass();
+        Ok(())
+    }
+
+    fn at_record_boundary(&mut self) -> Result<bool> {
+        self.look()?;
+        self.inner.at_record_boundary()
+    }
+}
+
+impl<R: ChunkReader> Iterator for Guard<R> {
+    type Item = Result<Page>;
+
+    fn next(&mut self) -> Option<Result<Page>> {
+        self.get_next_page().transpose()
+    }
+}

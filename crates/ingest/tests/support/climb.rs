@@ -1,0 +1,76 @@
+//! Looks for bodies that take much memory for their bytes: shapes that were bad once, and a climber that changes a shape as long
+//! as it takes more. For tests that are alone in their process: the allocator counts for all threads.
+
+use peak_alloc::PeakAlloc;
+
+#[global_allocator]
+static MEMORY: PeakAlloc = PeakAlloc;
+
+/// A body is made of these numbers; what they mean is the door's own.
+pub type Shape = [usize; 6];
+
+/// What one body took, and what it may take, bytes.
+pub struct Taken {
+    pub peak: usize,
+    pub bound: usize,
+    pub body: usize,
+}
+
+/// What `work` takes at most beyond what is taken before.
+pub fn peak(work: impl FnOnce()) -> usize {
+    let before = MEMORY.current_usage();
+    MEMORY.reset_peak_usage();
+    work();
+    MEMORY.peak_usage().saturating_sub(before)
+}
+
+/// Tries all of `worst`, then so many changes of the worst shape that was found.
+///
+/// # Panics
+/// When a body takes more than it may.
+pub fn climb(name: &str, worst: &[Shape], tries: usize, mut take: impl FnMut(&Shape) -> Taken) {
+    let mut best: (f64, Shape) = (0.0, [0; 6]);
+    let mut try_shape = |best: &mut (f64, Shape), shape: Shape| {
+        let Taken { peak, bound, body } = take(&shape);
+        assert!(
+            peak <= bound,
+            "{name}: {peak} bytes for a body of {body}, at most {bound} are allowed: shape {shape:?}"
+        );
+        let share = peak as f64 / bound as f64;
+        if share > best.0 {
+            *best = (share, shape);
+        }
+    };
+    for shape in worst {
+        try_shape(&mut best, *shape);
+    }
+    let mut random = Numbers(7);
+    for _ in 0..tries {
+        let shape = random.changed(best.1);
+        try_shape(&mut best, shape);
+    }
+    println!("{name}: {:.2} of its bound, shape {:?}", best.0, best.1);
+}
+
+/// A generator of numbers that look random (Numerical Recipes' constants), the same in each run.
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, end: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as usize % end
+    }
+
+    fn changed(&mut self, mut shape: Shape) -> Shape {
+        for _ in 0..=self.below(2) {
+            let at = self.below(shape.len());
+            shape[at] = match self.below(4) {
+                0 => shape[at] * 2,
+                1 => shape[at] / 2,
+                2 => shape[at] + 1,
+                _ => self.below(70),
+            };
+        }
+        shape
+    }
+}
