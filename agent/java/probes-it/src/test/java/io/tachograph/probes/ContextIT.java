@@ -9,15 +9,26 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
 import shop.BusyShop;
+import shop.ReusedTask;
 
+import java.util.Comparator;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
 /** What other threads do for a call belongs to its trace, whichever way it got there. */
 class ContextIT {
     private static final String WORK = "shop.BusyShop.work(String)";
+
+    /** What is between {@code main} and the hand-overs. */
+    private static final String SCENARIOS =
+            Stream.of(
+                            "main", "<init>", "hold", "finish", "finished", "order", "leaving",
+                            "full", "again", "all", "refusals", "handlers", "others", "repeat")
+                    .map(method -> "shop.ReusedTask." + method)
+                    .collect(Collectors.joining(","));
 
     static List<Integer> jdks() {
         return Jdks.VERSIONS;
@@ -56,6 +67,68 @@ class ContextIT {
                             .count();
             assertEquals(true, orphans >= 2 && orphans <= 4, () -> orphans + " " + shop.shapes());
         }
+    }
+
+    /** One object, handed over by several calls and by nobody, in every way that pools have. */
+    @ParameterizedTest
+    @MethodSource("jdks")
+    void eachRunOfATaskBelongsToItsOwnHandOver(int jdk) throws Exception {
+        Map<String, String> settings =
+Map.of("TACHO_INCLUDE", "shop.ReusedTask", "TACHO_EXCLUDE", SCENARIOS);
+        try (Watched shop = new Watched(jdk, settings, ReusedTask.class)) {
+            shop.end();
+            Map<String, String> expected = new LinkedHashMap<>();
+            expected.put("untracedFirst", "[-, a]");
+            expected.put("taken", "[a, a, -, b, -, -, a]");
+            expected.put("twoPools", "[b, a]");
+            expected.put("newThread", "[b, a]");
+            expected.put("withoutOrder", "[-, -, b]");
+            expected.put("removed", "[-, b]");
+            expected.put("drained", "[-, b]");
+            expected.put("takenUnseen", "[-, b]");
+            expected.put("aborted", "[-, b]");
+            expected.put("ranByCaller", "[-, b]"); // and in a itself
+            expected.put("discarded", "[-, b]");
+            expected.put("oldestDiscarded", "[b]");
+            expected.put("putByHandler", "[a]");
+            expected.put("lostByHandler", "[-]");
+            expected.put("scheduled", "[a, -]");
+            expected.put("periodic", "[a, -, -]");
+            expected.put("forked", "[-, a]");
+            expected.put("common", "[-, a]");
+            expected.put("future", "[-, a]");
+            expected.put("started", "[-, thread]");
+            if (jdk >= 21) {
+                expected.put("virtual", "[-, a]");
+            }
+            Map<String, String> found = new LinkedHashMap<>();
+            for (String method : expected.keySet()) {
+                found.put(method, origins(shop, method).toString());
+            }
+            assertEquals(expected, found, () -> shop.shapes().toString());
+            Map<String, Long> together =
+                    origins(shop, "together").stream()
+                            .collect(Collectors.groupingBy(each -> each, Collectors.counting()));
+            assertEquals(Map.of("a", 200L, "b", 200L, "-", 200L), together);
+        }
+    }
+
+    /** Who handed the runs of {@code method} over, in the order in which they began. */
+    private static List<String> origins(Watched shop, String method) {
+        List<Call> roots = shop.roots();
+        return roots.stream()
+                .filter(root -> root.operation.equals("shop.ReusedTask." + method + "()"))
+                .sorted(Comparator.comparingLong(root -> root.start))
+                .map(
+                        run ->
+                                roots.stream()
+                                        .filter(root -> root.span.equals(run.parent))
+                                        .filter(root -> root.traceId.equals(run.traceId))
+                                        .map(root -> root.operation)
+                                        .map(name -> name.replaceAll(".*\\.(\\w+)\\(.*\\).*", "$1"))
+                                        .findFirst()
+                                        .orElse(run.parent == null ? "-" : "unknown"))
+                .collect(Collectors.toList());
     }
 
     /**

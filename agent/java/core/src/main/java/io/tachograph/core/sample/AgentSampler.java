@@ -1,5 +1,6 @@
 package io.tachograph.core.sample;
 
+import io.tachograph.bootstrap.Losses;
 import io.tachograph.core.send.Totals;
 import io.tachograph.core.wire.SampleBatch;
 import io.tachograph.core.wire.Series;
@@ -18,6 +19,7 @@ final class AgentSampler implements Sampler {
     private final Series entriesDropped;
     private final Series entriesFailed;
     private final Series attributesDropped;
+    private final Series parentsDropped;
     private final Series rejected;
     private final Series bytesSent;
     private final Series bytesQueued;
@@ -33,6 +35,7 @@ final class AgentSampler implements Sampler {
         entriesDropped = series.of("tacho_agent_dropped_total", "kind", "entry");
         entriesFailed = series.of("tacho_agent_entries_failed_total");
         attributesDropped = series.of("tacho_agent_attributes_dropped_total");
+        parentsDropped = series.of("tacho_agent_parents_dropped_total");
         rejected = series.of("tacho_agent_rejected_total");
         bytesSent = series.of("tacho_agent_sent_bytes_total");
         bytesQueued = series.of("tacho_agent_queued_bytes");
@@ -45,6 +48,7 @@ final class AgentSampler implements Sampler {
         into.add(samplesSent, totals.samplesSent()).add(samplesDropped, totals.samplesDropped());
         into.add(entriesSent, totals.entriesSent()).add(entriesDropped, totals.entriesDropped());
         into.add(entriesFailed, totals.entriesFailed());
+        into.add(parentsDropped, Losses.parents());
         into.add(attributesDropped, totals.attributesDropped())
                 .add(rejected, totals.recordsRejected());
         into.add(bytesSent, totals.bytesSent()).add(bytesQueued, totals.bytesQueued());

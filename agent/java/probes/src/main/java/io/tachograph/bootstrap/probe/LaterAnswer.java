@@ -2,6 +2,7 @@ package io.tachograph.bootstrap.probe;
 
 import io.tachograph.bootstrap.Context;
 import io.tachograph.bootstrap.HandedCall;
+import io.tachograph.bootstrap.Losses;
 import io.tachograph.bootstrap.Recorder;
 
 import java.lang.invoke.MethodHandle;
@@ -82,7 +83,9 @@ public final class LaterAnswer implements Consumer<Throwable> {
     public synchronized boolean comesBackAs(Object request) {
         if (requests.size() < OBJECTS_MAX && !ended && REQUESTS.get(request) != this) {
             requests.add(new WeakReference<>(request));
-            REQUESTS.put(request, this);
+            if (!REQUESTS.put(request, this)) {
+                Losses.parent();
+            }
             return requests.size() == 1;
         }
         return false;

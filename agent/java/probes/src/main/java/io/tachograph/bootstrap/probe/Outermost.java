@@ -32,6 +32,9 @@ public final class Outermost {
     /** For looking things up without making a key each time. */
     final WeakIdentityMap.Lookup lookup = new WeakIdentityMap.Lookup();
 
+    /** For noting hand-overs without making an object each time. */
+    final HandOvers.Change handOvers = new HandOvers.Change();
+
     /** For putting names together without making a string each time. */
     final StringBuilder text = new StringBuilder(128);
 

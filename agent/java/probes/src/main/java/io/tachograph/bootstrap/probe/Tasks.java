@@ -1,103 +1,242 @@
 package io.tachograph.bootstrap.probe;
 
 import io.tachograph.bootstrap.Context;
+import io.tachograph.bootstrap.Losses;
 import io.tachograph.bootstrap.Recorder;
 
-import java.util.function.BiFunction;
+import java.util.List;
+import java.util.Queue;
+import java.util.concurrent.ArrayBlockingQueue;
+import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.Future;
+import java.util.concurrent.LinkedBlockingDeque;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.LinkedTransferQueue;
+import java.util.concurrent.RunnableScheduledFuture;
+import java.util.concurrent.SynchronousQueue;
 
 /**
  * Work that is handed to another thread: who handed it over is remembered beside the task, never in
  * a wrapper around it, so that a queue, a comparator or {@code remove(task)} sees the program's own
- * object. A task that was handed over while nothing was recorded costs one look at an empty map.
+ * object.
+ *
+ * <p>The JDK makes an object of its own for most hand-overs ({@code submit}, {@code schedule},
+ * {@code CompletableFuture}, fork-join): it has one origin. A {@code Runnable} of the program may
+ * be handed over again and again, recorded or not, to several pools, before it runs once; a lambda
+ * without captured variables is one object for the whole program. So hand-overs of such an object
+ * are kept in order for each queue ({@link HandOvers}), those that nobody recorded as mere counts
+ * ({@link HandOverCounts}). A task with which a pool starts a thread does not go through the queue:
+ * its origin belongs to the thread.
  */
 public final class Tasks {
     private static final int TASKS_MAX = 65_536;
 
-    /**
-     * Times that one object is handed over before it runs: one that a pool throws away again and
-     * again must not gather them. Past this the next ones have no origin.
-     */
-    static final int TIMES_MAX = 64;
+    /** Of objects that stand for one hand-over. */
+    private static final WeakIdentityMap<Context> ORIGINS = new WeakIdentityMap<>(TASKS_MAX);
 
-    private static final WeakIdentityMap<Origin> ORIGINS = new WeakIdentityMap<>(TASKS_MAX);
+    /** By task and queue; where nobody is recorded it is empty. */
+    private static final WeakIdentityMap<HandOvers> WAITING =
+            new WeakIdentityMap<>(TASKS_MAX) {
+                @Override
+                void forgotten(HandOvers value) {
+                    value.clear();
+                }
+            };
+
+    private static final HandOverCounts UNRECORDED = new HandOverCounts();
+
+    /** Of the first task of a pool's thread, by worker: a context, or {@link #NOBODY}. */
+    private static final WeakIdentityMap<Object> FIRST = new WeakIdentityMap<>(TASKS_MAX);
+
+    private static final Object NOBODY = new Object();
 
     private Tasks() {}
 
-    /**
-     * Who handed a task over. One object can be handed over several times before it runs: the
-     * oldest comes first.
-     */
-    private static final class Origin {
-        final Context context;
-        Origin next;
+    // ---- objects that stand for one hand-over ----
 
-        Origin(Context context) {
-            this.context = context;
-        }
-    }
-
-    private static final class TakeFirst implements BiFunction<Object, Origin, Origin> {
-        Origin taken;
-
-        @Override
-        public Origin apply(Object key, Origin first) {
-            taken = first;
-            return first == null ? null : first.next;
-        }
-    }
-
-    private static final class Append implements BiFunction<Object, Origin, Origin> {
-        private final Origin last;
-
-        Append(Origin last) {
-            this.last = last;
-        }
-
-        @Override
-        public Origin apply(Object key, Origin first) {
-            if (first == null) {
-                return last;
-            }
-            Origin at = first;
-            int times = 1;
-            while (at.next != null) {
-                at = at.next;
-                times++;
-            }
-            if (times < TIMES_MAX) {
-                at.next = last;
-            }
-            return first;
-        }
-    }
-
-    /** The calling thread hands {@code task} over. */
+    /** The calling thread hands {@code task} over, an object that nobody hands over twice. */
     public static void handOver(Object task) {
-        Context context = task == null ? null : Recorder.context();
-        if (context != null) {
-            ORIGINS.change(task, new Append(new Origin(context)));
+        handOver(task, Recorder.context());
+    }
+
+    private static void handOver(Object task, Context origin) {
+        if (origin != null) {
+            if (!ORIGINS.put(task, origin)) {
+                Losses.parent();
+            }
+        } else {
+            take(task); // left over, where it never ran
         }
+    }
+
+    /** Who handed {@code task} over; null when nobody who is recorded did. Answers once. */
+    public static Context take(Object task) {
+        return ORIGINS.isEmpty() || ORIGINS.get(task) == null ? null : ORIGINS.remove(task);
+    }
+
+    private static boolean isOneTime(Object task) {
+        if (task.getClass().getClassLoader() != null) {
+            return task instanceof RunnableScheduledFuture;
+        }
+        return task instanceof Future
+                || task instanceof CompletableFuture.AsynchronousCompletionTask;
+    }
+
+    // ---- objects that wait in a queue ----
+
+    /** Stands where a pool's own code said {@code queue.offer(task)}. */
+    public static boolean offer(BlockingQueue<Object> queue, Object task) {
+        Context origin = comes(queue, task, false);
+        boolean isIn = false;
+        try {
+            isIn = queue.offer(task);
+        } finally {
+            if (!isIn) {
+                takeBack(queue, task, origin);
+            }
+        }
+        return isIn;
     }
 
     /**
-     * Who handed {@code task} over; null when nobody who is recorded did. Answers once for each
-     * time.
+     * A pool refuses a task, and a handler of the program's decides: it may put the task into the
+     * queue itself, run it, or throw it away.
+     *
+     * @return to be handed to {@link #takeBack} if the handler throws
      */
-    public static Context take(Object task) {
-        if (ORIGINS.isEmpty() || ORIGINS.get(task) == null) {
-            return null;
-        }
-        TakeFirst first = new TakeFirst();
-        ORIGINS.change(task, first);
-        return first.taken == null ? null : first.taken.context;
+    public static Context refused(Queue<?> queue, Object task) {
+        return comes(queue, task, true);
     }
 
-    /** Stands where a pool's own code said {@code task.run()}. */
-    public static void run(Runnable task) {
+    /** Before the task is in the queue, since it may run at once. */
+    private static Context comes(Queue<?> queue, Object task, boolean isLoose) {
+        Context origin = null;
+        try {
+            origin = Recorder.context();
+            if (isOneTime(task)) {
+                handOver(task, origin);
+                return origin;
+            }
+            int place = System.identityHashCode(queue);
+            HandOvers known = WAITING.isEmpty() ? null : WAITING.get(task, place);
+            boolean isFew = origin == null && known == null && !isLoose;
+            if (isFew && UNRECORDED.increment(place, task)) {
+                return null;
+            }
+            boolean isFirst = known != null && known.isLeftOver() && queue.isEmpty();
+            int before = UNRECORDED.takeAll(place, task);
+            HandOvers.Change change =
+                    Outermost.here().handOvers.add(origin, isFirst ? 0 : before, isFirst, isLoose);
+            if (!WAITING.change(task, place, change) && origin != null) {
+                Losses.parent();
+            }
+        } catch (Throwable e) {
+            // No memory, or a queue of the program's that throws. The task goes its way.
+        }
+        return origin;
+    }
+
+    /** A task that came with {@code origin} is not in the queue after all. */
+    public static void takeBack(Queue<?> queue, Object task, Context origin) {
+        try {
+            if (isOneTime(task)) {
+                take(task);
+                return;
+            }
+            int place = System.identityHashCode(queue);
+            if (origin == null && UNRECORDED.decrement(place, task) || WAITING.isEmpty()) {
+                return;
+            }
+            WAITING.changeKnown(task, place, Outermost.here().handOvers.takeBack(origin));
+        } catch (Throwable e) {
+            // As above.
+        }
+    }
+
+    /** A task left the queue without running. */
+    public static void removed(Queue<?> queue, Object task) {
+        try {
+            leaves(queue, task);
+        } catch (Throwable e) {
+            // As above.
+        }
+    }
+
+    /** All these left the queue without running. */
+    public static void removedAll(Queue<?> queue, List<?> tasks) {
+        for (Object task : tasks) {
+            removed(queue, task);
+        }
+    }
+
+    /** Stands where a pool's own code said {@code queue.poll()} to throw a task away. */
+    public static Object discard(Queue<Object> queue) {
+        Object task = queue.poll();
+        if (task != null) {
+            removed(queue, task);
+        }
+        return task;
+    }
+
+    private static Context leaves(Queue<?> queue, Object task) {
+        if (isOneTime(task)) {
+            return take(task);
+        }
+        int place = System.identityHashCode(queue);
+        if (!WAITING.isEmpty() && WAITING.get(task, place) != null) {
+            HandOvers.Change change = Outermost.here().handOvers.begin(keepsOrder(queue));
+            WAITING.changeKnown(task, place, change);
+            if (change.isKnown()) {
+                return change.origin();
+            }
+        }
+        UNRECORDED.decrement(place, task);
+        return null;
+    }
+
+    private static boolean keepsOrder(Queue<?> queue) {
+        Class<?> type = queue.getClass();
+        return type == LinkedBlockingQueue.class
+                || type == ArrayBlockingQueue.class
+                || type == SynchronousQueue.class
+                || type == LinkedTransferQueue.class
+                || type == LinkedBlockingDeque.class;
+    }
+
+    // ---- objects with which a pool starts a thread ----
+
+    /**
+     * @param task may be null: the thread begins with the queue
+     */
+    public static void first(Object worker, Object task) {
+        if (task == null) {
+            return;
+        }
+        Context origin = Recorder.context();
+        if (isOneTime(task)) {
+            handOver(task, origin);
+        } else {
+            FIRST.put(worker, origin == null ? NOBODY : origin);
+        }
+    }
+
+    // ---- runs ----
+
+    /**
+     * Stands where a pool's own code said {@code task.run()}.
+     *
+     * @param worker the pool's object for the thread
+     */
+    public static void run(Runnable task, Queue<?> queue, Object worker) {
         Context before = null;
         boolean isAttached = false;
         try {
-            Context origin = take(task);
+            Object first = FIRST.isEmpty() || isOneTime(task) ? null : FIRST.remove(worker);
+            Context origin = first == null ? leaves(queue, task) : null;
+            if (first instanceof Context) {
+                origin = (Context) first;
+            }
             if (origin != null) {
                 before = Recorder.attach(origin);
                 isAttached = true;

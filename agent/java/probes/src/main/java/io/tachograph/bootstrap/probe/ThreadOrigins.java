@@ -2,6 +2,7 @@ package io.tachograph.bootstrap.probe;
 
 import io.tachograph.bootstrap.Context;
 import io.tachograph.bootstrap.Inheritance;
+import io.tachograph.bootstrap.Losses;
 import io.tachograph.bootstrap.Recorder;
 
 import java.util.concurrent.ForkJoinWorkerThread;
@@ -27,8 +28,8 @@ public final class ThreadOrigins extends Inheritance {
             return;
         }
         Context context = Recorder.context();
-        if (context != null) {
-            ORIGINS.put(thread, context);
+        if (context != null && !ORIGINS.put(thread, context)) {
+            Losses.parent();
         }
     }
 

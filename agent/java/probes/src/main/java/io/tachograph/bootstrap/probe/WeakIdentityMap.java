@@ -11,7 +11,7 @@ import java.util.function.BiFunction;
  * and does not call their {@code equals} or {@code hashCode}. Bounded: past the bound nothing new
  * is learned.
  */
-final class WeakIdentityMap<V> {
+class WeakIdentityMap<V> {
     private final int countMax;
     private final ConcurrentHashMap<Object, V> entries = new ConcurrentHashMap<>();
     private final ReferenceQueue<Object> dead = new ReferenceQueue<>();
@@ -26,54 +26,84 @@ final class WeakIdentityMap<V> {
 
     /** Allocates nothing. @return null for an object that is not known */
     V get(Object object) {
-        Lookup lookup = Outermost.here().lookup.of(object);
+        return get(object, 0);
+    }
+
+    /** As {@link #get(Object)}, of what is known of the object in one place. */
+    V get(Object object, int place) {
+        Lookup lookup = Outermost.here().lookup.of(object, place);
         V value = entries.get(lookup);
-        lookup.of(null);
+        lookup.clear();
         return value;
     }
 
-    void put(Object object, V value) {
+    /**
+     * @return false if there is no room for another one
+     */
+    boolean put(Object object, V value) {
         forgetDead();
         if (entries.size() < countMax) {
-            entries.put(new Key(object, dead), value);
+            entries.put(new Key(object, 0, dead), value);
+            return true;
         }
+        return false;
     }
 
     /**
      * @return null for an object that was not known
      */
     V remove(Object object) {
-        Lookup lookup = Outermost.here().lookup.of(object);
+        Lookup lookup = Outermost.here().lookup.of(object, 0);
         V value = entries.remove(lookup);
-        lookup.of(null);
+        lookup.clear();
         return value;
     }
 
     /**
      * Replaces the value in one step; {@code change} gets null for an object that is not known,
      * null forgets it.
+     *
+     * @param place a number: an object has a value for each
+     * @return false if there is no room for another one
      */
-    void change(Object object, BiFunction<Object, V, V> change) {
+    boolean change(Object object, int place, BiFunction<Object, V, V> change) {
         forgetDead();
-        if (entries.size() < countMax || get(object) != null) {
-            entries.compute(new Key(object, dead), change);
+        if (entries.size() < countMax || get(object, place) != null) {
+            entries.compute(new Key(object, place, dead), change);
+            return true;
         }
+        return false;
     }
+
+    /** As {@link #change}, for an object that is known; else nothing happens. Allocates nothing. */
+    void changeKnown(Object object, int place, BiFunction<Object, V, V> change) {
+        Lookup lookup = Outermost.here().lookup.of(object, place);
+        entries.computeIfPresent(lookup, change);
+        lookup.clear();
+    }
+
+    /** The object of {@code value} is gone. */
+    void forgotten(V value) {}
 
     private void forgetDead() {
         Reference<?> gone = dead.poll();
         while (gone != null) {
-            entries.remove(gone);
+            V value = entries.remove(gone);
+            if (value != null) {
+                forgotten(value);
+            }
             gone = dead.poll();
         }
     }
 
     private static final class Key extends WeakReference<Object> {
+        private final int place;
         private final int hash;
 
-        Key(Object object, ReferenceQueue<Object> dead) {
+        Key(Object object, int place, ReferenceQueue<Object> dead) {
             super(object, dead);
-            this.hash = System.identityHashCode(object);
+            this.place = place;
+            this.hash = hash(object, place);
         }
 
         @Override
@@ -87,27 +117,41 @@ final class WeakIdentityMap<V> {
                 return true;
             }
             Object object = get();
-            return object != null && other instanceof Key && ((Key) other).get() == object;
+            return object != null && other instanceof Key && ((Key) other).isOf(object, place);
+        }
+
+        boolean isOf(Object object, int where) {
+            return place == where && get() == object;
         }
     }
 
     /** Stands for an object while it is looked up; one a thread. */
     static final class Lookup {
         private Object object;
+        private int place;
 
-        Lookup of(Object wanted) {
+        Lookup of(Object wanted, int where) {
             object = wanted;
+            place = where;
             return this;
+        }
+
+        void clear() {
+            object = null;
         }
 
         @Override
         public int hashCode() {
-            return System.identityHashCode(object);
+            return hash(object, place);
         }
 
         @Override
         public boolean equals(Object other) {
-            return other instanceof Key && ((Key) other).get() == object;
+            return other instanceof Key && ((Key) other).isOf(object, place);
         }
+    }
+
+    private static int hash(Object object, int place) {
+        return System.identityHashCode(object) + 31 * place;
     }
 }

@@ -1,27 +1,34 @@
 package io.tachograph.probes.context;
 
+import static net.bytebuddy.matcher.ElementMatchers.isConstructor;
 import static net.bytebuddy.matcher.ElementMatchers.isDeclaredBy;
+import static net.bytebuddy.matcher.ElementMatchers.isSubTypeOf;
 import static net.bytebuddy.matcher.ElementMatchers.named;
 import static net.bytebuddy.matcher.ElementMatchers.takesArgument;
 import static net.bytebuddy.matcher.ElementMatchers.takesArguments;
 
-import io.tachograph.bootstrap.probe.Tasks;
 import io.tachograph.core.instrument.Probe;
 import io.tachograph.core.instrument.ProbeSetup;
 
 import net.bytebuddy.agent.builder.AgentBuilder;
+import net.bytebuddy.asm.AsmVisitorWrapper;
 import net.bytebuddy.asm.MemberSubstitution;
+import net.bytebuddy.description.method.MethodDescription;
+import net.bytebuddy.matcher.ElementMatcher;
 
-import java.lang.reflect.Method;
+import java.util.Queue;
 import java.util.Set;
 
 /**
  * Tasks given to {@code ThreadPoolExecutor} and {@code ScheduledThreadPoolExecutor}, and with them
- * most of {@code Executors} and {@code CompletableFuture} with an executor. A periodic task keeps
- * its origin for the first run only: what it does later belongs to nobody.
+ * most of {@code Executors} and {@code CompletableFuture} with an executor. What comes into the
+ * queue and what leaves it is noted where it happens; a task may also go past it, to a new thread.
+ * A periodic task keeps its origin for the first run only: what it does later belongs to nobody.
  */
 public final class ExecutorProbe implements Probe {
     private static final String POOL = "java.util.concurrent.ThreadPoolExecutor";
+    private static final String WORKER = POOL + "$Worker";
+    private static final String DISCARD_OLDEST = POOL + "$DiscardOldestPolicy";
     private static final String SCHEDULED = "java.util.concurrent.ScheduledThreadPoolExecutor";
 
     @Override
@@ -31,26 +38,47 @@ public final class ExecutorProbe implements Probe {
 
     @Override
     public Set<String> jdkTypes() {
-        return Set.of(POOL, SCHEDULED);
+        return Set.of(POOL, WORKER, DISCARD_OLDEST, SCHEDULED);
     }
 
     @Override
     public AgentBuilder install(AgentBuilder builder, ProbeSetup setup) {
-        Loaded.now(POOL, SCHEDULED);
+        Loaded.now(POOL, WORKER, DISCARD_OLDEST, SCHEDULED);
+        var ofQueue = isDeclaredBy(isSubTypeOf(Queue.class));
+        var offer =
+                replace(
+                        named("offer").and(takesArguments(1)).and(ofQueue),
+                        Replacement.by("offer"),
+                        "execute");
         var run =
-                MemberSubstitution.relaxed()
-                        .method(named("run").and(isDeclaredBy(Runnable.class)))
-                        .replaceWith(runMethod())
-                        .on(named("runWorker"));
+                replace(
+                        named("run").and(isDeclaredBy(Runnable.class)),
+                        Replacement.withQueueAndArgument("run"),
+                        "runWorker");
+        var discard =
+                replace(
+                        named("poll").and(takesArguments(0)).and(ofQueue),
+                        Replacement.by("discard"),
+                        "rejectedExecution");
         return builder.type(named(POOL))
+                .transform((type, description, loader, module, domain) -> type.visit(offer))
+                .transform((type, description, loader, module, domain) -> type.visit(run))
                 .transform(
                         setup.advice(
-                                HandOverAdvice.class,
-                                named("execute").and(takesArgument(0, Runnable.class))))
+                                RemoveAdvice.class,
+                                named("remove").and(takesArgument(0, Runnable.class))))
+                .transform(setup.advice(DrainAdvice.class, named("drainQueue")))
+                .transform(
+                        setup.advice(
+                                RefuseAdvice.class,
+                                named("reject").and(takesArgument(0, Runnable.class))))
                 .transform(
                         setup.advice(
                                 PoolThreadAdvice.class, named("addWorker").and(takesArguments(2))))
-                .transform((type, description, loader, module, domain) -> type.visit(run))
+                .type(named(WORKER))
+                .transform(setup.advice(WorkerAdvice.class, isConstructor()))
+                .type(named(DISCARD_OLDEST))
+                .transform((type, description, loader, module, domain) -> type.visit(discard))
                 .type(named(SCHEDULED))
                 .transform(
                         setup.advice(
@@ -58,11 +86,8 @@ public final class ExecutorProbe implements Probe {
                                 named("delayedExecute").and(takesArguments(1))));
     }
 
-    private static Method runMethod() {
-        try {
-            return Tasks.class.getMethod("run", Runnable.class);
-        } catch (NoSuchMethodException e) {
-            throw new IllegalStateException(e);
-        }
+    private static AsmVisitorWrapper replace(
+            ElementMatcher<? super MethodDescription> calls, Replacement by, String in) {
+        return MemberSubstitution.relaxed().method(calls).replaceWith(by).on(named(in));
     }
 }

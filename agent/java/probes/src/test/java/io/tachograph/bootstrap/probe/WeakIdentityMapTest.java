@@ -36,9 +36,9 @@ class WeakIdentityMapTest {
         assertNull(map.get(new Rude()));
         assertEquals(7, map.remove(objects[7]));
         assertNull(map.get(objects[7]));
-        map.change(objects[8], (key, value) -> value + 1);
+        map.change(objects[8], 0, (key, value) -> value + 1);
         assertEquals(9, map.get(objects[8]));
-        map.change(objects[8], (key, value) -> null);
+        map.change(objects[8], 0, (key, value) -> null);
         assertNull(map.get(objects[8]));
     }
 

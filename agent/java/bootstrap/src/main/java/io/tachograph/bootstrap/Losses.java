@@ -1,0 +1,24 @@
+package io.tachograph.bootstrap;
+
+import java.util.concurrent.atomic.AtomicLong;
+
+/**
+ * What could not be recorded for another reason than a full ring, counted where it happens: seldom,
+ * so one number each is enough.
+ *
+ * <p>After: {@code io.tachograph.core.sample.AgentSampler}.
+ */
+public final class Losses {
+    private static final AtomicLong PARENTS = new AtomicLong();
+
+    private Losses() {}
+
+    /** A task runs without the parent that its hand-over had: no room to keep it, or in doubt. */
+    public static void parent() {
+        PARENTS.incrementAndGet();
+    }
+
+    public static long parents() {
+        return PARENTS.get();
+    }
+}

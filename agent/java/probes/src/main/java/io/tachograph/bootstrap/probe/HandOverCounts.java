@@ -1,0 +1,122 @@
+package io.tachograph.bootstrap.probe;
+
+import io.tachograph.bootstrap.Session;
+
+import java.util.concurrent.atomic.AtomicLongArray;
+
+/**
+ * How often an object waits in a queue because somebody who is not recorded handed it over. That is
+ * what most hand-overs of most programs are, so it costs neither a lock nor an allocation: a table
+ * of fixed size, 64 KiB, with a word for each object that waits.
+ *
+ * <pre>
+ * word    48 bits: of the hash of queue and object, never 0 | 16 bits: how often; 0: free
+ * bucket  8 words, a cache line, chosen by other bits of the hash
+ * </pre>
+ *
+ * <p>Two pairs of queue and object are taken for one where 58 bits of their hash agree. Two words
+ * of a bucket may belong to one pair, when two threads began to count it at once; they count
+ * together.
+ */
+final class HandOverCounts {
+    private static final int BUCKETS = 1 << 10;
+    private static final int BUCKET_WORDS = 8;
+    private static final int COUNT_BITS = 16;
+    private static final long COUNT_MAX = (1L << COUNT_BITS) - 1;
+
+    private final AtomicLongArray words = new AtomicLongArray(BUCKETS * BUCKET_WORDS);
+
+    /**
+     * @param place identity hash of the queue
+     * @return false if there is no room: it is not counted
+     */
+    boolean increment(int place, Object task) {
+        long hash = hash(place, task);
+        int bucket = bucket(hash);
+        int tries = BUCKET_WORDS;
+        while (tries-- > 0) {
+            int free = -1;
+            for (int at = bucket; at < bucket + BUCKET_WORDS; at++) {
+                long word = words.get(at);
+                if (isOf(word, hash) && (word & COUNT_MAX) < COUNT_MAX) {
+                    if (add(at, hash, 1)) {
+                        return true;
+                    }
+                } else if (word == 0 && free < 0) {
+                    free = at;
+                }
+            }
+            if (free < 0) {
+                return false;
+            }
+            if (words.compareAndSet(free, 0, name(hash) | 1)) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    /**
+     * @return false if it was not counted
+     */
+    boolean decrement(int place, Object task) {
+        long hash = hash(place, task);
+        int bucket = bucket(hash);
+        for (int at = bucket; at < bucket + BUCKET_WORDS; at++) {
+            if (isOf(words.get(at), hash) && add(at, hash, -1)) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    /** Forgets the object. @return how often it was counted */
+    int takeAll(int place, Object task) {
+        long hash = hash(place, task);
+        int bucket = bucket(hash);
+        int count = 0;
+        for (int at = bucket; at < bucket + BUCKET_WORDS; at++) {
+            long word = words.get(at);
+            while (isOf(word, hash) && !words.compareAndSet(at, word, 0)) {
+                word = words.get(at);
+            }
+            count += isOf(word, hash) ? (int) (word & COUNT_MAX) : 0;
+        }
+        return count;
+    }
+
+    /**
+     * @return false if the word belongs to another one now, or is full
+     */
+    private boolean add(int at, long hash, int difference) {
+        long word = words.get(at);
+        while (isOf(word, hash)) {
+            long count = (word & COUNT_MAX) + difference;
+            if (count > COUNT_MAX) {
+                return false;
+            }
+            if (words.compareAndSet(at, word, count == 0 ? 0 : name(hash) | count)) {
+                return true;
+            }
+            word = words.get(at);
+        }
+        return false;
+    }
+
+    private static boolean isOf(long word, long hash) {
+        return (word ^ name(hash)) >>> COUNT_BITS == 0;
+    }
+
+    private static long name(long hash) {
+        long name = hash & ~COUNT_MAX;
+        return name == 0 ? 1L << COUNT_BITS : name;
+    }
+
+    private static int bucket(long hash) {
+        return (int) (hash & BUCKETS - 1) * BUCKET_WORDS;
+    }
+
+    private static long hash(int place, Object task) {
+        return Session.mix64((long) place << 32 | System.identityHashCode(task));
+    }
+}

@@ -1,0 +1,39 @@
+package io.tachograph.probes.context;
+
+import io.tachograph.bootstrap.Context;
+import io.tachograph.bootstrap.probe.Tasks;
+
+import net.bytebuddy.asm.Advice;
+
+import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.RejectedExecutionHandler;
+
+/**
+ * Inlined into {@code ThreadPoolExecutor.reject}. The JDK's handlers throw, run the task, throw one
+ * away or hand it over anew; what one of the program's does is not known.
+ */
+final class RefuseAdvice {
+    private RefuseAdvice() {}
+
+    @Advice.OnMethodEnter(suppress = Throwable.class)
+    static Context enter(
+            @Advice.Argument(0) Object task,
+            @Advice.FieldValue("workQueue") BlockingQueue<Runnable> queue,
+            @Advice.FieldValue("handler") RejectedExecutionHandler handler,
+            @Advice.Local("isKept") boolean isKept) {
+        isKept = handler.getClass().getClassLoader() != null;
+        return isKept ? Tasks.refused(queue, task) : null;
+    }
+
+    @Advice.OnMethodExit(suppress = Throwable.class, onThrowable = Throwable.class)
+    static void exit(
+            @Advice.Argument(0) Object task,
+            @Advice.FieldValue("workQueue") BlockingQueue<Runnable> queue,
+            @Advice.Enter Context origin,
+            @Advice.Local("isKept") boolean isKept,
+            @Advice.Thrown Throwable thrown) {
+        if (isKept && thrown != null) {
+            Tasks.takeBack(queue, task, origin);
+        }
+    }
+}
