@@ -15,10 +15,7 @@ import java.util.function.Consumer;
  * number; a thread that gets none has its calls left out and counted.
  */
 public final class Buffers {
-    /**
-     * Calls that are under way without a thread; a program that forgets to end them must not take
-     * all buffers.
-     */
+    /** Threads that begin a call without staying in it, at one moment ({@link HandedCall#begin}). */
     private static final int LENT_MAX = 256;
 
     private static final MethodHandle IS_VIRTUAL = findIsVirtual();

@@ -3,12 +3,14 @@ package io.tachograph.bootstrap;
 import java.util.concurrent.atomic.AtomicInteger;
 
 /**
- * An outermost call that may go on when its thread has left it, such as a request that is answered
- * later: what the thread did in it is its segment, and whoever ends it, on any thread, writes the
- * last part. It holds no buffer, however long it takes; one that is never ended costs nothing but
- * this object.
+ * A call that ends elsewhere than it began, and holds no buffer meanwhile, however long it takes:
+ * an outermost one that its thread leaves, such as a request that is answered later ({@link
+ * Recorder#leave}), or one that its thread only begins, such as a request whose answer comes as a
+ * promise ({@link Recorder#begin}). What is known by then is its segment, and whoever ends it, on
+ * any thread, has the last part written. One that is never ended costs nothing but this object,
+ * which goes with the promise or request that holds it.
  *
- * <p>Before: {@link Recorder#leave}. After: {@code io.tachograph.core.send.HandedCalls}.
+ * <p>Before: {@link Recorder}. After: {@code io.tachograph.core.send.HandedCalls}.
  */
 public final class HandedCall {
     private static final int OPEN = 0;
@@ -16,6 +18,12 @@ public final class HandedCall {
     private static final int ENDED = 2;
 
     private static final int FACTS_MAX = 16;
+
+    /** What a call that is only begun may take in a ring, with a thread's name and a parent. */
+    private static final int WORDS = 16;
+
+    private static final int OBJECTS = 8;
+    private static final int TRIES = 8;
 
     private final Buffers home;
     private final AtomicInteger state = new AtomicInteger(OPEN);
@@ -39,6 +47,51 @@ public final class HandedCall {
 
     public HandedCall(Buffers home) {
         this.home = home;
+    }
+
+    /**
+     * A call begins in a buffer that is lent for this moment: child of {@code parent}, with a fact.
+     * It is recorded, or left out and counted, as any other.
+     */
+    static HandedCall begin(
+            Buffers home, int operation, Context parent, String key, String value) {
+        HandedCall call = new HandedCall(home);
+        ThreadBuffer buffer = withRoom(home, TRIES);
+        try {
+            buffer.attach(parent);
+            if (!hasRoom(buffer)) {
+                Losses.call();
+                call.known(parent);
+                return call;
+            }
+            int token = buffer.enter(operation);
+            buffer.attribute(token, key, value);
+            call.known(buffer.context());
+            if (!buffer.leave(token, call)) {
+                buffer.exit(token); // left out
+            }
+        } finally {
+            home.takeBack(buffer);
+        }
+        return call;
+    }
+
+    /** The sender may be late with the first one, which all threads take in turn. */
+    private static ThreadBuffer withRoom(Buffers home, int tries) {
+        ThreadBuffer buffer = home.lend(Thread.currentThread());
+        if (tries == 0 || hasRoom(buffer)) {
+            return buffer;
+        }
+        try {
+            return withRoom(home, tries - 1);
+        } finally {
+            home.takeBack(buffer);
+        }
+    }
+
+    private static boolean hasRoom(ThreadBuffer buffer) {
+        // One without a slot leaves out what it gets, and counts it.
+        return buffer.slot < 0 || buffer.wordsFit(WORDS) && buffer.objectsFit(OBJECTS);
     }
 
     // ---- on the thread that began it ----

@@ -6,10 +6,11 @@ import java.util.concurrent.atomic.AtomicLong;
  * What could not be recorded for another reason than a full ring, counted where it happens: seldom,
  * so one number each is enough.
  *
- * <p>After: {@code io.tachograph.core.sample.AgentSampler}.
+ * <p>After: {@code io.tachograph.core.sample.AgentSampler}, {@code core.send.Sender}.
  */
 public final class Losses {
     private static final AtomicLong PARENTS = new AtomicLong();
+    private static final AtomicLong CALLS = new AtomicLong();
 
     private Losses() {}
 
@@ -20,5 +21,14 @@ public final class Losses {
 
     public static long parents() {
         return PARENTS.get();
+    }
+
+    /** A call that its thread only begins found no room in several rings. */
+    static void call() {
+        CALLS.incrementAndGet();
+    }
+
+    public static long calls() {
+        return CALLS.get();
     }
 }

@@ -147,11 +147,12 @@ public final class Recorder {
     }
 
     /**
-     * A call begins that may end on another thread; child of the innermost call that is open here.
+     * A call begins that may end on another thread, such as a request whose answer comes as a
+     * promise; child of the innermost call that is open here. Its fact is known in any case, also
+     * if {@link HandedCall#end} never comes.
      */
-    public static DetachedCall detached(int operation) {
-        Context parent = context();
-        return DetachedCall.begin(Started.BUFFERS, operation, parent);
+    public static HandedCall begin(int operation, String key, String value) {
+        return HandedCall.begin(Started.BUFFERS, operation, context(), key, value);
     }
 
     /**

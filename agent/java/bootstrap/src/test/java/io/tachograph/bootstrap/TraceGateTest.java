@@ -186,11 +186,11 @@ class TraceGateTest {
         assertFalse(call(other, "task", context));
         assertSame(context, other.context());
         buffers.takeBack(other);
-        DetachedCall detached = DetachedCall.begin(buffers, operation("request"), context);
-        detached.attribute("key", "value");
-        assertSame(context, detached.context());
-        detached.exit();
-        assertNull(detached.context());
+        HandedCall handed =
+                HandedCall.begin(buffers, operation("request"), context, "key", "value");
+        assertSame(context, handed.context());
+        handed.end(0, false, null);
+        assertNull(buffers.takeEnded());
         assertEquals("[0, 0, 0, 0]", counts(buffers, "task"));
         assertEquals("[0, 0, 0, 0]", counts(buffers, "request"));
         assertEquals("[1, 1, 0, 0]", counts(buffers, "entry"));

@@ -11,6 +11,7 @@ import org.junit.jupiter.params.provider.MethodSource;
 
 import shop.CallingShop;
 import shop.JettyShop;
+import shop.PromisingShop;
 import shop.RawShop;
 
 import java.util.List;
@@ -96,6 +97,34 @@ class HttpClientIT {
                     lines(with, "< traceparent: 00-[0-9a-f]{32}-[0-9a-f]{16}-01").size(),
                     "all but those that have their own, or follow");
         }
+    }
+
+    /** Requests under way take no room, whether they are ever answered or not. */
+    @ParameterizedTest
+    @MethodSource("jdks")
+    void manyRequestsAreUnderWayAtOnce(int jdk) throws Exception {
+        try (Watched shop = new Watched(jdk, PromisingShop.class)) {
+            shop.end();
+            List<Call> sent =
+                    shop.roots().stream()
+                            .filter(root -> root.kind == 3)
+                            .collect(Collectors.toList());
+            List<Call> answered = to("/answered", sent);
+            assertEquals(PromisingShop.ANSWERED, answered.size());
+            for (Call call : answered) {
+                assertEquals("200", call.attributes.get("http.status"));
+                assertTrue(call.end != null && !call.failed);
+            }
+            List<Call> silent = to("/silent", sent);
+            assertEquals(PromisingShop.SILENT, silent.size());
+            assertTrue(silent.stream().allMatch(call -> call.end == null), "nobody answered");
+        }
+    }
+
+    private static List<Call> to(String path, List<Call> calls) {
+        return calls.stream()
+                .filter(call -> path.equals(call.attributes.get("http.path")))
+                .collect(Collectors.toList());
     }
 
     /** What the program printed, without what differs from run to run. */

@@ -1,6 +1,7 @@
 package io.tachograph.core.send;
 
 import io.tachograph.bootstrap.Buffers;
+import io.tachograph.bootstrap.Losses;
 import io.tachograph.bootstrap.Operations;
 import io.tachograph.bootstrap.RecordTypes;
 import io.tachograph.bootstrap.Session;
@@ -310,7 +311,7 @@ public final class Sender implements Runnable {
     }
 
     private void count() {
-        ringDrops = buffers.callsDroppedWithoutBuffer();
+        ringDrops = buffers.callsDroppedWithoutBuffer() + Losses.calls();
         ringAttributeDrops = 0;
         ringEntryDrops = buffers.recordsDroppedWithoutBuffer();
         buffers.forEach(this::countDrops);

@@ -1,7 +1,7 @@
 package io.tachograph.bootstrap.probe;
 
 import io.tachograph.bootstrap.Context;
-import io.tachograph.bootstrap.DetachedCall;
+import io.tachograph.bootstrap.HandedCall;
 import io.tachograph.bootstrap.Operations;
 import io.tachograph.bootstrap.Recorder;
 
@@ -25,13 +25,13 @@ public final class HttpClient {
     /** Sets a header of a request of the JDK's client; found with the first one. */
     private static volatile MethodHandle headerSetter;
 
-    /** Null for a request whose answer is waited for; it is then a call of this thread. */
-    private final DetachedCall detached;
+    /** Null for a request whose answer is waited for: that is a call of this thread. */
+    private final HandedCall later;
 
     private final int call;
 
-    private HttpClient(DetachedCall detached, int call) {
-        this.detached = detached;
+    private HttpClient(HandedCall later, int call) {
+        this.later = later;
         this.call = call;
     }
 
@@ -52,9 +52,8 @@ public final class HttpClient {
         try {
             int operation = operation(method, authority);
             if (later) {
-                DetachedCall detached = Recorder.detached(operation);
-                detached.attribute("http.path", path);
-                return new HttpClient(detached, 0).sends();
+                HandedCall begun = Recorder.begin(operation, "http.path", path);
+                return new HttpClient(begun, 0).sends();
             }
             call = Recorder.enter(operation);
             Recorder.attribute(call, "http.path", path);
@@ -113,7 +112,7 @@ public final class HttpClient {
 
     /** The header field that tells the server who calls; null when nothing is recorded here. */
     public String traceparent() {
-        return text(detached == null ? Recorder.context() : detached.context());
+        return text(later == null ? Recorder.context() : later.context());
     }
 
     /** As {@link #traceparent()}, where the call itself has not begun. */
@@ -143,7 +142,7 @@ public final class HttpClient {
 
     private void finish(int status, Throwable thrown) {
         boolean isFailed = thrown != null || status >= FAILED_FROM;
-        if (detached == null) {
+        if (later == null) {
             if (status > 0) {
                 Recorder.attribute(call, "http.status", status);
             }
@@ -155,12 +154,8 @@ public final class HttpClient {
             return;
         }
         if (status > 0) {
-            detached.attribute("http.status", status);
+            later.attribute("http.status", (long) status);
         }
-        if (isFailed) {
-            detached.exitFailed(thrown);
-        } else {
-            detached.exit();
-        }
+        later.end(0, isFailed, thrown);
     }
 }

@@ -1,0 +1,75 @@
+package io.tachograph.bootstrap;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNotEquals;
+import static org.junit.jupiter.api.Assertions.assertNotNull;
+import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import org.junit.jupiter.api.Test;
+
+class HandedCallTest {
+    private static final int OPERATION = Operations.shared().id(Operations.HTTP_CLIENT, "begun");
+
+    private static Buffers buffers(int virtualWords) {
+        Buffers.Options options = new Buffers.Options();
+        options.words = 64;
+        options.virtualWords = virtualWords;
+        options.virtualMax = 64;
+        return new Buffers(new Session(1, 2), options);
+    }
+
+    private static HandedCall begin(Buffers buffers) {
+        return HandedCall.begin(buffers, OPERATION, null, "http.path", "/");
+    }
+
+    /** Nobody ends them: as many as one likes, each with an id of its own, in few buffers. */
+    @Test
+    void callsThatAreUnderWayHoldNoBuffer() {
+        Buffers buffers = buffers(65_536);
+        long before = Losses.calls();
+        long last = 0;
+        for (int at = 0; at < 5_000; at++) {
+            HandedCall call = begin(buffers);
+            assertNotEquals(last, call.context().span());
+            last = call.context().span();
+        }
+        assertEquals(before, Losses.calls());
+        assertEquals(0, buffers.callsDroppedWithoutBuffer());
+        assertTrue(buffers.bytes() <= 8 * 65_536 * 8, "at most a buffer for each try");
+        assertTrue(buffers.lend(Thread.currentThread()).slot >= 0);
+    }
+
+    /** What finds no room is counted, has the parent of its caller, and its end says nothing. */
+    @Test
+    void whatFindsNoRoomIsCounted() {
+        Buffers buffers = buffers(64);
+        long before = Losses.calls();
+        int begun = 0;
+        while (Losses.calls() == before) {
+            begin(buffers);
+            begun++;
+        }
+        assertTrue(begun > 8, begun + " in at most nine rings of 64 words");
+        HandedCall call = begin(buffers);
+        assertEquals(before + 2, Losses.calls());
+        assertNull(call.context());
+        call.end(0, false, null);
+        assertNull(buffers.takeEnded());
+        Context parent = Context.local(1, 2, 3, 4);
+        assertEquals(parent, HandedCall.begin(buffers, OPERATION, parent, "a", "b").context());
+    }
+
+    @Test
+    void theFirstEndCounts() {
+        Buffers buffers = buffers(256);
+        HandedCall call = begin(buffers);
+        call.end(0, true, null);
+        call.end(7, false, null);
+        HandedCall ended = buffers.takeEnded();
+        assertNotNull(ended);
+        assertNull(ended.next);
+        assertTrue(ended.isFailed());
+        assertEquals(0, ended.operation());
+    }
+}
