@@ -8,6 +8,9 @@ import io.tachograph.bootstrap.Recorder;
 import java.lang.invoke.MethodHandle;
 import java.lang.invoke.MethodHandles;
 import java.lang.invoke.MethodType;
+import java.lang.reflect.Method;
+import java.util.List;
+import java.util.Map;
 import java.util.concurrent.CompletionStage;
 
 /**
@@ -24,6 +27,9 @@ public final class HttpClient {
 
     /** Sets a header of a request of the JDK's client; found with the first one. */
     private static volatile MethodHandle headerSetter;
+
+    /** Answers the headers that the JDK's client adds; found with the first redirection. */
+    private static volatile MethodHandle headersGetter;
 
     /** Null for a request whose answer is waited for: that is a call of this thread. */
     private final HandedCall later;
@@ -91,6 +97,34 @@ public final class HttpClient {
         if (traceparent == null) {
             return;
         }
+        setter(inside).invokeExact(request, TRACEPARENT, traceparent);
+    }
+
+    /**
+     * The client sends another request for the same call: it gets the header of the first one, if
+     * that was given one here.
+     *
+     * @param inside as in {@link #tell}
+     * @param made what {@code request} was made of, the first request among it
+     */
+    public static void tellAgain(MethodHandles.Lookup inside, Object[] made, Object request)
+            throws Throwable {
+        Class<?> type = inside.lookupClass();
+        for (Object first : made) {
+            if (type.isInstance(first)) {
+                Object headers = getter(inside).invokeExact(first);
+                Object told = ((Map<?, ?>) headers).get(TRACEPARENT);
+                if (told instanceof List && ((List<?>) told).size() == 1) {
+                    String traceparent = (String) ((List<?>) told).get(0);
+                    setter(inside).invokeExact(request, TRACEPARENT, traceparent);
+                }
+                return;
+            }
+        }
+    }
+
+    private static MethodHandle setter(MethodHandles.Lookup inside)
+            throws ReflectiveOperationException {
         MethodHandle setter = headerSetter;
         if (setter == null) {
             MethodType type = MethodType.methodType(void.class, String.class, String.class);
@@ -99,7 +133,31 @@ public final class HttpClient {
                             .asType(type.insertParameterTypes(0, Object.class));
             headerSetter = setter;
         }
-        setter.invokeExact(request, TRACEPARENT, traceparent);
+        return setter;
+    }
+
+    private static MethodHandle getter(MethodHandles.Lookup inside)
+            throws ReflectiveOperationException {
+        MethodHandle getter = headersGetter;
+        if (getter == null) {
+            Method headers = null;
+            for (Method method : inside.lookupClass().getDeclaredMethods()) {
+                // The first name until JDK 11.
+                if (method.getName().equals("getSystemHeaders")
+                        || method.getName().equals("getSystemHeadersBuilder")) {
+                    headers = method;
+                }
+            }
+            if (headers == null) {
+                throw new NoSuchMethodException("getSystemHeadersBuilder");
+            }
+            MethodHandle map = inside.unreflect(headers.getReturnType().getMethod("map"));
+            getter =
+                    MethodHandles.filterReturnValue(inside.unreflect(headers), map)
+                            .asType(MethodType.methodType(Object.class, Object.class));
+            headersGetter = getter;
+        }
+        return getter;
     }
 
     private static int operation(String method, String authority) {

@@ -2,7 +2,9 @@ package io.tachograph.probes.http;
 
 import static net.bytebuddy.matcher.ElementMatchers.isConstructor;
 import static net.bytebuddy.matcher.ElementMatchers.isPublic;
+import static net.bytebuddy.matcher.ElementMatchers.isStatic;
 import static net.bytebuddy.matcher.ElementMatchers.named;
+import static net.bytebuddy.matcher.ElementMatchers.namedOneOf;
 import static net.bytebuddy.matcher.ElementMatchers.takesArgument;
 import static net.bytebuddy.matcher.ElementMatchers.takesArguments;
 
@@ -43,6 +45,14 @@ public final class HttpClientProbe implements Probe {
                                 HttpRequestAdvice.class,
                                 isConstructor()
                                         .and(takesArguments(2))
-                                        .and(takesArgument(0, named(PUBLIC_REQUEST)))));
+                                        .and(takesArgument(0, named(PUBLIC_REQUEST)))))
+                .transform(
+                        setup.advice(
+                                HttpFollowAdvice.class,
+                                isStatic()
+                                        .and(
+                                                namedOneOf(
+                                                        "newInstanceForRedirection",
+                                                        "newInstanceForAuthentication"))));
     }
 }
