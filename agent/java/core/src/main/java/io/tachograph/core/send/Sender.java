@@ -1,6 +1,7 @@
 package io.tachograph.core.send;
 
 import io.tachograph.bootstrap.Buffers;
+import io.tachograph.bootstrap.CoarseClock;
 import io.tachograph.bootstrap.Losses;
 import io.tachograph.bootstrap.Operations;
 import io.tachograph.bootstrap.RecordTypes;
@@ -200,6 +201,7 @@ public final class Sender implements Runnable {
         while (true) {
             try {
                 long begin = System.nanoTime();
+                CoarseClock.set(begin);
                 step();
                 busyNanos += System.nanoTime() - begin;
                 long pause = pause();

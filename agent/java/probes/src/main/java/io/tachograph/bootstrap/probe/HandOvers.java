@@ -1,8 +1,15 @@
 package io.tachograph.bootstrap.probe;
 
+import io.tachograph.bootstrap.CoarseClock;
 import io.tachograph.bootstrap.Context;
 import io.tachograph.bootstrap.Losses;
 
+import java.util.Queue;
+import java.util.concurrent.ArrayBlockingQueue;
+import java.util.concurrent.LinkedBlockingDeque;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.LinkedTransferQueue;
+import java.util.concurrent.SynchronousQueue;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.BiFunction;
 
@@ -13,13 +20,13 @@ import java.util.function.BiFunction;
  * <p>An object that waits once runs for that hand-over, whatever the queue. One that waits several
  * times says nothing about which hand-over a run is for; a queue that keeps its order does. Where
  * the order is in doubt, and it matters, a run has no parent rather than a wrong one, until all
- * runs have begun or {@link #isLeftOver}.
+ * runs have begun.
  */
 final class HandOvers {
     /** Origins kept beside the first of each object, over all objects: some 100 bytes each. */
     static final int MORE_MAX = 65_536;
 
-    /** So long after the last hand-over, what waits in an empty queue was taken out unseen. */
+    /** What was handed over so long ago and is not in the queue any more was taken out unseen. */
     private static final long LEFT_OVER_NANOS = 1_000_000_000L;
 
     private static final AtomicInteger MORE = new AtomicInteger();
@@ -56,28 +63,27 @@ final class HandOvers {
         private int kind;
         private Context origin;
         private int unrecordedBefore;
-        private boolean isFirst;
+        private Queue<?> queue;
         private boolean isLoose;
-        private boolean keepsOrder;
         private boolean isKnown;
 
         /**
          * @param unrecordedBefore hand-overs that wait and are counted elsewhere
-         * @param isFirst whatever is known of earlier ones is wrong
+         * @param isLoose it may not come into the queue
          */
-        Change add(Context origin, int unrecordedBefore, boolean isFirst, boolean isLoose) {
+        Change add(Queue<?> queue, Context origin, int unrecordedBefore, boolean isLoose) {
             this.kind = ADD;
+            this.queue = queue;
             this.origin = origin;
             this.unrecordedBefore = unrecordedBefore;
-            this.isFirst = isFirst;
             this.isLoose = isLoose;
             return this;
         }
 
         /** One leaves the queue, to run or not. */
-        Change begin(boolean keepsOrder) {
+        Change begin(Queue<?> queue) {
             this.kind = BEGIN;
-            this.keepsOrder = keepsOrder;
+            this.queue = queue;
             this.isKnown = false;
             this.origin = null;
             return this;
@@ -93,9 +99,13 @@ final class HandOvers {
 
         /** After {@link #begin}: whom the run belongs to; null for nobody. */
         Context origin() {
-            Context found = origin;
+            return origin;
+        }
+
+        /** Keeps nothing of the program's. */
+        void forget() {
             origin = null;
-            return found;
+            queue = null;
         }
 
         /** After {@link #begin} and {@link #takeBack}: there was one. */
@@ -107,13 +117,7 @@ final class HandOvers {
         public HandOvers apply(Object key, HandOvers known) {
             if (kind == ADD) {
                 HandOvers all = known == null ? new HandOvers() : known;
-                if (isFirst) {
-                    all.clear();
-                }
-                all.isLoose |= isLoose;
-                all.add(null, unrecordedBefore);
-                all.add(origin, 1);
-                all.newestNanos = System.nanoTime();
+                all.add(this);
                 return all;
             }
             if (known == null) {
@@ -121,7 +125,7 @@ final class HandOvers {
             }
             isKnown = true;
             if (kind == BEGIN) {
-                origin = known.begin(keepsOrder);
+                origin = known.begin(queue);
             } else {
                 known.takeBack(origin);
             }
@@ -129,9 +133,30 @@ final class HandOvers {
         }
     }
 
-    /** Waits for so long that it would run if it were in the queue, should that be empty. */
-    boolean isLeftOver() {
-        return System.nanoTime() - newestNanos > LEFT_OVER_NANOS;
+    private void add(Change change) {
+        long now = CoarseClock.nanos();
+        if (count > 0 && now - newestNanos > LEFT_OVER_NANOS && isEmpty(change.queue)) {
+            clear();
+        } else {
+            add(null, change.unrecordedBefore);
+        }
+        newestNanos = now;
+        isLoose |= change.isLoose;
+        add(change.origin, 1);
+    }
+
+    /** Asks only queues that run no code of the program's. */
+    private static boolean isEmpty(Queue<?> queue) {
+        return keepsOrder(queue) && queue.isEmpty();
+    }
+
+    private static boolean keepsOrder(Queue<?> queue) {
+        Class<?> type = queue.getClass();
+        return type == LinkedBlockingQueue.class
+                || type == ArrayBlockingQueue.class
+                || type == SynchronousQueue.class
+                || type == LinkedTransferQueue.class
+                || type == LinkedBlockingDeque.class;
     }
 
     /** The object is gone, and so are its hand-overs. */
@@ -169,9 +194,9 @@ final class HandOvers {
         last = added;
     }
 
-    private Context begin(boolean keepsOrder) {
+    private Context begin(Queue<?> queue) {
         boolean matters = first != last;
-        if (matters && (isLoose || !keepsOrder)) {
+        if (matters && (isLoose || !keepsOrder(queue))) {
             isMixed = true;
         }
         Context origin = first.origin;

@@ -6,15 +6,9 @@ import io.tachograph.bootstrap.Recorder;
 
 import java.util.List;
 import java.util.Queue;
-import java.util.concurrent.ArrayBlockingQueue;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.Future;
-import java.util.concurrent.LinkedBlockingDeque;
-import java.util.concurrent.LinkedBlockingQueue;
-import java.util.concurrent.LinkedTransferQueue;
-import java.util.concurrent.RunnableScheduledFuture;
-import java.util.concurrent.SynchronousQueue;
 
 /**
  * Work that is handed to another thread: who handed it over is remembered beside the task, never in
@@ -51,6 +45,8 @@ public final class Tasks {
 
     private static final Object NOBODY = new Object();
 
+    private static final Class<?> TIMED = timed();
+
     private Tasks() {}
 
     // ---- objects that stand for one hand-over ----
@@ -75,12 +71,24 @@ public final class Tasks {
         return ORIGINS.isEmpty() || ORIGINS.get(task) == null ? null : ORIGINS.remove(task);
     }
 
+    /** Of a timer all are: it is given what {@code decorateTask} made for one {@code schedule}. */
+    private static boolean isOneTime(Queue<?> queue, Object task) {
+        return queue.getClass() == TIMED || isOneTime(task);
+    }
+
     private static boolean isOneTime(Object task) {
-        if (task.getClass().getClassLoader() != null) {
-            return task instanceof RunnableScheduledFuture;
+        return task.getClass().getClassLoader() == null
+                && (task instanceof Future
+                        || task instanceof CompletableFuture.AsynchronousCompletionTask);
+    }
+
+    private static Class<?> timed() {
+        try {
+            String pool = "java.util.concurrent.ScheduledThreadPoolExecutor";
+            return Class.forName(pool + "$DelayedWorkQueue", false, null);
+        } catch (ClassNotFoundException e) {
+            return null;
         }
-        return task instanceof Future
-                || task instanceof CompletableFuture.AsynchronousCompletionTask;
     }
 
     // ---- objects that wait in a queue ----
@@ -114,25 +122,25 @@ public final class Tasks {
         Context origin = null;
         try {
             origin = Recorder.context();
-            if (isOneTime(task)) {
+            if (isOneTime(queue, task)) {
                 handOver(task, origin);
                 return origin;
             }
             int place = System.identityHashCode(queue);
-            HandOvers known = WAITING.isEmpty() ? null : WAITING.get(task, place);
-            boolean isFew = origin == null && known == null && !isLoose;
-            if (isFew && UNRECORDED.increment(place, task)) {
-                return null;
+            if (origin == null && !isLoose && !isWaiting(task, place)) {
+                if (UNRECORDED.increment(place, task)) {
+                    return null;
+                }
             }
-            boolean isFirst = known != null && known.isLeftOver() && queue.isEmpty();
             int before = UNRECORDED.takeAll(place, task);
-            HandOvers.Change change =
-                    Outermost.here().handOvers.add(origin, isFirst ? 0 : before, isFirst, isLoose);
+            HandOvers.Change change = Outermost.here().handOvers;
+            change.add(queue, origin, before, isLoose);
             if (!WAITING.change(task, place, change) && origin != null) {
                 Losses.parent();
             }
+            change.forget();
         } catch (Throwable e) {
-            // No memory, or a queue of the program's that throws. The task goes its way.
+            // No memory. The task goes its way.
         }
         return origin;
     }
@@ -140,7 +148,7 @@ public final class Tasks {
     /** A task that came with {@code origin} is not in the queue after all. */
     public static void takeBack(Queue<?> queue, Object task, Context origin) {
         try {
-            if (isOneTime(task)) {
+            if (isOneTime(queue, task)) {
                 take(task);
                 return;
             }
@@ -148,7 +156,9 @@ public final class Tasks {
             if (origin == null && UNRECORDED.decrement(place, task) || WAITING.isEmpty()) {
                 return;
             }
-            WAITING.changeKnown(task, place, Outermost.here().handOvers.takeBack(origin));
+            HandOvers.Change change = Outermost.here().handOvers.takeBack(origin);
+            WAITING.changeKnown(task, place, change);
+            change.forget();
         } catch (Throwable e) {
             // As above.
         }
@@ -180,28 +190,25 @@ public final class Tasks {
     }
 
     private static Context leaves(Queue<?> queue, Object task) {
-        if (isOneTime(task)) {
+        if (isOneTime(queue, task)) {
             return take(task);
         }
         int place = System.identityHashCode(queue);
-        if (!WAITING.isEmpty() && WAITING.get(task, place) != null) {
-            HandOvers.Change change = Outermost.here().handOvers.begin(keepsOrder(queue));
+        if (!WAITING.isEmpty()) {
+            HandOvers.Change change = Outermost.here().handOvers.begin(queue);
             WAITING.changeKnown(task, place, change);
+            Context origin = change.origin();
+            change.forget();
             if (change.isKnown()) {
-                return change.origin();
+                return origin;
             }
         }
         UNRECORDED.decrement(place, task);
         return null;
     }
 
-    private static boolean keepsOrder(Queue<?> queue) {
-        Class<?> type = queue.getClass();
-        return type == LinkedBlockingQueue.class
-                || type == ArrayBlockingQueue.class
-                || type == SynchronousQueue.class
-                || type == LinkedTransferQueue.class
-                || type == LinkedBlockingDeque.class;
+    private static boolean isWaiting(Object task, int place) {
+        return !WAITING.isEmpty() && WAITING.get(task, place) != null;
     }
 
     // ---- objects with which a pool starts a thread ----
@@ -232,7 +239,7 @@ public final class Tasks {
         Context before = null;
         boolean isAttached = false;
         try {
-            Object first = FIRST.isEmpty() || isOneTime(task) ? null : FIRST.remove(worker);
+            Object first = FIRST.isEmpty() ? null : FIRST.remove(worker);
             Context origin = first == null ? leaves(queue, task) : null;
             if (first instanceof Context) {
                 origin = (Context) first;
