@@ -109,27 +109,24 @@ class HttpClientIT {
     @MethodSource("jdks")
     void manyRequestsAreUnderWayAtOnce(int jdk) throws Exception {
         try (Watched shop = new Watched(jdk, PromisingShop.class)) {
-            shop.end();
-            List<Call> sent =
-                    shop.roots().stream()
-                            .filter(root -> root.kind == 3)
-                            .collect(Collectors.toList());
-            List<Call> answered = to("/answered", sent);
+            List<Call> answered =
+                    shop.roots(
+                            PromisingShop.ANSWERED,
+                            call -> call.end != null && isTo("/answered", call));
             assertEquals(PromisingShop.ANSWERED, answered.size());
             for (Call call : answered) {
                 assertEquals("200", call.attributes.get("http.status"));
-                assertTrue(call.end != null && !call.failed);
+                assertTrue(!call.failed);
             }
-            List<Call> silent = to("/silent", sent);
+            List<Call> silent =
+                    shop.roots(PromisingShop.SILENT, call -> isTo("/silent", call));
             assertEquals(PromisingShop.SILENT, silent.size());
             assertTrue(silent.stream().allMatch(call -> call.end == null), "nobody answered");
         }
     }
 
-    private static List<Call> to(String path, List<Call> calls) {
-        return calls.stream()
-                .filter(call -> path.equals(call.attributes.get("http.path")))
-                .collect(Collectors.toList());
+    private static boolean isTo(String path, Call call) {
+        return path.equals(call.attributes.get("http.path"));
     }
 
     /** The parents that requests to {@code path} came with, in order. */

@@ -178,6 +178,17 @@ final class Watched implements AutoCloseable {
         return root(call -> call.operation.equals(operation));
     }
 
+    /** Waits until so many traces fit, at least. @return those that do */
+    List<Call> roots(int count, Predicate<Call> wanted) throws InterruptedException, IOException {
+        Predicate<Decoder> areThere =
+                decoder -> decoder.roots.stream().filter(wanted).count() >= count;
+        if (!server.await(ARRIVAL_S_MAX, areThere)) {
+            throw new AssertionError(
+                    "fewer than " + count + " of these: " + shapes() + ", printed: " + output());
+        }
+        return roots().stream().filter(wanted).collect(Collectors.toList());
+    }
+
     List<Call> roots() {
         synchronized (server) {
             return List.copyOf(server.decoder().roots);
