@@ -10,6 +10,9 @@ import java.util.function.Consumer;
  * and giving back neither allocates nor locks, and no list of nodes can suffer from reuse (ABA).
  */
 final class BufferPool {
+    /** After a buffer for which there was no memory, so long none is made. */
+    private static final long SHORT_NANOS = 1_000_000_000;
+
     private final Buffers home;
     private final int words;
     private final boolean borrowed;
@@ -18,6 +21,9 @@ final class BufferPool {
 
     /** Buffers at this position and above were never made. */
     private final AtomicInteger made = new AtomicInteger();
+
+    /** {@code System.nanoTime()} until which no more are made, never 0; 0 for no such time. */
+    private volatile long shortUntil;
 
     BufferPool(Buffers home, int countMax, int words, boolean borrowed) {
         int rows = Math.max(1, (countMax + 63) / 64);
@@ -31,7 +37,7 @@ final class BufferPool {
         }
     }
 
-    /** A buffer nobody has, null if there is none. */
+    /** A buffer nobody has, null if there is none, or no memory for one more. */
     ThreadBuffer take() {
         for (int row = 0; row < free.length(); row++) {
             long bits = free.get(row);
@@ -48,17 +54,35 @@ final class BufferPool {
 
     private ThreadBuffer at(int slot) {
         ThreadBuffer buffer = buffers.get(slot);
-        if (buffer == null) {
-            buffer = new ThreadBuffer(home, slot, words, borrowed);
-            buffers.set(slot, buffer);
-            made.accumulateAndGet(slot + 1, Math::max);
+        try {
+            if (buffer == null && !isShort()) {
+                buffer = new ThreadBuffer(home, slot, words, borrowed);
+                buffers.set(slot, buffer);
+                made.accumulateAndGet(slot + 1, Math::max);
+            }
+        } catch (OutOfMemoryError e) {
+            shortUntil = System.nanoTime() + SHORT_NANOS | 1;
+        } finally {
+            if (buffer == null) {
+                put(slot); // also where the stack ended
+            }
         }
         return buffer;
     }
 
+    /** Each try without memory is a full collection, for which the program waits. */
+    private boolean isShort() {
+        long until = shortUntil;
+        return until != 0 && System.nanoTime() - until < 0;
+    }
+
     void put(ThreadBuffer buffer) {
-        int row = buffer.slot >>> 6;
-        long bit = 1L << buffer.slot;
+        put(buffer.slot);
+    }
+
+    private void put(int slot) {
+        int row = slot >>> 6;
+        long bit = 1L << slot;
         long bits;
         do {
             bits = free.get(row);

@@ -6,13 +6,15 @@ import java.lang.invoke.MethodType;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.atomic.AtomicReference;
+import java.util.concurrent.atomic.LongAdder;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.Consumer;
 
 /**
- * Which buffer belongs to which thread. A platform thread keeps one for life; a virtual thread, of
- * which there may be millions, borrows one while an outermost call is open. All are bounded in
- * number; a thread that gets none has its calls left out and counted.
+ * Which buffer belongs to which thread. A platform thread gets one with its first call and keeps it
+ * for life; a virtual thread, of which there may be millions, borrows one while an outermost call is
+ * open. A thread that only hands work on, or is handed some, needs none. All are bounded in number;
+ * a thread that gets none has its calls left out and counted, which allocates nothing.
  */
 public final class Buffers {
     /** Threads that begin a call without staying in it, at one moment ({@link HandedCall#begin}). */
@@ -20,7 +22,14 @@ public final class Buffers {
 
     private static final MethodHandle IS_VIRTUAL = findIsVirtual();
 
+    /** Set to null, not removed, where a buffer is given back: the next one allocates no entry. */
     private final ThreadLocal<ThreadBuffer> local = new ThreadLocal<>();
+
+    private final ThreadLocal<Bufferless> bufferless = new ThreadLocal<>();
+
+    /** Of all threads that got none. */
+    private final ThreadBuffer nobodys;
+
     private final Session session;
     private final BufferPool platform;
     private final BufferPool virtual;
@@ -31,8 +40,8 @@ public final class Buffers {
     private final Traces traces;
 
     private final AtomicLong segments = new AtomicLong(1);
-    private final AtomicLong droppedWithoutBuffer = new AtomicLong();
-    private final AtomicLong recordsDroppedWithoutBuffer = new AtomicLong();
+    private final LongAdder droppedWithoutBuffer = new LongAdder();
+    private final LongAdder recordsDroppedWithoutBuffer = new LongAdder();
     private final AtomicInteger lent = new AtomicInteger();
     private final AtomicReference<HandedCall> ended = new AtomicReference<>();
     private volatile Thread sleeper;
@@ -65,34 +74,112 @@ public final class Buffers {
         this.platform = new BufferPool(this, options.threadsMax, powerOfTwo(options.words), false);
         this.virtual =
                 new BufferPool(this, options.virtualMax, powerOfTwo(options.virtualWords), true);
+        this.nobodys = new ThreadBuffer(this, ThreadBuffer.NOBODYS, 0, true);
     }
 
     /** The buffer of the calling thread; never null. */
     public ThreadBuffer current() {
         ThreadBuffer buffer = local.get();
-        return buffer != null ? buffer : attach(Thread.currentThread());
+        return buffer != null ? buffer : take(Thread.currentThread());
     }
 
-    private ThreadBuffer attach(Thread thread) {
+    private ThreadBuffer take(Thread thread) {
         boolean isVirtual = isVirtual(thread);
-        ThreadBuffer buffer = null;
-        if (!isVirtual) {
-            // Some pools wipe the thread locals of their threads between tasks.
-            buffer = platform.ownedBy(thread);
-        }
+        // Some pools wipe the thread locals of their threads between tasks.
+        ThreadBuffer own = isVirtual ? null : platform.ownedBy(thread);
+        ThreadBuffer buffer = own != null ? own : (isVirtual ? virtual : platform).take();
         if (buffer == null) {
-            buffer = (isVirtual ? virtual : platform).take();
+            // Until the outermost call is over: there may be room then.
+            local.set(nobodys);
+            return nobodys;
         }
-        if (buffer == null) {
-            // Leaves everything out, and is given up again after the outermost call: there may be
-            // room then.
-            buffer = new ThreadBuffer(this, -1, 0, true);
+        try {
+            Bufferless mine = bufferless.get();
+            Context cause = mine == null ? Inheritance.of(thread) : mine.cause(thread);
+            buffer.own(thread, false);
+            buffer.attach(cause);
+            local.set(buffer);
+            if (mine != null && !isVirtual) {
+                mine.forget();
+            }
+        } catch (Throwable e) {
+            // Out of stack or memory: or it would be a buffer that nobody has and nobody can take.
+            if (own == null) {
+                putBack(buffer);
+            }
+            throw e;
         }
-        buffer.own(thread);
-        buffer.attach(Inheritance.of(thread));
-        local.set(buffer);
         return buffer;
     }
+
+    /** The innermost open call of this thread, or what causes those to come; null for nobody. */
+    Context context() {
+        ThreadBuffer buffer = local.get();
+        if (buffer != null && buffer != nobodys) {
+            return buffer.context();
+        }
+        Bufferless mine = bufferless.get();
+        Thread thread = Thread.currentThread();
+        return mine == null ? Inheritance.of(thread) : mine.cause(thread);
+    }
+
+    /**
+     * Makes {@code context} the parent of this thread's outermost calls to come. @return what it was
+     * before, may be null
+     */
+    Context attach(Context context) {
+        ThreadBuffer buffer = local.get();
+        if (buffer != null && !buffer.isBorrowed()) {
+            return buffer.attach(context);
+        }
+        Bufferless mine = bufferless();
+        Context before = mine.cause(Thread.currentThread());
+        mine.attach(context);
+        if (buffer != null && buffer != nobodys) {
+            buffer.attach(context);
+        }
+        return before;
+    }
+
+    private Bufferless bufferless() {
+        Bufferless mine = bufferless.get();
+        if (mine == null) {
+            mine = new Bufferless();
+            bufferless.set(mine);
+        }
+        return mine;
+    }
+
+    // ---- calls of threads that got no buffer ----
+
+    /** A call is left out. @return its token */
+    int leaveOut() {
+        droppedWithoutBuffer.increment();
+        return - ++bufferless().leftOut;
+    }
+
+    /** A call that was left out is over. @param call its token; others are ignored */
+    void leftOutEnds(int call) {
+        Bufferless mine = bufferless();
+        if (call < 0 && -call <= mine.leftOut) {
+            mine.leftOut = -call - 1;
+        }
+        if (mine.leftOut == 0) {
+            local.set(null);
+        }
+    }
+
+    /** Calls of this thread that are open and left out. */
+    int leftOut() {
+        return bufferless().leftOut;
+    }
+
+    /** A record of a declared type is left out. */
+    void leaveOutRecord() {
+        recordsDroppedWithoutBuffer.increment();
+    }
+
+    // ---- buffers that are borrowed ----
 
     /**
      * A buffer for a call that does not stay on this thread; {@link #takeBack} must follow, on any
@@ -104,10 +191,9 @@ public final class Buffers {
             buffer = virtual.take();
         }
         if (buffer == null) {
-            buffer = new ThreadBuffer(this, -1, 0, true);
+            buffer = new ThreadBuffer(this, ThreadBuffer.NOT_LENT, 0, true);
         }
-        buffer.own(thread);
-        buffer.hold(); // it does not give itself back
+        buffer.own(thread, true);
         return buffer;
     }
 
@@ -118,18 +204,24 @@ public final class Buffers {
 
     /** The outermost call of a borrowed buffer is over. */
     void giveBack(ThreadBuffer buffer) {
-        local.remove();
+        if (buffer == nobodys) {
+            if (leftOut() == 0) {
+                local.set(null);
+            }
+            return;
+        }
+        local.set(null);
         putBack(buffer);
     }
 
     private void putBack(ThreadBuffer buffer) {
         if (buffer.slot < 0) {
-            droppedWithoutBuffer.addAndGet(buffer.callsDropped());
-            recordsDroppedWithoutBuffer.addAndGet(buffer.records().dropped());
+            droppedWithoutBuffer.add(buffer.callsDropped());
+            recordsDroppedWithoutBuffer.add(buffer.records().dropped());
             return;
         }
         buffer.disown();
-        virtual.put(buffer);
+        (buffer.isBorrowed() ? virtual : platform).put(buffer);
     }
 
     /** A call is over that its thread has left. The calls themselves are the list. */
@@ -162,29 +254,25 @@ public final class Buffers {
     /**
      * Takes back the buffer of a thread that has ended, once everything in it was read.
      *
-     * @return false if its thread lives, or it has no thread, or there is something in it yet
+     * @return false if it is still somebody's, or there is something in it yet
      */
     public boolean reclaim(ThreadBuffer buffer) {
-        Thread owner = buffer.owner();
-        if (owner == null
-                || buffer.isBorrowed()
-                || owner.isAlive()
-                || buffer.published() != buffer.consumed()) {
+        if (!buffer.hasLostOwner() || buffer.published() != buffer.consumed()) {
             return false;
         }
         buffer.reset();
-        platform.put(buffer);
+        putBack(buffer);
         return true;
     }
 
     /** Calls left out because their thread got no buffer. */
     public long callsDroppedWithoutBuffer() {
-        return droppedWithoutBuffer.get();
+        return droppedWithoutBuffer.sum();
     }
 
     /** Records of declared types left out because their thread got no buffer. */
     public long recordsDroppedWithoutBuffer() {
-        return recordsDroppedWithoutBuffer.get();
+        return recordsDroppedWithoutBuffer.sum();
     }
 
     /** Bytes of all rings that exist. */

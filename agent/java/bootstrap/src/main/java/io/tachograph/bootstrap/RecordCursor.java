@@ -44,7 +44,11 @@ public final class RecordCursor {
      */
     public boolean begin(int type, int words, int objects) {
         if (type == 0 || !fit(words + 1, objects) && !block(words + 1, objects)) {
-            dropped = dropped + 1; // one writer only
+            if (buffer.slot == ThreadBuffer.NOBODYS) {
+                buffer.home.leaveOutRecord();
+            } else {
+                dropped = dropped + 1; // one writer only
+            }
             buffer.settle();
             return false;
         }

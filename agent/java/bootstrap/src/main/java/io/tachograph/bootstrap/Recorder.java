@@ -68,25 +68,6 @@ public final class Recorder {
         return buffer().enter(operation);
     }
 
-    /**
-     * A call begins that was caused elsewhere.
-     *
-     * @param parent who caused it; ignored when a call is open on this thread already, and when
-     *     null
-     */
-    public static int enter(int operation, Context parent) {
-        ThreadBuffer buffer = buffer();
-        if (parent == null) {
-            return buffer.enter(operation);
-        }
-        Context before = buffer.attach(parent);
-        try {
-            return buffer.enter(operation);
-        } finally {
-            buffer.attach(before);
-        }
-    }
-
     /** A call returned. */
     public static void exit(int call) {
         if (call != 0) {
@@ -141,9 +122,8 @@ public final class Recorder {
      *     ended already
      */
     public static boolean leave(int call, HandedCall handed) {
-        ThreadBuffer buffer = buffer();
-        handed.known(buffer.context());
-        return buffer.leave(call, handed);
+        handed.known(context());
+        return call > 0 && buffer().leave(call, handed);
     }
 
     /**
@@ -157,32 +137,26 @@ public final class Recorder {
 
     /**
      * The innermost open call, to be handed to another thread or process; null when none is open.
+     * A thread that has no buffer gets none.
      */
     public static Context context() {
-        ThreadBuffer buffer = buffer();
-        Context context = buffer.context();
-        buffer.settle();
-        return context;
+        return Started.BUFFERS.context();
     }
 
     /**
      * The calls of this thread that have no caller were caused by {@code context} from now on,
-     * until {@link #detach}.
+     * until {@link #detach}. A thread that records none of them needs no buffer.
      *
      * @param context null: by nobody
      * @return what to hand to {@link #detach}
      */
     public static Context attach(Context context) {
-        ThreadBuffer buffer = buffer();
-        buffer.hold();
-        return buffer.attach(context);
+        return Started.BUFFERS.attach(context);
     }
 
     /** Ends {@link #attach}, on the same thread. @param before what {@code attach} answered */
     public static void detach(Context before) {
-        ThreadBuffer buffer = buffer();
-        buffer.attach(before);
-        buffer.letGo();
+        Started.BUFFERS.attach(before);
     }
 
     /**

@@ -31,6 +31,12 @@ public final class ThreadBuffer extends Ring {
 
     private static final long BLOCK_STEP_NANOS = 100_000;
 
+    /** Slot of the buffer of all threads that got none: it has no state, {@link Bufferless} has. */
+    static final int NOBODYS = -1;
+
+    /** Slot of what stands for a buffer that could not be lent to a call without a thread. */
+    static final int NOT_LENT = -2;
+
     private final boolean borrowed;
     private final RecordCursor records = new RecordCursor(this);
 
@@ -49,7 +55,7 @@ public final class ThreadBuffer extends Ring {
     private int calls;
 
     /** For each open call its number (upper half) and operation (lower half). */
-    private long[] open = new long[DEPTH_FIRST];
+    private long[] open;
 
     private long segment;
     private long segmentEnd;
@@ -68,7 +74,10 @@ public final class ThreadBuffer extends Ring {
     private boolean blockedInVain;
     private Context attached;
     private Context parent;
-    private int holds;
+
+    /** To a call without a thread: it does not give itself back. */
+    private boolean isLent;
+
     private String nameWritten;
 
     private final AttributeWriter attributes = new AttributeWriter(this);
@@ -86,7 +95,7 @@ public final class ThreadBuffer extends Ring {
 
     /**
      * @param home where it came from
-     * @param slot position there
+     * @param slot position there, or {@link #NOBODYS}, {@link #NOT_LENT}
      * @param words size of the ring, a power of two; 0 makes a buffer that leaves everything out
      * @param borrowed it is given back at the end of each outermost call (virtual threads)
      */
@@ -94,6 +103,7 @@ public final class ThreadBuffer extends Ring {
         super(home, words);
         this.slot = slot;
         this.borrowed = borrowed;
+        this.open = new long[slot < 0 ? 0 : DEPTH_FIRST];
         this.tallies = new Tallies(home.pairs());
         this.gate = home.traces() == null || slot < 0 ? null : new TraceGate(home, seed());
         this.look = Long.MIN_VALUE;
@@ -197,6 +207,9 @@ public final class ThreadBuffer extends Ring {
      * reader's position.
      */
     private boolean admit() {
+        if (slot < 0) {
+            return false;
+        }
         if (skipped > 0 && depth >= skippedAt && leftOutNumber != givenUp || calls >= CALLS_MAX) {
             return false;
         }
@@ -238,6 +251,9 @@ public final class ThreadBuffer extends Ring {
     }
 
     private int skip(int operation) {
+        if (slot == NOBODYS) {
+            return home.leaveOut();
+        }
         if (skipped == 0) {
             skippedAt = depth;
             leftOutNumber++;
@@ -308,14 +324,16 @@ public final class ThreadBuffer extends Ring {
     }
 
     private void giveBack() {
-        if (borrowed && holds == 0 && !tallies.isOpen()) {
+        if (borrowed && !isLent && !tallies.isOpen()) {
             home.giveBack(this);
         }
     }
 
     /** An exit that is not that of the innermost open call. */
     private void exitOdd(int call, int kind, Throwable thrown) {
-        if (call < 0) {
+        if (slot == NOBODYS) {
+            home.leftOutEnds(call);
+        } else if (call < 0) {
             if (-call > skipped) {
                 return; // of a call that was given up
             }
@@ -339,6 +357,8 @@ public final class ThreadBuffer extends Ring {
             if (call == 1) {
                 end();
             }
+        } else {
+            settle(); // of a call that never began: the buffer was borrowed for this only
         }
     }
 
@@ -356,6 +376,9 @@ public final class ThreadBuffer extends Ring {
      * @return 0 if there is no such call
      */
     int innermost(int operation) {
+        if (slot == NOBODYS) {
+            return -home.leftOut();
+        }
         if (skipped > 0 && depth == skippedAt) {
             return -skipped;
         }
@@ -369,7 +392,7 @@ public final class ThreadBuffer extends Ring {
 
     /** As {@link #innermost}, among the calls that are counted. */
     int innermostCounted(int operation) {
-        return slot < 0 ? -skipped : tallies.innermost(operation);
+        return slot < 0 ? innermost(operation) : tallies.innermost(operation);
     }
 
     // ---- attributes and contexts ----
@@ -447,16 +470,6 @@ public final class ThreadBuffer extends Ring {
         return before;
     }
 
-    /** A borrowed buffer stays with the thread while something is attached. */
-    void hold() {
-        holds++;
-    }
-
-    void letGo() {
-        holds--;
-        settle();
-    }
-
     boolean wordsFit(int words) {
         long full = freed() + ring.length - MARGIN;
         return skipped == 0 && head + depth + words < full;
@@ -464,11 +477,15 @@ public final class ThreadBuffer extends Ring {
 
     // ---- life of a buffer ----
 
-    /** A thread takes the buffer; all of its earlier content was complete calls. */
-    void own(Thread thread) {
-        owner = thread;
+    /**
+     * A thread takes the buffer; all of its earlier content was complete calls.
+     *
+     * @param isLent for a call that may end without it
+     */
+    void own(Thread thread, boolean isLent) {
+        this.isLent = isLent; // first: who sees the owner knows it
         attached = null;
-        holds = 0;
+        owner = thread;
     }
 
     /** The thread ended, perhaps with calls open; the reader has closed them on its side. */
@@ -529,6 +546,16 @@ public final class ThreadBuffer extends Ring {
     /** Which traces were kept here; null where all are. */
     public TraceGate gate() {
         return gate;
+    }
+
+    /**
+     * Its thread has ended without giving it back. Of a borrowed one the exit of the outermost call
+     * was lost.
+     */
+    public boolean hasLostOwner() {
+        Thread before = owner;
+        // Asked again: it may have been given back, and taken by another, before its thread ended.
+        return before != null && !before.isAlive() && owner == before && !isLent;
     }
 
     /** The thread that writes here now; null when nobody does. */

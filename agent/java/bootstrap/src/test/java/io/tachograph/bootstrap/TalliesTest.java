@@ -229,16 +229,15 @@ class TalliesTest {
     @Test
     void aThreadWithoutABufferIsNotCountedInSilence() {
         Buffers.Options options = new Buffers.Options();
-        ThreadBuffer none = new ThreadBuffer(new Buffers(new Session(1, 2), options), -1, 0, true);
-        none.own(Thread.currentThread());
-        none.hold();
+        Buffers buffers = new Buffers(new Session(1, 2), options);
+        ThreadBuffer none = new ThreadBuffer(buffers, ThreadBuffer.NOBODYS, 0, true);
         int outer = none.enterCounted(operation("a"));
         int inner = none.enterCounted(operation("b"));
         assertTrue(outer < 0 && inner < 0);
         none.exitCounted(inner, false);
         assertEquals(outer, none.innermostCounted(operation("a")));
         none.exitCounted(outer, true);
-        assertEquals(2, none.callsDropped());
+        assertEquals(2, buffers.callsDroppedWithoutBuffer());
         assertEquals(0, none.tallies().all().length);
     }
 }

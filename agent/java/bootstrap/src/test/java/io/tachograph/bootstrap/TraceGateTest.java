@@ -314,7 +314,7 @@ class TraceGateTest {
         thread.start();
         thread.join();
         assertTrue(buffers.reclaim(left[0]));
-        left[0].own(Thread.currentThread());
+        left[0].own(Thread.currentThread(), false);
         assertNull(left[0].context());
         assertTrue(call(left[0], "after", KEPT));
         assertEquals(2, callsLeftOut(buffers));

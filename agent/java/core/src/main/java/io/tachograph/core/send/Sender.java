@@ -277,11 +277,7 @@ public final class Sender implements Runnable {
     }
 
     private static boolean hasEnded(ThreadBuffer buffer) {
-        Thread owner = buffer.owner();
-        return owner != null
-                && !buffer.isBorrowed()
-                && !owner.isAlive()
-                && buffer.published() == buffer.consumed();
+        return buffer.hasLostOwner() && buffer.published() == buffer.consumed();
     }
 
     private void report(Consumer<SampleBatch> from) {
