@@ -24,6 +24,8 @@ public final class Work {
             case "threads" ->
                     threads(Integer.parseInt(arguments[1]), Integer.parseInt(arguments[2]));
             case "virtual" -> Virtual.run(Integer.parseInt(arguments[1]));
+            case "busy-virtual" -> Busy.virtual(Integer.parseInt(arguments[1]));
+            case "handing" -> Busy.handing(Integer.parseInt(arguments[1]));
             case "allocation" -> Allocation.run();
             case "watched" -> new Marked().plain();
             case "until-told" -> Steady.run(Integer.parseInt(arguments[1]));

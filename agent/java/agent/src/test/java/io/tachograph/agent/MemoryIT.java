@@ -1,0 +1,85 @@
+package io.tachograph.agent;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.tachograph.testing.WireServer;
+
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** What the agent holds of the program's memory, beside the same program without it. */
+class MemoryIT {
+    /**
+     * A thread that has recorded something, or tried to, has two entries of its table of thread
+     * locals, and what they name; the rest is room for what the two runs differ in.
+     */
+    private static final long BYTES_EACH_MAX = 320;
+
+    private static final long ROOM = 2 << 20;
+
+    /** Frames that the server has not acknowledged when it is looked at. */
+    private static final long QUEUE = 4 << 20;
+
+    /** Heap and direct memory while {@code count} threads live. */
+    private static long bytes(Program program) throws Exception {
+        return program.number("heap") + program.number("direct");
+    }
+
+    private static long bare(int jdk, String what, int count) throws Exception {
+        return bytes(program(jdk, what, count).bare().run());
+    }
+
+    private static Program program(int jdk, String what, int count) {
+        return Program.on(jdk, what, String.valueOf(count)).option("-Xmx400m");
+    }
+
+    /** @return what the agent adds */
+    private static long busy(int count) throws Exception {
+        try (WireServer server = new WireServer()) {
+            Program program =
+                    program(25, "busy-virtual", count)
+                            .with("TACHO_SERVER", server.address())
+                            .with("TACHO_FLUSH_MAX", "30s")
+                            .with("TACHO_QUEUE", QUEUE)
+                            .run();
+            assertNull(server.fault);
+            assertEquals(
+                    program.number("made"),
+                    server.decoder().callsEnded + server.executionsDropped,
+                    "recorded and dropped");
+            // Each round up to the bound has its buffers: 1,024 of the threads.
+            assertTrue(server.decoder().callsEnded >= 3 * 3 * 1_024, program.describe());
+            return bytes(program) - bare(25, "busy-virtual", count);
+        }
+    }
+
+    @Test
+    void tenThousandBusyVirtualThreadsTakeNoMoreThanTheBound() throws Exception {
+        long atTheBound = busy(1_024);
+        long farPastIt = busy(10_000);
+        long grown = farPastIt - atTheBound;
+        assertTrue(
+                grown < 9_000 * BYTES_EACH_MAX + QUEUE + ROOM,
+                () -> atTheBound + " bytes with 1,024 threads, " + farPastIt + " with 10,000");
+        // Rings of 16 KiB, open calls and objects of 4 KiB, what the sender keeps of each.
+        assertTrue(atTheBound < 1_024 * 32_768L + QUEUE, () -> atTheBound + " bytes with 1,024 threads");
+    }
+
+    /** A ring has 256 KiB, so that one for each would be 100 MiB. */
+    @ParameterizedTest
+    @ValueSource(ints = {17, 25})
+    void threadsThatOnlyHandWorkOnTakeNoRing(int jdk) throws Exception {
+        int count = 400;
+        try (WireServer server = new WireServer()) {
+            Program program =
+                    program(jdk, "handing", count).with("TACHO_SERVER", server.address()).run();
+            assertNull(server.fault);
+            long added = bytes(program) - bare(jdk, "handing", count);
+            // The agent itself, its classes' data and the calibration's rings are some 3 MiB.
+            assertTrue(added < count * 1_024 + (8 << 20), () -> added + " bytes more");
+        }
+    }
+}
