@@ -68,6 +68,23 @@ class MemoryIT {
         assertTrue(atTheBound < 1_024 * 32_768L + QUEUE, () -> atTheBound + " bytes with 1,024 threads");
     }
 
+    /** A ring of 128 MiB, where the heap has half of that. */
+    @Test
+    void callsForWhichThereIsNoMemoryAreCounted() throws Exception {
+        try (WireServer server = new WireServer()) {
+            Program program =
+                    Program.on(25, "busy-virtual", "50")
+                            .option("-Xmx64m")
+                            .with("TACHO_SERVER", server.address())
+                            .with("TACHO_VIRTUAL_BUFFER", 1 << 24)
+                            .with("TACHO_FLUSH_MAX", "30s")
+                            .run();
+            assertNull(server.fault);
+            assertEquals(program.number("made"), server.executionsDropped, program.describe());
+            assertEquals(0, server.decoder().callsEnded);
+        }
+    }
+
     /** A ring has 256 KiB, so that one for each would be 100 MiB. */
     @ParameterizedTest
     @ValueSource(ints = {17, 25})

@@ -13,6 +13,9 @@ final class Bufferless {
     /** Calls that are open and left out, because there is no buffer for them. */
     int leftOut;
 
+    /** It was looked for a buffer of the thread's, and it has none. */
+    boolean hasNone;
+
     /** What causes the calls of {@code thread} that have no caller; null for nobody. */
     Context cause(Thread thread) {
         return isAttached ? attached : Inheritance.of(thread);
@@ -23,9 +26,10 @@ final class Bufferless {
         isAttached = true;
     }
 
-    /** Its thread got a buffer for life, which knows the cause from now on. */
+    /** Its thread got a buffer for life, which knows all that from now on. */
     void forget() {
         attached = null;
         isAttached = false;
+        hasNone = false;
     }
 }

@@ -85,16 +85,18 @@ public final class Buffers {
 
     private ThreadBuffer take(Thread thread) {
         boolean isVirtual = isVirtual(thread);
+        Bufferless mine = bufferless.get();
         // Some pools wipe the thread locals of their threads between tasks.
-        ThreadBuffer own = isVirtual ? null : platform.ownedBy(thread);
+        boolean mayHaveOne = !isVirtual && (mine == null || !mine.hasNone);
+        ThreadBuffer own = mayHaveOne ? platform.ownedBy(thread) : null;
         ThreadBuffer buffer = own != null ? own : (isVirtual ? virtual : platform).take();
         if (buffer == null) {
             // Until the outermost call is over: there may be room then.
+            bufferless().hasNone = true;
             local.set(nobodys);
             return nobodys;
         }
         try {
-            Bufferless mine = bufferless.get();
             Context cause = mine == null ? Inheritance.of(thread) : mine.cause(thread);
             buffer.own(thread, false);
             buffer.attach(cause);

@@ -175,6 +175,22 @@ class BufferlessTest {
         assertEquals(5L * rounds, buffers.callsDroppedWithoutBuffer());
     }
 
+    /** Its exit was lost; a call that may end on another thread is not over with its thread. */
+    @ParameterizedTest
+    @ValueSource(booleans = {false, true})
+    void aBorrowedBufferWhoseThreadHasEndedIsTakenBack(boolean isLent) throws Exception {
+        Buffers buffers = buffers();
+        ThreadBuffer buffer = new ThreadBuffer(buffers, 0, 64, true);
+        Thread thread = new Thread(() -> buffer.enter(OPERATION), "virtual");
+        buffer.own(thread, isLent);
+        thread.start();
+        thread.join();
+        assertFalse(buffers.reclaim(buffer), "there is something in it yet");
+        buffer.free(buffer.published());
+        assertEquals(!isLent, buffers.reclaim(buffer));
+        assertEquals(isLent ? thread : null, buffer.owner());
+    }
+
     @Test
     void recordsWithoutABufferAreCounted() throws Exception {
         Buffers buffers = buffers();
