@@ -168,7 +168,9 @@ public final class Recorder {
             buffer().enter(operation);
         } catch (Throwable e) {
             // Out of stack: the call is not recorded. Here, since code added to a constructor
-            // cannot catch it.
+            // cannot catch it. Nothing is called, as in the handlers of advice.
+            AdviceFaults.LATEST[AdviceFaults.CONSTRUCTORS] = e;
+            AdviceFaults.COUNTS[AdviceFaults.CONSTRUCTORS]++;
         }
     }
 
@@ -178,6 +180,8 @@ public final class Recorder {
             buffer().enterCounted(operation);
         } catch (Throwable e) {
             // As above.
+            AdviceFaults.LATEST[AdviceFaults.CONSTRUCTORS] = e;
+            AdviceFaults.COUNTS[AdviceFaults.CONSTRUCTORS]++;
         }
     }
 
@@ -197,6 +201,8 @@ public final class Recorder {
             buffer.exitCounted(buffer.innermostCounted(operation), failed);
         } catch (Throwable e) {
             // As above.
+            AdviceFaults.LATEST[AdviceFaults.CONSTRUCTORS] = e;
+            AdviceFaults.COUNTS[AdviceFaults.CONSTRUCTORS]++;
         }
     }
 
@@ -207,6 +213,8 @@ public final class Recorder {
             buffer.exit(buffer.innermost(operation));
         } catch (Throwable e) {
             // Out of stack: the caller's exit makes up for it.
+            AdviceFaults.LATEST[AdviceFaults.CONSTRUCTORS] = e;
+            AdviceFaults.COUNTS[AdviceFaults.CONSTRUCTORS]++;
         }
     }
 
@@ -217,6 +225,8 @@ public final class Recorder {
             buffer.exitFailed(buffer.innermost(operation), thrown);
         } catch (Throwable e) {
             // As above.
+            AdviceFaults.LATEST[AdviceFaults.CONSTRUCTORS] = e;
+            AdviceFaults.COUNTS[AdviceFaults.CONSTRUCTORS]++;
         }
     }
 }

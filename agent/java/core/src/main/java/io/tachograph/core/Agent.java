@@ -11,6 +11,7 @@ import io.tachograph.core.cost.TraceKeeper;
 import io.tachograph.core.instrument.Instrumenter;
 import io.tachograph.core.instrument.Moves;
 import io.tachograph.core.instrument.Probe;
+import io.tachograph.core.instrument.Unwatched;
 import io.tachograph.core.log.AgentLog;
 import io.tachograph.core.sample.AgentReport;
 import io.tachograph.core.sample.SamplerThread;
@@ -50,7 +51,7 @@ public final class Agent {
         Moves moves = new Moves(log);
         Instrumenter instrumenter = new Instrumenter(instrumentation, settings, moves, log);
         instrumenter.install(probes);
-        report(sender, buffers, settings, labels, moves, log);
+        report(sender, buffers, settings, labels, moves, instrumenter.unwatched(), log);
         sender.start();
         instrumenter.switchboard(sender.probes()).start();
         Declarations.tell(instrumentation);
@@ -71,6 +72,7 @@ public final class Agent {
             Settings settings,
             Map<String, String> labels,
             Moves moves,
+            Unwatched unwatched,
             AgentLog log) {
         long interval = settings.number(Setting.SAMPLE_INTERVAL);
         boolean leavesOut = buffers.traces() != null;
@@ -82,7 +84,8 @@ public final class Agent {
                         leavesOut);
         TraceKeeper keeper = leavesOut ? new TraceKeeper(buffers, moves, log) : null;
         sender.report(
-                new AgentReport(labels, buffers, sender, calibration, limits, moves, keeper),
+                new AgentReport(
+                        labels, buffers, sender, calibration, limits, moves, keeper, unwatched),
                 interval);
         if (keeper != null) {
             keeper.start();

@@ -3,17 +3,21 @@ package io.tachograph.probes;
 import io.tachograph.testing.Call;
 import io.tachograph.testing.Decoder;
 import io.tachograph.testing.Jdks;
+import io.tachograph.testing.Sample;
 import io.tachograph.testing.WireServer;
 
+import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.net.URI;
 import java.net.http.HttpClient;
 import java.net.http.HttpRequest;
 import java.net.http.HttpResponse;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
@@ -56,6 +60,7 @@ final class Watched implements AutoCloseable {
             List<String> agents,
             List<String> launch)
             throws IOException {
+        server.copy = new ByteArrayOutputStream();
         List<String> command = new ArrayList<>(List.of(Jdks.java(jdk).toString(), "-Xmx256m"));
         command.addAll(agents);
         command.addAll(launch);
@@ -187,6 +192,28 @@ final class Watched implements AutoCloseable {
                     "fewer than " + count + " of these: " + shapes() + ", printed: " + output());
         }
         return roots().stream().filter(wanted).collect(Collectors.toList());
+    }
+
+    /** The last value of each series of a name, by the labels that are given. */
+    Map<List<String>, Number> samples(String name, String... labels) {
+        Map<List<String>, Number> values = new HashMap<>();
+        synchronized (server) {
+            for (Sample sample : server.decoder().samples) {
+                if (sample.name().equals(name)) {
+                    List<String> key =
+                            Arrays.stream(labels)
+                                    .map(label -> sample.labels().get(label))
+                                    .collect(Collectors.toList());
+                    values.put(key, sample.value());
+                }
+            }
+        }
+        return values;
+    }
+
+    /** Everything that the agent sent, as text of one byte a character. */
+    String sent() {
+        return server.copy.toString(StandardCharsets.ISO_8859_1);
     }
 
     List<Call> roots() {

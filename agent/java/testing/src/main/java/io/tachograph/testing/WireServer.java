@@ -2,6 +2,7 @@ package io.tachograph.testing;
 
 import io.tachograph.bootstrap.Session;
 
+import java.io.ByteArrayOutputStream;
 import java.io.Closeable;
 import java.io.DataInputStream;
 import java.io.EOFException;
@@ -58,6 +59,10 @@ public final class WireServer implements Closeable {
     public volatile long executionsDropped;
     public volatile long entriesDropped;
     public volatile long dataBytes;
+
+    /** Everything that clients sent; null to keep nothing. */
+    public volatile ByteArrayOutputStream copy;
+
     public volatile long allBytes;
 
     /** The first thing that was wrong with what the client sent; null if nothing was. */
@@ -233,6 +238,10 @@ public final class WireServer implements Closeable {
                 return;
             }
             check(header, body);
+            ByteArrayOutputStream kept = copy;
+            if (kept != null) {
+                kept.writeBytes(body);
+            }
             allBytes += 12 + length;
             int type = header[4];
             Fields.check(type == 1 || session != null, "frame " + type + " before HELLO");

@@ -44,7 +44,7 @@ final class Initialised {
         }
         if (is()) {
             // Two on one path cannot be: the objects were counted wrongly.
-            throw new IllegalStateException("a constructor calls super(...) twice");
+            throw new Unwatched.OddConstructor("a constructor calls super(...) twice");
         }
         is = true;
         isApart = false;

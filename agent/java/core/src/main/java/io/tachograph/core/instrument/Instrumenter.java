@@ -34,7 +34,8 @@ public final class Instrumenter {
     private final AgentLog log;
     private final Scope scope;
     private final Selection selection;
-    private final WatchedClasses watched = new WatchedClasses();
+    private final Unwatched unwatched = new Unwatched();
+    private final WatchedClasses watched = new WatchedClasses(unwatched);
     private final Moves moves;
     private boolean methodsProbed;
 
@@ -67,6 +68,11 @@ public final class Instrumenter {
         }
     }
 
+    /** Counts of the classes that stay as they are. */
+    public Unwatched unwatched() {
+        return unwatched;
+    }
+
     /** What switches methods on and off from now on. */
     public Switchboard switchboard(ProbeMailbox mailbox) {
         Switchboard.Patterns patterns =
@@ -90,6 +96,7 @@ public final class Instrumenter {
                 continue;
             }
             try {
+                setup.of(probe.name());
                 builder = probe.install(builder, setup);
                 jdkTypes.addAll(probe.jdkTypes());
                 installed++;
@@ -211,7 +218,7 @@ public final class Instrumenter {
                 JavaModule module,
                 boolean loaded,
                 Throwable fault) {
-            watched.giveUp(loader, typeName, null);
+            watched.giveUp(loader, typeName, null, fault);
             log.sayOnce("class " + typeName, "cannot watch " + typeName + ": " + fault);
         }
     }

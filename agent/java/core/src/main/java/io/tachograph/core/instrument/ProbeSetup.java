@@ -1,5 +1,6 @@
 package io.tachograph.core.instrument;
 
+import io.tachograph.bootstrap.AdviceFaults;
 import io.tachograph.core.config.Settings;
 import io.tachograph.core.log.AgentLog;
 
@@ -17,12 +18,20 @@ public final class ProbeSetup {
     private final WatchedClasses watched;
     private final Advice.WithCustomMapping mapping;
 
+    /** The probe that installs itself. */
+    private String probe = "";
+
     ProbeSetup(Settings settings, AgentLog log, Selection selection, WatchedClasses watched) {
         this.settings = settings;
         this.log = log;
         this.selection = selection;
         this.watched = watched;
         this.mapping = Advice.withCustomMapping().bind(OperationConstant.FACTORY);
+    }
+
+    /** From now on advice belongs to a probe. @param name what it is called */
+    void of(String name) {
+        probe = name;
     }
 
     public Settings settings() {
@@ -46,7 +55,8 @@ public final class ProbeSetup {
     /**
      * Puts advice into the methods that match. It is inlined: it may refer to {@code
      * io.tachograph.bootstrap} and to what the instrumented class itself can see, and should say
-     * {@code suppress = Throwable.class}. A parameter with {@link OperationId} is the method's own
+     * {@code suppress = Throwable.class}: what is suppressed is counted, and told ({@link
+     * AdviceFaults}). A parameter with {@link OperationId} is the method's own
      * operation.
      */
     public AgentBuilder.Transformer advice(
@@ -57,6 +67,8 @@ public final class ProbeSetup {
 
     /** The advice by itself, for a transformer that does more. */
     public Advice compile(Class<?> advice) {
-        return mapping.to(advice, ClassFileLocator.ForClassLoader.of(advice.getClassLoader()));
+        int place = AdviceFaults.place(probe, advice.getSimpleName());
+        return mapping.to(advice, ClassFileLocator.ForClassLoader.of(advice.getClassLoader()))
+                .withExceptionHandler(new FaultHandler(place));
     }
 }

@@ -141,7 +141,7 @@ final class Retransformer {
     }
 
     private void giveUp(Class<?> type, Decision asItIs, Object why) {
-        watched.giveUp(type.getClassLoader(), type.getName(), asItIs);
+        watched.giveUp(type.getClassLoader(), type.getName(), asItIs, why);
         log.sayOnce("class " + type.getName(), "cannot change " + type.getName() + ": " + why);
     }
 }

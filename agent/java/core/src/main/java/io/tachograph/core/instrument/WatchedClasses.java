@@ -16,7 +16,12 @@ final class WatchedClasses {
 
     private final Map<Object, Map<String, Decision>> decisions = new WeakHashMap<>();
     private final Map<Object, Set<String>> unchangeable = new WeakHashMap<>();
+    private final Unwatched unwatched;
     private volatile Runnable listener = () -> {};
+
+    WatchedClasses(Unwatched unwatched) {
+        this.unwatched = unwatched;
+    }
 
     /** Sums over all classes. */
     static final class Totals {
@@ -67,9 +72,11 @@ final class WatchedClasses {
         return decisions.getOrDefault(key(loader), Collections.emptyMap()).get(name);
     }
 
-    /** The class cannot be changed: it stays as it is, and is not tried again. */
-    synchronized void giveUp(ClassLoader loader, String name, Decision asItIs) {
-        unchangeable.computeIfAbsent(key(loader), missing -> new HashSet<>()).add(name);
+    /** The class cannot be changed: it stays as it is, is counted, and is not tried again. */
+    synchronized void giveUp(ClassLoader loader, String name, Decision asItIs, Object why) {
+        if (unchangeable.computeIfAbsent(key(loader), missing -> new HashSet<>()).add(name)) {
+            unwatched.count(why);
+        }
         Decision decision = get(loader, name);
         if (decision != null) {
             put(loader, name, decision.on(asItIs));

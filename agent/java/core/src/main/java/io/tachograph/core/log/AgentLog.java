@@ -50,16 +50,23 @@ public final class AgentLog {
 
     /** As {@link #say}, but at most once a minute for each subject. */
     public void sayOnce(String subject, String line) {
-        long now = System.nanoTime();
         synchronized (saidAt) {
-            Long before = saidAt.get(subject);
-            if (before != null && now - before < REPEAT_NANOS
-                    || saidAt.size() >= SUBJECTS_MAX && before == null) {
+            if (!wouldSay(subject)) {
                 return;
             }
-            saidAt.put(subject, now);
+            saidAt.put(subject, System.nanoTime());
         }
         write(line);
+    }
+
+    /** Whether {@link #sayOnce} would write now, for a line that is costly to make. */
+    public boolean wouldSay(String subject) {
+        synchronized (saidAt) {
+            Long before = saidAt.get(subject);
+            return before == null
+                    ? saidAt.size() < SUBJECTS_MAX
+                    : System.nanoTime() - before >= REPEAT_NANOS;
+        }
     }
 
     /** Only when {@code log_detail} is set. */

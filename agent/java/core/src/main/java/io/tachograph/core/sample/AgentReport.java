@@ -5,6 +5,7 @@ import io.tachograph.core.cost.Calibration;
 import io.tachograph.core.cost.Limits;
 import io.tachograph.core.cost.TraceKeeper;
 import io.tachograph.core.instrument.Moves;
+import io.tachograph.core.instrument.Unwatched;
 import io.tachograph.core.send.Sender;
 import io.tachograph.core.wire.SampleBatch;
 
@@ -13,12 +14,14 @@ import java.util.function.Consumer;
 
 /**
  * What the sender adds to the samples itself, on its own thread: counts of aggregated operations
- * and of traces left out, which must not be lost when the program ends, and what the agent costs.
+ * and of traces left out, which must not be lost when the program ends, what the agent costs, and
+ * what of it failed.
  */
 public final class AgentReport implements Consumer<SampleBatch> {
     private final OperationSampler operations;
     private final TraceSampler traces;
     private final OverheadSampler overhead;
+    private final FaultSampler faults;
 
     /**
      * @param keeper null where all traces are kept
@@ -30,12 +33,14 @@ public final class AgentReport implements Consumer<SampleBatch> {
             Calibration calibration,
             Limits limits,
             Moves moves,
-            TraceKeeper keeper) {
+            TraceKeeper keeper,
+            Unwatched unwatched) {
         SeriesMaker maker = new SeriesMaker(labels);
         this.operations = new OperationSampler(maker, buffers);
         this.traces = keeper == null ? null : new TraceSampler(maker, buffers, keeper);
         this.overhead =
                 new OverheadSampler(maker, sender, operations, traces, calibration, limits, moves);
+        this.faults = new FaultSampler(maker, unwatched);
     }
 
     @Override
@@ -45,5 +50,6 @@ public final class AgentReport implements Consumer<SampleBatch> {
             traces.sample(into);
         }
         overhead.sample(into);
+        faults.sample(into);
     }
 }

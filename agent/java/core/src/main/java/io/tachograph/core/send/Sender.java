@@ -62,6 +62,7 @@ public final class Sender implements Runnable {
     private long ringDrops;
     private long ringAttributeDrops;
     private long ringEntryDrops;
+    private final FaultLog faultLog;
     private final Set<String> faultsTold = new HashSet<>();
     private final DeclaredRecord declared;
     private final CallCounts calls = new CallCounts();
@@ -104,6 +105,7 @@ public final class Sender implements Runnable {
     public Sender(Buffers buffers, Session session, Options options, AgentLog log) {
         this.buffers = buffers;
         this.log = log;
+        this.faultLog = new FaultLog(log);
         this.dictionary = new Dictionary(Operations.shared());
         this.declared = new DeclaredRecord(dictionary, options.labels);
         this.outbox = new Outbox(dictionary, options.queueBytes, options.blocks);
@@ -316,6 +318,7 @@ public final class Sender implements Runnable {
         totals.callsDroppedInRings = ringDrops;
         totals.attributesDroppedInRings = ringAttributeDrops;
         totals.entriesDroppedInRings = ringEntryDrops;
+        faultLog.tell();
         long failed = RecordTypes.shared().failed();
         if (failed != totals.entriesFailed) {
             totals.entriesFailed = failed;

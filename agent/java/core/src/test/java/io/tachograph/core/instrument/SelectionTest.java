@@ -112,7 +112,7 @@ class SelectionTest {
     void countsWhatEachRuleFitsAndDecides() {
         Selection selection =
                 selection("HERE$*", "HERE$*.get*", "0 HERE$Board.post, 1 nowhere..*, 1 @HERE$Hot");
-        WatchedClasses watched = new WatchedClasses();
+        WatchedClasses watched = new WatchedClasses(new Unwatched());
         watched.put(null, BOARD.getName(), selection.decide(BOARD));
         WatchedClasses.Totals totals = watched.totals(selection.list());
         assertArrayEquals(new long[] {4, 1, 1, 0, 1}, totals.fits);
@@ -125,7 +125,7 @@ class SelectionTest {
     @Test
     void tellsOfClassesThatARuleConcerns() {
         Selection selection = selection("HERE$*", "", "");
-        WatchedClasses watched = new WatchedClasses();
+        WatchedClasses watched = new WatchedClasses(new Unwatched());
         watched.put(null, BOARD.getName(), selection.decide(BOARD));
         int[] told = new int[1];
         watched.listen(() -> told[0]++);
@@ -141,10 +141,10 @@ class SelectionTest {
     @Test
     void aClassThatCannotBeChangedCountsAsItIs() {
         Selection selection = selection("HERE$*", "", "");
-        WatchedClasses watched = new WatchedClasses();
+        WatchedClasses watched = new WatchedClasses(new Unwatched());
         ClassLoader loader = getClass().getClassLoader();
         watched.put(loader, BOARD.getName(), selection.decide(BOARD));
-        watched.giveUp(loader, BOARD.getName(), null);
+        watched.giveUp(loader, BOARD.getName(), null, "a test");
         assertTrue(watched.isUnchangeable(loader, BOARD.getName()));
         assertEquals(0, watched.totals(selection.list()).recorded);
         assertEquals(4, watched.totals(selection.list()).fits[0]);

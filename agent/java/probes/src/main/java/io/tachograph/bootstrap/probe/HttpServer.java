@@ -128,6 +128,10 @@ public final class HttpServer {
         }
         Outermost.leave(Outermost.HTTP_SERVER);
         ServerRequest request = Outermost.here().request;
+        if (call == 0) {
+            request.forget();
+            return;
+        }
         if (call == RESUMED) {
             request.pause(thrown);
             return;

@@ -1,0 +1,48 @@
+package io.tachograph.core.instrument;
+
+import io.tachograph.bootstrap.AdviceFaults;
+
+import net.bytebuddy.implementation.Implementation;
+import net.bytebuddy.implementation.bytecode.StackManipulation;
+import net.bytebuddy.jar.asm.MethodVisitor;
+import net.bytebuddy.jar.asm.Opcodes;
+
+/**
+ * What inlined advice does with an exception of its own, which lies on the stack:
+ *
+ * <pre>{@code
+ * AdviceFaults.LATEST[place] = thrown;
+ * AdviceFaults.COUNTS[place]++;
+ * }</pre>
+ *
+ * Nothing is called and nothing jumps: no stack is needed where it may have ended, and no frame.
+ */
+final class FaultHandler extends StackManipulation.AbstractBase {
+    private static final String FAULTS = AdviceFaults.class.getName().replace('.', '/');
+
+    /** Beside the exception: array twice, index twice, a long. */
+    private static final int STACK = 5;
+
+    private final int place;
+
+    FaultHandler(int place) {
+        this.place = place;
+    }
+
+    @Override
+    public Size apply(MethodVisitor code, Implementation.Context context) {
+        code.visitFieldInsn(Opcodes.GETSTATIC, FAULTS, "LATEST", "[Ljava/lang/Throwable;");
+        code.visitInsn(Opcodes.SWAP);
+        code.visitIntInsn(Opcodes.SIPUSH, place);
+        code.visitInsn(Opcodes.SWAP);
+        code.visitInsn(Opcodes.AASTORE);
+        code.visitFieldInsn(Opcodes.GETSTATIC, FAULTS, "COUNTS", "[J");
+        code.visitIntInsn(Opcodes.SIPUSH, place);
+        code.visitInsn(Opcodes.DUP2);
+        code.visitInsn(Opcodes.LALOAD);
+        code.visitInsn(Opcodes.LCONST_1);
+        code.visitInsn(Opcodes.LADD);
+        code.visitInsn(Opcodes.LASTORE);
+        return new Size(-1, STACK);
+    }
+}
