@@ -5,8 +5,9 @@ import java.lang.invoke.VarHandle;
 
 /**
  * {@code class: message} of an exception, without running code of the program: {@code getMessage}
- * may be overridden, and may throw, wait or change something. The message is read from the field;
- * of the JDK's own exceptions the method is used.
+ * may be overridden, and may throw, wait or change something. The message is read from the field.
+ * The method is asked of exceptions of {@code java.base} only, some of which put their message
+ * together, and of those not that which asks what it wraps, as several of other modules do.
  *
  * <p>Messages of databases hold values and statements, and so do those of what wraps them: of an
  * exception that is or was caused by a {@code java.sql.SQLException}, class and code are told only.
@@ -34,6 +35,35 @@ final class ExceptionText {
                 }
             };
 
+    private static final ClassValue<Boolean> ASKED =
+            new ClassValue<>() {
+                @Override
+                protected Boolean computeValue(Class<?> type) {
+                    return type.getClassLoader() == null
+                            && type.getModule() == Object.class.getModule()
+                            && type.getName().startsWith("java.")
+                            && !type.getName().equals("java.io.WriteAbortedException");
+                }
+            };
+
+    /**
+     * Classes of the JDK that keep the cause elsewhere: their {@code getCause} returns a field of
+     * theirs. That of {@code Throwable} waits for a lock that the program may hold.
+     */
+    private static final ClassValue<Boolean> HAS_OWN_CAUSE =
+            new ClassValue<>() {
+                @Override
+                protected Boolean computeValue(Class<?> type) {
+                    try {
+                        return type.getClassLoader() == null
+                                && type.getMethod("getCause").getDeclaringClass()
+                                        != Throwable.class;
+                    } catch (NoSuchMethodException e) {
+                        return false;
+                    }
+                }
+            };
+
     /** The setting {@code database_messages}, of the process. */
     private static volatile boolean tellsDatabaseMessages;
 
@@ -58,7 +88,7 @@ final class ExceptionText {
             }
         }
         String message = null;
-        if (type.getClassLoader() == null) {
+        if (ASKED.get(type)) {
             message = thrown.getMessage();
         } else if (MESSAGE != null) {
             message = (String) MESSAGE.get(thrown);
@@ -68,8 +98,7 @@ final class ExceptionText {
 
     private static Throwable cause(Throwable thrown) {
         Throwable cause = CAUSE == null ? null : (Throwable) CAUSE.get(thrown);
-        // Some of the JDK's own keep it elsewhere.
-        if ((cause == null || cause == thrown) && thrown.getClass().getClassLoader() == null) {
+        if ((cause == null || cause == thrown) && HAS_OWN_CAUSE.get(thrown.getClass())) {
             cause = thrown.getCause();
         }
         return cause == thrown ? null : cause;

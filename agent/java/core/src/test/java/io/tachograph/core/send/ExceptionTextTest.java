@@ -5,8 +5,18 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.MethodSource;
+import org.xml.sax.SAXException;
 
+import java.io.WriteAbortedException;
+import java.rmi.RemoteException;
 import java.sql.SQLException;
+import java.util.List;
+import java.util.concurrent.FutureTask;
+import java.util.concurrent.TimeUnit;
+
+import javax.naming.NamingException;
 
 class ExceptionTextTest {
     @Test
@@ -18,6 +28,71 @@ class ExceptionTextTest {
             assertFalse(text.contains("s3cret"), text);
             assertTrue(text.startsWith(wrapped.getClass().getName()), text);
             wrapped = new IllegalStateException(wrapped);
+        }
+    }
+
+    /** What the program overrides, and where it fails if anybody else runs it. */
+    private static final class Trap extends RuntimeException {
+        private static final long serialVersionUID = 1;
+
+        @Override
+        public String getMessage() {
+            throw new AssertionError("getMessage was run");
+        }
+
+        @Override
+        public Throwable getCause() {
+            throw new AssertionError("getCause was run");
+        }
+
+        @Override
+        public String toString() {
+            throw new AssertionError("toString was run");
+        }
+    }
+
+    static List<Exception> asking() {
+        return List.of(
+                new WriteAbortedException("why", new Trap()),
+                new RemoteException("why", new Trap()),
+                new NamingTrap(),
+                saxOf(new Trap()));
+    }
+
+    /** It asks its cause for the message that it has not. */
+    private static Exception saxOf(Exception cause) {
+        SAXException wrapping = new SAXException();
+        wrapping.initCause(cause);
+        return wrapping;
+    }
+
+    private static final class NamingTrap extends NamingException {
+        private static final long serialVersionUID = 1;
+
+        @Override
+        public Throwable getRootCause() {
+            throw new AssertionError("getRootCause was run");
+        }
+    }
+
+    @ParameterizedTest
+    @MethodSource("asking")
+    void nothingOfTheProgramIsRun(Exception wrapping) {
+        String text = ExceptionText.of(wrapping);
+        assertTrue(text.startsWith(wrapping.getClass().getName()), text);
+    }
+
+    /** {@code Throwable.getCause} waits for it. */
+    @Test
+    void aLockThatTheProgramHoldsIsNotWaitedFor() throws Exception {
+        Throwable thrown = new IllegalStateException("locked");
+        FutureTask<String> text = new FutureTask<>(() -> ExceptionText.of(thrown));
+        synchronized (thrown) {
+            Thread asking = new Thread(text, "asking");
+            asking.setDaemon(true);
+            asking.start();
+            assertEquals(
+                    "java.lang.IllegalStateException: locked", text.get(60, TimeUnit.SECONDS));
         }
     }
 
