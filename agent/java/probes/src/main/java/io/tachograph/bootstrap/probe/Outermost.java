@@ -47,7 +47,20 @@ public final class Outermost {
     /** The dialect that {@link #PREPARE} prepares for, as far as it is known. */
     SqlDialect preparing = SqlDialect.OTHER;
 
+    /** Token of {@link #STATEMENT} while its dialect is not known; 0 for none. */
+    int poolCall;
+
+    /** What it executes; null for what was prepared or collected. */
+    String poolText;
+
+    int poolOperation;
+
     private Outermost() {}
+
+    void forgetPool() {
+        poolCall = 0;
+        poolText = null;
+    }
 
     static Outermost here() {
         return LOCAL.get();

@@ -80,15 +80,36 @@ public final class Statements {
      * @return the call's token
      */
     public static int enter(Object statement, String text) {
+        SqlDialect dialect = SqlDialect.of(statement.getClass());
+        Outermost here = Outermost.here();
         if (!Outermost.enter(Outermost.STATEMENT)) {
+            if (here.poolCall != 0 && dialect != SqlDialect.OTHER) {
+                nameAs(here, statement, dialect);
+            }
             return Outermost.INSIDE;
         }
         Integer known = text == null ? PREPARED.get(statement) : null;
-        if (known != null) {
-            return Recorder.enter(known);
+        int operation = known != null ? known : operation(text == null ? UNKNOWN : text, dialect);
+        int call = Recorder.enter(operation);
+        if (call > 0 && dialect == SqlDialect.OTHER) {
+            here.poolCall = call;
+            here.poolText = text;
+            here.poolOperation = operation;
         }
-        SqlDialect dialect = SqlDialect.of(statement.getClass());
-        return Recorder.enter(operation(text == null ? UNKNOWN : text, dialect));
+        return call;
+    }
+
+    /**
+     * The statement of a pool executes that of the driver, which tells the dialect. Until here the
+     * call had the name that is safe in all of them.
+     */
+    private static void nameAs(Outermost here, Object statement, SqlDialect dialect) {
+        String text = here.poolText;
+        Integer operation = text == null ? PREPARED.get(statement) : operation(text, dialect);
+        if (operation != null && operation != here.poolOperation) {
+            Recorder.rename(here.poolCall, operation);
+        }
+        here.forgetPool();
     }
 
     /**
@@ -99,6 +120,7 @@ public final class Statements {
             return;
         }
         Outermost.leave(Outermost.STATEMENT);
+        Outermost.here().forgetPool();
         if (batch > 0) {
             Recorder.attribute(call, "db.batch", batch);
         }

@@ -1,0 +1,105 @@
+package io.tachograph.probes;
+
+import java.io.IOException;
+import java.net.InetAddress;
+import java.net.ServerSocket;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.List;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
+
+/**
+ * A real PostgreSQL of the test's own in a fresh directory, gone when closed. It refuses to run as
+ * root, so root steps down.
+ */
+final class Postgres implements AutoCloseable {
+    private static final boolean IS_ROOT = System.getProperty("user.name").equals("root");
+
+    private final Path programs = programs();
+    private final Path directory = Files.createTempDirectory("tachograph-java-postgres-");
+    private final int port = freePort();
+
+    Postgres() throws IOException, InterruptedException {
+        if (IS_ROOT) {
+            start(List.of("chown", "postgres", directory.toString()));
+        }
+        run("initdb", "-U", "board", "-A", "trust", "-E", "UTF8", "--no-locale", "--no-sync");
+        String options =
+                "-c listen_addresses=127.0.0.1 -c fsync=off -p " + port + " -k " + directory;
+        run("pg_ctl", "-w", "-t", "300", "-l", directory + "/log", "-o", options, "start");
+    }
+
+    String url() {
+        return "jdbc:postgresql://127.0.0.1:" + port + "/postgres";
+    }
+
+    /** Debian keeps the server's programs out of PATH, one folder for each version. */
+    private static Path programs() throws IOException {
+        Path debian = Path.of("/usr/lib/postgresql");
+        List<Path> folders = new ArrayList<>();
+        if (Files.isDirectory(debian)) {
+            try (Stream<Path> versions = Files.list(debian)) {
+                versions.sorted(Comparator.reverseOrder())
+                        .forEach(version -> folders.add(version.resolve("bin")));
+            }
+        }
+        for (String folder : System.getenv("PATH").split(":")) {
+            folders.add(Path.of(folder));
+        }
+        return folders.stream()
+                .filter(folder -> Files.isExecutable(folder.resolve("initdb")))
+                .findFirst()
+                .orElseThrow(
+                        () ->
+                                new IllegalStateException(
+                                        "PostgreSQL is not installed: no initdb in "
+                                                + folders
+                                                + " (Debian: apt-get install postgresql)"));
+    }
+
+    private static int freePort() throws IOException {
+        try (ServerSocket socket = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
+            return socket.getLocalPort();
+        }
+    }
+
+    private void run(String program, String... arguments)
+            throws IOException, InterruptedException {
+        List<String> command = new ArrayList<>();
+        if (IS_ROOT) {
+            command.addAll(
+                    List.of("setpriv", "--reuid=postgres", "--regid=postgres", "--init-groups"));
+        }
+        command.add(programs.resolve(program).toString());
+        command.addAll(List.of("-D", directory.resolve("data").toString()));
+        command.addAll(List.of(arguments));
+        start(command);
+    }
+
+    private void start(List<String> command) throws IOException, InterruptedException {
+        Process process =
+                new ProcessBuilder(command)
+                        .directory(Path.of("/").toFile())
+                        .redirectErrorStream(true)
+                        .redirectOutput(ProcessBuilder.Redirect.DISCARD)
+                        .start();
+        if (process.waitFor() != 0) {
+            throw new IllegalStateException(
+                    String.join(" ", command) + " ended with " + process.exitValue());
+        }
+    }
+
+    @Override
+    public void close() throws IOException, InterruptedException {
+        run("pg_ctl", "-m", "immediate", "-w", "stop");
+        try (Stream<Path> files = Files.walk(directory)) {
+            for (Path file :
+                    files.sorted(Comparator.reverseOrder()).collect(Collectors.toList())) {
+                Files.deleteIfExists(file);
+            }
+        }
+    }
+}
