@@ -13,18 +13,26 @@ after(() => tacho.close());
 
 const ROUTES = { '/users/:name': 20, '/missing/:name': 3, '/broken/:name': 3, '/shops/:shop/inner/:name': 1 };
 const NOT_FOUND = { '(not found)': 20 };
+/** More than there are names for paths without a route. */
+const MANY = { ...ROUTES, '/users/:name': 1_100 };
+/** Express tells of the path that a router is mounted at only what it is now. */
+const EXPRESS = {
+  ...MANY,
+  '/shops/:shop/inner/:name': undefined,
+  '/shops/{id}/inner/:name': 1,
+  '/plain/{id}': 1,
+  '/slow/:name': 1,
+};
+const FASTIFY = { ...MANY, '/hooked/:name': 1 };
+const KOA = { ...MANY, '/plain/{id}': 1 };
 for (const [name, routes] of Object.entries({
-  // Express tells of the path that a router is mounted at only what it is now.
-  express: {
-    ...ROUTES,
-    '/shops/:shop/inner/:name': undefined,
-    '/shops/{id}/inner/:name': 1,
-    '/plain/{id}': 1,
-    '/users/:name': 1_100,
-    '/slow/:name': 1,
-  },
-  fastify: ROUTES,
-  koa: { ...ROUTES, '/plain/{id}': 1 },
+  express: EXPRESS,
+  express4: EXPRESS,
+  fastify: FASTIFY,
+  fastify4: FASTIFY,
+  koa: KOA,
+  koa2: KOA,
+  'koa-router': { ...KOA, '/users/:name': 20 },
   nest: ROUTES,
   'nest-fastify': ROUTES,
 })) {

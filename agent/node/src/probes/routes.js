@@ -2,6 +2,8 @@
 //
 //   Express, and Nest on it   leave it on the request
 //   Fastify 5, Nest on it     say it on a channel, before the handler
+//   Fastify 4, or one whose   say on a channel that a server is made: its first hook sees the request, which has the route
+//   hooks have answered
 //   Koa                       has a context for each request, where @koa/router leaves it
 
 import diagnostics from 'node:diagnostics_channel';
@@ -17,12 +19,22 @@ export function routes({ guard }) {
   const told = new WeakMap();
   /** Context of Koa. @type {WeakMap<object, any>} */
   const contexts = new WeakMap();
+  /** Request of Fastify, which knows its route. @type {WeakMap<object, any>} */
+  const requests = new WeakMap();
   const handled = guard((/** @type {any} */ { request, route }) => {
     if (typeof route?.url === 'string' && request?.is404 !== true) {
       told.set(request.raw, route.url);
     }
   });
   diagnostics.subscribe('tracing:fastify.request.handler:start', handled);
+  const came = guard((/** @type {any} */ request) => requests.set(request.raw, request));
+  const made = guard((/** @type {any} */ { fastify }) => {
+    fastify.addHook('onRequest', (/** @type {any} */ request, /** @type {unknown} */ _reply, /** @type {() => void} */ next) => {
+      came(request);
+      next();
+    });
+  });
+  diagnostics.subscribe('fastify.initialization', made);
   onLoad(guard, isKoa, (Koa) => {
     const { prototype } = Koa.default ?? Koa;
     const { createContext } = prototype;
@@ -32,7 +44,17 @@ export function routes({ guard }) {
       return context;
     };
   });
-  return (request) => told.get(request) ?? ofKoa(contexts.get(request)) ?? ofExpress(request);
+  return (request) => told.get(request) ?? ofFastify(requests.get(request)) ?? ofKoa(contexts.get(request)) ?? ofExpress(request);
+}
+
+/** @param {any} request */
+function ofFastify(request) {
+  if (request === undefined || request.is404) {
+    return undefined;
+  }
+  const options = request.routeOptions;
+  const url = options === undefined ? request.routerPath : options.url; // before 4.10
+  return typeof url === 'string' ? url : undefined;
 }
 
 /** @param {any} context */

@@ -2,13 +2,21 @@
 'use strict';
 
 const http = require('http');
+const Module = require('module');
 
 const [name, users] = process.argv.slice(2);
 const listening = (server) => new Promise((done) => server.listen(0, '127.0.0.1', () => done(server)));
 
+/** Koa 2 is installed under another name beside Koa 3; who requires it says `koa`. */
+function koa2() {
+  const resolve = Module._resolveFilename;
+  Module._resolveFilename = (asked, ...rest) => resolve(asked === 'koa' ? 'koa2' : asked, ...rest);
+  return require('koa');
+}
+
 const FRAMEWORKS = {
-  async express() {
-    const express = require('express');
+  async express(version = '') {
+    const express = require(`express${version}`);
     const app = express();
     const router = express.Router();
     app.get('/users/:name', (request, response) => response.send(request.params.name));
@@ -22,18 +30,20 @@ const FRAMEWORKS = {
     app.use('/plain', (_request, response) => response.send('plain'));
     return listening(http.createServer(app));
   },
-  async fastify() {
-    const app = require('fastify').fastify();
+  async fastify(version = '') {
+    const app = require(`fastify${version}`).fastify();
     app.get('/users/:name', async (request) => request.params.name);
     app.get('/missing/:name', async (_request, reply) => reply.code(404).send('none'));
     app.get('/broken/:name', async () => Promise.reject(new Error('broken')));
     app.register(async (inner) => inner.get('/inner/:name', async () => 'inner'), { prefix: '/shops/:shop' });
+    // Its own answer to paths that nobody has, and hooks that end a request before its handler.
+    app.setNotFoundHandler((_request, reply) => reply.code(404).send('none'));
+    app.addHook('onRequest', async (request, reply) => (request.url.startsWith('/hooked') ? reply.send('hooked') : undefined));
+    app.get('/hooked/:name', async () => 'never');
     await app.listen({ port: 0, host: '127.0.0.1' });
     return app.server;
   },
-  async koa() {
-    const Koa = require('koa');
-    const { Router } = require('@koa/router');
+  async koa(Koa = require('koa'), { Router } = require('@koa/router')) {
     const app = new Koa({ env: 'test' });
     app.silent = true;
     const router = new Router();
@@ -77,6 +87,10 @@ const FRAMEWORKS = {
     await app.listen(0, '127.0.0.1');
     return app.getHttpServer();
   },
+  express4: () => FRAMEWORKS.express(4),
+  fastify4: () => FRAMEWORKS.fastify(4),
+  koa2: () => FRAMEWORKS.koa(koa2(), { Router: require('koa-router12') }),
+  'koa-router': () => FRAMEWORKS.koa(koa2(), { Router: require('koa-router') }),
   'nest-fastify': () => FRAMEWORKS.nest(new (require('@nestjs/platform-fastify').FastifyAdapter)()),
 };
 
@@ -96,7 +110,8 @@ const FRAMEWORKS = {
   await all(Number(users), '/users/name');
   await all(Number(users), '/scanned/by/name');
   await ask('/plain/17');
-  if (name === 'express') await ask('/slow/name1');
+  if (name.startsWith('express')) await ask('/slow/name1');
+  if (name.startsWith('fastify')) await ask('/hooked/name1');
   await all(3, '/missing/name');
   await all(3, '/broken/name');
   await ask('/shops/5/inner/name1?x=1');
