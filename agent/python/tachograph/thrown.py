@@ -8,6 +8,7 @@ metaclass may be. Before: track. After: the words of a track.
 from __future__ import annotations
 
 import re
+import sys
 import types
 from typing import Any, Optional
 
@@ -17,18 +18,23 @@ database_messages = False
 _TEXT_CHARS_MAX = 4_096
 _SIMPLE = {str, int, float, bool, bytes, type(None)}
 
-# Packages whose exceptions are those of a database, most of them by PEP 249.
+# Packages whose exceptions are those of a database. Other drivers are known by what PEP 249 asks of them: names of classes, and a
+# module that tells its `apilevel`.
 _DRIVERS = frozenset(
     (
         "sqlite3", "_sqlite3", "apsw", "psycopg2", "psycopg", "_psycopg", "psycopg_c", "psycopg_binary", "asyncpg",
         "pg8000", "psqlpy", "redshift_connector", "pymysql", "aiomysql", "asyncmy", "MySQLdb", "mysql",
         "_mysql_connector", "mariadb", "oracledb", "cx_Oracle", "pyodbc", "aioodbc", "turbodbc", "pymssql", "_mssql",
         "pytds", "ibm_db", "ibm_db_dbi", "duckdb", "_duckdb", "snowflake", "clickhouse_driver", "clickhouse_connect",
-        "hdbcli", "teradatasql", "vertica_python", "trino", "firebirdsql", "fdb",
+        "hdbcli", "teradatasql", "vertica_python", "trino", "firebirdsql", "fdb", "pymongo", "bson", "redis", "cassandra",
+        "neo4j", "elasticsearch", "elastic_transport", "opensearchpy", "couchbase", "arango",
     )
 )  # fmt: skip
 # Modules of libraries that wrap them.
 _WRAPPERS = frozenset(("sqlalchemy.exc", "django.db.utils", "peewee", "pony.orm.dbapiprovider", "tortoise.exceptions"))
+# What a module of a driver holds, where its classes have no place of their own in the list.
+_OF_DRIVERS = ("apilevel", "paramstyle")
+_CLASSES = ("Error", "DatabaseError", "IntegrityError", "OperationalError", "ProgrammingError")
 
 # So many exceptions are looked at that are behind one; where there are more, the message is not told.
 _CHAIN_MAX = 16
@@ -40,6 +46,8 @@ _CODE = re.compile(r"[A-Za-z0-9_]{1,64}")
 _mro_of = type.__dict__["__mro__"].__get__
 _dict_of = type.__dict__["__dict__"].__get__
 _module_of = type.__dict__["__module__"].__get__
+_name_of = type.__dict__["__name__"].__get__
+_members_of = types.ModuleType.__dict__["__dict__"].__get__
 _own_of = BaseException.__dict__["__dict__"].__get__
 _cause_of = BaseException.__dict__["__cause__"].__get__
 _context_of = BaseException.__dict__["__context__"].__get__
@@ -92,11 +100,39 @@ def _database(thrown: BaseException) -> tuple[bool, str]:
 
 
 def _is_of_driver(kind: type) -> bool:
+    is_below = False
     for base in _mro_of(kind):
         module = _module_of(base)
-        if type(module) is str and (module.partition(".")[0] in _DRIVERS or module in _WRAPPERS):
+        if type(module) is not str or module == "builtins":
+            continue
+        if module.partition(".")[0] in _DRIVERS or module in _WRAPPERS or _is_driver(module):
             return True
+        name = _name_of(base)
+        if type(name) is not str:
+            continue
+        if name == "Error" and is_below:
+            return True
+        is_below = is_below or name == "DatabaseError"
     return False
+
+
+def _is_driver(name: str) -> bool:
+    """Whether a module, or a package that it is in, is a driver as PEP 249 has it."""
+    is_first = True
+    while name:
+        module = sys.modules.get(name)
+        if module is not None and issubclass(type(module), types.ModuleType):
+            members = _members_of(module)
+            if all(one in members for one in _OF_DRIVERS):
+                return True
+            if is_first and all(_is_exception(members.get(one)) for one in _CLASSES):
+                return True
+        name, is_first = name.rpartition(".")[0], False
+    return False
+
+
+def _is_exception(member: Any) -> bool:
+    return issubclass(type(member), type) and any(base is BaseException for base in _mro_of(member))
 
 
 def _code(thrown: BaseException) -> str:

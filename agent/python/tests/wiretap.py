@@ -1,0 +1,43 @@
+"""All that a program sends: a proxy before the server, which passes everything on and keeps it."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+
+
+class Wiretap:
+    """`address` is what the program is told; `heard` what it has said so far."""
+
+    def __init__(self, server: str) -> None:
+        host, _, port = server.rpartition(":")
+        self.server = (host, int(port))
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.address = f"127.0.0.1:{self.listener.getsockname()[1]}"
+        self.lock = threading.Lock()
+        self.heard = bytearray()
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def __enter__(self) -> Wiretap:
+        return self
+
+    def __exit__(self, *_thrown: object) -> None:
+        self.listener.close()
+
+    def _accept(self) -> None:
+        with contextlib.suppress(OSError):  # closed
+            while True:
+                client, _ = self.listener.accept()
+                server = socket.create_connection(self.server)
+                for source, target, is_kept in ((client, server, True), (server, client, False)):
+                    threading.Thread(target=self._pass, args=(source, target, is_kept), daemon=True).start()
+
+    def _pass(self, source: socket.socket, target: socket.socket, is_kept: bool) -> None:
+        with contextlib.suppress(OSError):
+            while data := source.recv(1 << 16):
+                if is_kept:
+                    with self.lock:
+                        self.heard += data
+                target.sendall(data)
+            target.shutdown(socket.SHUT_WR)
