@@ -259,6 +259,18 @@ class Custom extends Error {
     throw new Error('never asked');
   }
 }
+class PrismaClientValidationError extends Error {}
+/** A bundler has shortened its name. */
+class Custom2 extends Error {}
+class MongooseError extends Error {}
+class Below extends MongooseError {}
+function arrayThatCounts() {
+  const array = [1];
+  const get = () => assert.fail('code of the program');
+  Object.defineProperty(array, '0', { get });
+  Object.defineProperty(array, 'constructor', { get });
+  return array;
+}
 const EXCEPTIONS = [
   [new Error('a'), 'Error: a'],
   [new TypeError(''), 'TypeError'],
@@ -274,6 +286,24 @@ const EXCEPTIONS = [
   [new TypeError('s3cret', { cause: Object.assign(new Error('s3cret'), { code: 'SQLITE_ERROR' }) }), 'TypeError (SQLITE_ERROR)'],
   [Object.assign(new Error('s3cret'), { driverError: { parent: { code: 'ER_DUP_ENTRY' } } }), 'Error (ER_DUP_ENTRY)'],
   [new Error('a', { cause: new Error('b') }), 'Error: a'],
+  [Object.assign(new Error('s3cret'), { code: 'EREQUEST', number: 2627 }), 'Error (2627)'],
+  [Object.assign(new Error('s3cret'), { code: 'ORA-00001' }), 'Error (ORA-00001)'],
+  [Object.assign(new Error('s3cret'), { errorNum: 1 }), 'Error'],
+  [Object.assign(new Error('s3cret'), { sql: 'select 1', code: 17 }), 'Error (17)'],
+  [Object.assign(new Error('s3cret'), { query: 'select 1', params: [] }), 'Error'],
+  [
+    new AggregateError([new Error('a'), Object.assign(new Error('s3cret'), { code: 'ER_DUP_ENTRY' })], 's3cret'),
+    'AggregateError (ER_DUP_ENTRY)',
+  ],
+  [new AggregateError([new Error('a')], 'b'), 'AggregateError: b'],
+  [new PrismaClientValidationError('s3cret'), 'PrismaClientValidationError'],
+  [
+    Object.assign(new Custom2('s3cret'), { name: 'PrismaClientKnownRequestError', code: 'P2002' }),
+    'PrismaClientKnownRequestError (P2002)',
+  ],
+  [new Below('s3cret'), 'Below'],
+  [Object.assign(new Error('a'), { query: 'q', number: 5, errors: 'none', code: 'EACCES' }), 'Error: a'],
+  [Object.assign(new Error('a'), { errors: arrayThatCounts() }), 'Error: a'],
 ];
 for (const [error, text] of EXCEPTIONS) {
   test(`exception ${text}`, () => assert.equal(exceptionText(error), text));

@@ -5,9 +5,23 @@ import { types } from 'node:util';
 
 /** So many exceptions are looked at that are behind one; where there are more, the message is not told. */
 const CHAIN_MAX = 16;
-const BEHIND = ['cause', 'parent', 'original', 'driverError'];
-const DRIVER_CODE = /^(?:SQLITE_|ERR_SQLITE_|ER_|ORA-\d)/;
+/** So many classes that an exception is of. */
+const CLASSES_MAX = 16;
+const BEHIND = ['cause', 'parent', 'original', 'originalError', 'driverError', 'nativeError', 'reason'];
+/** Codes of SQLite, MySQL, Oracle, SQL Server. */
+const DRIVER_CODE = /^(?:SQLITE_|ERR_SQLITE_|ER_|ORA-\d|NJS-\d|DPI-\d|EREQUEST$|EPARAM$|ELOGIN$)/;
 const CODE = /^[\w-]{1,64}$/;
+/** Classes of drivers, and of what wraps them and quotes the statement, its values or what was looked for. */
+const DATABASE_CLASS = new RegExp(
+  `^(?:${[
+    'PrismaClient\\w*Error|Sequelize\\w+|Drizzle(?:Query)?Error|TypeORMError|DriverException|DBError|KnexTimeoutError',
+    'MSSQLError|LibsqlError|SqliteError|PostgresError|SqlError|MongoError|MongooseError|BSONError',
+    'RedisError|ReplyError|ErrorReply',
+    'Neo4jError|CouchbaseError|ElasticsearchClientError|OpenSearchClientError|ArangoError',
+  ].join('|')})$`,
+);
+/** A bundler has shortened the name of the class. */
+const OWN_NAME = /^PrismaClient\w{1,40}$/;
 
 /** What calls of databases failed with. @type {WeakSet<object>} */
 const seen = new WeakSet();
@@ -22,18 +36,18 @@ export function isOfDatabase(error) {
 /** @param {object} of @param {string} key */
 const own = (of, key) => Object.getOwnPropertyDescriptor(of, key)?.value;
 
+/** @param {unknown} value @returns {value is object} */
+const isPlain = (value) => typeof value === 'object' && value !== null && !types.isProxy(value);
+
 /**
  * @param {unknown} error
  * @param {boolean} [databaseMessages] the setting `database_messages`
  */
 export function exceptionText(error, databaseMessages = false) {
-  if (typeof error !== 'object' || error === null || types.isProxy(error)) {
+  if (!isPlain(error)) {
     return typeof error === 'string' ? error : typeof error;
   }
-  const prototype = Object.getPrototypeOf(error);
-  const type = prototype === null || types.isProxy(prototype) ? undefined : own(prototype, 'constructor');
-  const name = typeof type === 'function' && !types.isProxy(type) ? own(type, 'name') : undefined;
-  const title = typeof name === 'string' && name !== '' ? name : 'Error';
+  const title = titleOf(error);
   const code = databaseMessages ? null : databaseCode(error);
   if (code !== null) {
     return code === '' ? title : `${title} (${code})`;
@@ -42,35 +56,86 @@ export function exceptionText(error, databaseMessages = false) {
   return typeof message === 'string' && message !== '' ? `${title}: ${message}` : title;
 }
 
-/** @param {object} error @returns {string | null} null where no database is behind it */
+/** @param {object} error */
+function titleOf(error) {
+  const name = own(error, 'name');
+  if (typeof name === 'string' && OWN_NAME.test(name)) {
+    return name;
+  }
+  const [title] = classesOf(error);
+  return title !== undefined && title !== '' ? title : 'Error';
+}
+
+/** Names of its class and of those above. @param {object} error @returns {Generator<string>} */
+function* classesOf(error) {
+  let prototype = Object.getPrototypeOf(error);
+  for (let left = CLASSES_MAX; left > 0 && isPlain(prototype); left--) {
+    const type = own(prototype, 'constructor');
+    const name = typeof type === 'function' && !types.isProxy(type) ? own(type, 'name') : undefined;
+    yield typeof name === 'string' ? name : '';
+    prototype = Object.getPrototypeOf(prototype);
+  }
+}
+
+/** @param {object} error @returns {string | null} the first code; null where no database is behind it */
 function databaseCode(error) {
   const chain = new Set([error]);
+  /** @type {string | null} */
+  let found = null;
   for (const one of chain) {
     if (looksLikeDatabase(one)) {
-      const code = own(one, 'code');
-      return typeof code === 'string' && CODE.test(code) ? code : '';
+      const code = codeOf(one);
+      if (code !== '') {
+        return code;
+      }
+      found = '';
     }
-    for (const key of BEHIND) {
-      const behind = own(one, key);
-      if (typeof behind === 'object' && behind !== null && !types.isProxy(behind)) {
-        chain.add(behind);
+    for (const next of behind(one)) {
+      if (isPlain(next)) {
+        chain.add(next);
       }
     }
     if (chain.size > CHAIN_MAX) {
       return '';
     }
   }
-  return null;
+  return found;
+}
+
+/** @param {object} error @returns {unknown[]} what is behind it, the errors of an AggregateError included */
+function behind(error) {
+  const found = BEHIND.map((key) => own(error, key));
+  const several = own(error, 'errors');
+  if (isPlain(several) && Array.isArray(several)) {
+    for (let at = 0; at < Math.min(several.length, CHAIN_MAX); at++) {
+      found.push(own(several, String(at)));
+    }
+  }
+  return found;
+}
+
+/** @param {object} error */
+function codeOf(error) {
+  const number = own(error, 'number');
+  const code = own(error, 'code') ?? own(error, 'errorCode');
+  if (code === 'EREQUEST' && Number.isInteger(number)) {
+    return String(number); // which error of SQL Server
+  }
+  return Number.isInteger(code) || (typeof code === 'string' && CODE.test(code)) ? String(code) : '';
 }
 
 /** @param {object} error */
 function looksLikeDatabase(error) {
   const code = own(error, 'code');
+  const name = own(error, 'name');
   const isText = (/** @type {string} */ key) => typeof own(error, key) === 'string';
   return (
     seen.has(error) ||
-    isText('sqlMessage') ||
-    isText('sqlState') ||
-    (typeof code === 'string' && (DRIVER_CODE.test(code) || (code.length === 5 && isText('severity'))))
+    Number.isInteger(own(error, 'errorNum')) ||
+    ['sqlMessage', 'sqlState', 'sqlstate', 'sql'].some(isText) ||
+    (isText('query') && (own(error, 'parameters') !== undefined || own(error, 'params') !== undefined)) ||
+    (typeof code === 'string' && (DRIVER_CODE.test(code) || (code.length === 5 && isText('severity')))) ||
+    (typeof name === 'string' && DATABASE_CLASS.test(name)) ||
+    [...classesOf(error)].some((one) => DATABASE_CLASS.test(one))
   );
 }
