@@ -189,7 +189,7 @@ impl StoreFigures {
         self.sessions.with([]).set(signed(stats.sessions));
     }
 
-    pub fn families(&self) -> [&dyn Collect; 29] {
+    pub fn families(&self) -> [&dyn Collect; 30] {
         [
             &self.series,
             &self.series_refused,
