@@ -12,6 +12,9 @@
 /// Veltkamp's constant: splits 53 bits into two halves whose products are exact.
 const SPLITTER: f64 = 134_217_729.0;
 
+/// Numbers below have 26 bits.
+const COUNT_MAX: f64 = 67_108_864.0;
+
 /// A sum and what its rounding took away: `hi + lo` is exact, and `lo` at most half a unit in the last place of `hi`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DoubleDouble {
@@ -108,6 +111,18 @@ impl DoubleDouble {
     pub fn multiply_double(self, other: f64) -> Self {
         let (hi, error) = two_product(self.hi, other);
         let (hi, lo) = fast_two_sum(hi, error + self.lo * other);
+        Self { hi, lo }
+    }
+
+    /// By a whole number of up to 26 bits, whose products with halves are exact; by any other as [`Self::multiply_double`].
+    #[inline]
+    pub fn multiply_count(self, count: f64) -> Self {
+        if count >= COUNT_MAX {
+            return self.multiply_double(count);
+        }
+        let (high, low) = split(self.hi);
+        let (hi, error) = fast_two_sum(high * count, low * count);
+        let (hi, lo) = fast_two_sum(hi, error + self.lo * count);
         Self { hi, lo }
     }
 

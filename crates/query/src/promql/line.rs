@@ -45,8 +45,17 @@ enum Spacing {
 
 impl Moments {
     /// Of the line, value a second. NaN for less than two samples.
+    #[expect(clippy::cast_precision_loss, reason = "a step's rounding is a part of 2^-53 of the slope")]
     pub fn slope(&self) -> f64 {
-        scale(self.slope_scaled().value() * SECOND, self.exponent)
+        let slope = match self.spacing {
+            // The sum has all digits that are needed: what follows loses no more than the last one.
+            Spacing::Even { step } => {
+                let count = self.count;
+                self.both.value() * 6.0 / (count * (count * count - 1.0)) / (step as f64)
+            }
+            Spacing::Any { squares, .. } => self.both.divide(squares).value(),
+        };
+        scale(slope * SECOND, self.exponent)
     }
 
     /// Of the line, so many seconds after a time.
@@ -136,9 +145,9 @@ impl Moments {
     /// The sum of what later values are off the pivot here, and how far the means of both are apart, times both counts.
     fn off(&self, later: &Self) -> (DoubleDouble, DoubleDouble) {
         let apart = DoubleDouble::sum(later.pivot, -self.pivot);
-        let moved = if apart.hi == 0.0 { DoubleDouble::ZERO } else { apart.multiply_double(later.count) };
+        let moved = if apart.hi == 0.0 { DoubleDouble::ZERO } else { apart.multiply_count(later.count) };
         let values = later.values.add(moved);
-        (values, values.multiply_double(self.count).subtract(self.values.multiply_double(later.count)))
+        (values, values.multiply_count(self.count).subtract(self.values.multiply_count(later.count)))
     }
 
     fn join_scaled(&mut self, later: &Self) {
@@ -305,7 +314,11 @@ impl Lanes {
 
     fn joined(&self) -> DoubleDouble {
         let each = self.hi.iter().zip(self.lo);
-        each.fold(DoubleDouble::ZERO, |sum, (hi, lo)| sum.add(DoubleDouble::sum(*hi, lo)))
+        let (hi, lo) = each.fold((0.0, 0.0), |(sum, low), (hi, lo)| {
+            let (sum, error) = two_sum(sum, *hi);
+            (sum, low + (error + lo))
+        });
+        DoubleDouble::sum(hi, lo)
     }
 }
 
