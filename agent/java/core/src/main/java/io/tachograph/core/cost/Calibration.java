@@ -6,6 +6,8 @@ import io.tachograph.bootstrap.Session;
 import io.tachograph.bootstrap.ThreadBuffer;
 import io.tachograph.core.log.AgentLog;
 
+import java.lang.management.ManagementFactory;
+import java.lang.management.ThreadMXBean;
 import java.util.Arrays;
 import java.util.function.LongSupplier;
 
@@ -34,6 +36,9 @@ public final class Calibration implements Runnable {
 
     /** Calls of a trace that is left out: the decision is made once for all of them. */
     private static final int CALLS_OF_TRACE = 10;
+
+    /** Null where it does not tell processor time. */
+    private static final ThreadMXBean THREADS = threads();
 
     private final Buffers buffers;
 
@@ -108,7 +113,7 @@ public final class Calibration implements Runnable {
 
     /**
      * The lower quartile of the last half of the rounds: by then the loop is compiled, and what
-     * other threads did to it does not count.
+     * other threads did to its caches does not count.
      */
     private static double nanos(Buffers buffers, LongSupplier round) throws InterruptedException {
         long[] rounds = new long[ROUNDS];
@@ -128,17 +133,32 @@ public final class Calibration implements Runnable {
         return (double) last[last.length / 4] / CALLS;
     }
 
+    /**
+     * Of this thread's processor time, as what it is set beside; on a busy machine most of the time
+     * on the clock is that of other threads.
+     */
+    private static long nanos() {
+        return THREADS == null ? System.nanoTime() : THREADS.getCurrentThreadCpuTime();
+    }
+
+    private static ThreadMXBean threads() {
+        ThreadMXBean threads = ManagementFactory.getThreadMXBean();
+        boolean tells =
+                threads.isCurrentThreadCpuTimeSupported() && threads.isThreadCpuTimeEnabled();
+        return tells ? threads : null;
+    }
+
     private long record() {
-        long begin = System.nanoTime();
+        long begin = nanos();
         for (int at = 0; at < CALLS; at++) {
             ThreadBuffer buffer = buffers.current();
             buffer.exit(buffer.enter(operation));
         }
-        return System.nanoTime() - begin;
+        return nanos() - begin;
     }
 
     private long leaveOut() {
-        long begin = System.nanoTime();
+        long begin = nanos();
         for (int at = 0; at < CALLS; at += CALLS_OF_TRACE) {
             int outermost = leavingOut.current().enter(operation);
             for (int nested = 1; nested < CALLS_OF_TRACE; nested++) {
@@ -147,15 +167,15 @@ public final class Calibration implements Runnable {
             }
             leavingOut.current().exit(outermost);
         }
-        return System.nanoTime() - begin;
+        return nanos() - begin;
     }
 
     private long aggregate() {
-        long begin = System.nanoTime();
+        long begin = nanos();
         for (int at = 0; at < CALLS; at++) {
             ThreadBuffer buffer = buffers.current();
             buffer.exitCounted(buffer.enterCounted(operation), false);
         }
-        return System.nanoTime() - begin;
+        return nanos() - begin;
     }
 }
