@@ -92,7 +92,9 @@ fn mask_block(block: Arc<ExecutionBlock>, masks: &[Mask], generation: u64) -> Op
 
 fn masks(shared: &Shared, id: SeriesId) -> Vec<Mask> {
     let Some(hidden) = hidden(shared) else { return Vec::new() };
-    shared.index.read().labels(id).map_or(Vec::new(), |labels| hidden(labels))
+    // Patterns are not tried while others wait for the index.
+    let labels = shared.index.read().labels(id).cloned();
+    labels.map_or_else(Vec::new, |labels| hidden(&labels))
 }
 
 /// `room`: bytes that blocks may still take, over all reads that share it. A block that `keep` refuses takes none: it is

@@ -20,7 +20,7 @@ use crate::commit::{Append, Command, Committer, closed, repeated};
 use crate::damage::{Damages, Read};
 use crate::disk::Space;
 use crate::driver::{Driver, Health, Info};
-use crate::index::Cardinality;
+use crate::index::{self, Cardinality};
 use crate::lock::DirectoryLock;
 use crate::options::Options;
 use crate::read::{self, ChunkInfo};
@@ -167,17 +167,19 @@ impl Store {
 
     /// Series of a kind that all matchers accept.
     pub fn find(&self, kind: Kind, matchers: &[Matcher]) -> Vec<(SeriesId, Arc<Labels>)> {
-        self.shared.index.read().find(kind, matchers)
+        index::find(&self.shared.index, kind, matchers)
     }
 
     /// Names of the labels of the series of a kind that any of the selectors accepts, sorted; of all when there is none.
     pub fn label_names(&self, kind: Kind, selectors: &[Vec<Matcher>]) -> Vec<String> {
-        self.shared.index.read().label_names(kind, selectors)
+        let numbers = index::select_any(&self.shared.index, kind, selectors);
+        self.shared.index.read().label_names(kind, numbers.as_deref())
     }
 
     /// Values of one label of the series of a kind that any of the selectors accepts, sorted; of all when there is none.
     pub fn label_values(&self, kind: Kind, name: &str, selectors: &[Vec<Matcher>]) -> Vec<String> {
-        self.shared.index.read().label_values(kind, name, selectors)
+        let numbers = index::select_any(&self.shared.index, kind, selectors);
+        self.shared.index.read().label_values(kind, name, numbers.as_deref())
     }
 
     /// Which label costs what: `top` bounds the lists of names and of values.

@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tacho_chunk::ExecutionBlock;
 use tacho_model::{Kind, Matcher, SeriesId, TimeRange};
-use tacho_store::{Damages, Read, Result, Store};
+use tacho_store::{Damages, Error, ErrorKind, Read, Result, Store};
 
-use crate::transfer::reader::{self, Reader};
+use crate::transfer::reader::{self, Reader, Selected};
 
 /// Counting ends after this time: who wants to delete a lot shall not wait for it.
 const COUNT_TIME_MAX: Duration = Duration::from_secs(10);
@@ -64,13 +64,7 @@ pub async fn affected(
     (only, allow_damaged): (Option<Kind>, bool),
 ) -> Result<Affected> {
     let end = Instant::now() + COUNT_TIME_MAX;
-    let found = reader::find(store, selectors, only);
-    let executions: BTreeSet<SeriesId> = selectors
-        .iter()
-        .filter(|_| only.is_none())
-        .flat_map(|matchers| store.find(Kind::Execution, matchers))
-        .map(|(id, _)| id)
-        .collect();
+    let (found, executions) = select(store, selectors.to_vec(), only).await?;
     let mut out = Affected { accepted: (found.len() + executions.len()) as u64, ..Affected::default() };
     let mut damages = if only.is_none() { store.lacks(Kind::Execution) } else { Damages::default() };
     for id in executions {
@@ -109,6 +103,23 @@ pub async fn affected(
     }
     out.damages = damages;
     Ok(out)
+}
+
+/// Series of samples and entries, and of calls. Patterns may take long.
+async fn select(
+    store: &Arc<Store>,
+    selectors: Vec<Vec<Matcher>>,
+    only: Option<Kind>,
+) -> Result<(Vec<Selected>, BTreeSet<SeriesId>)> {
+    let store = store.clone();
+    let select = move || {
+        let found = reader::find(&store, &selectors, only);
+        let calls = selectors.iter().filter(|_| only.is_none());
+        let calls = calls.flat_map(|matchers| store.find(Kind::Execution, matchers)).map(|(id, _)| id);
+        (found, calls.collect())
+    };
+    let selected = tokio::task::spawn_blocking(select).await;
+    selected.map_err(|e| Error::new(ErrorKind::Closed, "selection of series did not end").caused_by(e))
 }
 
 /// Completed calls of the segments that begin in the range, as a deletion has it.

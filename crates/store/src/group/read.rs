@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
 use tacho_chunk::Chunk;
-use tacho_model::{Kind, SeriesId, TimeRange, Windows};
+use tacho_model::{Kind, Labels, SeriesId, TimeRange, Windows};
 
 use super::piece::Part;
 use super::plan::{Asked, Done, Failed, Job, Plan, Question, Stored, is_wanted};
@@ -291,9 +291,13 @@ fn open_samples(shared: &Shared, unit: &Unit, range: TimeRange) -> (u64, Vec<Ask
         }
     }
     if let Some(hidden) = hidden(shared) {
-        let index = shared.index.read();
-        for (asked, (number, _)) in asked.iter_mut().zip(&unit.series) {
-            asked.masks = hidden(index.labels_of(*number));
+        // Patterns are not tried while others wait for the index.
+        let labels: Vec<Arc<Labels>> = {
+            let index = shared.index.read();
+            unit.series.iter().map(|(number, _)| Arc::clone(index.labels_of(*number))).collect()
+        };
+        for (asked, labels) in asked.iter_mut().zip(labels) {
+            asked.masks = hidden(&labels);
         }
     }
     (memory.oldest, asked)

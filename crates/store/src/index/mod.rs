@@ -25,8 +25,8 @@ use tacho_model::{Kind, Labels, SeriesId};
 pub use admission::{Admission, Bounds, Refusal};
 pub use cardinality::{Cardinality, LabelCost};
 pub use groups::{Group, GroupNumber, Place};
-
 pub use numbers::Numbers;
+pub use select::{find, select, select_any};
 
 use bitmap::Bitmap;
 use groups::Groups;

@@ -7,12 +7,14 @@
 use std::collections::BTreeSet;
 use std::ops::Bound;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use tacho_model::{Candidates, Kind, Labels, MatchOp, Matcher, SeriesId};
 
 use super::bitmap::Bitmap;
 use super::postings::Postings;
 use super::{Index, Label, SeriesNumber, place};
+use crate::shared::Guarded;
 
 /// So few series are looked at one by one rather than by postings: about as long as one pass over a million bits.
 const SINGLE_MAX: usize = 256;
@@ -25,41 +27,6 @@ enum Found {
 }
 
 impl Index {
-    /// Series of a kind that all matchers accept, in the order in which they came.
-    pub fn find(&self, kind: Kind, matchers: &[Matcher]) -> Vec<(SeriesId, Arc<Labels>)> {
-        let numbers = self.select(kind, matchers).into_iter();
-        numbers.map(|number| self.labels_of(number)).map(|labels| (labels.id(), labels.clone())).collect()
-    }
-
-    /// As [`Index::find`], as numbers.
-    pub fn select(&self, kind: Kind, matchers: &[Matcher]) -> Vec<SeriesNumber> {
-        let mut order: Vec<(usize, &Matcher)> = matchers.iter().map(|m| (self.cost(m), m)).collect();
-        order.sort_by_key(|(cost, matcher)| {
-            (matcher.op() != MatchOp::Equal || matcher.value().is_empty(), *cost)
-        });
-        let all = &self.kinds[place(kind)];
-        let mut found = Found::Set(all.clone());
-        let mut order = order.into_iter().peekable();
-        if let Some((_, first)) = order.next_if(|(_, m)| m.op() == MatchOp::Equal && !m.value().is_empty()) {
-            found = match self.postings(first.label(), first.value()) {
-                None => return Vec::new(),
-                Some(Postings::Bits(bits, _)) => {
-                    let mut bits = bits.clone();
-                    bits.keep(all);
-                    Found::Set(bits)
-                }
-                Some(few) => Found::Few(few.to_vec().into_iter().filter(|n| all.contains(*n)).collect()),
-            };
-        }
-        for (cost, matcher) in order {
-            found = self.narrow(found, cost, matcher);
-        }
-        match found {
-            Found::Set(set) => set.iter().collect(),
-            Found::Few(few) => few,
-        }
-    }
-
     fn postings(&self, label: &str, value: &str) -> Option<&Postings> {
         self.labels.get(label)?.values.get(value)
     }
@@ -72,27 +39,6 @@ impl Index {
             (MatchOp::NotEqual, _) | (_, Candidates::Everything | Candidates::Something) => 0,
             (_, Candidates::Values(values)) => values.len(),
             (_, Candidates::Prefix(_)) => label.values.len(),
-        }
-    }
-
-    fn narrow(&self, found: Found, cost: usize, matcher: &Matcher) -> Found {
-        let pattern = matches!(matcher.op(), MatchOp::Regex | MatchOp::NotRegex);
-        let single_max = if pattern { SINGLE_MAX.max(cost / 2) } else { SINGLE_MAX };
-        let single = |n: &SeriesNumber| matcher.matches(self.labels_of(*n));
-        match found {
-            Found::Few(few) => Found::Few(match self.named(matcher, few.len()) {
-                Some(named) => named.into_iter().filter(|n| few.binary_search(n).is_ok()).collect(),
-                None if few.len() <= single_max => few.into_iter().filter(single).collect(),
-                None => {
-                    let accepted = self.accepted(matcher);
-                    few.into_iter().filter(|n| accepted.contains(*n)).collect()
-                }
-            }),
-            Found::Set(set) if set.len() <= single_max => Found::Few(set.iter().filter(single).collect()),
-            Found::Set(mut set) => {
-                set.keep(&self.accepted(matcher));
-                Found::Set(set)
-            }
         }
     }
 
@@ -117,18 +63,23 @@ impl Index {
         Some(named)
     }
 
-    /// All series of any kind that a matcher accepts.
-    fn accepted(&self, matcher: &Matcher) -> Bitmap {
+    /// All series of any kind that a matcher accepts. `tried`: those with a value that its pattern was tried on with success.
+    fn accepted(&self, matcher: &Matcher, tried: Bitmap) -> Bitmap {
         let Some(label) = self.labels.get(matcher.label()) else {
             return if matcher.matches_value("") { self.everything() } else { Bitmap::default() };
         };
-        let negative = matches!(matcher.op(), MatchOp::NotEqual | MatchOp::NotRegex);
+        let negative = is_negative(matcher);
         // Series whose value is what `=` and `=~` want.
         let wanted = match matcher.candidates() {
             Candidates::Everything => self.everything(),
             Candidates::Something => label.carriers(),
-            _ => {
-                let mut wanted = label.wanted(matcher, negative);
+            candidates => {
+                let mut wanted = tried;
+                if let Candidates::Values(values) = candidates {
+                    let values = values.iter().filter(|value| matcher.matches_value(value) != negative);
+                    let known = values.filter_map(|value| label.values.get(value.as_str()));
+                    known.for_each(|postings| postings.add_to(&mut wanted));
+                }
                 if matcher.matches_value("") != negative {
                     let mut without = self.everything();
                     without.remove(&label.carriers());
@@ -150,26 +101,23 @@ impl Index {
         Bitmap::up_to(self.series.len() as SeriesNumber)
     }
 
-    /// Series of a kind that any of the selectors accepts; all of the kind when there is none.
-    fn any_of(&self, kind: Kind, selectors: &[Vec<Matcher>]) -> Bitmap {
-        if selectors.is_empty() {
-            return self.kinds[place(kind)].clone();
-        }
-        selectors.iter().flat_map(|matchers| self.select(kind, matchers)).collect()
+    fn these(&self, kind: Kind, numbers: Option<&[SeriesNumber]>) -> Bitmap {
+        let all = || self.kinds[place(kind)].clone();
+        numbers.map_or_else(all, |numbers| numbers.iter().copied().filter(|n| self.is_of(kind, *n)).collect())
     }
 
-    /// Names of the labels of the series that any of the selectors accepts, sorted; of all when there is none.
-    pub fn label_names(&self, kind: Kind, selectors: &[Vec<Matcher>]) -> Vec<String> {
-        let series = self.any_of(kind, selectors);
+    /// Names of the labels of these series of a kind, sorted; of all when they are not given.
+    pub fn label_names(&self, kind: Kind, numbers: Option<&[SeriesNumber]>) -> Vec<String> {
+        let series = self.these(kind, numbers);
         let found =
             self.labels.iter().filter(|(_, label)| label.carriers.as_ref().is_some_and(|c| c.meets(&series)));
         found.map(|(name, _)| name.to_string()).collect()
     }
 
-    /// Values of one label of the series that any of the selectors accepts, sorted; of all when there is none.
-    pub fn label_values(&self, kind: Kind, name: &str, selectors: &[Vec<Matcher>]) -> Vec<String> {
+    /// Values of one label of these series of a kind, sorted; of all when they are not given.
+    pub fn label_values(&self, kind: Kind, name: &str, numbers: Option<&[SeriesNumber]>) -> Vec<String> {
         let Some(label) = self.labels.get(name) else { return Vec::new() };
-        let mut series = self.any_of(kind, selectors);
+        let mut series = self.these(kind, numbers);
         series.keep(&label.carriers());
         if series.len() < label.values.len() {
             let values = series.iter().filter_map(|n| self.labels_of(n).get(name));
@@ -184,25 +132,249 @@ impl Label {
     fn carriers(&self) -> Bitmap {
         self.carriers.as_ref().map_or_else(Bitmap::default, Postings::to_bitmap)
     }
+}
 
-    /// Series with a value that the matcher accepts, or refuses when it is `negative`.
-    fn wanted(&self, matcher: &Matcher, negative: bool) -> Bitmap {
-        let mut all = Bitmap::default();
-        let is_wanted = |value: &str| matcher.matches_value(value) != negative;
-        match matcher.candidates() {
-            Candidates::Values(values) => {
-                let values = values.iter().filter(|value| is_wanted(value));
-                let known = values.filter_map(|value| self.values.get(value.as_str()));
-                known.for_each(|postings| postings.add_to(&mut all));
+fn is_negative(matcher: &Matcher) -> bool {
+    matches!(matcher.op(), MatchOp::NotEqual | MatchOp::NotRegex)
+}
+
+/// How long the index is kept from others at a time: whoever brings a new series waits for it, and behind it everybody.
+const TURN_MAX: Duration = Duration::from_millis(1);
+/// Patterns that are tried before the clock is looked at.
+const TRIES: u32 = 16;
+
+/// Time to look at the index.
+struct Turn {
+    until: Instant,
+    tries: u32,
+}
+
+impl Turn {
+    fn new(time: Duration) -> Self {
+        Self { until: Instant::now() + time, tries: 0 }
+    }
+
+    fn is_over(&mut self) -> bool {
+        self.tries += 1;
+        self.tries.is_multiple_of(TRIES) && Instant::now() >= self.until
+    }
+}
+
+/// What is being done about the next matcher.
+#[derive(Default)]
+enum Work {
+    #[default]
+    Nothing,
+    /// Series are looked at one by one.
+    Series { left: std::vec::IntoIter<SeriesNumber>, accepted: Vec<SeriesNumber> },
+    /// The values of its label up to this one were tried.
+    Values { last: Option<Box<str>>, wanted: Bitmap },
+}
+
+/// A search for series that can be left and gone on with when the index has changed: numbers are not given twice. Patterns are tried
+/// on as many values as there are, which may take seconds.
+struct Selecting<'m> {
+    kind: Kind,
+    /// Still to be applied, last first, with their cost.
+    rest: Vec<(usize, &'m Matcher)>,
+    found: Found,
+    work: Work,
+}
+
+impl<'m> Selecting<'m> {
+    fn new(index: &Index, kind: Kind, matchers: &'m [Matcher]) -> Self {
+        let is_equality = |matcher: &Matcher| matcher.op() == MatchOp::Equal && !matcher.value().is_empty();
+        let mut rest: Vec<(usize, &Matcher)> = matchers.iter().map(|m| (index.cost(m), m)).collect();
+        rest.sort_by_key(|(cost, matcher)| (!is_equality(matcher), *cost));
+        rest.reverse();
+        let all = &index.kinds[place(kind)];
+        let first = rest.pop_if(|(_, matcher)| is_equality(matcher));
+        let found = match first.map(|(_, first)| index.postings(first.label(), first.value())) {
+            None => Found::Set(all.clone()),
+            Some(None) => Found::Few(Vec::new()),
+            Some(Some(Postings::Bits(bits, _))) => {
+                let mut bits = bits.clone();
+                bits.keep(all);
+                Found::Set(bits)
             }
-            Candidates::Prefix(prefix) => {
-                let from = (Bound::Included(prefix.as_str()), Bound::Unbounded);
-                let range =
-                    self.values.range::<str, _>(from).take_while(|(v, _)| v.starts_with(prefix.as_str()));
-                range.filter(|(v, _)| is_wanted(v)).for_each(|(_, postings)| postings.add_to(&mut all));
+            Some(Some(few)) => Found::Few(few.to_vec().into_iter().filter(|n| all.contains(*n)).collect()),
+        };
+        Self { kind, rest, found, work: Work::Nothing }
+    }
+
+    /// Whether all matchers were applied before the turn was over.
+    fn go_on(&mut self, index: &Index, turn: &mut Turn) -> bool {
+        while let Some((cost, matcher)) = self.rest.last().copied() {
+            if matches!(self.work, Work::Nothing) {
+                self.begin(index, cost, matcher);
             }
-            Candidates::Everything | Candidates::Something => all = self.carriers(),
+            match &mut self.work {
+                // A choice of values, applied at once.
+                Work::Nothing => {}
+                Work::Series { left, accepted } => {
+                    for number in left {
+                        if matcher.matches(index.labels_of(number)) {
+                            accepted.push(number);
+                        }
+                        if turn.is_over() {
+                            return false;
+                        }
+                    }
+                    self.found = Found::Few(std::mem::take(accepted));
+                }
+                Work::Values { last, wanted } => {
+                    if !index.try_values(matcher, last, wanted, turn) {
+                        return false;
+                    }
+                    let accepted = index.accepted(matcher, std::mem::take(wanted));
+                    match &mut self.found {
+                        Found::Set(set) => set.keep(&accepted),
+                        Found::Few(few) => few.retain(|number| accepted.contains(*number)),
+                    }
+                }
+            }
+            self.work = Work::Nothing;
+            self.rest.pop();
         }
-        all
+        true
+    }
+
+    fn begin(&mut self, index: &Index, cost: usize, matcher: &Matcher) {
+        let pattern = matches!(matcher.op(), MatchOp::Regex | MatchOp::NotRegex);
+        let single_max = if pattern { SINGLE_MAX.max(cost / 2) } else { SINGLE_MAX };
+        let series =
+            |numbers: Vec<SeriesNumber>| Work::Series { left: numbers.into_iter(), accepted: Vec::new() };
+        self.work = match &mut self.found {
+            Found::Few(few) => match index.named(matcher, few.len()) {
+                Some(mut named) => {
+                    named.retain(|number| few.binary_search(number).is_ok());
+                    *few = named;
+                    Work::Nothing
+                }
+                None if few.len() <= single_max => series(std::mem::take(few)),
+                None => Work::Values { last: None, wanted: Bitmap::default() },
+            },
+            Found::Set(set) if set.len() <= single_max => series(set.iter().collect()),
+            Found::Set(_) => Work::Values { last: None, wanted: Bitmap::default() },
+        };
+    }
+
+    /// Without those that have left the index meanwhile.
+    fn into_found(self, index: &Index) -> Vec<SeriesNumber> {
+        let all = match self.found {
+            Found::Set(set) => set.iter().collect(),
+            Found::Few(few) => few,
+        };
+        all.into_iter().filter(|number| index.is_of(self.kind, *number)).collect()
+    }
+}
+
+impl Index {
+    /// Tries a pattern on the values behind `last` that it may want. Whether it was tried on all before the turn was over.
+    fn try_values(
+        &self,
+        matcher: &Matcher,
+        last: &mut Option<Box<str>>,
+        wanted: &mut Bitmap,
+        turn: &mut Turn,
+    ) -> bool {
+        let (Some(label), Candidates::Prefix(prefix)) =
+            (self.labels.get(matcher.label()), matcher.candidates())
+        else {
+            return true;
+        };
+        let negative = is_negative(matcher);
+        let from = last.as_deref().map_or(Bound::Included(prefix.as_str()), Bound::Excluded);
+        let range = label.values.range::<str, _>((from, Bound::Unbounded));
+        let mut left = None;
+        for (value, postings) in range.take_while(|(value, _)| value.starts_with(prefix.as_str())) {
+            if matcher.matches_value(value) != negative {
+                postings.add_to(wanted);
+            }
+            if turn.is_over() {
+                left = Some(value.clone());
+                break;
+            }
+        }
+        let is_done = left.is_none();
+        *last = left;
+        is_done
+    }
+}
+
+/// Series of a kind that all matchers accept, in the order in which they came. Others have the index in between.
+pub fn select(index: &Guarded<Index>, kind: Kind, matchers: &[Matcher]) -> Vec<SeriesNumber> {
+    let mut selecting = Selecting::new(&index.read(), kind, matchers);
+    loop {
+        let index = index.read();
+        if selecting.go_on(&index, &mut Turn::new(TURN_MAX)) {
+            return selecting.into_found(&index);
+        }
+    }
+}
+
+/// As [`select`], with their labels.
+pub fn find(index: &Guarded<Index>, kind: Kind, matchers: &[Matcher]) -> Vec<(SeriesId, Arc<Labels>)> {
+    let numbers = select(index, kind, matchers);
+    let index = index.read();
+    let there = numbers.into_iter().filter(|number| index.is_of(kind, *number));
+    there.map(|number| index.labels_of(number)).map(|labels| (labels.id(), labels.clone())).collect()
+}
+
+/// Of a kind, those that any of the selectors accepts; `None`, which is all, when there is no selector.
+pub fn select_any(
+    index: &Guarded<Index>,
+    kind: Kind,
+    selectors: &[Vec<Matcher>],
+) -> Option<Vec<SeriesNumber>> {
+    let found = || selectors.iter().flat_map(|matchers| select(index, kind, matchers)).collect();
+    (!selectors.is_empty()).then(found)
+}
+
+#[cfg(test)]
+impl Index {
+    /// As [`find`], in as many turns as there can be.
+    pub fn find(&self, kind: Kind, matchers: &[Matcher]) -> Vec<(SeriesId, Arc<Labels>)> {
+        let mut selecting = Selecting::new(self, kind, matchers);
+        while !selecting.go_on(self, &mut Turn::new(Duration::ZERO)) {}
+        let labels = selecting.into_found(self).into_iter().map(|number| self.labels_of(number));
+        labels.map(|labels| (labels.id(), labels.clone())).collect()
+    }
+
+    /// Those that any of the selectors accepts.
+    pub fn any_of(&self, kind: Kind, selectors: &[Vec<Matcher>]) -> Option<Vec<SeriesNumber>> {
+        let found = selectors.iter().flat_map(|matchers| self.find(kind, matchers));
+        (!selectors.is_empty()).then(|| found.filter_map(|(id, _)| self.number(id)).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn add(index: &mut Index, host: &str) {
+        let labels = Arc::new(Labels::new([("name", "m"), ("host", host)]).unwrap());
+        index.add(Kind::Sample, labels.id(), &labels);
+    }
+
+    #[test]
+    fn a_search_lets_others_have_the_index_and_goes_on_with_what_they_made_of_it() {
+        for (op, ends) in [(MatchOp::Regex, [0, 5]), (MatchOp::NotRegex, [3, 4])] {
+            let mut index = Index::default();
+            (0..1_000).for_each(|n| add(&mut index, &format!("host-{n}")));
+            let pattern = if op == MatchOp::Regex { ".*[05]" } else { ".*[125-90]" };
+            let matchers = [Matcher::equal("name", "m"), Matcher::new("host", op, pattern).unwrap()];
+            let mut selecting = Selecting::new(&index, Kind::Sample, &matchers);
+            let (mut turns, mut gone) = (0, Vec::new());
+            while !selecting.go_on(&index, &mut Turn::new(Duration::ZERO)) {
+                add(&mut index, &format!("host-{turns}-0"));
+                gone.push((7 * turns) % 1_000);
+                index.remove(Kind::Sample, (7 * turns) % 1_000);
+                turns += 1;
+            }
+            assert!(turns >= 1_000 / TRIES, "{turns} turns");
+            let expect = (0..1_000).filter(|n| ends.contains(&(n % 10)) && !gone.contains(n));
+            assert_eq!(selecting.into_found(&index), expect.collect::<Vec<u32>>());
+        }
     }
 }

@@ -71,8 +71,11 @@ fn names_and_values_are_those_of_the_selected_series() {
     index.add(Kind::Entry, labels.id(), &labels);
     let select =
         |pairs: &[(&str, &str)]| pairs.iter().map(|(l, v)| vec![Matcher::equal(l, v)]).collect::<Vec<_>>();
-    let names = |kind, pairs| index.label_names(kind, &select(pairs));
-    let values = |name, pairs| index.label_values(Kind::Sample, name, &select(pairs));
+    let names = |kind, pairs| index.label_names(kind, index.any_of(kind, &select(pairs)).as_deref());
+    let values = |name, pairs| {
+        let numbers = index.any_of(Kind::Sample, &select(pairs));
+        index.label_values(Kind::Sample, name, numbers.as_deref())
+    };
     assert_eq!(names(Kind::Sample, &[]), ["__name__", "job", "zone"]);
     assert_eq!(names(Kind::Entry, &[]), ["__name__", "job", "level"]);
     assert_eq!(names(Kind::Sample, &[("job", "b")]), ["__name__", "job"]);
@@ -113,7 +116,7 @@ fn what_is_removed_is_not_found_and_may_come_again() {
     index.add_group(SeriesId(1), &[0, 1]);
     index.remove(Kind::Sample, 0);
     assert_eq!((index.counts(), index.len()), ([3, 1, 0], 4));
-    assert_eq!(index.label_names(Kind::Sample, &[]), ["__name__", "job"]);
+    assert_eq!(index.label_names(Kind::Sample, None), ["__name__", "job"]);
     assert_eq!(index.of_kind(Kind::Sample).collect::<Vec<_>>(), [1, 2, 3]);
     index.remove(Kind::Entry, 0);
     index.remove(Kind::Entry, 0);
@@ -231,7 +234,8 @@ fn labels_that_few_series_have_take_little_however_many_series_there_are() {
     let heap: usize =
         index.labels.values().filter_map(|l| l.carriers.as_ref()).map(Postings::heap_bytes).sum();
     assert!(heap < 10_000, "{heap} bytes for 3,000 labels");
-    assert_eq!(index.label_names(Kind::Sample, &[vec![Matcher::equal("l7_3", "v")]]).len(), 60);
+    let numbers = index.any_of(Kind::Sample, &[vec![Matcher::equal("l7_3", "v")]]);
+    assert_eq!(index.label_names(Kind::Sample, numbers.as_deref()).len(), 60);
 }
 
 #[test]
@@ -297,11 +301,12 @@ proptest! {
         found.sort_unstable();
         expect.sort_unstable();
         prop_assert_eq!(found, expect);
-        let names = index.label_names(Kind::Sample, std::slice::from_ref(&matchers));
+        let numbers = index.any_of(Kind::Sample, std::slice::from_ref(&matchers));
+        let names = index.label_names(Kind::Sample, numbers.as_deref());
         let expect: std::collections::BTreeSet<String> =
             all.iter().filter(wanted).flat_map(|l| l.iter().map(|(name, _)| name.to_owned())).collect();
         prop_assert_eq!(names, expect.into_iter().collect::<Vec<_>>());
-        let values = index.label_values(Kind::Sample, "x", std::slice::from_ref(&matchers));
+        let values = index.label_values(Kind::Sample, "x", numbers.as_deref());
         let expect: std::collections::BTreeSet<String> =
             all.iter().filter(wanted).filter_map(|l| l.get("x").map(str::to_owned)).collect();
         prop_assert_eq!(values, expect.into_iter().collect::<Vec<_>>());

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use tacho_model::{Kind, Matcher, TimeRange};
 
 use super::tombstones::Tombstone;
+use crate::index;
 use crate::shared::Shared;
 use crate::{Error, ErrorKind, Result};
 
@@ -41,7 +42,7 @@ pub async fn delete(
     }
     // No merge may mix what is hidden with what is not while the tombstone is being made.
     let _gate = shared.upkeep.gate.write().await;
-    let deleted = Deleted { series: Kind::ALL.map(|kind| shared.index.read().select(kind, matchers).len()) };
+    let deleted = Deleted { series: selected(shared, matchers.to_vec()).await? };
     if deleted == Deleted::default() {
         return Ok(deleted);
     }
@@ -62,4 +63,12 @@ pub async fn delete(
     tracing::info!(tombstone = id, through, %range, ?matchers, "deletion is in force");
     shared.upkeep.wake();
     Ok(deleted)
+}
+
+/// How many series all matchers accept, by kind. Patterns may take long.
+async fn selected(shared: &Arc<Shared>, matchers: Vec<Matcher>) -> Result<[usize; 3]> {
+    let shared = Arc::clone(shared);
+    let select = move || Kind::ALL.map(|kind| index::select(&shared.index, kind, &matchers).len());
+    let selected = tokio::task::spawn_blocking(select).await;
+    selected.map_err(|e| Error::new(ErrorKind::Closed, "selection of series did not end").caused_by(e))
 }

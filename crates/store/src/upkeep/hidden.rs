@@ -7,7 +7,8 @@ use crate::shared::Shared;
 
 /// The masks of a series at this moment, by its labels. `None` when no series has any, as is usual.
 pub fn hidden(shared: &Shared) -> Option<impl Fn(&Labels) -> Vec<Mask>> {
-    let (tombstones, policies) = (shared.tombstones.read(), &shared.options.policies);
+    // A copy of some pointers: patterns are not tried while a deletion waits for the list.
+    let (tombstones, policies) = (shared.tombstones.read().clone(), &shared.options.policies);
     if tombstones.is_empty() && policies.retention.is_empty() {
         return None;
     }

@@ -14,6 +14,7 @@ use super::pace::Pace;
 use super::replace::{all_leave, insist_delete};
 use super::tombstones::Tombstone;
 use super::window::{Partition, Stretch};
+use crate::index;
 use crate::policy::Policy;
 use crate::shared::Shared;
 
@@ -73,10 +74,12 @@ type Place = (Kind, SeriesId);
 
 /// Where a deletion's records may lie.
 fn places(shared: &Shared, tombstone: &Tombstone) -> BTreeSet<Place> {
-    let index = shared.index.read();
     let mut places = BTreeSet::new();
     for kind in Kind::ALL {
-        for number in index.select(kind, &tombstone.matchers) {
+        let numbers = index::select(&shared.index, kind, &tombstone.matchers);
+        let index = shared.index.read();
+        // A series may have left the index meanwhile: nothing of it is left, either.
+        for number in numbers.into_iter().filter(|number| index.is_of(kind, *number)) {
             if kind == Kind::Sample {
                 places.extend(index.groups_of(number).map(|(group, _)| (kind, index.group(group).id)));
             } else {

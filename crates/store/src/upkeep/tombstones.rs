@@ -48,7 +48,7 @@ impl Mask {
 }
 
 /// All deletions that are not wholly done.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Tombstones(Vec<Arc<Tombstone>>);
 
 impl Tombstones {
