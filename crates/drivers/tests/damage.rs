@@ -291,6 +291,38 @@ async fn a_missing_file_is_noticed() {
     std::fs::remove_file(&file).unwrap();
     let error = bench.try_open().await.err().expect("opens without its first segment");
     assert!(error.to_string().contains("00000001.segment is missing"), "{error}");
+    // Somebody goes on without it.
+    let accept = bench.directory.path().join("MANIFEST.lost");
+    std::fs::write(&accept, "").unwrap();
+    let read_only = Embedded::open_read_only(bench.directory.path()).await.unwrap();
+    let left = keys(&read_only).await;
+    assert!(left.len() > 15 && left.len() < 40 && accept.exists());
+    drop(read_only);
+    let driver = bench.open().await;
+    assert_eq!(keys(&driver).await, left);
+    assert!(!accept.exists());
+    for key in 100..120 {
+        driver.put(vec![row(key, &noise(key, 1_000))]).await.unwrap();
+    }
+    drop(driver);
+    assert!(!file.exists(), "its number is not used again");
+    std::fs::remove_file(&bench.segments()[0]).unwrap();
+    assert!(bench.try_open().await.is_err(), "what is missing later is noticed");
+}
+
+#[tokio::test]
+async fn a_part_of_a_directory_is_no_directory_of_an_older_version() {
+    let bench = Bench::new();
+    filled(&bench, 20).await;
+    let copy = Bench::new();
+    std::fs::copy(&bench.segments()[1], copy.directory.path().join("00000002.segment")).unwrap();
+    let error = copy.try_open().await.err().expect("opens a part of a directory");
+    assert_eq!(error.kind(), ErrorKind::Corrupt);
+    assert!(error.to_string().contains("copy of a part of the directory"), "{error}");
+    assert_eq!(
+        Embedded::open_read_only(copy.directory.path()).await.err().unwrap().kind(),
+        ErrorKind::Corrupt
+    );
 }
 
 #[tokio::test]

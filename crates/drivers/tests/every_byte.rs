@@ -276,7 +276,13 @@ async fn without_either_copy_of_the_manifest_it_is_made_again() {
                     None => std::fs::remove_file(path).unwrap(),
                 }
             }
+            if names.len() == 2 {
+                let error = open(&bench).await.err().expect("opens without a manifest");
+                assert!(error.to_string().contains("make an empty file MANIFEST.lost"), "{error}");
+                std::fs::write(bench.directory.path().join("MANIFEST.lost"), "").unwrap();
+            }
             let driver = open(&bench).await.unwrap();
+            assert!(!bench.directory.path().join("MANIFEST.lost").exists());
             assert_eq!(read_each(&driver).await, expect);
             assert_eq!(driver.health().damaged, if harm.is_some() { names } else { &[] });
             drop(driver);

@@ -12,6 +12,8 @@ use tacho_store::{Error, ErrorKind, Result};
 
 pub const FILE: &str = "MANIFEST";
 pub const BACKUP: &str = "MANIFEST.backup";
+/// Made by people: the directory shall open with the files that are there.
+pub const LOST: &str = "MANIFEST.lost";
 const VERSION: u32 = 1;
 const TITLE: &str = "tachograph manifest ";
 const CHECKSUM: &str = "crc32c ";

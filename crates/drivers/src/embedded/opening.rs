@@ -10,7 +10,7 @@ use tacho_store::{Error, Result};
 use super::format::{BATCH_HEAD_BYTES, file_path};
 use super::index::Index;
 use super::load::{Damage, Loaded, Scanned, checksum};
-use super::manifest::{Known, State};
+use super::manifest::{Known, LOST, State};
 use super::quarantine;
 use super::segments::{Active, Handles, Segments};
 use super::survey::Survey;
@@ -25,7 +25,8 @@ impl Segments {
         handles: &mut Handles,
     ) -> Result<Self> {
         let survey = Survey::read(directory, index, handles)?;
-        let Survey { manifest, is_complete, manifest_damaged, files, unread, quarantine: names } = survey;
+        let Survey { manifest, is_complete, is_accepted, manifest_damaged, files, unread, quarantine: names } =
+            survey;
         let before = manifest.clone();
         let mut segments = Self::new(directory, disk, bytes_max, manifest);
         segments.manifest_damaged = manifest_damaged;
@@ -51,12 +52,22 @@ impl Segments {
             // It is tried again before the next row is written.
             let synced = segments.disk.sync_directory(directory);
             let written = synced.map_err(|e| Error::io("sync directory", directory, e));
-            if let Err(error) = written.and_then(|()| segments.write_manifest()) {
-                tracing::warn!(%error, "manifest not written");
+            match written.and_then(|()| segments.write_manifest()) {
+                Ok(()) if is_accepted => segments.forget_word(),
+                Ok(()) => {}
+                Err(error) => tracing::warn!(%error, "manifest not written"),
             }
         }
         segments.refill_reserve();
         Ok(segments)
+    }
+
+    /// What somebody has accepted is so from now on, and nothing else that is missing later.
+    fn forget_word(&self) {
+        let path = self.directory.join(LOST);
+        if let Err(error) = self.disk.remove(&path) {
+            tracing::warn!(path = %path.display(), %error, "remove this file, or what is missing later is not noticed");
+        }
     }
 
     /// What lies in the quarantine stays known; what was taken out of it needs no deletes any more.

@@ -2,17 +2,20 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
 
 use tacho_store::driver::Health;
 use tacho_store::{Error, Result};
 
-use super::format::{IndexBuilder, WITH_ROW_BYTES_MIN, file_name, file_number, file_path};
+use super::format::{
+    HEADER_BYTES, IndexBuilder, WITH_ROW_BYTES_MIN, file_name, file_number, file_path, mark,
+};
 use super::health::health;
 use super::index::Index;
 use super::load::{Damage, Expected, Loaded, load};
-use super::manifest::{BACKUP, FILE, Known, Manifest, State};
+use super::manifest::{BACKUP, FILE, Known, LOST, Manifest, State};
 use super::quarantine;
 use super::segments::Handles;
 
@@ -25,6 +28,8 @@ pub struct Survey {
     pub manifest: Manifest,
     /// There is one, and both copies are sound and equal.
     pub is_complete: bool,
+    /// Somebody has said that it shall open with the files that are there.
+    pub is_accepted: bool,
     /// Names of damaged copies.
     pub manifest_damaged: Vec<&'static str>,
     /// Segments that were read, in order of their numbers.
@@ -41,19 +46,26 @@ impl Survey {
     /// # Errors
     /// `Corrupt` when files are missing, too short, or not named by the manifest; `Version`; `Io`.
     pub fn read(directory: &Path, index: &mut Index, handles: &mut Handles) -> Result<Self> {
-        let found = Manifest::read(directory)?;
+        let mut found = Manifest::read(directory)?;
         for (name, why) in &found.damaged {
             tracing::error!(path = %directory.join(name).display(), why, "manifest is damaged");
         }
         let present = list(directory)?;
         let quarantine = quarantine::list(directory)?;
-        match &found.manifest {
+        let is_accepted = directory.join(LOST).exists();
+        match &mut found.manifest {
+            Some(manifest) if is_accepted => forgive(directory, manifest, &present),
             Some(manifest) => check_whole(directory, manifest, &present, &quarantine)?,
             None if present.is_empty() => {}
-            None => tracing::warn!(
-                path = %directory.display(), segments = present.len(),
-                "no manifest: it is made from the files that are there, a missing one cannot be noticed"
-            ),
+            None => {
+                if !is_accepted {
+                    check_older(directory, &present)?;
+                }
+                tracing::warn!(
+                    path = %directory.display(), segments = present.len(),
+                    "no manifest: it is made from the files that are there, a missing one cannot be noticed"
+                );
+            }
         }
         let mut manifest = found.manifest.unwrap_or_default();
         // One that could not be moved away, or that somebody has mended and put back: it is looked at as if it had never been known.
@@ -62,7 +74,8 @@ impl Survey {
         manifest.files.retain(|number, known| !is_aside(number, known));
         let mut survey = Self {
             manifest,
-            is_complete: found.complete,
+            is_complete: found.complete && !is_accepted,
+            is_accepted,
             manifest_damaged: found.damaged.into_iter().map(|(name, _)| name).collect(),
             files: Vec::new(),
             unread: Vec::new(),
@@ -182,8 +195,38 @@ fn check_whole(
     wrong.truncate(NAMED_MAX);
     let message = format!(
         "segments are not those of the manifest, as in a copy of a running server: {}{more}. Copy the directory again while \
-         the server is stopped, or put the files back. To go on without what is missing, remove {FILE} and {BACKUP}",
+         the server is stopped, or put the files back. To go on without what is missing, make an empty file {LOST} there",
         wrong.join(", ")
     );
     Err(Error::corrupt(message).with("path", directory.display()))
+}
+
+/// Takes the files as they are, as somebody has asked for.
+fn forgive(directory: &Path, manifest: &mut Manifest, present: &BTreeMap<u32, u64>) {
+    let is_there =
+        |number: &u32, known: &Known| present.get(number).is_some_and(|bytes| *bytes >= known.bytes);
+    let wrong = |(number, known): &(&u32, &Known)| known.state.is_live() && !is_there(number, known);
+    let names: Vec<String> =
+        manifest.files.iter().filter(wrong).map(|(number, _)| file_name(*number)).collect();
+    let path = directory.join(LOST);
+    tracing::error!(path = %path.display(), ?names, "opened without what is missing of these segments, as this file says");
+    manifest.files.retain(|number, known| !known.state.is_live() || is_there(number, known));
+}
+
+/// Is it of a version that wrote no manifest? Segments that begin with a mark were never without one.
+fn check_older(directory: &Path, present: &BTreeMap<u32, u64>) -> Result<()> {
+    for (number, _) in present.iter().filter(|(_, bytes)| **bytes >= WITH_ROW_BYTES_MIN) {
+        let path = file_path(directory, *number);
+        let mut found = mark();
+        let read = File::open(&path).and_then(|file| file.read_exact_at(&mut found, HEADER_BYTES as u64));
+        read.map_err(|e| Error::io("read segment", &path, e))?;
+        if found == mark() {
+            let message = format!(
+                "neither {FILE} nor {BACKUP} can be read, as in a copy of a part of the directory: copy all of it again while the \
+                 server is stopped. To go on with the files that are there, make an empty file {LOST} there"
+            );
+            return Err(Error::corrupt(message).with("path", directory.display()));
+        }
+    }
+    Ok(())
 }
