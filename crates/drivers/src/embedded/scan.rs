@@ -122,7 +122,7 @@ impl<'a> Walk<'a> {
         self.last = (from, to);
     }
 
-    /// Is the last damaged place just an index, as long as it must be for these rows? It costs no row.
+    /// Takes the last damaged place for a damaged index, not for rows, where it is as long as the index of these rows.
     fn forgive_index(&mut self, end: Offset) {
         let index_bytes = self.index.finish(0).len();
         if self.damage.places > 0 && self.last == (end.saturating_sub(index_bytes), end) {
