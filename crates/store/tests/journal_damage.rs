@@ -251,6 +251,7 @@ async fn a_journal_that_is_set_aside_replaces_no_other() {
         files(&quarantine).into_iter().map(|path| std::fs::read(path).unwrap()).collect();
     assert_eq!(kept.len(), 2);
     assert!(kept.contains(&b"of an earlier time".to_vec()) && kept.contains(&journal));
+    assert!(lacks(&*bench.open().await).ends_with(SAYS), "of the second one, too");
 }
 
 fn meta(rows: &[Row]) -> Vec<Row> {

@@ -4,8 +4,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::format::file_name;
-use super::reader::{Contents, Lost, list, read};
+use super::format::{file_name, named_generation};
+use super::reader::{Contents, Lost, read};
 use crate::disk::{Disk, free_path};
 
 /// Directory of what was set aside, in the journal's directory.
@@ -18,11 +18,18 @@ pub fn quarantined(directory: &Path) -> u64 {
 
 /// What the files that were set aside lack: a reason for each of those that do. It is told until somebody takes the file away.
 pub fn lost_in(directory: &Path) -> Vec<Arc<str>> {
-    let quarantine = directory.join(QUARANTINE);
-    let Ok(files) = list(&quarantine) else { return Vec::new() };
-    let lost = files.into_iter().filter_map(|file| match read(&file.path, |_| {}) {
-        Ok(contents) => contents.lack(file.generation),
-        Err(error) => Some(format!("{} cannot be read: {error}", file_name(file.generation)).into()),
+    let Ok(entries) = std::fs::read_dir(directory.join(QUARANTINE)) else { return Vec::new() };
+    // A second file of a generation has a number behind its name.
+    let journal = |path: PathBuf| {
+        let name = path.file_name()?.to_str().filter(|name| name.contains(".journal"))?;
+        Some((named_generation(name)?, path))
+    };
+    let mut files: Vec<(u64, PathBuf)> =
+        entries.flatten().filter_map(|entry| journal(entry.path())).collect();
+    files.sort_unstable();
+    let lost = files.into_iter().filter_map(|(generation, path)| match read(&path, |_| {}) {
+        Ok(contents) => contents.lack(generation),
+        Err(error) => Some(format!("{} cannot be read: {error}", file_name(generation)).into()),
     });
     lost.collect()
 }
