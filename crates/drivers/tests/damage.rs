@@ -151,7 +151,7 @@ async fn what_was_never_synced_is_not_copied() {
     ];
     for (nth, tear) in tear.into_iter().enumerate() {
         bench.restore(&whole);
-        change(file, |bytes| tear(bytes));
+        change(file, tear);
         let driver = bench.open().await;
         let expect = if nth == 3 { all_keys(3) } else { vec![0, 1, 1_000, 1_001] };
         assert_eq!(keys(&driver).await, expect, "case {nth}");

@@ -61,10 +61,10 @@ impl<'a> Search<'a> {
 
     /// The next mark from `from` on that says where it stands itself.
     pub fn next_placed_mark(&self, from: usize) -> Option<usize> {
-        let marks = std::iter::successors(find(self.bytes, &MARK_MAGIC, from), |at| {
+        let mut marks = std::iter::successors(find(self.bytes, &MARK_MAGIC, from), |at| {
             find(self.bytes, &MARK_MAGIC, at + 1)
         });
-        marks.into_iter().find(|at| take_mark(&self.bytes[*at..]) == Some(*at as u64))
+        marks.find(|at| take_mark(&self.bytes[*at..]) == Some(*at as u64))
     }
 
     /// Has a record at `at` less bytes than its head says? That is what a crash leaves: everything up to the end is its content.
