@@ -204,8 +204,9 @@ impl Rewrite {
         Ok(Self { regex: compile(&text)?, names })
     }
 
-    /// `template` with what its `$1`, `${1}`, `$name` and `${name}` stand for; `None` where the pattern does not match.
-    pub fn apply(&self, value: &str, template: &str) -> Option<String> {
+    /// `template` with what its `$1`, `${1}`, `$name` and `${name}` stand for; `None` where the pattern does not match, an error
+    /// with the bytes so far where they are more than `bytes_max`: each of thousands of references may stand for a long text.
+    pub fn apply(&self, value: &str, template: &str, bytes_max: usize) -> Option<Result<String, usize>> {
         let found = self.regex.captures(value)?;
         let group = |name: &str| {
             let text = match name.parse::<usize>() {
@@ -217,6 +218,9 @@ impl Rewrite {
         };
         let (mut out, mut rest) = (String::new(), template);
         while let Some((before, behind)) = rest.split_once('$') {
+            if out.len() > bytes_max {
+                return Some(Err(out.len()));
+            }
             out.push_str(before);
             rest = behind;
             if let Some(behind) = rest.strip_prefix('$') {
@@ -230,7 +234,7 @@ impl Rewrite {
             }
         }
         out.push_str(rest);
-        Some(out)
+        Some(if out.len() > bytes_max { Err(out.len()) } else { Ok(out) })
     }
 }
 
@@ -316,7 +320,8 @@ mod tests {
         for line in table.lines().skip(1) {
             let (pattern, value, template, expect): (String, String, String, Option<String>) =
                 serde_json::from_str(line).unwrap();
-            assert_eq!(Rewrite::new(&pattern).unwrap().apply(&value, &template), expect, "{line}");
+            let rewritten = Rewrite::new(&pattern).unwrap().apply(&value, &template, 1 << 20);
+            assert_eq!(rewritten, expect.map(Ok), "{line}");
         }
     }
 }

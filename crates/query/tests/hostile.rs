@@ -261,3 +261,89 @@ fn what_multiplies_series_is_limited() {
     };
     refused("{i=~\".+\"} * on () group_left {i=~\".+\"}", (100..1_000).map(short).collect());
 }
+
+/// Labels that a query makes: as many bytes as are allowed, and one more.
+#[test]
+fn labels_that_a_query_makes_are_limited() {
+    let labels = |i: usize| Labels::new([(NAME, "x".to_owned()), ("i", format!("{i:04}"))]).unwrap();
+    let data: Vec<SeriesData> =
+        (0..100).map(|i| SeriesData::new(Arc::new(labels(i)), vec![0], vec![i as f64])).collect();
+    let asked = |query: &str, label_bytes_max: usize| {
+        let limits = Limits { label_bytes_max, ..Limits::default() };
+        let plan = promql::parse(query).unwrap().plan(&Params { limits, ..Params::instant(0) }).unwrap();
+        let data: Vec<_> = plan.selectors().iter().map(|_| data.clone()).collect();
+        plan.evaluate(&data)
+    };
+    // Each set takes 192 bytes beside its texts, and two for each name and value.
+    let name = NAME.len() + 1 + 2;
+    let own = 192 + 1 + 4 + 2;
+    let text = 192 + name + 1 + 4 + 2 + 1 + 1_000 + 2;
+    let replace = format!(r#"label_replace(x, "d", "{}", "", "")"#, "v".repeat(1_000));
+    let join = format!(r#"label_join(x, "d", "{}", "n", "n")"#, "v".repeat(1_000));
+    for (query, bytes) in [
+        ("-x", 100 * own),
+        ("x + 1", 100 * own),
+        (&replace, 100 * text),
+        (&join, 100 * text),
+        // What an operand had is gone with it.
+        (&format!("-{replace}"), 100 * (text + text - name)),
+        (&format!("-(-(-{replace}))"), 100 * (text + text - name)),
+        ("sum by (i) (x)", 100 * own),
+        ("count_values without (i) (\"v\", x)", 100 * (192 + 3) + 10 + 2 * 90),
+        // The groups, and the results; one for each pair.
+        ("x * on (i) group_left () x", 100 * 2 * own),
+        ("x * on () group_left () sum(x)", 2 * 192 + 100 * own),
+        ("last_over_time(x[1m])", 0),
+        ("changes(x[1m])", 100 * own),
+        (
+            "histogram_quantile(0.5, label_replace(x{i=\"0001\"}, \"le\", \"1\", \"\", \"\"))",
+            100 * (3 * own + 2 * name + 5),
+        ),
+    ] {
+        let message = |error: Error| {
+            assert_eq!(error.kind, ErrorKind::Limit, "{query:.80}: {error}");
+            error.to_string()
+        };
+        let needs = asked(query, 0).map_err(message).err();
+        assert_eq!(needs.is_some(), bytes > 0, "{query:.80}");
+        if bytes > 0 {
+            assert_eq!(asked(query, bytes).err().map(|e| e.to_string()), None, "{query:.80}: {bytes}");
+            let refused = asked(query, bytes - 1).map_err(message).expect_err(query);
+            let expect = format!(
+                "query needs {bytes} bytes for labels of intermediate results, at most {}",
+                bytes - 1
+            );
+            assert!(refused.contains(&expect), "{query:.80}: {refused}");
+        }
+    }
+}
+
+/// A value that no label may have is refused before it is written: thousands of references to a long text.
+#[test]
+fn long_values_are_not_written_first() {
+    let labels = Labels::new([("a".to_owned(), "v".repeat(4_000))]).unwrap();
+    let data = vec![SeriesData::new(Arc::new(labels), vec![0], vec![1.0])];
+    for query in [
+        format!(r#"label_replace({{a!=""}}, "d", "{}", "a", "(.*)")"#, "$1".repeat(10_000)),
+        format!(r#"label_join({{a!=""}}, "d", "{}"{})"#, "-".repeat(9_000), ", \"a\"".repeat(4_000)),
+    ] {
+        let plan = promql::parse(&query).unwrap().plan(&Params::instant(0)).unwrap();
+        let error = plan.evaluate(std::slice::from_ref(&data)).expect_err("too long").to_string();
+        assert!(error.contains("value of label \"d\" has ") && error.contains("at most 4096"), "{error}");
+    }
+}
+
+/// A grid of many steps is not drawn for many series at once: 40 GB here.
+#[test]
+fn rows_of_every_function_are_counted_before_they_are_drawn() {
+    let labels = |i: usize| Arc::new(Labels::new([(NAME, "x".to_owned()), ("i", i.to_string())]).unwrap());
+    let data: Vec<SeriesData> = (0..5_000).map(|i| SeriesData::new(labels(i), vec![0], vec![1.0])).collect();
+    for function in ["dtw_over_time(x[5m], x[5m])", "sax_over_time(x[5m], \"ab\", 4, 3)", "rate(x[5m])"] {
+        let query = format!("max_over_time({function}[1000000s:1s])");
+        let plan = promql::parse(&query).unwrap().plan(&Params::instant(2_000_000 * SECOND)).unwrap();
+        let data: Vec<_> = plan.selectors().iter().map(|_| data.clone()).collect();
+        let error = plan.evaluate(&data).expect_err(&query);
+        let expect = "query needs 5000000000 intermediate points, at most 50000000 are allowed";
+        assert!(error.kind == ErrorKind::Limit && error.to_string() == expect, "{query}: {error}");
+    }
+}

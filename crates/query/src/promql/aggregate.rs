@@ -11,6 +11,7 @@ use crate::Error;
 
 use super::fold::{Count, Fold, Max, Mean, Min, One, Sum};
 use super::grid::Grid;
+use super::label_room::LabelRoom;
 use super::labels::{chosen, with};
 use super::node::{Aggregate, AggregateOp, LabelChoice};
 use super::quantile::{by_value, quantile};
@@ -22,26 +23,26 @@ pub fn compute(
     node: &Aggregate,
     parameter: Option<Value<'_>>,
     rows: Vec<Row>,
-    canvas: &Canvas,
+    canvas: &Canvas<'_>,
 ) -> Result<Vec<Row>, Error> {
     let grid = &canvas.grid;
-    let groups = |rows| groups(rows, &node.grouping);
+    let groups = |rows| groups(rows, &node.grouping, canvas.labels);
     let scalar = |parameter: Option<Value<'_>>| match parameter {
         Some(value) => value.into_scalar(),
         None => Err(Error::execution("internal: aggregation without its parameter")),
     };
     let rows = match node.op {
-        AggregateOp::Sum => folded::<Sum>(groups(rows), grid),
-        AggregateOp::Avg => folded::<Mean>(groups(rows), grid),
-        AggregateOp::Min => folded::<Min>(groups(rows), grid),
-        AggregateOp::Max => folded::<Max>(groups(rows), grid),
-        AggregateOp::Count => folded::<Count>(groups(rows), grid),
-        AggregateOp::Group => folded::<One>(groups(rows), grid),
-        AggregateOp::Stddev => folded::<Deviation>(groups(rows), grid),
-        AggregateOp::Stdvar => folded::<Variance>(groups(rows), grid),
-        AggregateOp::Quantile => quantiles(groups(rows), &scalar(parameter)?),
+        AggregateOp::Sum => folded::<Sum>(groups(rows)?, grid),
+        AggregateOp::Avg => folded::<Mean>(groups(rows)?, grid),
+        AggregateOp::Min => folded::<Min>(groups(rows)?, grid),
+        AggregateOp::Max => folded::<Max>(groups(rows)?, grid),
+        AggregateOp::Count => folded::<Count>(groups(rows)?, grid),
+        AggregateOp::Group => folded::<One>(groups(rows)?, grid),
+        AggregateOp::Stddev => folded::<Deviation>(groups(rows)?, grid),
+        AggregateOp::Stdvar => folded::<Variance>(groups(rows)?, grid),
+        AggregateOp::Quantile => quantiles(groups(rows)?, &scalar(parameter)?),
         AggregateOp::Topk | AggregateOp::Bottomk | AggregateOp::Limitk => {
-            selected(node.op, groups(rows), &counts(&scalar(parameter)?)?)
+            selected(node.op, groups(rows)?, &counts(&scalar(parameter)?)?)
         }
         AggregateOp::CountValues => match parameter {
             Some(label) => counted_values(&rows, &label.into_text()?, &node.grouping, canvas)?,
@@ -57,18 +58,24 @@ struct Group {
 }
 
 /// In order of appearance.
-fn groups(rows: Vec<Row>, grouping: &LabelChoice) -> Vec<Group> {
+fn groups(rows: Vec<Row>, grouping: &LabelChoice, room: &LabelRoom) -> Result<Vec<Group>, Error> {
     let mut groups: Vec<Group> = Vec::new();
     let mut positions: HashMap<Arc<Labels>, usize> = HashMap::new();
     for row in rows {
+        room.check_cancel()?;
         let labels = chosen(&row.labels, grouping);
-        let position = *positions.entry(labels.clone()).or_insert_with(|| {
-            groups.push(Group { labels, members: Vec::new() });
-            groups.len() - 1
-        });
+        let position = match positions.get(&labels) {
+            Some(position) => *position,
+            None => {
+                let labels = room.keep(labels)?;
+                positions.insert(labels.clone(), groups.len());
+                groups.push(Group { labels, members: Vec::new() });
+                groups.len() - 1
+            }
+        };
         groups[position].members.push(row);
     }
-    groups
+    Ok(groups)
 }
 
 fn folded<F: Fold>(groups: Vec<Group>, grid: &Grid) -> Vec<Row> {
@@ -163,7 +170,7 @@ fn counted_values(
     rows: &[Row],
     label: &str,
     grouping: &LabelChoice,
-    canvas: &Canvas,
+    canvas: &Canvas<'_>,
 ) -> Result<Vec<Row>, Error> {
     if label.is_empty() {
         return Err(Error::execution("invalid label name \"\""));
@@ -178,17 +185,20 @@ fn counted_values(
     let mut groups: Vec<Row> = Vec::new();
     let mut positions: HashMap<Arc<Labels>, usize> = HashMap::new();
     for row in rows {
+        canvas.labels.check_cancel()?;
         for (step, value) in row.points.iter().enumerate().filter(|(_, value)| !is_stale(**value)) {
             let labels = chosen(&*with(&row.labels, &[(label, &plain(*value))])?, &grouping);
-            let position = *positions.entry(labels.clone()).or_insert_with(|| {
-                groups.push(Row { labels, points: Vec::new() });
-                groups.len() - 1
-            });
-            // As many rows as there are different values: no memory before it is known to be allowed.
-            if groups[position].points.is_empty() {
-                canvas.check_rows(groups.len())?;
-                groups[position].points = vec![STALE; canvas.grid.count];
-            }
+            let position = match positions.get(&labels) {
+                Some(position) => *position,
+                // As many rows as there are different values: no memory before it is known to be allowed.
+                None => {
+                    canvas.check_rows(groups.len() + 1)?;
+                    let labels = canvas.labels.keep(labels)?;
+                    positions.insert(labels.clone(), groups.len());
+                    groups.push(Row { labels, points: vec![STALE; canvas.grid.count] });
+                    groups.len() - 1
+                }
+            };
             let count = &mut groups[position].points[step];
             *count = if is_stale(*count) { 1.0 } else { *count + 1.0 };
         }

@@ -11,6 +11,7 @@ use crate::Error;
 
 use super::STALE;
 use super::grid::Grid;
+use super::label_room::LabelRoom;
 use super::labels::{rebuilt, with, without_name};
 use super::matching::{Group, groups};
 use super::node::{Binary, BinaryOp, Cardinality, LabelChoice};
@@ -20,24 +21,28 @@ pub fn compute<'d>(
     node: &Binary,
     left: Value<'d>,
     right: Value<'d>,
-    canvas: &Canvas,
+    canvas: &Canvas<'_>,
 ) -> Result<Value<'d>, Error> {
     match (left, right) {
         (Value::Scalar(left), Value::Scalar(right)) => {
             let points = left.iter().zip(&right).map(|(a, b)| of_scalars(node.op, *a, *b));
             Ok(Value::Scalar(points.collect()))
         }
-        (Value::Scalar(scalar), other) => with_scalar(node, other.into_rows()?, |step, value| {
-            // A filter answers with the element, not with the scalar at its left.
-            element(node, scalar[step], value).map(|result| if filters(node) { value } else { result })
-        }),
+        (Value::Scalar(scalar), other) => {
+            with_scalar(node, other.into_rows()?, canvas.labels, |step, value| {
+                // A filter answers with the element, not with the scalar at its left.
+                element(node, scalar[step], value).map(|result| if filters(node) { value } else { result })
+            })
+        }
         (other, Value::Scalar(scalar)) => {
-            with_scalar(node, other.into_rows()?, |step, value| element(node, value, scalar[step]))
+            with_scalar(node, other.into_rows()?, canvas.labels, |step, value| {
+                element(node, value, scalar[step])
+            })
         }
         (left, right) => {
             let (left, right) = (left.into_rows()?, right.into_rows()?);
             let rows = match node.op {
-                BinaryOp::And | BinaryOp::Or | BinaryOp::Unless => of_sets(node, left, right, &canvas.grid),
+                BinaryOp::And | BinaryOp::Or | BinaryOp::Unless => of_sets(node, left, right, canvas)?,
                 _ => of_vectors(node, &left, &right, canvas)?,
             };
             settle(rows, Twins::Join).map(Value::Vector)
@@ -97,11 +102,12 @@ fn element(node: &Binary, a: f64, b: f64) -> Option<f64> {
 fn with_scalar<'d>(
     node: &Binary,
     mut rows: Vec<Row>,
+    room: &LabelRoom,
     result: impl Fn(usize, f64) -> Option<f64>,
 ) -> Result<Value<'d>, Error> {
     for row in &mut rows {
         if loses_name(node) {
-            row.labels = without_name(&row.labels);
+            row.labels = without_name(&row.labels, room)?;
         }
         row.filter_map(&result);
     }
@@ -109,8 +115,9 @@ fn with_scalar<'d>(
 }
 
 /// `and`, `or`, `unless`: per step, by whether the other side has anything in the group.
-fn of_sets(node: &Binary, left: Vec<Row>, right: Vec<Row>, grid: &Grid) -> Vec<Row> {
-    let groups = groups(&left, &right, &node.matching.on);
+fn of_sets(node: &Binary, left: Vec<Row>, right: Vec<Row>, canvas: &Canvas<'_>) -> Result<Vec<Row>, Error> {
+    let grid = &canvas.grid;
+    let groups = groups(&left, &right, &node.matching.on, canvas.labels)?;
     let (mut left, mut right) = (left, right);
     for group in &groups {
         let on_left = presence(group.left.iter().map(|index| &left[*index]), grid);
@@ -129,7 +136,7 @@ fn of_sets(node: &Binary, left: Vec<Row>, right: Vec<Row>, grid: &Grid) -> Vec<R
     if node.op == BinaryOp::Or {
         left.append(&mut right);
     }
-    left
+    Ok(left)
 }
 
 /// The two sides with the one that may have many series of a group first.
@@ -140,19 +147,19 @@ struct Sides<'r> {
     swapped: bool,
 }
 
-fn of_vectors(node: &Binary, left: &[Row], right: &[Row], canvas: &Canvas) -> Result<Vec<Row>, Error> {
+fn of_vectors(node: &Binary, left: &[Row], right: &[Row], canvas: &Canvas<'_>) -> Result<Vec<Row>, Error> {
     let swapped = node.matching.cardinality == Cardinality::OneToMany;
     let (many, one) = if swapped { (right, left) } else { (left, right) };
     let sides = Sides { many, one, swapped };
     let asked = LazyCell::new(|| presence(many, &canvas.grid));
     let mut rows = Vec::new();
-    for group in groups(left, right, &node.matching.on) {
+    for group in groups(left, right, &node.matching.on, canvas.labels)? {
         let (many, one) = if swapped { (&group.right, &group.left) } else { (&group.left, &group.right) };
         if one.len() > 1 {
             check_one_side(&group, one, &sides, &asked)?;
         }
         canvas.check_rows(rows.len() + many.len() * one.len())?;
-        let results = of_group(node, many, one, &sides)?;
+        let results = of_group(node, many, one, &sides, canvas.labels)?;
         check_results(node, &results, &canvas.grid)?;
         rows.extend(results.into_iter().filter(|row| !row.is_blank()));
     }
@@ -160,17 +167,24 @@ fn of_vectors(node: &Binary, left: &[Row], right: &[Row], canvas: &Canvas) -> Re
 }
 
 /// A result row for each pair of series; the "one" side's do not overlap in time.
-fn of_group(node: &Binary, many: &[usize], one: &[usize], sides: &Sides<'_>) -> Result<Vec<Row>, Error> {
+fn of_group(
+    node: &Binary,
+    many: &[usize],
+    one: &[usize],
+    sides: &Sides<'_>,
+    room: &LabelRoom,
+) -> Result<Vec<Row>, Error> {
     let mut results = Vec::with_capacity(many.len());
     for many in many.iter().map(|index| &sides.many[*index]) {
+        room.check_cancel()?;
         for one in one.iter().map(|index| &sides.one[*index]) {
             let points = (0..many.points.len()).map(|step| {
                 let (Some(many), Some(one)) = (many.at(step), one.at(step)) else { return STALE };
                 let (a, b) = if sides.swapped { (one, many) } else { (many, one) };
                 element(node, a, b).unwrap_or(STALE)
             });
-            let points = points.collect();
-            results.push(Row { labels: result_labels(node, &many.labels, &one.labels)?, points });
+            let labels = room.keep(result_labels(node, &many.labels, &one.labels)?)?;
+            results.push(Row { labels, points: points.collect() });
         }
     }
     Ok(results)

@@ -12,6 +12,7 @@ use crate::Error;
 
 use super::functions::{Apply, Call, Function};
 use super::grid::{Grid, Reference};
+use super::label_room::{LabelRoom, label_bytes};
 use super::labels::without_name;
 use super::node::{Node, NodeId, Yield};
 use super::output::Output;
@@ -28,14 +29,18 @@ pub fn evaluate(plan: &Plan, data: &[Vec<SeriesData>]) -> Result<Output, Error> 
         data,
         values: plan.nodes.iter().map(|_| None).collect(),
         points_alive: 0,
+        labels: LabelRoom::new(&plan.params),
+        inherited: 0,
         visits: AtomicUsize::new(0),
     };
     for id in 0..plan.nodes.len() {
         plan.params.cancel.check()?;
+        let before = evaluator.labels.taken();
         let value = evaluator.compute(id)?;
+        let label_bytes = evaluator.settle_labels(before, &value);
         evaluator.points_alive += value.points();
         evaluator.check_points(0)?;
-        evaluator.values[id] = Some(value);
+        evaluator.values[id] = Some((value, label_bytes));
     }
     let root = plan.nodes.len() - 1;
     let value = evaluator.take(root)?;
@@ -69,8 +74,13 @@ struct Evaluator<'p> {
     plan: &'p Plan,
     data: &'p [Vec<SeriesData>],
     /// What has been computed and not yet been used.
-    values: Vec<Option<Value<'p>>>,
+    /// With the bytes of the labels that were made for it.
+    values: Vec<Option<(Value<'p>, usize)>>,
     points_alive: usize,
+    /// What the labels of all of them take.
+    labels: LabelRoom,
+    /// Of these, the labels of the operands of the node that is being computed.
+    inherited: usize,
     /// Samples that windows have passed over.
     visits: AtomicUsize,
 }
@@ -78,9 +88,20 @@ struct Evaluator<'p> {
 impl<'p> Evaluator<'p> {
     /// Each node is the operand of one other, so its value moves there.
     fn take(&mut self, id: NodeId) -> Result<Value<'p>, Error> {
-        let value = self.values[id].take().ok_or_else(|| Error::execution("internal: operand used twice"))?;
+        let taken = self.values[id].take();
+        let (value, label_bytes) = taken.ok_or_else(|| Error::execution("internal: operand used twice"))?;
         self.points_alive -= value.points();
+        self.inherited += label_bytes;
         Ok(value)
+    }
+
+    /// Bytes of the labels that were made for the value: by this node, or by its operands and passed on.
+    fn settle_labels(&mut self, before: usize, value: &Value<'_>) -> usize {
+        let inherited = std::mem::take(&mut self.inherited);
+        let made = self.labels.taken() - before;
+        let bytes = label_bytes(value).min(inherited + made);
+        self.labels.settle(before - inherited + bytes);
+        bytes
     }
 
     fn check_points(&self, more: usize) -> Result<(), Error> {
@@ -88,8 +109,8 @@ impl<'p> Evaluator<'p> {
         if points > limit { Err(Error::limit("intermediate points", points as u128, limit)) } else { Ok(()) }
     }
 
-    fn canvas(&self, grid: Grid) -> Canvas {
-        Canvas { grid, points_max: self.plan.params.limits.points_max }
+    fn canvas(&self, grid: Grid) -> Canvas<'_> {
+        Canvas { grid, points_max: self.plan.params.limits.points_max, labels: &self.labels }
     }
 
     fn visits(&self) -> Visits<'_> {
@@ -105,7 +126,10 @@ impl<'p> Evaluator<'p> {
             Node::Instant { yields, .. } => self.instant(id, *yields),
             Node::Range { range, .. } => self.range(id, *range),
             Node::Subquery { inner, range, .. } => self.subquery(id, *inner, *range),
-            Node::Negate(inner) => negate(self.take(*inner)?),
+            Node::Negate(inner) => {
+                let value = self.take(*inner)?;
+                self.negate(value)
+            }
             Node::Binary(node) => {
                 let (left, right) = (self.take(node.left)?, self.take(node.right)?);
                 binary::compute(node, left, right, &self.canvas(grid))
@@ -175,7 +199,7 @@ impl<'p> Evaluator<'p> {
                     Some(rows) => rows.into_rows()?,
                     None => vec![times(grid)],
                 };
-                unnamed(rows, |row| row.map(*each))
+                self.unnamed(rows, |row| row.map(*each))
             }
             Apply::EachWith(each) => {
                 let scalars =
@@ -184,15 +208,16 @@ impl<'p> Evaluator<'p> {
                 let parameters: Vec<Vec<f64>> = (0..grid.count).map(at_step).collect();
                 let [rows] = take_only(values)?;
                 let change = |row: &mut Row| row.filter_map(|step, value| each(value, &parameters[step]));
-                unnamed(rows.into_rows()?, change)
+                self.unnamed(rows.into_rows()?, change)
             }
             Apply::Window(sliding) => self.slide(values, grid, sliding, named),
             Apply::WindowNamed(sliding) => self.slide(values, grid, sliding, Named::Yes),
-            Apply::Change(function) => changed(values, *function, Named::No),
-            Apply::ChangeNamed(function) => changed(values, *function, Named::Yes),
+            Apply::Change(function) => self.changed(values, *function, Named::No),
+            Apply::ChangeNamed(function) => self.changed(values, *function, Named::Yes),
             Apply::Whole(whole) => {
                 let nodes = arguments.iter().map(|id| &self.plan.nodes[*id]).collect();
-                whole(Call { arguments: values, nodes, grid: *grid, visits: self.visits() })
+                let (canvas, visits) = (self.canvas(*grid), self.visits());
+                whole(Call { arguments: values, nodes, grid: *grid, canvas, visits })
             }
         }
     }
@@ -215,12 +240,47 @@ impl<'p> Evaluator<'p> {
             |visits, series| {
                 self.plan.params.cancel.check()?;
                 Ok(Row {
-                    labels: named.labels(&series.labels),
+                    labels: named.labels(&series.labels, &self.labels)?,
                     points: sliding.apply(series, &frame, visits)?,
                 })
             },
         )?;
         settle(rows, Twins::Refuse).map(Value::Vector)
+    }
+
+    /// The same ranges with one more change to the samples in each window; made when a window is looked at.
+    fn changed(
+        &self,
+        arguments: Vec<Value<'p>>,
+        function: ChangeFn,
+        named: Named,
+    ) -> Result<Value<'p>, Error> {
+        let (mut ranges, parameters) = ranges_and_scalars(arguments)?;
+        ranges.changes.push(Change { function, parameters });
+        let mut seen = HashSet::with_capacity(ranges.series.len());
+        for series in &mut ranges.series {
+            series.labels = named.labels(&series.labels, &self.labels)?;
+            if !seen.insert(series.labels.clone()) {
+                return Err(same_labels(&series.labels));
+            }
+        }
+        Ok(Value::Ranges(ranges))
+    }
+
+    fn negate(&self, value: Value<'p>) -> Result<Value<'p>, Error> {
+        match value {
+            Value::Scalar(points) => Ok(Value::Scalar(points.iter().map(|value| -value).collect())),
+            other => self.unnamed(other.into_rows()?, |row| row.map(|value| -value)),
+        }
+    }
+
+    /// Changes all rows and takes their names, as the values are no longer those of the metric.
+    fn unnamed(&self, mut rows: Vec<Row>, change: impl Fn(&mut Row)) -> Result<Value<'p>, Error> {
+        for row in &mut rows {
+            row.labels = without_name(&row.labels, &self.labels)?;
+            change(row);
+        }
+        settle(rows, Twins::Join).map(Value::Vector)
     }
 }
 
@@ -232,10 +292,10 @@ enum Named {
 }
 
 impl Named {
-    fn labels(self, labels: &Arc<Labels>) -> Arc<Labels> {
+    fn labels(self, labels: &Arc<Labels>, room: &LabelRoom) -> Result<Arc<Labels>, Error> {
         match self {
-            Self::Yes => labels.clone(),
-            Self::No => without_name(labels),
+            Self::Yes => Ok(labels.clone()),
+            Self::No => without_name(labels, room),
         }
     }
 }
@@ -254,38 +314,8 @@ fn ranges_and_scalars(arguments: Vec<Value<'_>>) -> Result<(Ranges<'_>, Vec<Vec<
     Ok((ranges, parameters))
 }
 
-/// The same ranges with one more change to the samples in each window; made when a window is looked at.
-fn changed(arguments: Vec<Value<'_>>, function: ChangeFn, named: Named) -> Result<Value<'_>, Error> {
-    let (mut ranges, parameters) = ranges_and_scalars(arguments)?;
-    ranges.changes.push(Change { function, parameters });
-    let mut seen = HashSet::with_capacity(ranges.series.len());
-    for series in &mut ranges.series {
-        series.labels = named.labels(&series.labels);
-        if !seen.insert(series.labels.clone()) {
-            return Err(same_labels(&series.labels));
-        }
-    }
-    Ok(Value::Ranges(ranges))
-}
-
 fn take_only<'d>(values: Vec<Value<'d>>) -> Result<[Value<'d>; 1], Error> {
     values.try_into().map_err(|_| Error::execution("internal: wrong number of arguments"))
-}
-
-fn negate(value: Value<'_>) -> Result<Value<'_>, Error> {
-    match value {
-        Value::Scalar(points) => Ok(Value::Scalar(points.iter().map(|value| -value).collect())),
-        other => unnamed(other.into_rows()?, |row| row.map(|value| -value)),
-    }
-}
-
-/// Changes all rows and takes their names, as the values are no longer those of the metric.
-fn unnamed<'d>(mut rows: Vec<Row>, change: impl Fn(&mut Row)) -> Result<Value<'d>, Error> {
-    for row in &mut rows {
-        row.labels = without_name(&row.labels);
-        change(row);
-    }
-    settle(rows, Twins::Join).map(Value::Vector)
 }
 
 /// What `hour()` without argument is about.

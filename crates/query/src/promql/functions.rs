@@ -25,7 +25,7 @@ use crate::Error;
 
 use super::grid::Grid;
 use super::node::{Node, Type};
-use super::rows::{ChangeFn, Value};
+use super::rows::{Canvas, ChangeFn, Value};
 use super::window::{Sliding, Visits};
 
 /// A function of PromQL, as the evaluator uses it and as a page completes it.
@@ -86,6 +86,7 @@ pub struct Call<'p, 'd> {
     /// The arguments as the query has them.
     pub nodes: Vec<&'p Node>,
     pub grid: Grid,
+    pub canvas: Canvas<'p>,
     pub visits: Visits<'p>,
 }
 

@@ -2,17 +2,19 @@
 
 use std::sync::Arc;
 
+use tacho_model::limits::LABEL_VALUE_BYTES_MAX;
 use tacho_model::{LabelError, Labels, NAME};
 
 use crate::Error;
 
+use super::label_room::LabelRoom;
 use super::node::LabelChoice;
 
 /// `labels` as a result carries them once the value is no longer that of the metric.
-pub fn without_name(labels: &Arc<Labels>) -> Arc<Labels> {
+pub fn without_name(labels: &Arc<Labels>, room: &LabelRoom) -> Result<Arc<Labels>, Error> {
     match labels.get(NAME) {
-        None => labels.clone(),
-        Some(_) => rebuilt(labels, |name| name != NAME),
+        None => Ok(labels.clone()),
+        Some(_) => room.keep(rebuilt(labels, |name| name != NAME)),
     }
 }
 
@@ -36,5 +38,17 @@ pub fn rebuilt(labels: &Labels, keep: impl Fn(&str) -> bool) -> Arc<Labels> {
 pub fn with(labels: &Labels, changes: &[(&str, &str)]) -> Result<Arc<Labels>, Error> {
     let kept = labels.iter().filter(|(name, _)| changes.iter().all(|(changed, _)| changed != name));
     let labels = Labels::new(kept.chain(changes.iter().copied()));
-    labels.map(Arc::new).map_err(|error: LabelError| Error::execution(error.to_string()))
+    labels.map(Arc::new).map_err(refused)
+}
+
+/// Refuses a value that is longer than any label's, before it is written.
+pub fn check_value(name: &str, bytes: usize) -> Result<(), Error> {
+    if bytes <= LABEL_VALUE_BYTES_MAX {
+        return Ok(());
+    }
+    Err(refused(LabelError::ValueTooLong { name: name.to_owned(), bytes }))
+}
+
+fn refused(error: LabelError) -> Error {
+    Error::execution(error.to_string())
 }

@@ -21,6 +21,9 @@ pub struct Limits {
     pub samples_max: usize,
     /// Values of all intermediate results that live at once, 8 bytes each.
     pub points_max: usize,
+    /// Memory of the labels that a query makes and that live at once, bytes: half a million series of 300 bytes each that lose
+    /// their name.
+    pub label_bytes_max: usize,
     /// Samples that sliding windows pass over: some seconds of one core.
     pub visits_max: usize,
 }
@@ -37,6 +40,7 @@ impl Default for Limits {
             series_max: 500_000,
             samples_max: 50_000_000,
             points_max: 50_000_000,
+            label_bytes_max: 256 << 20,
             visits_max: 10_000_000_000,
         }
     }

@@ -5,6 +5,9 @@ use std::sync::Arc;
 
 use tacho_model::Labels;
 
+use crate::Error;
+
+use super::label_room::LabelRoom;
 use super::labels::chosen;
 use super::node::LabelChoice;
 use super::rows::Row;
@@ -17,23 +20,27 @@ pub struct Group {
 }
 
 /// Groups in order of appearance, left side first.
-pub fn groups(left: &[Row], right: &[Row], on: &LabelChoice) -> Vec<Group> {
+pub fn groups(left: &[Row], right: &[Row], on: &LabelChoice, room: &LabelRoom) -> Result<Vec<Group>, Error> {
     let mut groups: Vec<Group> = Vec::new();
     let mut positions: HashMap<Arc<Labels>, usize> = HashMap::new();
     let mut find = |row: &Row, groups: &mut Vec<Group>| {
+        room.check_cancel()?;
         let labels = chosen(&row.labels, on);
-        *positions.entry(labels.clone()).or_insert_with(|| {
-            groups.push(Group { labels, left: Vec::new(), right: Vec::new() });
-            groups.len() - 1
-        })
+        if let Some(position) = positions.get(&labels) {
+            return Ok(*position);
+        }
+        let labels = room.keep(labels)?;
+        positions.insert(labels.clone(), groups.len());
+        groups.push(Group { labels, left: Vec::new(), right: Vec::new() });
+        Ok(groups.len() - 1)
     };
     for (index, row) in left.iter().enumerate() {
-        let group = find(row, &mut groups);
+        let group = find(row, &mut groups)?;
         groups[group].left.push(index);
     }
     for (index, row) in right.iter().enumerate() {
-        let group = find(row, &mut groups);
+        let group = find(row, &mut groups)?;
         groups[group].right.push(index);
     }
-    groups
+    Ok(groups)
 }

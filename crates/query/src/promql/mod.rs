@@ -47,6 +47,7 @@ mod format;
 mod functions;
 mod grid;
 mod guard;
+mod label_room;
 mod labels;
 mod limits;
 mod line;

@@ -11,6 +11,7 @@ use tacho_model::{Labels, Timestamp};
 use crate::Error;
 
 use super::grid::{Grid, Reference};
+use super::label_room::LabelRoom;
 use super::series::Piece;
 use super::window::{Bounds, Visits, Window};
 use super::{STALE, is_stale};
@@ -209,12 +210,13 @@ fn mistyped(wanted: &str) -> Error {
 
 /// Where a node that makes rows of its own draws them: how wide they are, and how much room there is.
 #[derive(Clone, Copy, Debug)]
-pub struct Canvas {
+pub struct Canvas<'l> {
     pub grid: Grid,
     pub points_max: usize,
+    pub labels: &'l LabelRoom,
 }
 
-impl Canvas {
+impl Canvas<'_> {
     /// Refuses `rows` that would not fit, before they are made.
     pub fn check_rows(&self, rows: usize) -> Result<(), Error> {
         let points = rows as u128 * self.grid.count as u128;

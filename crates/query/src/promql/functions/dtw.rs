@@ -19,20 +19,19 @@ const CELLS_MAX: usize = 50_000_000;
 
 /// Mean distance along the warp path between each series of the first range vector and the only one of the second.
 pub fn dtw_over_time<'d>(call: Call<'_, 'd>) -> Result<Value<'d>, Error> {
-    let (grid, mut visits) = (call.grid, call.visits());
+    let (grid, canvas, mut visits) = (call.grid, call.canvas, call.visits());
     let mut arguments = call.arguments.into_iter();
     let mut next = || arguments.next().ok_or_else(|| Error::execution("internal: argument is missing"));
     let (ranges, reference) = (next()?.into_ranges()?, next()?.into_ranges()?);
     let radius = next().ok().map(Value::into_scalar).transpose()?;
     let mut others: Vec<Walk<'_>> = reference.series.iter().map(|s| Walk::new(s, &reference)).collect();
     let mut walks: Vec<Walk<'_>> = ranges.series.iter().map(|s| Walk::new(s, &ranges)).collect();
+    canvas.check_rows(walks.len())?;
     let mut rows: Vec<Row> = Vec::with_capacity(walks.len());
-    rows.extend(
-        ranges.series.iter().map(|series| Row {
-            labels: labels::without_name(&series.labels),
-            points: vec![STALE; grid.count],
-        }),
-    );
+    for series in &ranges.series {
+        let labels = labels::without_name(&series.labels, canvas.labels)?;
+        rows.push(Row { labels, points: vec![STALE; grid.count] });
+    }
     for (step, now) in grid.times().enumerate() {
         let radius = match &radius {
             Some(radius) => whole(radius[step], "radius", &(0..=SAMPLES_MAX))?,

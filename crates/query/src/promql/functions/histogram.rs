@@ -7,9 +7,10 @@ use tacho_model::Labels;
 
 use crate::Error;
 use crate::promql::functions::Call;
+use crate::promql::label_room::LabelRoom;
 use crate::promql::labels::{rebuilt, without_name};
 use crate::promql::quantile::by_value;
-use crate::promql::rows::{Row, Twins, Value, settle};
+use crate::promql::rows::{Canvas, Row, Twins, Value, settle};
 
 const BOUND_LABEL: &str = "le";
 
@@ -21,31 +22,31 @@ struct Bucket {
 }
 
 pub fn quantile<'d>(call: Call<'_, 'd>) -> Result<Value<'d>, Error> {
-    let steps = call.grid.count;
+    let canvas = call.canvas;
     let [q, rows] = call.take()?;
     let q = q.into_scalar()?;
-    distribution(rows.into_rows()?, steps, |step, buckets| quantile_of(q[step], buckets))
+    distribution(rows.into_rows()?, &canvas, |step, buckets| quantile_of(q[step], buckets))
 }
 
 pub fn fraction<'d>(call: Call<'_, 'd>) -> Result<Value<'d>, Error> {
-    let steps = call.grid.count;
+    let canvas = call.canvas;
     let [lower, upper, rows] = call.take()?;
     let (lower, upper) = (lower.into_scalar()?, upper.into_scalar()?);
-    distribution(rows.into_rows()?, steps, |step, buckets| fraction_of(lower[step], upper[step], buckets))
+    distribution(rows.into_rows()?, &canvas, |step, buckets| fraction_of(lower[step], upper[step], buckets))
 }
 
 /// Applies `function` to the buckets of each histogram at each step. The buckets are sorted by bound, one of
 /// each, and there is at least one. Series without a usable `le` are passed over.
 fn distribution<'d>(
     rows: Vec<Row>,
-    steps: usize,
+    canvas: &Canvas<'_>,
     function: impl Fn(usize, &mut Vec<Bucket>) -> f64,
 ) -> Result<Value<'d>, Error> {
     let mut results = Vec::new();
-    for (labels, mut members) in histograms(rows) {
+    for (labels, mut members) in histograms(rows, canvas.labels)? {
         members.sort_by(|(a, _), (b, _)| by_value(a, b));
         let mut buckets: Vec<Bucket> = Vec::with_capacity(members.len());
-        let points = (0..steps).map(|step| {
+        let points = (0..canvas.grid.count).map(|step| {
             buckets.clear();
             for (bound, row) in &members {
                 match (row.at(step), buckets.last_mut()) {
@@ -56,7 +57,7 @@ fn distribution<'d>(
             }
             if buckets.is_empty() { crate::promql::STALE } else { function(step, &mut buckets) }
         });
-        results.push(Row { labels: without_name(&labels), points: points.collect() });
+        results.push(Row { labels: without_name(&labels, canvas.labels)?, points: points.collect() });
     }
     Ok(Value::Vector(settle(results, Twins::Join)?))
 }
@@ -64,19 +65,24 @@ fn distribution<'d>(
 type Members = Vec<(f64, Row)>;
 
 /// Buckets by what identifies a histogram, in order of appearance.
-fn histograms(rows: Vec<Row>) -> Vec<(Arc<Labels>, Members)> {
+fn histograms(rows: Vec<Row>, room: &LabelRoom) -> Result<Vec<(Arc<Labels>, Members)>, Error> {
     let mut groups: Vec<(Arc<Labels>, Members)> = Vec::new();
     let mut positions: HashMap<Arc<Labels>, usize> = HashMap::new();
     for row in rows {
         let Some(bound) = row.labels.get(BOUND_LABEL).and_then(|le| le.parse::<f64>().ok()) else { continue };
         let labels = rebuilt(&row.labels, |name| name != BOUND_LABEL);
-        let position = *positions.entry(labels.clone()).or_insert_with(|| {
-            groups.push((labels, Vec::new()));
-            groups.len() - 1
-        });
+        let position = match positions.get(&labels) {
+            Some(position) => *position,
+            None => {
+                let labels = room.keep(labels)?;
+                positions.insert(labels.clone(), groups.len());
+                groups.push((labels, Vec::new()));
+                groups.len() - 1
+            }
+        };
         groups[position].1.push((bound, row));
     }
-    groups
+    Ok(groups)
 }
 
 /// Linear interpolation within the bucket that holds the rank; the lowest one begins at 0.

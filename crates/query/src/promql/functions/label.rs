@@ -2,28 +2,34 @@
 
 use std::sync::Arc;
 
+use tacho_model::limits::LABEL_VALUE_BYTES_MAX;
 use tacho_model::{Labels, Rewrite};
 
 use crate::Error;
 use crate::promql::functions::Call;
-use crate::promql::labels::with;
+use crate::promql::label_room::LabelRoom;
+use crate::promql::labels::{check_value, with};
 use crate::promql::rows::{Row, Twins, Value, settle};
 
 pub fn replace<'d>(call: Call<'_, 'd>) -> Result<Value<'d>, Error> {
+    let room = call.canvas.labels;
     let [rows, destination, replacement, source, pattern] = call.take()?;
     let [destination, replacement, source, pattern] =
         [destination.into_text()?, replacement.into_text()?, source.into_text()?, pattern.into_text()?];
     let pattern = compile(&pattern)?;
     check_name(&destination)?;
-    relabel(rows.into_rows()?, |labels| {
-        let Some(value) = pattern.apply(labels.get(&source).unwrap_or(""), &replacement) else {
+    relabel(rows.into_rows()?, room, |labels| {
+        let text = labels.get(&source).unwrap_or("");
+        let Some(value) = pattern.apply(text, &replacement, LABEL_VALUE_BYTES_MAX) else {
             return Ok(None);
         };
+        let value = value.or_else(|bytes| check_value(&destination, bytes).map(|()| String::new()))?;
         with(labels, &[(&destination, &value)]).map(Some)
     })
 }
 
 pub fn join<'d>(call: Call<'_, 'd>) -> Result<Value<'d>, Error> {
+    let room = call.canvas.labels;
     let mut arguments = call.arguments.into_iter();
     let rows = arguments.next().map_or(Ok(Vec::new()), Value::into_rows)?;
     let texts = arguments.map(Value::into_text).collect::<Result<Vec<_>, _>>()?;
@@ -31,8 +37,10 @@ pub fn join<'d>(call: Call<'_, 'd>) -> Result<Value<'d>, Error> {
         return Err(Error::execution("internal: wrong number of arguments"));
     };
     check_name(destination)?;
-    relabel(rows, |labels| {
+    relabel(rows, room, |labels| {
         let values: Vec<&str> = sources.iter().map(|source| labels.get(source).unwrap_or("")).collect();
+        let between = separator.len() * values.len().saturating_sub(1);
+        check_value(destination, values.iter().map(|value| value.len()).sum::<usize>() + between)?;
         with(labels, &[(destination, &values.join(separator))]).map(Some)
     })
 }
@@ -40,11 +48,13 @@ pub fn join<'d>(call: Call<'_, 'd>) -> Result<Value<'d>, Error> {
 /// Gives each row the labels that `change` returns; none keeps them.
 fn relabel<'d>(
     mut rows: Vec<Row>,
+    room: &LabelRoom,
     change: impl Fn(&Labels) -> Result<Option<Arc<Labels>>, Error>,
 ) -> Result<Value<'d>, Error> {
     for row in &mut rows {
+        room.check_cancel()?;
         if let Some(labels) = change(&row.labels)? {
-            row.labels = labels;
+            row.labels = room.keep(labels)?;
         }
     }
     Ok(Value::Vector(settle(rows, Twins::Refuse)?))

@@ -23,12 +23,13 @@ const FLAT_DEFAULT: f64 = 0.01;
 
 /// How often the pattern occurs in the word of each window; occurrences may overlap.
 pub fn sax_over_time<'d>(call: Call<'_, 'd>) -> Result<Value<'d>, Error> {
-    let (grid, mut visits) = (call.grid, call.visits());
+    let (grid, canvas, mut visits) = (call.grid, call.canvas, call.visits());
     let mut arguments = call.arguments.into_iter();
     let mut next = || arguments.next().ok_or_else(|| Error::execution("internal: argument is missing"));
     let (ranges, pattern) = (next()?.into_ranges()?, next()?.into_text()?);
     let (segments, letters) = (next()?.into_scalar()?, next()?.into_scalar()?);
     let flat = next().ok().map(Value::into_scalar).transpose()?;
+    canvas.check_rows(ranges.series.len())?;
     let mut rows = Vec::with_capacity(ranges.series.len());
     for series in &ranges.series {
         let mut walk = Walk::new(series, &ranges);
@@ -43,7 +44,7 @@ pub fn sax_over_time<'d>(call: Call<'_, 'd>) -> Result<Value<'d>, Error> {
             let pattern = word.check(&pattern)?;
             points.push(word.of(&samples.values).map_or(STALE, |word| occurrences(&word, pattern)));
         }
-        rows.push(Row { labels: labels::without_name(&series.labels), points });
+        rows.push(Row { labels: labels::without_name(&series.labels, canvas.labels)?, points });
     }
     settle(rows, Twins::Refuse).map(Value::Vector)
 }

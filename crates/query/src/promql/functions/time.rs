@@ -14,12 +14,12 @@ pub fn time<'d>(call: Call<'_, 'd>) -> Result<Value<'d>, Error> {
 }
 
 pub fn timestamp<'d>(call: Call<'_, 'd>) -> Result<Value<'d>, Error> {
-    let (grid, has_times) =
-        (call.grid, matches!(call.nodes[..], [Node::Instant { yields: Yield::Time, .. }]));
+    let (grid, room) = (call.grid, call.canvas.labels);
+    let has_times = matches!(call.nodes[..], [Node::Instant { yields: Yield::Time, .. }]);
     let [rows] = call.take()?;
     let mut rows = rows.into_rows()?;
     for row in &mut rows {
-        row.labels = without_name(&row.labels);
+        row.labels = without_name(&row.labels, room)?;
         if !has_times {
             row.filter_map(|step, _| Some(seconds(grid.time(step))));
         }
