@@ -5,7 +5,9 @@ use std::collections::{HashMap, HashSet};
 use tacho_chunk::{Call, RowRef};
 use tacho_model::{EventKind, Timestamp, TraceId};
 
+use super::awaited;
 use super::source::SourceBlock;
+use crate::{Cancel, Error};
 
 /// A call as one row shows it.
 pub(super) struct Visit<'a> {
@@ -40,16 +42,22 @@ pub(super) struct Walker {
 struct PartEnds(HashMap<(TraceId, u64, u32), Timestamp>);
 
 impl PartEnds {
-    fn new(blocks: &[SourceBlock]) -> Self {
-        let rows = || blocks.iter().flat_map(|source| source.block.rows());
+    fn new(blocks: &[SourceBlock], cancel: &Cancel) -> Result<Self, Error> {
         let before = |row: RowRef<'_>| Some((row.trace(), row.base(), row.part().checked_sub(1)?));
-        let asked: HashSet<_> = rows().filter_map(before).collect();
+        let mut asked = HashSet::new();
+        for source in awaited(blocks, cancel) {
+            asked.extend(source?.1.block.rows().filter_map(before));
+        }
         let end = |row: RowRef<'_>| {
             let key = (row.trace(), row.base(), row.part());
             let last = || row.deltas().iter().fold(row.start(), |at, delta| at.wrapping_add_unsigned(*delta));
-            (!asked.is_empty() && asked.contains(&key)).then(|| (key, last()))
+            asked.contains(&key).then(|| (key, last()))
         };
-        Self(rows().filter_map(end).collect())
+        let mut ends = HashMap::new();
+        for source in awaited(blocks, cancel).filter(|_| !asked.is_empty()) {
+            ends.extend(source?.1.block.rows().filter_map(end));
+        }
+        Ok(Self(ends))
     }
 
     /// From the last event of the part before `row` to its first, ns; 0 when that part is not known.
@@ -61,8 +69,8 @@ impl PartEnds {
 
 impl Walker {
     /// For rows of these blocks; knows what lies between the parts of a segment.
-    pub(super) fn over(blocks: &[SourceBlock]) -> Self {
-        Self { ends: PartEnds::new(blocks), ..Self::default() }
+    pub(super) fn over(blocks: &[SourceBlock], cancel: &Cancel) -> Result<Self, Error> {
+        Ok(Self { ends: PartEnds::new(blocks, cancel)?, ..Self::default() })
     }
 
     /// Shows each call of `row`: those that end in the order of their exits, then those that do not.

@@ -8,9 +8,11 @@ use std::sync::Arc;
 
 use tacho_model::{Operation, OperationKind};
 
+use super::awaited;
 use super::calls::{Visit, Walker};
 use super::parents::{Parents, Place};
 use super::source::{Filter, SourceBlock, Table};
+use crate::{Cancel, Error};
 
 /// Nodes of one tree, at most; calls that would need more are left out.
 const NODES_MAX: usize = 100_000;
@@ -83,10 +85,11 @@ struct Tree<'a> {
 }
 
 /// The tree of calls entered in the range. With an operation, it begins at the outermost calls of that operation.
-pub fn calltree(blocks: &[SourceBlock], filter: &Filter) -> CallTree {
-    let mut tree = Tree::new(blocks, filter);
-    let mut walker = Walker::over(blocks);
-    for (block, source) in (0u32..).zip(blocks) {
+pub fn calltree(blocks: &[SourceBlock], filter: &Filter, cancel: &Cancel) -> Result<CallTree, Error> {
+    let mut tree = Tree::new(blocks, filter, Parents::new(blocks, cancel)?);
+    let mut walker = Walker::over(blocks, cancel)?;
+    for source in awaited(blocks, cancel) {
+        let (block, source) = source?;
         for (row, r) in (0u32..).zip(source.block.rows()) {
             let below = tree.below(Place { block, row });
             let spots = tree.lay(block, r.shape_index(), below);
@@ -98,7 +101,7 @@ pub fn calltree(blocks: &[SourceBlock], filter: &Filter) -> CallTree {
             });
         }
     }
-    CallTree { service: filter.service.clone(), root: tree.finish() }
+    Ok(CallTree { service: filter.service.clone(), root: tree.finish() })
 }
 
 impl Node {
@@ -117,7 +120,7 @@ impl Node {
 }
 
 impl<'a> Tree<'a> {
-    fn new(blocks: &'a [SourceBlock], filter: &'a Filter) -> Self {
+    fn new(blocks: &'a [SourceBlock], filter: &'a Filter, parents: Parents) -> Self {
         let mut operations = Table::new();
         let number = |source: &SourceBlock| {
             let service: Arc<str> = source.service().into();
@@ -128,7 +131,7 @@ impl<'a> Tree<'a> {
         Self {
             blocks,
             filter,
-            parents: Parents::new(blocks),
+            parents,
             operations,
             numbers,
             nodes: vec![Node::new(0, 0, u32::MAX)],

@@ -6,9 +6,11 @@ use std::sync::Arc;
 use tacho_chunk::RowRef;
 use tacho_model::{Operation, OperationKind};
 
+use super::awaited;
 use super::calls::{Visit, Walker};
 use super::parents::{Parents, Place};
 use super::source::{Filter, SourceBlock, Table};
+use crate::{Cancel, Error};
 
 /// What a node of the graph is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,11 +94,12 @@ struct Builder<'a> {
 }
 
 /// The graph of calls entered in the range. With a service or an operation: that, and what is next to it.
-pub fn graph(blocks: &[SourceBlock], filter: &Filter, level: Level) -> Graph {
-    let parents = Parents::new(blocks);
+pub fn graph(blocks: &[SourceBlock], filter: &Filter, level: Level, cancel: &Cancel) -> Result<Graph, Error> {
+    let parents = Parents::new(blocks, cancel)?;
     let mut builder = Builder::new(blocks, level);
-    let mut walker = Walker::over(blocks);
-    for (block, source) in (0u32..).zip(blocks) {
+    let mut walker = Walker::over(blocks, cancel)?;
+    for source in awaited(blocks, cancel) {
+        let (block, source) = source?;
         for r in source.block.rows() {
             let cause = r.parent().and_then(|parent| parents.find(blocks, r.trace(), parent));
             let near = cause.is_some_and(|(place, _)| filter.takes_service(&blocks[place.block as usize]));
@@ -106,7 +109,7 @@ pub fn graph(blocks: &[SourceBlock], filter: &Filter, level: Level) -> Graph {
             }
         }
     }
-    builder.finish(filter)
+    Ok(builder.finish(filter))
 }
 
 impl<'a> Builder<'a> {

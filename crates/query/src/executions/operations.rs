@@ -8,6 +8,7 @@ use super::calls::{Visit, Walker};
 use super::durations::Durations;
 use super::source::{Filter, SourceBlock, Table};
 use super::timeline::Steps;
+use crate::{Cancel, Error};
 
 /// An operation of a service over the range.
 #[derive(Clone, Debug, PartialEq)]
@@ -93,11 +94,13 @@ pub fn operations(
     blocks: &[SourceBlock],
     filter: &Filter,
     kind: Option<OperationKind>,
-) -> Vec<OperationStats> {
+    cancel: &Cancel,
+) -> Result<Vec<OperationStats>, Error> {
     let steps = Steps::new(filter.range);
     let mut table: Table<(Arc<str>, Operation), Gathered> = Table::new();
-    let mut walker = Walker::over(blocks);
-    for (_, source) in filter.blocks(blocks) {
+    let mut walker = Walker::over(blocks, cancel)?;
+    for source in filter.blocks(blocks, cancel) {
+        let source = source?;
         let service: Arc<str> = source.service().into();
         let wanted =
             |o: &Operation| filter.takes_operation(&o.name) && kind.is_none_or(|kind| kind == o.kind);
@@ -126,5 +129,5 @@ pub fn operations(
     all.sort_by(|a, b| {
         b.total_ns.cmp(&a.total_ns).then_with(|| (&a.service, &a.operation).cmp(&(&b.service, &b.operation)))
     });
-    all
+    Ok(all)
 }

@@ -3,7 +3,9 @@
 use tacho_chunk::RowRef;
 use tacho_model::{SpanId, TraceId, unmix64};
 
+use super::awaited;
 use super::source::SourceBlock;
+use crate::{Cancel, Error};
 
 /// A row: number of its block, and its number there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -26,16 +28,20 @@ pub(super) struct Parents {
 
 impl Parents {
     /// Builds the index; an empty one when no row asks for its parent.
-    pub(super) fn new(blocks: &[SourceBlock]) -> Self {
-        let asked = blocks.iter().flat_map(|source| source.block.rows()).any(|row| row.parent().is_some());
+    pub(super) fn new(blocks: &[SourceBlock], cancel: &Cancel) -> Result<Self, Error> {
+        let mut asked = false;
+        for source in awaited(blocks, cancel) {
+            asked = asked || source?.1.block.rows().any(|row| row.parent().is_some());
+        }
         let mut rows = vec![];
-        for (block, source) in (0u32..).zip(blocks).filter(|_| asked) {
+        for source in awaited(blocks, cancel).filter(|_| asked) {
+            let (block, source) = source?;
             let entry =
                 |(row, r): (u32, RowRef<'_>)| (r.base(), r.trace(), r.first_call(), Place { block, row });
             rows.extend((0u32..).zip(source.block.rows()).map(entry));
         }
         rows.sort_unstable();
-        Self { rows }
+        Ok(Self { rows })
     }
 
     /// Row and position of the call that has this span id in this trace.

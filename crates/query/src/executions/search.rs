@@ -10,8 +10,10 @@ use std::sync::Arc;
 use tacho_chunk::{AttributeData, RowRef};
 use tacho_model::{AttributeValue, Operation, OperationKind, Timestamp, TraceId};
 
+use super::awaited;
 use super::parents::Place;
 use super::source::{Filter, Outcome, SourceBlock};
+use crate::{Cancel, Error};
 
 /// Attributes that every HTTP probe records.
 const REQUEST_ID: &str = "request.id";
@@ -128,8 +130,8 @@ fn exit_time(row: RowRef<'_>, event: u32) -> Timestamp {
 }
 
 /// Finds traces. Looks at each row once and at each shape's operations once.
-pub fn search(blocks: &[SourceBlock], search: &Search) -> SearchResult {
-    let gathered = gather(blocks, search);
+pub fn search(blocks: &[SourceBlock], search: &Search, cancel: &Cancel) -> Result<SearchResult, Error> {
+    let gathered = gather(blocks, search, cancel)?;
     let scanned = gathered.len();
     let takes = |gathered: &Gathered| {
         let entry = &gathered.entry;
@@ -144,19 +146,24 @@ pub fn search(blocks: &[SourceBlock], search: &Search) -> SearchResult {
     found.sort_by_key(|(trace, gathered)| (Reverse(gathered.entry.start), *trace));
     let truncated = found.len() > search.limit;
     found.truncate(search.limit);
-    let facts = facts(blocks, &found);
+    let facts = facts(blocks, &found, cancel)?;
     let traces =
         found.iter().zip(facts).map(|((trace, g), facts)| summary(blocks, *trace, g, facts)).collect();
-    SearchResult { traces, truncated, scanned }
+    Ok(SearchResult { traces, truncated, scanned })
 }
 
-fn gather(blocks: &[SourceBlock], search: &Search) -> HashMap<TraceId, Gathered> {
+fn gather(
+    blocks: &[SourceBlock],
+    search: &Search,
+    cancel: &Cancel,
+) -> Result<HashMap<TraceId, Gathered>, Error> {
     let request_id = search.request_id.as_ref().map(|id| AttributeValue::Text(id.as_str().into()));
     let request_id = request_id.map(|id| AttributeData::new(&id));
     // Most traces are one segment; growing such a table step by step would cost as much as filling it.
     let segments = blocks.iter().map(|source| source.block.len()).sum();
     let mut traces: HashMap<TraceId, Gathered> = HashMap::with_capacity(segments);
-    for (block, source) in (0u32..).zip(blocks) {
+    for source in awaited(blocks, cancel) {
+        let (block, source) = source?;
         let operation_in = shapes_with(source, &search.filter);
         for (row, r) in (0u32..).zip(source.block.rows()) {
             let operation_seen = operation_in[r.shape_index()];
@@ -171,7 +178,7 @@ fn gather(blocks: &[SourceBlock], search: &Search) -> HashMap<TraceId, Gathered>
             known.request_seen |= request_seen;
         }
     }
-    traces
+    Ok(traces)
 }
 
 /// For each shape of a block, whether it has a call of the service and operation that are asked for.
@@ -191,30 +198,43 @@ fn has_request_id(row: RowRef<'_>, wanted: &AttributeData) -> bool {
     row.attributes().any(|attribute| &**attribute.key == REQUEST_ID && same(attribute.value))
 }
 
+/// Request id and HTTP status.
+type Facts = (Option<String>, Option<i64>);
+
 /// Attributes of interest of each trace found, from all parts of its entry.
-fn facts(blocks: &[SourceBlock], found: &[(TraceId, Gathered)]) -> Vec<(Option<String>, Option<i64>)> {
+fn facts(
+    blocks: &[SourceBlock],
+    found: &[(TraceId, Gathered)],
+    cancel: &Cancel,
+) -> Result<Vec<Facts>, Error> {
     let wanted: HashMap<(TraceId, u64), usize> =
         found.iter().enumerate().map(|(at, (trace, g))| ((*trace, g.entry.base), at)).collect();
     let mut facts = vec![(None, None); found.len()];
-    for row in blocks.iter().flat_map(|source| source.block.rows()) {
-        let Some(at) = wanted.get(&(row.trace(), row.base())) else { continue };
-        let (request_id, http_status): &mut (Option<String>, Option<i64>) = &mut facts[*at];
-        for attribute in row.attributes() {
-            match (&**attribute.key, attribute.value) {
-                (REQUEST_ID, value) => *request_id = request_id.take().or_else(|| Some(value.to_string())),
-                (HTTP_STATUS, AttributeData::Integer(status)) => *http_status = http_status.or(Some(*status)),
-                _ => {}
+    for source in awaited(blocks, cancel) {
+        for row in source?.1.block.rows() {
+            let Some(at) = wanted.get(&(row.trace(), row.base())) else { continue };
+            let (request_id, http_status): &mut Facts = &mut facts[*at];
+            for attribute in row.attributes() {
+                match (&**attribute.key, attribute.value) {
+                    (REQUEST_ID, value) => {
+                        *request_id = request_id.take().or_else(|| Some(value.to_string()));
+                    }
+                    (HTTP_STATUS, AttributeData::Integer(status)) => {
+                        *http_status = http_status.or(Some(*status));
+                    }
+                    _ => {}
+                }
             }
         }
     }
-    facts
+    Ok(facts)
 }
 
 fn summary(
     blocks: &[SourceBlock],
     trace_id: TraceId,
     gathered: &Gathered,
-    (request_id, http_status): (Option<String>, Option<i64>),
+    (request_id, http_status): Facts,
 ) -> TraceSummary {
     let entry = &gathered.entry;
     let source = &blocks[entry.place.block as usize];

@@ -9,6 +9,7 @@ use super::calls::{Visit, Walker};
 use super::durations::Durations;
 use super::source::{Filter, SourceBlock, Table};
 use super::timeline::Steps;
+use crate::{Cancel, Error};
 
 /// A service over the range. A *request* is a call of kind http-server, or, for a service without any, a call without a caller.
 #[derive(Clone, Debug, PartialEq)]
@@ -96,7 +97,11 @@ impl Gathered {
 }
 
 /// Figures of each service that has a completed call, by name. The filter's operation plays no part.
-pub fn services(blocks: &[SourceBlock], filter: &Filter) -> Vec<ServiceStats> {
+pub fn services(
+    blocks: &[SourceBlock],
+    filter: &Filter,
+    cancel: &Cancel,
+) -> Result<Vec<ServiceStats>, Error> {
     let steps = Steps::new(filter.range);
     let new = || Gathered {
         hosts: BTreeSet::new(),
@@ -106,7 +111,8 @@ pub fn services(blocks: &[SourceBlock], filter: &Filter) -> Vec<ServiceStats> {
     };
     let mut table: Table<Arc<str>, Gathered> = Table::new();
     let mut walker = Walker::default();
-    for (_, source) in filter.blocks(blocks) {
+    for source in filter.blocks(blocks, cancel) {
+        let source = source?;
         let number = table.position(source.service().into(), new);
         let gathered = table.value(number);
         let before = gathered.calls;
@@ -136,5 +142,5 @@ pub fn services(blocks: &[SourceBlock], filter: &Filter) -> Vec<ServiceStats> {
     let mut all: Vec<ServiceStats> =
         seen.map(|(service, gathered)| gathered.finish(service, steps, seconds)).collect();
     all.sort_by(|a, b| a.service.cmp(&b.service));
-    all
+    Ok(all)
 }

@@ -7,6 +7,8 @@ use std::sync::Arc;
 use tacho_chunk::ExecutionBlock;
 use tacho_model::{Labels, TimeRange};
 
+use crate::{Cancel, Error};
+
 /// Name of a service or host that did not say its own.
 const UNKNOWN: &str = "unknown";
 
@@ -39,12 +41,14 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// Blocks of the service, with their numbers.
+    /// Blocks of the service, as long as somebody waits for the answer.
     pub(super) fn blocks<'a>(
         &self,
         blocks: &'a [SourceBlock],
-    ) -> impl Iterator<Item = (usize, &'a SourceBlock)> {
-        blocks.iter().enumerate().filter(|(_, source)| self.takes_service(source))
+        cancel: &Cancel,
+    ) -> impl Iterator<Item = Result<&'a SourceBlock, Error>> {
+        let taken = blocks.iter().filter(|source| self.takes_service(source));
+        taken.map(|source| cancel.check().map(|()| source))
     }
 
     pub(super) fn takes_service(&self, source: &SourceBlock) -> bool {

@@ -1,5 +1,6 @@
 //! Traces in a small notation, and what the analyses say of them. One helper for each question; the rest is data.
 
+mod awaited;
 mod laws;
 mod notation;
 
@@ -8,6 +9,7 @@ use std::fmt::Write;
 use tacho_model::{OperationKind, TimeRange, TraceId};
 
 use super::*;
+use awaited::{calltree, graph, operations, search, services, trace};
 use notation::blocks;
 
 /// A web shop: two requests on one thread, the second fails; a task on another thread; a call to another service.

@@ -6,8 +6,10 @@ use std::sync::Arc;
 use tacho_chunk::{ExecutionBlock, RowRef};
 use tacho_model::{AttributeValue, OperationKind, SpanId, Timestamp, TraceId};
 
+use super::awaited;
 use super::calls::Walker;
 use super::source::{Outcome, SourceBlock};
+use crate::{Cancel, Error};
 
 /// Spans of one answer, at most; the first of the tree are kept.
 pub const SPANS_MAX: usize = 100_000;
@@ -71,9 +73,10 @@ pub fn holds(block: &ExecutionBlock, id: TraceId) -> bool {
 }
 
 /// The trace with this id, or `None` when no block has a segment of it.
-pub fn trace(blocks: &[SourceBlock], id: TraceId) -> Option<Trace> {
+pub fn trace(blocks: &[SourceBlock], id: TraceId, cancel: &Cancel) -> Result<Option<Trace>, Error> {
     let mut rows: Vec<(&SourceBlock, RowRef<'_>)> = vec![];
-    for source in blocks {
+    for source in awaited(blocks, cancel) {
+        let (_, source) = source?;
         rows.extend(source.block.rows().filter(|row| row.trace() == id).map(|row| (source, row)));
     }
     // Parts in their order, so that a call is there before a later part carries or ends it.
@@ -81,9 +84,10 @@ pub fn trace(blocks: &[SourceBlock], id: TraceId) -> Option<Trace> {
     let mut assembly = Assembly::default();
     let mut walker = Walker::default();
     for (source, row) in rows {
+        cancel.check()?;
         assembly.add(source, row, &mut walker);
     }
-    assembly.finish(id)
+    Ok(assembly.finish(id))
 }
 
 impl Assembly {

@@ -49,6 +49,23 @@ impl Drop for Asked {
     }
 }
 
+/// Runs `work` away as long as its client waits: left alone it finds its question cancelled. What is `held` is so until it ends.
+pub async fn watched<T: Send + 'static, H: Send + 'static>(
+    asked: Asked,
+    held: H,
+    work: impl FnOnce(&Cancel) -> Result<T, tacho_query::Error> + Send + 'static,
+) -> Result<T, ApiError> {
+    let cancel = asked.cancel.clone();
+    let done = away(move || {
+        let done = work(&cancel);
+        drop(held);
+        done
+    });
+    let done = done.await;
+    asked.answered();
+    Ok(done??)
+}
+
 /// Counts work for as long as it goes on.
 pub struct Running(Gauge);
 
@@ -62,5 +79,44 @@ impl Running {
 impl Drop for Running {
     fn drop(&mut self) {
         self.0.add(-1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metrics::registry::Family;
+
+    fn asked(cancelled: &Family<Counter, 0>) -> Asked {
+        Asked::new(cancelled.with([]))
+    }
+
+    /// Works until nobody waits any more.
+    fn work(
+        begun: tokio::sync::oneshot::Sender<()>,
+    ) -> impl FnOnce(&Cancel) -> Result<(), tacho_query::Error> {
+        move |cancel| {
+            begun.send(()).unwrap();
+            loop {
+                cancel.check()?;
+                std::thread::yield_now();
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn work_ends_when_its_client_leaves_and_gives_its_turn_back() {
+        let turns = Arc::new(Semaphore::new(1));
+        let cancelled: Family<Counter, 0> = Family::new("cancelled", [], "");
+        let (begun, has_begun) = tokio::sync::oneshot::channel();
+        let held = turn(&turns).await.unwrap();
+        let request = tokio::spawn(watched(asked(&cancelled), held, work(begun)));
+        has_begun.await.unwrap();
+        request.abort();
+        assert!(request.await.unwrap_err().is_cancelled());
+        let _next = turn(&turns).await.unwrap();
+        assert_eq!(cancelled.with([]).get(), 1);
+        assert_eq!(watched(asked(&cancelled), (), |_| Ok(7)).await.unwrap(), 7);
+        assert_eq!(cancelled.with([]).get(), 1, "an answered one is none");
     }
 }

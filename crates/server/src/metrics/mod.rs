@@ -90,11 +90,15 @@ impl Default for Metrics {
                 ["route"],
                 "Time to answer an HTTP request.",
             ),
-            queries_running: Family::new("tacho_queries_running", [], "PromQL queries that are worked on."),
+            queries_running: Family::new(
+                "tacho_queries_running",
+                [],
+                "PromQL queries and analyses of executions that are worked on.",
+            ),
             queries_cancelled: Family::new(
                 "tacho_queries_cancelled_total",
                 [],
-                "PromQL queries that ended early because their client had left or their time was up.",
+                "PromQL queries and analyses of executions that ended early because their client had left or their time was up.",
             ),
             control: control::ControlFigures::default(),
             store: store::StoreFigures::default(),

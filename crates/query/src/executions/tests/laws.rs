@@ -8,9 +8,8 @@ use tacho_model::{
     Event, EventKind, Labels, Operation, OperationKind, Segment, SpanId, TimeRange, TraceId, mix64,
 };
 
-use crate::executions::{
-    CallTreeNode, Filter, Level, Search, SourceBlock, calltree, graph, operations, search, services, trace,
-};
+use super::awaited::{calltree, graph, operations, search, services, trace};
+use crate::executions::{CallTreeNode, Filter, Level, Search, SourceBlock};
 
 const OPERATIONS: u32 = 6;
 const ALL: Filter = Filter { service: None, operation: None, range: TimeRange::ALL };

@@ -14,6 +14,7 @@ use axum::routing::get;
 use axum::{Json, Router};
 use serde_json::Value;
 use tacho_model::{OperationKind, TimeRange, TraceId};
+use tacho_query::Cancel;
 use tacho_query::executions::{self, Filter, Level, Outcome, Search, SourceBlock};
 use tacho_store::{Damages, Read};
 
@@ -21,7 +22,7 @@ use super::App;
 use super::damage;
 use super::error::ApiError;
 use super::params::Params;
-use super::turn::{away, turn};
+use super::turn::{Asked, Running, away, turn, watched};
 use fetch::Wanted;
 
 /// Traces in one answer: when nothing is said, and at most.
@@ -43,8 +44,9 @@ pub fn routes() -> Router<Arc<App>> {
 async fn services(State(app): State<Arc<App>>, params: Params) -> Answer {
     let filter = filter(&app, &params)?;
     let limit = limit(&params)?;
-    let compute = move |blocks: &[SourceBlock], damages: &Damages| {
-        written(answer::services(&executions::services(blocks, &filter), limit), damages)
+    let compute = move |blocks: &[SourceBlock], damages: &Damages, cancel: &Cancel| {
+        let services = executions::services(blocks, &filter, cancel)?;
+        Ok(written(answer::services(&services, limit), damages))
     };
     let wanted = Wanted::Service(params.get("service"));
     analyse(&app, wanted, params.range(app.clock.now())?, compute).await
@@ -58,8 +60,9 @@ async fn operations(State(app): State<Arc<App>>, params: Params) -> Answer {
         kind,
     )?;
     let limit = limit(&params)?;
-    let compute = move |blocks: &[SourceBlock], damages: &Damages| {
-        written(answer::operations(&executions::operations(blocks, &filter, kind), limit), damages)
+    let compute = move |blocks: &[SourceBlock], damages: &Damages, cancel: &Cancel| {
+        let operations = executions::operations(blocks, &filter, kind, cancel)?;
+        Ok(written(answer::operations(&operations, limit), damages))
     };
     let wanted = Wanted::Service(params.get("service"));
     analyse(&app, wanted, params.range(app.clock.now())?, compute).await
@@ -76,8 +79,8 @@ async fn traces(State(app): State<Arc<App>>, params: Params) -> Answer {
     };
     let range = search.filter.range;
     // A trace of this service may have begun in another one, so all are read.
-    let compute = move |blocks: &[SourceBlock], damages: &Damages| {
-        written(answer::traces(&executions::search(blocks, &search)), damages)
+    let compute = move |blocks: &[SourceBlock], damages: &Damages, cancel: &Cancel| {
+        Ok(written(answer::traces(&executions::search(blocks, &search, cancel)?), damages))
     };
     analyse(&app, Wanted::All, range, compute).await
 }
@@ -93,9 +96,8 @@ async fn trace(State(app): State<Arc<App>>, Path(text): Path<String>, params: Pa
     };
     let mut unread = Damages::default();
     for range in ranges {
-        let find = move |blocks: &[SourceBlock], damages: &Damages| Read {
-            records: executions::trace(blocks, id),
-            damages: damages.clone(),
+        let find = move |blocks: &[SourceBlock], damages: &Damages, cancel: &Cancel| {
+            Ok(Read { records: executions::trace(blocks, id, cancel)?, damages: damages.clone() })
         };
         let Read { records, damages } = analyse(&app, Wanted::Trace(id), range, find).await?;
         let Some(mut found) = records else {
@@ -117,8 +119,8 @@ async fn trace(State(app): State<Arc<App>>, Path(text): Path<String>, params: Pa
 async fn calltree(State(app): State<Arc<App>>, params: Params) -> Answer {
     let filter = filter(&app, &params)?;
     let range = filter.range;
-    let compute = move |blocks: &[SourceBlock], damages: &Damages| {
-        written(answer::calltree(&executions::calltree(blocks, &filter)), damages)
+    let compute = move |blocks: &[SourceBlock], damages: &Damages, cancel: &Cancel| {
+        Ok(written(answer::calltree(&executions::calltree(blocks, &filter, cancel)?), damages))
     };
     analyse(&app, Wanted::All, range, compute).await
 }
@@ -128,13 +130,13 @@ async fn graph(State(app): State<Arc<App>>, params: Params) -> Result<Response, 
     let range = filter.range;
     let level = params.parse("level", "operation or service", level)?.unwrap_or(Level::Operation);
     let dot = params.parse("format", "json or dot", format)?.unwrap_or(false);
-    let compute = move |blocks: &[SourceBlock], damages: &Damages| {
-        let graph = executions::graph(blocks, &filter, level);
+    let compute = move |blocks: &[SourceBlock], damages: &Damages, cancel: &Cancel| {
+        let graph = executions::graph(blocks, &filter, level, cancel)?;
         if dot {
             let content_type = [(header::CONTENT_TYPE, "text/vnd.graphviz; charset=utf-8")];
-            return (content_type, comments(damages) + &graph.to_dot()).into_response();
+            return Ok((content_type, comments(damages) + &graph.to_dot()).into_response());
         }
-        written(answer::graph(&graph), damages)
+        Ok(written(answer::graph(&graph), damages))
     };
     analyse(&app, Wanted::All, range, compute).await
 }
@@ -153,21 +155,27 @@ fn written(value: Value, damages: &Damages) -> Response {
     Json(damage::warn(value, damages)).into_response()
 }
 
-/// Reads the blocks and computes away from the threads that serve other requests.
+/// Reads the blocks and computes away from the threads that serve other requests, as long as the client waits.
 async fn analyse<T: Send + 'static>(
     app: &App,
     wanted: Wanted<'_>,
     range: TimeRange,
-    compute: impl FnOnce(&[SourceBlock], &Damages) -> T + Send + 'static,
+    compute: impl FnOnce(&[SourceBlock], &Damages, &Cancel) -> Result<T, tacho_query::Error> + Send + 'static,
 ) -> Result<T, ApiError> {
     let turn = turn(&app.analyses).await?;
-    let Read { records: blocks, damages } = fetch::blocks(&app.store, wanted, range).await?;
-    away(move || {
-        let answer = compute(&blocks, &damages);
-        drop((blocks, turn));
-        answer
-    })
-    .await
+    // Dropped with this future when the client leaves, or the time for a request is up.
+    let asked = Asked::new(app.metrics.queries_cancelled.with([]));
+    let running = Running::new(app.metrics.queries_running.with([]));
+    let read = fetch::blocks(&app.store, wanted, range).await;
+    match read {
+        Ok(Read { records: blocks, damages }) => {
+            watched(asked, (turn, running), move |cancel| compute(&blocks, &damages, cancel)).await
+        }
+        Err(error) => {
+            asked.answered();
+            Err(error)
+        }
+    }
 }
 
 fn filter(app: &App, params: &Params) -> Result<Filter, ApiError> {
