@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use axum::extract::State;
+use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
 use serde_json::{Value, json};
@@ -10,6 +11,7 @@ use serde_json::{Value, json};
 use super::App;
 use super::error::ApiError;
 use super::params::Params;
+use super::turn::away;
 use crate::control::{Agent, Report, Standing};
 
 /// Agents that are listed when nothing is said, and at most.
@@ -23,7 +25,12 @@ pub fn routes() -> Router<Arc<App>> {
 }
 
 /// `service` and `instance` narrow it; so does `rule`, to the connected agents that a rule is for and what they say of it.
-async fn agents(State(app): State<Arc<App>>, params: Params) -> Result<Json<Value>, ApiError> {
+async fn agents(State(app): State<Arc<App>>, params: Params) -> Result<Response, ApiError> {
+    // Lists of megabytes.
+    away(move || listed(&app, &params).map(IntoResponse::into_response)).await?
+}
+
+fn listed(app: &App, params: &Params) -> Result<Json<Value>, ApiError> {
     params.only(&["service", "instance", "rule", "limit"])?;
     let limit = params.count("limit")?.unwrap_or(AGENTS_DEFAULT).min(AGENTS_MAX);
     let rule = match params.parse("rule", "the id of a rule", |text| text.parse().ok())? {

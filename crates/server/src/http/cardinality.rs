@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use axum::extract::State;
+use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
 use serde_json::{Value, json};
@@ -12,6 +13,7 @@ use tacho_store::Cardinality;
 use super::App;
 use super::error::ApiError;
 use super::params::Params;
+use super::turn::away;
 
 /// Names and values that are listed when nothing is said, and at most.
 const TOP_DEFAULT: usize = 10;
@@ -22,14 +24,12 @@ pub fn routes() -> Router<Arc<App>> {
 }
 
 /// `limit` bounds the lists of names and of values.
-async fn cardinality(State(app): State<Arc<App>>, params: Params) -> Result<Json<Value>, ApiError> {
+async fn cardinality(State(app): State<Arc<App>>, params: Params) -> Result<Response, ApiError> {
     let top = params.count("limit")?.unwrap_or(TOP_DEFAULT).min(TOP_MAX);
     let store = app.store.clone();
     // A million values take some 20 ms; others go on meanwhile.
-    let report = tokio::task::spawn_blocking(move || store.cardinality(top))
-        .await
-        .map_err(|e| ApiError::internal(format!("counting ended: {e}")))?;
-    Ok(Json(json!({ "status": "success", "data": report_json(&report) })))
+    let work = move || json!({ "status": "success", "data": report_json(&store.cardinality(top)) });
+    away(move || Json(work()).into_response()).await
 }
 
 /// The report as it is answered, and as `tacho cardinality` prints it.

@@ -3,6 +3,7 @@
 //! The export is read and written slice by slice while the client takes it: its size does not matter. Lines have the
 //! shape of VictoriaMetrics' export, and lose nothing (`crates/ingest/src/json_lines/`).
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::Router;
@@ -16,6 +17,7 @@ use serde::Deserialize;
 use serde_json::json;
 use tacho_ingest::json_lines;
 use tacho_model::{Kind, Labels, TimeRange};
+use tacho_store::{Error, ErrorKind};
 
 use super::App;
 use super::damage;
@@ -49,8 +51,12 @@ async fn export(State(app): State<Arc<App>>, params: Params) -> Result<Response,
     let totals = params.get("totals") == Some("1");
     let allow_damaged = damage::is_allowed(&params)?;
     let found = find(&app, selectors, only).await?;
-    let names = reader::label_names(&found);
-    let first = totals.then(|| Ok(format!("{}\n", json!({ "label_names": names })).into()));
+    let names = move || {
+        let first = totals.then(|| format!("{}\n", json!({ "label_names": reader::label_names(&found) })));
+        (first, found)
+    };
+    let (first, found) = away(names).await?;
+    let first = first.map(|line| Ok(line.into()));
     let reader = Reader::new(app.store.clone(), found, only, range).over_damage(allow_damaged);
     let rest = stream::unfold(Some(reader), move |reader| next(reader, totals));
     let body = Body::from_stream(stream::iter(first).chain(rest));
@@ -64,7 +70,11 @@ async fn next(
 ) -> Option<(Result<Bytes, tacho_store::Error>, Option<Reader>)> {
     let mut reader = reader?;
     match reader.next().await {
-        Ok(Some(slice)) => Some((Ok(lines(&slice).into()), Some(reader))),
+        // Tens of thousands of records take milliseconds to write.
+        Ok(Some(slice)) => match tokio::task::spawn_blocking(move || lines(&slice)).await {
+            Ok(lines) => Some((Ok(lines.into()), Some(reader))),
+            Err(error) => Some((Err(Error::new(ErrorKind::Closed, "writing ended").caused_by(error)), None)),
+        },
         Ok(None) if totals => {
             let last = damage::incomplete(json!({ "totals": reader.totals }), &reader.damages());
             Some((Ok(format!("{last}\n").into()), None))
@@ -129,7 +139,7 @@ pub(super) fn kind(name: &str) -> Result<Kind, ApiError> {
 /// One question: a series and a range of time with both ends, ns as text.
 #[derive(Deserialize)]
 struct Question {
-    metric: serde_json::Map<String, serde_json::Value>,
+    metric: BTreeMap<String, String>,
     kind: String,
     start: String,
     end: String,
@@ -137,8 +147,9 @@ struct Question {
 
 /// A JSON list of questions in, a JSON list of counts and checksums out, in their order.
 async fn checksums(State(app): State<Arc<App>>, body: Bytes) -> Result<Response, ApiError> {
-    let questions: Vec<Question> = serde_json::from_slice(&body)
-        .map_err(|e| ApiError::bad(format!("body is not a list of series and ranges: {e}")))?;
+    let read = away(move || serde_json::from_slice::<Vec<Question>>(&body)).await?;
+    let questions =
+        read.map_err(|e| ApiError::bad(format!("body is not a list of series and ranges: {e}")))?;
     if questions.len() > CHECKSUMS_MAX {
         let message = format!("{} series are over {CHECKSUMS_MAX}: ask in parts", questions.len());
         return Err(ApiError::execution(message));
@@ -153,13 +164,12 @@ async fn checksums(State(app): State<Arc<App>>, body: Bytes) -> Result<Response,
         let tally = tally.map_err(|e| damage::hinted(e, "what is held cannot be compared"))?;
         answers.push(Held { tally, retention });
     }
-    Ok(axum::Json(json!({ "status": "success", "data": answers })).into_response())
+    away(move || axum::Json(json!({ "status": "success", "data": answers })).into_response()).await
 }
 
 fn read_question(question: Question) -> Result<(Selected, TimeRange), ApiError> {
     let kind = kind(&question.kind)?;
-    let pairs = question.metric.iter().map(|(name, value)| (name.as_str(), value.as_str().unwrap_or("")));
-    let labels = Labels::new(pairs).map_err(|e| ApiError::bad(e.to_string()))?;
+    let labels = Labels::new(&question.metric).map_err(|e| ApiError::bad(e.to_string()))?;
     let time = |text: &str| {
         text.parse().map_err(|_| ApiError::bad(format!("{text:?} is not a time in nanoseconds")))
     };

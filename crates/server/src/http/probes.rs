@@ -6,6 +6,7 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::header;
+use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
 use serde::Deserialize;
@@ -16,6 +17,7 @@ use super::App;
 use super::body;
 use super::error::ApiError;
 use super::params::Params;
+use super::turn::away;
 use crate::control::{Added, ChangeError, Controlled, Refused, Rule, Wanted, state_name, state_of};
 
 /// Bytes of a rule as JSON: three texts of at most 1,024 bytes, each of which may be escaped.
@@ -34,8 +36,13 @@ struct Tally {
     faults: u64,
 }
 
-async fn list(State(app): State<Arc<App>>, params: Params) -> Result<Json<Value>, ApiError> {
+async fn list(State(app): State<Arc<App>>, params: Params) -> Result<Response, ApiError> {
     params.only(&[])?;
+    // A thousand rules, and what thousands of agents say of each.
+    away(move || rules(&app).into_response()).await
+}
+
+fn rules(app: &App) -> Json<Value> {
     let mut tallies: HashMap<u64, Tally> = HashMap::new();
     let agents = app.control.agents(app.clock.now()).into_iter();
     for (agent, _) in agents.filter(|(agent, _)| agent.is_connected()) {
@@ -56,7 +63,7 @@ async fn list(State(app): State<Arc<App>>, params: Params) -> Result<Json<Value>
         shown
     });
     let rules: Vec<Value> = rules.collect();
-    Ok(Json(json!({ "status": "success", "data": { "rules": rules, "rules_max": PROBE_RULES_MAX } })))
+    Json(json!({ "status": "success", "data": { "rules": rules, "rules_max": PROBE_RULES_MAX } }))
 }
 
 /// `state`, `pattern`, `service`, `instance`, `keep`: as parameters, as a form, or as a JSON object.

@@ -3,12 +3,15 @@
 use std::sync::Arc;
 
 use axum::extract::State;
+use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
 use serde_json::{Value, json};
 
 use super::App;
+use super::error::ApiError;
 use super::params::Params;
+use super::turn::away;
 use crate::record_types::Form;
 
 pub fn routes() -> Router<Arc<App>> {
@@ -16,7 +19,11 @@ pub fn routes() -> Router<Arc<App>> {
 }
 
 /// `name` and `service` narrow it.
-async fn records(State(app): State<Arc<App>>, params: Params) -> Json<Value> {
+async fn records(State(app): State<Arc<App>>, params: Params) -> Result<Response, ApiError> {
+    away(move || listed(&app, &params).into_response()).await
+}
+
+fn listed(app: &App, params: &Params) -> Json<Value> {
     let (forms, left_out) = app.record_types.list();
     let is_wanted = |form: &&Form| {
         let fits = |parameter, value: &str| params.get(parameter).is_none_or(|wanted| wanted == value);

@@ -14,6 +14,7 @@ use tacho_store::Store;
 use super::App;
 use super::error::ApiError;
 use super::params::Params;
+use super::turn::away;
 use crate::inspect::{self, Report};
 use crate::metrics::text;
 
@@ -82,9 +83,10 @@ async fn flush(State(app): State<Arc<App>>) -> Result<StatusCode, ApiError> {
 }
 
 /// What `tacho inspect` shows; `limit` bounds the series that are listed.
-async fn inspect(State(app): State<Arc<App>>, params: Params) -> Result<Json<Report>, ApiError> {
+async fn inspect(State(app): State<Arc<App>>, params: Params) -> Result<Response, ApiError> {
     let limit = params.count("limit")?.unwrap_or(SERIES_DEFAULT);
-    Ok(Json(inspect::inspect(&app.store, limit).await?))
+    let report: Report = inspect::inspect(&app.store, limit).await?;
+    away(move || Json(report).into_response()).await
 }
 
 #[cfg(test)]
