@@ -85,6 +85,53 @@ fn pages_of_others_can_neither_read_nor_cost_nor_change_anything() {
     assert_eq!(ask(at, "GET", "/healthz", "Host: evil.example\r\n"), 200);
 }
 
+/// The requests that Chromium 140 makes for a page of `http://localhost:PORT` that was told of this server: for an image, a
+/// script's `fetch` with and without `no-cors`, a form, a beacon, and the question before a `fetch` that needs leave.
+#[test]
+fn nothing_that_a_page_of_another_origin_can_send_reads_or_changes_anything() {
+    let data = tempfile::tempdir().unwrap();
+    let server = Server::start(data.path());
+    assert_eq!(server.post("/write", &[], b"kept value=1 1\n").status, 204);
+    let at = server.http;
+    let delete = "/api/v1/admin/tsdb/delete_series?match[]=%7B__name__!=%22%22%7D";
+    let origin = "Origin: http://localhost:8000\r\n";
+    let fetched = |site: &str, mode: &str, destination: &str| {
+        format!(
+            "Host: {at}\r\nConnection: close\r\n{PAGE}Sec-Fetch-Site: {site}\r\nSec-Fetch-Mode: {mode}\r\n\
+             Sec-Fetch-Dest: {destination}\r\nReferer: http://localhost:8000/\r\n"
+        )
+    };
+    let text = "Content-Type: text/plain;charset=UTF-8\r\n";
+    let asked = "Access-Control-Request-Method: DELETE\r\nAccess-Control-Request-Headers: content-type\r\n";
+    // Another port is another origin of the same site; another name is another site.
+    for site in ["same-site", "cross-site"] {
+        for (method, path, headers, body) in [
+            ("GET", "/api/v1/query?query=kept", fetched(site, "no-cors", "image"), ""),
+            ("GET", delete, fetched(site, "no-cors", "image"), ""),
+            ("GET", "/api/v1/export?match[]=kept", fetched(site, "cors", "empty") + origin, ""),
+            ("GET", "/metrics", fetched(site, "no-cors", "script"), ""),
+            ("POST", delete, fetched(site, "no-cors", "empty") + origin + text, ""),
+            ("POST", delete, fetched(site, "cors", "empty") + origin + text, ""),
+            ("POST", delete, fetched(site, "navigate", "document") + origin, ""),
+            ("POST", "/write", fetched(site, "no-cors", "empty") + origin + text, "kept value=9 1\n"),
+            ("POST", "/api/v1/probes", fetched(site, "no-cors", "empty") + origin + text, "{}"),
+            ("OPTIONS", delete, fetched(site, "cors", "empty") + origin + asked, ""),
+            ("OPTIONS", "/api/v1/probes?all=1", fetched(site, "cors", "empty") + origin + asked, ""),
+            ("DELETE", "/api/v1/probes?all=1", fetched(site, "cors", "empty") + origin, ""),
+        ] {
+            let request =
+                format!("{method} {path} HTTP/1.1\r\n{headers}Content-Length: {}\r\n\r\n{body}", body.len());
+            let mut answer = String::new();
+            sent(at, &request).read_to_string(&mut answer).expect("an answer");
+            let head = answer.split("\r\n\r\n").next().unwrap().to_ascii_lowercase();
+            assert!(head.starts_with("http/1.1 403 "), "{method} {path} {site}: {head}");
+            assert!(!head.contains("access-control-allow") && !answer.contains("kept"), "{answer}");
+        }
+    }
+    let answer = server.get("/api/v1/query?query=kept&time=1&lookback_delta=10").json();
+    assert_eq!(answer["data"]["result"][0]["value"][1], "1", "{answer}");
+}
+
 #[test]
 fn a_server_for_the_network_knows_its_names() {
     let data = tempfile::tempdir().unwrap();

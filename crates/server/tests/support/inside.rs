@@ -1,0 +1,52 @@
+//! The HTTP server inside the test's own process, over a store of the test's choice.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tacho_model::Clock;
+use tacho_server::clock::SystemClock;
+use tacho_server::config::{self, Settings};
+use tacho_server::control::Control;
+use tacho_server::http::{self, App};
+use tacho_server::metrics::Metrics;
+use tacho_server::record_types::RecordTypes;
+use tacho_server::shutdown::{self, Trigger};
+use tacho_store::{Driver, Options, Store};
+use tokio::net::TcpListener;
+use tokio::runtime::Runtime;
+
+/// A running one; stops when dropped.
+pub struct Inside {
+    pub http: SocketAddr,
+    _runtime: Runtime,
+    _trigger: Trigger,
+    _directory: tempfile::TempDir,
+}
+
+impl Inside {
+    pub fn start(driver: Arc<dyn Driver>) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+        let data = directory.path().to_owned();
+        let (trigger, shutdown) = shutdown::channel();
+        let http = runtime.block_on(async move {
+            let settings = Settings { data: Some(data.clone()), ..Settings::default() };
+            let config = config::load(None, [], settings).unwrap();
+            let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+            let metrics = Arc::new(Metrics::default());
+            let journal = data.join("journal");
+            let store = Store::open(driver, &journal, Options::default(), clock.clone()).await.unwrap();
+            let control = Arc::new(Control::open(&data, metrics.clone()).unwrap());
+            let record_types = Arc::new(RecordTypes::open(&data));
+            let app = App::new(config, store, metrics.clone(), clock, control, record_types);
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let at = listener.local_addr().unwrap();
+            let bounds = (64, Duration::from_secs(60));
+            tokio::spawn(http::serve(listener, http::router(app), bounds, metrics, shutdown));
+            at
+        });
+        Self { http, _runtime: runtime, _trigger: trigger, _directory: directory }
+    }
+}
