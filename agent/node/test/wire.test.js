@@ -21,12 +21,15 @@ const all = (lines, key) => lines.filter(([name]) => name === key).map(([, text]
 const split = (text, at) => [text.slice(0, text.indexOf(at)), text.slice(text.indexOf(at) + 1)];
 
 const ENCODERS = {
-  HELLO: (lines) =>
-    helloFrame(
-      Buffer.from(value(lines, 'session'), 'hex'),
-      all(lines, 'pair').map((pair) => split(pair, '=')),
-      number(value(lines, 'version_max')),
-    ),
+  HELLO: (lines) => {
+    const session = Buffer.from(value(lines, 'session'), 'hex');
+    const secret = all(lines, 'secret').map((hex) => Buffer.from(hex, 'hex'))[0] ?? null;
+    if (secret !== null) {
+      assert.deepEqual(Session.of(secret).bytes, session);
+    }
+    const pairs = all(lines, 'pair').map((pair) => split(pair, '='));
+    return helloFrame(session, pairs, { versionMax: number(value(lines, 'version_max')), secret });
+  },
   PING: (lines) =>
     pingFrame(
       ...['executions_dropped', 'samples_dropped', 'entries_dropped', 'bytes_buffered'].map((key) => number(value(lines, key))),

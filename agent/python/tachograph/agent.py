@@ -53,7 +53,7 @@ class Agent:
         self.home = track.home = Home(True, settings.buffer, settings.strands_max)
         self.totals = Totals()
         outbox = Outbox(Dictionary(SHARED), settings.queue)
-        hello = wire.hello(self.home.session.id, identity.pairs(labels))
+        hello = wire.hello(self.home.session.id, identity.pairs(labels), secret=self.home.session.secret)
         link = Link(settings.server, hello, outbox, self.totals, self.log, self.switchboard)
         self.inbox = Inbox(self.home, labels)
         self.sender = Sender(self.home, self.inbox, outbox, link, self.log)

@@ -6,6 +6,7 @@ Before: track, which asks for the context of its open call. After: reader, which
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 from contextvars import ContextVar
@@ -27,20 +28,24 @@ def mix64(value: int) -> int:
 
 
 class Session:
-    """The identity of one process' life. `id`: 16 bytes."""
+    """The identity of one process' life. `id`: 16 bytes; `secret`: what they follow from, sent in HELLO and used for nothing else."""
 
-    __slots__ = ("high", "id", "low")
+    __slots__ = ("high", "id", "low", "secret")
 
-    def __init__(self, id_: bytes) -> None:
+    def __init__(self, id_: bytes, secret: Optional[bytes] = None) -> None:
         self.id = id_
+        self.secret = secret
         self.high = int.from_bytes(id_[:8], "big")
         self.low = int.from_bytes(id_[8:], "big")
 
     @classmethod
     def draw(cls) -> Session:
-        drawn = bytearray(os.urandom(16))
-        drawn[3] |= 1  # a zero first half would make a zero trace id thinkable, which W3C forbids
-        return cls(bytes(drawn))
+        return cls.of(os.urandom(16))
+
+    @classmethod
+    def of(cls, secret: bytes) -> Session:
+        """The session that follows from a secret: ids are public, and who knows them must not send in our name."""
+        return cls(b"tach" + hashlib.sha256(b"tachograph session" + secret).digest()[:12], secret)
 
     def span(self, segment: int, call: int) -> int:
         """Id of a call, 64 bits."""

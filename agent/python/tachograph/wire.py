@@ -92,8 +92,14 @@ def frame(type_: int, body: bytes) -> bytes:
     return head + struct.pack("<I", crc32c(head + body)) + body
 
 
-def hello(session: bytes, pairs: Iterable[tuple[str, str]], version_min: int = VERSION, version_max: int = VERSION) -> bytes:
-    """`session`: 16 bytes. At most `HELLO_PAIRS_MAX` pairs are taken."""
+def hello(
+    session: bytes,
+    pairs: Iterable[tuple[str, str]],
+    version_min: int = VERSION,
+    version_max: int = VERSION,
+    secret: Optional[bytes] = None,
+) -> bytes:
+    """`session`: 16 bytes, `secret`: 16 that they follow from. At most `HELLO_PAIRS_MAX` pairs are taken."""
     taken = list(pairs)[:HELLO_PAIRS_MAX]
     out = bytearray(b"tacho")
     out += bytes((version_min, version_max))
@@ -102,6 +108,7 @@ def hello(session: bytes, pairs: Iterable[tuple[str, str]], version_min: int = V
     for key, value in taken:
         put_blob(out, key.encode())
         put_blob(out, cut(value, LABEL_VALUE_BYTES_MAX))
+    out += secret or b""
     return bytes(out)
 
 

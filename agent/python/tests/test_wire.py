@@ -18,7 +18,11 @@ def encode(case: Case) -> bytes:
     if name == "HELLO":
         pairs = [tuple(pair.split("=", 1)) for pair in several(case, "pair")]
         session = bytes.fromhex(one(case, "session"))
-        return wire.frame(wire.HELLO, wire.hello(session, pairs, int(one(case, "version_min")), int(one(case, "version_max"))))
+        secret = next((bytes.fromhex(secret) for secret in several(case, "secret")), None)
+        if secret is not None:
+            assert Session.of(secret).id == session
+        versions = int(one(case, "version_min")), int(one(case, "version_max"))
+        return wire.frame(wire.HELLO, wire.hello(session, pairs, *versions, secret))
     if name == "PING":
         keys = ("executions_dropped", "samples_dropped", "entries_dropped", "bytes_buffered")
         return wire.frame(wire.PING, wire.ping(*(int(one(case, key)) for key in keys)))

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use agent::{Agent, Raw, content, hello};
 use tacho_ingest::wire::{
-    ClientFrame, DataFrame, ErrorCode, FRAME_BODY_BYTES_MAX, Ping, REJECTS_MAX, ServerFrame, VERSION,
+    ClientFrame, DataFrame, ErrorCode, FRAME_BODY_BYTES_MAX, Ping, REJECTS_MAX, Secret, ServerFrame, VERSION,
 };
 use tacho_model::{Kind, MatchOp, Matcher, Sample, TimeRange, Value};
 use tacho_server::clock::SystemClock;
@@ -142,6 +142,27 @@ fn a_number_out_of_all_proportion_silences_nobody() {
     agent.send_frames([6, 7]);
     assert_eq!(agent.wait_ack(7), []);
     assert_eq!(server.samples(), samples(1..=7));
+}
+
+#[test]
+fn a_session_that_follows_from_a_secret_is_only_for_who_has_it() {
+    let server = start();
+    let own = Secret([7; 16]);
+    let session = own.session();
+    let with = |secret| tacho_ingest::wire::Hello { secret, ..hello(session) };
+    let mut agent = Agent::connect(server.at, &with(Some(own))).expect("server greets");
+    agent.send(&agent::dictionary(session));
+    agent.send_frames(1..=5);
+    agent.wait_ack(5);
+    for secret in [None, Some(Secret([8; 16]))] {
+        let refused = Agent::connect(server.at, &with(secret)).err().expect("it is not the owner");
+        expect_error(refused, ErrorCode::Session, "not that of the secret");
+    }
+    // The owner was not disturbed, and comes back.
+    agent.send_frames([6, 7]);
+    assert_eq!(agent.wait_ack(7), []);
+    let agent = Agent::connect(server.at, &with(Some(own))).expect("server greets");
+    assert_eq!(agent.welcome.acked, 7);
 }
 
 #[test]

@@ -1,8 +1,8 @@
-// Which ids have this process' traces and spans? All follow from 16 random bytes (wire.md, DATA, segment), so none of them is
+// Which ids have this process' traces and spans? All follow from 16 bytes (wire.md, DATA, segment), so none of them is
 // stored or drawn. Numbers of 64 bits are kept as two halves of 32: a BigInt for each call would cost more than the rest of it.
 
 import { Buffer } from 'node:buffer';
-import { randomFillSync } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 
 /**
  * An id of 64 bits, or half of a trace's.
@@ -10,18 +10,28 @@ import { randomFillSync } from 'node:crypto';
  */
 
 export class Session {
-  /** @param {Uint8Array} bytes 16 */
-  constructor(bytes) {
+  /**
+   * @param {Uint8Array} bytes 16
+   * @param {Uint8Array | null} secret 16 that they follow from: sent in HELLO and used for nothing else
+   */
+  constructor(bytes, secret = null) {
     this.bytes = Buffer.from(bytes);
+    this.secret = secret;
     this.high = { high: this.bytes.readUInt32BE(0), low: this.bytes.readUInt32BE(4) };
     this.low = { high: this.bytes.readUInt32BE(8), low: this.bytes.readUInt32BE(12) };
   }
 
   static draw() {
-    const bytes = randomFillSync(Buffer.alloc(16));
-    // A zero high half would make a zero trace id thinkable, which W3C forbids.
-    bytes[3] |= 1;
-    return new Session(bytes);
+    return Session.of(randomBytes(16));
+  }
+
+  /**
+   * The session that follows from a secret: ids are public, and who knows them must not send in our name.
+   * @param {Uint8Array} secret 16
+   */
+  static of(secret) {
+    const hash = createHash('sha256').update('tachograph session').update(secret).digest();
+    return new Session(Buffer.concat([Buffer.from('tach'), hash.subarray(0, 12)]), secret);
   }
 
   /**

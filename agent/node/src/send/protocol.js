@@ -31,14 +31,15 @@ export class Protocol {
   /**
    * @param {object} parts
    * @param {Uint8Array} parts.session
+   * @param {Uint8Array | null} [parts.secret]
    * @param {[string, string][]} parts.pairs what describes the process
    * @param {import('./outbox.js').Outbox} parts.outbox
    * @param {import('../wire/dictionary.js').Dictionary} parts.dictionary
    * @param {import('./totals.js').Totals} parts.totals
    * @param {import('../log.js').Log} parts.log
    */
-  constructor({ session, pairs, outbox, dictionary, totals, log }) {
-    this.hello = helloFrame(session, pairs);
+  constructor({ session, secret = null, pairs, outbox, dictionary, totals, log }) {
+    this.hello = helloFrame(session, pairs, { secret });
     this.outbox = outbox;
     this.dictionary = dictionary;
     this.totals = totals;

@@ -34,13 +34,16 @@ export function finishFrame(bytes, type) {
  * The first frame of every connection.
  * @param {Uint8Array} session 16 bytes
  * @param {Iterable<[string, string]>} pairs what describes the process
- * @param {number} [versionMax]
+ * @param {{ versionMax?: number, secret?: Uint8Array | null }} [more] `secret`: what the session follows from
  */
-export function helloFrame(session, pairs, versionMax = VERSION) {
+export function helloFrame(session, pairs, { versionMax = VERSION, secret = null } = {}) {
   const sent = [...pairs].slice(0, HELLO_PAIRS_MAX);
   const out = beginFrame(new Bytes(256)).raw(Buffer.from('tacho')).u8(VERSION).u8(versionMax).raw(session).varint(sent.length);
   for (const [key, value] of sent) {
     out.string(key).string(value);
+  }
+  if (secret !== null) {
+    out.raw(secret);
   }
   return finishFrame(out, FRAME.HELLO).copy();
 }

@@ -3,6 +3,7 @@
 use super::frame::{Frame, FrameType, put_frame};
 use super::primitive::{put_bytes, put_varint};
 use super::probes::{Probed, Probes};
+use super::secret::Secret;
 use super::{HELLO_PAIRS_MAX, VERSION};
 use crate::Error;
 use crate::reader::{Flaw, Reader};
@@ -15,10 +16,12 @@ const MAGIC: [u8; 5] = *b"tacho";
 pub struct Hello {
     pub version_min: u8,
     pub version_max: u8,
-    /// Drawn at random by the process; stays over all its reconnects.
+    /// Stays over all reconnects of a process.
     pub session: u128,
     /// `service`, `host`, `instance`, `runtime`, ... in the order of the sender.
     pub pairs: Vec<(String, String)>,
+    /// What the session follows from; clients of before have none.
+    pub secret: Option<Secret>,
 }
 
 impl Hello {
@@ -44,6 +47,14 @@ impl Hello {
             put_bytes(out, key.as_bytes());
             put_bytes(out, value.as_bytes());
         }
+        if let Some(secret) = &self.secret {
+            out.extend_from_slice(&secret.0);
+        }
+    }
+
+    /// May the client use the session?
+    pub fn proves_session(&self) -> bool {
+        !Secret::is_needed(self.session) || self.secret.is_some_and(|secret| secret.session() == self.session)
     }
 
     fn read(reader: &mut Reader<'_>) -> Result<Self, Flaw> {
@@ -62,7 +73,9 @@ impl Hello {
         for _ in 0..count {
             pairs.push((reader.string()?.to_owned(), reader.string()?.to_owned()));
         }
-        Ok(Self { version_min, version_max, session, pairs })
+        // Fewer bytes than that are none of it.
+        let secret = reader.array().ok().map(Secret);
+        Ok(Self { version_min, version_max, session, pairs, secret })
     }
 }
 
@@ -168,6 +181,8 @@ pub enum ErrorCode {
     ShuttingDown = 7,
     Storage = 8,
     TooManyConnections = 9,
+    /// The session is not that of the secret.
+    Session = 10,
 }
 
 /// What the server says.
@@ -291,7 +306,7 @@ mod tests {
     fn hello_takes_32_pairs_and_not_one_more() {
         let check = |pairs: usize| {
             let pairs = (0..pairs).map(|i| (format!("k{i}"), String::from("ö漢"))).collect();
-            let hello = Hello { version_min: 1, version_max: 3, session: 7, pairs };
+            let hello = Hello { version_min: 1, version_max: 3, session: 7, pairs, secret: None };
             let mut out = Vec::new();
             ClientFrame::Hello(hello.clone()).encode(&mut out);
             let mut decoder = FrameDecoder::new();
@@ -306,7 +321,7 @@ mod tests {
     #[test]
     fn the_highest_common_version_is_taken() {
         let version = |version_min, version_max| {
-            Hello { version_min, version_max, session: 0, pairs: vec![] }.version()
+            Hello { version_min, version_max, session: 0, pairs: vec![], secret: None }.version()
         };
         assert_eq!(version(1, 1), Ok(1));
         assert_eq!(version(1, 9), Ok(1));

@@ -20,6 +20,7 @@ mod object;
 pub(crate) mod primitive;
 mod probes;
 mod record;
+mod secret;
 mod segment;
 
 pub use data::{Data, Numbering, Refused, Sequence, Session};
@@ -31,6 +32,7 @@ pub use encode::{
 pub use frame::{Frame, FrameDecoder, FrameType, HEADER_BYTES};
 pub use message::{ClientFrame, ErrorCode, Hello, Ping, Reject, ServerFrame, Welcome};
 pub use probes::{Moved, ProbeRule, ProbeState, Probed, Probes, RuleOutcome};
+pub use secret::Secret;
 
 /// The version that this code speaks.
 pub const VERSION: u8 = 1;

@@ -2,7 +2,7 @@
 
 use tacho_ingest::wire::{
     ClientFrame, Frame, Hello, Moved, Ping, ProbeRule, ProbeState, Probed, Probes, Reject, RuleOutcome,
-    ServerFrame, Welcome,
+    Secret, ServerFrame, Welcome,
 };
 
 use super::vector::{Case, number};
@@ -19,6 +19,7 @@ fn message(case: &Case) -> Message {
             version_max: case.number("version_max"),
             session: u128::from_str_radix(case.text("session"), 16).unwrap(),
             pairs: case.all("pair").into_iter().map(pair).collect(),
+            secret: case.all("secret").first().map(|text| secret(text)),
         })),
         "PING" => Message::Client(ClientFrame::Ping(Ping {
             executions_dropped: case.number("executions_dropped"),
@@ -53,6 +54,10 @@ fn message(case: &Case) -> Message {
         "PROBED" => Message::Client(ClientFrame::Probed(probed(case))),
         other => panic!("{}: frame {other}", case.name),
     }
+}
+
+fn secret(text: &str) -> Secret {
+    Secret(u128::from_str_radix(text, 16).unwrap().to_be_bytes())
 }
 
 fn rule(text: &str) -> ProbeRule {

@@ -61,6 +61,9 @@ async fn converse(
     };
     let _busy = seat.begin();
     let version = hello.version()?;
+    if !hello.proves_session() {
+        return Err(Farewell::new(ErrorCode::Session, "the session is not that of the secret").into());
+    }
     let session = Session::new(&hello)?;
     let claim = native.sessions.claim(hello.session).await;
     let acked = native.store.session_acked(hello.session);

@@ -42,6 +42,7 @@ impl Farewell {
             ErrorCode::ShuttingDown => "shutting-down",
             ErrorCode::Storage => "storage",
             ErrorCode::TooManyConnections => "too-many",
+            ErrorCode::Session => "session",
         }
     }
 }

@@ -3,31 +3,53 @@ package io.tachograph.bootstrap;
 import java.io.FileInputStream;
 import java.io.IOException;
 import java.io.InputStream;
-import java.nio.ByteBuffer;
 import java.security.SecureRandom;
 
 /**
- * The identity of this process' life: 16 random bytes from which all trace and span ids follow
- * (wire.md, DATA, segment), so that none of them has to be stored or drawn.
+ * The identity of this process' life: 16 bytes from which all trace and span ids follow (wire.md,
+ * DATA, segment), so that none of them has to be stored or drawn. They follow from a secret
+ * themselves (wire.md, HELLO): ids are public, and who knows them must not send in our name.
  */
 public final class Session {
+    /** Sessions that follow from a secret begin with this, "tach". */
+    private static final int MARK = 0x74616368;
+
     private static final Session SHARED = draw();
 
     private final long high;
     private final long low;
+    private final byte[] secret;
 
     /**
      * @param high the first eight bytes, most significant first
      * @param low the last eight
      */
     public Session(long high, long low) {
+        this(high, low, new byte[0]);
+    }
+
+    private Session(long high, long low, byte[] secret) {
         this.high = high;
         this.low = low;
+        this.secret = secret;
+    }
+
+    /** The session that follows from a secret of 16 bytes. */
+    public static Session of(byte[] secret) {
+        int[] hash = SingleBlockHash.sha256("tachograph session", secret);
+        long high = (long) MARK << 32 | Integer.toUnsignedLong(hash[0]);
+        long low = (long) hash[1] << 32 | Integer.toUnsignedLong(hash[2]);
+        return new Session(high, low, secret.clone());
     }
 
     /** The session of this process. */
     public static Session shared() {
         return SHARED;
+    }
+
+    /** What the session follows from, for HELLO and nothing else; empty where it is made up. */
+    public byte[] secret() {
+        return secret.clone();
     }
 
     public long high() {
@@ -73,8 +95,6 @@ public final class Session {
         } catch (IOException e) {
             new SecureRandom().nextBytes(bytes);
         }
-        ByteBuffer halves = ByteBuffer.wrap(bytes);
-        // A zero high half would make a zero trace id thinkable, which W3C forbids.
-        return new Session(halves.getLong() | 1L << 32, halves.getLong());
+        return of(bytes);
     }
 }

@@ -76,6 +76,9 @@ public final class WireServer implements Closeable {
     private volatile Probed probed;
     private byte[] probes;
     private OutputStream toClient;
+    /** Sessions that follow from a secret begin with this, "tach". */
+    private static final long MARK = 0x74616368;
+
     private Decoder last = new Decoder(new Session(0, 0));
 
     /** Listens on a free port of 127.0.0.1. */
@@ -321,6 +324,10 @@ public final class WireServer implements Closeable {
         long low = in.id8();
         for (int n = in.count(); n > 0; n--) {
             hello.put(in.string(), in.string());
+        }
+        if (high >>> 32 == MARK) {
+            Session own = Session.of(in.raw(16));
+            Fields.check(own.high() == high && own.low() == low, "the session is not that of the secret");
         }
         String session = Fields.hex(high) + Fields.hex(low);
         acknowledged.putIfAbsent(session, 0L);

@@ -25,6 +25,8 @@ final class Hello {
         pairs.entrySet().stream()
                 .limit(count)
                 .forEach(pair -> frame.string(pair.getKey()).string(pair.getValue()));
+        byte[] secret = session.secret();
+        frame.raw(secret, 0, secret.length);
         Frame.finish(frame, Wire.HELLO);
         return frame.copy();
     }

@@ -10,17 +10,24 @@ import java.util.List;
 import java.util.Map;
 
 /** The cases of {@code testdata/wire/*.vec}, which Rust reads too. */
-final class Vectors {
+public final class Vectors {
     private static final Path FOLDER = Path.of("../../../testdata/wire");
 
     /** One case: its keys in order, and the whole frame. */
-    record Case(String name, List<Map.Entry<String, String>> keys, byte[] frame) {
-        String one(String key) {
+    public record Case(String name, List<Map.Entry<String, String>> keys, byte[] frame) {
+        public String one(String key) {
             return keys.stream()
                     .filter(entry -> entry.getKey().equals(key))
                     .findFirst()
                     .orElseThrow()
                     .getValue();
+        }
+
+        public List<String> all(String key) {
+            return keys.stream()
+                    .filter(entry -> entry.getKey().equals(key))
+                    .map(Map.Entry::getValue)
+                    .collect(java.util.stream.Collectors.toList());
         }
 
         boolean has(String key) {
@@ -35,7 +42,7 @@ final class Vectors {
 
     private Vectors() {}
 
-    static Map<String, Case> read(String file) throws IOException {
+    public static Map<String, Case> read(String file) throws IOException {
         Map<String, Case> cases = new LinkedHashMap<>();
         String name = null;
         List<Map.Entry<String, String>> keys = new ArrayList<>();
