@@ -28,7 +28,7 @@ use crate::recover::{Recovered, recover};
 use crate::shared::{Guarded, Progress, Shared};
 use crate::stats::Stats;
 use crate::upkeep::{self, Deleted, Jump, MergeReport, Order, Trusted, Upkeep};
-use crate::{Error, ErrorKind, Result, disk, flush, group};
+use crate::{Error, ErrorKind, Result, disk, flush, group, keys};
 
 /// Keeps what it has acknowledged. One process, one directory; any number of callers.
 pub struct Store {
@@ -353,14 +353,18 @@ impl Store {
     }
 
     /// The clock is right, however far it is ahead of what was expected: history may be deleted by it. Returns the jump that was
-    /// not believed.
-    pub fn confirm_clock(&self) -> Option<Jump> {
+    /// not believed. Known to later starts when it returns.
+    ///
+    /// # Errors
+    /// The driver's; then nothing is confirmed.
+    pub async fn confirm_clock(&self) -> Result<Option<Jump>> {
         let (trusted, clock) = (&self.shared.trusted, &*self.shared.clock);
         let jump = trusted.jump(clock);
+        self.shared.driver.put(vec![keys::clock_row(clock.now())]).await?;
         let now = trusted.confirm(clock);
         tracing::warn!(now, ?jump, "clock confirmed");
         self.shared.upkeep.wake();
-        jump
+        Ok(jump)
     }
 
     /// A jump of the clock that is not believed: nothing is deleted by it.

@@ -95,10 +95,9 @@ async fn clean_tombstones(State(app): State<Arc<App>>) -> Result<StatusCode, Api
 }
 
 /// History may be deleted by the clock again, however far ahead of what was expected it is.
-async fn confirm_clock(State(app): State<Arc<App>>) -> Json<Value> {
-    Json(
-        json!({ "status": "success", "data": { "ahead_seconds": ahead_seconds(app.store.confirm_clock()) } }),
-    )
+async fn confirm_clock(State(app): State<Arc<App>>) -> Result<Json<Value>, ApiError> {
+    let ahead = ahead_seconds(app.store.confirm_clock().await?);
+    Ok(Json(json!({ "status": "success", "data": { "ahead_seconds": ahead } })))
 }
 
 /// How far the clock is ahead of what is expected, where that is not believed; 0 where it is.

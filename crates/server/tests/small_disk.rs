@@ -1,0 +1,196 @@
+//! A file system of a few MB that fills up under a real server: new records are refused early, deletion and expiry make room, and
+//! nothing that was acknowledged is lost.
+
+mod support;
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use support::{Server, wait_for};
+use tacho_model::mix64;
+
+const DISK_BYTES: u64 = 40 << 20;
+const RESERVE_BYTES: u64 = 8 << 20;
+const DAY_S: u64 = 86_400;
+
+/// A tmpfs in a mount namespace of its own, which ends with the process that holds it.
+struct SmallDisk {
+    holder: Child,
+    path: PathBuf,
+}
+
+impl SmallDisk {
+    /// # Panics
+    /// Where neither root nor user namespaces are to be had: then this cannot be tried.
+    fn mount(path: &Path) -> Self {
+        let mut failures = Vec::new();
+        // Root needs no user namespace, others are root in theirs.
+        for flags in [&["--mount"][..], &["--user", "--map-root-user", "--mount"]] {
+            let script =
+                format!("mount -t tmpfs -o size={DISK_BYTES} tmpfs \"$0\" && echo mounted && exec cat");
+            let mut holder = Command::new("unshare")
+                .args(flags)
+                .args(["sh", "-c", &script])
+                .arg(path)
+                .stdin(Stdio::piped())
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped())
+                .spawn()
+                .expect("unshare is there (util-linux)");
+            let mut line = String::new();
+            BufReader::new(holder.stdout.take().unwrap()).read_line(&mut line).unwrap();
+            if line == "mounted\n" {
+                return Self { holder, path: path.to_owned() };
+            }
+            let output = holder.wait_with_output().unwrap();
+            failures.push(String::from_utf8_lossy(&output.stderr).into_owned());
+        }
+        panic!("no small file system can be mounted, as root or in a user namespace: {failures:?}");
+    }
+
+    /// Runs a program where the file system is mounted.
+    fn command(&self, program: &str) -> Command {
+        let mut command = Command::new("nsenter");
+        let pid = self.holder.id().to_string();
+        command.args(["--target", &pid, "--mount"]);
+        let own = std::fs::read_link("/proc/self/ns/user").unwrap();
+        if std::fs::read_link(format!("/proc/{pid}/ns/user")).unwrap() != own {
+            command.args(["--user", "--preserve-credentials"]);
+        }
+        command.arg("--").arg(program);
+        command
+    }
+
+    fn start(&self, config: &Path) -> Server {
+        let data = self.path.join("data");
+        let mut command = self.command(support::tacho());
+        command.args([
+            "serve",
+            "--http",
+            "127.0.0.1:0",
+            "--records",
+            "127.0.0.1:0",
+            "--selfwatch-seconds",
+            "0",
+        ]);
+        command.args(["--disk-reserve-bytes", &RESERVE_BYTES.to_string(), "--config"]).arg(config);
+        command.arg("--data").arg(&data);
+        Server::from_command(command, &data).unwrap_or_else(|(status, log)| panic!("{status}: {log}"))
+    }
+
+    fn free_bytes(&self) -> u64 {
+        let output = self.command("df").args(["--output=avail", "-B1"]).arg(&self.path).output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        text.lines().last().and_then(|line| line.trim().parse().ok()).unwrap_or_else(|| panic!("{text:?}"))
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = self.holder.kill();
+        let _ = self.holder.wait();
+    }
+}
+
+/// 100 entries of 2 kB that no codec makes much smaller, each a second after the one before.
+fn lines(part: &str, number: u64, start_s: u64) -> Vec<u8> {
+    let mut out = String::new();
+    for n in 0..100 {
+        let word = |k: u64| {
+            format!("{:016x}{:016x}", mix64(number << 32 | n << 16 | k), mix64(k ^ (number << 40 | n << 20)))
+        };
+        let text: String = (0..62).map(word).collect();
+        out.push_str(&format!("{part},batch={number} value=\"{text}\" {}\n", start_s + n));
+    }
+    out.into_bytes()
+}
+
+/// Writes batches of `part` until one is refused. Returns the numbers of those that were acknowledged.
+fn fill(server: &Server, part: &str, from: u64, start_s: u64) -> std::ops::Range<u64> {
+    for number in from..from + 10_000 {
+        let answer = server.post("/write?precision=s", &[], &lines(part, number, start_s));
+        if answer.status != 204 {
+            assert_eq!(answer.status, 503, "{}", answer.text());
+            assert!(answer.text().contains("are reserved so that deletion works"), "{}", answer.text());
+            assert!(answer.header("retry-after").is_some());
+            return from..number;
+        }
+    }
+    panic!("the disk does not become full");
+}
+
+fn is_ready(server: &Server) -> bool {
+    let ready = server.get("/readyz");
+    let status = server.get("/api/status").json();
+    assert_eq!(status["disk_full"], ready.status != 200, "{status}");
+    if ready.status != 200 {
+        assert_eq!(ready.status, 503);
+        assert!(ready.text().contains("bytes are free on the disk"), "{}", ready.text());
+    }
+    ready.status == 200
+}
+
+/// How many entries there are of each part.
+fn check(server: &Server, expect: &BTreeMap<&str, u64>) {
+    for (part, batches) in expect {
+        let counted = server.get(&format!("/api/v1/admin/count?match[]={part}"));
+        assert_eq!(counted.status, 200, "{}", counted.text());
+        assert_eq!(counted.json()["data"]["entries"]["records"], batches * 100, "{part}");
+    }
+}
+
+#[test]
+fn a_full_disk_costs_nothing_that_was_acknowledged_and_is_freed_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let mount = dir.path().join("small");
+    std::fs::create_dir(&mount).unwrap();
+    let disk = SmallDisk::mount(&mount);
+    let config = dir.path().join("tacho.toml");
+    std::fs::write(&config, "").unwrap();
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
+    let (today, aged) = (now - 1_000, now - 3 * DAY_S);
+
+    let server = disk.start(&config);
+    assert!(is_ready(&server));
+    let old = fill(&server, "old", 0, today);
+    assert!(old.end > 20, "{old:?}");
+    assert!(!is_ready(&server));
+    let free = disk.free_bytes();
+    assert!(free >= RESERVE_BYTES / 2, "refused early: {free} bytes are left");
+    check(&server, &BTreeMap::from([("old", old.end)]));
+    server.kill();
+
+    let server = disk.start(&config);
+    check(&server, &BTreeMap::from([("old", old.end)]));
+    assert_eq!(server.post("/write?precision=s", &[], &lines("old", 9_999, today)).status, 503);
+    let delete = "/api/v1/admin/tsdb/delete_series?match[]=old";
+    assert_eq!(server.post(delete, &[], b"").status, 204);
+    assert_eq!(server.post("/api/v1/admin/tsdb/clean_tombstones", &[], b"").status, 204);
+    wait_for("room after a deletion", || is_ready(&server).then_some(()));
+    let kept = server.post("/write?precision=s", &[], &lines("kept", 0, today));
+    assert_eq!(kept.status, 204, "{}", kept.text());
+    let aged = fill(&server, "aged", 0, aged);
+    assert!(aged.end > 20, "{aged:?}");
+    server.kill();
+    let server = disk.start(&config);
+    check(&server, &BTreeMap::from([("old", 0), ("kept", 1), ("aged", aged.end)]));
+    assert!(!is_ready(&server));
+    server.kill();
+
+    // What is too old goes on a full disk as well.
+    std::fs::write(&config, "[[retention]]\nmatch = 'aged'\nkeep = '1d'\n").unwrap();
+    let server = disk.start(&config);
+    assert!(!is_ready(&server));
+    assert_eq!(server.post("/api/flush", &[], b"").status, 204);
+    assert_eq!(server.post("/api/v1/admin/tsdb/clean_tombstones", &[], b"").status, 204);
+    wait_for("room after expiry", || is_ready(&server).then_some(()));
+    let more = server.post("/write?precision=s", &[], &lines("kept", 1, today));
+    assert_eq!(more.status, 204, "{}", more.text());
+    let expect = BTreeMap::from([("old", 0), ("kept", 2), ("aged", 0)]);
+    check(&server, &expect);
+    server.kill();
+    check(&disk.start(&config), &expect);
+}
