@@ -1,14 +1,15 @@
 """How are functions found that nobody decorated? As their module is imported: the finder stands first in `sys.meta_path`.
 
-It lets the others find the module, and has its functions and methods wrapped when the module has run. What is already imported is
-wrapped at the start; names that other modules took from it before keep the plain function. What a rule of the server names
-while the program runs is changed in place.
+It lets the others find the module, and has its functions and methods changed in place when the module has run: what has been made of
+them by then, and whoever has imported one of what is there at the start, has the same functions. What a rule of the server names
+while the program runs is changed in the same way.
 Before: agent, switchboard. After: recorder.
 """
 
 from __future__ import annotations
 
 import importlib.util
+import inspect
 import sys
 import sysconfig
 import threading
@@ -21,6 +22,7 @@ from typing import Any, Callable, Optional
 from . import recorder
 from .inplace import InPlace
 from .log import Log
+from .operations import OFF, ON
 from .patterns import Selection, is_special
 from .rules import Rules
 
@@ -157,14 +159,14 @@ class Imports:
             if any(map(recorder.looks_at_caller, functions)):
                 self.log.detail(f"{names[-1]} stays as it is: it looks at the frame of its caller")
                 return False
-            if is_selected:
-                recorder.replace_member(owner, name, recorder.record(member))
             for function in functions:
                 known = self.changed.get(id(function))
                 if known is not None and known.function() is function:
                     known.place()
-                elif is_added:
-                    changed = self.changed[id(function)] = InPlace(function)
+                elif is_selected and inspect.isasyncgenfunction(function):  # takes no other code
+                    recorder.replace_member(owner, name, recorder.record(member))
+                elif is_selected or is_added:
+                    changed = self.changed[id(function)] = InPlace(function, ON if is_selected else OFF)
                     changed.place()
         except (AttributeError, TypeError, ValueError) as e:
             self.log.say_once(f"function {names[-1]}", f"{names[-1]} stays as it is: {e}")

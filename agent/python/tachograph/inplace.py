@@ -1,40 +1,51 @@
-"""How is a function recorded that the program has hold of already? It stays the same object and gets other code, which calls a
-wrapper around a copy of what it was. So whoever has it, under whatever name, calls what is recorded; and pickle, which takes
-functions by their names, finds what it looks for. Without a rule it has its own code again, and costs what it did.
+"""How is a function recorded that the program has hold of already, as it has of any once its module has run? It stays the same
+object and gets other code, which calls a copy of what it was. So whoever has it, under whatever name, calls what is recorded and
+finds it equal to itself; and pickle, which takes functions by their names, finds what it looks for. Where it is off it has its own
+code again, and costs what it did.
 
 Before: imports. After: recorder.
 """
 
 from __future__ import annotations
 
+import ast
 import functools
 import inspect
 import operator
 import types
 import weakref
+from time import perf_counter_ns
 from typing import Any, Optional
 
 from . import recorder
 from .operations import METHOD, OFF, ON, SHARED
+from .track import LOCAL
 
-# Stands for the wrapper in the code that is made once for each kind of function.
+# These stand for the wrapper, and for what the code of a plain function knows, in the code that is made once for each kind.
 _TARGET = "(the wrapper)"
+_KNOWN = "(what is known)"
 
 
 class InPlace:
-    """One function. Holds nothing that keeps it alive. Raises ValueError for one that cannot be changed."""
+    """One function. Holds nothing that keeps it alive. Raises ValueError for one that cannot be changed.
 
-    __slots__ = ("function", "operation", "own", "recorded", "template")
+    `own`: the state where no rule of the server says another one.
+    """
 
-    def __init__(self, function: types.FunctionType) -> None:
+    __slots__ = ("function", "is_included", "operation", "own", "recorded", "template")
+
+    def __init__(self, function: types.FunctionType, own: int = OFF) -> None:
         self.function = weakref.ref(function)
+        self.is_included = own == ON
         self.own = function.__code__
         self.template = _template(_kind(function), len(self.own.co_freevars))
         # The code that it has been given. It refers to the function's module, and the garbage collector does not look into code:
         # a module that is thrown away while it is recorded stays. One that is loaded again does not keep what it was.
         self.recorded: Optional[weakref.ref[types.CodeType]] = None
         name, module = recorder.name_of(function), recorder.module_of(function)
-        self.operation = SHARED.function(METHOD, name, len(module), OFF)  # off where no rule says otherwise
+        self.operation = SHARED.function(METHOD, name, len(module), own)
+        if self.is_included:
+            function.__dict__[recorder.MARK] = self.operation
 
     @property
     def is_gone(self) -> bool:
@@ -46,10 +57,12 @@ class InPlace:
         if function is None:
             return
         # Where somebody has decorated it meanwhile, the wrapper around it does the recording.
-        is_off = SHARED.states[self.operation] == OFF or SHARED.own[self.operation] == ON
+        is_decorated = not self.is_included and SHARED.own[self.operation] == ON
+        is_off = is_decorated or SHARED.states[self.operation] == OFF
         if not is_off and function.__code__ is self.own:
             copy = _copy(function)
-            code = self._code(_Target(recorder.wrapper_of(copy, self.operation)))
+            target = _Target(recorder.wrapper_of(copy, self.operation))
+            code = self._code({_TARGET: target, _KNOWN: _Known(copy, self.operation)})
             self.recorded = weakref.ref(code)
             function.__dict__.setdefault("__wrapped__", copy)  # its signature is still the same
             function.__code__ = code
@@ -58,13 +71,14 @@ class InPlace:
             if getattr(function.__dict__.get("__wrapped__"), "__code__", None) is self.own:
                 del function.__dict__["__wrapped__"]
 
-    def _code(self, target: _Target) -> types.CodeType:
+    def _code(self, constants: dict[str, object]) -> types.CodeType:
         own = self.own
         names = {"co_qualname": own.co_qualname} if hasattr(own, "co_qualname") else {}
         return self.template.replace(
-            co_consts=tuple(target if constant == _TARGET else constant for constant in self.template.co_consts),
+            co_consts=tuple(constants.get(one, one) if type(one) is str else one for one in self.template.co_consts),
             co_filename=own.co_filename,
             co_firstlineno=own.co_firstlineno,
+            co_flags=self.template.co_flags | (own.co_flags & inspect.CO_ITERABLE_COROUTINE),
             co_name=own.co_name,
             **names,
         )
@@ -75,6 +89,21 @@ class _Target(functools.partial):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return operator.getitem, ((self.func.__wrapped__,), 0)  # type: ignore[attr-defined]
+
+
+class _Known:
+    """What the code of a plain function needs, since its globals are those of the program. None in another process."""
+
+    __slots__ = ("enter", "every", "function", "length", "local", "missing", "now", "operation", "states")
+
+    def __init__(self, function: types.FunctionType, operation: int) -> None:
+        self.function = function
+        self.operation, self.enter = operation, -operation
+        self.states, self.local, self.now = SHARED.states, LOCAL, perf_counter_ns
+        self.length, self.missing, self.every = len, AttributeError, BaseException
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(None), ()
 
 
 def _copy(function: types.FunctionType) -> types.FunctionType:
@@ -95,10 +124,46 @@ def _kind(function: types.FunctionType) -> str:
     return "generator" if inspect.isgeneratorfunction(function) else "plain"
 
 
+# The first is the wrapper of recorder again, without its frame: what is not the usual way is left to it.
 _CALLS = {
-    "plain": "def recorded(*args, **kwargs): target = {}; return target(*args, **kwargs)",
-    "generator": "def recorded(*args, **kwargs): target = {}; return (yield from target(*args, **kwargs))",
-    "coroutine": "async def recorded(*args, **kwargs): target = {}; return await target(*args, **kwargs)",
+    "plain": """
+def recorded(*args, **kwargs):
+    target = "(the wrapper)"
+    known = "(what is known)"
+    if known is None or known.states[known.operation]:
+        return target(*args, **kwargs)
+    try:
+        track = known.local.track
+    except known.missing:
+        track = None
+    if track is None or known.length(track.words) > track.look:
+        return target(*args, **kwargs)
+    words = track.words
+    outer = track.open
+    if outer < 0:
+        track.begin()
+    track.open = track.calls = call = track.calls + 1
+    words.append(known.enter)
+    words.append(known.now())
+    try:
+        result = known.function(*args, **kwargs)
+    except known.every as thrown:
+        track.fail(thrown, call, outer)
+        raise
+    words.append(known.now())
+    track.open = outer
+    return result
+""",
+    "generator": """
+def recorded(*args, **kwargs):
+    target = "(the wrapper)"
+    return (yield from target(*args, **kwargs))
+""",
+    "coroutine": """
+async def recorded(*args, **kwargs):
+    target = "(the wrapper)"
+    return await target(*args, **kwargs)
+""",
 }
 
 
@@ -106,9 +171,16 @@ _CALLS = {
 def _template(kind: str, cells: int) -> types.CodeType:
     """Code for functions with so many cells in their closure: the interpreter wants as many of any code that takes its place."""
     names = [f"cell{at}" for at in range(cells)]
-    call = _CALLS[kind].format(repr(_TARGET)) + (f"; {', '.join(names)}" if cells else "")
-    source = f"def make({', '.join(names)}):\n  {call}\n  return recorded\n"
+    tree = ast.parse(f"def make({', '.join(names)}):\n  return recorded")
+    (recorded,) = ast.parse(_CALLS[kind]).body
+    if names:
+        recorded.body += ast.parse(", ".join(names)).body  # type: ignore[attr-defined]
+    tree.body[0].body.insert(0, recorded)  # type: ignore[attr-defined]
+    for node in ast.walk(tree):  # all of it stands in the first line of the function
+        if hasattr(node, "lineno"):
+            node.lineno = node.end_lineno = 1
+            node.col_offset = node.end_col_offset = 0
     made: dict[str, types.FunctionType] = {}
-    exec(compile(source, "<tachograph>", "exec"), made)
-    recorded: types.FunctionType = made["make"](*names)
-    return recorded.__code__
+    exec(compile(tree, "<tachograph>", "exec"), made)
+    function: types.FunctionType = made["make"](*names)
+    return function.__code__

@@ -175,7 +175,9 @@ def _wrapper(function: Callable[..., Any], operation: int) -> Callable[..., Any]
     if inspect.isasyncgenfunction(function):
         return _async_generator_function(function, operation)
     if inspect.isgeneratorfunction(function):
-        return _generator_function(function, operation)
+        wrapper = _generator_function(function, operation)
+        is_awaited = function.__code__.co_flags & inspect.CO_ITERABLE_COROUTINE  # by `types.coroutine`
+        return types.coroutine(wrapper) if is_awaited else wrapper
     return _function(function, operation)
 
 

@@ -82,6 +82,47 @@ print({name: type(one).__name__ for name, one in vars(lib.Board).items() if not 
 try: board.plain = 1
 except AttributeError as e: print(e)
 """
+# What a module has made of its functions before anybody could change them.
+MADE = """
+import functools, types
+def digest(n): return n + 1
+class Signer:
+    default = staticmethod(digest)
+    def sign(self): return self.default(1)
+    again = sign
+TABLE, CALL = {"digest": digest}, functools.partial(digest, 2)
+def made():
+    def inner(): return digest(3)
+    return inner
+@types.coroutine
+def step():
+    return (yield digest(4))
+async def steps(): return [one async for one in numbers()] + [await step()]
+async def numbers():
+    yield digest(5)
+class Base:
+    def __init__(self, a, *, b=2): self.b = a + b
+class Below(Base):
+    def __init__(self): super().__init__(1)
+"""
+MADE_RUN = """
+import inspect, pickle
+import lib
+from lib import digest
+print(lib.Signer.default is lib.digest, lib.TABLE["digest"] is digest, lib.CALL.func is digest, lib.Signer.again is lib.Signer.sign)
+print(pickle.loads(pickle.dumps(lib.TABLE))["digest"] is digest, pickle.loads(pickle.dumps(lib.Signer.default)) is digest)
+print(lib.Signer().sign(), lib.TABLE["digest"](1), lib.CALL(), lib.made()(), lib.Below().b)
+print(inspect.signature(lib.Base), inspect.signature(digest), lib.Base.__init__.__kwdefaults__, digest.__globals__ is vars(lib))
+print(inspect.getsource(digest), digest.__code__.co_name, digest.__code__.co_firstlineno)
+steps = lib.steps()
+print(steps.send(None))
+try: steps.send(7)
+except StopIteration as stop: print(stop.value)
+def deep(n):
+    try: return deep(n + 1)
+    except RecursionError: return n
+print(deep(0) > 400)
+"""
 
 
 class Foreign(ServerTest):
@@ -124,3 +165,9 @@ class Foreign(ServerTest):
         self.assertIn("here said", done.stderr)
         names = {"Board.plain": 1, "Board.post": 1, "Board.of": 1, "pair": 1}
         self.assertEqual(counts, {f"lib.{name}": count for name, count in names.items()})
+
+    def test_functions_are_the_same_wherever_they_were_taken_to(self) -> None:
+        done, counts = self.both(self.program(app=MADE_RUN, lib=MADE), "lib", "app.py")
+        self.assertEqual(done.stdout.splitlines()[:2], ["True True True True", "True True"])
+        self.assertEqual(counts["lib.digest"], 6)
+        self.assertEqual(counts["lib.Below.__init__"], 1)
