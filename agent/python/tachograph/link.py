@@ -154,7 +154,7 @@ class Link:
             return
         family, address = found
         self.attempts += 1
-        self.socket = socket.socket(family, socket.SOCK_STREAM)
+        self.socket = _Socket(family, socket.SOCK_STREAM)
         self.socket.setblocking(False)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.state = State.CONNECTING
@@ -315,12 +315,15 @@ class Link:
 
 def is_writable(one: Any) -> bool:
     """`select` knows no descriptor above 1,023, and `poll` is not everywhere."""
-    poll = getattr(select, "poll", None)
-    if poll is None:
-        return bool(select.select((), (one,), (one,), 0)[1])
-    asked = poll()
+    if _poll is None:
+        return bool(_select((), (one,), (one,), 0)[1])
+    asked = _poll()
     asked.register(one, select.POLLOUT)
     return bool(asked.poll(0))
+
+
+# What gevent may put its own in the place of, while the sender's thread is none of its own.
+_Socket, _select, _poll = socket.socket, select.select, getattr(select, "poll", None)
 
 
 class Resolver:

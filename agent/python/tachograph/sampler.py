@@ -140,6 +140,7 @@ def _memory(add: Add) -> None:
 
 
 def _threads(add: Add) -> None:
-    threads = threading.enumerate()
+    # As `threading.enumerate`, without its lock, which may be gevent's and is nothing for the sender's thread.
+    threads = list(threading._active.values())  # type: ignore[attr-defined]
     add("python_threads_current", len(threads))
     add("python_threads_daemon", sum(thread.daemon for thread in threads))

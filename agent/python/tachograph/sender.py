@@ -6,9 +6,9 @@ Before: track, inbox, sampler. After: link.
 
 from __future__ import annotations
 
-import threading
+from _thread import allocate_lock, get_ident, start_new_thread
 from time import monotonic, perf_counter_ns
-from typing import Optional
+from typing import Any, Optional
 
 from .dictionary import Dictionary
 from .inbox import Inbox
@@ -40,7 +40,8 @@ class Flush:
     def __init__(self, is_last: bool) -> None:
         self.is_last = is_last
         self.seq: Optional[int] = None
-        self.done = threading.Event()
+        self.done = allocate_lock()
+        self.done.acquire()
         self.is_acknowledged = False
 
 
@@ -61,7 +62,9 @@ class Sender:
         # Of operations that are counted.
         self.tally_interval_s = 5.0
         self.tally_at = monotonic()
-        self.thread: Optional[threading.Thread] = None
+        # Of the thread that is to run: its number, and a lock that it holds. A thread that does not find its own here ends.
+        self.thread: Optional[int] = None
+        self.done: Any = None
         self.flushes: list[Flush] = []
         self.sleep_s = _SLEEP_S[1]
         self.fullest = 0
@@ -79,29 +82,36 @@ class Sender:
     # ---- from other threads ----
 
     def start(self) -> None:
-        self.thread = threading.Thread(target=self._run, name="tachograph-sender", daemon=True)
-        self.thread.start()
+        # Not a thread of `threading`, whose list is the program's, and does not know its own threads once gevent is in its place.
+        done = self.done = allocate_lock()
+        done.acquire()
+        self.thread = start_new_thread(self._run, (done,))
 
     def rest(self) -> None:
         """Ends the thread, so that a fork finds nothing half done; `start` goes on."""
-        thread, self.thread = self.thread, None
-        if thread is not None:
+        done, self.done, self.thread = self.done, None, None
+        if done is not None:
             self.home.wake()
-            thread.join(_PAUSE_S)
+            done.acquire(timeout=_PAUSE_S)
+
+    @property
+    def has_news(self) -> bool:
+        """Whether something was recorded that is not acknowledged."""
+        return bool(self.readers or self.outbox.bytes) or any(track.events for track in list(self.home.tracks))
 
     def flush(self, wait_s: float, is_last: bool = False) -> bool:
         """Sends everything that was recorded so far, open calls included, and waits until all of it is acknowledged: True."""
-        if self.thread is None or self.thread is threading.current_thread():
+        if self.thread is None or self.thread == get_ident():
             return False
         flush = Flush(is_last)
         self.flushes.append(flush)
         self.home.wake()
-        return flush.done.wait(wait_s) and flush.is_acknowledged
+        return flush.done.acquire(timeout=wait_s) and flush.is_acknowledged
 
     # ---- the thread ----
 
-    def _run(self) -> None:
-        while self.thread is threading.current_thread():
+    def _run(self, done: Any) -> None:
+        while self.done is done:
             pause = _FAULT_S
             try:
                 self.step()
@@ -109,6 +119,7 @@ class Sender:
             except Exception as e:  # the program must not feel it, and one line tells of it
                 self.log.say_once(f"sender {type(e)}", f"the sender failed and goes on: {type(e).__name__}: {e}")
             self.home.waker.acquire(timeout=pause)
+        done.release()
 
     def step(self) -> None:
         """One round. Also called by tests, without the thread."""
@@ -176,7 +187,7 @@ class Sender:
         if is_hopeless or flush.is_acknowledged:
             self.totals.bytes_queued = self.outbox.bytes
             self.flushes.remove(flush)
-            flush.done.set()
+            flush.done.release()
 
     def _pause(self) -> float:
         """How long to sleep: less while tracks fill quickly or the connection has something under way."""

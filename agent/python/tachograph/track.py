@@ -20,6 +20,7 @@ import itertools
 import sys
 import threading
 import weakref
+from _thread import allocate_lock
 from time import perf_counter_ns
 from types import TracebackType
 from typing import Any, Optional, Union
@@ -60,10 +61,11 @@ class Home:
         self.strands_max = strands_max
         self.segments = itertools.count(1)
         self.tracks: dict[Track, None] = {}
-        self.lock = threading.Lock()
+        self.lock = allocate_lock()
         # Calls that were left out because there were too many strands; changed under the lock.
         self.strandless = 0
-        self.waker = threading.Lock()
+        # As the sender's thread, taken before gevent may put its own in the place: the two must be of one kind.
+        self.waker = allocate_lock()
 
     def wake(self) -> None:
         """Ends the sender's sleep. Never waits."""

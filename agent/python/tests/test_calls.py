@@ -397,7 +397,7 @@ class Faults(unittest.TestCase):
             recording.sender.sampler.sample.side_effect = OSError("no /proc")
             recording.sender.start()
             recording.sender.flush(0.1, is_last=True)
-            self.assertTrue(recording.sender.thread.is_alive())
+            self.assertTrue(recording.sender.done.locked())
             recording.sender.rest()
             recording.sender.sampler = None
 
