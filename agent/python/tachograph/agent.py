@@ -12,7 +12,7 @@ import sys
 import threading
 from typing import Any, Optional, Union
 
-from . import children, config, identity, probes, thrown, track, wire
+from . import children, config, endings, identity, probes, thrown, track, wire
 from .context import CALLER, REMOTE, Context
 from .dictionary import Dictionary
 from .imports import Imports
@@ -71,11 +71,18 @@ class Agent:
         self.imports.install()
         self.sender.start()
         atexit.register(self.stop)
+        endings.install(self.send_last)
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(
                 before=self._before_fork, after_in_parent=self._after_in_parent, after_in_child=self._after_in_child
             )
         self.log.detail(f"started: {identity.pairs(self.labels)}")
+
+    def send_last(self) -> None:
+        """The process may end now, past `atexit`. It may as well go on: a signal may be blocked, a program not be found."""
+        if not self.is_stopped and self.sender.thread is not None and self.sender.has_news:
+            self.sender.tally_at = 0.0
+            self.sender.flush(self.settings.flush_max, is_last=True)
 
     def stop(self) -> None:
         """Sends what there is, waits `flush_max` for it at most, says BYE. Nothing is recorded any more."""

@@ -1,0 +1,55 @@
+"""When does the process end past `atexit`? By `os._exit`, by a signal that it sends itself (servers that have handled one and pass
+it on, such as uvicorn), or as another program in its place. What was recorded is sent before.
+
+Before: agent. After: sender.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import signal
+from typing import Any, Callable
+
+# Signals that do not end a process that has no handler for them.
+_HARMLESS = {"SIGCHLD", "SIGCLD", "SIGCONT", "SIGURG", "SIGWINCH", "SIGSTOP", "SIGTSTP", "SIGTTIN", "SIGTTOU", "SIGIO", "SIGPOLL"}
+_EXECS = ("execv", "execve")  # the others of their kind call these
+
+_installed: list[bool] = []
+
+
+def install(last: Callable[[], None]) -> None:
+    """`last` is called before the process may end; it does not raise."""
+    if _installed:
+        return
+    _installed.append(True)
+    _before(os, "_exit", lambda *_arguments: last())
+    for name in _EXECS:
+        _before(os, name, lambda *_arguments: last())
+    _before(signal, "raise_signal", lambda number, *_rest: _is_end(number) and last())
+    _before(os, "kill", lambda process, number, *_rest: process in (0, os.getpid()) and _is_end(number) and last())
+    _before(os, "killpg", lambda group, number, *_rest: group in (0, os.getpgrp()) and _is_end(number) and last())
+
+
+def _is_end(number: int) -> bool:
+    """Whether this signal ends the process."""
+    if number == 0 or signal.Signals(number).name in _HARMLESS:
+        return False
+    return signal.getsignal(number) is signal.SIG_DFL or number == getattr(signal, "SIGKILL", None)
+
+
+def _before(owner: Any, name: str, look: Callable[..., object]) -> None:
+    original = getattr(owner, name, None)
+    if original is None:
+        return
+
+    @functools.wraps(original)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        try:
+            look(*args, *kwargs.values())
+        except Exception:  # arguments that the function itself refuses
+            pass
+        return original(*args, **kwargs)
+
+    wrapper.__module__ = owner.__name__  # where pickle finds it
+    setattr(owner, name, wrapper)
