@@ -11,12 +11,15 @@ import { random } from './support/parts.js';
 /** @type {Dialect[]} */
 const DIALECTS = ['postgresql', 'mysql', 'sqlite', 'sqlserver', 'standard', 'other'];
 
+/** Signs of the tables, and what they stand for. @type {Record<string, string>} */
+const SIGNS = { '⏎': '\n', '⇤': '\r', '␜': '\x1c', '␤': '\x85' };
+
 /** @param {string} name */
 const lines = (name) =>
   readFileSync(new URL(`../../../testdata/sql/${name}`, import.meta.url), 'utf8')
     .split('\n')
     .filter((line) => line !== '' && !line.startsWith('#'))
-    .map((line) => line.replaceAll('⏎', '\n').split('\t'));
+    .map((line) => line.replace(/[⏎⇤␜␤]/g, (sign) => SIGNS[sign]).split('\t'));
 
 /** @param {string} names @param {Dialect} dialect */
 const isOf = (names, dialect) => names === '*' || names.split(',').includes(dialect);
@@ -34,8 +37,9 @@ for (const dialect of DIALECTS) {
     const next = random(7);
     for (let round = 0; round < 20_000; round++) {
       const [statement] = statements[next(statements.length)];
-      const text = statement.replaceAll('{}', () => literals[next(literals.length)][1].replaceAll('§', 's3cret'));
-      assert.ok(!shape(text, dialect).includes('s3cret'), `${shape(text, dialect)} of ${text}`);
+      const whole = statement.replaceAll('{}', () => literals[next(literals.length)][1].replaceAll('§', 's3cret'));
+      const text = next(2) === 0 ? whole : whole.slice(0, next(whole.length));
+      assert.ok(!shape(text, dialect).includes('s3c'), `${shape(text, dialect)} of ${text}`);
     }
   });
 

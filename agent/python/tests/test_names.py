@@ -189,12 +189,14 @@ class Patterns(unittest.TestCase):
 
 
 SQL = Path(__file__).resolve().parents[3] / "testdata" / "sql"
+# Signs of the tables, and what they stand for.
+SIGNS = str.maketrans({"⏎": "\n", "⇤": "\r", "␜": "\x1c", "␤": "\x85"})
 
 
 def table(name: str, dialect: str = "") -> list[list[str]]:
     """The lines of a table in `testdata/sql` that are for a dialect."""
     whole = (SQL / name).read_text("utf-8").split("\n")
-    lines = [line.replace("⏎", "\n").split("\t") for line in whole if line and line[0] != "#"]
+    lines = [line.translate(SIGNS).split("\t") for line in whole if line and line[0] != "#"]
     return [line for line in lines if not dialect or line[0] == "*" or dialect in line[0].split(",")]
 
 
@@ -212,7 +214,8 @@ class Statements(unittest.TestCase):
             literals = [literal.replace("§", "s3cret") for _, literal in table("literals.tsv", dialect)]
             for _ in range(5_000):
                 text = re.sub(r"\{\}", lambda _: rng.choice(literals), rng.choice(statements)[0])  # noqa: B023
-                self.assertNotIn("s3cret", shape(text, dialect), f"{dialect}: {text}")
+                text = text[: rng.randrange(len(text))] if rng.random() < 0.5 else text
+                self.assertNotIn("s3c", shape(text, dialect), f"{dialect}: {text}")
 
     def test_any_text_has_a_shape(self) -> None:
         signs = [*"'\"`$-/*?(),;: \n\\ab1Eein.[]#%@!q漢\ud83d"]

@@ -3,46 +3,53 @@
 // `Sql.java` and Python's `sql.py`; the cases in `testdata/sql` hold all three to them.
 //
 // What is a literal depends on the dialect: `"a"` is a name in PostgreSQL and a string in MySQL, where a backslash also escapes a
-// quote. Where two readings of a text are possible and differ in what is a literal, the shape ends there with `...`.
-// Before: `pg.js`. After: `../wire/dictionary.js`.
+// quote. Where two readings of a text are possible and differ in what is a literal, and where a quote is not closed, the shape
+// ends with `...`. Before: `pg.js`. After: `sql-shape.js`.
 
-/** Characters of a name; what is longer is cut. */
-const NAME_CHARS_MAX = 1_000;
+import { NAME_CHARS_MAX, Shape } from './sql-shape.js';
+
 /** Characters that are read; a bulk insert may have megabytes. */
-const TEXT_CHARS_MAX = 20_000;
-/** What the second and later rows of a bulk insert become. */
-const ROWS = '), ...';
+const TEXT_CHARS_MAX = 8_000;
+/** Tokens that are read: a name has hardly more, and what is folded past these looks like what was folded before. */
+const TOKENS_MAX = 1_000;
 
 /** How a backslash before a quote is read. */
 const PLAIN = 0;
 const ESCAPE = 1;
-const UNSURE = 2;
+/** As an escape, but where the literal may as well end there: MySQL has a mode for that, NO_BACKSLASH_ESCAPES. */
+const LIKELY = 2;
+const UNSURE = 3;
 
 /**
  * `standard` is what SQL says, and Oracle's q'[...]': Oracle, H2, HSQLDB, Derby, Db2. `other` is a dialect that is not known.
  * @typedef {'postgresql' | 'mysql' | 'sqlite' | 'sqlserver' | 'standard' | 'other'} Dialect
  */
 
-const LETTER = /\p{L}/u;
-const WORD = /[\p{L}\p{Nd}_$#]*/uy;
-const NUMBER = /(?:[eE][+-]|[\p{L}\p{Nd}._])*/uy;
-const DOLLAR = /\$([\p{L}\p{Nd}_]*)\$?/uy;
+const BLANKS = /[\0- \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff]+/y;
+const LETTER = /[\p{L}_]/uy;
+const WORD = /[\p{L}\p{Nd}_$]*/uy;
+const WORD_WITH_HASH = /[\p{L}\p{Nd}_$#]*/uy;
+const NUMBER = /(?:[eE][+-]|[A-Za-z0-9._])*/y;
 const DIGITS = /[0-9]*/y;
-const PERCENT = /%(?:s(?![\p{L}\p{Nd}_])|\([\p{L}\p{Nd}_]+\)s)/uy;
-const TYPED = '(?:(?:date|time|timestamp|interval) )?';
-const VALUE = '(?:\\?|null|true|false|default|[:@][\\p{L}\\p{Nd}_]+)';
-const CAST = '(?:::[\\p{L}\\p{Nd}_]+(?:\\[\\])?)?';
-/** One value of a list: a literal, a parameter, or a word that stands for a value; with a sign, a type, a cast. */
-const ITEM = new RegExp(`^[-+]? ?${TYPED}${VALUE}${CAST}$`, 'iu');
+const PARAMETER = /[?$][\p{L}\p{Nd}_]*/uy;
+/** PostgreSQL takes whatever is not ASCII for a letter. */
+const TAG = /\$(?:[A-Za-z_\x80-\uffff][A-Za-z0-9_\x80-\uffff]*)?\$/y;
+const PERCENT = /%(?:[sbt](?![A-Za-z0-9_\x80-\uffff])|\([A-Za-z0-9_\x80-\uffff]+\)[sbt])/y;
+const LINE = /[^\r\n]*/y;
 /** What hides quotes, or is one. */
-const QUOTES = /['"`]|\/\*/;
-/** After these words of SQLite a text in double quotes is the name of a table. */
-const BEFORE_TABLE = /(?:^|[^\p{L}\p{Nd}_])(?:(?<!distinct )from|join|into|update|table) $/iu;
-const BEFORE_ALIAS = /[^\p{L}\p{Nd}_]as $/iu;
-const BEFORE_COLUMNS = /(?:^|[^\p{L}\p{Nd}_])into [^ ()]+ ?$/iu;
-const BEFORE_PASSWORD = /(?:^|[^\p{L}\p{Nd}_])identified by $/iu;
-const IN = /(?:^|[^\p{L}\p{Nd}])in ?$/iu;
-const VALUES = /(?:^|[^\p{L}\p{Nd}_])values? ?$/iu;
+const QUOTES = /['"`$]|\/\*|--/;
+const EXECUTED = /\/\*M?!/y;
+const AFTER_QUALIFIER = /\.[A-Za-z_\x80-\uffff"`*]/y;
+const NAME_CHAR = /[A-Za-z0-9_\x80-\uffff]/;
+
+/** A value that every dialect reads alike, and which a comma or a bracket follows. */
+const ITEM =
+  '[\\t-\\r ]*(?:[-+]?[0-9](?:[eE][-+]|[A-Za-z0-9._])*' +
+  "|[bBeEnNxX]?'(?!'')[^'\\\\]*(?:''[^'\\\\]*)*'" +
+  '|[nN][uU][lL][lL]|[tT][rR][uU][eE]|[fF][aA][lL][sS][eE]|[dD][eE][fF][aA][uU][lL][tT]' +
+  '|\\?|[$:@][A-Za-z0-9_]+|%s)[\\t-\\r ]*';
+const ITEMS = new RegExp(`(?:,${ITEM}(?=[,)]))*`, 'y');
+const ROWS = new RegExp(`(?:[\\t-\\r ]*,[\\t-\\r ]*\\(${ITEM}(?:,${ITEM})*\\))*`, 'y');
 
 /**
  * @param {string} text
@@ -50,74 +57,65 @@ const VALUES = /(?:^|[^\p{L}\p{Nd}_])values? ?$/iu;
  * @returns {string} at most 1,000 characters
  */
 export function shape(text, dialect) {
-  return new Shape(text, dialect).run();
+  return new Reader(text, dialect).run();
 }
 
-class Shape {
+class Reader {
   /** @param {string} text @param {Dialect} dialect */
   constructor(text, dialect) {
     this.text = text.slice(0, TEXT_CHARS_MAX);
     this.isWhole = text.length <= TEXT_CHARS_MAX;
     this.dialect = dialect;
-    this.out = '';
+    this.shape = new Shape();
     this.at = 0;
-    /** Where the open brackets are in `out`. @type {number[]} */
-    this.open = [];
-    /** How many brackets are open inside the column list of an insert; 0 outside one. */
-    this.columns = 0;
+    /** How a backslash in a plain string is read. */
+    this.backslash = this.is('mysql') ? LIKELY : this.is('postgresql', 'other') ? UNSURE : PLAIN;
+    this.words = this.is('standard', 'sqlserver') ? WORD_WITH_HASH : WORD;
   }
 
   run() {
-    while (this.at < this.text.length && this.out.length < NAME_CHARS_MAX) {
-      this.step();
+    const { text, shape } = this;
+    let tokens = 0;
+    while (this.at < text.length && shape.out.length < NAME_CHARS_MAX && tokens < TOKENS_MAX) {
+      this.step(text[this.at]);
+      tokens++;
     }
-    const isCut = !this.isWhole || this.at < this.text.length || this.out.length > NAME_CHARS_MAX;
-    const rows = isCut ? this.out.lastIndexOf(ROWS) : -1;
-    if (rows >= 0) {
-      return this.out.slice(0, rows + ROWS.length); // cut inside a bulk insert: where exactly depends on the data
-    }
-    const list = isCut ? this.openList() : -1;
-    if (list >= 0) {
-      return this.out.slice(0, list) + '(?...';
-    }
-    const trimmed = this.out.replace(/[ ;]+$/, '');
-    return isCut ? trimmed.slice(0, NAME_CHARS_MAX - 3) + '...' : trimmed;
+    return shape.finish(this.isWhole && this.at >= text.length);
   }
 
-  /** Where a list of values after `in` was left without its end; -1 where none was. */
-  openList() {
-    const open = this.open.at(-1);
-    const isList = open !== undefined && IN.test(this.out.slice(0, open).slice(-4)) && this.out.startsWith('(?', open);
-    return isList ? open : -1;
-  }
-
-  step() {
-    const { text, at } = this;
-    const c = text[at];
-    const next = text[at + 1];
-    if (/\s/.test(c)) {
-      this.at++;
-      this.blank();
+  /** @param {string} c */
+  step(c) {
+    const next = this.text[this.at + 1];
+    if (c <= ' ') {
+      this.blanks();
+    } else if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c === '_') {
+      this.word();
+    } else if (c >= '0' && c <= '9') {
+      this.at = this.match(NUMBER);
+      this.shape.value();
+    } else if (c === "'") {
+      this.string(this.backslash);
+    } else if (c === '"') {
+      this.doubleQuoted();
     } else if (c === '-' && next === '-') {
       this.dashes();
     } else if (c === '/' && next === '*') {
       this.blockComment();
+    } else if (c === '/' && next === '/') {
+      this.slashes();
     } else if (c === '#') {
       this.hash();
-    } else if (c === "'") {
-      this.string(this.escapes());
-    } else if (c === '"') {
-      this.doubleQuoted();
     } else if (c === '`') {
-      this.quotedName('`');
+      this.backtick();
     } else if (c === '[') {
       this.bracket();
     } else if (c === '$') {
       this.dollar();
-    } else if (c >= '0' && c <= '9') {
-      this.at = this.match(NUMBER);
-      this.value();
-    } else if (c === '_' || LETTER.test(c)) {
+    } else if (c <= '\x7f') {
+      this.sign(c);
+    } else if (this.match(BLANKS) > this.at) {
+      this.blanks();
+    } else if (this.match(LETTER) > this.at) {
       this.word();
     } else {
       this.sign(c);
@@ -129,16 +127,10 @@ class Shape {
     return dialects.includes(this.dialect);
   }
 
-  /** How a backslash in a plain string is read. */
-  escapes() {
-    return this.is('mysql') ? ESCAPE : this.is('postgresql', 'other') ? UNSURE : PLAIN;
-  }
-
   /** @param {RegExp} pattern sticky @returns {number} where what it matches here ends */
   match(pattern) {
     pattern.lastIndex = this.at;
-    pattern.exec(this.text);
-    return Math.max(pattern.lastIndex, this.at + 1);
+    return pattern.test(this.text) ? pattern.lastIndex : this.at;
   }
 
   /** The rest may be read in two ways: it is left out. */
@@ -147,116 +139,97 @@ class Shape {
     this.isWhole = false;
   }
 
-  blank() {
-    if (this.out !== '' && !this.out.endsWith(' ') && !this.out.endsWith('(')) {
-      this.out += ' ';
+  /** @param {boolean} isSure whether it is known where the literal ends, and `at` is there */
+  literal(isSure) {
+    this.shape.value();
+    if (!isSure) {
+      this.cut();
     }
   }
 
-  dropBlank() {
-    if (this.out.endsWith(' ')) {
-      this.out = this.out.slice(0, -1);
+  /**
+   * @param {string} text what is looked for
+   * @param {number} from
+   * @returns {boolean} whether it is there; `at` is behind it then
+   */
+  passTo(text, from) {
+    const found = this.text.indexOf(text, from);
+    if (found >= 0) {
+      this.at = found + text.length;
     }
+    return found >= 0;
   }
 
-  value() {
-    this.out += '?';
+  blanks() {
+    this.at = this.match(BLANKS);
+    this.shape.blank();
   }
 
   /** @param {string} c */
   sign(c) {
+    const { shape } = this;
     const percent = c === '%' ? this.match(PERCENT) : this.at;
-    if (percent > this.at + 1) {
+    if (percent > this.at) {
       this.at = percent;
-      this.value();
-      return;
-    }
-    this.at++;
-    if (c === '?') {
-      DIGITS.lastIndex = this.at;
-      DIGITS.exec(this.text);
-      this.at = DIGITS.lastIndex;
-      this.value();
-    } else if (c === '(') {
-      this.openBracket();
-    } else if (c === ')') {
-      this.closeBracket();
+      shape.value();
+    } else if (c === '?') {
+      this.at++;
+      this.at = this.match(DIGITS);
+      shape.value();
     } else if (c === ',') {
-      this.dropBlank();
-      this.endItem();
-      this.out += ', ';
+      this.comma();
     } else {
-      this.out += c;
-      if (c === ']') {
-        this.out = this.out.replace(/\[\?(?:, \?)+\]$/, '[?]');
+      this.at++;
+      if (c === '(') {
+        shape.openBracket();
+      } else if (c === ')') {
+        this.closing();
+      } else {
+        shape.sign(c);
       }
     }
   }
 
-  openBracket() {
-    if (this.columns > 0) {
-      this.columns++;
-    } else if (BEFORE_COLUMNS.test(this.out.slice(-200))) {
-      this.columns = 1;
-    }
-    this.open.push(this.out.length);
-    this.out += '(';
-  }
-
-  closeBracket() {
-    this.dropBlank();
-    this.endItem();
-    this.out += ')';
-    this.columns = Math.max(0, this.columns - 1);
-    const open = this.open.pop();
-    if (open !== undefined) {
-      this.foldRow(open);
+  /** Of a text that is too long anyway nothing is read past its rows: what is behind them depends on their number. */
+  closing() {
+    if (this.shape.closeBracket()) {
+      this.at = this.isWhole ? this.match(ROWS) : this.text.length;
     }
   }
 
-  /** A value of a list ends: in a list after `in` the first one stands for all; in a row all values look alike. */
-  endItem() {
-    const open = this.open.at(-1);
-    if (open === undefined) {
-      return;
+  comma() {
+    const { shape, at } = this;
+    shape.dropBlank();
+    if (shape.endItem()) {
+      this.at = this.match(ITEMS);
     }
-    const from = Math.max(open, this.out.lastIndexOf(', ') + 1) + 1;
-    if (!ITEM.test(this.out.slice(from)) || from > this.out.length) {
-      return;
-    }
-    const before = this.out.slice(0, open);
-    if (IN.test(before.slice(-4)) && (from === open + 1 || this.out.slice(open, from) === '(?, ')) {
-      this.out = `${before}(?`;
-    } else if (VALUES.test(before.slice(-8)) || /\)(?:, \.\.\.)?, $/.test(before.slice(-8)) || /\($/.test(before)) {
-      this.out = `${this.out.slice(0, from)}?`;
-    }
-  }
-
-  /** `(?, ?), (?, ?)` of a bulk insert becomes `(?, ?), ...`. @param {number} open */
-  foldRow(open) {
-    const row = this.out.slice(open);
-    const before = this.out.slice(0, open);
-    const isRow = /^\([?, ]*\)$/.test(row) || VALUES.test(before.slice(0, -(row.length + 2)).slice(-8));
-    if (/^\([?, ]*\)$/.test(row) && before.endsWith('..., ')) {
-      this.out = before.slice(0, -2);
-    } else if (isRow && before.endsWith(`${row}, `)) {
-      this.out = `${before}...`;
-    } else if (before.endsWith(`${row}, ..., `)) {
-      this.out = before.slice(0, -2);
+    if (this.at === at) {
+      this.at++;
+      shape.comma();
     }
   }
 
   /** `-- ...`: in MySQL only before white space, else two signs. */
   dashes() {
-    const after = this.text[this.at + 2];
-    const isComment = after === undefined || /\s/.test(after);
+    const isComment = !(this.text[this.at + 2] > ' ');
     if (isComment || !this.is('mysql', 'other')) {
       this.lineComment();
     } else if (this.is('mysql')) {
       this.at += 2;
-      this.out += '--';
+      this.shape.sign('--');
     } else {
-      this.commentOrSign('--');
+      this.cut();
+    }
+  }
+
+  /** `// ...`: a comment in H2 and HSQLDB, which others do not know; it may be an operator where the dialect is not known. */
+  slashes() {
+    if (this.is('other') || (this.is('standard') && QUOTES.test(this.text.slice(this.at, this.match(LINE))))) {
+      this.cut();
+    } else if (this.is('standard')) {
+      this.lineComment();
+    } else {
+      this.sign('/');
     }
   }
 
@@ -265,32 +238,23 @@ class Shape {
     if (this.is('mysql')) {
       this.lineComment();
     } else if (this.is('other')) {
-      this.commentOrSign('#');
-    } else {
-      this.at++;
-      this.out += '#';
-    }
-  }
-
-  /** @param {string} sign */
-  commentOrSign(sign) {
-    const line = this.text.slice(this.at, this.endOfLine());
-    if (QUOTES.test(line)) {
       this.cut();
     } else {
-      this.at += sign.length;
-      this.out += sign;
+      this.sign('#');
     }
   }
 
-  endOfLine() {
-    const end = this.text.indexOf('\n', this.at);
-    return end < 0 ? this.text.length : end;
-  }
-
+  /** It ends with the line; whether a lone carriage return ends one is sure in PostgreSQL only. */
   lineComment() {
-    this.at = Math.min(this.endOfLine() + 1, this.text.length);
-    this.blank();
+    const { text } = this;
+    const end = this.match(LINE);
+    const isSure = text[end] !== '\r' || end + 1 >= text.length || text[end + 1] === '\n';
+    if (isSure || this.is('postgresql')) {
+      this.at = Math.min(end + 1, text.length);
+      this.shape.blank();
+    } else {
+      this.cut();
+    }
   }
 
   /** They nest in PostgreSQL and SQL Server; what MySQL executes of a comment may hold texts with the sign of its end. */
@@ -313,145 +277,163 @@ class Shape {
       depth += isInner ? 1 : -1;
       to = isInner ? inner : close;
     } while (depth >= 0);
-    const isCode = this.is('mysql', 'other') && /^\/\*M?!/.test(text.slice(at, at + 4));
-    if (isCode && /['"`]/.test(text.slice(at, to))) {
+    const isCode = this.is('mysql', 'other') && this.match(EXECUTED) > at;
+    if (isCode && QUOTES.test(text.slice(at + 2, to))) {
       this.cut();
       return;
     }
     this.at = Math.min(to + 2, text.length);
-    this.blank();
+    this.shape.blank();
   }
 
   /**
    * @param {string} quote doubled, it is part of the text
-   * @param {number} escapes
+   * @param {number} backslash
    * @returns {boolean} whether it is sure where it ends; if so `at` is there
    */
-  pass(quote, escapes) {
+  pass(quote, backslash) {
     const { text } = this;
-    let backslashes = 0;
-    for (this.at++; this.at < text.length; this.at++) {
-      const c = text[this.at];
-      if (c === quote) {
-        const isOdd = backslashes % 2 === 1;
-        if (isOdd && escapes === UNSURE) {
+    const from = this.at + 1;
+    for (let at = text.indexOf(quote, from); at >= 0; at = text.indexOf(quote, at + 1)) {
+      if (backslash !== PLAIN && this.isEscaped(from, at)) {
+        const isEscape = backslash === LIKELY && this.backslash === LIKELY ? this.isInside(at) : backslash !== UNSURE;
+        if (!isEscape) {
           return false;
         }
-        if (!isOdd || escapes === PLAIN) {
-          if (text[this.at + 1] !== quote) {
-            break;
-          }
-          this.at++;
-        }
+      } else if (text[at + 1] === quote) {
+        at++;
+      } else {
+        this.at = at + 1;
+        return true;
       }
-      backslashes = c === '\\' ? backslashes + 1 : 0;
     }
-    this.at = Math.min(this.at + 1, text.length);
-    return true;
+    return false;
   }
 
-  /** @param {number} escapes */
-  string(escapes) {
-    const isSure = this.pass("'", escapes);
-    this.value();
-    if (!isSure) {
-      this.cut();
+  /** Whether an odd number of backslashes is before the quote. @param {number} from @param {number} at */
+  isEscaped(from, at) {
+    let before = at;
+    while (before > from && this.text[before - 1] === '\\') {
+      before--;
     }
+    return (at - before) % 2 === 1;
+  }
+
+  /**
+   * A quote with a word behind it does not end a literal: the backslash before it is an escape, and so are the others.
+   * @param {number} at
+   */
+  isInside(at) {
+    const isInside = at + 1 < this.text.length && NAME_CHAR.test(this.text[at + 1]);
+    if (isInside) {
+      this.backslash = ESCAPE;
+    }
+    return isInside;
+  }
+
+  /** Three quotes begin a literal of several lines, or one that begins with a quote. @param {string} quotes */
+  isTriple(quotes) {
+    return this.is('other') && this.text.startsWith(quotes, this.at);
+  }
+
+  /** @param {number} backslash */
+  string(backslash) {
+    this.literal(!this.isTriple("'''") && this.pass("'", backslash));
   }
 
   /** A name, or in MySQL, SQLite and where the dialect is not known a string, unless nothing but a name can be here. */
   doubleQuoted() {
     const from = this.at;
-    if (!this.is('mysql', 'sqlite', 'other')) {
-      this.pass('"', PLAIN);
-      this.name(this.text.slice(from, this.at));
-      return;
-    }
-    const isSure = this.pass('"', this.escapes());
-    if (isSure && this.isName()) {
-      this.name(this.text.slice(from, this.at));
-      return;
-    }
-    this.value();
-    if (!isSure) {
-      this.cut();
+    const isString = this.is('mysql', 'sqlite', 'other');
+    const isSure = !this.isTriple('"""') && this.pass('"', isString ? this.backslash : PLAIN);
+    if (isSure && (!isString || this.isName())) {
+      this.shape.name(this.text.slice(from, this.at));
+    } else {
+      this.literal(isSure);
     }
   }
 
   /** Whether what ends here can only be a name: it is qualified, or it stands where a table, an alias or a column is named. */
   isName() {
-    const tail = this.out.slice(-40);
     return (
-      this.columns === 1 ||
-      tail.endsWith('.') ||
-      /^\.[\p{L}_"`*]/u.test(this.text.slice(this.at, this.at + 3)) ||
-      BEFORE_ALIAS.test(tail) ||
-      (this.is('sqlite') && BEFORE_TABLE.test(tail))
+      this.shape.isBeforeName() || this.match(AFTER_QUALIFIER) > this.at || (this.is('sqlite') && this.shape.isBeforeTable())
     );
   }
 
-  /** A name as it is; after `identified by` it is a password. @param {string} name */
-  name(name) {
-    if (BEFORE_PASSWORD.test(this.out.slice(-40))) {
-      this.value();
+  /** @param {string} quote @param {boolean} isDoubled whether two of them are one of the name */
+  quotedName(quote, isDoubled) {
+    const from = this.at;
+    if (isDoubled ? this.pass(quote, PLAIN) : this.passTo(quote, from + 1)) {
+      this.shape.name(this.text.slice(from, this.at));
     } else {
-      this.out += name;
+      this.literal(false);
     }
   }
 
-  /** @param {string} quote */
-  quotedName(quote) {
-    const from = this.at;
-    const close = this.text.indexOf(quote, from + 1);
-    this.at = close < 0 ? this.text.length : close + 1;
-    this.out += this.text.slice(from, this.at);
+  /** A name in MySQL, SQLite and H2; an operator or a fault elsewhere. */
+  backtick() {
+    if (this.is('mysql', 'sqlite')) {
+      this.quotedName('`', true);
+    } else if (this.hasQuote('`')) {
+      this.cut();
+    } else if (this.is('other')) {
+      this.quotedName('`', true);
+    } else {
+      this.sign('`');
+    }
+  }
+
+  /** Whether what hides quotes, or is one, is between here and a sign, or the end. @param {string} sign */
+  hasQuote(sign) {
+    const close = this.text.indexOf(sign, this.at + 1);
+    return QUOTES.test(this.text.slice(this.at + 1, close < 0 ? undefined : close));
   }
 
   /** `[name]` in SQL Server and SQLite, else the index of an array. */
   bracket() {
-    const close = this.text.indexOf(']', this.at);
     if (this.is('sqlserver', 'sqlite')) {
-      this.quotedName(']');
-    } else if (this.is('other') && QUOTES.test(this.text.slice(this.at, close < 0 ? undefined : close))) {
+      this.quotedName(']', this.is('sqlserver'));
+    } else if (this.is('other') && this.hasQuote(']')) {
       this.cut();
     } else {
-      this.at++;
-      this.out += '[';
+      this.sign('[');
     }
   }
 
-  /** `$1` is a parameter, `$tag$...$tag$` a string; in MySQL and SQL Server it begins a name. */
+  /** `$1` is a parameter, `$tag$...$tag$` a string; `$1.50` is money in SQL Server; there and in MySQL `$` also begins a name. */
   dollar() {
-    if (this.is('mysql', 'sqlserver')) {
-      const from = this.at;
-      this.at = this.match(WORD);
-      this.out += this.text.slice(from, this.at);
-      return;
-    }
-    const end = this.match(DOLLAR);
-    const tag = this.text.slice(this.at, end);
-    if (tag.length > 1 && tag.endsWith('$') && !this.is('sqlite')) {
-      const close = this.text.indexOf(tag, end);
-      this.at = close < 0 ? this.text.length : close + tag.length;
+    const { text, at } = this;
+    const next = text[at + 1];
+    const end = this.is('sqlite', 'sqlserver') ? at : this.match(TAG);
+    if (end > at) {
+      // MySQL knows such a string only since its version 9.
+      this.literal(this.passTo(text.slice(at, end), end) && !this.is('mysql'));
+    } else if (this.is('sqlserver') && ((next >= '0' && next <= '9') || next === '.')) {
+      this.at++;
+      this.at = this.match(NUMBER);
+      this.shape.value();
+    } else if (this.is('mysql', 'sqlserver')) {
+      this.at = this.match(this.words);
+      this.shape.name(text.slice(at, this.at));
     } else {
-      this.at = end;
+      this.at = this.match(PARAMETER);
+      this.shape.value();
     }
-    this.value();
   }
 
   word() {
     const from = this.at;
-    this.at = this.match(WORD);
+    this.at = this.match(this.words);
     const word = this.text.slice(from, this.at);
     if (this.text[this.at] !== "'") {
-      this.name(word);
-    } else if (/^n?q$/i.test(word) && this.is('standard', 'other')) {
+      this.shape.name(word);
+    } else if (this.is('standard', 'other') && /^n?q$/i.test(word)) {
       this.alternative();
     } else if (word.length === 1) {
       // E'..', N'..', X'..', B'..'
-      this.string(/e/i.test(word) && this.is('postgresql', 'other') ? ESCAPE : this.escapes());
+      this.string(/e/i.test(word) && this.is('postgresql', 'other') ? ESCAPE : this.backslash);
     } else {
-      this.name(word);
+      this.shape.name(word);
     }
   }
 
@@ -459,8 +441,6 @@ class Shape {
   alternative() {
     const opening = this.text[this.at + 1] ?? '';
     const closing = { '[': ']', '(': ')', '{': '}', '<': '>' }[opening] ?? opening;
-    const close = this.text.indexOf(`${closing}'`, this.at + 2);
-    this.at = close < 0 ? this.text.length : close + 2;
-    this.value();
+    this.literal(this.passTo(`${closing}'`, this.at + 2));
   }
 }

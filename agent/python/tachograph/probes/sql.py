@@ -4,120 +4,93 @@ So statements that differ only in data are one operation and no data leaves the 
 agent and `sql.js` of the Node.js agent; the cases in `testdata/sql` hold all three to them.
 
 What is a literal depends on the dialect: `"a"` is a name in PostgreSQL and a string in MySQL, where a backslash also escapes a
-quote. Where two readings of a text are possible and differ in what is a literal, the shape ends there with `...`.
-Before: dbapi. After: operations.
+quote. Where two readings of a text are possible and differ in what is a literal, and where a quote is not closed, the shape ends
+with `...`. Before: dbapi. After: sql_shape.
 """
 
 from __future__ import annotations
 
 import re
-from typing import Union
+import string
+from typing import Callable, Union
 
-# Characters of a name; what is longer is cut.
-NAME_CHARS_MAX = 1_000
+from .sql_shape import NAME_CHARS_MAX, Shape
+
 # Characters that are read; a bulk insert may have megabytes.
-TEXT_CHARS_MAX = 20_000
+TEXT_CHARS_MAX = 8_000
+# Tokens that are read: a name has hardly more, and what is folded past these looks like what was folded before.
+TOKENS_MAX = 1_000
 
 # `standard` is what SQL says, and Oracle's q'[...]': Oracle, H2, HSQLDB, Derby, Db2. `other` is a dialect that is not known.
 DIALECTS = ("postgresql", "mysql", "sqlite", "sqlserver", "standard", "other")
 
-# What the second and later rows of a bulk insert become.
-_ROWS = "), ..."
+# How a backslash before a quote is read. Likely: as an escape, but where the literal may as well end there: MySQL has a mode for
+# that, NO_BACKSLASH_ESCAPES.
+_PLAIN, _ESCAPE, _LIKELY, _UNSURE = range(4)
 
-# How a backslash before a quote is read.
-_PLAIN, _ESCAPE, _UNSURE = range(3)
-
-_BLANK = re.compile(r"[\s\ufeff]")
-_WORD = re.compile(r"[\w$#]*")
-_NUMBER = re.compile(r"(?:[eE][+-]|[\w.])*")
-_DOLLAR = re.compile(r"\$(\w*)\$?")
+_BLANKS = re.compile(r"[\0- \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff]+")
+# Beside letters and decimal digits `\w` has signs such as `²`: `_end_of_name` stops at these.
+_WORD = re.compile(r"[\w$]*")
+_WORD_WITH_HASH = re.compile(r"[\w$#]*")
+_PARAMETER = re.compile(r"[?$]\w*")
+_NUMBER = re.compile(r"(?:[eE][+-]|[A-Za-z0-9._])*")
 _DIGITS = re.compile(r"[0-9]*")
-_PERCENT = re.compile(r"%(?:s(?!\w)|\(\w+\)s)")
-# One value of a list: a literal, a parameter, or a word that stands for a value; with a sign, a type, a cast.
-_ITEM = re.compile(
-    r"[-+]? ?(?:(?:date|time|timestamp|interval) )?(?:\?|null|true|false|default|[:@]\w+)(?:::\w+(?:\[\])?)?\Z", re.IGNORECASE
-)
+# PostgreSQL takes whatever is not ASCII for a letter.
+_TAG = re.compile(r"\$(?:[A-Za-z_\x80-\U0010ffff][A-Za-z0-9_\x80-\U0010ffff]*)?\$")
+_PERCENT = re.compile(r"%(?:[sbt](?![A-Za-z0-9_\x80-\U0010ffff])|\([A-Za-z0-9_\x80-\U0010ffff]+\)[sbt])")
+_LINE = re.compile(r"[^\r\n]*")
 # What hides quotes, or is one.
-_QUOTES = re.compile(r"['\"`]|/\*")
-_QUOTE = re.compile(r"['\"`]")
-# After these words of SQLite a text in double quotes is the name of a table.
-_BEFORE_TABLE = re.compile(r"(?:^|\W)(?:(?<!distinct )from|join|into|update|table) \Z", re.IGNORECASE)
-_BEFORE_ALIAS = re.compile(r"\Was \Z", re.IGNORECASE)
-_BEFORE_COLUMNS = re.compile(r"(?:^|\W)into [^ ()]+ ?\Z", re.IGNORECASE)
-_BEFORE_PASSWORD = re.compile(r"(?:^|\W)identified by \Z", re.IGNORECASE)
-_AFTER_QUALIFIER = re.compile(r"\.(?:[^\W\d]|[\"`*])")
-_IN = re.compile(r"(?:^|[\W_])in ?\Z", re.IGNORECASE)
-_VALUES = re.compile(r"(?:^|\W)values? ?\Z", re.IGNORECASE)
-_AFTER_ROW = re.compile(r"\)(?:, \.\.\.)?, \Z")
-_ROW = re.compile(r"\([?, ]*\)\Z")
-_ARRAY = re.compile(r"\[\?(?:, \?)+\]\Z")
+_QUOTES = re.compile(r"['\"`$]|/\*|--")
 _EXECUTED = re.compile(r"/\*M?!")
+_AFTER_QUALIFIER = re.compile(r"\.[A-Za-z_\x80-\U0010ffff\"`*]")
+_NAME_CHAR = re.compile(r"[A-Za-z0-9_\x80-\U0010ffff]")
+# The dialects in which a text in double quotes may be a string.
+_WITH_STRINGS = ("mysql", "sqlite", "other")
 _CLOSING = {"[": "]", "(": ")", "{": "}", "<": ">"}
+
+# A value that every dialect reads alike, and which a comma or a bracket follows.
+_ITEM = (
+    r"[\t-\r ]*(?:[-+]?[0-9](?:[eE][-+]|[A-Za-z0-9._])*"
+    r"|[bBeEnNxX]?'(?!'')[^'\\]*(?:''[^'\\]*)*'"
+    r"|[nN][uU][lL][lL]|[tT][rR][uU][eE]|[fF][aA][lL][sS][eE]|[dD][eE][fF][aA][uU][lL][tT]"
+    r"|\?|[$:@][A-Za-z0-9_]+|%s)[\t-\r ]*"
+)
+_ITEMS = re.compile(rf"(?:,{_ITEM}(?=[,)]))*")
+_ROWS = re.compile(rf"(?:[\t-\r ]*,[\t-\r ]*\({_ITEM}(?:,{_ITEM})*\))*")
 
 
 def shape(text: Union[str, bytes, None], dialect: str) -> str:
     """At most `NAME_CHARS_MAX` characters."""
-    return Shape(text or "", dialect).run()
+    return Reader(text or "", dialect).run()
 
 
-class Shape:
+class Reader:
     def __init__(self, text: Union[str, bytes], dialect: str) -> None:
         self.is_whole = len(text) <= TEXT_CHARS_MAX
         part = text[:TEXT_CHARS_MAX]
         self.text = part.decode("utf-8", "replace") if isinstance(part, bytes) else part
         self.dialect = dialect
-        self.out = ""
+        self.shape = Shape()
         self.at = 0
-        # Where the open brackets are in `out`.
-        self.open: list[int] = []
-        # How many brackets are open inside the column list of an insert; 0 outside one.
-        self.columns = 0
+        # How a backslash in a plain string is read.
+        self.backslash = _LIKELY if dialect == "mysql" else _UNSURE if self.is_of("postgresql", "other") else _PLAIN
+        self.words = _WORD_WITH_HASH if self.is_of("standard", "sqlserver") else _WORD
 
     def run(self) -> str:
-        while self.at < len(self.text) and len(self.out) < NAME_CHARS_MAX:
-            self.step()
-        is_cut = not self.is_whole or self.at < len(self.text) or len(self.out) > NAME_CHARS_MAX
-        rows = self.out.rfind(_ROWS) if is_cut else -1
-        if rows >= 0:
-            return self.out[: rows + len(_ROWS)][:NAME_CHARS_MAX]  # cut inside a bulk insert: where exactly depends on the data
-        open_list = self.open_list() if is_cut else -1
-        if open_list >= 0:
-            return self.out[:open_list][: NAME_CHARS_MAX - 5] + "(?..."
-        trimmed = self.out.rstrip(" ;")
-        return trimmed[: NAME_CHARS_MAX - 3] + "..." if is_cut else trimmed
+        text, shape = self.text, self.shape
+        end = len(text)
+        tokens = 0
+        while self.at < end and len(shape.out) < NAME_CHARS_MAX and tokens < TOKENS_MAX:
+            _STEPS.get(text[self.at], Reader.other)(self)
+            tokens += 1
+        return shape.finish(self.is_whole and self.at >= end)
 
-    def open_list(self) -> int:
-        """Where a list of values after `in` was left without its end; -1 where none was."""
-        at = self.open[-1] if self.open else -1
-        return at if at >= 0 and _IN.search(self.out[:at][-4:]) and self.out.startswith("(?", at) else -1
-
-    def step(self) -> None:
-        text, at = self.text, self.at
-        c = text[at]
-        following = text[at + 1 : at + 2]
-        if _BLANK.match(c):
-            self.at += 1
-            self.blank()
-        elif c == "-" and following == "-":
-            self.dashes()
-        elif c == "/" and following == "*":
-            self.block_comment()
-        elif c == "#":
-            self.hash()
-        elif c == "'":
-            self.string(self.escapes())
-        elif c == '"':
-            self.double_quoted()
-        elif c == "`":
-            self.quoted_name("`")
-        elif c == "[":
-            self.bracket()
-        elif c == "$":
-            self.dollar()
-        elif "0" <= c <= "9":
-            self.at = self.match(_NUMBER)
-            self.value()
-        elif c == "_" or c.isalpha():
+    def other(self) -> None:
+        """What is no key of `_STEPS`: signs, and what is not ASCII."""
+        c = self.text[self.at]
+        if c > "\x7f" and _BLANKS.match(c):
+            self.blanks()
+        elif c > "\x7f" and c.isalpha():
             self.word()
         else:
             self.sign(c)
@@ -125,134 +98,130 @@ class Shape:
     def is_of(self, *dialects: str) -> bool:
         return self.dialect in dialects
 
-    def escapes(self) -> int:
-        """How a backslash in a plain string is read."""
-        return _ESCAPE if self.is_of("mysql") else _UNSURE if self.is_of("postgresql", "other") else _PLAIN
-
     def match(self, pattern: re.Pattern[str]) -> int:
         """Where what it matches here ends."""
         found = pattern.match(self.text, self.at)
-        return max(found.end() if found else 0, self.at + 1)
+        return found.end() if found else self.at
+
+    def pass_name(self, pattern: re.Pattern[str]) -> str:
+        """The name that begins here, up to what is neither a letter nor a decimal digit."""
+        found = pattern.match(self.text, self.at)
+        name = found[0] if found else ""
+        if not name.isascii():
+            ends = (at for at, c in enumerate(name) if c > "\x7f" and not (c.isalpha() or c.isdecimal()))
+            name = name[: next(ends, len(name))]
+        self.at += len(name)
+        return name
 
     def cut(self) -> None:
         """The rest may be read in two ways: it is left out."""
         self.at = len(self.text)
         self.is_whole = False
 
-    def blank(self) -> None:
-        if self.out and self.out[-1] not in " (":
-            self.out += " "
+    def literal(self, is_sure: bool) -> None:
+        """Whether it is known where it ends, and `at` is there."""
+        self.shape.value()
+        if not is_sure:
+            self.cut()
 
-    def drop_blank(self) -> None:
-        if self.out.endswith(" "):
-            self.out = self.out[:-1]
+    def pass_to(self, text: str, begin: int) -> bool:
+        """Whether the text is there; `at` is behind it then."""
+        found = self.text.find(text, begin)
+        if found >= 0:
+            self.at = found + len(text)
+        return found >= 0
 
-    def value(self) -> None:
-        self.out += "?"
+    def number(self) -> None:
+        self.at = self.match(_NUMBER)
+        self.shape.value()
+
+    def dash(self) -> None:
+        self.dashes() if self.text.startswith("--", self.at) else self.sign("-")
+
+    def slash(self) -> None:
+        following = self.text[self.at + 1 : self.at + 2]
+        self.block_comment() if following == "*" else self.slashes() if following == "/" else self.sign("/")
+
+    def blanks(self) -> None:
+        found = _BLANKS.match(self.text, self.at)
+        self.at = found.end() if found else self.at + 1
+        self.shape.blank()
 
     def sign(self, c: str) -> None:
-        percent = self.match(_PERCENT) if c == "%" else self.at
-        if percent > self.at + 1:
-            self.at = percent
-            self.value()
-            return
         self.at += 1
-        if c == "?":
-            found = _DIGITS.match(self.text, self.at)
-            self.at = found.end() if found else self.at
-            self.value()
-        elif c == "(":
-            self.open_bracket()
-        elif c == ")":
-            self.close_bracket()
-        elif c == ",":
-            self.drop_blank()
-            self.end_item()
-            self.out += ", "
+        self.shape.sign(c)
+
+    def percent(self) -> None:
+        found = _PERCENT.match(self.text, self.at)
+        if found:
+            self.at = found.end()
+            self.shape.value()
         else:
-            self.out += c
-            if c == "]":
-                self.out = _ARRAY.sub("[?]", self.out)
+            self.sign("%")
 
-    def open_bracket(self) -> None:
-        if self.columns > 0:
-            self.columns += 1
-        elif _BEFORE_COLUMNS.search(self.out[-200:]):
-            self.columns = 1
-        self.open.append(len(self.out))
-        self.out += "("
+    def question(self) -> None:
+        self.at += 1
+        self.at = self.match(_DIGITS)
+        self.shape.value()
 
-    def close_bracket(self) -> None:
-        self.drop_blank()
-        self.end_item()
-        self.out += ")"
-        self.columns = max(0, self.columns - 1)
-        if self.open:
-            self.fold_row(self.open.pop())
+    def opening(self) -> None:
+        self.at += 1
+        self.shape.open_bracket()
 
-    def end_item(self) -> None:
-        """A value of a list ends: in a list after `in` the first one stands for all; in a row all values look alike."""
-        if not self.open:
-            return
-        at = self.open[-1]
-        begin = max(at, self.out.rfind(", ") + 1) + 1
-        if not _ITEM.match(self.out[begin:]):
-            return
-        before = self.out[:at]
-        if _IN.search(before[-4:]) and (begin == at + 1 or self.out[at:begin] == "(?, "):
-            self.out = before + "(?"
-        elif _VALUES.search(before[-8:]) or _AFTER_ROW.search(before[-8:]) or before.endswith("("):
-            self.out = self.out[:begin] + "?"
+    def closing(self) -> None:
+        """Of a text that is too long anyway nothing is read past its rows: what is behind them depends on their number."""
+        self.at += 1
+        if self.shape.close_bracket():
+            self.at = self.match(_ROWS) if self.is_whole else len(self.text)
 
-    def fold_row(self, at: int) -> None:
-        """`(?, ?), (?, ?)` of a bulk insert becomes `(?, ?), ...`."""
-        row = self.out[at:]
-        before = self.out[:at]
-        is_plain = _ROW.match(row) is not None
-        is_row = is_plain or _VALUES.search(before[: -(len(row) + 2)][-8:]) is not None
-        if is_plain and before.endswith("..., "):
-            self.out = before[:-2]
-        elif is_row and before.endswith(row + ", "):
-            self.out = before + "..."
-        elif before.endswith(row + ", ..., "):
-            self.out = before[:-2]
+    def comma(self) -> None:
+        at = self.at
+        self.shape.drop_blank()
+        if self.shape.end_item():
+            self.at = self.match(_ITEMS)
+        if self.at == at:
+            self.at += 1
+            self.shape.comma()
 
     def dashes(self) -> None:
         """`-- ...`: in MySQL only before white space, else two signs."""
-        after = self.text[self.at + 2 : self.at + 3]
-        is_comment = not after or _BLANK.match(after) is not None
+        is_comment = self.text[self.at + 2 : self.at + 3] <= " "
         if is_comment or not self.is_of("mysql", "other"):
             self.line_comment()
         elif self.is_of("mysql"):
             self.at += 2
-            self.out += "--"
+            self.shape.sign("--")
         else:
-            self.comment_or_sign("--")
+            self.cut()
+
+    def slashes(self) -> None:
+        """`// ...`: a comment in H2 and HSQLDB; where the dialect is not known it may be an operator."""
+        if self.is_of("other") or (self.is_of("standard") and _QUOTES.search(self.text, self.at, self.match(_LINE))):
+            self.cut()
+        elif self.is_of("standard"):
+            self.line_comment()
+        else:
+            self.sign("/")
 
     def hash(self) -> None:
         """A comment in MySQL, an operator or a part of names elsewhere."""
         if self.is_of("mysql"):
             self.line_comment()
         elif self.is_of("other"):
-            self.comment_or_sign("#")
-        else:
-            self.at += 1
-            self.out += "#"
-
-    def comment_or_sign(self, sign: str) -> None:
-        if _QUOTES.search(self.text, self.at, self.end_of_line()):
             self.cut()
         else:
-            self.at += len(sign)
-            self.out += sign
-
-    def end_of_line(self) -> int:
-        end = self.text.find("\n", self.at)
-        return len(self.text) if end < 0 else end
+            self.sign("#")
 
     def line_comment(self) -> None:
-        self.at = min(self.end_of_line() + 1, len(self.text))
-        self.blank()
+        """It ends with the line; whether a lone carriage return ends one is sure in PostgreSQL only."""
+        text = self.text
+        end = self.match(_LINE)
+        is_sure = text[end : end + 1] != "\r" or text[end + 1 : end + 2] in ("", "\n")
+        if is_sure or self.is_of("postgresql"):
+            self.at = min(end + 1, len(text))
+            self.shape.blank()
+        else:
+            self.cut()
 
     def block_comment(self) -> None:
         """They nest in PostgreSQL and SQL Server; what MySQL executes of a comment may hold texts with the sign of its end."""
@@ -273,123 +242,152 @@ class Shape:
             depth += 1 if is_inner else -1
             to = inner if is_inner else close
         is_code = self.is_of("mysql", "other") and _EXECUTED.match(text, at) is not None
-        if is_code and _QUOTE.search(text, at, to):
+        if is_code and _QUOTES.search(text, at + 2, to):
             self.cut()
             return
         self.at = min(to + 2, len(text))
-        self.blank()
+        self.shape.blank()
 
-    def pass_over(self, quote: str, escapes: int) -> bool:
+    def pass_over(self, quote: str, backslash: int) -> bool:
         """Whether it is sure where it ends; if so `at` is there. A doubled quote is part of the text."""
         text = self.text
-        at = begin = self.at + 1
-        while True:
-            at = text.find(quote, at)
-            if at < 0:
-                self.at = len(text)
-                return True
-            before = at
-            while before > begin and text[before - 1] == "\\":
-                before -= 1
-            is_odd = (at - before) % 2 == 1
-            if is_odd and escapes == _UNSURE:
-                self.at = at
-                return False
-            if not is_odd or escapes == _PLAIN:
-                if text[at + 1 : at + 2] != quote:
-                    self.at = at + 1
-                    return True
+        begin = self.at + 1
+        at = text.find(quote, begin)
+        while at >= 0:
+            if backslash != _PLAIN and self.is_escaped(begin, at):
+                is_likely = backslash == _LIKELY and self.backslash == _LIKELY
+                if not (self.is_inside(at) if is_likely else backslash != _UNSURE):
+                    return False
+            elif text.startswith(quote, at + 1):
                 at += 1
-            at += 1
+            else:
+                self.at = at + 1
+                return True
+            at = text.find(quote, at + 1)
+        return False
 
-    def string(self, escapes: int) -> None:
-        is_sure = self.pass_over("'", escapes)
-        self.value()
-        if not is_sure:
-            self.cut()
+    def is_escaped(self, begin: int, at: int) -> bool:
+        """Whether an odd number of backslashes is before the quote."""
+        before = at
+        while before > begin and self.text[before - 1] == "\\":
+            before -= 1
+        return (at - before) % 2 == 1
+
+    def is_inside(self, at: int) -> bool:
+        """A quote with a word behind it does not end a literal: the backslash before it is an escape, and so are the others."""
+        is_inside = _NAME_CHAR.match(self.text, at + 1) is not None
+        if is_inside:
+            self.backslash = _ESCAPE
+        return is_inside
+
+    def is_triple(self, quotes: str) -> bool:
+        """Three quotes begin a literal of several lines, or one that begins with a quote."""
+        return self.dialect == "other" and self.text.startswith(quotes, self.at)
+
+    def plain_string(self) -> None:
+        self.string(self.backslash)
+
+    def string(self, backslash: int) -> None:
+        self.literal(not self.is_triple("'''") and self.pass_over("'", backslash))
 
     def double_quoted(self) -> None:
         """A name, or in MySQL, SQLite and where the dialect is not known a string, unless nothing but a name can be here."""
         begin = self.at
-        if not self.is_of("mysql", "sqlite", "other"):
-            self.pass_over('"', _PLAIN)
-            self.name(self.text[begin : self.at])
-            return
-        is_sure = self.pass_over('"', self.escapes())
-        if is_sure and self.is_name():
-            self.name(self.text[begin : self.at])
-            return
-        self.value()
-        if not is_sure:
-            self.cut()
+        is_string = self.dialect in _WITH_STRINGS
+        is_sure = not self.is_triple('"""') and self.pass_over('"', self.backslash if is_string else _PLAIN)
+        if is_sure and (not is_string or self.is_name()):
+            self.shape.name(self.text[begin : self.at])
+        else:
+            self.literal(is_sure)
 
     def is_name(self) -> bool:
         """Whether what ends here can only be a name: a qualified one, or one where a table, an alias or a column is named."""
-        tail = self.out[-40:]
-        return (
-            self.columns == 1
-            or tail.endswith(".")
-            or _AFTER_QUALIFIER.match(self.text, self.at) is not None
-            or _BEFORE_ALIAS.search(tail) is not None
-            or (self.is_of("sqlite") and _BEFORE_TABLE.search(tail) is not None)
-        )
+        is_qualifier = self.match(_AFTER_QUALIFIER) > self.at
+        return self.shape.is_before_name() or is_qualifier or (self.is_of("sqlite") and self.shape.is_before_table())
 
-    def name(self, name: str) -> None:
-        """A name as it is; after `identified by` it is a password."""
-        if _BEFORE_PASSWORD.search(self.out[-40:]):
-            self.value()
-        else:
-            self.out += name
-
-    def quoted_name(self, quote: str) -> None:
+    def quoted_name(self, quote: str, is_doubled: bool) -> None:
+        """Two of the closing quote may be one of the name."""
         begin = self.at
-        close = self.text.find(quote, begin + 1)
-        self.at = len(self.text) if close < 0 else close + 1
-        self.out += self.text[begin : self.at]
+        if self.pass_over(quote, _PLAIN) if is_doubled else self.pass_to(quote, begin + 1):
+            self.shape.name(self.text[begin : self.at])
+        else:
+            self.literal(False)
+
+    def backtick(self) -> None:
+        """A name in MySQL, SQLite and H2; an operator or a fault elsewhere."""
+        if self.is_of("mysql", "sqlite"):
+            self.quoted_name("`", True)
+        elif self.has_quote("`"):
+            self.cut()
+        elif self.is_of("other"):
+            self.quoted_name("`", True)
+        else:
+            self.sign("`")
+
+    def has_quote(self, sign: str) -> bool:
+        """Whether what hides quotes, or is one, is between here and a sign, or the end."""
+        close = self.text.find(sign, self.at + 1)
+        return _QUOTES.search(self.text, self.at + 1, len(self.text) if close < 0 else close) is not None
 
     def bracket(self) -> None:
         """`[name]` in SQL Server and SQLite, else the index of an array."""
-        close = self.text.find("]", self.at)
         if self.is_of("sqlserver", "sqlite"):
-            self.quoted_name("]")
-        elif self.is_of("other") and _QUOTES.search(self.text, self.at, len(self.text) if close < 0 else close):
+            self.quoted_name("]", self.is_of("sqlserver"))
+        elif self.is_of("other") and self.has_quote("]"):
             self.cut()
         else:
-            self.at += 1
-            self.out += "["
+            self.sign("[")
 
     def dollar(self) -> None:
-        """`$1` is a parameter, `$tag$...$tag$` a string; in MySQL and SQL Server it begins a name."""
-        if self.is_of("mysql", "sqlserver"):
-            begin = self.at
-            self.at = self.match(_WORD)
-            self.out += self.text[begin : self.at]
-            return
-        end = self.match(_DOLLAR)
-        tag = self.text[self.at : end]
-        if len(tag) > 1 and tag.endswith("$") and not self.is_of("sqlite"):
-            close = self.text.find(tag, end)
-            self.at = len(self.text) if close < 0 else close + len(tag)
+        """`$1` is a parameter, `$tag$...$tag$` a string, `$1.5` money in SQL Server; there and in MySQL `$` begins a name."""
+        text, at = self.text, self.at
+        end = at if self.is_of("sqlite", "sqlserver") else self.match(_TAG)
+        if end > at:
+            # MySQL knows such a string only since its version 9.
+            self.literal(self.pass_to(text[at:end], end) and not self.is_of("mysql"))
+        elif self.is_of("sqlserver") and "." <= text[at + 1 : at + 2] <= "9" and text[at + 1] != "/":
+            self.at += 1
+            self.at = self.match(_NUMBER)
+            self.shape.value()
+        elif self.is_of("mysql", "sqlserver"):
+            self.shape.name(self.pass_name(self.words))
         else:
-            self.at = end
-        self.value()
+            self.pass_name(_PARAMETER)
+            self.shape.value()
 
     def word(self) -> None:
-        begin = self.at
-        self.at = self.match(_WORD)
-        word = self.text[begin : self.at]
-        if self.text[self.at : self.at + 1] != "'":
-            self.name(word)
-        elif word.lower() in ("q", "nq") and self.is_of("standard", "other"):
+        word = self.pass_name(self.words)
+        if not self.text.startswith("'", self.at):
+            self.shape.name(word)
+        elif self.is_of("standard", "other") and word.lower() in ("q", "nq"):
             self.alternative()
-        elif len(word) == 1:  # E'..', N'..', X'..', B'..'
-            self.string(_ESCAPE if word in "eE" and self.is_of("postgresql", "other") else self.escapes())
+        elif len(word) == 1 and word <= "\uffff":  # E'..', N'..', X'..', B'..'
+            self.string(_ESCAPE if word in "eE" and self.is_of("postgresql", "other") else self.backslash)
         else:
-            self.name(word)
+            self.shape.name(word)
 
     def alternative(self) -> None:
         """Oracle's q'[...]': it ends with the bracket that closes, or the same sign, and a quote."""
         opening = self.text[self.at + 1 : self.at + 2]
-        close = self.text.find(_CLOSING.get(opening, opening) + "'", self.at + 2)
-        self.at = len(self.text) if close < 0 else close + 2
-        self.value()
+        self.literal(self.pass_to(_CLOSING.get(opening, opening) + "'", self.at + 2))
+
+
+# What reads the token that begins with a character.
+_STEPS: dict[str, Callable[[Reader], None]] = {
+    **dict.fromkeys(map(chr, range(0x21)), Reader.blanks),
+    **dict.fromkeys("_" + string.ascii_letters, Reader.word),
+    **dict.fromkeys(string.digits, Reader.number),
+    "'": Reader.plain_string,
+    '"': Reader.double_quoted,
+    "-": Reader.dash,
+    "/": Reader.slash,
+    "#": Reader.hash,
+    "`": Reader.backtick,
+    "[": Reader.bracket,
+    "$": Reader.dollar,
+    "%": Reader.percent,
+    "?": Reader.question,
+    ",": Reader.comma,
+    "(": Reader.opening,
+    ")": Reader.closing,
+}

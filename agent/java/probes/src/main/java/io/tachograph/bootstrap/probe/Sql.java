@@ -1,7 +1,5 @@
 package io.tachograph.bootstrap.probe;
 
-import java.util.ArrayDeque;
-import java.util.Deque;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
@@ -13,167 +11,115 @@ import java.util.regex.Pattern;
  *
  * <p>What is a literal depends on the dialect: {@code "a"} is a name in PostgreSQL and a string in
  * MySQL, where a backslash also escapes a quote. Where two readings of a text are possible and
- * differ in what is a literal, the shape ends there with {@code ...}.
+ * differ in what is a literal, and where a quote is not closed, the shape ends with {@code ...}.
+ * After: {@link SqlShape}.
  */
 final class Sql {
-    /** Characters of a name; what is longer is cut. */
-    static final int NAME_CHARS_MAX = 1_000;
-
     /** Characters that are read; a bulk insert may have megabytes. */
-    private static final int TEXT_CHARS_MAX = 20_000;
+    private static final int TEXT_CHARS_MAX = 8_000;
 
-    /** What the second and later rows of a bulk insert become. */
-    private static final String ROWS = "), ...";
+    /**
+     * Tokens that are read: a name has hardly more, and what is folded past these looks like what
+     * was folded before.
+     */
+    private static final int TOKENS_MAX = 1_000;
 
     /** How a backslash before a quote is read. */
     private enum Backslash {
         PLAIN,
         ESCAPE,
+        /**
+         * As an escape, but where the literal may as well end there: MySQL has a mode for that,
+         * NO_BACKSLASH_ESCAPES.
+         */
+        LIKELY,
         UNSURE
     }
 
-    private static final String NAME = "[\\p{L}\\p{Nd}_]";
-    private static final String NO_NAME = "[^\\p{L}\\p{Nd}_]";
     private static final Pattern PERCENT =
-            Pattern.compile("%(?:s(?!" + NAME + ")|\\(" + NAME + "+\\)s)");
-
-    /**
-     * One value of a list: a literal, a parameter, or a word that stands for a value; with a sign,
-     * a type, a cast.
-     */
-    private static final Pattern ITEM =
-            words(
-                    "[-+]? ?(?:(?:date|time|timestamp|interval) )?"
-                            + "(?:\\?|null|true|false|default|[:@]"
-                            + NAME
-                            + "+)"
-                            + "(?:::"
-                            + NAME
-                            + "+(?:\\[\\])?)?");
-
-    /** After these words of SQLite a text in double quotes is the name of a table. */
-    private static final Pattern BEFORE_TABLE =
-            words("(?:^|" + NO_NAME + ")(?:(?<!distinct )from|join|into|update|table) \\z");
-
-    private static final Pattern BEFORE_ALIAS = words(NO_NAME + "as \\z");
-    private static final Pattern BEFORE_COLUMNS =
-            words("(?:^|" + NO_NAME + ")into [^ ()]+ ?\\z");
-    private static final Pattern BEFORE_PASSWORD = words("(?:^|" + NO_NAME + ")identified by \\z");
-    private static final Pattern BEFORE_NAME = Pattern.compile("\\.[\\p{L}_\"`*]");
-    private static final Pattern IN = words("(?:^|[^\\p{L}\\p{Nd}])in ?\\z");
-    private static final Pattern VALUES = words("(?:^|" + NO_NAME + ")values? ?\\z");
-    private static final Pattern AFTER_ROW = Pattern.compile("\\)(?:, \\.\\.\\.)?, \\z");
-    private static final Pattern ROW = Pattern.compile("\\([?, ]*\\)");
-    private static final Pattern ARRAY = Pattern.compile("\\[\\?(?:, \\?)+\\]");
+            Pattern.compile(
+                    "%(?:[sbt](?!NAME)|\\(NAME++\\)[sbt])"
+                            .replace("NAME", "[\\w\\x80-\\x{10ffff}]"));
 
     private final String text;
     private final SqlDialect dialect;
-    private final StringBuilder shape;
+    private final SqlShape shape;
     private boolean isWhole;
     private int at;
 
-    /** Where the open brackets are in {@link #shape}. */
-    private final Deque<Integer> open = new ArrayDeque<>();
-
-    /** How many brackets are open inside the column list of an insert; 0 outside one. */
-    private int columns;
+    /** How a backslash in a plain string is read. */
+    private Backslash backslash;
 
     private Sql(String text, SqlDialect dialect) {
         this.isWhole = text.length() <= TEXT_CHARS_MAX;
         this.text = isWhole ? text : text.substring(0, TEXT_CHARS_MAX);
         this.dialect = dialect;
-        this.shape = new StringBuilder(Math.min(this.text.length(), NAME_CHARS_MAX) + 16);
+        this.shape = new SqlShape(this.text.length());
+        boolean isUnsure = dialect == SqlDialect.POSTGRESQL || dialect == SqlDialect.OTHER;
+        this.backslash =
+                dialect == SqlDialect.MYSQL
+                        ? Backslash.LIKELY
+                        : isUnsure ? Backslash.UNSURE : Backslash.PLAIN;
     }
 
     /**
-     * @return never null, at most {@link #NAME_CHARS_MAX} characters
+     * @return never null, at most {@link SqlShape#NAME_CHARS_MAX} characters
      */
     static String shape(String text, SqlDialect dialect) {
         return text == null ? "" : new Sql(text, dialect).run();
     }
 
-    private static Pattern words(String pattern) {
-        return Pattern.compile(pattern, Pattern.CASE_INSENSITIVE | Pattern.UNICODE_CASE);
-    }
-
     private String run() {
-        while (at < text.length() && shape.length() < NAME_CHARS_MAX) {
-            step();
+        int length = text.length();
+        int tokens = 0;
+        while (at < length && shape.length() < SqlShape.NAME_CHARS_MAX && tokens < TOKENS_MAX) {
+            step(text.charAt(at));
+            tokens++;
         }
-        boolean isCut = !isWhole || at < text.length() || shape.length() > NAME_CHARS_MAX;
-        int rows = isCut ? shape.lastIndexOf(ROWS) : -1;
-        if (rows >= 0) {
-            // Cut inside a bulk insert: where exactly depends on the data.
-            return shape.substring(0, Math.min(rows + ROWS.length(), NAME_CHARS_MAX));
-        }
-        int list = isCut ? openList() : -1;
-        if (list >= 0) {
-            return shape.substring(0, Math.min(list, NAME_CHARS_MAX - 5)) + "(?...";
-        }
-        int length = shape.length();
-        while (length > 0 && (shape.charAt(length - 1) == ' ' || shape.charAt(length - 1) == ';')) {
-            length--;
-        }
-        shape.setLength(Math.min(length, isCut ? NAME_CHARS_MAX - 3 : NAME_CHARS_MAX));
-        return isCut ? shape.append("...").toString() : shape.toString();
+        return shape.finish(isWhole && at >= length);
     }
 
-    /** Where a list of values after {@code in} was left without its end; -1 where none was. */
-    private int openList() {
-        Integer last = open.peek();
-        boolean isList = last != null && ends(IN, last, 4) && shape.indexOf("(?", last) == last;
-        return isList ? last : -1;
-    }
-
-    private void step() {
-        char c = text.charAt(at);
-        if (isSpace(c)) {
-            at++;
-            blank();
+    private void step(char c) {
+        if (isBlank(c)) {
+            blanks();
+        } else if (c <= '\u007f' ? isNameChar(c) && !isDigit(c) : isLetterAt(at)) {
+            word();
+        } else if (c >= '0' && c <= '9') {
+            number();
+        } else if (c == '\'') {
+            string(backslash);
+        } else if (c == '"') {
+            doubleQuoted();
         } else if (c == '-' && peek(1) == '-') {
             dashes();
         } else if (c == '/' && peek(1) == '*') {
             blockComment();
+        } else if (c == '/' && peek(1) == '/') {
+            slashes();
         } else if (c == '#') {
             hash();
-        } else if (c == '\'') {
-            string(backslash());
-        } else if (c == '"') {
-            doubleQuoted();
         } else if (c == '`') {
-            quotedName('`');
+            backtick();
         } else if (c == '[') {
             bracket();
         } else if (c == '$') {
             dollar();
-        } else if (c >= '0' && c <= '9') {
-            number();
-        } else if (c == '_' || Character.isLetter(c)) {
-            word();
         } else {
             sign(c);
         }
     }
 
-    private boolean is(SqlDialect... dialects) {
-        for (SqlDialect one : dialects) {
-            if (one == dialect) {
-                return true;
-            }
-        }
-        return false;
+    private boolean isLetterAt(int position) {
+        return Character.isLetter(text.codePointAt(position));
     }
 
-    /** How a backslash in a plain string is read. */
-    private Backslash backslash() {
-        if (is(SqlDialect.MYSQL)) {
-            return Backslash.ESCAPE;
-        }
-        return is(SqlDialect.POSTGRESQL, SqlDialect.OTHER) ? Backslash.UNSURE : Backslash.PLAIN;
+    private boolean is(SqlDialect one, SqlDialect other) {
+        return dialect == one || dialect == other;
     }
 
-    private static boolean isSpace(char c) {
-        return Character.isWhitespace(c) || Character.isSpaceChar(c) || c == '\ufeff';
+    private static boolean isBlank(char c) {
+        boolean isAscii = c <= '\u007f';
+        return isAscii ? c <= ' ' : c == '\u0085' || c == '\ufeff' || Character.isSpaceChar(c);
     }
 
     /**
@@ -183,6 +129,16 @@ final class Sql {
         return at + offset < text.length() ? text.charAt(at + offset) : '\0';
     }
 
+    private static boolean isDigit(char c) {
+        return c >= '0' && c <= '9';
+    }
+
+    /** Whether it may be in a name; what is not ASCII may. */
+    private static boolean isNameChar(char c) {
+        boolean isLetter = c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c > '\u007f';
+        return isLetter || c == '_' || isDigit(c);
+    }
+
     /**
      * @param also what belongs to it beside letters and digits
      * @return where the name that begins there ends
@@ -190,8 +146,12 @@ final class Sql {
     private int endOfName(int from, String also) {
         int to = from;
         while (to < text.length()) {
-            int c = text.codePointAt(to);
-            if (!Character.isLetter(c) && !Character.isDigit(c) && also.indexOf(c) < 0) {
+            int c = text.charAt(to);
+            boolean isAscii = c <= '\u007f';
+            c = isAscii ? c : text.codePointAt(to);
+            boolean isPart =
+                    isAscii ? isNameChar((char) c) : Character.isLetter(c) || Character.isDigit(c);
+            if (!isPart && also.indexOf(c) < 0) {
                 break;
             }
             to += Character.charCount(c);
@@ -199,14 +159,8 @@ final class Sql {
         return to;
     }
 
-    /** Whether the last so many characters of the shape before a position end so. */
-    private boolean ends(Pattern pattern, int position, int count) {
-        return pattern.matcher(shape.substring(Math.max(0, position - count), position)).find();
-    }
-
-    private boolean endsWith(String tail, int position) {
-        int from = position - tail.length();
-        return from >= 0 && shape.substring(from, position).equals(tail);
+    private int endOfWord() {
+        return endOfName(at, is(SqlDialect.STANDARD, SqlDialect.SQLSERVER) ? "$#" : "$");
     }
 
     /** The rest may be read in two ways: it is left out. */
@@ -215,22 +169,32 @@ final class Sql {
         isWhole = false;
     }
 
-    private void blank() {
-        int length = shape.length();
-        if (length > 0 && shape.charAt(length - 1) != ' ' && shape.charAt(length - 1) != '(') {
-            shape.append(' ');
+    /**
+     * @param isSure whether it is known where the literal ends, and {@link #at} is there
+     */
+    private void literal(boolean isSure) {
+        shape.value();
+        if (!isSure) {
+            cut();
         }
     }
 
-    private void dropBlank() {
-        int length = shape.length();
-        if (length > 0 && shape.charAt(length - 1) == ' ') {
-            shape.setLength(length - 1);
+    /**
+     * @return whether what is looked for is there; {@link #at} is behind it then
+     */
+    private boolean passTo(String wanted, int from) {
+        int found = text.indexOf(wanted, from);
+        if (found >= 0) {
+            at = found + wanted.length();
         }
+        return found >= 0;
     }
 
-    private void value() {
-        shape.append('?');
+    private void blanks() {
+        while (at < text.length() && isBlank(text.charAt(at))) {
+            at++;
+        }
+        shape.blank();
     }
 
     private void number() {
@@ -239,162 +203,130 @@ final class Sql {
             char c = text.charAt(at);
             char before = at > from ? text.charAt(at - 1) : '\0';
             boolean isSign = (c == '+' || c == '-') && (before == 'e' || before == 'E');
-            int to = isSign ? at + 1 : endOfName(at, "._");
-            if (to == at) {
+            if (!isSign && c != '.' && (c > '\u007f' || !isNameChar(c))) {
                 break;
             }
-            at = to;
+            at++;
         }
-        value();
+        shape.value();
     }
 
     private void sign(char c) {
         if (c == '%') {
-            Matcher percent = PERCENT.matcher(text).region(at, text.length());
-            if (percent.lookingAt()) {
-                at = percent.end();
-                value();
-                return;
-            }
-        }
-        at++;
-        if (c == '?') {
-            while (peek(0) >= '0' && peek(0) <= '9') {
-                at++;
-            }
-            value();
-        } else if (c == '(') {
-            openBracket();
-        } else if (c == ')') {
-            closeBracket();
+            percent();
         } else if (c == ',') {
-            dropBlank();
-            endItem();
-            shape.append(", ");
+            comma();
         } else {
-            shape.append(c);
-            if (c == ']') {
-                foldArray();
+            at++;
+            if (c == '?') {
+                while (isDigit(peek(0))) {
+                    at++;
+                }
+                shape.value();
+            } else if (c == '(') {
+                shape.openBracket();
+            } else if (c == ')') {
+                closing();
+            } else {
+                shape.sign(c);
             }
         }
     }
 
-    private void foldArray() {
-        int from = shape.lastIndexOf("[");
-        if (from >= 0 && ARRAY.matcher(shape.substring(from)).matches()) {
-            shape.setLength(from);
-            shape.append("[?]");
-        }
-    }
-
-    private void openBracket() {
-        if (columns > 0) {
-            columns++;
-        } else if (ends(BEFORE_COLUMNS, shape.length(), 200)) {
-            columns = 1;
-        }
-        open.push(shape.length());
-        shape.append('(');
-    }
-
-    private void closeBracket() {
-        dropBlank();
-        endItem();
-        shape.append(')');
-        columns = Math.max(0, columns - 1);
-        Integer last = open.poll();
-        if (last != null) {
-            foldRow(last);
+    private void percent() {
+        Matcher percent = PERCENT.matcher(text).region(at, text.length());
+        if (percent.lookingAt()) {
+            at = percent.end();
+            shape.value();
+        } else {
+            at++;
+            shape.sign('%');
         }
     }
 
     /**
-     * A value of a list ends: in a list after {@code in} the first one stands for all; in a row all
-     * values look alike.
+     * Of a text that is too long anyway nothing is read past its rows: what is behind them depends
+     * on their number.
      */
-    private void endItem() {
-        Integer last = open.peek();
-        if (last == null) {
-            return;
-        }
-        int from = Math.max(last, shape.lastIndexOf(", ") + 1) + 1;
-        if (from > shape.length() || !ITEM.matcher(shape.substring(from)).matches()) {
-            return;
-        }
-        boolean isFirst = from == last + 1;
-        if (ends(IN, last, 4) && (isFirst || shape.substring(last, from).equals("(?, "))) {
-            shape.setLength(last);
-            shape.append("(?");
-        } else if (ends(VALUES, last, 8) || ends(AFTER_ROW, last, 8) || endsWith("(", last)) {
-            shape.setLength(from);
-            value();
+    private void closing() {
+        if (shape.closeBracket()) {
+            at = isWhole ? SqlRows.rows(text, at) : text.length();
         }
     }
 
-    /** {@code (?, ?), (?, ?)} of a bulk insert becomes {@code (?, ?), ...}. */
-    private void foldRow(int from) {
-        String row = shape.substring(from);
-        boolean isOfValues = ROW.matcher(row).matches();
-        int before = Math.max(0, from - row.length() - 2);
-        if (isOfValues && endsWith("..., ", from) || endsWith(row + ", ..., ", from)) {
-            shape.setLength(from - 2);
-        } else if ((isOfValues || ends(VALUES, before, 8)) && endsWith(row + ", ", from)) {
-            shape.setLength(from);
-            shape.append("...");
+    private void comma() {
+        int from = at;
+        shape.dropBlank();
+        if (shape.endItem()) {
+            at = SqlRows.items(text, at);
+        }
+        if (at == from) {
+            at++;
+            shape.comma();
         }
     }
 
     /** {@code -- ...}: in MySQL only before white space, else two signs. */
     private void dashes() {
-        boolean isComment = at + 2 >= text.length() || isSpace(text.charAt(at + 2));
+        boolean isComment = peek(2) <= ' ';
         if (isComment || !is(SqlDialect.MYSQL, SqlDialect.OTHER)) {
             lineComment();
-        } else if (is(SqlDialect.MYSQL)) {
+        } else if (dialect == SqlDialect.MYSQL) {
             at += 2;
-            shape.append("--");
+            shape.sign('-');
+            shape.sign('-');
         } else {
-            commentOrSign("--");
+            cut();
+        }
+    }
+
+    /**
+     * {@code // ...}: a comment in H2 and HSQLDB, which others do not know; it may be an operator
+     * where the dialect is not known.
+     */
+    private void slashes() {
+        boolean isStandard = dialect == SqlDialect.STANDARD;
+        if (dialect == SqlDialect.OTHER || isStandard && hasQuote(at + 1, endOfLine())) {
+            cut();
+        } else if (isStandard) {
+            lineComment();
+        } else {
+            sign('/');
         }
     }
 
     /** A comment in MySQL, an operator or a part of names elsewhere. */
     private void hash() {
-        if (is(SqlDialect.MYSQL)) {
+        if (dialect == SqlDialect.MYSQL) {
             lineComment();
-        } else if (is(SqlDialect.OTHER)) {
-            commentOrSign("#");
-        } else {
-            at++;
-            shape.append('#');
-        }
-    }
-
-    private void commentOrSign(String sign) {
-        if (hasQuote(text.substring(at, endOfLine()))) {
+        } else if (dialect == SqlDialect.OTHER) {
             cut();
         } else {
-            at += sign.length();
-            shape.append(sign);
+            sign('#');
         }
-    }
-
-    /** Whether it holds what hides quotes, or is one. */
-    private static boolean hasQuote(String part) {
-        return hasPlainQuote(part) || part.contains("/*");
-    }
-
-    private static boolean hasPlainQuote(String part) {
-        return part.indexOf('\'') >= 0 || part.indexOf('"') >= 0 || part.indexOf('`') >= 0;
     }
 
     private int endOfLine() {
-        int end = text.indexOf('\n', at);
-        return end < 0 ? text.length() : end;
+        int to = at;
+        while (to < text.length() && text.charAt(to) != '\n' && text.charAt(to) != '\r') {
+            to++;
+        }
+        return to;
     }
 
+    /**
+     * It ends with the line; whether a lone carriage return ends one is sure in PostgreSQL only.
+     */
     private void lineComment() {
-        at = Math.min(endOfLine() + 1, text.length());
-        blank();
+        int end = endOfLine();
+        boolean isLast = end + 1 >= text.length();
+        boolean isSure = isLast || text.charAt(end) == '\n' || text.charAt(end + 1) == '\n';
+        if (isSure || dialect == SqlDialect.POSTGRESQL) {
+            at = Math.min(end + 1, text.length());
+            shape.blank();
+        } else {
+            cut();
+        }
     }
 
     /**
@@ -423,46 +355,64 @@ final class Sql {
         boolean isCode =
                 is(SqlDialect.MYSQL, SqlDialect.OTHER)
                         && (text.startsWith("/*!", at) || text.startsWith("/*M!", at));
-        if (isCode && hasPlainQuote(text.substring(at, to))) {
+        if (isCode && hasQuote(at + 2, to)) {
             cut();
             return;
         }
         at = Math.min(to + 2, text.length());
-        blank();
+        shape.blank();
     }
 
     /**
      * @param quote doubled, it is part of the text
      * @return whether it is sure where it ends; if so {@link #at} is there
      */
-    private boolean pass(char quote, Backslash backslash) {
-        int backslashes = 0;
-        for (at++; at < text.length(); at++) {
-            char c = text.charAt(at);
-            if (c == quote) {
-                boolean isOdd = backslashes % 2 == 1;
-                if (isOdd && backslash == Backslash.UNSURE) {
+    private boolean pass(char quote, Backslash reading) {
+        int from = at + 1;
+        for (int to = text.indexOf(quote, from); to >= 0; to = text.indexOf(quote, to + 1)) {
+            if (reading != Backslash.PLAIN && isEscaped(from, to)) {
+                boolean isLikely = reading == Backslash.LIKELY && backslash == Backslash.LIKELY;
+                if (!(isLikely ? isInside(to) : reading != Backslash.UNSURE)) {
                     return false;
                 }
-                if (!isOdd || backslash == Backslash.PLAIN) {
-                    if (peek(1) != quote) {
-                        break;
-                    }
-                    at++;
-                }
+            } else if (to + 1 < text.length() && text.charAt(to + 1) == quote) {
+                to++;
+            } else {
+                at = to + 1;
+                return true;
             }
-            backslashes = c == '\\' ? backslashes + 1 : 0;
         }
-        at = Math.min(at + 1, text.length());
-        return true;
+        return false;
     }
 
-    private void string(Backslash backslash) {
-        boolean isSure = pass('\'', backslash);
-        value();
-        if (!isSure) {
-            cut();
+    /** Whether an odd number of backslashes is before the quote. */
+    private boolean isEscaped(int from, int quote) {
+        int before = quote;
+        while (before > from && text.charAt(before - 1) == '\\') {
+            before--;
         }
+        return (quote - before) % 2 == 1;
+    }
+
+    /**
+     * A quote with a word behind it does not end a literal: the backslash before it is an escape,
+     * and so are the others.
+     */
+    private boolean isInside(int quote) {
+        boolean isInside = quote + 1 < text.length() && isNameChar(text.charAt(quote + 1));
+        if (isInside) {
+            backslash = Backslash.ESCAPE;
+        }
+        return isInside;
+    }
+
+    /** Three quotes begin a literal of several lines, or one that begins with a quote. */
+    private boolean isTriple(String quotes) {
+        return dialect == SqlDialect.OTHER && text.startsWith(quotes, at);
+    }
+
+    private void string(Backslash reading) {
+        literal(!isTriple("'''") && pass('\'', reading));
     }
 
     /**
@@ -471,19 +421,13 @@ final class Sql {
      */
     private void doubleQuoted() {
         int from = at;
-        if (!is(SqlDialect.MYSQL, SqlDialect.SQLITE, SqlDialect.OTHER)) {
-            pass('"', Backslash.PLAIN);
-            name(text.substring(from, at));
-            return;
-        }
-        boolean isSure = pass('"', backslash());
-        if (isSure && isName()) {
-            name(text.substring(from, at));
-            return;
-        }
-        value();
-        if (!isSure) {
-            cut();
+        boolean isString =
+                is(SqlDialect.MYSQL, SqlDialect.SQLITE) || dialect == SqlDialect.OTHER;
+        boolean isSure = !isTriple("\"\"\"") && pass('"', isString ? backslash : Backslash.PLAIN);
+        if (isSure && (!isString || isName())) {
+            shape.name(text, from, at);
+        } else {
+            literal(isSure);
         }
     }
 
@@ -492,86 +436,121 @@ final class Sql {
      * alias or a column is named.
      */
     private boolean isName() {
-        int end = shape.length();
-        return columns == 1
-                || endsWith(".", end)
-                || BEFORE_NAME.matcher(text).region(at, text.length()).lookingAt()
-                || ends(BEFORE_ALIAS, end, 40)
-                || is(SqlDialect.SQLITE) && ends(BEFORE_TABLE, end, 40);
+        char next = peek(1);
+        boolean isQuote = next == '"' || next == '`' || next == '*';
+        return shape.isBeforeName()
+                || peek(0) == '.' && (isQuote || isNameChar(next) && !isDigit(next))
+                || dialect == SqlDialect.SQLITE && shape.isBeforeTable();
     }
 
-    /** A name as it is; after {@code identified by} it is a password. */
-    private void name(String name) {
-        if (ends(BEFORE_PASSWORD, shape.length(), 40)) {
-            value();
+    /**
+     * @param isDoubled whether two of the closing quote are one of the name
+     */
+    private void quotedName(char quote, boolean isDoubled) {
+        int from = at;
+        if (isDoubled ? pass(quote, Backslash.PLAIN) : passTo(String.valueOf(quote), from + 1)) {
+            shape.name(text, from, at);
         } else {
-            shape.append(name);
+            literal(false);
         }
     }
 
-    private void quotedName(char quote) {
-        int close = text.indexOf(quote, at + 1);
-        int to = close < 0 ? text.length() : close + 1;
-        shape.append(text, at, to);
-        at = to;
+    /** A name in MySQL, SQLite and H2; an operator or a fault elsewhere. */
+    private void backtick() {
+        if (is(SqlDialect.MYSQL, SqlDialect.SQLITE)) {
+            quotedName('`', true);
+        } else if (hasQuoteBefore('`')) {
+            cut();
+        } else if (dialect == SqlDialect.OTHER) {
+            quotedName('`', true);
+        } else {
+            sign('`');
+        }
+    }
+
+    /** Whether what hides quotes, or is one, is between here and a sign, or the end. */
+    private boolean hasQuoteBefore(char sign) {
+        int close = text.indexOf(sign, at + 1);
+        return hasQuote(at + 1, close < 0 ? text.length() : close);
+    }
+
+    /** Whether what hides quotes, or is one, is in a part. */
+    private boolean hasQuote(int from, int to) {
+        for (int i = from; i < to; i++) {
+            char c = text.charAt(i);
+            char next = i + 1 < to ? text.charAt(i + 1) : '\0';
+            boolean isComment = c == '/' && next == '*' || c == '-' && next == '-';
+            if (isComment || c == '\'' || c == '"' || c == '`' || c == '$') {
+                return true;
+            }
+        }
+        return false;
     }
 
     /** {@code [name]} in SQL Server and SQLite, else the index of an array. */
     private void bracket() {
-        int close = text.indexOf(']', at);
         if (is(SqlDialect.SQLSERVER, SqlDialect.SQLITE)) {
-            quotedName(']');
-        } else if (is(SqlDialect.OTHER)
-                && hasQuote(text.substring(at, close < 0 ? text.length() : close))) {
+            quotedName(']', dialect == SqlDialect.SQLSERVER);
+        } else if (dialect == SqlDialect.OTHER && hasQuoteBefore(']')) {
             cut();
         } else {
-            at++;
-            shape.append('[');
+            sign('[');
         }
     }
 
     /**
-     * {@code $1} is a parameter, {@code $tag$...$tag$} a string; in MySQL and SQL Server it begins
-     * a name.
+     * {@code $1} is a parameter, {@code $tag$...$tag$} a string; {@code $1.50} is money in SQL
+     * Server; there and in MySQL {@code $} also begins a name.
      */
     private void dollar() {
-        if (is(SqlDialect.MYSQL, SqlDialect.SQLSERVER)) {
-            int to = endOfName(at, "_$#");
-            shape.append(text, at, to);
-            at = to;
-            return;
-        }
-        int end = endOfName(at + 1, "_");
-        if (end < text.length() && text.charAt(end) == '$') {
-            end++;
-        }
-        String tag = text.substring(at, end);
-        if (tag.length() > 1 && tag.endsWith("$") && !is(SqlDialect.SQLITE)) {
-            int close = text.indexOf(tag, end);
-            at = close < 0 ? text.length() : close + tag.length();
+        int from = at;
+        boolean isServer = dialect == SqlDialect.SQLSERVER;
+        int end = isServer || dialect == SqlDialect.SQLITE ? at : endOfTag();
+        if (end > at) {
+            // MySQL knows such a string only since its version 9.
+            literal(passTo(text.substring(at, end), end) && dialect != SqlDialect.MYSQL);
+        } else if (isServer && (isDigit(peek(1)) || peek(1) == '.')) {
+            at++;
+            number();
+        } else if (isServer || dialect == SqlDialect.MYSQL) {
+            at = endOfWord();
+            shape.name(text, from, at);
         } else {
-            at = end;
+            at = endOfName(at + 1, "_");
+            shape.value();
         }
-        value();
+    }
+
+    /** PostgreSQL takes whatever is not ASCII for a letter. */
+    private int endOfTag() {
+        int to = at + 1;
+        while (to < text.length() && isNameChar(text.charAt(to))) {
+            to++;
+        }
+        boolean isTag = to < text.length() && text.charAt(to) == '$' && !isDigit(peek(1));
+        return isTag ? to + 1 : at;
     }
 
     private void word() {
         int from = at;
-        at = Math.max(endOfName(at, "_$#"), from + 1);
-        String word = text.substring(from, at);
+        at = endOfWord();
         if (peek(0) != '\'') {
-            name(word);
-        } else if ((word.equalsIgnoreCase("q") || word.equalsIgnoreCase("nq"))
-                && is(SqlDialect.STANDARD, SqlDialect.OTHER)) {
+            shape.name(text, from, at);
+        } else if (is(SqlDialect.STANDARD, SqlDialect.OTHER) && isWord(from, "q", "nq")) {
             alternative();
-        } else if (word.length() == 1) {
+        } else if (at - from == 1) {
             // E'..', N'..', X'..', B'..'
-            boolean isEscaped =
-                    word.equalsIgnoreCase("e") && is(SqlDialect.POSTGRESQL, SqlDialect.OTHER);
-            string(isEscaped ? Backslash.ESCAPE : backslash());
+            boolean isEscape =
+                    is(SqlDialect.POSTGRESQL, SqlDialect.OTHER) && isWord(from, "e", "e");
+            string(isEscape ? Backslash.ESCAPE : backslash);
         } else {
-            name(word);
+            shape.name(text, from, at);
         }
+    }
+
+    private boolean isWord(int from, String one, String other) {
+        String word = text.substring(from, at);
+        return word.equalsIgnoreCase(one) || word.equalsIgnoreCase(other);
     }
 
     /**
@@ -582,8 +561,6 @@ final class Sql {
         String opening = at + 1 < text.length() ? text.substring(at + 1, at + 2) : "";
         int bracket = opening.isEmpty() ? -1 : "[({<".indexOf(opening);
         String closing = bracket < 0 ? opening : "])}>".substring(bracket, bracket + 1);
-        int close = text.indexOf(closing + "'", at + 2);
-        at = close < 0 ? text.length() : close + 2;
-        value();
+        literal(passTo(closing + "'", at + 2));
     }
 }

@@ -1,0 +1,328 @@
+package io.tachograph.bootstrap.probe;
+
+import java.util.Arrays;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+
+/**
+ * What becomes of the tokens of a statement: they are put together to its shape. White space is one
+ * blank, rows and lists of values are folded, what is too long is cut. The same rules as {@code
+ * sql-shape.js} and {@code sql_shape.py}. Before: {@link Sql}, which reads the tokens.
+ */
+final class SqlShape {
+    /** Characters of a name; what is longer is cut. */
+    static final int NAME_CHARS_MAX = 1_000;
+
+    /** What the second and later rows of a bulk insert become. */
+    private static final String ROWS = "), ...";
+
+    /** A part of a pattern: a character of a name, as far as folding is concerned. */
+    private static final String NAME = "[A-Za-z0-9_\\x80-\\x{10ffff}]";
+
+    private static final String NO_NAME = "[^A-Za-z0-9_\\x80-\\x{10ffff}]";
+
+    /**
+     * One value of a list: a literal, a parameter, or a word that stands for a value; with a sign,
+     * a type, a cast.
+     */
+    private static final Pattern ITEM =
+            words(
+                    "[-+]? ?(?:(?:date|time|timestamp|interval) )?"
+                            + "(?::?\\?|null|true|false|default|[:@]"
+                            + NAME
+                            + "+)(?:::"
+                            + NAME
+                            + "+(?:\\[\\])?)?");
+
+    /** What stands before a list of values, or before a row: in, values, a row, a bracket. */
+    private static final Pattern BEFORE_ITEMS =
+            words(
+                    ("(?:^|NO_NAME)(in) ?\\z|(?:(?:^|NO_NAME)values? ?|\\)(?:, \\.\\.\\.)?, )"
+                                    + "(row ?)?\\z|\\(\\z")
+                            .replace("NO_NAME", NO_NAME));
+
+    private static final int BEFORE_ITEMS_CHARS = 12;
+
+    /** Its values look alike. */
+    private static final Pattern ROW = words("(?:row ?)?\\([?, ]*\\)");
+
+    private static final Pattern VALUES = words("(?:^|" + NO_NAME + ")values? ?\\z");
+    private static final Pattern ARRAY = words("\\[\\?(?:, \\?)+\\]");
+
+    /** After these words of SQLite a text in double quotes is the name of a table. */
+    private static final Pattern BEFORE_TABLE =
+            words("(?:^|" + NO_NAME + ")(?:(?<!distinct )from|join|into|update|table) \\z");
+
+    private static final Pattern BEFORE_ALIAS = words(NO_NAME + "as \\z");
+    private static final Pattern TABLE = words(" [^ ()]+ ?");
+    private static final Pattern BEFORE_PASSWORD =
+            words(
+                    "(?:^|"
+                            + NO_NAME
+                            + ")(?:identified (?:by|by \\? replace"
+                            + "|(?:with|via) [^ ]+ (?:as|by|using))"
+                            + "|pragma (?:[^ ]+\\.)?(?:hex|text)?(?:re)?key ?[=(]) ?\\z");
+
+    /** What a bracket holds. */
+    private static final int OTHER = 0;
+
+    private static final int LIST = 1;
+    private static final int ROW_OF_VALUES = 2;
+
+    private final StringBuilder out;
+
+    /**
+     * The open brackets, three numbers each: where they are, where their row begins, what they
+     * hold.
+     */
+    private int[] open = new int[24];
+
+    private int opened;
+
+    /** Where the value of a list begins that is being written. */
+    private int item;
+
+    /** Where the last {@code into} ends, unless a bracket was opened since; -1 then. */
+    private int into = -1;
+
+    /** How many brackets are open inside the column list of an insert; 0 outside one. */
+    private int columns;
+
+    /** Whether a password may come. */
+    private boolean isSecret;
+
+    private final Matcher items;
+    private final Matcher beforeItems;
+    private final Matcher rows;
+
+    SqlShape(int textChars) {
+        out = new StringBuilder(Math.min(textChars, NAME_CHARS_MAX) + 16);
+        items = ITEM.matcher(out);
+        beforeItems = BEFORE_ITEMS.matcher(out);
+        rows = ROW.matcher(out);
+    }
+
+    private static Pattern words(String pattern) {
+        return Pattern.compile(pattern, Pattern.CASE_INSENSITIVE);
+    }
+
+    int length() {
+        return out.length();
+    }
+
+    void blank() {
+        if (out.length() > 0 && last() != ' ' && last() != '(') {
+            out.append(' ');
+        }
+    }
+
+    void dropBlank() {
+        if (out.length() > 0 && last() == ' ') {
+            out.setLength(out.length() - 1);
+        }
+    }
+
+    private char last() {
+        return out.charAt(out.length() - 1);
+    }
+
+    void value() {
+        out.append('?');
+    }
+
+    void sign(char sign) {
+        out.append(sign);
+        int from = sign == ']' ? out.lastIndexOf("[") : -1;
+        if (from >= 0 && ARRAY.matcher(out).region(from, out.length()).matches()) {
+            out.setLength(from);
+            out.append("[?]");
+        }
+    }
+
+    /**
+     * A name as it is; after {@code identified by} and the like it is a password.
+     *
+     * @param text what has it from one position to another
+     */
+    void name(String text, int from, int to) {
+        if (isSecret && tail(BEFORE_PASSWORD, 80)) {
+            value();
+        } else {
+            out.append(text, from, to);
+            note(text, from, to - from);
+        }
+    }
+
+    /** Some words tell what comes. */
+    private void note(String text, int from, int length) {
+        if (length == 4 && text.regionMatches(true, from, "into", 0, length)) {
+            into = out.length();
+        } else if (length == 10 && text.regionMatches(true, from, "identified", 0, length)
+                || length == 6 && text.regionMatches(true, from, "pragma", 0, length)) {
+            isSecret = true;
+        }
+    }
+
+    /** Whether only a name can be here: of a qualified one its later part, an alias, a column. */
+    boolean isBeforeName() {
+        return columns == 1 || endsWith(".", out.length()) || tail(BEFORE_ALIAS, 4);
+    }
+
+    boolean isBeforeTable() {
+        return tail(BEFORE_TABLE, 16);
+    }
+
+    /** Whether the last so many characters end so. */
+    private boolean tail(Pattern pattern, int count) {
+        int to = out.length();
+        return pattern.matcher(out).region(Math.max(0, to - count), to).find();
+    }
+
+    void openBracket() {
+        int at = out.length();
+        if (columns > 0) {
+            columns++;
+        } else if (into >= 0) {
+            columns = TABLE.matcher(out).region(into, at).matches() ? 1 : 0;
+            into = -1;
+        }
+        boolean isFound = beforeItems.region(Math.max(0, at - BEFORE_ITEMS_CHARS), at).find();
+        boolean isList = isFound && beforeItems.start(1) >= 0;
+        if (opened + 3 > open.length) {
+            open = Arrays.copyOf(open, 2 * open.length);
+        }
+        open[opened] = at;
+        open[opened + 1] = isFound && beforeItems.start(2) >= 0 ? beforeItems.start(2) : at;
+        open[opened + 2] = isList ? LIST : isFound ? ROW_OF_VALUES : OTHER;
+        opened += 3;
+        out.append('(');
+        item = out.length();
+    }
+
+    /**
+     * @return whether what was closed is one of the rows that {@code ...} stands for
+     */
+    boolean closeBracket() {
+        dropBlank();
+        endItem();
+        out.append(')');
+        columns = Math.max(0, columns - 1);
+        if (opened == 0) {
+            return false;
+        }
+        opened -= 3;
+        return foldRow(open[opened + 1]);
+    }
+
+    void comma() {
+        out.append(", ");
+        item = out.length();
+    }
+
+    /**
+     * A value of a list ends: in a list after {@code in} the first one stands for all; in a row all
+     * values look alike.
+     *
+     * @return whether it stands for the values that follow
+     */
+    boolean endItem() {
+        int holds = opened == 0 ? OTHER : open[opened - 1];
+        int end = out.length();
+        if (holds == OTHER || item > end) {
+            return false;
+        }
+        boolean isValue = end == item + 1 && last() == '?';
+        if (!isValue && !items.region(item, end).matches()) {
+            return false;
+        }
+        int at = open[opened - 3];
+        boolean isFirst = item == at + 1 || item == at + 4 && endsWith("(?, ", item);
+        if (holds == LIST && isFirst) {
+            out.setLength(at);
+            out.append("(?");
+        } else if (holds == ROW_OF_VALUES) {
+            out.setLength(item);
+            out.append('?');
+        }
+        return holds == LIST && isFirst;
+    }
+
+    /** {@code (?, ?), (?, ?)} of a bulk insert becomes {@code (?, ?), ...}. */
+    private boolean foldRow(int from) {
+        int length = out.length() - from;
+        boolean isPlain = rows.region(from, out.length()).matches();
+        int afterRows = from - "..., ".length();
+        boolean isAfterRows = endsWith("..., ", from);
+        boolean isSameAsThose = isAfterRows && isRow(from, afterRows, length);
+        if (isAfterRows && isPlain || isSameAsThose) {
+            out.setLength(from - 2);
+            return true;
+        }
+        int before = from - length - 2;
+        if (isRow(from, from, length) && (isPlain || isAfterValues(before))) {
+            out.setLength(from);
+            out.append("...");
+            return true;
+        }
+        return false;
+    }
+
+    /** Whether what ends at a position is the row that begins at another, and a comma. */
+    private boolean isRow(int row, int end, int length) {
+        int from = end - length - 2;
+        if (from < 0 || !endsWith(", ", end)) {
+            return false;
+        }
+        for (int i = 0; i < length; i++) {
+            if (out.charAt(from + i) != out.charAt(row + i)) {
+                return false;
+            }
+        }
+        return true;
+    }
+
+    private boolean isAfterValues(int position) {
+        return VALUES.matcher(out).region(Math.max(0, position - 8), position).find();
+    }
+
+    private boolean endsWith(String tail, int position) {
+        int from = position - tail.length();
+        for (int i = 0; from >= 0 && i < tail.length(); i++) {
+            if (out.charAt(from + i) != tail.charAt(i)) {
+                return false;
+            }
+        }
+        return from >= 0;
+    }
+
+    /**
+     * @param isWhole whether the statement was read to its end
+     */
+    String finish(boolean isWhole) {
+        boolean isCut = !isWhole || out.length() > NAME_CHARS_MAX;
+        int folded = isCut ? out.lastIndexOf(ROWS) : -1;
+        if (folded >= 0) {
+            // Cut inside a bulk insert: where exactly depends on the data.
+            return out.substring(0, Math.min(folded + ROWS.length(), NAME_CHARS_MAX));
+        }
+        int list = isCut ? openList() : -1;
+        if (list >= 0) {
+            return out.substring(0, Math.min(list, NAME_CHARS_MAX - 5)) + "(?...";
+        }
+        int length = out.length();
+        while (length > 0 && (out.charAt(length - 1) == ' ' || out.charAt(length - 1) == ';')) {
+            length--;
+        }
+        out.setLength(Math.min(length, isCut ? NAME_CHARS_MAX - 3 : NAME_CHARS_MAX));
+        return isCut ? out.append("...").toString() : out.toString();
+    }
+
+    /** Where a list of values after {@code in} was left without its end; -1 where none was. */
+    private int openList() {
+        if (opened == 0 || open[opened - 1] != LIST) {
+            return -1;
+        }
+        int at = open[opened - 3];
+        return endsWith("(?", Math.min(out.length(), at + 2)) ? at : -1;
+    }
+}

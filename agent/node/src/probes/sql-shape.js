@@ -1,0 +1,209 @@
+// What becomes of the tokens of a statement? They are put together to its shape: white space is one blank, rows and lists of
+// values are folded, what is too long is cut. The same rules as `SqlShape.java` and Python's `sql_shape.py`.
+// Before: `sql.js`, which reads them. After: `../wire/dictionary.js`.
+
+/** Characters of a name; what is longer is cut. */
+export const NAME_CHARS_MAX = 1_000;
+/** What the second and later rows of a bulk insert become. */
+const ROWS = '), ...';
+
+/** A part of a pattern: a character of a name, as far as folding is concerned; and any other. */
+const NAME = '[A-Za-z0-9_\\x80-\\uffff]';
+const NO_NAME = '[^A-Za-z0-9_\\x80-\\uffff]';
+/** One value of a list: a literal, a parameter, or a word that stands for a value; with a sign, a type, a cast. */
+const ITEM = new RegExp(
+  '^[-+]? ?(?:(?:date|time|timestamp|interval) )?' + `(?::?\\?|null|true|false|default|[:@]${NAME}+)(?:::${NAME}+(?:\\[\\])?)?$`,
+  'i',
+);
+/** What stands before a list of values, or before a row: `in`, `values`, a row, a bracket. */
+const BEFORE_ITEMS = new RegExp(`(?:^|${NO_NAME})(in) ?$|(?:(?:^|${NO_NAME})values? ?|\\)(?:, \\.\\.\\.)?, )(row ?)?$|\\($`, 'i');
+const BEFORE_ITEMS_CHARS = 12;
+/** Its values look alike. */
+const ROW = /^(?:row ?)?\([?, ]*\)$/i;
+const VALUES = new RegExp(`(?:^|${NO_NAME})values? ?$`, 'i');
+const ARRAY = /\[\?(?:, \?)+\]$/;
+/** After these words of SQLite a text in double quotes is the name of a table. */
+const BEFORE_TABLE = new RegExp(`(?:^|${NO_NAME})(?:(?<!distinct )from|join|into|update|table) $`, 'i');
+const BEFORE_ALIAS = new RegExp(`${NO_NAME}as $`, 'i');
+const TABLE = /^ [^ ()]+ ?$/;
+const BEFORE_PASSWORD = new RegExp(
+  `(?:^|${NO_NAME})(?:identified (?:by|by \\? replace|(?:with|via) [^ ]+ (?:as|by|using))` +
+    '|pragma (?:[^ ]+\\.)?(?:hex|text)?(?:re)?key ?[=(]) ?$',
+  'i',
+);
+/** Words that tell what comes. */
+const TELLING = /^(?:(into)|identified|pragma)$/i;
+
+/** What a bracket holds. */
+const OTHER = 0;
+const LIST = 1;
+const ROW_OF_VALUES = 2;
+
+export class Shape {
+  constructor() {
+    this.out = '';
+    /**
+     * The open brackets: where they are, where their row begins, what they hold.
+     * @type {{ at: number, from: number, holds: number }[]}
+     */
+    this.open = [];
+    /** Where the value of a list begins that is being written. */
+    this.item = 0;
+    /** Where the last `into` ends, unless a bracket was opened since; -1 then. */
+    this.into = -1;
+    /** How many brackets are open inside the column list of an insert; 0 outside one. */
+    this.columns = 0;
+    /** Whether a password may come. */
+    this.isSecret = false;
+  }
+
+  blank() {
+    if (this.out !== '' && !this.out.endsWith(' ') && !this.out.endsWith('(')) {
+      this.out += ' ';
+    }
+  }
+
+  dropBlank() {
+    if (this.out.endsWith(' ')) {
+      this.out = this.out.slice(0, -1);
+    }
+  }
+
+  value() {
+    this.out += '?';
+  }
+
+  /** @param {string} text */
+  sign(text) {
+    this.out += text;
+    if (text === ']') {
+      this.out = this.out.replace(ARRAY, '[?]');
+    }
+  }
+
+  /** A name as it is; after `identified by` and the like it is a password. @param {string} name */
+  name(name) {
+    if (this.isSecret && BEFORE_PASSWORD.test(this.out.slice(-80))) {
+      this.value();
+    } else {
+      this.out += name;
+      if (name.length === 4 || name.length === 6 || name.length === 10) {
+        this.note(name);
+      }
+    }
+  }
+
+  /** @param {string} word of as many letters as one that is looked for */
+  note(word) {
+    const found = TELLING.exec(word);
+    if (found !== null && found[1] !== undefined) {
+      this.into = this.out.length;
+    } else if (found !== null) {
+      this.isSecret = true;
+    }
+  }
+
+  /** Whether only a name can be here: of a qualified one its later part, an alias, a column. */
+  isBeforeName() {
+    return this.columns === 1 || this.out.endsWith('.') || BEFORE_ALIAS.test(this.out.slice(-4));
+  }
+
+  isBeforeTable() {
+    return BEFORE_TABLE.test(this.out.slice(-16));
+  }
+
+  openBracket() {
+    const { out } = this;
+    if (this.columns > 0) {
+      this.columns++;
+    } else if (this.into >= 0) {
+      this.columns = TABLE.test(out.slice(this.into)) ? 1 : 0;
+      this.into = -1;
+    }
+    const found = BEFORE_ITEMS.exec(out.slice(-BEFORE_ITEMS_CHARS));
+    const holds = found === null ? OTHER : found[1] === undefined ? ROW_OF_VALUES : LIST;
+    this.open.push({ at: out.length, from: out.length - (found?.[2]?.length ?? 0), holds });
+    this.out += '(';
+    this.item = this.out.length;
+  }
+
+  /** @returns {boolean} whether what was closed is one of the rows that `...` stands for */
+  closeBracket() {
+    this.dropBlank();
+    this.endItem();
+    this.out += ')';
+    this.columns = Math.max(0, this.columns - 1);
+    const bracket = this.open.pop();
+    return bracket !== undefined && this.foldRow(bracket.from);
+  }
+
+  comma() {
+    this.out += ', ';
+    this.item = this.out.length;
+  }
+
+  /**
+   * A value of a list ends: in a list after `in` the first one stands for all; in a row all values look alike.
+   * @returns {boolean} whether it stands for the values that follow
+   */
+  endItem() {
+    const { out, item } = this;
+    const bracket = this.open.at(-1);
+    if (bracket === undefined || bracket.holds === OTHER) {
+      return false;
+    }
+    const isValue = out.length === item + 1 && out.endsWith('?');
+    if (!isValue && !ITEM.test(out.slice(item))) {
+      return false;
+    }
+    const { at } = bracket;
+    const isFirst = item === at + 1;
+    const stands = bracket.holds === LIST && (isFirst || out.slice(at, item) === '(?, ');
+    if (stands) {
+      this.out = `${out.slice(0, at)}(?`;
+    } else if (bracket.holds === ROW_OF_VALUES) {
+      this.out = `${out.slice(0, item)}?`;
+    }
+    return stands;
+  }
+
+  /** `(?, ?), (?, ?)` of a bulk insert becomes `(?, ?), ...`. @param {number} from where the row begins */
+  foldRow(from) {
+    const { out } = this;
+    const row = out.slice(from);
+    const isPlain = ROW.test(row);
+    if ((isPlain && out.endsWith('..., ', from)) || out.endsWith(`${row}, ..., `, from)) {
+      this.out = out.slice(0, from - 2);
+      return true;
+    }
+    const before = from - row.length - 2;
+    if (out.endsWith(`${row}, `, from) && (isPlain || VALUES.test(out.slice(Math.max(0, before - 8), before)))) {
+      this.out = `${out.slice(0, from)}...`;
+      return true;
+    }
+    return false;
+  }
+
+  /** @param {boolean} isWhole whether the statement was read to its end @returns {string} */
+  finish(isWhole) {
+    const { out } = this;
+    const isCut = !isWhole || out.length > NAME_CHARS_MAX;
+    const rows = isCut ? out.lastIndexOf(ROWS) : -1;
+    if (rows >= 0) {
+      // Cut inside a bulk insert: where exactly depends on the data.
+      return out.slice(0, Math.min(rows + ROWS.length, NAME_CHARS_MAX));
+    }
+    const list = isCut ? this.openList() : -1;
+    if (list >= 0) {
+      return out.slice(0, Math.min(list, NAME_CHARS_MAX - 5)) + '(?...';
+    }
+    const trimmed = out.replace(/[ ;]+$/, '');
+    return isCut ? trimmed.slice(0, NAME_CHARS_MAX - 3) + '...' : trimmed;
+  }
+
+  /** Where a list of values after `in` was left without its end; -1 where none was. */
+  openList() {
+    const bracket = this.open.at(-1);
+    return bracket !== undefined && bracket.holds === LIST && this.out.startsWith('(?', bracket.at) ? bracket.at : -1;
+  }
+}
