@@ -11,6 +11,10 @@ enum SqlDialect {
     /** Not known: a pool's class, or a driver that is not listed. */
     OTHER;
 
+    private static final String[] STANDARDS = {
+        "oracle.", "org.h2.", "org.hsqldb.", "org.apache.derby.", "com.ibm.db2."
+    };
+
     private static final ClassValue<SqlDialect> OF_CLASSES =
             new ClassValue<>() {
                 @Override
@@ -43,8 +47,7 @@ enum SqlDialect {
             return SQLITE;
         } else if (isIn(name, "com.microsoft.sqlserver.", "net.sourceforge.jtds.")) {
             return SQLSERVER;
-        } else if (isIn(name, "oracle.", "org.h2.", "org.hsqldb.")
-                || isIn(name, "org.apache.derby.", "com.ibm.db2.")) {
+        } else if (isIn(name, STANDARDS)) {
             return STANDARD;
         }
         return OTHER;
