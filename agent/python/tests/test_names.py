@@ -7,11 +7,12 @@ import re
 import unittest
 from pathlib import Path
 
-from tachograph import config, identity
+from tachograph import config, identity, operations
 from tachograph.config import parse_address
 from tachograph.log import Log
 from tachograph.patterns import Pattern, Selection
 from tachograph.probes import PROBES
+from tachograph.probes.dbapi import statement
 from tachograph.probes.route import guessed
 from tachograph.probes.sql import DIALECTS, NAME_CHARS_MAX, shape
 
@@ -233,6 +234,25 @@ class Statements(unittest.TestCase):
         self.assertEqual(shape(f"insert into t values {rows}", "mysql"), "insert into t values (?, ?), ...")
         values = ", ".join(str(value - 50) for value in range(100_000))
         self.assertEqual(shape(f"select a from t where b in ({values})", "mysql"), "select a from t where b in (?...")
+
+
+class TextOf(unittest.TestCase):
+    """What a driver is given in place of a text."""
+
+    def test_values_of_a_template_are_left_out(self) -> None:
+        # What Python 3.14 makes of t"select {a} from {b}"; no older one has the module.
+        kind = type("Template", (), {"__module__": "string.templatelib", "strings": ("select ", " from ", "")})
+        self.assertEqual(statement("postgresql", kind()).operation, operations.SHARED.id(operations.DATABASE, "select ? from ?"))
+
+    def test_nothing_else_is_asked_for_its_text(self) -> None:
+        class Query:
+            def __str__(self) -> str:
+                return 'Query("O\'Brien")'
+
+            def as_string(self, _cursor: object) -> str:
+                return str(self)
+
+        self.assertEqual(statement("postgresql", Query()).operation, operations.SHARED.id(operations.DATABASE, "(statement)"))
 
 
 class Routes(unittest.TestCase):

@@ -40,10 +40,10 @@ def _guarded(watch: Callable[[types.ModuleType], None], log: Log, module: types.
 
 
 def statement(dialect: str, text: Any, cursor: Any = None, prefix: str = "") -> Span:
-    """The call of a statement: a str, bytes, or what has `as_string` (psycopg's `sql`)."""
+    """The call of a statement."""
     try:
         if not isinstance(text, (str, bytes)):
-            text = text.as_string(cursor) if hasattr(text, "as_string") else str(text)
+            text = _text_of(text, cursor)
         id_ = _operations.get((dialect, prefix, text))
         if id_ is None:
             id_ = operations.SHARED.id(operations.DATABASE, prefix + sql.shape(text, dialect))
@@ -52,6 +52,16 @@ def statement(dialect: str, text: Any, cursor: Any = None, prefix: str = "") -> 
     except Exception:
         id_ = operations.SHARED.id(operations.DATABASE, "(statement)")
     return Span(id_)
+
+
+def _text_of(query: Any, cursor: Any) -> str:
+    """Of what psycopg's `sql` puts together, and of a t-string without its values. The `str` of anything else is no statement."""
+    modules = {kind.__module__ for kind in type(query).__mro__}
+    if not modules.isdisjoint(("psycopg.sql", "psycopg2.sql")):
+        return str(query.as_string(cursor))
+    if "string.templatelib" in modules:
+        return "?".join(query.strings)
+    raise TypeError("no text of a statement")
 
 
 def _batch(span: Span, parameters: Any) -> None:
