@@ -105,7 +105,9 @@ export class Shape {
 
   /** Whether only a name can be here: of a qualified one its later part, an alias, a column. */
   isBeforeName() {
-    return this.columns === 1 || this.out.endsWith('.') || BEFORE_ALIAS.test(this.out.slice(-4));
+    const { out } = this;
+    const isQualified = out.endsWith('.') && !out.endsWith('...');
+    return this.columns === 1 || isQualified || BEFORE_ALIAS.test(out.slice(-4));
   }
 
   isBeforeTable() {

@@ -98,7 +98,8 @@ class Shape:
 
     def is_before_name(self) -> bool:
         """Whether only a name can be here: of a qualified one its later part, an alias, a column."""
-        return self.columns == 1 or self.out.endswith(".") or _BEFORE_ALIAS.search(self.out[-4:]) is not None
+        is_qualified = self.out.endswith(".") and not self.out.endswith("...")
+        return self.columns == 1 or is_qualified or _BEFORE_ALIAS.search(self.out[-4:]) is not None
 
     def is_before_table(self) -> bool:
         return _BEFORE_TABLE.search(self.out[-16:]) is not None

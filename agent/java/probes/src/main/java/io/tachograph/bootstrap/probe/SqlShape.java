@@ -165,7 +165,9 @@ final class SqlShape {
 
     /** Whether only a name can be here: of a qualified one its later part, an alias, a column. */
     boolean isBeforeName() {
-        return columns == 1 || endsWith(".", out.length()) || tail(BEFORE_ALIAS, 4);
+        int end = out.length();
+        boolean isQualified = endsWith(".", end) && !endsWith("...", end);
+        return columns == 1 || isQualified || tail(BEFORE_ALIAS, 4);
     }
 
     boolean isBeforeTable() {
