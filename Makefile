@@ -100,7 +100,7 @@ bench-probe: tacho $(JAR_AGENT) ## what watching costs, beside Kieker, OpenTelem
 .PHONY: bench-agents
 bench-agents: tacho ## what watching a Node.js and a Python program costs, in fresh processes by turns
 	cd agent/node && TACHO=$(abspath $(TACHO)) npm run bench
-	cd agent/python && python3 bench/overhead.py --tacho $(abspath $(TACHO))
+	cd agent/python && python3 bench/overhead.py --tacho $(abspath $(TACHO)) && python3 bench/statements.py
 
 .PHONY: clean
 clean: ## forget everything that was built
