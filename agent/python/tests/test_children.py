@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
+import unittest
 import urllib.request
 from pathlib import Path
 
@@ -53,6 +56,46 @@ from django.urls import path
 def index(request): return HttpResponse("bicycles")
 urlpatterns = [path("", lambda request: index(request))]
 """
+
+
+class Start(unittest.TestCase):
+    """What a child's interpreter does before its program, without a server."""
+
+    def child(self, folder: str, program: str) -> subprocess.CompletedProcess[str]:
+        environment = {
+            **os.environ,
+            "PYTHONPATH": str(Path(folder) / "tachograph" / "child"),
+            "TACHO_SERVER": f"127.0.0.1:{free_port()}",
+        }
+        command = [sys.executable, "-c", program]
+        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=PATIENCE_S, check=True)
+
+    def copy(self) -> str:
+        folder = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, folder)
+        shutil.copytree(ROOT / "tachograph", Path(folder) / "tachograph", ignore=shutil.ignore_patterns("__pycache__"))
+        return folder
+
+    def test_modules_beside_the_agent_are_not_the_standard_library(self) -> None:
+        folder = self.copy()
+        (Path(folder) / "socket.py").write_text("raise RuntimeError('not the standard library')")
+        done = self.child(folder, "import sys, socket; print(sys.modules['tachograph'].__file__, sys.path)")
+        self.assertNotIn("not watched", done.stderr)
+        self.assertIn(str(Path(folder) / "tachograph" / "__init__.py"), done.stdout)
+        self.assertNotIn(f"'{folder}'", done.stdout)
+
+    def test_an_interpreter_that_is_too_old_runs_on(self) -> None:
+        file = ROOT / "tachograph" / "child" / "sitecustomize.py"
+        program = f"import runpy, sys; sys.version_info = (3, 8, 18, 'final', 0); runpy.run_path({str(file)!r})"
+        done = subprocess.run(
+            [sys.executable, "-c", f"{program}; print('tachograph' in sys.modules)"],
+            env={name: value for name, value in os.environ.items() if name != "PYTHONPATH"},
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
+            check=True,
+        )
+        self.assertEqual((done.stdout, done.stderr), ("False\n", ""))
 
 
 class Children(ServerTest):

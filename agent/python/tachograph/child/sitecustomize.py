@@ -1,11 +1,14 @@
-"""Is this process one that a watched program has started? Then it is watched, too. The interpreter runs this module at its
-start, since PYTHONPATH begins with this folder (`../children.py`). A module of this
-name that the program has itself runs as ever.
+"""Is this process one that a watched program has started? Then it is watched, too.
+
+The interpreter runs this module at its start, since PYTHONPATH begins with this folder (`../children.py`). A module of this name
+that the program has itself runs as ever. An interpreter that is too old for the agent (3.6 to 3.8) runs on without it, silently.
 """
 
 import importlib.util
 import os
 import sys
+
+_VERSION_MIN = (3, 9)
 
 
 def _own() -> None:
@@ -17,16 +20,30 @@ def _own() -> None:
         spec.loader.exec_module(module)
 
 
+def _load(package: str) -> None:
+    """The agent without what else is in its folder, where modules may have names of the standard library."""
+    file = os.path.join(package, "__init__.py")
+    spec = importlib.util.spec_from_file_location("tachograph", file, submodule_search_locations=[package])
+    if spec is None or spec.loader is None:
+        raise ImportError("cannot be loaded: " + package)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["tachograph"] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules["tachograph"]
+        raise
+
+
 def _watch(home: str) -> None:
     arguments = getattr(sys, "orig_argv", [])  # since 3.10
     starts_itself = any(pair == ("-m", "tachograph") for pair in zip(arguments, arguments[1:]))
     if starts_itself or any("_tracker import main" in argument for argument in arguments):  # of multiprocessing
         return
-    sys.path.insert(0, home)
-    try:
-        from tachograph import agent  # noqa: PLC0415, the folder is in the path only now
-    finally:
-        sys.path.remove(home)
+    if "tachograph" not in sys.modules:
+        _load(os.path.join(home, "tachograph"))
+    from tachograph import agent  # noqa: PLC0415, it can be found only now
+
     service = os.environ.get("TACHO_SERVICE") or os.environ.get("_TACHOGRAPH_SERVICE")
     agent.start(**({"service": service} if service else {}))
 
@@ -41,6 +58,8 @@ def _run() -> None:
     finally:
         if this is not None:
             sys.modules.setdefault("sitecustomize", this)
+    if sys.version_info < _VERSION_MIN:
+        return
     try:
         _watch(os.path.dirname(os.path.dirname(here)))
     except Exception as e:  # the program goes on

@@ -1,6 +1,7 @@
-"""What is a request that came in called? A route of the program's framework is one name; where there is none, the path with its
-ids taken out is a guess, and `(not found)` what nobody has. Guesses have a bound of their own, so
-that they take no room from routes.
+"""What is a request that came in called?
+
+A route of the program's framework is one name; where there is none, the path with its ids taken out is a guess, and `(not found)`
+what nobody has. Guesses have a bound of their own, so that they take no room from routes.
 
 The rules of `ServerNames.java` of the Java agent. Before: http_server. After: operations.
 """
