@@ -56,9 +56,10 @@ final class BufferPool {
         ThreadBuffer buffer = buffers.get(slot);
         try {
             if (buffer == null && !isShort()) {
-                buffer = new ThreadBuffer(home, slot, words, borrowed);
-                buffers.set(slot, buffer);
+                ThreadBuffer fresh = new ThreadBuffer(home, slot, words, borrowed);
                 made.accumulateAndGet(slot + 1, Math::max);
+                buffers.set(slot, fresh);
+                buffer = fresh; // last: nothing can fail any more
             }
         } catch (OutOfMemoryError e) {
             shortUntil = System.nanoTime() + SHORT_NANOS | 1;

@@ -27,7 +27,7 @@ import java.util.stream.Collectors;
 /** A program in a JVM of its own with the agent, and the server that the agent reports to. */
 final class Watched implements AutoCloseable {
     private static final long START_S_MAX = 120;
-    private static final long END_S_MAX = 30;
+    private static final long END_S_MAX = 300;
     private static final long ARRIVAL_S_MAX = 60;
     private static final String AGENT = "-javaagent:" + System.getProperty("agent.jar");
     private static final HttpClient HTTP =

@@ -98,10 +98,15 @@ final class ExceptionText {
 
     private static Throwable cause(Throwable thrown) {
         Throwable cause = CAUSE == null ? null : (Throwable) CAUSE.get(thrown);
-        if ((cause == null || cause == thrown) && HAS_OWN_CAUSE.get(thrown.getClass())) {
+        if ((cause == null || cause == thrown) && mayAskForCause(thrown.getClass())) {
             cause = thrown.getCause();
         }
         return cause == thrown ? null : cause;
+    }
+
+    /** Where the field cannot be read, a message of a database would be worse than a lock. */
+    private static boolean mayAskForCause(Class<?> type) {
+        return CAUSE == null ? type.getClassLoader() == null : HAS_OWN_CAUSE.get(type);
     }
 
     /** A state of another form is no state: a program may put any text there. */
