@@ -93,7 +93,8 @@ public final class PostgresShop {
         try (Connection connection = source.getConnection();
                 PreparedStatement statement =
                         connection.prepareStatement(
-                                "select \"title\" from \"ad\" where title = ? or title = 's3cret'")) {
+                                "select \"title\" from \"ad\""
+                                        + " where title = ? or title = 's3cret'")) {
             statement.setString(1, "bound s3cret");
             statement.executeQuery().close();
         }

@@ -65,7 +65,9 @@ class MemoryIT {
                 grown < 9_000 * BYTES_EACH_MAX + QUEUE + ROOM,
                 () -> atTheBound + " bytes with 1,024 threads, " + farPastIt + " with 10,000");
         // Rings of 16 KiB, open calls and objects of 4 KiB, what the sender keeps of each.
-        assertTrue(atTheBound < 1_024 * 32_768L + QUEUE, () -> atTheBound + " bytes with 1,024 threads");
+        assertTrue(
+                atTheBound < 1_024 * 32_768L + QUEUE,
+                () -> atTheBound + " bytes with 1,024 threads");
     }
 
     /** A ring of 128 MiB, where the heap has half of that. */

@@ -36,7 +36,8 @@ final class Program {
         this.arguments = arguments;
         environment.put("TACHO_INCLUDE", "app..*");
         environment.put(
-                "TACHO_EXCLUDE", "app.Work.*, app.Virtual.*, app.Allocation.*, app.Price.*, app.Busy.*");
+                "TACHO_EXCLUDE",
+                "app.Work.*, app.Virtual.*, app.Allocation.*, app.Price.*, app.Busy.*");
         environment.put("TACHO_SAMPLERS", "false");
     }
 

@@ -12,8 +12,8 @@ import java.util.function.Consumer;
 
 /**
  * Which buffer belongs to which thread. A platform thread gets one with its first call and keeps it
- * for life; a virtual thread, of which there may be millions, borrows one while an outermost call is
- * open. A thread that only hands work on, or is handed some, needs none. All are bounded in number;
+ * for life; a virtual thread, of which there may be millions, borrows one while an outermost call
+ * is open. A thread that only hands work on, or is handed some, needs none. All are bounded in number;
  * a thread that gets none has its calls left out and counted, which allocates nothing.
  */
 public final class Buffers {
@@ -126,8 +126,8 @@ public final class Buffers {
     }
 
     /**
-     * Makes {@code context} the parent of this thread's outermost calls to come. @return what it was
-     * before, may be null
+     * Makes {@code context} the parent of this thread's outermost calls to come. @return what it
+     * was before, may be null
      */
     Context attach(Context context) {
         ThreadBuffer buffer = local.get();
