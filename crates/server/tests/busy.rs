@@ -107,7 +107,7 @@ fn hello() -> Vec<u8> {
 fn merges_beyond_the_one_that_waits_are_told_to_come_again() {
     const ASKED: usize = 7;
     let driver = Arc::new(Faulty::new(MemoryDriver::new(), Faults::default()));
-    let server = Inside::start(driver.clone());
+    let server = Inside::start(driver.clone(), BODY_BYTES);
     let at = server.http;
     let post = move |path: &str, body: &[u8]| request(at, "POST", path, &[], body);
     assert_eq!(post("/write", b"x value=1 1\n").status, 204);

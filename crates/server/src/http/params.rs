@@ -1,5 +1,6 @@
 //! Parameters of a request, from the query string and from a POST form; errors name the parameter.
 
+use axum::body::{Body, Bytes};
 use axum::extract::{Form, FromRequest, Query, Request};
 use axum::http::{Method, Uri, header};
 use tacho_model::{TimeRange, Timestamp};
@@ -9,6 +10,10 @@ use super::time;
 
 /// How far before `end` a range begins when `start` is not given: one hour, in nanoseconds.
 const RANGE_DEFAULT_NS: i64 = 3_600_000_000_000;
+
+/// Parameters of one request: rules that are removed have one each, and a thousand are allowed. An empty one takes two bytes of a
+/// request and thirty times as many of memory.
+const PARAMETERS_MAX: usize = 2_048;
 
 /// All parameters in order; a name may come more than once.
 pub struct Params(Vec<(String, String)>);
@@ -22,17 +27,35 @@ impl<S: Send + Sync> FromRequest<S> for Params {
             v.as_bytes().to_ascii_lowercase().starts_with(b"application/x-www-form-urlencoded")
         });
         if request.method() == Method::POST && form {
+            let content_type = request.headers().get(header::CONTENT_TYPE).cloned();
+            let body = Bytes::from_request(request, state).await;
+            let body = body.map_err(|e| ApiError { status: e.status(), ..ApiError::bad(e.body_text()) })?;
+            check_count(all.len(), &body)?;
+            let mut form = Request::new(Body::from(body));
+            *form.method_mut() = Method::POST;
+            form.headers_mut().extend(content_type.map(|of| (header::CONTENT_TYPE, of)));
             let Form(body): Form<Vec<(String, String)>> =
-                Form::from_request(request, state).await.map_err(|e| ApiError::bad(e.body_text()))?;
+                Form::from_request(form, state).await.map_err(|e| ApiError::bad(e.body_text()))?;
             all.extend(body);
         }
         Ok(Self(all))
     }
 }
 
+/// Refuses what is too much before it is taken apart.
+fn check_count(before: usize, encoded: &[u8]) -> Result<(), ApiError> {
+    let count = before + encoded.split(|byte| *byte == b'&').filter(|part| !part.is_empty()).count();
+    if count > PARAMETERS_MAX {
+        let message = format!("{count} parameters are over {PARAMETERS_MAX}: ask in parts");
+        return Err(ApiError::bad(message));
+    }
+    Ok(())
+}
+
 impl Params {
     /// The query string alone, where the body is something else.
     pub fn from_uri(uri: &Uri) -> Result<Self, ApiError> {
+        check_count(0, uri.query().unwrap_or_default().as_bytes())?;
         let Query(all) = Query::try_from_uri(uri).map_err(|e| ApiError::bad(e.body_text()))?;
         Ok(Self(all))
     }
@@ -149,6 +172,22 @@ mod tests {
             let said = params(pairs).only(known).err().map(|error| error.message);
             assert_eq!(said.as_deref(), expect, "{pairs:?}");
         }
+    }
+
+    #[tokio::test]
+    async fn parameters_are_counted_before_they_are_taken_apart() {
+        let ask = async |query: String, form: String| {
+            let request = axum::http::Request::post(format!("/x?{query}"))
+                .header(header::CONTENT_TYPE, "application/x-www-form-urlencoded; charset=utf-8")
+                .body(Body::from(form));
+            let params = Params::from_request(request.unwrap(), &()).await;
+            params.map(|params| params.0.len()).map_err(|error| (error.status.as_u16(), error.message))
+        };
+        let most = PARAMETERS_MAX;
+        assert_eq!(ask("a=1&b".into(), "c=%26&".repeat(most - 2)).await, Ok(most));
+        let refused = Err((400, "2049 parameters are over 2048: ask in parts".to_owned()));
+        assert_eq!(ask("a=1&b".into(), "c&".repeat(most - 1)).await, refused);
+        assert_eq!(ask("&a".repeat(most + 1), String::new()).await, refused);
     }
 
     #[test]

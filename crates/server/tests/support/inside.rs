@@ -25,14 +25,16 @@ pub struct Inside {
 }
 
 impl Inside {
-    pub fn start(driver: Arc<dyn Driver>) -> Self {
+    /// With the usual settings, but for the largest body.
+    pub fn start(driver: Arc<dyn Driver>, body_bytes_max: usize) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
         let data = directory.path().to_owned();
         let (trigger, shutdown) = shutdown::channel();
         let http = runtime.block_on(async move {
-            let settings = Settings { data: Some(data.clone()), ..Settings::default() };
+            let body_bytes_max = Some(body_bytes_max);
+            let settings = Settings { data: Some(data.clone()), body_bytes_max, ..Settings::default() };
             let config = config::load(None, [], settings).unwrap();
             let clock: Arc<dyn Clock> = Arc::new(SystemClock);
             let metrics = Arc::new(Metrics::default());
