@@ -5,6 +5,7 @@
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
+use std::collections::hash_map::Entry as Slot;
 use std::sync::Arc;
 
 use tacho_chunk::{AttributeData, RowRef};
@@ -70,8 +71,8 @@ struct Gathered {
 /// The segment that a trace is shown by.
 #[derive(Clone, Copy)]
 struct Entry {
-    /// What makes a better entry: no parent, an early part, an early start.
-    rank: (bool, u32, Timestamp),
+    /// What makes a better entry: no parent, an early part, an early start; of equals, the same one always.
+    rank: (bool, u32, Timestamp, u64),
     place: Place,
     /// Number of its first call within the segment.
     first_call: u32,
@@ -86,7 +87,7 @@ struct Entry {
 
 impl Entry {
     fn new(row: RowRef<'_>, place: Place) -> Self {
-        let rank = (row.parent().is_some(), row.part(), row.start());
+        let rank = (row.parent().is_some(), row.part(), row.start(), row.base());
         let (first, end) = (row.shape().calls().first(), row.range().end);
         let age = row.ages().first().copied().unwrap_or(0);
         // The first call of a row is its outermost: it exits last, or not in this row.
@@ -103,22 +104,47 @@ impl Entry {
         }
     }
 
-    /// The better of two segments, or both when they are parts of one.
-    fn merge(self, other: Self) -> Self {
-        let (better, worse) = if other.rank < self.rank { (other, self) } else { (self, other) };
-        if better.base != worse.base {
-            return better;
+    /// Two parts of one segment.
+    fn join(self, other: Self) -> Self {
+        let (first, later) = if other.rank < self.rank { (other, self) } else { (self, other) };
+        // A later part begins with another call when the first one has ended before, and says nothing of it.
+        if first.first_call != later.first_call {
+            return first;
         }
-        let end =
-            if better.outcome == Outcome::Running && worse.last >= better.last { worse } else { better };
-        // A later part begins with another call when the first one has ended before.
-        let is_same = better.first_call == worse.first_call;
-        let named = if is_same { better.named.max(worse.named) } else { better.named };
-        Self { last: end.last, outcome: end.outcome, start: better.start.min(worse.start), named, ..better }
+        let end = if first.outcome == Outcome::Running && later.last >= first.last { later } else { first };
+        let (start, named) = (first.start.min(later.start), first.named.max(later.named));
+        Self { last: end.last, outcome: end.outcome, start, named, ..first }
+    }
+
+    /// Only parts after its first one have been seen: that one may make it the best of its trace.
+    const fn is_headless(&self) -> bool {
+        self.rank.1 > 0
     }
 
     const fn duration(&self) -> u64 {
         self.last.wrapping_sub(self.start).cast_unsigned()
+    }
+}
+
+/// Segments whose first part may still come, and that were not the best of their trace without it.
+#[derive(Default)]
+struct Headless(HashMap<(TraceId, u64), Entry>);
+
+impl Headless {
+    /// The better of what is known of a trace and another row of it.
+    fn better(&mut self, trace: TraceId, known: Entry, row: Entry) -> Entry {
+        if known.base == row.base {
+            return known.join(row);
+        }
+        let row = match self.0.is_empty() {
+            true => row,
+            false => self.0.remove(&(trace, row.base)).map_or(row, |parts| parts.join(row)),
+        };
+        let (better, worse) = if row.rank < known.rank { (row, known) } else { (known, row) };
+        if worse.is_headless() {
+            self.0.insert((trace, worse.base), worse);
+        }
+        better
     }
 }
 
@@ -162,6 +188,7 @@ fn gather(
     // Most traces are one segment; growing such a table step by step would cost as much as filling it.
     let segments = blocks.iter().map(|source| source.block.len()).sum();
     let mut traces: HashMap<TraceId, Gathered> = HashMap::with_capacity(segments);
+    let mut headless = Headless::default();
     for source in awaited(blocks, cancel) {
         let (block, source) = source?;
         let operation_in = shapes_with(source, &search.filter);
@@ -170,9 +197,16 @@ fn gather(
             let request_seen = request_id.as_ref().is_none_or(|wanted| has_request_id(r, wanted));
             let calls = (r.shape().calls().len() - r.shape().carried().len()) as u64;
             let entry = Entry::new(r, Place { block, row });
-            let new = || Gathered { entry, calls: 0, operation_seen: false, request_seen: false };
-            let known = traces.entry(r.trace()).or_insert_with(new);
-            known.entry = known.entry.merge(entry);
+            let known = match traces.entry(r.trace()) {
+                Slot::Occupied(slot) => {
+                    let known = slot.into_mut();
+                    known.entry = headless.better(r.trace(), known.entry, entry);
+                    known
+                }
+                Slot::Vacant(slot) => {
+                    slot.insert(Gathered { entry, calls: 0, operation_seen: false, request_seen: false })
+                }
+            };
             known.calls += calls;
             known.operation_seen |= operation_seen;
             known.request_seen |= request_seen;

@@ -343,6 +343,25 @@ fn a_later_part_names_only_the_call_that_it_begins_with() {
     check_search(PARTED, |_| {}, "e app first 40 ns 2 calls ok");
 }
 
+/// A later part of the entry comes first, then another segment that looks like an entry, then the first part.
+const TURNED: &str = "
+a h1 main trace=d base=600 part=1 first=2 at=1500
+  ~ 500 0 http-server GET /users/{name}
+  0 <
+b h1 main trace=d base=800 at=1100
+  0 > method other
+  5 <
+c h1 main trace=d base=600 at=1000
+  0 > http-server GET
+  20 > method serve
+  30 <
+";
+
+#[test]
+fn a_later_part_names_its_call_whenever_it_is_seen() {
+    check_search(TURNED, |_| {}, "d c GET /users/{name} 500 ns 3 calls ok");
+}
+
 #[test]
 fn the_last_part_says_what_a_call_is() {
     check_trace(

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use tacho_chunk::ExecutionBlock;
 use tacho_model::{
-    Event, EventKind, Labels, Operation, OperationKind, Segment, SpanId, TimeRange, TraceId, mix64,
+    Carried, Event, EventKind, Labels, Operation, OperationKind, Segment, SpanId, TimeRange, TraceId, mix64,
 };
 
 use super::awaited::{calltree, graph, operations, search, services, trace};
@@ -13,6 +13,15 @@ use crate::executions::{CallTreeNode, Filter, Level, Search, SourceBlock};
 
 const OPERATIONS: u32 = 6;
 const ALL: Filter = Filter { service: None, operation: None, range: TimeRange::ALL };
+
+const EVERYTHING: Search = Search {
+    filter: ALL,
+    duration_ns_min: None,
+    duration_ns_max: None,
+    outcome: None,
+    request_id: None,
+    limit: 100,
+};
 
 fn table() -> Vec<Operation> {
     let kinds = [OperationKind::Method, OperationKind::HttpServer, OperationKind::Database];
@@ -52,6 +61,42 @@ fn segment(number: u64, (trace, _, cause, events): &Seed) -> Segment {
         events: events.iter().map(event).collect(),
         attributes: vec![],
     }
+}
+
+/// A segment in parts that begin with these events; each part has other names for the calls that it carries.
+fn parts(whole: &Segment, cuts: &[usize]) -> Vec<Segment> {
+    let (mut now, mut calls, mut open, mut parts) = (whole.start, 0, Vec::new(), Vec::<Segment>::new());
+    for (n, event) in whole.events.iter().enumerate() {
+        now += event.delta as i64;
+        if n == 0 || cuts.contains(&n) {
+            let part = parts.len() as u32;
+            let carried = |(call, since): &(u32, i64)| Carried {
+                operation: (call + part) % OPERATIONS,
+                call: *call,
+                age: now.abs_diff(*since),
+            };
+            let carried = open.iter().map(carried).collect();
+            parts.push(Segment {
+                part,
+                first_call: calls,
+                start: now,
+                carried,
+                events: vec![],
+                ..whole.clone()
+            });
+        }
+        if matches!(event.kind, EventKind::Enter(_)) {
+            open.push((calls, now));
+            calls += 1;
+        } else {
+            open.pop();
+        }
+        if let Some(part) = parts.last_mut() {
+            let delta = if part.events.is_empty() { 0 } else { event.delta };
+            part.events.push(Event { delta, ..*event });
+        }
+    }
+    parts
 }
 
 fn blocks(seeds: &[Seed]) -> Vec<SourceBlock> {
@@ -118,15 +163,7 @@ proptest! {
     #[test]
     fn each_trace_found_is_shown_whole(seeds in seeds()) {
         let blocks = blocks(&seeds);
-        let asked = Search {
-            filter: ALL,
-            duration_ns_min: None,
-            duration_ns_max: None,
-            outcome: None,
-            request_id: None,
-            limit: 100,
-        };
-        let found = search(&blocks, &asked);
+        let found = search(&blocks, &EVERYTHING);
         prop_assert_eq!(found.traces.len(), found.scanned);
         prop_assert!(found.traces.is_sorted_by(|a, b| a.start >= b.start));
         for summary in found.traces {
@@ -139,6 +176,33 @@ proptest! {
                 let parent = trace.spans[..at].iter().find(|other| Some(other.id) == span.parent);
                 prop_assert_eq!(span.depth, parent.map_or(0, |parent| parent.depth + 1));
             }
+        }
+    }
+
+    #[test]
+    fn traces_are_told_alike_in_whatever_order_their_parts_come(
+        seeds in seeds(),
+        cuts in prop::collection::vec(1usize..12, 0..4),
+        order in any::<u64>(),
+    ) {
+        let mut rows: Vec<(usize, Segment)> = Vec::new();
+        for (number, seed) in (0u64..).zip(&seeds) {
+            rows.extend(parts(&segment(number, seed), &cuts).into_iter().map(|part| (seed.1, part)));
+        }
+        let told = |rows: &[(usize, Segment)]| {
+            let block = |(service, part): &(usize, Segment)| {
+                let mut block = ExecutionBlock::new();
+                block.push(part, &table());
+                let labels = Labels::new([("service", format!("s{service}").as_str())]).unwrap();
+                SourceBlock { labels: Arc::new(labels), block: Arc::new(block) }
+            };
+            let blocks: Vec<SourceBlock> = rows.iter().map(block).collect();
+            search(&blocks, &EVERYTHING).traces
+        };
+        let in_order = told(&rows);
+        for turn in 0..6 {
+            rows.sort_by_cached_key(|(_, part)| mix64(order ^ part.base ^ u64::from(part.part) << 8 ^ turn));
+            prop_assert_eq!(&told(&rows), &in_order);
         }
     }
 }
