@@ -5,7 +5,7 @@ mod agent;
 mod support;
 
 use std::io::{Seek, SeekFrom, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use agent::Agent;
 use serde_json::{Value, json};
@@ -226,4 +226,83 @@ fn after_a_start(data: &Path) {
         let answer = server.get(path).json();
         assert!(warnings(&answer)[0].contains("may be missing: "), "{path}: {answer}");
     }
+}
+
+/// Of a record that only the journal had nobody knows what it held: every answer says so, until somebody has taken the file away.
+#[test]
+fn answers_say_that_a_record_of_the_journal_is_lost() {
+    let data = tempfile::tempdir().unwrap();
+    let start = || Server::start_with(data.path(), &["--selfwatch-seconds", "0"]);
+    let server = start();
+    for n in 0..3 {
+        let lines =
+            format!("m,host=a value={n} {}\nlog,host=a value=\"line {n}\" {}\n", START_S + n, START_S + n);
+        assert_eq!(server.post("/write?precision=s", &[], lines.as_bytes()).status, 204);
+    }
+    server.kill();
+    let journal = files(&data.path().join("journal"), "journal").remove(0);
+    let mut bytes = std::fs::read(&journal).unwrap();
+    // In the second record.
+    let at = bytes.windows(6).position(|part| part == b"line 1").expect("it is there");
+    bytes[at] ^= 4;
+    std::fs::write(&journal, bytes).unwrap();
+
+    let output = data.path().join("out.jsonl");
+    let output = output.to_str().unwrap();
+    let check = |server: &Server| {
+        for path in [
+            format!("/api/v1/query_range?query=m&step=1&{SPAN}"),
+            format!("/api/v1/entries?match[]=log&{SPAN}"),
+            format!("/api/services?{SPAN}"),
+            "/api/v1/labels?".to_owned(),
+        ] {
+            let answer = server.get(&path);
+            assert_eq!(answer.status, 200, "{path}: {}", answer.text());
+            let answer = answer.json();
+            let said = warnings(&answer);
+            assert_eq!(said.len(), 1, "{path}: {answer}");
+            assert!(
+                said[0].contains(" may be missing: ") && said[0].contains(" of journal 0000"),
+                "{said:?}"
+            );
+            assert!(
+                said[0].contains("(generation 1, begun 20") && said[0].ends_with(" cannot be read"),
+                "{said:?}"
+            );
+        }
+        let url = server.url();
+        let export = ["export", "--match", "m", "--server", &url, "--output", output];
+        let (code, _, stderr) = run(&export);
+        assert_eq!(code, Some(1), "{stderr}");
+        assert!(stderr.contains("error: not all records can be read"), "{stderr}");
+        let (code, stdout, stderr) = run(&[&export[..], &["--allow-damaged", "--json"]].concat());
+        assert_eq!(code, Some(3), "{stderr}");
+        let report: Value = serde_json::from_str(&stdout).unwrap();
+        assert_eq!(
+            (&report["samples"]["count"], report["incomplete"].as_array().unwrap().len()),
+            (&json!(2), 2)
+        );
+    };
+    let server = start();
+    assert_eq!(server.get("/api/status").json()["journal_damaged"], 1);
+    check(&server);
+    assert_eq!(server.post("/api/flush", &[], b"").status, 204);
+    check(&server);
+    drop(server);
+    let kept = files(&data.path().join("journal/quarantine"), "journal");
+    assert_eq!(kept.len(), 1);
+    let server = start();
+    check(&server);
+    drop(server);
+    std::fs::remove_file(&kept[0]).unwrap();
+    let server = start();
+    let answer = server.get(&format!("/api/v1/query_range?query=m&step=1&{SPAN}")).json();
+    assert_eq!(answer["warnings"], Value::Null);
+}
+
+fn files(directory: &Path, extension: &str) -> Vec<PathBuf> {
+    let paths = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
+    let mut paths: Vec<PathBuf> = paths.filter(|p| p.extension().is_some_and(|e| e == extension)).collect();
+    paths.sort();
+    paths
 }
