@@ -55,7 +55,8 @@ export class Agent {
     this.samples = new Samples({ dictionary, outbox, clock, totals, common, log });
     // The numbers of the process are one thread's to tell.
     this.sampler = config.samplers && isMainThread ? new Sampler(this.samples, totals, outbox) : null;
-    this.protocol = new Protocol({ session: session.bytes, secret: session.secret, pairs: pairs(common), outbox, dictionary, totals, log });
+    const { bytes, secret } = session;
+    this.protocol = new Protocol({ session: bytes, secret, pairs: pairs(common), outbox, dictionary, totals, log });
     this.link = new Link({ address: config.server, protocol: this.protocol, totals, log });
     const answer = (/** @type {Buffer} */ frame) => {
       this.protocol.say(frame);

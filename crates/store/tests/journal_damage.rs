@@ -86,7 +86,10 @@ fn lacks(store: &Store) -> String {
 }
 
 /// The manual clock of the bench stands at its begin.
-const SAYS: &str = " at 1 place of journal 00000000000000000001.journal (generation 1, begun 1970-01-01T00:00:00.000001Z) cannot be read";
+const SAYS: &str = concat!(
+    " at 1 place of journal 00000000000000000001.journal",
+    " (generation 1, begun 1970-01-01T00:00:00.000001Z) cannot be read"
+);
 
 #[tokio::test]
 async fn a_changed_bit_costs_the_record_that_it_hits_at_most_and_is_told() {

@@ -1,7 +1,7 @@
 //! Are the bytes of ended segments still those that were written? The manifest has a checksum of each.
 //!
-//! A little with every call, in order of the segments, so that whoever asks sets the pace. Where a checksum is wrong, rows that are
-//! needed are looked at one by one: what is lost is told before anybody asks for it.
+//! A little with every call, in order of the segments, so that whoever asks sets the pace. Where a checksum is wrong, rows that
+//! are needed are looked at one by one: what is lost is told before anybody asks for it.
 
 use std::collections::BTreeMap;
 use std::fs::File;

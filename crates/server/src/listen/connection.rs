@@ -61,9 +61,6 @@ async fn converse(
     };
     let _busy = seat.begin();
     let version = hello.version()?;
-    if !hello.proves_session() {
-        return Err(Farewell::new(ErrorCode::Session, "the session is not that of the secret").into());
-    }
     let session = Session::new(&hello)?;
     let claim = native.sessions.claim(hello.session).await;
     let acked = native.store.session_acked(hello.session);
@@ -124,7 +121,10 @@ async fn greet(incoming: &mut Incoming<'_>) -> Result<Hello, Stop> {
     incoming.wait().await?;
     let frame = incoming.frame()?.map(ClientFrame::decode).transpose()?;
     match frame {
-        Some(ClientFrame::Hello(hello)) => Ok(hello),
+        Some(ClientFrame::Hello(hello)) if hello.proves_session() => Ok(hello),
+        Some(ClientFrame::Hello(_)) => {
+            Err(Farewell::new(ErrorCode::Session, "the session is not that of the secret").into())
+        }
         _ => Err(Farewell::new(ErrorCode::Malformed, "the first frame is not HELLO").into()),
     }
 }
