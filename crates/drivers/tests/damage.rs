@@ -130,6 +130,9 @@ async fn what_a_power_failure_leaves_in_doubt_is_copied_before_it_is_cut_off() {
     }
 }
 
+/// What a crash does to the bytes of a segment.
+type Tear<'a> = &'a dyn Fn(&mut Vec<u8>);
+
 #[tokio::test]
 async fn what_was_never_synced_is_not_copied() {
     let bench = Bench::new();
@@ -138,7 +141,7 @@ async fn what_was_never_synced_is_not_copied() {
     let whole = bench.snapshot();
     let batch = 16 + 19 + 1_000 + 19 + 5;
     let end = std::fs::read(file).unwrap().len() - 16;
-    let tear: [&dyn Fn(&mut Vec<u8>); 4] = [
+    let tear: [Tear<'_>; 4] = [
         // The process died in the middle of a write, or a moment before.
         &|bytes| bytes.truncate(end - 1),
         &|bytes| bytes.truncate(end - batch + 15),
