@@ -79,6 +79,8 @@ async fn evaluate(app: &App, params: &Params, mut at: promql::Params) -> Answer 
     at.cancel = asked.cancel.clone();
     let limits = at.limits.clone();
     let is_light = is_light(app, &text);
+    // By now its patterns are compiled and its series found: only `label_replace` compiles more.
+    let is_short = text.len() <= TEXT_INLINE_MAX && !text.contains(LABEL_REPLACE);
     let store = app.store.clone();
     let prepare = move || {
         let plan = promql::parse(&text)?.plan(&at)?;
@@ -116,18 +118,33 @@ async fn evaluate(app: &App, params: &Params, mut at: promql::Params) -> Answer 
         answer.stats = wants_stats.then(|| watch.stats(samples, &report));
         Ok(answer.into_response())
     };
-    let answer = if is_light && work <= WORK_INLINE_MAX { evaluate() } else { away(evaluate).await? };
+    let answer = if is_short && work <= WORK_INLINE_MAX { evaluate() } else { away(evaluate).await? };
     asked.answered();
     answer
 }
 
-/// Whether parsing the query, finding its series and evaluating it takes microseconds but for its samples: no pattern is
-/// compiled, and the index is small.
+/// Whether parsing the query, finding its series and evaluating it takes microseconds but for its samples: no pattern takes long
+/// to compile, and the index is small.
 fn is_light(app: &App, text: &str) -> bool {
-    let has_pattern = text.contains("=~") || text.contains("!~") || text.contains("label_replace");
     text.len() <= TEXT_INLINE_MAX
-        && !has_pattern
+        && !has_costly_pattern(text)
         && app.store.series_count().iter().sum::<usize>() <= SERIES_INLINE_MAX
+}
+
+const LABEL_REPLACE: &str = "label_replace";
+
+/// Whether a pattern may take long to compile: any but names with bars between them, as dashboards ask for.
+fn has_costly_pattern(text: &str) -> bool {
+    let any = |operator: &str| text.split(operator).skip(1).any(|behind| !begins_with_names(behind));
+    text.contains(LABEL_REPLACE) || any("=~") || any("!~")
+}
+
+/// `"a|b"`, in quotes of any kind.
+fn begins_with_names(text: &str) -> bool {
+    let text = text.trim_start();
+    let quoted = ['"', '\'', '`'].iter().find_map(|quote| text.strip_prefix(*quote)?.split_once(*quote));
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-|:/ ".contains(&byte);
+    quoted.is_some_and(|(pattern, _)| pattern.bytes().all(is_plain))
 }
 
 /// As Prometheus marks what is right and may surprise.
@@ -168,4 +185,27 @@ async fn build_info() -> Response {
         "application": "tachograph",
     });
     success(data, Vec::new()).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::has_costly_pattern;
+
+    #[test]
+    fn only_names_between_bars_are_compiled_at_once() {
+        for (text, is_costly) in [
+            ("up", false),
+            (r#"max(max_over_time(cpu_user{hostname=~"host_1|host_2"}[1m])) by (__name__)"#, false),
+            (r#"{__name__=~"cpu_user|cpu_idle",hostname!~ 'a:b/c-1'}"#, false),
+            (r#"x{a=~"(x{900}){900}"}"#, true),
+            (r#"x{a=~"b.*"}"#, true),
+            (r#"x{a=~"b",c!~"d+"}"#, true),
+            (r#"x{a=~"b\x2a"}"#, true),
+            (r#"x{a=~b}"#, true),
+            (r#"x{a=~"b"#, true),
+            (r#"label_replace(x, "a", "$1", "b", "c")"#, true),
+        ] {
+            assert_eq!(has_costly_pattern(text), is_costly, "{text}");
+        }
+    }
 }
