@@ -61,6 +61,10 @@ application.add_url_rule("/missing/<name>", "missing", lambda name: abort(404))
 application.add_url_rule("/broken/<name>", "broken", lambda name: 1 / 0)
 inner.add_url_rule("/inner/<name>", "inner", lambda shop, name: name)
 application.register_blueprint(inner, url_prefix="/shops/<shop>")
+outer, nested = Blueprint("outer", "x", url_prefix="/outer/<of>"), Blueprint("nested", "x", url_prefix="/nested")
+nested.add_url_rule("/<path:rest>", "rest", lambda of, rest: rest)
+outer.register_blueprint(nested)
+application.register_blueprint(outer)
 application.logger.disabled = True
 """
 DJANGO = """
@@ -70,14 +74,16 @@ from django.conf import settings
 settings.configure(ROOT_URLCONF=__name__, SECRET_KEY="x", ALLOWED_HOSTS=["*"], LOGGING_CONFIG=None)
 import django
 from django.http import Http404, HttpResponse
-from django.urls import include, path
+from django.urls import include, path, re_path
 django.setup()
 def missing(request, name): raise Http404
+def nested(request, of, rest): return HttpResponse(rest)
 urlpatterns = [
     path("users/<str:name>", lambda request, name: HttpResponse(name)),
     path("missing/<str:name>", missing),
     path("broken/<str:name>", lambda request, name: 1 / 0),
     path("shops/<int:shop>/", include([path("inner/<str:name>", lambda request, shop, name: HttpResponse(name))])),
+    path("outer/<of>/", include(([path("nested/", include([re_path(r"^(?P<rest>.*)$", nested)]))], "nested"))),
 ]
 """
 DJANGO_WSGI = DJANGO + "from django.core.wsgi import get_wsgi_application\napplication = get_wsgi_application()\n"
@@ -94,6 +100,11 @@ async def broken(name: str): return 1 / 0
 @inner.get("/inner/{name}")
 async def inside(name: str): return name
 application.include_router(inner, prefix="/shops/{shop}")
+nested, sub = APIRouter(prefix="/nested"), FastAPI()
+@nested.get("/{rest:path}")
+async def rest(rest: str): return rest
+sub.include_router(nested)
+application.mount("/outer/{of}", sub)
 """
 STARLETTE = """
 from starlette.applications import Starlette
@@ -106,11 +117,16 @@ async def broken(request): return 1 / 0
 application = Starlette(routes=[
     Route("/users/{name}", user), Route("/missing/{name}", missing), Route("/broken/{name}", broken),
     Mount("/shops/{shop}", routes=[Route("/inner/{name}", user)]),
+    Mount("/outer/{of}", routes=[Mount("/nested", app=Starlette(routes=[Route("/{rest:path}", user)]))]),
+    Mount("/plain", app=PlainTextResponse("x")),
+    Mount("/closed", app=PlainTextResponse("none", 404)),
 ])
 """
 ANGLE = ("/users/<name>", "/missing/<name>", "/broken/<name>", "/shops/<shop>/inner/<name>")
 TYPED = ("/users/<str:name>", "/missing/<str:name>", "/broken/<str:name>", "/shops/<int:shop>/inner/<str:name>")
 BRACED = ("/users/{name}", "/missing/{name}", "/broken/{name}", "/shops/{shop}/inner/{name}")
+# More paths than there are names for those without a route.
+MANY = 1_100
 
 
 class Renamed(unittest.TestCase):
@@ -131,31 +147,39 @@ class Renamed(unittest.TestCase):
 
 
 class Routes(ServerTest):
-    def check_routes(self, source: str, routes: tuple[str, ...], users: int = 20) -> None:
-        end = "tachograph.flush(30)\n"
-        slow = 'get("/slow/name1")\n' if "/slow/<name>" in routes else ""
-        code = source + ASK.replace("USERS", str(users)) + slow + end
-        process = self.launch(code, samplers="false")
+    def check_routes(self, source: str, routes: tuple[str, ...], nested: str, **asked: str) -> None:
+        """`nested`: the route of `/outer/5/nested/a/name`; `asked`: a path below `/` that is asked for so often, and its route."""
+        asks = {"outer/5/nested/a/name": nested, **asked}
+        more = "".join(f'for at in range({MANY}): get(f"/{path}{{at}}")\n' for path in asks)
+        process = self.launch(source + ASK.replace("USERS", str(MANY)) + more + "tachograph.flush(30)\n", samplers="false")
         _, err = process.communicate()
         self.assertEqual(process.returncode, 0, err)
-        counts = dict(zip((f"GET {route}" for route in routes), (users, 3, 3, 1, 1)))
+        counts = dict(zip((f"GET {route}" for route in routes), (MANY, 3, 3, 1)))
+        for route in asks.values():
+            counts[f"GET {route}"] = counts.get(f"GET {route}", 0) + MANY
+        counts["GET (not found)"] = counts.get("GET (not found)", 0) + MANY
         found = {name: count for name, count in self.server.counts(self.service).items() if name.startswith("GET")}
-        self.assertEqual(found, {**counts, "GET (not found)": users})
+        self.assertEqual(found, counts)
+
+    def test_flask_while_a_part_is_sent_before_the_route_is_known(self) -> None:
+        self.run_program(WSGI % FLASK + 'get("/slow/name1")\ntachograph.flush(30)\n', samplers="false")
+        self.assertEqual(self.server.counts(self.service), {"GET /slow/<name>": 1})
 
     def environment(self, **settings: str) -> dict[str, str]:
         return {**super().environment(**settings), "PYTHONPATH": f"{ROOT}:{packages()}"}
 
-    def test_flask_after_more_paths_than_there_are_names(self) -> None:
-        self.check_routes(WSGI % FLASK, (*ANGLE, "/slow/<name>"), 1_100)
+    def test_flask(self) -> None:
+        self.check_routes(WSGI % FLASK, ANGLE, "/outer/<of>/nested/<path:rest>")
 
     def test_django(self) -> None:
-        self.check_routes(WSGI % DJANGO_WSGI, TYPED)
+        self.check_routes(WSGI % DJANGO_WSGI, TYPED, "/outer/<of>/nested/(?P<rest>.*)$")
 
     def test_django_asgi(self) -> None:
-        self.check_routes(ASGI % DJANGO_ASGI, TYPED)
+        self.check_routes(ASGI % DJANGO_ASGI, TYPED, "/outer/<of>/nested/(?P<rest>.*)$")
 
     def test_fastapi(self) -> None:
-        self.check_routes(ASGI % FASTAPI, BRACED)
+        self.check_routes(ASGI % FASTAPI, BRACED, "/outer/{of}/nested/{rest:path}")
 
     def test_starlette(self) -> None:
-        self.check_routes(ASGI % STARLETTE, BRACED)
+        plain = {"plain/name": "/plain/{path}", "closed/name": "(not found)"}
+        self.check_routes(ASGI % STARLETTE, BRACED, "/outer/{of}/nested/{rest:path}", **plain)

@@ -49,9 +49,9 @@ class Asgi:
             try:
                 await self.application(scope, receive, watch)
             except BaseException as e:
-                request.finish(status, e, frameworks.route_of(scope))
+                request.finish(status, e, frameworks.route_of(scope, status))
                 raise
-            request.finish(status, None, frameworks.route_of(scope))
+            request.finish(status, None, frameworks.route_of(scope, status))
 
         await drive(run(), 0, task_here(), request.strand)
 

@@ -6,7 +6,7 @@ at the end.
 | Flask, and what else is Werkzeug with `url_rule` | it keeps its request in the environ |
 | Bottle | it keeps the route in the environ |
 | Django | the resolver's match is kept when it has been found |
-| Starlette, FastAPI | a route that matches is kept, behind those of its mounts |
+| Starlette, FastAPI | a route that matches is kept, behind those of its mounts; of what is mounted and has no routes, `/{path}` |
 
 Before: wsgi, asgi. After: http_server.
 """
@@ -22,6 +22,7 @@ from .late import when_imported
 
 _ROUTE = "tachograph.route"
 _MOUNT = "tachograph.mount"
+_NOT_FOUND = 404
 
 _installed: list[bool] = []
 
@@ -34,8 +35,8 @@ def install() -> None:
         when_imported("starlette.routing", _watch_starlette)
 
 
-def route_of(request: Mapping[str, Any]) -> Optional[str]:
-    """`request`: an environ or a scope."""
+def route_of(request: Mapping[str, Any], status: int = 0) -> Optional[str]:
+    """`request`: an environ or a scope, when it is over."""
     route = request.get(_ROUTE)
     if route is None:
         route = getattr(getattr(request.get("werkzeug.request"), "url_rule", None), "rule", None)
@@ -43,6 +44,8 @@ def route_of(request: Mapping[str, Any]) -> Optional[str]:
         route = getattr(request.get("bottle.route"), "rule", None)
     if route is None:
         route = getattr(request.get("route"), "path", None)
+    if route is None and request.get(_MOUNT) and status != _NOT_FOUND:
+        route = f"{request[_MOUNT]}/{{path}}"
     return route if isinstance(route, str) and route else None
 
 
