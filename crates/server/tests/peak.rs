@@ -24,7 +24,7 @@ const TRIES: usize = 6;
 /// Memory of any request: buffers of its connection, and what is made once.
 const MIN_BYTES: usize = 8 << 20;
 /// What a byte of a request without records may take: of its body, of what is taken apart of it, and of its parsed form.
-const PER_BYTE: usize = 64;
+const PER_BYTE: usize = 24;
 /// Largest body of a form or of JSON, and of a request's head.
 const FORM_BYTES: usize = 1 << 20;
 const HEAD_BYTES: usize = 60_000;
