@@ -525,3 +525,43 @@ impl Digest for Fit {
         self.join_scaled(&later, less);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn values() -> Vec<f64> {
+        (0..40_u32).map(|n| 9_007_199_254_740_990.0 + f64::from(n * 7 % 11)).collect()
+    }
+
+    #[test]
+    fn times_of_any_kind_give_one_line() {
+        let at: Vec<Timestamp> = (0..40).map(|n| 5 + n * 1_000).collect();
+        let even = Moments::regular(5, 1_000, &values(), 0);
+        let kinds = [Moments::explicit(&at, &values(), 0), Moments::explicit_long(&at, &values(), 0)];
+        for other in kinds {
+            let off = (other.slope() / even.slope() - 1.0).abs();
+            assert!(off < 1e-14, "{} and {}", other.slope(), even.slope());
+            assert_eq!(other.value_at(20_005, 0.0), even.value_at(20_005, 0.0));
+        }
+    }
+
+    #[test]
+    fn parts_join_to_the_whole_also_where_their_steps_differ() {
+        let values = values();
+        let at = |n: i64| 5 + n * 1_000;
+        let whole = Moments::regular(5, 1_000, &values, 0);
+        let times: Vec<Timestamp> = (10..25).map(at).collect();
+        let middle = [
+            Moments::regular(at(10), 1_000, &values[10..25], 0),
+            Moments::explicit(&times, &values[10..25], 0),
+        ];
+        for middle in middle {
+            let mut joined = Moments::regular(5, 1_000, &values[..10], 0);
+            joined.join(&middle);
+            joined.join(&Moments::regular(at(25), 1_000, &values[25..], 0));
+            let off = (joined.slope() / whole.slope() - 1.0).abs();
+            assert!(off < 1e-14, "{} and {}", joined.slope(), whole.slope());
+        }
+    }
+}
