@@ -98,7 +98,8 @@ fn bodies_that_take_all_room_send_others_away_and_then_all_goes_on() {
 
 fn hello() -> Vec<u8> {
     let mut out = Vec::new();
-    let hello = tacho_ingest::wire::Hello { version_min: 1, version_max: 1, session: 9, pairs: vec![] };
+    let hello =
+        tacho_ingest::wire::Hello { version_min: 1, version_max: 1, session: 9, secret: None, pairs: vec![] };
     tacho_ingest::wire::ClientFrame::Hello(hello).encode(&mut out);
     out
 }

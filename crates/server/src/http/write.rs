@@ -102,7 +102,9 @@ async fn decoded<R: Send + 'static>(
     message_bytes: impl Fn(&[u8]) -> Result<usize, ApiError>,
     decode: impl FnOnce(&[u8]) -> Result<(Batch, Runs, Rejects<R>), ApiError> + Send + 'static,
 ) -> Result<Decoded<R>, ApiError> {
-    in_turn(&app.decoding, packed, message_bytes, decode).await.inspect_err(|error| count_wait(app, protocol, error))
+    in_turn(&app.decoding, packed, message_bytes, decode)
+        .await
+        .inspect_err(|error| count_wait(app, protocol, error))
 }
 
 pub(super) fn count_wait(app: &App, protocol: &'static str, error: &ApiError) {
@@ -265,7 +267,9 @@ mod tests {
             Ok((Batch::default(), Runs::new(), Rejects::<String>::default()))
         };
         let taken = decoding.clone();
-        let request = tokio::spawn(async move { in_turn(&taken, packed, |body| Ok(body.len()), decode).await.map(|d| d.bytes) });
+        let request = tokio::spawn(async move {
+            in_turn(&taken, packed, |body| Ok(body.len()), decode).await.map(|d| d.bytes)
+        });
         has_begun.await.unwrap();
         request.abort();
         assert!(request.await.unwrap_err().is_cancelled());
