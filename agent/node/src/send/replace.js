@@ -1,4 +1,5 @@
-// Puts a function of Node's in the place of another one, so that the program sees no difference. Before: `endings.js`, `threads.js`.
+// Puts a function of Node's in the place of another one, so that the program sees no difference. Before: `endings.js`,
+// `threads.js`.
 
 /**
  * @param {any} owner

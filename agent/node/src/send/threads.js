@@ -33,7 +33,9 @@ export class Threads {
     this.waitMs = waitMs;
     this.guard = guard;
     /** @type {Int32Array | undefined} */
-    this.table = isMainThread ? new Int32Array(new SharedArrayBuffer(SLOTS * WIDTH * 4)) : /** @type {any} */ (getEnvironmentData(TABLE));
+    this.table = /** @type {any} */ (
+      isMainThread ? new Int32Array(new SharedArrayBuffer(SLOTS * WIDTH * 4)) : getEnvironmentData(TABLE)
+    );
     this.parent = Number(getEnvironmentData(PARENT_ID) ?? 0);
     /** Where the slot of this thread begins; -1 for none. */
     this.slot = -1;

@@ -170,8 +170,8 @@ impl Segments {
         Ok(())
     }
 
-    /// Cuts off what was never acknowledged, as far as anybody knows. Where that is in doubt, a copy is set aside. Where that is not
-    /// possible, it stays, and the segment ends before it.
+    /// Cuts off what was never acknowledged, as far as anybody knows. Where that is in doubt, a copy is set aside. Where that
+    /// is not possible, it stays, and the segment ends before it.
     fn cut_torn(&mut self, number: u32, length: u64, torn: u64, doubtful: bool) -> Result<bool> {
         let path = file_path(&self.directory, number);
         let mut copy = None;

@@ -15,7 +15,8 @@ const TRIED_BYTES_MAX: u64 = 4 << 30;
 /// What is shorter holds no row.
 const WITH_ROW_BYTES_MIN: usize = BATCH_HEAD_BYTES + ROW_HEAD_BYTES;
 
-/// Goes through the rows of a file, of which so many bytes are known to have been acknowledged. Behind them a damaged batch is torn
+/// Goes through the rows of a file, of which so many bytes are known to have been acknowledged. Behind them a damaged batch is
+/// torn
 /// when no sound batch is behind it, and all of it is left out. A `put` ends with a sync, so a batch behind another proves that
 /// the first was on disk; so does the mark, a batch without rows.
 pub fn scan(bytes: &[u8], acknowledged: usize, damage: Damage, each: &mut impl FnMut(Entry<'_>)) -> Scanned {
@@ -34,7 +35,7 @@ fn scan_within(
     while at < bytes.len() {
         let is_proven = at + WITH_ROW_BYTES_MIN <= acknowledged;
         let Some((rows, end)) = walk.batch(at) else {
-            // Behind a sound head whose rows do not all fit nothing was ever written: what looks like a batch is a part of a value.
+            // Behind a sound head whose rows do not all fit nothing was ever written: what looks like a batch is part of a value.
             let is_cut_short = take_batch_head(&bytes[at..]).is_some();
             if !is_proven && (is_cut_short || next_batch(bytes, at + 1).is_none()) {
                 break;
@@ -63,7 +64,8 @@ fn scan_within(
     }
 }
 
-/// May the torn end at `at` be a batch that was acknowledged and then damaged? The mark behind the last batch is not synced: after a
+/// May the torn end at `at` be a batch that was acknowledged and then damaged? The mark behind the last batch is not
+/// synced; after a
 /// power failure nothing proves that the batch was. One that has less bytes than its head says was never synced.
 fn is_doubtful(tail: &[u8], index: &IndexBuilder, at: Offset) -> bool {
     match take_batch_head(tail) {

@@ -251,8 +251,8 @@ impl Segments {
         Ok(())
     }
 
-    /// Of the growing segment it says how long it is at least by now: who copies files of different moments notices that by it when
-    /// rows of a segment that was removed are in the other one.
+    /// Of the growing segment it says how long it is at least by now: who copies files of different moments notices that by it
+    /// when rows of a segment that was removed are in the other one.
     pub(super) fn write_manifest(&mut self) -> Result<()> {
         if let Some(active) = &self.active
             && let Some(known) = self.manifest.files.get_mut(&active.number)

@@ -68,7 +68,8 @@ impl Survey {
             }
         }
         let mut manifest = found.manifest.unwrap_or_default();
-        // One that could not be moved away, or that somebody has mended and put back: it is looked at as if it had never been known.
+        // One that could not be moved away, or that somebody has mended and put back: it is looked at as if it had never been
+        // known.
         let is_aside =
             |number: &u32, known: &Known| known.state == State::SetAside && present.contains_key(number);
         manifest.files.retain(|number, known| !is_aside(number, known));
@@ -222,8 +223,8 @@ fn check_older(directory: &Path, present: &BTreeMap<u32, u64>) -> Result<()> {
         read.map_err(|e| Error::io("read segment", &path, e))?;
         if found == mark() {
             let message = format!(
-                "neither {FILE} nor {BACKUP} can be read, as in a copy of a part of the directory: copy all of it again while the \
-                 server is stopped. To go on with the files that are there, make an empty file {LOST} there"
+                "neither {FILE} nor {BACKUP} can be read, as in a copy of a part of the directory: copy all of it again while \
+                 the server is stopped. To go on with the files that are there, make an empty file {LOST} there"
             );
             return Err(Error::corrupt(message).with("path", directory.display()));
         }

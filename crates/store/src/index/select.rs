@@ -171,8 +171,8 @@ enum Work {
     Values { last: Option<Box<str>>, wanted: Bitmap },
 }
 
-/// A search for series that can be left and gone on with when the index has changed: numbers are not given twice. Patterns are tried
-/// on as many values as there are, which may take seconds.
+/// A search for series that can be left and gone on with when the index has changed: numbers are not given twice. Patterns are
+/// tried on as many values as there are, which may take seconds.
 struct Selecting<'m> {
     kind: Kind,
     /// Still to be applied, last first, with their cost.

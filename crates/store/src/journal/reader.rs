@@ -183,7 +183,8 @@ fn walk(search: &mut Search<'_>, bytes: &[u8], from: usize, version: u16) -> (Ve
         } else if take_mark(rest).is_some() || is_nearly_mark(rest, at) {
             at += MARK_BYTES;
         } else if search.is_cut_short(at) && version > VERSION_SINGLE {
-            // Torn in the middle, so that nothing in it counts; or its length is damaged, and what was written with it is all there.
+            // Torn in the middle, so that nothing in it counts; or its length is damaged, and what was written with it is all
+            // there.
             let Some(next) = search.next_placed_mark(at) else { break };
             if let Some(payload) = search.with_another_length(at) {
                 at = payload.end;

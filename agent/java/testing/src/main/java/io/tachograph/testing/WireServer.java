@@ -255,11 +255,7 @@ public final class WireServer implements Closeable {
             }
             if (type == 3 && mode == Mode.WAITING) {
                 mode = Mode.GOOD;
-                out.write(frame(67, varint(4L * heartbeatMs)));
-                for (long until = System.nanoTime() + 4_000_000L * heartbeatMs;
-                        System.nanoTime() < until; ) {
-                    pause();
-                }
+                askToWait(out);
             }
             synchronized (this) {
                 switch (type) {
@@ -298,6 +294,14 @@ public final class WireServer implements Closeable {
             while (mode == Mode.DEAF) {
                 pause();
             }
+        }
+    }
+
+    private void askToWait(OutputStream out) throws IOException {
+        out.write(frame(67, varint(4L * heartbeatMs)));
+        for (long until = System.nanoTime() + 4_000_000L * heartbeatMs;
+                System.nanoTime() < until; ) {
+            pause();
         }
     }
 

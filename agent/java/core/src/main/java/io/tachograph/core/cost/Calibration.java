@@ -37,8 +37,11 @@ public final class Calibration implements Runnable {
     /** Calls of a trace that is left out: the decision is made once for all of them. */
     private static final int CALLS_OF_TRACE = 10;
 
-    /** Null where it does not tell processor time. */
-    private static final ThreadMXBean THREADS = threads();
+    /**
+     * Processor time of this thread, as what it is set beside; on a busy machine most of the time
+     * on the clock is that of other threads.
+     */
+    private static final LongSupplier NANOS = clock();
 
     private final Buffers buffers;
 
@@ -133,32 +136,35 @@ public final class Calibration implements Runnable {
         return (double) last[last.length / 4] / CALLS;
     }
 
-    /**
-     * Of this thread's processor time, as what it is set beside; on a busy machine most of the time
-     * on the clock is that of other threads.
-     */
-    private static long nanos() {
-        return THREADS == null ? System.nanoTime() : THREADS.getCurrentThreadCpuTime();
+    private static LongSupplier clock() {
+        try {
+            return ProcessorTime.clock();
+        } catch (LinkageError e) {
+            return System::nanoTime; // a program that leaves out the module java.management
+        }
     }
 
-    private static ThreadMXBean threads() {
-        ThreadMXBean threads = ManagementFactory.getThreadMXBean();
-        boolean tells =
-                threads.isCurrentThreadCpuTimeSupported() && threads.isThreadCpuTimeEnabled();
-        return tells ? threads : null;
+    /** A class of its own: its module may be missing. */
+    private static final class ProcessorTime {
+        static LongSupplier clock() {
+            ThreadMXBean threads = ManagementFactory.getThreadMXBean();
+            boolean tells =
+                    threads.isCurrentThreadCpuTimeSupported() && threads.isThreadCpuTimeEnabled();
+            return tells ? threads::getCurrentThreadCpuTime : System::nanoTime;
+        }
     }
 
     private long record() {
-        long begin = nanos();
+        long begin = NANOS.getAsLong();
         for (int at = 0; at < CALLS; at++) {
             ThreadBuffer buffer = buffers.current();
             buffer.exit(buffer.enter(operation));
         }
-        return nanos() - begin;
+        return NANOS.getAsLong() - begin;
     }
 
     private long leaveOut() {
-        long begin = nanos();
+        long begin = NANOS.getAsLong();
         for (int at = 0; at < CALLS; at += CALLS_OF_TRACE) {
             int outermost = leavingOut.current().enter(operation);
             for (int nested = 1; nested < CALLS_OF_TRACE; nested++) {
@@ -167,15 +173,15 @@ public final class Calibration implements Runnable {
             }
             leavingOut.current().exit(outermost);
         }
-        return nanos() - begin;
+        return NANOS.getAsLong() - begin;
     }
 
     private long aggregate() {
-        long begin = nanos();
+        long begin = NANOS.getAsLong();
         for (int at = 0; at < CALLS; at++) {
             ThreadBuffer buffer = buffers.current();
             buffer.exitCounted(buffer.enterCounted(operation), false);
         }
-        return nanos() - begin;
+        return NANOS.getAsLong() - begin;
     }
 }
