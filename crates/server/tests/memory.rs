@@ -21,6 +21,8 @@ fn start(data: &Path, flags: &[&str]) -> Server {
     let mut command = Command::new("sh");
     command.args(["-c", &format!("ulimit -v {ADDRESS_SPACE_KB}; exec \"$0\" \"$@\""), tacho()]);
     command.args(["serve", "--http", "127.0.0.1:0", "--records", "127.0.0.1:0", "--selfwatch-seconds", "0"]);
+    // A machine that has other things to do may take minutes for the largest body.
+    command.args(["--request-seconds-max", "3600"]);
     command.arg("--data").arg(data).args(flags);
     Server::from_command(command, data)
         .unwrap_or_else(|(status, log)| panic!("server ended with {status}: {log}"))
