@@ -3,29 +3,20 @@ package io.tachograph.bootstrap.probe;
 import io.tachograph.bootstrap.Operations;
 import io.tachograph.bootstrap.Recorder;
 
-import java.util.ArrayList;
-import java.util.List;
-import java.util.concurrent.ConcurrentHashMap;
-
 /**
  * SQL statements: which operation is it, how long did it take. The text of a prepared one is read
  * when it is prepared; to execute it again costs a look-up and no allocation.
  */
 public final class Statements {
-    /**
-     * Texts of a dialect whose operation is remembered. A program that writes values into its texts has any
-     * number.
-     */
-    private static final int TEXTS_MAX = 4_096;
+    /** Of all remembered texts together: 8 MiB at most, 4 MiB of Latin letters. */
+    private static final long TEXTS_CHARS_MAX = 4 << 20;
 
-    private static final int TEXT_CHARS_MAX = 4_096;
     private static final int PREPARED_MAX = 65_536;
 
     /** Prepared before it was watched, or made in a way that is not watched. */
     private static final String UNKNOWN = "(prepared statement)";
 
-    /** By text, for each dialect: the same text may have another shape in another one. */
-    private static final List<ConcurrentHashMap<String, Integer>> TEXTS = textsOfDialects();
+    private static final StatementTexts TEXTS = new StatementTexts(TEXTS_CHARS_MAX);
 
     private static final WeakIdentityMap<Integer> PREPARED = new WeakIdentityMap<>(PREPARED_MAX);
 
@@ -132,23 +123,12 @@ public final class Statements {
     }
 
     private static int operation(String text, SqlDialect dialect) {
-        ConcurrentHashMap<String, Integer> texts = TEXTS.get(dialect.ordinal());
-        Integer known = texts.get(text);
+        Integer known = TEXTS.operation(text, dialect);
         if (known != null) {
             return known;
         }
         int operation = Recorder.operation(Operations.DATABASE, Sql.shape(text, dialect));
-        if (texts.size() < TEXTS_MAX && text.length() <= TEXT_CHARS_MAX) {
-            texts.put(text, operation);
-        }
+        TEXTS.remember(text, dialect, operation);
         return operation;
-    }
-
-    private static List<ConcurrentHashMap<String, Integer>> textsOfDialects() {
-        List<ConcurrentHashMap<String, Integer>> texts = new ArrayList<>();
-        for (int at = 0; at < SqlDialect.values().length; at++) {
-            texts.add(new ConcurrentHashMap<>());
-        }
-        return texts;
     }
 }
