@@ -11,6 +11,7 @@ import java.lang.invoke.MethodType;
 import java.lang.ref.WeakReference;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.atomic.AtomicIntegerFieldUpdater;
 import java.util.function.Consumer;
 
 /**
@@ -22,6 +23,17 @@ public final class LaterAnswer implements Consumer<Throwable> {
     private static final int REQUESTS_MAX = 65_536;
     private static final int OBJECTS_MAX = 4;
     private static final int FAILED_FROM = 500;
+
+    private static final int OPEN = 0;
+
+    /** Somebody ends it, and nobody else may. */
+    private static final int ENDING = 1;
+
+    /** The status is known, too. */
+    private static final int ENDED = 2;
+
+    private static final AtomicIntegerFieldUpdater<LaterAnswer> STATE =
+            AtomicIntegerFieldUpdater.newUpdater(LaterAnswer.class, "state");
 
     /** By the server's request object, until the end. */
     private static final WeakIdentityMap<LaterAnswer> REQUESTS =
@@ -54,7 +66,7 @@ public final class LaterAnswer implements Consumer<Throwable> {
     private WeakReference<Object> response;
     private final List<WeakReference<Object>> requests = new ArrayList<>(2);
     private int status;
-    private boolean ended;
+    private volatile int state;
 
     LaterAnswer(String method, String path) {
         this.method = method;
@@ -81,7 +93,9 @@ public final class LaterAnswer implements Consumer<Throwable> {
      * @return whether it is the first one, so that the server has no listener yet
      */
     public synchronized boolean comesBackAs(Object request) {
-        if (requests.size() < OBJECTS_MAX && !ended && REQUESTS.get(request) != this) {
+        if (requests.size() < OBJECTS_MAX
+                && state == OPEN
+                && REQUESTS.get(request) != this) {
             requests.add(new WeakReference<>(request));
             if (!REQUESTS.put(request, this)) {
                 Losses.parent();
@@ -122,18 +136,35 @@ public final class LaterAnswer implements Consumer<Throwable> {
     }
 
     /** The server is done with the request. */
-    public synchronized void end() {
-        if (ended) {
+    public void end() {
+        if (state != OPEN) {
             return;
         }
-        ended = true;
-        forget();
-        try {
-            Object asked = response == null ? null : response.get();
-            status = asked == null ? 0 : (int) STATUS.get(api).invokeExact(asked);
-        } catch (Throwable e) {
-            // A wrapper that throws: without a status then.
+        // May be code of the program, which takes its time: not under the monitor.
+        int asked = ask();
+        if (STATE.compareAndSet(this, OPEN, ENDING)) {
+            end(asked);
         }
+    }
+
+    private int ask() {
+        Class<?> api;
+        Object asked;
+        synchronized (this) {
+            api = this.api;
+            asked = response == null ? null : response.get();
+        }
+        try {
+            return asked == null ? 0 : (int) STATUS.get(api).invokeExact(asked);
+        } catch (Throwable e) {
+            return 0; // a wrapper that throws: without a status then
+        }
+    }
+
+    private synchronized void end(int status) {
+        this.status = status;
+        state = ENDED;
+        forget();
         if (known == ServerRequest.UNKNOWN) {
             operation = ServerNames.unrouted(method, path, status);
         }
@@ -154,8 +185,8 @@ public final class LaterAnswer implements Consumer<Throwable> {
 
     /** The thread that got the request ends it itself. */
     synchronized void abandon() {
+        state = ENDED;
         forget();
-        ended = true;
     }
 
     @Override
@@ -166,8 +197,8 @@ public final class LaterAnswer implements Consumer<Throwable> {
         end();
     }
 
-    synchronized boolean hasEnded() {
-        return ended;
+    boolean hasEnded() {
+        return state == ENDED;
     }
 
     synchronized int status() {
