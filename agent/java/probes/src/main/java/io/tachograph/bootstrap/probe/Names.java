@@ -44,33 +44,43 @@ final class Names {
      */
     int operation(StringBuilder name, int prefixLength) {
         int hash = hash(name);
-        int at = hash & table.length - 1;
-        for (Entry entry = table[at]; entry != null; entry = table[at]) {
-            if (entry.hash == hash && entry.name.contentEquals(name)) {
-                return entry.operation;
-            }
-            at = at + 1 & table.length - 1;
+        Entry known = find(name, hash);
+        if (known != null) {
+            return known.operation;
         }
         // Past the bound new names do not stop coming, and none may wait for a lock.
         return count >= countMax ? other(name, prefixLength) : add(name, hash, prefixLength);
     }
 
     /**
-     * As {@link #operation}, for a name that may turn out to be none: it takes no room past a half
-     * of the bound, the other one is for names that hold.
+     * As {@link #operation}, for a name that may be told in another way.
      *
      * @return 0 where it is not known and there is no room
      */
     int early(StringBuilder name) {
         int hash = hash(name);
+        Entry known = find(name, hash);
+        if (known != null) {
+            return known.operation;
+        }
+        return count >= countMax ? 0 : add(name, hash, name.length());
+    }
+
+    /** @return 0 where it is not known */
+    int known(StringBuilder name) {
+        Entry known = find(name, hash(name));
+        return known == null ? 0 : known.operation;
+    }
+
+    private Entry find(CharSequence name, int hash) {
         int at = hash & table.length - 1;
         for (Entry entry = table[at]; entry != null; entry = table[at]) {
             if (entry.hash == hash && entry.name.contentEquals(name)) {
-                return entry.operation;
+                return entry;
             }
             at = at + 1 & table.length - 1;
         }
-        return count >= countMax / 2 ? 0 : add(name, hash, name.length());
+        return null;
     }
 
     private int other(StringBuilder name, int prefixLength) {

@@ -5,18 +5,21 @@ import io.tachograph.bootstrap.Operations;
 /**
  * Names of requests that come in. A route of the program's framework is one; where there is none,
  * the path with its ids taken out is a guess, and {@code (not found)} what nobody has. Guesses have
- * a bound of their own, so that they take no room from routes.
+ * a bound of their own, so that they take no room from routes; those that a request begins with have
+ * another one, so that paths that turn out to be of nobody take no room from those that are answered.
  */
 final class ServerNames {
     /** Routes of one process; more than this many are a naming fault. */
     private static final int ROUTES_MAX = 1 << 11;
 
     private static final int GUESSES_MAX = 1 << 10;
+    private static final int EARLY_MAX = 1 << 9;
     private static final int FIXED_MAX = 1 << 6;
     private static final int NOT_FOUND = 404;
 
     private static final Names ROUTES = new Names(Operations.HTTP_SERVER, ROUTES_MAX);
     private static final Names GUESSES = new Names(Operations.HTTP_SERVER, GUESSES_MAX);
+    private static final Names EARLY = new Names(Operations.HTTP_SERVER, EARLY_MAX);
     private static final Names FIXED = new Names(Operations.HTTP_SERVER, FIXED_MAX);
 
     private ServerNames() {}
@@ -34,7 +37,10 @@ final class ServerNames {
         StringBuilder name = begin(method);
         int prefixLength = name.length();
         Route.append(name, path);
-        int operation = GUESSES.early(name);
+        int operation = GUESSES.known(name);
+        if (operation == 0) {
+            operation = EARLY.early(name);
+        }
         if (operation != 0) {
             return operation;
         }

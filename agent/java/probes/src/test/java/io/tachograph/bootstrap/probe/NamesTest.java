@@ -27,17 +27,29 @@ class NamesTest {
         assertEquals("GET /names-test/7", Operations.shared().entry(known).name);
     }
 
-    /** What may turn out to be no name leaves half of the room to those that hold. */
     @Test
-    void earlyNamesTakeAHalf() {
+    void earlyNamesPastTheBoundAreNone() {
         Names names = new Names(Operations.HTTP_SERVER, 64);
         for (int i = 0; i < 100; i++) {
             int early = names.early(new StringBuilder("GET /early-test/" + i));
-            assertEquals(i < 32, early != 0, "name " + i);
+            assertEquals(i < 64, early != 0, "name " + i);
+            assertEquals(early, names.known(new StringBuilder("GET /early-test/" + i)));
         }
-        int late = names.operation(new StringBuilder("GET /early-test/99"), 4);
-        assertEquals("GET /early-test/99", Operations.shared().entry(late).name);
-        assertEquals(late, names.early(new StringBuilder("GET /early-test/99")));
+    }
+
+    /** Paths that nobody has leave the whole room to those that are answered. */
+    @Test
+    void scannedPathsTakeNoRoomFromRealOnes() {
+        for (int i = 0; i < 2_000; i++) {
+            ServerNames.early("GET", "/scanned-x" + i);
+            ServerNames.unrouted("GET", "/scanned-x" + i, 404);
+        }
+        for (int i = 0; i < 1_000; i++) {
+            ServerNames.early("GET", "/real-x" + i);
+            int operation = ServerNames.unrouted("GET", "/real-x" + i, 200);
+            assertEquals("GET /real-x" + i, Operations.shared().entry(operation).name);
+            assertEquals(operation, ServerNames.early("GET", "/real-x" + i));
+        }
     }
 
     @Test
