@@ -75,11 +75,7 @@ pub struct Tended {
 /// Works until the store is dropped.
 pub async fn run(shared: Arc<Shared>) {
     let _open = CloseOrders(shared.clone());
-    let next_sweep = tokio::time::Instant::now() + shared.options.sweep_first;
-    let (backlog, thinned) = (VecDeque::new(), HashMap::new());
-    let next_verify = tokio::time::Instant::now() + shared.options.verify_first;
-    let keeper = Keeper { shared, backlog, next_sweep, next_verify, swept: false, thinned };
-    keeper.run().await;
+    Keeper::new(shared).run().await;
 }
 
 /// Whoever waits hears that the task has ended, also when it was aborted.
@@ -104,12 +100,21 @@ struct Keeper {
 }
 
 impl Keeper {
+    fn new(shared: Arc<Shared>) -> Self {
+        let now = tokio::time::Instant::now();
+        let (next_sweep, next_verify) = (now + shared.options.sweep_first, now + shared.options.verify_first);
+        let (backlog, thinned) = (VecDeque::new(), HashMap::new());
+        Self { shared, backlog, next_sweep, next_verify, swept: false, thinned }
+    }
+
     async fn run(mut self) {
+        // Without merges nothing is swept: then the time of the next sweep must wake nobody, for it stays in the past.
+        let merges = self.shared.options.merge_in_background && self.can_replace().is_ok();
         loop {
             while let Some(order) = self.shared.upkeep.orders.take() {
                 self.serve(order).await;
             }
-            if self.shared.options.merge_in_background && self.can_replace().is_ok() {
+            if merges {
                 self.fill().await;
                 if !self.backlog.is_empty() {
                     self.work().await;
@@ -119,11 +124,12 @@ impl Keeper {
             if tokio::time::Instant::now() >= self.next_verify {
                 self.verify().await;
             }
+            let next = if merges { self.next_sweep.min(self.next_verify) } else { self.next_verify };
             let shared = self.shared.clone();
             tokio::select! {
                 order = shared.upkeep.orders.next() => self.serve(order).await,
                 () = shared.upkeep.woken.notified() => {}
-                () = tokio::time::sleep_until(self.next_sweep.min(self.next_verify)) => {}
+                () = tokio::time::sleep_until(next) => {}
             }
         }
     }
@@ -373,5 +379,56 @@ async fn follow(shared: &Arc<Shared>, seen: Seen, jobs: &mut VecDeque<Job>) {
     }
     if seen.empty && seen.job.stretch == Stretch::From(Timestamp::MIN) {
         forget(shared, partition).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::task::Poll;
+
+    use tacho_model::ManualClock;
+
+    use super::*;
+    use crate::layer::faults::{Faults, Faulty};
+    use crate::{Driver, MemoryDriver, Options, Store};
+
+    /// More wakes than any of these days has.
+    const WAKES_MAX: usize = 1_000;
+
+    /// How often the task wakes in a day without work; the count ends at [`WAKES_MAX`].
+    async fn wakes_a_day(driver: Arc<dyn Driver>, merge_in_background: bool) -> usize {
+        let directory = tempfile::tempdir().unwrap();
+        let hour = Duration::from_secs(3_600);
+        let options = Options {
+            merge_in_background,
+            sweep_first: hour,
+            sweep_every: 6 * hour,
+            verify_first: 2 * hour,
+            verify_every: 8 * hour,
+            ..Options::default()
+        };
+        let clock = Arc::new(ManualClock::new(0));
+        let store = Store::open(driver, directory.path(), options, clock).await.unwrap();
+        let mut keeper = std::pin::pin!(Keeper::new(store.shared().clone()).run());
+        let mut wakes = 0;
+        let counted = std::future::poll_fn(|context| {
+            wakes += 1;
+            if wakes == WAKES_MAX { Poll::Ready(()) } else { keeper.as_mut().poll(context) }
+        });
+        // The clock goes on when nobody has anything to do: a task that never rests stops it.
+        let _ = tokio::time::timeout(24 * hour, counted).await;
+        wakes
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_task_sleeps_until_there_is_something_to_do() {
+        let memory = || Arc::new(MemoryDriver::new());
+        // Once in so many calls: that it may happen is what counts.
+        let torn = Faults { torn: u64::MAX, ..Faults::default() };
+        let torn = Arc::new(Faulty::new(memory(), torn));
+        // Beside the first and the last of the day: four sweeps where there are merges, and three rounds of verification.
+        assert_eq!(wakes_a_day(memory(), true).await, 9, "merging");
+        assert_eq!(wakes_a_day(memory(), false).await, 5, "not merging");
+        assert_eq!(wakes_a_day(torn, true).await, 5, "without whole puts");
     }
 }
