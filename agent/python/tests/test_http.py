@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import http.client
 import io
 import sqlite3
@@ -17,6 +18,7 @@ from wsgiref.simple_server import WSGIRequestHandler, make_server
 from wsgiref.util import FileWrapper, setup_testing_defaults
 
 import tachograph
+from tachograph.probes import frameworks
 
 from .inside import Recording, tree
 
@@ -67,6 +69,13 @@ def ask(application: Any, path: str = "/ads/17", **environ: Any) -> list[bytes]:
     finally:
         if hasattr(body, "close"):
             body.close()
+
+
+class Raising:
+    """What is kept outside of its context: each property raises."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise RuntimeError(f"{name} outside of a context")
 
 
 class Wsgi(unittest.TestCase):
@@ -140,6 +149,45 @@ class Wsgi(unittest.TestCase):
     def test_an_environ_that_is_none_is_not_our_business(self) -> None:
         self.check(whole, "|work", REQUEST_METHOD=b"GET", SCRIPT_NAME=17)
 
+    def test_what_a_framework_keeps_may_raise(self) -> None:
+        for key in ("werkzeug.request", "bottle.route", "route"):
+            for body, lines in ((whole, ["  work"]), (streamed, ["  work", "  work"])):
+                status = "200" if body is whole else "201"
+                self.check(body, f"|GET /ads/{{id}} http.path=/ads/17 http.status={status}", *lines, **{key: Raising()})
+
+    def test_an_answer_without_a_status_is_the_server_s(self) -> None:
+        for status in (None, 200, "", "\u00b2\u00b2\u00b2"):
+
+            def odd(_environ: Any, start_response: Any, status: Any = status) -> list[bytes]:
+                start_response(status, [])
+                return [work()]
+
+            self.check(odd, "|GET /ads/{id} http.path=/ads/17", "  work")
+
+    def test_routes_are_behind_the_place_of_the_application(self) -> None:
+        found = type("Request", (), {"url_rule": type("Rule", (), {"rule": "/users/<name>"})()})()
+        for place, name in [
+            ("/shop", "/shop/users/<name>"),
+            ("/shop/", "/shop/users/<name>"),
+            ("/", "/users/<name>"),
+            ("/of/17", "/of/{id}/users/<name>"),
+            ("/größe".encode().decode("latin-1"), "/größe/users/<name>"),
+        ]:
+
+            def mounted(environ: Any, start_response: Any, place: str = place) -> list[bytes]:
+                environ.update({"SCRIPT_NAME": place, "werkzeug.request": found})
+                return whole(environ, start_response)
+
+            self.check(mounted, f"|GET {name} http.path=/ads/17 http.route={name} http.status=200", "  work")
+
+    def test_places_have_a_bound(self) -> None:
+        self.addCleanup(frameworks._mounts.clear)
+        frameworks._mounts.clear()
+        route = type("Route", (), {"rule": "/users"})()
+        found = [frameworks.route_of({"SCRIPT_NAME": f"/of/name{at}", "bottle.route": route}) for at in range(66)]
+        self.assertEqual(found[62:], ["/of/name62/users", "/of/name63/users", "/{mount}/users", "/{mount}/users"])
+        self.assertEqual(frameworks.route_of({"SCRIPT_NAME": "/of/name63", "bottle.route": route}), "/of/name63/users")
+
     def test_files_stay_what_they_are(self) -> None:
         wrapper = FileWrapper(io.BytesIO(b"file"))
         found: list[Any] = []
@@ -204,6 +252,24 @@ class Asgi(unittest.TestCase):
                 asyncio.run(tachograph.asgi(application)(scope, None, None))
                 (call,) = recording.calls()
             self.assertEqual((call.parent, told), (int(SPAN, 16), [f"00-{TRACE}-{call.span:016x}-01"]), flag)
+
+    def test_what_a_framework_keeps_may_raise(self) -> None:
+        for status in (200, None, "busy"):
+            sent: list[Any] = []
+
+            async def application(scope: Any, _receive: Any, send: Any, status: Any = status) -> None:
+                scope["route"] = Raising()
+                await send({"type": "http.response.start", "status": status, "headers": []})
+                await send(None)
+
+            async def send(message: Any, sent: list[Any] = sent) -> None:
+                sent.append(message)
+
+            scope = {"type": "http", "method": "GET", "path": "/ads/17", "headers": []}
+            told = " http.status=200" if status == 200 else ""
+            watched = tachograph.asgi(application)(scope, None, send)
+            found = tree(functools.partial(asyncio.run, watched))
+            self.assertEqual((found, len(sent)), ([f"|GET /ads/{{id}} http.path=/ads/17{told}"], 2), status)
 
     def test_a_scope_that_is_none_is_not_our_business(self) -> None:
         self.check(["/ads"], "|work", headers=[("text", "is no bytes")])
@@ -338,7 +404,7 @@ class Sqlite(unittest.TestCase):
             [
                 f"|wrapping! exception={__name__}.Sqlite.test_no_data_of_an_exception_is_told.<locals>.WrappedError{CODE}",
                 "  sqlite3.connect",
-                f"  select ? where x = ?! exception=sqlite3.OperationalError{CODE}",
+                f"  select ? where x = ?...! exception=sqlite3.OperationalError{CODE}",
             ],
         )
 

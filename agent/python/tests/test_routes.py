@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+import tempfile
 import unittest
+from pathlib import Path
 
 from tachograph.operations import HTTP_SERVER, SHARED
 from tachograph.probes.http_server import Request
@@ -10,7 +15,7 @@ from tachograph.recorder import span
 
 from .inside import Recording
 from .packages import packages
-from .server import ROOT, ServerTest
+from .server import PATIENCE_S, ROOT, ServerTest, free_port
 
 ASK = """
 for at in range(USERS): get(f"/users/name{at}"); get(f"/scanned/by/name{at}")
@@ -122,6 +127,62 @@ application = Starlette(routes=[
     Mount("/closed", app=PlainTextResponse("none", 404)),
 ])
 """
+# A library of another version, or one of the program that has its name; and what is of the program and raises.
+ODD_IMPORT = """
+import sys, tachograph
+tachograph.wsgi(lambda environ, start: [])
+sys.path.insert(0, "odd")
+for name in ("starlette.routing", "django.core.handlers.base"):
+    __import__(name)
+    print(sys.modules[name].__file__.split("/odd/")[1])
+tachograph.start()
+"""
+ODD_ROUTES = """
+import tachograph
+tachograph.wsgi(lambda environ, start: [])
+from starlette.routing import Match, Route
+class Without(Route):
+    @property
+    def path(self): raise RuntimeError("outside of a context")
+    @path.setter
+    def path(self, value): pass
+    @path.deleter
+    def path(self): pass
+route = Without("/users/{name}", lambda request: None)
+scope = {"type": "http", "method": "GET", "path": "/users/a", "headers": []}
+match, child = route.matches(scope)
+print(match is Match.FULL, sorted(child))
+from django.core.handlers.base import BaseHandler
+from django.conf import settings
+settings.configure(ROOT_URLCONF=__name__)
+import django.urls.resolvers, types
+urlpatterns = []
+class Odd:
+    @property
+    def route(self): raise RuntimeError("outside of a context")
+    def __iter__(self): return iter(("view", (), {}))
+django.urls.resolvers.URLResolver.resolve = lambda self, path: Odd()
+handler = BaseHandler()
+print(handler.resolve_request(types.SimpleNamespace(path_info="/", META={})).__class__.__name__)
+"""
+MOUNTED = """
+from werkzeug.middleware.dispatcher import DispatcherMiddleware
+from flask import Flask
+def of(name):
+    flask = Flask(name)
+    flask.add_url_rule("/users/<name>", "user", lambda name: name)
+    return flask
+application = DispatcherMiddleware(of("root"), {"/admin": of("admin"), "/shop": of("shop")})
+"""
+MOUNTED_DJANGO = """
+from werkzeug.middleware.dispatcher import DispatcherMiddleware
+application = DispatcherMiddleware(application, {"/admin": application})
+"""
+UNDER_STARLETTE = """
+from starlette.applications import Starlette
+from starlette.routing import Mount
+application = Starlette(routes=[Mount("/of/{customer}", app=application)])
+"""
 ANGLE = ("/users/<name>", "/missing/<name>", "/broken/<name>", "/shops/<shop>/inner/<name>")
 TYPED = ("/users/<str:name>", "/missing/<str:name>", "/broken/<str:name>", "/shops/<int:shop>/inner/<str:name>")
 BRACED = ("/users/{name}", "/missing/{name}", "/broken/{name}", "/shops/{shop}/inner/{name}")
@@ -146,9 +207,49 @@ class Renamed(unittest.TestCase):
             self.assertEqual(names, [f"GET /late/{is_read_before}", "inner"])
 
 
+class Odd(unittest.TestCase):
+    """Frameworks that are not as the agent knows them. Programs that say what they saw, without a server."""
+
+    def run_program(self, source: str, **files: str) -> subprocess.CompletedProcess[str]:
+        with tempfile.TemporaryDirectory() as folder:
+            for name, text in files.items():
+                *parents, last = name.split("__")
+                place = Path(folder, "odd")
+                for parent in parents:
+                    place /= parent
+                    place.mkdir(parents=True, exist_ok=True)
+                    (place / "__init__.py").touch()
+                (place / f"{last}.py").write_text(text)
+            environment = {
+                **os.environ,
+                "PYTHONPATH": os.pathsep.join([str(ROOT), packages()]),
+                "TACHO_SERVER": f"127.0.0.1:{free_port()}",
+                "TACHO_FLUSH_MAX": "0s",
+            }
+            return subprocess.run(
+                [sys.executable, "-c", source],
+                cwd=folder,
+                env=environment,
+                capture_output=True,
+                text=True,
+                timeout=PATIENCE_S,
+                check=False,
+            )
+
+    def test_the_import_of_a_library_that_nobody_knows(self) -> None:
+        odd = {"starlette__routing": "class Route: pass\n", "django__core__handlers__base": "BaseHandler = None\n"}
+        done = self.run_program(ODD_IMPORT, **odd)
+        self.assertEqual(done.stdout.splitlines(), ["starlette/routing.py", "django/core/handlers/base.py"], done.stderr)
+        self.assertIn("tachograph: starlette.routing is not watched: AttributeError", done.stderr)
+
+    def test_routes_of_the_program_that_raise(self) -> None:
+        done = self.run_program(ODD_ROUTES)
+        self.assertEqual(done.stdout.splitlines(), ["True ['endpoint', 'path_params']", "Odd"], done.stderr)
+
+
 class Routes(ServerTest):
     def check_routes(self, source: str, routes: tuple[str, ...], nested: str, **asked: str) -> None:
-        """`nested`: the route of `/outer/5/nested/a/name`; `asked`: a path below `/` that is asked for so often, and its route."""
+        """`nested`: the route of `/outer/5/nested/a/name`; `asked`: paths below `/` that are asked for, too, and its route."""
         asks = {"outer/5/nested/a/name": nested, **asked}
         more = "".join(f'for at in range({MANY}): get(f"/{path}{{at}}")\n' for path in asks)
         process = self.launch(source + ASK.replace("USERS", str(MANY)) + more + "tachograph.flush(30)\n", samplers="false")
@@ -164,6 +265,23 @@ class Routes(ServerTest):
     def test_flask_while_a_part_is_sent_before_the_route_is_known(self) -> None:
         self.run_program(WSGI % FLASK + 'get("/slow/name1")\ntachograph.flush(30)\n', samplers="false")
         self.assertEqual(self.server.counts(self.service), {"GET /slow/<name>": 1})
+
+    def check_names(self, source: str, *names: str) -> None:
+        """Those of one request to each of these, whose routes end in the same way."""
+        asks = "".join(f"get({name!r})\n" for name in ("/users/a", "/admin/users/a", "/shop/users/a", "/of/name/users/a"))
+        self.run_program(source + asks + "tachograph.flush(30)\n", samplers="false")
+        self.assertEqual(set(self.server.counts(self.service)), {f"GET {name}" for name in names})
+
+    def test_applications_of_flask_that_are_mounted(self) -> None:
+        found = [f"{mount}/users/<name>" for mount in ("", "/admin", "/shop")]
+        self.check_names(WSGI % MOUNTED, *found, "(not found)")
+
+    def test_an_application_of_django_that_is_mounted(self) -> None:
+        source = DJANGO_WSGI + MOUNTED_DJANGO
+        self.check_names(WSGI % source, "/users/<str:name>", "/admin/users/<str:name>", "(not found)")
+
+    def test_django_below_starlette(self) -> None:
+        self.check_names(ASGI % (DJANGO_ASGI + UNDER_STARLETTE), "/of/{customer}/users/<str:name>", "(not found)")
 
     def environment(self, **settings: str) -> dict[str, str]:
         return {**super().environment(**settings), "PYTHONPATH": f"{ROOT}:{packages()}"}

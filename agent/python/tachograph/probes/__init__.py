@@ -10,7 +10,7 @@ from typing import Callable
 
 from ..config import Settings
 from ..log import Log
-from . import context, dbapi, http_client
+from . import context, dbapi, http_client, late
 
 PROBES: dict[str, Callable[[Settings, Log], None]] = {
     "context": context.install,
@@ -20,6 +20,7 @@ PROBES: dict[str, Callable[[Settings, Log], None]] = {
 
 
 def install(settings: Settings, log: Log) -> None:
+    late.report_to(log)
     for name, probe in PROBES.items():
         if not settings.wants_probe(name):
             continue

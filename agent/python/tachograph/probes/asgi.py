@@ -6,6 +6,7 @@ Before: the server (ASGI 3). After: http_server.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Awaitable, Iterable
 from typing import Any, Callable, Optional
 
@@ -41,8 +42,9 @@ class Asgi:
 
         async def watch(message: dict[str, Any]) -> None:
             nonlocal status
-            if message.get("type") == "http.response.start":
-                status = int(message.get("status", 0))
+            with contextlib.suppress(AttributeError, TypeError, ValueError):  # what is no message is the server's to refuse
+                if message.get("type") == "http.response.start":
+                    status = int(message.get("status", 0))
             await send(message)
 
         async def run() -> None:

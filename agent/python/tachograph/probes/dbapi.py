@@ -27,16 +27,9 @@ _operations: dict[tuple[str, str, Any], int] = {}
 _subclasses: dict[type, type] = {}
 
 
-def install(_settings: Settings, log: Log) -> None:
+def install(_settings: Settings, _log: Log) -> None:
     for name, watch in (("sqlite3.dbapi2", _watch_sqlite), ("psycopg2", _watch_psycopg2), ("psycopg", _watch_psycopg)):
-        when_imported(name, functools.partial(_guarded, watch, log))
-
-
-def _guarded(watch: Callable[[types.ModuleType], None], log: Log, module: types.ModuleType) -> None:
-    try:
-        watch(module)
-    except Exception as e:
-        log.say(f"{module.__name__} is not watched: {type(e).__name__}: {e}")
+        when_imported(name, watch)
 
 
 def statement(dialect: str, text: Any, cursor: Any = None, prefix: str = "") -> Span:

@@ -3,28 +3,36 @@ at the end.
 
 | framework | how |
 |---|---|
-| Flask, and what else is Werkzeug with `url_rule` | it keeps its request in the environ |
-| Bottle | it keeps the route in the environ |
-| Django | the resolver's match is kept when it has been found |
+| Flask, and what else is Werkzeug with `url_rule` | it keeps its request in the environ; behind SCRIPT_NAME |
+| Bottle | it keeps the route in the environ; behind SCRIPT_NAME |
+| Django | the resolver's match is kept when it has been found; behind SCRIPT_NAME or the mounts of Starlette |
 | Starlette, FastAPI | a route that matches is kept, behind those of its mounts; of what is mounted and has no routes, `/{path}` |
 
+What a framework keeps may be of the program, with code of its own: nothing that it raises reaches the program from here.
 Before: wsgi, asgi. After: http_server.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import types
 from collections.abc import Mapping
 from typing import Any, Optional
 
 from .late import when_imported
+from .route import guessed
 
 _ROUTE = "tachograph.route"
 _MOUNT = "tachograph.mount"
 _NOT_FOUND = 404
 
+# Places that applications are mounted at in one process. A program that mounts one for each customer would have any number.
+MOUNTS_MAX = 64
+_OTHER_MOUNT = "/{mount}"
+
 _installed: list[bool] = []
+_mounts: set[str] = set()
 
 
 def install() -> None:
@@ -36,7 +44,14 @@ def install() -> None:
 
 
 def route_of(request: Mapping[str, Any], status: int = 0) -> Optional[str]:
-    """`request`: an environ or a scope, when it is over."""
+    """`request`: an environ or a scope, when it is over. None: nobody tells, or not without a fault."""
+    try:
+        return _route_of(request, status)
+    except Exception:  # a property of the program, outside of its context
+        return None
+
+
+def _route_of(request: Mapping[str, Any], status: int) -> Optional[str]:
     route = request.get(_ROUTE)
     if route is None:
         route = getattr(getattr(request.get("werkzeug.request"), "url_rule", None), "rule", None)
@@ -46,7 +61,30 @@ def route_of(request: Mapping[str, Any], status: int = 0) -> Optional[str]:
         route = getattr(request.get("route"), "path", None)
     if route is None and request.get(_MOUNT) and status != _NOT_FOUND:
         route = f"{request[_MOUNT]}/{{path}}"
-    return route if isinstance(route, str) and route else None
+    if not isinstance(route, str) or not route:
+        return None
+    mount = _mount(request.get("SCRIPT_NAME"))
+    return f"{mount}/{route.removeprefix('/')}" if mount else route
+
+
+def _mount(script_name: Any) -> str:
+    """Where the application is mounted, by a middleware or the server; empty at the top."""
+    if not isinstance(script_name, str) or not script_name.strip("/"):
+        return ""
+    mount = guessed(utf8(script_name)).rstrip("/")
+    if mount not in _mounts:
+        if len(_mounts) >= MOUNTS_MAX:
+            return _OTHER_MOUNT
+        _mounts.add(mount)
+    return mount
+
+
+def utf8(path: str) -> str:
+    """A part of a path of an environ: PEP 3333 has bytes as characters."""
+    try:
+        return path.encode("latin-1").decode("utf-8", "replace")
+    except UnicodeEncodeError:
+        return path
 
 
 def _watch_django(module: types.ModuleType) -> None:
@@ -57,26 +95,36 @@ def _watch_django(module: types.ModuleType) -> None:
     @functools.wraps(resolve)
     def resolve_request(self: Any, request: Any) -> Any:
         match = resolve(self, request)
-        route = getattr(match, "route", None)
-        if isinstance(route, str):
-            kept = request.scope if hasattr(request, "scope") else request.META
-            kept[_ROUTE] = f"/{route}" if not route.startswith(("/", "^")) else route
+        with contextlib.suppress(Exception):
+            _keep_match(request, match)
         return match
 
     module.BaseHandler.resolve_request = resolve_request
 
 
+def _keep_match(request: Any, match: Any) -> None:
+    route = getattr(match, "route", None)
+    if isinstance(route, str):
+        kept = request.scope if hasattr(request, "scope") else request.META
+        mount = kept.get(_MOUNT, "")
+        kept[_ROUTE] = route if route.startswith("^") and not mount else f"{mount}/{route.removeprefix('/')}"
+
+
 def _watch_starlette(module: types.ModuleType) -> None:
+    none = module.Match.NONE
     for kind, key in ((module.Route, _ROUTE), (module.Mount, _MOUNT)):
-        kind.matches = _keeping(kind.matches, key, module.Match.NONE)
+        kind.matches = _keeping(kind.matches, key, none)
 
 
 def _keeping(matches: Any, key: str, none: Any) -> Any:
     @functools.wraps(matches)
     def kept(self: Any, scope: Any) -> Any:
-        match, child = matches(self, scope)
-        if match != none and isinstance(child, dict) and isinstance(getattr(self, "path", None), str):
-            child[key] = scope.get(_MOUNT, "") + self.path
-        return match, child
+        answer = matches(self, scope)
+        with contextlib.suppress(Exception):
+            match, child = answer
+            path = self.path if match != none and isinstance(child, dict) else None
+            if isinstance(path, str):
+                child[key] = scope.get(_MOUNT, "") + path
+        return answer
 
     return kept

@@ -1,5 +1,5 @@
-"""What is a request that came in? The root of its trace here, or a child of the traceparent that it brought. Used by wsgi and
-asgi.
+"""What is a request that came in? The root of its trace here, or a child of the traceparent that it brought.
+Used by wsgi and asgi.
 
 Before: wsgi, asgi. After: track.
 """

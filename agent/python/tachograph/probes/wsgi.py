@@ -37,8 +37,7 @@ class Wsgi:
             return self.application(environ, start_response)
 
         def start(status: str, headers: Any, *exc_info: Any) -> Any:
-            request.status = int(status[:3]) if status[:3].isdigit() else 0
-            request.found = frameworks.route_of(environ)  # Flask forgets it before the body is sent
+            request.answers(status)
             return start_response(status, headers, *exc_info)
 
         try:
@@ -66,14 +65,17 @@ class _Request:
         self.environ = environ
         self.status = 0
         self.found: Optional[str] = None
-        path = environ.get("SCRIPT_NAME", "") + environ.get("PATH_INFO", "")
-        with contextlib.suppress(UnicodeEncodeError):
-            path = path.encode("latin-1").decode("utf-8", "replace")  # PEP 3333 has bytes as characters
+        path = frameworks.utf8(environ.get("SCRIPT_NAME", "") + environ.get("PATH_INFO", ""))
         self.request = http_server.Request(
             environ.get("REQUEST_METHOD", "GET"), path, route, environ.get("HTTP_TRACEPARENT"), _request_id(environ)
         )
         self.strand: Strand = self.request.strand
         environ[_INSIDE] = True
+
+    def answers(self, status: Any) -> None:
+        with contextlib.suppress(AttributeError, TypeError, ValueError):  # what is no status is the server's to refuse
+            self.status = int(status[:3]) if status[:3].isdigit() else 0
+        self.found = frameworks.route_of(self.environ)  # Flask forgets it before the body is sent
 
     def finish(self, thrown: Optional[BaseException]) -> None:
         self.request.finish(self.status, thrown, self.found or frameworks.route_of(self.environ))
