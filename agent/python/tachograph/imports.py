@@ -1,8 +1,8 @@
 """How are functions found that nobody decorated? As their module is imported: the finder stands first in `sys.meta_path`.
 
-It lets the others find the module, and has its functions and methods changed in place when the module has run: what has been made of
-them by then, and whoever has imported one of what is there at the start, has the same functions. What a rule of the server names
-while the program runs is changed in the same way.
+It lets the others find the module, and has its functions and methods changed in place when the module has run: what has been
+made of them by then, and whoever has imported one of what is there at the start, has the same functions. What a rule of the
+server names while the program runs is changed in the same way.
 Before: agent, switchboard. After: recorder.
 """
 
@@ -28,6 +28,8 @@ from .rules import Rules
 
 # A pattern that has selected nothing after this time is named.
 REPORT_AFTER_S = 60.0
+# Functions that are named in a line; the others are counted.
+LEFT_NAMED = 3
 
 
 class Imports:
@@ -44,6 +46,9 @@ class Imports:
         self.modules_seen = 0
         self.began = monotonic()
         self.reported: set[str] = set()
+        # Functions of modules that are being looked at, and modules whose functions were told; each is imported.
+        self.left: dict[str, list[str]] = {}
+        self.told: set[str] = set()
 
     def install(self) -> None:
         if not self.selection.include:
@@ -137,6 +142,7 @@ class Imports:
             self.log.say_once(f"module {name}", f"{name} stays as it is: {type(e).__name__}: {e}")
             return
         self.log.detail(f"watches {count} functions of {name}")
+        self._tell_left(name)
 
     def _watch_members(self, owner: Any, module: str, names: tuple[str, ...], rules: Rules) -> int:
         """`names`: of the module, and of the classes that the owner is in; `rules`: those that may add functions."""
@@ -157,7 +163,8 @@ class Imports:
         try:
             functions = recorder.functions_of(member)
             if any(map(recorder.looks_at_caller, functions)):
-                self.log.detail(f"{names[-1]} stays as it is: it looks at the frame of its caller")
+                if is_selected or is_added:
+                    self.left.setdefault(names[0], []).append(names[-1])
                 return False
             for function in functions:
                 known = self.changed.get(id(function))
@@ -172,6 +179,17 @@ class Imports:
             self.log.say_once(f"function {names[-1]}", f"{names[-1]} stays as it is: {e}")
             return False
         return is_selected or is_added
+
+    def _tell_left(self, name: str) -> None:
+        """Once for each module."""
+        left = self.left.get(name)
+        if left and name not in self.told:
+            self.told.add(name)
+            more = ", ..." if len(left) > LEFT_NAMED else ""
+            which = ", ".join(left[:LEFT_NAMED]) + more
+            why = "since they look at the frame of their caller"
+            self.log.say(f"functions of {name} that stay as they are, {why}: {len(left)} ({which})")
+        self.left.pop(name, None)
 
     def report(self) -> None:
         """Names, once, the patterns that have selected nothing."""

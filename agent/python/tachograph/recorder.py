@@ -12,6 +12,7 @@ import functools
 import inspect
 import sys
 import types
+import warnings
 from collections.abc import AsyncGenerator, Coroutine, Generator
 from time import perf_counter_ns
 from typing import Any, Callable, Optional, TypeVar, Union, overload
@@ -145,22 +146,39 @@ _FRAMES = {"_getframe", "_getframemodulename", "currentframe", "f_back", "getout
 
 def looks_at_caller(function: Any) -> bool:
     """Whether the code of a function, or of one inside it, looks at the frame of who called it."""
-    return isinstance(function, types.FunctionType) and _looks_up(function.__code__)
+    return isinstance(function, types.FunctionType) and _looks_up(function.__code__, function.__globals__)
 
 
-def _looks_up(code: types.CodeType) -> bool:
+def _looks_up(code: types.CodeType, globals_: dict[str, Any]) -> bool:
     names = {*code.co_names, *code.co_freevars}
-    if not _FRAMES.isdisjoint(names) or ("stack" in names and "inspect" in names):
+    if not _FRAMES.isdisjoint(names) or _is_read("stack", inspect, code, globals_):
         return True
+    warns = _is_read("warn", warnings, code, globals_)
     for constant in code.co_consts:
         # Names of arguments, in a call that has some; before 3.11 and after.
         if constant == "stacklevel" or (isinstance(constant, tuple) and "stacklevel" in constant):
             return True
-        if "warn" in names and type(constant) is int and constant > 1:
+        if warns and type(constant) is int and constant > 1:
             return True  # `warnings.warn(text, category, 2)`
-        if isinstance(constant, types.CodeType) and _looks_up(constant):
+        if isinstance(constant, types.CodeType) and _looks_up(constant, globals_):
             return True
     return False
+
+
+def _is_read(name: str, module: types.ModuleType, code: types.CodeType, globals_: dict[str, Any]) -> bool:
+    """Whether it reads this function of the module: below the module, whatever it is called there, or imported by itself.
+
+    A method that has the same name (`log.warn`) is another one.
+    """
+    if name in code.co_freevars:
+        return True  # of a function around it, which may have imported it
+    if name not in code.co_names:
+        return False
+    if module.__name__ in code.co_names or module.__name__ in code.co_freevars:
+        return True
+    function = getattr(module, name)
+    found = (globals_.get(one) for one in code.co_names)
+    return any(one is module or one is function for one in found)
 
 
 def wrapper_of(function: Callable[..., Any], operation: int) -> Callable[..., Any]:

@@ -9,7 +9,7 @@ from typing import Any
 from unittest import mock
 
 import tachograph
-from tachograph import thrown, track
+from tachograph import recorder, thrown, track
 from tachograph.reader import EVENTS_MAX
 
 from .inside import Recording, aged, tree
@@ -438,3 +438,32 @@ class AnyProgram(unittest.TestCase):
 
 if __name__ == "__main__":
     unittest.main()
+
+
+# What it is, in a module with these lines above; whether it looks at the frame of its caller.
+LOOKS = [
+    ("import warnings", "warnings.warn('x', DeprecationWarning, 2)", True),
+    ("import warnings as w", "w.warn('x', DeprecationWarning, 2)", True),
+    ("from warnings import warn", "warn('x', DeprecationWarning, 2)", True),
+    ("from warnings import warn as say; warn = say", "warn('x', DeprecationWarning, 2)", True),
+    ("", "import warnings; warnings.warn('x', DeprecationWarning, 2)", True),
+    ("", "from warnings import warn; [warn('x', UserWarning, 3) for _ in 'a']", True),
+    ("", "import warnings; return lambda: warnings.warn('x', UserWarning, 3)", True),
+    ("import warnings", "warnings.warn('x')", False),
+    ("import logging; log = logging.getLogger()", "log.warn('x'); return range(5)", False),
+    ("warn = print", "warn('x', 5)", False),
+    ("import inspect", "return inspect.stack()[1]", True),
+    ("import inspect as i", "return i.stack()[1]", True),
+    ("from inspect import stack", "return stack()[1]", True),
+    ("", "import inspect; return inspect.stack()[1]", True),
+    ("numpy = None", "return numpy.stack([])", False),
+    ("import inspect", "return inspect.signature(len)", False),
+]
+
+
+class Frames(unittest.TestCase):
+    def test_functions_that_look_at_their_caller(self) -> None:
+        for above, body, expected in LOOKS:
+            module: dict[str, Any] = {}
+            exec(f"{above}\ndef f(): {body}", module)
+            self.assertEqual(recorder.looks_at_caller(module["f"]), expected, f"{above} | {body}")

@@ -51,6 +51,9 @@ def caller(): return sys._getframe(1).f_code.co_name
 def of_stack(): return inspect.stack()[1].function
 def back(): return inspect.currentframe().f_back.f_code.co_name
 def pair(): return collections.namedtuple("Pair", "a b").__module__
+def of_another():  # a method that has the same name
+    logging.getLogger("x").warn("told")
+    return range(5)
 def log(): logging.getLogger("x").warning("said", stacklevel=2)
 class Line(property): pass
 class Fixed(staticmethod): pass
@@ -73,7 +76,7 @@ import lib
 logging.basicConfig(format="%(funcName)s %(message)s")
 warnings.simplefilter("always")
 def here():
-    lib.deprecated(); lib.deprecated_too(); lib.log()
+    lib.deprecated(); lib.deprecated_too(); lib.log(); lib.of_another()
     return lib.caller(), lib.of_stack(), lib.back(), lib.pair()
 print(here())
 board = lib.Board()
@@ -109,7 +112,7 @@ MADE_RUN = """
 import inspect, pickle
 import lib
 from lib import digest
-print(lib.Signer.default is lib.digest, lib.TABLE["digest"] is digest, lib.CALL.func is digest, lib.Signer.again is lib.Signer.sign)
+print(lib.Signer.default is digest, lib.TABLE["digest"] is digest, lib.CALL.func is digest, lib.Signer.again is lib.Signer.sign)
 print(pickle.loads(pickle.dumps(lib.TABLE))["digest"] is digest, pickle.loads(pickle.dumps(lib.Signer.default)) is digest)
 print(lib.Signer().sign(), lib.TABLE["digest"](1), lib.CALL(), lib.made()(), lib.Below().b)
 print(inspect.signature(lib.Base), inspect.signature(digest), lib.Base.__init__.__kwdefaults__, digest.__globals__ is vars(lib))
@@ -163,7 +166,9 @@ class Foreign(ServerTest):
         self.assertEqual(done.stdout.splitlines()[0], "('here', 'here', 'here', 'lib')")
         self.assertEqual(done.stderr.count("app.py:7: DeprecationWarning"), 2, done.stderr)
         self.assertIn("here said", done.stderr)
-        names = {"Board.plain": 1, "Board.post": 1, "Board.of": 1, "pair": 1}
+        left = "functions of lib that stay as they are, since they look at the frame of their caller: 6 (lib.deprecated, "
+        self.assertEqual(done.stderr.count(left), 1, done.stderr)
+        names = {"Board.plain": 1, "Board.post": 1, "Board.of": 1, "pair": 1, "of_another": 1}
         self.assertEqual(counts, {f"lib.{name}": count for name, count in names.items()})
 
     def test_functions_are_the_same_wherever_they_were_taken_to(self) -> None:
