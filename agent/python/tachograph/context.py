@@ -28,7 +28,7 @@ def mix64(value: int) -> int:
 
 
 class Session:
-    """The identity of one process' life. `id`: 16 bytes; `secret`: what they follow from, sent in HELLO and used for nothing else."""
+    """The identity of one process' life. `id`: 16 bytes; `secret`: what they follow from, sent in HELLO and nowhere else."""
 
     __slots__ = ("high", "id", "low", "secret")
 

@@ -1,11 +1,12 @@
-"""When does the process end past `atexit`? By `os._exit`, by a signal that it sends itself (servers that have handled one and pass
-it on, such as uvicorn), or as another program in its place. What was recorded is sent before.
+"""When does the process end past `atexit`? By `os._exit`, by a signal that it sends itself (servers that have handled one and
+pass it on, such as uvicorn), or as another program in its place. What was recorded is sent before.
 
 Before: agent. After: sender.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import signal
@@ -45,10 +46,8 @@ def _before(owner: Any, name: str, look: Callable[..., object]) -> None:
 
     @functools.wraps(original)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        try:
+        with contextlib.suppress(Exception):  # arguments that the function itself refuses
             look(*args, *kwargs.values())
-        except Exception:  # arguments that the function itself refuses
-            pass
         return original(*args, **kwargs)
 
     wrapper.__module__ = owner.__name__  # where pickle finds it

@@ -1,7 +1,7 @@
 """How is a function recorded that the program has hold of already, as it has of any once its module has run? It stays the same
 object and gets other code, which calls a copy of what it was. So whoever has it, under whatever name, calls what is recorded and
-finds it equal to itself; and pickle, which takes functions by their names, finds what it looks for. Where it is off it has its own
-code again, and costs what it did.
+finds it equal to itself; and pickle, which takes functions by their names, finds what it looks for. Where it is off it has its
+own code again, and costs what it did.
 
 Before: imports. After: recorder.
 """

@@ -115,7 +115,7 @@ class Programs(ServerTest):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
 
-    def check_server(self, *program: str, with_signal: int = signal.SIGTERM, workers: int = 1) -> None:
+    def check_server(self, *program: str, with_signal: int = signal.SIGTERM) -> None:
         """Asked so often, it has recorded as many calls, of processes below it, and ends as without the agent."""
         ends = []
         for is_watched in (False, True):
@@ -189,7 +189,8 @@ class Programs(ServerTest):
             environment["TACHO_SERVICE"] = service or self.service
             options = {"cwd": self.home, "env": environment, "timeout": 2 * PATIENCE_S, "start_new_session": is_group}
             done = subprocess.run(command, capture_output=True, text=True, check=False, **options)
-            lines = [re.sub("0x[0-9a-f]+", "0x", line) for line in done.stdout.splitlines() if " in " not in line]  # how long it took
+            told = [line for line in done.stdout.splitlines() if " in " not in line]  # how long it took
+            lines = [re.sub("0x[0-9a-f]+", "0x", line) for line in told]
             faults = [line for line in done.stderr.splitlines() if " tachograph: the pattern lib has selected no" not in line]
             runs.append((done.returncode, lines, faults))
         self.assertEqual(runs[1], runs[0])
