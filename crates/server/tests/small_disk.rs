@@ -125,7 +125,10 @@ fn fill(server: &Server, part: &str, from: u64, start_s: u64) -> std::ops::Range
 fn is_ready(server: &Server) -> bool {
     let ready = server.get("/readyz");
     let status = server.get("/api/status").json();
-    assert_eq!(status["disk_full"], ready.status != 200, "{status}");
+    // Room may have come between the two questions.
+    if server.get("/readyz").status == ready.status {
+        assert_eq!(status["disk_full"], ready.status != 200, "{status}");
+    }
     if ready.status != 200 {
         assert_eq!(ready.status, 503);
         assert!(ready.text().contains("bytes are free on the disk"), "{}", ready.text());
