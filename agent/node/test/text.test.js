@@ -5,7 +5,7 @@ import { test } from 'node:test';
 import { isProbeWanted, load } from '../src/config.js';
 import { serviceOf } from '../src/identity.js';
 import { isPg } from '../src/probes/pg.js';
-import { Names, knownMethod, pathOf, routeOf } from '../src/probes/names.js';
+import { Names, ServerNames, knownMethod, pathOf, routeOf } from '../src/probes/names.js';
 import { format, parse } from '../src/record/traceparent.js';
 import { Dictionary } from '../src/wire/dictionary.js';
 
@@ -42,6 +42,23 @@ test('names of requests are bounded, and methods are known ones', () => {
   assert.equal(ids[3], ids[4]);
   assert.equal(ids[0], ids[5]);
   assert.deepEqual(['GET', 'get', 'BREW', undefined].map(knownMethod), ['GET', 'OTHER', 'OTHER', 'OTHER']);
+});
+
+test('paths that nobody has take no room from those that are answered', () => {
+  const dictionary = new Dictionary();
+  const names = new ServerNames(dictionary);
+  for (let at = 0; at < 1_000; at++) {
+    names.early('GET', `/scanned-x${at}`);
+    names.final('GET', `/scanned-x${at}`, 404, undefined);
+  }
+  assert.equal(names.early('GET', '/real'), names.early('GET', '/scanned-x999'), 'the method alone');
+  const ids = new Set();
+  for (let at = 0; at < 1_000; at++) {
+    const id = names.final('GET', `/real-x${at}`, 200, undefined);
+    assert.equal(names.early('GET', `/real-x${at}`), id);
+    ids.add(id);
+  }
+  assert.equal(ids.size, 1_000);
 });
 
 const TRACE = '4bf92f3577b34da6a3ce929d0e0e4736';

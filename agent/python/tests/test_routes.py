@@ -8,8 +8,10 @@ import sys
 import tempfile
 import unittest
 from pathlib import Path
+from unittest import mock
 
 from tachograph.operations import HTTP_SERVER, SHARED
+from tachograph.probes import server_names
 from tachograph.probes.http_server import Request
 from tachograph.recorder import span
 
@@ -301,3 +303,20 @@ class Routes(ServerTest):
     def test_starlette(self) -> None:
         plain = {"plain/name": "/plain/{path}", "closed/name": "(not found)"}
         self.check_routes(ASGI % STARLETTE, BRACED, "/outer/{of}/nested/{rest:path}", **plain)
+
+
+class Scans(unittest.TestCase):
+    """Paths that nobody has take no room from those that are answered."""
+
+    @mock.patch.dict(server_names._guesses, clear=True)
+    @mock.patch.dict(server_names._early, clear=True)
+    def test_a_scan_leaves_room(self) -> None:
+        for at in range(1_000):
+            server_names.early("GET", f"/scanned-x{at}", None)
+            server_names.final("GET", f"/scanned-x{at}", 404, None)
+        found = set()
+        for at in range(1_000):
+            found.add(server_names.final("GET", f"/real-x{at}", 200, None))
+            self.assertIn(server_names.early("GET", f"/real-x{at}", None), found)
+        self.assertEqual(1_000, len(found))
+        self.assertEqual(server_names.EARLY_MAX, len(server_names._early))

@@ -8,6 +8,8 @@ import { OTHER } from '../wire/dictionary.js';
 const ROUTES_MAX = 2_048;
 /** Guesses; more than this many are names that the path has in it. */
 const GUESSES_MAX = 1_024;
+/** Guesses that a request begins with: some turn out to be paths that nobody has. */
+const EARLY_MAX = 512;
 const NOT_FOUND = 404;
 const METHODS = new Set(['GET', 'POST', 'PUT', 'DELETE', 'HEAD', 'PATCH', 'OPTIONS', 'TRACE', 'CONNECT']);
 const ROUTE_PARTS_MAX = 8;
@@ -105,21 +107,20 @@ export class Names {
   }
 
   /**
-   * As `operation`, for a name that may turn out to be none: it takes no room past a half, the other one is for names that hold.
+   * As `operation`, for a name that may be told in another way.
    * @param {string} prefix
    * @param {string} rest
    * @returns {number | undefined} undefined where it is not known and there is no room
    */
   early(prefix, rest) {
-    return (
-      this.known.get(`${prefix} ${rest}`) ?? (this.known.size < this.countMax / 2 ? this.operation(prefix, rest) : undefined)
-    );
+    return this.known.get(`${prefix} ${rest}`) ?? (this.known.size < this.countMax ? this.operation(prefix, rest) : undefined);
   }
 }
 
 /**
  * Names of requests that come in. A route of the program's framework is one; where there is none, the path with its ids taken out
- * is a guess, and `(not found)` what nobody has. Guesses have a bound of their own, so that they take no room from routes.
+ * is a guess, and `(not found)` what nobody has. Guesses have a bound of their own, so that they take no room from routes;
+ * those that a request begins with have another one, so that paths of nobody take no room from those that are answered.
  */
 export class ServerNames {
   /** @param {import('../wire/dictionary.js').Dictionary} dictionary */
@@ -127,6 +128,7 @@ export class ServerNames {
     this.dictionary = dictionary;
     this.routes = new Names(dictionary, KIND.HTTP_SERVER, ROUTES_MAX);
     this.guesses = new Names(dictionary, KIND.HTTP_SERVER, GUESSES_MAX);
+    this.beginnings = new Names(dictionary, KIND.HTTP_SERVER, EARLY_MAX);
   }
 
   /**
@@ -135,7 +137,12 @@ export class ServerNames {
    * @param {string} path
    */
   early(method, path) {
-    return this.guesses.early(method, routeOf(path)) ?? this.dictionary.operation(KIND.HTTP_SERVER, method);
+    const guess = routeOf(path);
+    return (
+      this.guesses.known.get(`${method} ${guess}`) ??
+      this.beginnings.early(method, guess) ??
+      this.dictionary.operation(KIND.HTTP_SERVER, method)
+    );
   }
 
   /**

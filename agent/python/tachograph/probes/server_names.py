@@ -1,7 +1,8 @@
 """What is a request that came in called?
 
 A route of the program's framework is one name; where there is none, the path with its ids taken out is a guess, and `(not found)`
-what nobody has. Guesses have a bound of their own, so that they take no room from routes.
+what nobody has. Guesses have a bound of their own, so that they take no room from routes; those
+that a request begins with have another one, so that paths of nobody take no room from those that are answered.
 
 The rules of `ServerNames.java` of the Java agent. Before: http_server. After: operations.
 """
@@ -14,12 +15,13 @@ from .. import operations
 from .route import guessed, known_method
 
 # Routes of one process; more than this many are a naming fault. Guesses: more are names that the path has in it.
-ROUTES_MAX, GUESSES_MAX = 2_048, 1_024
+ROUTES_MAX, GUESSES_MAX, EARLY_MAX = 2_048, 1_024, 512
 _NOT_FOUND = 404
 
 # Names that were given an id. Whoever is second at the same moment adds the same one again; the bound may be missed by a few.
 _routes: dict[str, int] = {}
 _guesses: dict[str, int] = {}
+_early: dict[str, int] = {}
 
 
 def _id(name: str) -> int:
@@ -37,13 +39,17 @@ def _bounded(known: dict[str, int], method: str, rest: str, bound: int) -> int:
 
 
 def early(method: str, path: str, route: Optional[str]) -> int:
-    """When it begins: a guess where no route is known, which takes no room past a half; the method alone past that."""
+    """When it begins: a guess where no route is known; the method alone where there are too many."""
     method = known_method(method)
     if route:
         return _bounded(_routes, method, route, ROUTES_MAX)
     guess = guessed(path)
-    if len(_guesses) < GUESSES_MAX // 2 or f"{method} {guess}" in _guesses:
-        return _bounded(_guesses, method, guess, GUESSES_MAX)
+    name = f"{method} {guess}"
+    known = _guesses.get(name, _early.get(name))
+    if known is not None:
+        return known
+    if len(_early) < EARLY_MAX:
+        return _bounded(_early, method, guess, EARLY_MAX)
     return _id(method)
 
 
