@@ -17,6 +17,7 @@ public final class HandedCall {
     private static final int LEFT = 1;
     private static final int ENDED = 2;
 
+    /** Keys and values. */
     private static final int FACTS_MAX = 16;
 
     /** What a call that is only begun may take in a ring, with a thread's name and a parent. */
@@ -115,7 +116,11 @@ public final class HandedCall {
 
     /** A fact about the call, before its end. */
     public synchronized void attribute(String key, Object value) {
-        if (factCount == FACTS_MAX || value == null) {
+        if (value == null) {
+            return;
+        }
+        if (factCount == FACTS_MAX) {
+            Losses.attribute();
             return;
         }
         if (factCount == facts.length) {

@@ -11,6 +11,7 @@ import java.util.concurrent.atomic.AtomicLong;
 public final class Losses {
     private static final AtomicLong PARENTS = new AtomicLong();
     private static final AtomicLong CALLS = new AtomicLong();
+    private static final AtomicLong ATTRIBUTES = new AtomicLong();
 
     private Losses() {}
 
@@ -30,5 +31,14 @@ public final class Losses {
 
     public static long calls() {
         return CALLS.get();
+    }
+
+    /** A fact of a call that ends elsewhere found no room. */
+    static void attribute() {
+        ATTRIBUTES.incrementAndGet();
+    }
+
+    public static long attributes() {
+        return ATTRIBUTES.get();
     }
 }

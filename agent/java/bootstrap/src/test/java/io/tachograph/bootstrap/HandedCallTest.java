@@ -72,4 +72,17 @@ class HandedCallTest {
         assertTrue(ended.isFailed());
         assertEquals(0, ended.operation());
     }
+
+    @Test
+    void factsPastTheBoundAreCounted() {
+        long before = Losses.attributes();
+        HandedCall call = begin(buffers(256));
+        for (long at = 0; at < 10; at++) {
+            call.attribute("fact", at);
+        }
+        assertEquals(16, call.facts().length);
+        assertEquals(before + 2, Losses.attributes());
+        call.attribute("none", null);
+        assertEquals(before + 2, Losses.attributes());
+    }
 }

@@ -49,7 +49,7 @@ final class AgentSampler implements Sampler {
         into.add(entriesSent, totals.entriesSent()).add(entriesDropped, totals.entriesDropped());
         into.add(entriesFailed, totals.entriesFailed());
         into.add(parentsDropped, Losses.parents());
-        into.add(attributesDropped, totals.attributesDropped())
+        into.add(attributesDropped, totals.attributesDropped() + Losses.attributes())
                 .add(rejected, totals.recordsRejected());
         into.add(bytesSent, totals.bytesSent()).add(bytesQueued, totals.bytesQueued());
         into.add(connects, totals.connects());
