@@ -160,7 +160,9 @@ class Programs(ServerTest):
         self.check_server("-m", "gunicorn", "app:application", "-w", "2", "--threads", "2", "-b", "127.0.0.1:PORT")
 
     def test_gunicorn_with_gevent(self) -> None:
-        self.check_server("-m", "gunicorn", "app:application", "-w", "2", "-k", "gevent", "-b", "127.0.0.1:PORT")
+        # Without the agent, too, a worker of gevent may stay until gunicorn's patience is over, which is 30 s.
+        patience = ("--graceful-timeout", "10")
+        self.check_server("-m", "gunicorn", "app:application", "-w", "2", "-k", "gevent", *patience, "-b", "127.0.0.1:PORT")
 
     def test_gunicorn_with_workers_of_uvicorn(self) -> None:
         worker = "uvicorn_worker.UvicornWorker"
