@@ -2,7 +2,7 @@
 
 use std::cell::{Cell, OnceCell};
 
-use super::{Numbers, ans, encode_nested, multiple};
+use super::{Codec, Numbers, ans, encode_nested, multiple};
 use crate::{Effort, Encoding};
 
 /// Numbers of a sample.
@@ -10,8 +10,11 @@ const SAMPLE: usize = 512;
 /// Runs of neighbours that a sample of a longer column consists of.
 const RUNS: usize = 4;
 
-/// Bits a number above which every codec is tried at full effort.
+/// Bits a number above which codecs that search get a trial at full effort: of numbers that take more than a byte each much may
+/// repeat.
 const OPEN_ABOVE: f64 = 8.0;
+/// Numbers of a trial. With half as many, tables weigh so much that columns which would be smaller are missed.
+const TRIAL: usize = 1_024;
 
 /// A column, what may be done to it, and a sample of it.
 pub(super) struct Look<'a> {
@@ -39,17 +42,30 @@ impl<'a> Look<'a> {
         self.encoding.effort == Effort::Thorough || self.least.get() > bits
     }
 
-    /// Whether a column of so many bytes is still so large that everything is tried: a sample of 512 numbers does not show what
-    /// repeats further apart, and of numbers that take more than a byte each much may repeat.
+    /// Whether a codec that promised too much may still write the column in less than so many bytes: by what it makes of a part.
     #[expect(clippy::cast_precision_loss, reason = "a measure of preference")]
-    pub(super) fn is_open(&self, bytes: f64) -> bool {
-        self.encoding.effort == Effort::Thorough && bytes * 8.0 > OPEN_ABOVE * self.numbers.words.len() as f64
+    pub(super) fn is_missed(&self, codec: &dyn Codec, bytes: f64) -> bool {
+        let words = self.numbers.words;
+        let bits = bytes * 8.0 / words.len() as f64;
+        if self.encoding.effort == Effort::Fast || bits <= OPEN_ABOVE || !codec.searches() {
+            return false;
+        }
+        if words.len() <= TRIAL {
+            return true;
+        }
+        let part = self.runs_of(TRIAL).flatten().copied().collect::<Vec<u64>>();
+        let part = Look::new(Numbers { words: &part, ..self.numbers }, self.depth, self.encoding);
+        codec.encode(&part).is_some_and(|written| part.bits_each(written.len()) < bits)
     }
 
     /// Runs of neighbours, spread evenly; all numbers when there are few.
     pub(super) fn runs(&self) -> impl Iterator<Item = &'a [u64]> + Clone + use<'a> {
+        self.runs_of(SAMPLE)
+    }
+
+    fn runs_of(&self, size: usize) -> impl Iterator<Item = &'a [u64]> + Clone + use<'a> {
         let words = self.numbers.words;
-        let (count, length) = if words.len() <= SAMPLE { (1, words.len()) } else { (RUNS, SAMPLE / RUNS) };
+        let (count, length) = if words.len() <= size { (1, words.len()) } else { (RUNS, size / RUNS) };
         let gap = (words.len() - length) / (count - 1).max(1);
         (0..count).filter_map(move |run| words.get(run * gap..run * gap + length))
     }

@@ -92,6 +92,10 @@ trait Codec: Sync {
         words.drain(..part.places.start.min(words.len()));
         Ok(words)
     }
+    /// Whether it searches for more than its estimate can tell, so that only a trial says what it would make of the column.
+    fn searches(&self) -> bool {
+        false
+    }
     /// How much larger the column may be in another codec that reads faster: 1 not at all.
     fn slowness(&self) -> f64 {
         1.0
@@ -172,9 +176,9 @@ pub(crate) fn encode(numbers: Numbers<'_>, depth: u8, encoding: &Encoding) -> En
     let mut best: Option<(f64, Encoded)> = None;
     for (promised, codec) in candidates {
         // Until something is there, whatever may help is tried: the column need not be what its sample promised.
-        let is_done = |(bytes, _): &(f64, Encoded)| !look.is_open(*bytes) && (wanted == 0 || promised > most);
-        if best.as_ref().is_some_and(is_done) {
-            break;
+        let is_left_out = wanted == 0 || promised > most;
+        if is_left_out && best.as_ref().is_some_and(|(bytes, _)| !look.is_missed(codec, *bytes)) {
+            continue;
         }
         wanted = wanted.saturating_sub(1);
         let Some(bytes) = codec.encode(&look) else { continue };

@@ -84,6 +84,10 @@ impl Codec for Pco {
         })
     }
 
+    fn searches(&self) -> bool {
+        true
+    }
+
     fn slowness(&self) -> f64 {
         1.03
     }
