@@ -46,7 +46,7 @@ fn control(bytes: &[u8]) {
 /// As bodies of DICT and DATA frames, for no search finds right checksums: a byte of type, a byte of length, the body.
 /// The ids 1 of a series and a record type are there from the start, so that what uses them is soon met.
 fn dialogue(mut bytes: &[u8]) {
-    let hello = Hello { version_min: 1, version_max: 1, session: 1, pairs: vec![] };
+    let hello = Hello { version_min: 1, version_max: 1, session: 1, pairs: vec![], secret: None };
     let mut session = Session::new(&hello).expect("HELLO is within the limits");
     session.define(DEFINED).expect("definitions are right");
     while let [kind, length, rest @ ..] = bytes {
