@@ -358,7 +358,7 @@ impl Open {
         }
         let largest = self.held.iter().map(Held::largest).max().unwrap_or(0);
         // The first row teaches how large pages are.
-        if largest == 0 { 1 } else { (PAGES_BYTES_MAX / 2 / largest).max(1) }
+        (PAGES_BYTES_MAX / 2).checked_div(largest).map_or(1, |pages| pages.max(1))
     }
 }
 
