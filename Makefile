@@ -52,6 +52,7 @@ test-lint:
 test-rust: $(JAR_AGENT)
 	cargo test --locked --workspace
 	cargo test --locked $(WITH_PARQUET) --lib --test parquet parquet
+	cargo test --locked $(WITH_PARQUET) --test peak_parquet
 
 .PHONY: test-fuzz
 test-fuzz:
