@@ -20,6 +20,8 @@ const SENT = {
   'a loop without end after what is recorded': [['SIGTERM']],
   'a loop without end in a request': [['SIGTERM'], ['SIGINT']],
   'a loop without end in a request that waited': [['SIGTERM']],
+  'a signal beside the last acknowledgement': [['SIGTERM'], ['SIGINT']],
+  'a signal after the last acknowledgement': [['SIGTERM'], ['SIGINT']],
   'own handler': [['SIGTERM'], ['SIGTERM', 'SIGTERM']],
   'own handler that takes its time': [['SIGTERM']],
   'own handler that stays': [
@@ -58,7 +60,8 @@ for (const how of ['', ' that is disconnected', ' that is killed']) {
   WORKS[`a cluster${how}`] = 200;
 }
 /** Where the kernel or Node ends the process at once, or the loop does not turn, nobody can send what is left. */
-const MAY_BE_LOST = /^(a loop without end|a busy thread|a thread that is busy|abort)|handler SIG(KILL|QUIT)$|caught badly$/;
+const MAY_BE_LOST =
+  /^(a loop without end|a busy thread|a thread that is busy|abort)|beside the last|handler SIG(KILL|QUIT)$|caught badly$/;
 
 /** @type {Tacho} */
 let tacho;

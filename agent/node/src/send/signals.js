@@ -6,6 +6,10 @@
 //   released --(recorded; the callback is over)--> armed --(a call begins)--> released, armed again after the callback
 //                                                    |----(nothing is left, or the program listens)--> released
 //
+// libuv writes a signal that it catches into a pipe and forgets it if the handle has stopped by the time the loop reads the pipe.
+// So a handle stops for good only right after the loop has read it, in the check phase, and by closing: libuv keeps a closed
+// handle for another turn of the loop while a signal for it is in the pipe, which tells that one came in the moment between.
+//
 // Before: `../agent.js`. After: `farewell.js`, then the signal again.
 
 import { createHook } from 'node:async_hooks';
@@ -18,7 +22,12 @@ const RELEASES_MAX = 20;
 
 /**
  * What Node's signal listeners are made of.
- * @typedef {{ onsignal: () => void, start(number: number): number, stop(): void, unref(): void }} Handle
+ * @typedef {object} Handle
+ * @property {() => void} onsignal
+ * @property {(number: number) => number} start
+ * @property {() => void} stop
+ * @property {() => void} unref
+ * @property {(closed: () => void) => void} close
  */
 /** @typedef {{ name: NodeJS.Signals, number: number, handle: Handle, isStarted: boolean }} Caught */
 
@@ -34,24 +43,20 @@ export class Signals {
     this.isArmed = false;
     this.isComing = false;
     this.isOver = false;
+    this.isSettling = false;
     this.releases = 0;
+    /** @type {(new () => Handle) | null} */
+    this.Handle = null;
     /** @type {Caught[]} */
     this.caught = [];
   }
 
   /** Begins to catch signals. */
   start() {
-    const Handle = handleClass();
-    if (Handle === null) {
-      return;
+    this.Handle = handleClass();
+    if (this.Handle !== null) {
+      this.caught = CAUGHT.map((name) => this.#catch(name, constants.signals[name]));
     }
-    this.caught = CAUGHT.map((name) => {
-      const handle = new Handle();
-      handle.unref();
-      const one = { name, number: constants.signals[name], handle, isStarted: false };
-      handle.onsignal = () => this.#came(one);
-      return one;
-    });
   }
 
   /** Something was recorded: arms when the callback that runs now is over, with all that it awaits and can go on at once. */
@@ -88,8 +93,14 @@ export class Signals {
 
   /** The server may have everything now: then signals are not caught any more. */
   settle() {
-    if (this.isArmed && !this.hasNews()) {
-      this.#stop();
+    if (this.isArmed && !this.hasNews() && !this.isSettling) {
+      this.isSettling = true;
+      setImmediate(() => {
+        this.isSettling = false;
+        if (this.isArmed && !this.hasNews()) {
+          this.#retire();
+        }
+      });
     }
   }
 
@@ -106,6 +117,29 @@ export class Signals {
   end() {
     this.isOver = true;
     this.#stop();
+  }
+
+  /** @param {NodeJS.Signals} name @param {number} number @returns {Caught} */
+  #catch(name, number) {
+    const handle = new /** @type {new () => Handle} */ (this.Handle)();
+    handle.unref();
+    const one = { name, number, handle, isStarted: false };
+    handle.onsignal = () => this.#came(one);
+    return one;
+  }
+
+  /** In the check phase: gives signals their default action back, and takes what came since the loop looked as caught. */
+  #retire() {
+    this.isArmed = false;
+    this.caught = this.caught.map((one) => {
+      if (!one.isStarted) {
+        return one;
+      }
+      let isClosed = false;
+      one.handle.close(() => (isClosed = true)); // before the loop goes on, unless a signal is in the pipe
+      setImmediate(() => isClosed || this.#act(one));
+      return this.#catch(one.name, one.number);
+    });
   }
 
   /** @param {() => void} arm */
@@ -145,12 +179,18 @@ export class Signals {
   }
 
   /** @param {Caught} one */
-  #came({ name, number }) {
-    if (process.listenerCount(name) > 0) {
-      return; // the program decides
+  #came(one) {
+    if (process.listenerCount(one.name) === 0) {
+      this.#act(one); // otherwise the program has got it, too
     }
-    this.last();
-    this.end();
+  }
+
+  /** A signal that nobody but us has got. @param {Caught} one */
+  #act({ name, number }) {
+    if (process.listenerCount(name) === 0) {
+      this.last();
+      this.end();
+    }
     kill.call(process, process.pid, number);
   }
 }

@@ -67,6 +67,26 @@ const WAYS = {
       ready();
       forever();
     }),
+  // Both are there when the loop looks again, and the acknowledgement comes first.
+  'a signal beside the last acknowledgement': () => {
+    const sent = setInterval(() => {
+      if (agent && (agent.outbox.isOpen || agent.outbox.isAcknowledged())) return agent.outbox.isOpen || work();
+      clearInterval(sent);
+      ready();
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1_000);
+    }, 1);
+    stay();
+  },
+  // The loop has looked for signals, and the agent is about to stop catching them.
+  'a signal after the last acknowledgement': () => {
+    const settling = () => {
+      if (agent && !agent.signals.isSettling) return setImmediate(settling);
+      ready();
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1_000);
+    };
+    later(() => (work(), settling()));
+    stay();
+  },
   'own handler': () => (process.on('SIGTERM', () => (work(), say('got it'), process.exit(3))), ready(), stay()),
   'own handler that takes its time': () => {
     process.once('SIGTERM', () => (say('got it'), later(() => process.exit(5), 200)));
