@@ -4,6 +4,11 @@ JAR_AGENT   := agent/java/target/tachograph-agent.jar
 JAR_EXAMPLE := examples/bulletin-board/java/target/bulletin-board.jar
 MVN         := mvn -B -q -ntp
 TACHO       := target/release/tacho
+# What the tests of agents and page start: the binary of `cargo test`, out of the way of later builds.
+TEST_TACHO  := target/test/tacho
+# The longest first, so that the last ones end together.
+TEST_PARTS  := test-rust test-java test-python test-lint test-fuzz test-node test-page test-bench
+TEST_JOBS   ?= 2
 # What the feature adds is built and tested by itself: it is off in all else.
 WITH_PARQUET := -p tacho-ingest -p tacho-server --features tacho-server/parquet
 
@@ -31,7 +36,12 @@ $(JAR_EXAMPLE): $(JAR_AGENT) $(shell find examples/bulletin-board/java -name '*.
 	@touch $@
 
 .PHONY: test
-test: packages test-lint test-rust test-fuzz test-bench test-java test-node test-python test-page ## everything; needs no network but the package registries
+test: packages $(JAR_AGENT) $(JAR_EXAMPLE) ## everything, two parts at a time (TEST_JOBS=2); needs no network but the package registries
+	@$(MAKE) --no-print-directory --keep-going --jobs=$(TEST_JOBS) --output-sync=target $(TEST_PARTS:%=timed-%)
+
+timed-%:
+	@begun=$$(date +%s); $(MAKE) --no-print-directory $*; code=$$?; \
+		echo "make $*: $$(($$(date +%s) - begun)) s, exit $$code"; exit $$code
 
 .PHONY: test-quick
 test-quick: test-lint ## the part that needs no server, no browser and no Java
@@ -69,18 +79,23 @@ test-java:
 	mvn -B -ntp -f experiments/overhead verify
 	mvn -B -ntp -f examples/bulletin-board/java verify
 
+.PHONY: test-tacho
+test-tacho:
+	cargo test --locked --workspace --no-run
+	@mkdir -p $(dir $(TEST_TACHO)) && ln -f target/debug/tacho $(TEST_TACHO)
+
 .PHONY: test-node
-test-node: tacho
-	cd agent/node && npm ci --no-audit --no-fund && TACHO=$(abspath $(TACHO)) npm test
+test-node: test-tacho
+	cd agent/node && npm ci --no-audit --no-fund && TACHO=$(abspath $(TEST_TACHO)) npm test
 
 .PHONY: test-python
-test-python: tacho
-	cd agent/python && TACHO=$(abspath $(TACHO)) \
+test-python: test-tacho
+	cd agent/python && TACHO=$(abspath $(TEST_TACHO)) \
 		python3 -m unittest discover --quiet --start-directory tests --top-level-directory .
 
 .PHONY: test-page
-test-page: build $(JAR_EXAMPLE)
-	cd ui && npm ci --no-audit --no-fund && npm test && npm run check-dist && npm run test:browser
+test-page: test-tacho $(JAR_EXAMPLE)
+	cd ui && npm ci --no-audit --no-fund && npm test && npm run check-dist && TACHO_BIN=$(abspath $(TEST_TACHO)) npm run test:browser
 
 .PHONY: bench-embedded
 bench-embedded: ## the embedded driver beside fjall: write, scan, space, open, SIGKILL (docs/adr/0001)
