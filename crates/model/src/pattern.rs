@@ -52,6 +52,16 @@ impl PatternBudget {
         Self { patterns: usize::MAX, cost: u64::MAX }
     }
 
+    /// For a [`Rewrite`] that is made later, if there are any rows for it. What is no pattern costs nothing: making it says why.
+    ///
+    /// # Errors
+    /// What is exceeded.
+    pub fn take_rewrite(&mut self, pattern: &str) -> Result<(), String> {
+        let cost = Rewrite::translated(pattern).map_or(0, |translated| translated.cost);
+        let taken = self.take_one().and_then(|()| self.take_cost(cost));
+        taken.map_err(|(Fault::Syntax(cause) | Fault::Budget(cause))| cause)
+    }
+
     fn take_one(&mut self) -> Result<(), Fault> {
         self.patterns = self.patterns.checked_sub(1).ok_or_else(|| {
             Fault::Budget(format!("it is one of more than {} patterns of one request", Self::PATTERNS_MAX))
@@ -200,8 +210,12 @@ impl Rewrite {
     /// # Errors
     /// Why it is no pattern, or that it costs too much.
     pub fn new(pattern: &str) -> Result<Self, String> {
-        let Translated { text, names, .. } = translate(&format!("^(?s:{pattern})$"), false)?;
+        let Translated { text, names, .. } = Self::translated(pattern)?;
         Ok(Self { regex: compile(&text)?, names })
+    }
+
+    fn translated(pattern: &str) -> Result<Translated, String> {
+        translate(&format!("^(?s:{pattern})$"), false)
     }
 
     /// `template` with what its `$1`, `${1}`, `$name` and `${name}` stand for; `None` where the pattern does not match, an error

@@ -176,6 +176,26 @@ fn limits_name_value_and_limit() {
     refused("x{a=~\"(a{1000}){1000}\"}", &params(), ErrorKind::BadData, "invalid repeat count");
 }
 
+/// Patterns of `label_replace` share the budget of the matchers.
+#[test]
+fn patterns_of_label_replace_are_counted() {
+    let nested = |levels: usize, pattern: &str| {
+        let matcher = "x{a=~\"1|.+\"}".to_owned();
+        (0..levels).fold(matcher, |inner, level| {
+            format!("label_replace({inner}, \"l\", \"$1\", \"a\", \"({pattern}){level}\")")
+        })
+    };
+    ask(&nested(60, ".*"), &params()).unwrap();
+    let sum = ["label_replace(x, \"l\", \"$1\", \"a\", \"(.*)\")"; 65].join(" + ");
+    refused(&sum, &params(), ErrorKind::Limit, "more than 64 patterns of one request");
+    refused(
+        &nested(40, "a{990}b{990}c{990}d{990}e{990}f{990}"),
+        &params(),
+        ErrorKind::Limit,
+        "need over 200000 states",
+    );
+}
+
 #[test]
 fn extreme_times_do_not_overflow() {
     for at in [i64::MIN, i64::MIN + 1, -1, 0, i64::MAX - 1, i64::MAX] {

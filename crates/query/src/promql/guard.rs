@@ -1,8 +1,8 @@
 //! Is this text safe to hand to the parser?
 //!
-//! The parser recurses over what it has read, compiles every regular expression, and panics on durations that
-//! do not fit. This one pass over the text bounds all three beforehand, and knows the position of a fault,
-//! which the parser does not. What it lets through may still be no PromQL.
+//! The parser recurses over what it has read and panics on durations that do not fit. This one pass over the text bounds
+//! both, and the number of patterns, and knows the position of a fault, which the parser does not. What it lets through
+//! may still be no PromQL.
 
 use std::borrow::Cow;
 

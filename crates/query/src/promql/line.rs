@@ -14,7 +14,7 @@ use super::series::{At, Run};
 const SECOND: f64 = 1e9;
 /// Seconds; a product of more nanoseconds cannot be split into two doubles. The slope alone counts there.
 const AHEAD_MAX: f64 = 1e250;
-/// What two doubles do not hold of a number: less than this part of it is rounding, and no distance from a line.
+/// Relative precision of two doubles: a smaller distance from the line is rounding and counts as 0.
 const NOISE: f64 = 1.0 / (1_u128 << 98) as f64;
 
 /// How times and values scatter about their means. Values are summed up as what they are off one of them, so that differences

@@ -236,7 +236,22 @@ impl Lowering<'_> {
             arguments.push(self.typed(argument, function.parameter_type(index), &place)?);
         }
         self.yield_times(function, &arguments);
+        self.count_rewrite(function, &arguments)?;
         Ok(self.push(Node::Call { function, arguments, keeps_name: false }, function.returns))
+    }
+
+    /// The pattern of `label_replace` is one of the query's, too.
+    fn count_rewrite(&mut self, function: &Function, arguments: &[NodeId]) -> Result<(), Error> {
+        if function.name == "label_replace"
+            && let Some(&pattern) = arguments.last()
+            && let Node::Text(pattern) = &self.nodes[pattern]
+        {
+            self.matchers.budget.take_rewrite(pattern).map_err(|cause| {
+                let message = format!("pattern in label_replace() cannot be used: {pattern:.100}: {cause}");
+                Error { kind: ErrorKind::Limit, ..Error::bad_data(message) }
+            })?;
+        }
+        Ok(())
     }
 
     /// `timestamp(selector)` means the samples' own times; of anything else, the times of evaluation.
