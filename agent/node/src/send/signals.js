@@ -15,8 +15,8 @@
 // got more often than the program's listeners were told is sent again: it comes late, but is neither lost nor delivered twice.
 //
 // A busy server has more callbacks with recorded calls in a second than may be released for the price (`RELEASES_MAX`). In the
-// others a signal waits for the loop: if one of them never ends, SIGTERM, SIGINT and SIGHUP do nothing, and only SIGKILL or SIGQUIT
-// ends the process, unless TACHO_SIGNALS is false. What can tell that the loop stands still does not run in JavaScript.
+// others a signal waits for the loop: if one of them never ends, SIGTERM, SIGINT and SIGHUP do nothing, and only SIGKILL or
+// SIGQUIT ends the process, unless TACHO_SIGNALS is false. No JavaScript runs that could tell that the loop stands still.
 //
 // Before: `../agent.js`. After: `farewell.js`, then the signal again.
 
