@@ -96,11 +96,12 @@ class LeftOutIT {
         }
     }
 
-    /** What other threads do to answer belongs to the request, or it would begin traces of its own. */
+    /** What other threads do to answer belongs to the request and begins no traces of its own. */
     @ParameterizedTest
     @MethodSource("jdks")
     void whatIsAnsweredLaterIsLeftOutWhole(int jdk) throws Exception {
-        List<String> ways = List.of("complete", "dispatch", "twice", "at-once", "dispatched-at-once");
+        List<String> ways =
+                List.of("complete", "dispatch", "twice", "at-once", "dispatched-at-once");
         try (Watched shop = new Watched(jdk, LIMITED, AsyncShop.class)) {
             for (String way : ways) {
                 get(shop, "/later/out/" + way + "?what=" + way, "00");

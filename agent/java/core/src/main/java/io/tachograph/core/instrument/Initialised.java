@@ -27,7 +27,7 @@ final class Initialised {
 
     private final Map<Label, Boolean> known = new HashMap<>();
 
-    /** Handlers whose range has not begun, by the label with which it does: one for each {@code catch}. */
+    /** Handlers, one for each {@code catch}, whose range has not begun, by its first label. */
     private final Map<Label, List<Label>> handlers = new HashMap<>();
 
     boolean is() {
