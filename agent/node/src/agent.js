@@ -88,7 +88,10 @@ export class Agent {
       LOOK_MS,
     ).unref();
     const over = () => this.#last(true);
-    watchEnd({ exits: () => this.#last(false), ends: over, listens: (event) => this.signals.listens(event) }, isMainThread);
+    const { signals } = this;
+    const listens = (/** @type {unknown} */ event) => signals.listens(event);
+    const told = (/** @type {unknown} */ event) => signals.told(event);
+    watchEnd({ exits: () => this.#last(false), ends: over, listens, told }, isMainThread);
     if (!isMainThread) {
       this.threads.join(over);
     } else if (this.config.signals) {

@@ -10,10 +10,17 @@ import contextlib
 import functools
 import os
 import signal
+import sys
 from typing import Any, Callable
 
 # Signals that do not end a process that has no handler for them.
-_HARMLESS = {"SIGCHLD", "SIGCLD", "SIGCONT", "SIGURG", "SIGWINCH", "SIGSTOP", "SIGTSTP", "SIGTTIN", "SIGTTOU", "SIGIO", "SIGPOLL"}
+_HARMLESS = {
+    int(getattr(signal, name))
+    for name in ("SIGCHLD", "SIGCONT", "SIGURG", "SIGWINCH", "SIGSTOP", "SIGTSTP", "SIGTTIN", "SIGTTOU")
+    if hasattr(signal, name)
+}
+if sys.platform != "linux" and hasattr(signal, "SIGIO"):
+    _HARMLESS.add(int(signal.SIGIO))
 _EXECS = ("execv", "execve")  # the others of their kind call these
 
 _installed: list[bool] = []
@@ -34,7 +41,7 @@ def install(last: Callable[[], None]) -> None:
 
 def _is_end(number: int) -> bool:
     """Whether this signal ends the process."""
-    if number == 0 or signal.Signals(number).name in _HARMLESS:
+    if number == 0 or number in _HARMLESS:
         return False
     return signal.getsignal(number) is signal.SIG_DFL or number == getattr(signal, "SIGKILL", None)
 

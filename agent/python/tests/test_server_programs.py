@@ -78,6 +78,7 @@ ENDS = [
     ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", 1),
     ("import os, signal; os.killpg(0, signal.SIGHUP)", 1),
     ("import signal; signal.raise_signal(signal.SIGTERM)", 1),
+    ("import signal; signal.raise_signal(signal.SIGRTMIN + 1)", 1),
     ("import signal; signal.signal(signal.SIGTERM, lambda *_: print('no')); signal.raise_signal(signal.SIGTERM); lib.work()", 2),
     ("import signal; signal.raise_signal(signal.SIGWINCH); lib.work()", 2),
     ("import os, sys; os.execv(sys.executable, [sys.executable, '-c', 'import lib; lib.work()'])", 2),

@@ -17,7 +17,7 @@ const FAILED_FROM = 500;
 /** @type {import('./index.js').Probe} */
 export function install({ recorder, config, guard }) {
   const names = new ServerNames(recorder.dictionary);
-  const routeOfRequest = routes({ guard });
+  const routeOfRequest = guard(routes({ guard }));
   const idHeaders = config.request_id_headers.map((name) => name.toLowerCase());
 
   const closed = guard(
@@ -28,7 +28,7 @@ export function install({ recorder, config, guard }) {
       /** @type {any} */ request,
       /** @type {Response} */ response,
     ) => {
-      const route = guard(routeOfRequest)(request);
+      const route = routeOfRequest(request);
       const status = response.headersSent ? response.statusCode : 0;
       recorder.rename(call, names.final(method, path, status, route));
       recorder.attribute(call, 'http.route', route);

@@ -31,9 +31,10 @@ const NAMES = new Map(Object.entries(constants.signals).map(([name, number]) => 
  * @param {() => void} told.exits after the listeners of `exit`; the end may come now, or after code that calls this again
  * @param {() => void} told.ends nothing comes after this
  * @param {(event: unknown) => void} told.listens the program is about to listen to this event
+ * @param {(event: unknown) => void} told.told the program's listeners are told of this event now
  * @param {boolean} isMain only the main thread has signals
  */
-export function watchEnd({ exits, ends, listens }, isMain) {
+export function watchEnd({ exits, ends, listens, told }, isMain) {
   replace(process, 'emit', (emit) => {
     // Looked up each time where the process has none of its own: `domain` replaces the one that it inherits.
     const own = Object.hasOwn(process, 'emit');
@@ -42,6 +43,7 @@ export function watchEnd({ exits, ends, listens }, isMain) {
       if (event === 'newListener') {
         listens(args[1]);
       }
+      told(event);
       const call = own ? emit : Object.getPrototypeOf(process).emit;
       // A program may emit `exit` itself, too; Node says that it is exiting before it does.
       if (event !== 'exit' || /** @type {any} */ (process)._exiting !== true) {

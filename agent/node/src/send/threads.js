@@ -2,7 +2,7 @@
 // says goodbye on its own connection while whoever asks waits for it. All threads share a table of states, so that nobody is
 // asked who has nothing to send, and one whose loop does not turn is not waited for long.
 //
-//   QUIET <--> NEWS --(asked)--> ASKED --(its loop turns)--> TALKS --> FREE
+//   FREE --> CLAIMED --> QUIET <--> NEWS --(asked)--> ASKED --(its loop turns)--> TALKS --> FREE
 //
 // A slot is four numbers: thread id, state, id of the parent, and when its thread has looked last, in seconds.
 // Before: `../agent.js`. After: `farewell.js`, in the other thread.
@@ -11,7 +11,8 @@ import { performance } from 'node:perf_hooks';
 import worker, { BroadcastChannel, getEnvironmentData, isMainThread, setEnvironmentData, threadId } from 'node:worker_threads';
 import { replace } from './replace.js';
 
-const [FREE, QUIET, NEWS, ASKED, TALKS] = [0, 1, 2, 3, 4];
+/** One that is claimed is being filled in: its other numbers are those of a thread before. */
+const [FREE, CLAIMED, QUIET, NEWS, ASKED, TALKS] = [0, 1, 2, 3, 4, 5];
 /** Threads beyond these are not asked. */
 const SLOTS = 256;
 /** Numbers of a slot, and their places in it. */
@@ -56,11 +57,11 @@ export class Threads {
   join(last) {
     const { table } = this;
     for (let at = 0; table !== undefined && this.slot < 0 && at < table.length; at += WIDTH) {
-      const state = Atomics.load(table, at + STATE);
-      if ((state === FREE || this.#isGone(at)) && Atomics.compareExchange(table, at + STATE, state, QUIET) === state) {
+      if (claim(table, at)) {
         Atomics.store(table, at + ID, threadId);
         Atomics.store(table, at + PARENT, this.parent);
         Atomics.store(table, at + SEEN, seconds());
+        Atomics.store(table, at + STATE, QUIET);
         this.slot = at;
       }
     }
@@ -98,7 +99,7 @@ export class Threads {
   haveNews() {
     const { table } = this;
     for (let at = 0; table !== undefined && at < table.length; at += WIDTH) {
-      if (at !== this.slot && Atomics.load(table, at + STATE) === NEWS && !this.#isGone(at)) {
+      if (at !== this.slot && Atomics.load(table, at + STATE) === NEWS && !isGone(Atomics.load(table, at + SEEN))) {
         return true;
       }
     }
@@ -132,11 +133,6 @@ export class Threads {
     return this.slot >= 0 && Atomics.load(/** @type {Int32Array} */ (this.table), this.slot + ID) === threadId;
   }
 
-  /** @param {number} at a slot */
-  #isGone(at) {
-    return seconds() - Atomics.load(/** @type {Int32Array} */ (this.table), at + SEEN) > GONE_SECONDS;
-  }
-
   /** @param {number} from @param {number} to */
   #move(from, to) {
     const { table, slot } = this;
@@ -157,7 +153,7 @@ export class Threads {
     const { table } = this;
     const asked = [];
     for (let at = 0; table !== undefined && at < table.length; at += WIDTH) {
-      const isAsked = Atomics.load(table, at + STATE) === NEWS && isMeant(at) && !this.#isGone(at);
+      const isAsked = Atomics.load(table, at + STATE) === NEWS && isMeant(at) && !isGone(Atomics.load(table, at + SEEN));
       if (isAsked && Atomics.compareExchange(table, at + STATE, NEWS, ASKED) === NEWS) {
         asked.push(at);
       }
@@ -259,6 +255,26 @@ export class Threads {
     }
   }
 }
+
+/**
+ * Takes a slot that is free, or whose thread is gone, for one thread only, however many start at the same moment.
+ * @param {Int32Array} table
+ * @param {number} at
+ */
+function claim(table, at) {
+  const seen = Atomics.load(table, at + SEEN);
+  const state = Atomics.load(table, at + STATE);
+  if (
+    state !== FREE &&
+    (state === CLAIMED || !isGone(seen) || Atomics.compareExchange(table, at + SEEN, seen, seconds()) !== seen)
+  ) {
+    return false; // or another thread has found that it is gone, and may have filled the slot meanwhile
+  }
+  return Atomics.compareExchange(table, at + STATE, state, CLAIMED) === state;
+}
+
+/** @param {number} seen when a thread has looked last */
+const isGone = (seen) => seconds() - seen > GONE_SECONDS;
 
 /** Seconds by a clock that all threads share. */
 const seconds = () => Math.trunc(Date.now() / 1_000);

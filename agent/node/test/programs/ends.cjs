@@ -24,7 +24,11 @@ const forever = () => {
   for (;;);
 };
 const later = (fn, ms = 20) => setTimeout(fn, ms);
+/** A second in which a signal comes, and the loop does not turn. */
+const block = () => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1_000);
 const SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'];
+/** It ends as without a handler, so that it is the same whether the signal finds one. */
+const sendAgain = () => SIGNALS.forEach((signal) => process.once(signal, () => process.kill(process.pid, signal)));
 
 /** A thread that runs `how` of the ways below; then it may be ready. */
 const thread = (how, then = ready) => new Worker(__filename, { workerData: how }).once('message', then);
@@ -73,7 +77,7 @@ const WAYS = {
       if (agent && (agent.outbox.isOpen || agent.outbox.isAcknowledged())) return agent.outbox.isOpen || work();
       clearInterval(sent);
       ready();
-      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1_000);
+      block();
     }, 1);
     stay();
   },
@@ -82,9 +86,28 @@ const WAYS = {
     const settling = () => {
       if (agent && !agent.signals.isSettling) return setImmediate(settling);
       ready();
-      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1_000);
+      block();
     };
     later(() => (work(), settling()));
+    stay();
+  },
+  // The agent catches signals when one comes; the loop has not told of it yet.
+  'a handler after the signal': () => (later(() => (work(), setImmediate(() => (ready(), block(), sendAgain())))), stay()),
+  'a handler after the signal, from a timer': () => (
+    later(() => (work(), later(() => (ready(), block(), sendAgain()), 1))),
+    stay()
+  ),
+  'a handler after the signal and a call': () => {
+    later(() => (work(), setImmediate(() => (ready(), block(), work(), sendAgain()))));
+    stay();
+  },
+  // The loop gets both at once: first the file, then the signal.
+  'a handler while the loop reads the signal': () => {
+    later(() => (work(), setImmediate(() => (require('fs').stat('.', sendAgain), ready(), block()))));
+    stay();
+  },
+  'a handler that comes and goes after the signal': () => {
+    later(() => (work(), setImmediate(() => (ready(), block(), sendAgain(), process.removeAllListeners('SIGTERM')))));
     stay();
   },
   'own handler': () => (process.on('SIGTERM', () => (work(), say('got it'), process.exit(3))), ready(), stay()),

@@ -182,8 +182,9 @@ export function start(
     /** Waits for a line that matches. */
     line: (pattern) =>
       until(`${pattern} of ${program}`, () => {
-        if (child.exitCode !== null) throw new Error(`${program} ended: ${said.out}${said.err}`);
-        return pattern.exec(said.out);
+        const found = pattern.exec(said.out);
+        if (found === null && child.exitCode !== null) throw new Error(`${program} ended: ${said.out}${said.err}`);
+        return found;
       }),
     stop: async () => {
       child.kill('SIGTERM');

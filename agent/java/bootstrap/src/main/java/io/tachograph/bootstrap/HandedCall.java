@@ -33,6 +33,7 @@ public final class HandedCall {
     // Written before the end by who ends it.
     private Object[] facts = new Object[4];
     private int factCount;
+    private boolean isEnded;
     private int operation;
     private boolean failed;
     private Throwable thrown;
@@ -137,18 +138,17 @@ public final class HandedCall {
      * @param thrown may be null when only the failure is known
      */
     public void end(int operation, boolean failed, Throwable thrown) {
-        int before = state.get();
-        if (before == ENDED) {
-            return;
-        }
         synchronized (this) {
+            if (isEnded) {
+                return;
+            }
+            isEnded = true;
             this.operation = operation;
             this.failed = failed;
             this.thrown = thrown;
             this.end = System.nanoTime();
         }
-        before = state.getAndSet(ENDED);
-        if (before == LEFT) {
+        if (state.getAndSet(ENDED) == LEFT) {
             home.ended(this);
         }
     }

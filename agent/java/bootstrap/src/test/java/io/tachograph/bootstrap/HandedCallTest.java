@@ -73,6 +73,25 @@ class HandedCallTest {
         assertEquals(0, ended.operation());
     }
 
+    /** Also of two that come at once: the second one waits for the first, and then says nothing. */
+    @Test
+    void theFirstOfTwoEndsThatMeetCounts() throws Exception {
+        Buffers buffers = buffers(256);
+        HandedCall call = begin(buffers);
+        Thread second = new Thread(() -> call.end(7, false, null));
+        synchronized (call) {
+            second.start();
+            while (second.getState() != Thread.State.BLOCKED) {
+                Thread.sleep(1);
+            }
+            call.end(0, true, null);
+        }
+        second.join();
+        HandedCall ended = buffers.takeEnded();
+        assertTrue(ended.isFailed());
+        assertEquals(0, ended.operation());
+    }
+
     @Test
     void factsPastTheBoundAreCounted() {
         long before = Losses.attributes();

@@ -10,6 +10,7 @@ import org.junit.jupiter.params.provider.MethodSource;
 
 import shop.JettyShop;
 import shop.RelayShop;
+import shop.later.AsyncShop;
 
 import java.util.List;
 import java.util.Map;
@@ -92,6 +93,30 @@ class LeftOutIT {
                                 .distinct()
                                 .count());
             }
+        }
+    }
+
+    /** What other threads do to answer belongs to the request and begins no traces of its own. */
+    @ParameterizedTest
+    @MethodSource("jdks")
+    void whatIsAnsweredLaterIsLeftOutWhole(int jdk) throws Exception {
+        List<String> ways =
+                List.of("complete", "dispatch", "twice", "at-once", "dispatched-at-once");
+        try (Watched shop = new Watched(jdk, LIMITED, AsyncShop.class)) {
+            for (String way : ways) {
+                get(shop, "/later/out/" + way + "?what=" + way, "00");
+            }
+            for (String way : ways) {
+                get(shop, "/later/kept/" + way + "?what=" + way, "01");
+                shop.root(root -> path(root).equals("/later/kept/" + way));
+            }
+            assertEquals(
+                    ways.stream().map("/later/kept/"::concat).collect(Collectors.toSet()),
+                    requests(shop, "/"));
+            assertEquals(
+                    Set.of(TRACE),
+                    shop.roots().stream().map(root -> root.traceId).collect(Collectors.toSet()),
+                    () -> shop.shapes().toString());
         }
     }
 

@@ -3,7 +3,9 @@ package io.tachograph.core.instrument;
 import net.bytebuddy.jar.asm.Label;
 import net.bytebuddy.jar.asm.Opcodes;
 
+import java.util.ArrayList;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 
 /**
@@ -25,8 +27,8 @@ final class Initialised {
 
     private final Map<Label, Boolean> known = new HashMap<>();
 
-    /** Handlers whose range has not begun, by the label with which it does. */
-    private final Map<Label, Label> handlers = new HashMap<>();
+    /** Handlers, one for each {@code catch}, whose range has not begun, by its first label. */
+    private final Map<Label, List<Label>> handlers = new HashMap<>();
 
     boolean is() {
         return is && !isApart;
@@ -66,7 +68,7 @@ final class Initialised {
     }
 
     void catches(Label from, Label handler) {
-        handlers.putIfAbsent(from, handler);
+        handlers.computeIfAbsent(from, label -> new ArrayList<>()).add(handler);
     }
 
     void comesTo(Label label) {
@@ -75,9 +77,9 @@ final class Initialised {
             is = said;
             isApart = false;
         }
-        Label handler = handlers.remove(label);
-        if (handler != null) {
-            known.putIfAbsent(handler, is);
+        List<Label> begun = handlers.remove(label);
+        if (begun != null) {
+            begun.forEach(handler -> known.putIfAbsent(handler, is));
         }
     }
 

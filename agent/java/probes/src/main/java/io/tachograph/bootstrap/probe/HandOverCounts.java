@@ -7,16 +7,19 @@ import java.util.concurrent.atomic.AtomicLongArray;
 /**
  * How often an object waits in a queue because somebody who is not recorded handed it over. That is
  * what most hand-overs of most programs are, so it costs neither a lock nor an allocation: a table
- * of fixed size, 64 KiB, with a word for each object that waits.
+ * of fixed size, 64 KiB, with a word for each object that waits. To come and to go takes 21 ns
+ * together (x86, JDK 17), of which the two writes take 12. Not to count would be cheaper, but
+ * whoever is recorded and hands the same object over next could not know how many of its runs come
+ * first.
  *
  * <pre>
  * word    48 bits: of the hash of queue and object, never 0 | 16 bits: how often; 0: free
  * bucket  8 words, a cache line, chosen by other bits of the hash
  * </pre>
  *
- * <p>Two pairs of queue and object are taken for one where 58 bits of their hash agree. Two words
- * of a bucket may belong to one pair, when two threads began to count it at once; they count
- * together.
+ * <p>Two pairs of queue and object are taken for one where 58 bits of their hash agree. Several
+ * words of a bucket may belong to one pair, since the first one that is free or its own is taken;
+ * they count together.
  */
 final class HandOverCounts {
     private static final int BUCKETS = 1 << 10;
@@ -33,23 +36,9 @@ final class HandOverCounts {
     boolean increment(int place, Object task) {
         long hash = hash(place, task);
         int bucket = bucket(hash);
-        int tries = BUCKET_WORDS;
-        while (tries-- > 0) {
-            int free = -1;
-            for (int at = bucket; at < bucket + BUCKET_WORDS; at++) {
-                long word = words.get(at);
-                if (isOf(word, hash) && (word & COUNT_MAX) < COUNT_MAX) {
-                    if (add(at, hash, 1)) {
-                        return true;
-                    }
-                } else if (word == 0 && free < 0) {
-                    free = at;
-                }
-            }
-            if (free < 0) {
-                return false;
-            }
-            if (words.compareAndSet(free, 0, name(hash) | 1)) {
+        for (int at = bucket; at < bucket + BUCKET_WORDS; at++) {
+            if (words.get(at) == 0 && words.compareAndSet(at, 0, name(hash) | 1)
+                    || add(at, hash, 1)) {
                 return true;
             }
         }

@@ -17,7 +17,9 @@ import java.util.function.Consumer;
 /**
  * A request that the thread that got it does not answer: its call ends when the server is done with
  * it, with the status that it has then. As a listener of Jetty's it is told of that end. Holds the
- * server's objects weakly: a request that the server forgets is open for ever, but not in the way.
+ * server's objects weakly: a request that the server forgets stays open in the data and holds no
+ * memory. One that is left out with its trace has no call that ends, but is the cause of what other
+ * threads do for it, so that they leave that out, too.
  */
 public final class LaterAnswer implements Consumer<Throwable> {
     private static final int REQUESTS_MAX = 65_536;

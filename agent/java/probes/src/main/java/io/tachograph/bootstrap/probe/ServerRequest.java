@@ -78,12 +78,21 @@ final class ServerRequest {
         }
     }
 
-    /** It may be answered later. @return the answer to come; null for none that is recorded */
+    /**
+     * It may be answered later.
+     *
+     * @return the answer to come; null where there was no room to record the request
+     */
     LaterAnswer later() {
-        if (later == null && call > 0) {
+        if (later == null && (call > 0 || call < 0 && isTraceLeftOut())) {
             later = new LaterAnswer(method, path);
         }
         return later;
+    }
+
+    private static boolean isTraceLeftOut() {
+        Context context = Recorder.context();
+        return context != null && !context.isSampled();
     }
 
     boolean isLater() {

@@ -40,8 +40,12 @@ public final class Tasks {
 
     private static final HandOverCounts UNRECORDED = new HandOverCounts();
 
-    /** Of the first task of a pool's thread, by worker: a context, or {@link #NOBODY}. */
-    private static final WeakIdentityMap<Object> FIRST = new WeakIdentityMap<>(TASKS_MAX);
+    /**
+     * Of the first task of a pool's thread, by worker: a context, or {@link #NOBODY}. Without a
+     * bound of its own: each stands for a thread that is about to start, and what bounds those
+     * bounds this.
+     */
+    private static final WeakIdentityMap<Object> FIRST = new WeakIdentityMap<>(Integer.MAX_VALUE);
 
     private static final Object NOBODY = new Object();
 

@@ -7,7 +7,10 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import org.junit.jupiter.api.Test;
 
 import java.util.ArrayList;
+import java.util.IdentityHashMap;
 import java.util.List;
+import java.util.Map;
+import java.util.Random;
 
 class HandOverCountsTest {
     private final HandOverCounts counts = new HandOverCounts();
@@ -43,6 +46,31 @@ class HandOverCountsTest {
         refused.forEach(object -> assertFalse(counts.decrement(1, object)));
         counted.forEach(object -> assertEquals(1, counts.takeAll(1, object)));
         assertTrue(counts.increment(1, refused.get(0)));
+    }
+
+    /** Objects come and go in any order; where many share a bucket, one may be in several words. */
+    @Test
+    void countsAsASimpleMapDoes() {
+        Random random = new Random(7);
+        List<Object> objects = new ArrayList<>();
+        Map<Object, Integer> expected = new IdentityHashMap<>();
+        for (int at = 0; at < 4_000; at++) {
+            objects.add(new Object());
+        }
+        for (int step = 0; step < 400_000; step++) {
+            Object object = objects.get(random.nextInt(objects.size()));
+            if (random.nextInt(5) < 2) {
+                if (counts.increment(1, object)) {
+                    expected.merge(object, 1, Integer::sum);
+                }
+            } else {
+                assertEquals(expected.containsKey(object), counts.decrement(1, object));
+                expected.computeIfPresent(object, (key, count) -> count == 1 ? null : count - 1);
+            }
+        }
+        for (Object object : objects) {
+            assertEquals(expected.getOrDefault(object, 0), counts.takeAll(1, object));
+        }
     }
 
     /** A count is a short; what is past it has another word. */

@@ -156,6 +156,27 @@ class TasksTest {
         assertSeen(null, starts, waits);
     }
 
+    /** However many threads are about to start, none takes the origin of a task that waits. */
+    @Test
+    void manyThreadsMayStartAtOnce() {
+        Context waits = offerRecorded(task);
+        List<Object> workers = new ArrayList<>();
+        for (int at = 0; at < 70_000; at++) {
+            Object worker = new Object();
+            workers.add(worker);
+            Tasks.first(worker, task);
+        }
+        Object recordedWorker = new Object();
+        Context starts = recorded(() -> Tasks.first(recordedWorker, task));
+        Tasks.run(task, queue, recordedWorker);
+        Tasks.run(task, queue, workers.get(69_999));
+        Tasks.run(task, queue, workers.get(69_999));
+        assertSeen(starts, null, waits);
+        for (Object worker : workers) {
+            Tasks.run(() -> {}, queue, worker);
+        }
+    }
+
     @Test
     void anObjectOfOneHandOverHasOneOrigin() {
         FutureTask<?> future = new FutureTask<>(task, null);
