@@ -18,7 +18,8 @@ use tacho_model::{Entry, Kind, Labels, SeriesId, TimeRange};
 use crate::damage::{Damage, Damages, Read};
 use crate::driver::{Cut, Damaged, Row, Scanned};
 use crate::generation::{Generation, Generations};
-use crate::group::row::{Remains, Replacement, remains, split_value};
+use crate::group::resent::Overhang;
+use crate::group::row::{Remains, Replacement, Split, remains, split_value};
 use crate::keys::{ChunkKey, Span, chunk_scan, spans};
 use crate::open::{OpenEntries, OpenExecutions};
 use crate::shared::Shared;
@@ -194,6 +195,8 @@ fn share(header: &Header, member: u16, row_bytes: usize) -> Option<usize> {
 /// A row of a partition that counts.
 pub struct Found {
     pub key: ChunkKey,
+    /// Of the times of its samples.
+    pub overhang: Overhang,
     /// Whole, or its parts; of a damaged row what is left of it. It has checksums of its own.
     pub chunk: Bytes,
     /// Bytes of the whole chunk.
@@ -221,18 +224,19 @@ impl Found {
             }
             split => split,
         };
-        let (replacement, merge, chunk) = match &split {
-            Ok((replacement, chunk)) if row.is_ok() => {
-                (*replacement, replacement.map_or(0, |replacement| replacement.merge), chunk.clone())
+        let (replacement, merge, overhang, chunk) = match &split {
+            Ok(Split { replacement, overhang, chunk }) if row.is_ok() => {
+                let merge = replacement.map_or(0, |replacement| replacement.merge);
+                (*replacement, merge, *overhang, chunk.clone())
             }
             // What a damaged row says of others is not believed: it must not hide any of them. And nothing hides it of which it
             // is not certain that it is older.
             _ => {
                 let Remains { merge, chunk } = remains(value);
-                (None, merge.unwrap_or(u64::MAX), chunk)
+                (None, merge.unwrap_or(u64::MAX), Overhang::default(), chunk)
             }
         };
-        let mut found = Self { key, whole: chunk.len(), chunk, row_bytes, damaged: None };
+        let mut found = Self { key, overhang, whole: chunk.len(), chunk, row_bytes, damaged: None };
         match (row, split) {
             (Ok(Cut { row, whole }), Ok(_)) => found.whole += whole - row.value.len(),
             (Ok(_), Err(error)) => found.damaged = Some(error.to_string().into()),

@@ -4,11 +4,11 @@
 use bytes::Bytes;
 use libfuzzer_sys::fuzz_target;
 use tacho_model::{Families, Kind, SeriesId};
-use tacho_store::group::row::{Replacement, decode_series, remains, replacement_bytes, series_row, split_value};
+use tacho_store::group::row::{Split, decode_series, remains, replacement_bytes, series_row, split_value};
 use tacho_store::{Row, Table};
 
-/// Bytes of the prefix with the longest `merge`, without its checksum.
-const PREFIX_BYTES_MAX: usize = 5 + 10 + 24;
+/// Bytes of the prefix with the longest `merge` and overhang, without its checksum.
+const PREFIX_BYTES_MAX: usize = 5 + 10 + 24 + 2 * 10;
 
 fuzz_target!(|bytes: &[u8]| {
     let value = Bytes::copy_from_slice(bytes);
@@ -30,13 +30,13 @@ fuzz_target!(|bytes: &[u8]| {
 
 fn prefix(value: &Bytes) {
     let left = remains(value);
-    let Ok((replacement, chunk)) = split_value(value) else {
+    let Ok(split) = split_value(value) else {
         assert_eq!(left.merge, None);
         return;
     };
+    let Split { replacement, overhang, chunk } = &split;
     assert_eq!(replacement_bytes(value), Some(value.len() - chunk.len()));
     assert_eq!(left.chunk, chunk);
     let Some(replacement) = replacement else { return };
-    let again: Replacement = split_value(&replacement.encode(&chunk)).expect("what was just written").0.expect("a prefix");
-    assert_eq!(again, replacement);
+    assert_eq!(split_value(&replacement.encode(*overhang, chunk)).expect("what was just written"), split);
 }

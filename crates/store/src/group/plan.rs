@@ -13,7 +13,7 @@ use tacho_chunk::{Aggregation, Chunk, Header, Summary};
 use tacho_model::{TimeRange, Windows};
 
 use super::piece::{Part, Place, merge, within};
-use super::resent::Moved;
+use super::resent::{Moved, Overhang};
 use crate::answer::{Piece, ReadReport, longest};
 use crate::upkeep::Mask;
 
@@ -21,6 +21,8 @@ use crate::upkeep::Mask;
 #[derive(Debug)]
 pub struct Stored {
     pub place: Place,
+    /// Of its times.
+    pub overhang: Overhang,
     /// The chunk, without what stands before it in its row, or the parts of it that the question needs.
     pub chunk: Bytes,
     /// Bytes of the whole chunk.
@@ -51,6 +53,8 @@ pub struct Question {
 struct Candidate {
     /// Of the whole chunk.
     range: TimeRange,
+    /// In which later samples may be those of the chunk, sent again.
+    reach: TimeRange,
     source: Source,
 }
 
@@ -107,6 +111,7 @@ pub struct Job {
     /// Which of the stored chunks.
     row: usize,
     place: Place,
+    overhang: Overhang,
     chunk: Bytes,
     header: Header,
     columns: Vec<(u16, usize)>,
@@ -157,9 +162,9 @@ impl Plan {
         let mut plan = Self::default();
         let mut candidates: Vec<Vec<Candidate>> = Vec::with_capacity(asked.len());
         for Asked { masks, open } in asked {
-            let candidate = |part: Part| Candidate {
-                range: TimeRange::new(part.first(), part.last()),
-                source: Source::Open(part),
+            let candidate = |part: Part| {
+                let range = TimeRange::new(part.first(), part.last());
+                Candidate { range, reach: range, source: Source::Open(part) }
             };
             candidates.push(open.into_iter().map(candidate).collect());
             plan.masks.push(masks);
@@ -180,7 +185,8 @@ impl Plan {
                         plan.report.time_error_max = plan.report.time_error_max.max(error);
                     }
                     for (series, column) in found {
-                        candidates[series].push(Candidate { range, source: Source::Chunk { row, column } });
+                        let (reach, source) = (stored.overhang.around(range), Source::Chunk { row, column });
+                        candidates[series].push(Candidate { range, reach, source });
                     }
                     headers[row] = Some(chunk.into_header());
                 }
@@ -205,14 +211,14 @@ impl Plan {
         // By row: columns to be decoded, and whether anything was answered by statistics.
         let mut wanted: Vec<(Vec<(u16, usize)>, bool)> = vec![Default::default(); stored.len()];
         for (series, mut candidates) in candidates.into_iter().enumerate() {
-            candidates.sort_by_key(|candidate| candidate.range.start);
+            candidates.sort_by_key(|candidate| candidate.reach.start);
             let mut steps = Vec::new();
             let mut rest = candidates.into_iter().peekable();
             while let Some(first) = rest.next() {
-                let mut end = first.range.end;
+                let mut end = first.reach.end;
                 let mut together = vec![first];
-                while let Some(next) = rest.next_if(|next| next.range.start <= end) {
-                    end = end.max(next.range.end);
+                while let Some(next) = rest.next_if(|next| next.reach.start <= end) {
+                    end = end.max(next.reach.end);
                     together.push(next);
                 }
                 steps.push(self.step(series, together, stored, question, &mut wanted));
@@ -224,8 +230,8 @@ impl Plan {
         {
             if let Some(header) = header.filter(|_| !columns.is_empty()) {
                 self.report.chunks_decoded += 1;
-                let (place, chunk) = (stored.place, stored.chunk.clone());
-                self.jobs.push(Job { row, place, chunk, header, columns });
+                let Stored { place, overhang, ref chunk, .. } = *stored;
+                self.jobs.push(Job { row, place, overhang, chunk: chunk.clone(), header, columns });
             } else if summarised {
                 self.report.chunks_summarised += 1;
             }
@@ -250,7 +256,7 @@ impl Plan {
             Source::Chunk { column, .. } => column.aggregation,
         });
         self.report.thinned = aggregations.fold(self.report.thinned, longest);
-        if let [Candidate { range, source: Source::Chunk { row, column } }] = together.as_slice()
+        if let [Candidate { range, source: Source::Chunk { row, column }, .. }] = together.as_slice()
             && let Some(summary) = column.summary
             && question.is_answered_by(*range)
             && !self.masks[series].iter().any(|mask| touches(mask, stored[*row].place, *range))
@@ -392,7 +398,7 @@ impl Job {
         }
         let times = times.part(places.clone());
         let Header { start, end, time_error_max, .. } = self.header;
-        let moved = Moved::new(start, end, time_error_max);
+        let moved = Moved::new(TimeRange::new(start, end), time_error_max, self.overhang);
         for (member, slot) in &self.columns {
             // One bad column does not hide the others.
             match chunk.values_in(*member, places.clone()) {

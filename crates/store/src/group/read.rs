@@ -151,6 +151,7 @@ async fn read(
             for row in found.into_iter().filter(|row| row.key.generation < oldest) {
                 stored.push(Stored {
                     place: (row.key.generation, row.key.number),
+                    overhang: row.overhang,
                     chunk: row.chunk.clone(),
                     whole: row.whole,
                     members: group.members.clone(),

@@ -3,21 +3,46 @@
 //! A sender that gets no answer sends a batch again. The later write replaces the earlier one, which has the same times; but a
 //! rule may have moved them. A moved time is nearer to its own original than to any other of its row
 //! (`tacho_chunk::semantic::compact_times`) and no further than the row's error. So a later sample is the moved one that is
-//! nearest to it, if that is no further than the error: it takes that one's place, at its time. First and last of a row were not
-//! moved, so what lies outside of it is new.
+//! nearest to it, if that is no further than the error: it takes that one's place, at its time.
+//!
+//! First and last of a row are not moved when the others are, so what lies outside of it is new. But a merge may end inside of
+//! the row, and what stood at an end may be deleted: then what stands there now has been moved, and its original may lie outside.
+//! The row says how far ([`Overhang`]): less than half way to the next sample that it had there, so that the original of
+//! that one is never taken for it.
 //!
 //! What was not recognised once stays what it is: a merge writes it into a row of its own (without an error of times) whose
-//! generation is that of the moved row, and only what is of a later generation is compared.
+//! generation is not above that of the moved row, and only what is of a later generation is compared.
 //!
 //! What cannot be told is a new sample that is no further from a moved one than its error: it counts as that one. The error is at
 //! most the rule's bound and a quarter of the usual distance of samples.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use tacho_chunk::Times;
 use tacho_model::{TimeRange, Timestamp};
 
 use super::piece::Place;
+
+/// How far outside of a row the originals of its first and its last time may lie, ns; 0 where that one was not moved.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Overhang {
+    pub before: u64,
+    pub after: u64,
+}
+
+impl Overhang {
+    /// Of a time that was moved by up to `error` and has become the first or the last, when `next` stood beside it.
+    pub const fn beside(at: Timestamp, next: Timestamp, error: u64) -> u64 {
+        let half = at.abs_diff(next).saturating_sub(1) / 2;
+        if error < half { error } else { half }
+    }
+
+    /// Where the originals may lie of times that lie in `range`.
+    pub const fn around(self, range: TimeRange) -> TimeRange {
+        let Self { before, after } = self;
+        TimeRange::new(range.start.saturating_sub_unsigned(before), range.end.saturating_add_unsigned(after))
+    }
+}
 
 /// A row whose times were moved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,22 +51,26 @@ pub struct Moved {
     pub range: TimeRange,
     /// By how much its times may have been moved, ns; above 0.
     pub error: u64,
+    pub overhang: Overhang,
 }
 
 impl Moved {
     /// `None` for a row of exact times.
-    pub fn new(start: Timestamp, end: Timestamp, error: u64) -> Option<Self> {
-        (error > 0).then_some(Self { range: TimeRange::new(start, end), error })
+    pub fn new(range: TimeRange, error: u64, overhang: Overhang) -> Option<Self> {
+        (error > 0).then_some(Self { range, error, overhang })
     }
 
-    /// Where there is something between its samples.
-    const fn inside(&self) -> TimeRange {
-        TimeRange::new(self.range.start.saturating_add(1), self.range.end.saturating_sub(1))
+    /// Where the originals of its times may lie.
+    const fn reach(&self) -> TimeRange {
+        self.overhang.around(self.range)
     }
 
-    /// Does this time lie among its times without being one of them?
+    /// Does this time lie among its times without being one of them, or so near to an end that it could be taken for the
+    /// original of what stands there?
     pub fn parts(&self, times: &Times, at: Timestamp) -> bool {
-        self.inside().contains(at) && times.slice(TimeRange::new(at, at)).is_empty()
+        let Overhang { before, after } = self.overhang;
+        let twice = Overhang { before: before.saturating_mul(2), after: after.saturating_mul(2) };
+        twice.around(self.range).contains(at) && times.slice(TimeRange::new(at, at)).is_empty()
     }
 }
 
@@ -53,57 +82,82 @@ pub struct Timed<'a> {
     pub moved: Option<Moved>,
 }
 
+/// The time of a sample that was moved, and how far a later one is from it.
+type Slot = (Timestamp, u64);
+
 /// For each, the times that it has when those of samples that were sent again are where these stand. `None`: those that it has.
 pub fn recognise(rows: &[Timed<'_>]) -> Vec<Option<Times>> {
     let mut known: Vec<Option<Times>> = vec![None; rows.len()];
-    for (row, moved) in rows.iter().filter_map(|row| Some((row, row.moved?))) {
-        let is_later = |at: &usize| rows[*at].moved.is_none() && rows[*at].place.0 > row.place.0;
-        let mut later: Vec<usize> = (0..rows.len()).filter(is_later).collect();
-        if later.is_empty() {
-            continue;
-        }
-        later.sort_by_key(|at| rows[*at].place);
-        // Samples that stand between the moved ones, and are not among them.
-        let earlier = rows.iter().filter(|other| other.moved.is_none() && other.place.0 <= row.place.0);
-        let times = earlier.flat_map(|other| other.times.part(other.times.slice(moved.inside())).to_vec());
-        let mut apart: BTreeSet<Timestamp> = times.collect();
-        for at in later {
-            let times = known[at].as_ref().unwrap_or(rows[at].times);
-            if let Some(times) = settled(times, row.times, &moved, &mut apart) {
-                known[at] = Some(times);
-            }
-        }
+    let (moved, mut exact): (Vec<usize>, Vec<usize>) =
+        (0..rows.len()).partition(|at| rows[*at].moved.is_some());
+    if moved.is_empty() {
+        return known;
+    }
+    exact.sort_by_key(|at| rows[*at].place);
+    // Samples that stand between the moved ones, and are not among them.
+    let mut apart: BTreeSet<Timestamp> = BTreeSet::new();
+    for at in exact {
+        let late = &rows[at];
+        let slots = slots(late, moved.iter().map(|at| &rows[*at]), &apart);
+        known[at] = settled(late.times, &slots, &mut apart);
     }
     known
 }
 
+/// By place of a sample in `late` that lies among moved ones: the nearest of those that it may be.
+fn slots<'a>(
+    late: &Timed<'_>,
+    moved: impl Iterator<Item = &'a Timed<'a>>,
+    apart: &BTreeSet<Timestamp>,
+) -> BTreeMap<usize, Option<Slot>> {
+    let mut slots: BTreeMap<usize, Option<Slot>> = BTreeMap::new();
+    for (row, moved) in moved.filter_map(|row| Some((row, row.moved?))) {
+        let is_later = late.place.0 > row.place.0;
+        for place in late.times.slice(moved.reach()) {
+            let Some(at) = late.times.get(place) else { continue };
+            let best = slots.entry(place).or_default();
+            let near = |(_, distance): &Slot| *distance <= moved.error && !apart.contains(&at);
+            let Some(slot) = nearest(row.times, at).filter(|slot| is_later && near(slot)) else { continue };
+            if best.is_none_or(|(_, distance)| slot.1 < distance) {
+                *best = Some(slot);
+            }
+        }
+    }
+    slots
+}
+
 /// `None` where nothing changes. What is new is added to `apart`.
-fn settled(late: &Times, slots: &Times, moved: &Moved, apart: &mut BTreeSet<Timestamp>) -> Option<Times> {
-    let places = late.slice(moved.inside());
-    let inside = late.part(places.clone()).to_vec();
-    let wanted: Vec<Option<(usize, u64)>> = inside
-        .iter()
-        .map(|at| nearest(slots, *at).filter(|(_, distance)| *distance <= moved.error && !apart.contains(at)))
-        .collect();
+fn settled(
+    late: &Times,
+    slots: &BTreeMap<usize, Option<Slot>>,
+    apart: &mut BTreeSet<Timestamp>,
+) -> Option<Times> {
     let mut all: Option<Vec<Timestamp>> = None;
-    for (n, (at, slot)) in inside.iter().zip(nearest_each(&wanted)).enumerate() {
-        match slot.and_then(|slot| slots.get(slot)).filter(|slot| passes_none(&inside, n, *slot)) {
-            Some(slot) if slot == *at => {}
-            Some(slot) => all.get_or_insert_with(|| late.to_vec())[places.start + n] = slot,
+    let wanted: Vec<Option<Slot>> = slots.values().copied().collect();
+    for (place, slot) in slots.keys().copied().zip(nearest_each(&wanted)) {
+        let Some(at) = late.get(place) else { continue };
+        let time = |place: usize| all.as_ref().map_or_else(|| late.get(place), |all| all.get(place).copied());
+        // It keeps its place among those that came with it.
+        let follows =
+            |slot: &Timestamp| place.checked_sub(1).and_then(time).is_none_or(|before| before < *slot);
+        let precedes = |slot: &Timestamp| time(place + 1).is_none_or(|after| *slot < after);
+        match slot.filter(follows).filter(precedes) {
+            Some(slot) if slot == at => {}
+            Some(slot) => all.get_or_insert_with(|| late.to_vec())[place] = slot,
             None => {
-                apart.insert(*at);
+                apart.insert(at);
             }
         }
     }
     Times::new(&all?)
 }
 
-/// For each sample its slot, if of all that want this slot it is the nearest, the first of two. Slots are in order.
-fn nearest_each(wanted: &[Option<(usize, u64)>]) -> Vec<Option<usize>> {
+/// For each sample its slot, if of all that want this slot it is the nearest, the first of two.
+fn nearest_each(wanted: &[Option<Slot>]) -> Vec<Option<Timestamp>> {
     let mut found = vec![None; wanted.len()];
-    let mut best: Option<(usize, u64, usize)> = None;
+    let mut best: Option<(Slot, usize)> = None;
     for (n, (slot, distance)) in wanted.iter().enumerate().filter_map(|(n, wanted)| Some((n, (*wanted)?))) {
-        if let Some((best_slot, best_distance, best_n)) = best
+        if let Some(((best_slot, best_distance), best_n)) = best
             && best_slot == slot
         {
             if best_distance <= distance {
@@ -112,22 +166,16 @@ fn nearest_each(wanted: &[Option<(usize, u64)>]) -> Vec<Option<usize>> {
             found[best_n] = None;
         }
         found[n] = Some(slot);
-        best = Some((slot, distance, n));
+        best = Some(((slot, distance), n));
     }
     found
 }
 
-/// Does a sample keep its place among the others that came with it when it goes to `slot`?
-fn passes_none(all: &[Timestamp], n: usize, slot: Timestamp) -> bool {
-    let before = n.checked_sub(1).and_then(|n| all.get(n));
-    before.is_none_or(|before| *before < slot) && all.get(n + 1).is_none_or(|after| slot < *after)
-}
-
-/// Place of the time that is nearest, the earlier of two, and how far it is.
-fn nearest(times: &Times, at: Timestamp) -> Option<(usize, u64)> {
+/// The time that is nearest, the earlier of two, and how far it is.
+fn nearest(times: &Times, at: Timestamp) -> Option<Slot> {
     let after = times.slice(TimeRange::new(Timestamp::MIN, at)).end;
-    let distance = |place: usize| Some((place, times.get(place)?.abs_diff(at)));
-    let candidates = [after.checked_sub(1).and_then(distance), distance(after)];
+    let slot = |place: usize| times.get(place).map(|slot| (slot, slot.abs_diff(at)));
+    let candidates = [after.checked_sub(1).and_then(slot), slot(after)];
     candidates.into_iter().flatten().min_by_key(|(_, distance)| *distance)
 }
 
@@ -148,7 +196,7 @@ mod tests {
         let later: Vec<Times> = later.iter().map(|at| times(at)).collect();
         let row = |generation, times| Timed { place: (generation, 0), times, moved: None };
         let mut rows = vec![
-            Timed { moved: Moved::new(0, 500, 20), ..row(1, &slots) },
+            Timed { moved: Moved::new(TimeRange::new(0, 500), 20, Overhang::default()), ..row(1, &slots) },
             Timed { place: (1, 1), ..row(1, &beside) },
         ];
         rows.extend(later.iter().zip(2..).map(|(times, generation)| row(generation, times)));
@@ -174,6 +222,45 @@ mod tests {
         check(&[&[600, 700]], &[&[600, 700]]);
     }
 
+    #[test]
+    fn what_stood_at_an_end_that_was_cut_is_found_beside_it() {
+        let slots = times(&[100, 200, 300]);
+        let overhang = Overhang { before: 0, after: Overhang::beside(300, 331, 20) };
+        assert_eq!(overhang.after, 15);
+        fn row(generation: u64, times: &Times) -> Timed<'_> {
+            Timed { place: (generation, 0), times, moved: None }
+        }
+        let found = |at: i64| {
+            let moved = Moved::new(TimeRange::new(100, 300), 20, overhang);
+            let late = times(&[at]);
+            let known = recognise(&[Timed { moved, ..row(1, &slots) }, row(2, &late)]);
+            known[1].clone().unwrap_or(late).to_vec()
+        };
+        assert_eq!([99, 101, 299, 315, 316].map(|at| found(at)[0]), [99, 100, 300, 300, 316]);
+        let parts =
+            |at| Moved::new(TimeRange::new(100, 300), 20, overhang).is_some_and(|m| m.parts(&slots, at));
+        assert_eq!([99, 101, 200, 330, 331].map(parts), [false, true, false, true, false]);
+    }
+
+    /// Of two rows whose times were moved a sample is in the one where it is nearer.
+    #[test]
+    fn of_several_rows_the_nearest_counts() {
+        let [even, odd, late] = [times(&[0, 100, 200]), times(&[110, 150]), times(&[103, 108, 151])];
+        let row = |generation, times| Timed { place: (generation, 0), times, moved: None };
+        let moved = |start, end| Moved::new(TimeRange::new(start, end), 10, Overhang { before: 5, after: 5 });
+        for turned in [false, true] {
+            let mut rows = [
+                Timed { moved: moved(0, 200), ..row(1, &even) },
+                Timed { moved: moved(110, 150), ..row(1, &odd) },
+            ];
+            if turned {
+                rows.reverse();
+            }
+            let known = recognise(&[rows[0], rows[1], row(2, &late)]);
+            assert_eq!(known[2].as_ref().map(Times::to_vec), Some(vec![100, 110, 150]));
+        }
+    }
+
     proptest! {
         /// Any part of what was moved finds its own places, and what is new stays.
         #[test]
@@ -189,8 +276,9 @@ mod tests {
             let again: Vec<usize> = (0..at.len()).filter(is_sent).collect();
             let late = times(&again.iter().map(|n| at[*n]).collect::<Vec<_>>());
             let slots = times(&moved);
+            let range = TimeRange::new(at[0], at[at.len() - 1]);
             let rows = [
-                Timed { place: (1, 0), times: &slots, moved: Moved::new(at[0], at[at.len() - 1], error) },
+                Timed { place: (1, 0), times: &slots, moved: Moved::new(range, error, Overhang::default()) },
                 Timed { place: (2, 0), times: &late, moved: None },
             ];
             let found = recognise(&rows)[1].clone().unwrap_or(late.clone());

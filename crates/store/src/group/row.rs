@@ -6,6 +6,7 @@ use bytes::Bytes;
 pub use tacho_chunk::limits::GROUP_MEMBERS_MAX;
 use tacho_model::{Families, Kind, Labels, SeriesId, TimeRange};
 
+use super::resent::Overhang;
 use crate::coding::{Cursor, Malformed, put_string, put_varint};
 use crate::driver::{Row, Scan, Table};
 use crate::keys::{ChunkKey, newer};
@@ -149,6 +150,8 @@ pub struct Replacement {
 const MAGIC: &[u8; 4] = b"TREP";
 /// The version that is written; 1, without a checksum, is read.
 const REPLACEMENT_VERSION: u8 = 2;
+/// The version that is written where there is an overhang.
+const OVERHANG_VERSION: u8 = 3;
 /// What a chunk's row begins with that no merge wrote.
 const CHUNK_MAGIC: &[u8; 4] = b"TCHK";
 
@@ -159,14 +162,19 @@ impl Replacement {
     }
 
     /// The value of a row: this prefix, then the chunk.
-    pub fn encode(&self, chunk: &[u8]) -> Bytes {
-        let mut out = Vec::with_capacity(48 + chunk.len());
+    pub fn encode(&self, overhang: Overhang, chunk: &[u8]) -> Bytes {
+        let hangs = overhang != Overhang::default();
+        let mut out = Vec::with_capacity(68 + chunk.len());
         out.extend_from_slice(MAGIC);
-        out.push(REPLACEMENT_VERSION);
+        out.push(if hangs { OVERHANG_VERSION } else { REPLACEMENT_VERSION });
         put_varint(&mut out, self.merge);
         out.extend_from_slice(&self.starts.start.to_le_bytes());
         out.extend_from_slice(&self.starts.end.to_le_bytes());
         out.extend_from_slice(&self.through.to_le_bytes());
+        if hangs {
+            put_varint(&mut out, overhang.before);
+            put_varint(&mut out, overhang.after);
+        }
         let crc = crc32c::crc32c(&out);
         out.extend_from_slice(&crc.to_le_bytes());
         out.extend_from_slice(chunk);
@@ -174,13 +182,23 @@ impl Replacement {
     }
 }
 
-/// Takes the value of a chunk's row apart: what it replaces, and the chunk.
+/// The value of a chunk's row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Split {
+    /// What it replaces.
+    pub replacement: Option<Replacement>,
+    /// Of its times.
+    pub overhang: Overhang,
+    pub chunk: Bytes,
+}
+
+/// Takes the value of a chunk's row apart.
 ///
 /// # Errors
 /// `Version` for a prefix of a newer version, `Corrupt` for a broken one.
-pub fn split_value(value: &Bytes) -> Result<(Option<Replacement>, Bytes)> {
-    let Prefix { replacement, bytes, .. } = take_prefix(value)?.sound()?;
-    Ok((replacement, value.slice(bytes..)))
+pub fn split_value(value: &Bytes) -> Result<Split> {
+    let Prefix { replacement, overhang, bytes, .. } = take_prefix(value)?.sound()?;
+    Ok(Split { replacement, overhang, chunk: value.slice(bytes..) })
 }
 
 /// What is left of a value that is damaged, or whose prefix is.
@@ -194,7 +212,7 @@ pub struct Remains {
 /// Takes what is left of a damaged value.
 pub fn remains(value: &Bytes) -> Remains {
     match take_prefix(value) {
-        Ok(Prefix { replacement, bytes, sum }) => {
+        Ok(Prefix { replacement, bytes, sum, .. }) => {
             let merge = match (replacement, sum) {
                 (Some(replacement), Sum::Right) => Some(replacement.merge),
                 (None, _) if value.starts_with(CHUNK_MAGIC) => Some(0),
@@ -214,6 +232,7 @@ pub fn replacement_bytes(front: &[u8]) -> Option<usize> {
 /// What stands before a chunk.
 struct Prefix {
     replacement: Option<Replacement>,
+    overhang: Overhang,
     /// That it takes.
     bytes: usize,
     sum: Sum,
@@ -245,35 +264,45 @@ fn take_prefix(value: &[u8]) -> Result<Prefix> {
         if !value.starts_with(CHUNK_MAGIC) && !value.is_empty() {
             return Err(Error::corrupt("row begins with neither a chunk nor a replacement"));
         }
-        return Ok(Prefix { replacement: None, bytes: 0, sum: Sum::Absent });
+        return Ok(Prefix { replacement: None, overhang: Overhang::default(), bytes: 0, sum: Sum::Absent });
     };
     let mut cursor = Cursor::new(rest);
     let version = cursor.byte("version").unwrap_or(0);
-    if version > REPLACEMENT_VERSION {
-        return Err(newer("replacement", version.into(), REPLACEMENT_VERSION.into()));
+    if version > OVERHANG_VERSION {
+        return Err(newer("replacement", version.into(), OVERHANG_VERSION.into()));
     }
     if version == 0 {
         return Err(Error::corrupt("replacement has no version"));
     }
-    let mut read = || -> Result<Replacement, Malformed> {
+    let mut read = || -> Result<(Replacement, Overhang), Malformed> {
         let merge = cursor.varint("merge")?;
         let starts = TimeRange::new(
             i64::from_le_bytes(cursor.array("from")?),
             i64::from_le_bytes(cursor.array("to")?),
         );
-        Ok(Replacement { merge, starts, through: u64::from_le_bytes(cursor.array("through")?) })
+        let replacement =
+            Replacement { merge, starts, through: u64::from_le_bytes(cursor.array("through")?) };
+        let mut overhang = Overhang::default();
+        if version == OVERHANG_VERSION {
+            overhang = Overhang { before: cursor.varint("before")?, after: cursor.varint("after")? };
+        }
+        Ok((replacement, overhang))
     };
     let malformed = |e: Malformed| Error::corrupt("replacement").caused_by(e);
-    let replacement = read().map_err(malformed)?;
+    let (replacement, overhang) = read().map_err(malformed)?;
     let computed = crc32c::crc32c(&value[..value.len() - cursor.rest().len()]);
     let sum = match version {
-        REPLACEMENT_VERSION => match u32::from_le_bytes(cursor.array("checksum").map_err(malformed)?) {
-            stored if stored == computed => Sum::Right,
-            stored => Sum::Wrong { stored, computed },
-        },
-        _ => Sum::Absent,
+        REPLACEMENT_VERSION | OVERHANG_VERSION => {
+            match u32::from_le_bytes(cursor.array("checksum").map_err(malformed)?) {
+                stored if stored == computed => Sum::Right,
+                stored => Sum::Wrong { stored, computed },
+            }
+        }
+        // One flipped bit makes version 3 version 1, which is believed without a checksum: then no chunk follows.
+        _ if cursor.rest().is_empty() || cursor.rest().starts_with(CHUNK_MAGIC) => Sum::Absent,
+        _ => return Err(Error::corrupt("replacement is followed by no chunk")),
     };
-    Ok(Prefix { replacement: Some(replacement), bytes: value.len() - cursor.rest().len(), sum })
+    Ok(Prefix { replacement: Some(replacement), overhang, bytes: value.len() - cursor.rest().len(), sum })
 }
 
 #[cfg(test)]
@@ -341,40 +370,60 @@ mod tests {
 
     /// The golden files are never made anew.
     #[test]
-    fn rows_of_both_versions_are_read() {
+    fn rows_of_all_versions_are_read() {
         let testdata = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata");
         let read = |name: &str| Bytes::from(std::fs::read(testdata.join(name)).unwrap());
         let chunk = read("chunk/samples-step.chunk");
         let replacement = Replacement { merge: 1, starts: TimeRange::new(1, 9), through: 7 };
-        for name in ["replacement/v1.row", "replacement/v2.row"] {
-            assert_eq!(split_value(&read(name)).unwrap(), (Some(replacement), chunk.clone()), "{name}");
+        let (none, overhang) = (Overhang::default(), Overhang { before: 2, after: 300 });
+        for (version, overhang) in [(1, none), (2, none), (3, overhang)] {
+            let split = Split { replacement: Some(replacement), overhang, chunk: chunk.clone() };
+            let row = read(&format!("replacement/v{version}.row"));
+            assert_eq!(split_value(&row).unwrap(), split, "version {version}");
+            if version > 1 {
+                assert_eq!(replacement.encode(overhang, &chunk), row);
+            }
         }
-        assert_eq!(replacement.encode(&chunk), read("replacement/v2.row"));
     }
 
     #[test]
     fn a_replacement_stands_for_older_rows_that_begin_in_its_range() {
         let replacement = Replacement { merge: 1, starts: TimeRange::new(1, 9), through: 7 };
-        let value = replacement.encode(b"chunk");
-        let drawn =
-            "5452455002".to_owned() + "01" + "0100000000000000" + "0900000000000000" + "0700000000000000";
-        assert_eq!(hex(&value), drawn + "383e6054" + &hex(b"chunk"));
-        assert_eq!(split_value(&value).unwrap(), (Some(replacement), Bytes::from_static(b"chunk")));
+        let drawn = |version| {
+            format!("54524550{version:02x}")
+                + "01"
+                + "0100000000000000"
+                + "0900000000000000"
+                + "0700000000000000"
+        };
+        let chunk = hex(b"chunk");
+        let overhang = Overhang { before: 2, after: 300 };
+        for (overhang, drawn) in [
+            (Overhang::default(), drawn(2) + "383e6054" + &chunk),
+            (overhang, drawn(3) + "02" + "ac02" + "5e5ad912" + &chunk),
+        ] {
+            let value = replacement.encode(overhang, b"chunk");
+            assert_eq!(hex(&value), drawn);
+            let split =
+                Split { replacement: Some(replacement), overhang, chunk: Bytes::from_static(b"chunk") };
+            assert_eq!(split_value(&value).unwrap(), split);
+            for cut in 4..value.len() - 5 {
+                assert!(split_value(&value.slice(..cut)).is_err(), "cut at {cut}");
+            }
+            let prefix = value.len() - b"chunk".len();
+            for bit in 0..prefix * 8 {
+                let mut damaged = value.to_vec();
+                damaged[bit / 8] ^= 1 << (bit % 8);
+                let damaged = Bytes::from(damaged);
+                assert!(split_value(&damaged).is_err() && remains(&damaged).merge.is_none(), "bit {bit}");
+            }
+            assert_eq!(remains(&value).merge, Some(1));
+        }
         let plain = Bytes::from_static(b"TCHK");
-        assert_eq!(split_value(&plain).unwrap(), (None, plain));
-        for cut in 4..value.len() - 5 {
-            assert!(split_value(&value.slice(..cut)).is_err(), "cut at {cut}");
-        }
-        let newer = Bytes::from_static(b"TREP\x03");
+        let split = Split { replacement: None, overhang: Overhang::default(), chunk: plain.clone() };
+        assert_eq!(split_value(&plain).unwrap(), split);
+        let newer = Bytes::from_static(b"TREP\x04");
         assert_eq!(split_value(&newer).unwrap_err().kind(), crate::ErrorKind::Version);
-        let prefix = value.len() - b"chunk".len();
-        for bit in 0..prefix * 8 {
-            let mut damaged = value.to_vec();
-            damaged[bit / 8] ^= 1 << (bit % 8);
-            let damaged = Bytes::from(damaged);
-            assert!(split_value(&damaged).is_err() && remains(&damaged).merge.is_none(), "bit {bit}");
-        }
-        assert_eq!(remains(&value).merge, Some(1));
         assert_eq!(remains(&Bytes::from_static(b"TCHK..")).merge, Some(0));
 
         let dead = |start, generation, merge| {

@@ -6,12 +6,15 @@
 //! 8,192 a chunk and 8 rows at a time, twice.
 //!
 //! A merge may begin only where no earlier row of the same members reaches over, or else an old value could win over a
-//! newer one; it may end anywhere: what lies behind its end stays a row of its own generation.
+//! newer one; it may end anywhere: what lies behind its end stays a row of its own generation. Where it ends inside of a row
+//! whose times were moved it ends a little earlier: of what is in it and what is not, nothing may be the same sample, sent again.
 
 use std::ops::Range;
 
-use tacho_model::Timestamp;
+use tacho_model::{TimeRange, Timestamp};
 
+use super::joints::Joints;
+use crate::group::resent::Overhang;
 use crate::group::row::{GROUP_MEMBERS_MAX, Replacement};
 use crate::keys::ChunkKey;
 
@@ -24,6 +27,9 @@ pub struct Facts {
     pub key: ChunkKey,
     /// Its last moment.
     pub end: Timestamp,
+    /// By how much its times may have been moved, ns; 0 of what is no row of samples.
+    pub error: u64,
+    pub overhang: Overhang,
     /// Times, entries or calls: what a chunk is measured by.
     pub records: usize,
     /// Numbers to decode: records by members.
@@ -38,8 +44,13 @@ pub struct Facts {
 }
 
 impl Facts {
+    /// In which what comes later may be what it holds, sent again.
+    pub const fn reach(&self) -> TimeRange {
+        self.overhang.around(TimeRange::new(self.key.start, self.end))
+    }
+
     /// Would one of two values with the same time win?
-    const fn conflicts(&self, other: &Self) -> bool {
+    pub const fn conflicts(&self, other: &Self) -> bool {
         self.members & other.members != 0
     }
 
@@ -50,7 +61,7 @@ impl Facts {
     }
 
     /// One merge wrote both: what was between them is settled.
-    fn is_sibling(&self, other: &Self) -> bool {
+    pub fn is_sibling(&self, other: &Self) -> bool {
         self.replacement.is_some() && self.replacement == other.replacement
     }
 }
@@ -94,6 +105,21 @@ pub struct Aim {
     pub ordered: bool,
 }
 
+/// The first row behind those that are known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Next {
+    pub start: Timestamp,
+    /// Where the reach begins of it and of all that are behind it.
+    pub reach: Timestamp,
+}
+
+impl Next {
+    /// What begins here and reaches no further back.
+    pub const fn at(start: Timestamp) -> Self {
+        Self { start, reach: start }
+    }
+}
+
 /// These rows become others, up to and with the moment `until`; what they hold after it stays as it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Merge {
@@ -103,7 +129,7 @@ pub struct Merge {
 
 /// Merges of rows that are sorted by start, in order of time and without a row in common. Boundaries before `floor` cannot be
 /// trusted: earlier rows that reach over them may not be known. `next` is where the first row behind these begins.
-pub fn choose(rows: &[Facts], floor: Timestamp, next: Option<Timestamp>, aim: &Aim) -> Vec<Merge> {
+pub fn choose(rows: &[Facts], floor: Timestamp, next: Option<Next>, aim: &Aim) -> Vec<Merge> {
     let joints = Joints::new(rows, floor, next, aim.ordered);
     let levels: Vec<u32> = (0..rows.len()).map(|at| level(rows, at, aim)).collect();
     let mut chosen: Vec<Merge> = Vec::new();
@@ -111,9 +137,9 @@ pub fn choose(rows: &[Facts], floor: Timestamp, next: Option<Timestamp>, aim: &A
         let Some(wanted) = wanted(rows, run, &levels, aim) else { continue };
         let known = chosen.last().map_or(0, |before| before.rows.end);
         let Some(first) = joints.clean_before(wanted.start, known) else { continue };
-        let last = bounded(rows, first..wanted.end, aim.values_max);
+        let last = bounded(rows, first..wanted.end, aim.values_max, &joints);
         let whole = joints.is_clean(last);
-        let until = if whole { Timestamp::MAX } else { cut_before(rows, last, next) };
+        let until = if whole { Timestamp::MAX } else { cut_before(rows, first..last, &joints) };
         if until < rows[first].key.start {
             continue;
         }
@@ -142,84 +168,43 @@ pub fn unfinished(rows: &[Facts], floor: Timestamp, merges: &[Merge], aim: &Aim)
     Some(rows[first].key.start)
 }
 
-/// Where the first row begins that reaches from before `floor` to it or behind it; what lies before that row must be known
-/// as well before anything from `floor` on can be merged. `None` when nothing does.
+/// Where the first row begins that reaches from before `floor` to it or behind it, or the reach of one from `floor` on; what
+/// lies before that must be known as well before anything from `floor` on can be merged. `None` when nothing does.
 pub fn reaches_over(rows: &[Facts], floor: Timestamp, ordered: bool) -> Option<Timestamp> {
-    let before = rows.iter().take_while(|row| row.key.start < floor);
-    before.filter(|row| ordered && row.end >= floor).map(|row| row.key.start).min()
+    let over = rows.iter().map(|row| (row.key.start, row.reach()));
+    let over = over.filter(|(start, reach)| ordered && reach.start < floor && floor <= reach.end.max(*start));
+    over.map(|(start, reach)| if start < floor { start } else { reach.start }).min()
 }
 
 /// Of rows that all hang together, and with others from `next` on, the merge that cuts them: no window would ever hold them
 /// all. `None` when there is a clean boundary, or when it is not known what reaches in.
-pub fn cut_through(rows: &[Facts], floor: Timestamp, next: Timestamp, aim: &Aim) -> Option<Merge> {
+pub fn cut_through(rows: &[Facts], floor: Timestamp, next: Next, aim: &Aim) -> Option<Merge> {
     let joints = Joints::new(rows, floor, Some(next), aim.ordered);
     if rows.is_empty() || !joints.is_clean(0) || (1..=rows.len()).any(|at| joints.is_clean(at)) {
         return None;
     }
-    let last = bounded(rows, 0..rows.len(), aim.values_max);
-    Some(Merge { rows: 0..last, until: cut_before(rows, last, Some(next)) })
+    let last = bounded(rows, 0..rows.len(), aim.values_max, &joints);
+    let until = cut_before(rows, 0..last, &joints);
+    (until >= rows[0].key.start).then_some(Merge { rows: 0..last, until })
 }
 
 /// Where to look on behind these rows, all of which begin before `next`: at the last clean boundary, as long as that is not
 /// where they begin. `None` when all of them hang together.
-pub fn resumes(rows: &[Facts], floor: Timestamp, next: Timestamp, ordered: bool) -> Option<Timestamp> {
+pub fn resumes(rows: &[Facts], floor: Timestamp, next: Next, ordered: bool) -> Option<Timestamp> {
     let joints = Joints::new(rows, floor, Some(next), ordered);
-    let start = |at: usize| rows.get(at).map_or(next, |row| row.key.start);
+    let start = |at: usize| rows.get(at).map_or(next.start, |row| row.key.start);
     let boundaries = (0..=rows.len()).rev().filter(|at| joints.is_clean(*at)).map(start);
     let first = rows.first().map_or(Timestamp::MIN, |row| row.key.start);
     boundaries.take_while(|start| *start > first).find(|start| *start >= floor)
 }
 
-/// The last moment before row `at` begins.
-fn cut_before(rows: &[Facts], at: usize, next: Option<Timestamp>) -> Timestamp {
-    let start = rows.get(at).map(|row| row.key.start).or(next);
-    start.map_or(Timestamp::MAX, |start| start.saturating_sub(1))
-}
-
-/// Where one row ends before the next begins. Both lists have one item more than there are rows.
-struct Joints {
-    /// `clean[i]`: nothing that could conflict reaches from before row `i` to its start or behind it.
-    clean: Vec<bool>,
-    /// The same, but for what siblings of a merge share.
-    settled: Vec<bool>,
-}
-
-impl Joints {
-    fn new(rows: &[Facts], floor: Timestamp, next: Option<Timestamp>, ordered: bool) -> Self {
-        let mut joints = Self { clean: vec![true; rows.len() + 1], settled: vec![true; rows.len() + 1] };
-        for (at, row) in rows.iter().enumerate() {
-            joints.clean[at] &= row.key.start >= floor;
-            // A row binds all boundaries up to the last row that begins before it ends and conflicts with it.
-            let reached = rows[at + 1..].iter().take_while(|later| later.key.start <= row.end);
-            for (later, behind) in reached.zip(at + 1..) {
-                let together = later.key.start == row.key.start;
-                if together || ordered && row.conflicts(later) {
-                    joints.clean[at + 1..=behind].fill(false);
-                }
-                if ordered && row.conflicts(later) && !row.is_sibling(later) {
-                    joints.settled[at + 1..=behind].fill(false);
-                }
-            }
-            if ordered && next.is_some_and(|next| next <= row.end) {
-                joints.clean[at + 1..].fill(false);
-            }
-        }
-        joints
-    }
-
-    fn is_clean(&self, at: usize) -> bool {
-        self.clean.get(at).copied().unwrap_or(true)
-    }
-
-    /// Does row `at` overlap with one that a merge has not seen it with?
-    fn is_bound(&self, at: usize) -> bool {
-        [at, at + 1].iter().any(|at| self.settled.get(*at) == Some(&false))
-    }
-
-    /// The last clean boundary up to `at`, not before `low`.
-    fn clean_before(&self, at: usize, low: usize) -> Option<usize> {
-        (low..=at).rev().find(|boundary| self.is_clean(*boundary))
-    }
+/// Where a merge of these rows ends: nothing up to there may be what other rows hold, sent again, nor the other way round.
+fn cut_before(rows: &[Facts], merged: Range<usize>, joints: &Joints) -> Timestamp {
+    let Some(reach) = joints.behind(merged.end) else { return Timestamp::MAX };
+    let last = reach.saturating_sub(1);
+    let crosses = |row: &&Facts| row.end.saturating_add_unsigned(row.error) > last;
+    let moved = rows[merged].iter().filter(crosses).map(|row| row.error).max();
+    last.saturating_sub_unsigned(moved.unwrap_or(0))
 }
 
 /// Rows side by side that are not yet as they should be: too small, to be changed, or overlapping.
@@ -324,17 +309,19 @@ fn crowd(rows: &[Facts], run: Range<usize>, count: usize, levels: &[u32], aim: &
 }
 
 /// Where a merge of these rows must end for its numbers to stay below the bound: always takes one row, and all rows of
-/// one start, for they are replaced together.
-fn bounded(rows: &[Facts], range: Range<usize>, values_max: usize) -> usize {
-    let together =
-        |at: usize| at > 0 && rows.get(at).is_some_and(|row| row.key.start == rows[at - 1].key.start);
-    let mut values = 0usize;
+/// one start, for they are replaced together; and those so near to the start of one whose times were moved that the merge
+/// would end before it ([`cut_before`]).
+fn bounded(rows: &[Facts], range: Range<usize>, values_max: usize, joints: &Joints) -> usize {
+    let (mut values, mut together) = (0usize, Timestamp::MIN);
     let mut at = range.start;
-    while at < rows.len() && (at < range.end || together(at)) {
-        values = values.saturating_add(rows[at].values);
-        if at > range.start && values > values_max && !together(at) {
+    while let Some(row) = rows.get(at) {
+        let is_torn = at > range.start && joints.behind(at).is_some_and(|reach| reach <= together);
+        values = values.saturating_add(row.values);
+        let is_enough = at >= range.end || at > range.start && values > values_max;
+        if is_enough && !is_torn {
             break;
         }
+        together = together.max(row.key.start.saturating_add_unsigned(row.error));
         at += 1;
     }
     at
@@ -343,8 +330,6 @@ fn bounded(rows: &[Facts], range: Range<usize>, values_max: usize) -> usize {
 #[cfg(test)]
 #[allow(clippy::single_range_in_vec_init, reason = "lists of ranges are what is chosen")]
 mod tests {
-    use tacho_model::TimeRange;
-
     use super::*;
     use crate::keys::Span;
 
@@ -362,7 +347,18 @@ mod tests {
         let key = ChunkKey { span: Span::Short, start, generation: 1, number: 0 };
         let replacement =
             (merge > 0).then_some(Replacement { merge, starts: TimeRange::new(start, start), through: 1 });
-        Facts { key, end, records, values: records, members: 1, bucket: 0, replacement, state: State::Sound }
+        Facts {
+            key,
+            end,
+            error: 0,
+            overhang: Overhang::default(),
+            records,
+            values: records,
+            members: 1,
+            bucket: 0,
+            replacement,
+            state: State::Sound,
+        }
     }
 
     /// Rows of so many records side by side, each ten long.
@@ -416,7 +412,7 @@ mod tests {
         check(&chain(4), AIM, &[(0..4, END)]);
         let large = Aim { values_max: 12, ..AIM };
         check(&chain(6), large, &[(0..2, 19)]);
-        let known = choose(&chain(4), i64::MIN, Some(35), &AIM);
+        let known = choose(&chain(4), i64::MIN, Some(Next::at(35)), &AIM);
         assert_eq!(known, [Merge { rows: 0..4, until: 34 }]);
         // Late rows over a full one.
         let mut late = vec![row(0, 99, 100, 1)];
@@ -424,6 +420,40 @@ mod tests {
         check(&late, AIM, &[(0..5, END)]);
         check(&late[..3], AIM, &[]);
         check(&late[..3], Aim { zeal: Zeal::All, ..AIM }, &[(0..3, END)]);
+    }
+
+    /// A row whose times may be off by 3 and hang over by 2.
+    fn moved(start: i64, end: i64) -> Facts {
+        Facts { error: 3, overhang: Overhang { before: 2, after: 2 }, ..row(start, end, 5, 1) }
+    }
+
+    #[test]
+    fn what_may_be_sent_again_is_merged_with_what_it_may_be() {
+        let due = |start, end| Facts { state: State::Due, ..row(start, end, 100, 1) };
+        // At 33 it may be the last of the moved ones, at 34 it may not.
+        check(&[moved(10, 31), due(33, 39)], AIM, &[(0..2, END)]);
+        check(&[moved(10, 31), due(34, 39)], AIM, &[(1..2, END)]);
+        check(&[due(0, 8), moved(10, 31)], AIM, &[(0..1, 7)]);
+        check(&[due(0, 7), moved(10, 31)], AIM, &[(0..1, END)]);
+        let reaches_over = |floor| super::reaches_over(&[moved(10, 31)], floor, true);
+        assert_eq!([8, 9, 33, 34].map(reaches_over), [None, Some(8), Some(10), None]);
+    }
+
+    #[test]
+    fn a_merge_ends_where_nothing_beyond_may_be_the_same_sample() {
+        let large = Aim { values_max: 12, ..AIM };
+        let chain = |n: i64| -> Vec<Facts> { (0..n).map(|at| row(at * 10, at * 10 + 12, 5, 0)).collect() };
+        let mut rows = chain(6);
+        // The moved row reaches over the end, so 3 before the next row.
+        rows[1] = moved(10, 31);
+        check(&rows, large, &[(0..2, 16)]);
+        // The next row is moved and reaches back by 2.
+        let mut rows = chain(6);
+        rows[2] = moved(20, 31);
+        check(&rows, large, &[(0..2, 17)]);
+        // Rows that begin where it would have to end are taken, too.
+        let near = [moved(0, 90), row(2, 14, 20, 0), row(3, 20, 20, 0), row(30, 50, 20, 0)];
+        check(&near, Aim { zeal: Zeal::All, ..large }, &[(0..3, 26)]);
     }
 
     #[test]
@@ -489,8 +519,9 @@ mod tests {
     #[test]
     fn behind_a_full_window_it_goes_on_where_nothing_reaches_over() {
         let seen = |rows: &[Facts]| {
-            let cut = super::cut_through(rows, i64::MIN, 40, &AIM).map(|merge| (merge.rows, merge.until));
-            (super::resumes(rows, i64::MIN, 40, true), cut)
+            let next = Next::at(40);
+            let cut = super::cut_through(rows, i64::MIN, next, &AIM).map(|merge| (merge.rows, merge.until));
+            (super::resumes(rows, i64::MIN, next, true), cut)
         };
         let mut rows = side_by_side(&[5; 4]);
         assert_eq!(seen(&rows), (Some(40), None));
@@ -502,8 +533,8 @@ mod tests {
         assert_eq!(seen(&rows).1, Some((0..1, 9)));
         rows[0].members = 2;
         assert_eq!(seen(&rows).0, None, "what lies behind may be of the same members");
-        assert_eq!(super::resumes(&rows, i64::MIN, 40, false), Some(40));
-        assert_eq!(super::resumes(&[], 50, 40, true), None);
+        assert_eq!(super::resumes(&rows, i64::MIN, Next::at(40), false), Some(40));
+        assert_eq!(super::resumes(&[], 50, Next::at(40), true), None);
     }
 
     #[test]

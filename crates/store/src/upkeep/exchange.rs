@@ -13,6 +13,7 @@ use super::names::Names;
 use super::visits::Place;
 use super::window::{Known, Partition};
 use crate::driver::{Row, Table};
+use crate::group::resent::Overhang;
 use crate::group::row::Replacement;
 use crate::keys::{ChunkKey, Span};
 use crate::stats::Stored;
@@ -81,7 +82,7 @@ impl<'a> Namer<'a> {
             let number = self.names.row();
             let key = ChunkKey { span: Span::Short, start: first, generation: through, number };
             exchange.empty.push((self.partition.key(), key.encode()));
-            exchange.new.push(self.row(key, &replacement, &Bytes::new()));
+            exchange.new.push(self.row(key, &replacement, Overhang::default(), &Bytes::new()));
         }
         for made in merged.rows {
             exchange.after += Stored { chunks: 1, bytes: made.chunk.len() as u64, records: made.records };
@@ -92,7 +93,7 @@ impl<'a> Namer<'a> {
     }
 
     fn name(&self, made: Made, replacement: &Replacement) -> Row {
-        let Made { span, start, generation, rest_of, chunk, .. } = made;
+        let Made { span, start, overhang, generation, rest_of, chunk, .. } = made;
         let (number, replacement) = match rest_of {
             // It stands for its own row alone, and so it is seen that the merge did not cut here for size.
             Some(key) => {
@@ -103,15 +104,15 @@ impl<'a> Namer<'a> {
             }
             None => (self.names.row(), *replacement),
         };
-        self.row(ChunkKey { span, start, generation, number }, &replacement, &chunk)
+        self.row(ChunkKey { span, start, generation, number }, &replacement, overhang, &chunk)
     }
 
-    fn row(&self, key: ChunkKey, replacement: &Replacement, chunk: &Bytes) -> Row {
+    fn row(&self, key: ChunkKey, replacement: &Replacement, overhang: Overhang, chunk: &Bytes) -> Row {
         Row {
             table: Table::Chunks,
             partition: self.partition.key(),
             clustering: key.encode(),
-            value: replacement.encode(chunk),
+            value: replacement.encode(overhang, chunk),
         }
     }
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use tacho_chunk::semantic::Movement;
 use tacho_model::{Kind, SeriesId, Timestamp};
 
-use super::choice::{self, Aim, Facts, Merge, State, Zeal};
+use super::choice::{self, Aim, Facts, Merge, Next, State, Zeal};
 use super::exchange::{Exchange, Namer};
 use super::fresh::Tail;
 use super::merge::{Cutting, Merged, Source, Treatment, Unreadable, end_of_step, merge};
@@ -213,12 +213,12 @@ fn work(shared: &Shared, job: Job, mut window: Window, rules: &Rules, aim: &Aim,
         seen.rest = (!seen.undone).then_some(job.stretch);
     }
     if seen.rest.is_none() {
-        let on = |next| match choice::resumes(&all, job.stretch.floor(), next, aim.ordered) {
+        let on = |next: Next| match choice::resumes(&all, job.stretch.floor(), next, aim.ordered) {
             Some(from) => Stretch::From(from),
             // Rows that cannot be read stand between some that hang together: they are left as they are.
-            None => Stretch::Past { from: next, reached: floor.saturating_sub(1) },
+            None => Stretch::Past { from: next.start, reached: floor.saturating_sub(1) },
         };
-        seen.rest = next.filter(|next| *next <= job.end).map(on);
+        seen.rest = next.filter(|next| next.start <= job.end).map(on);
     }
     // Whether the partition is empty now is seen by another look.
     let emptied = !seen.exchanges.is_empty() && seen.exchanges.iter().all(|e| e.after.chunks == 0);
@@ -234,8 +234,8 @@ fn work(shared: &Shared, job: Job, mut window: Window, rules: &Rules, aim: &Aim,
 enum Behind {
     /// A row that cannot be read; what lies before it ends before this moment.
     Wall(Timestamp),
-    /// The end of the window, and where the first row behind it begins.
-    Window(Option<Timestamp>),
+    /// The end of the window, and the first row behind it.
+    Window(Option<Next>),
 }
 
 /// What the parts of a window have in common.
@@ -253,14 +253,18 @@ impl Work<'_> {
     /// changed and is in none of them.
     fn part(&self, part: &[Known], floor: Timestamp, behind: Behind, seen: &mut Seen) -> Option<Timestamp> {
         let facts: Vec<_> = part.iter().map(|row| row.facts).collect();
-        let (Behind::Wall(next) | Behind::Window(Some(next))) = behind else {
+        let next = match behind {
+            Behind::Wall(next) => Some(Next::at(next)),
+            Behind::Window(next) => next,
+        };
+        let Some(next) = next else {
             let merges = self.merge(part, &facts, choice::choose(&facts, floor, None, self.aim), seen);
             let from = choice::unfinished(&facts, floor, &merges, self.aim);
             seen.tail = from.map(|from| Tail { chunks: 0, from, clean: true });
             return first_due(&facts, &merges);
         };
         let mut merges = choice::choose(&facts, floor, Some(next), self.aim);
-        if merges.is_empty() && matches!(behind, Behind::Window(_)) && next <= self.job.end {
+        if merges.is_empty() && matches!(behind, Behind::Window(_)) && next.start <= self.job.end {
             merges.extend(choice::cut_through(&facts, floor, next, self.aim));
         }
         first_due(&facts, &self.merge(part, &facts, merges, seen))
@@ -305,7 +309,7 @@ fn divides(wall: Timestamp, a: &Known, b: &Known) -> bool {
 
 /// Behind everything that these rows hold.
 fn floor_after(part: &[Known]) -> Timestamp {
-    part.iter().map(|row| row.facts.end).max().map_or(Timestamp::MIN, |end| end.saturating_add(1))
+    part.iter().map(|row| row.facts.reach().end).max().map_or(Timestamp::MIN, |end| end.saturating_add(1))
 }
 
 /// A merge that ends early ends with a step of downsampling: what belongs together is thinned out together. Rows that begin
@@ -315,10 +319,13 @@ fn aligned(merge: &Merge, facts: &[Facts], treatments: &[Treatment]) -> Merge {
     let longest = steps.map(|(_, to)| to).max_by_key(|to| to.step).filter(|_| merge.until < Timestamp::MAX);
     let until = longest.map_or(merge.until, |to| end_of_step(merge.until, to));
     let rows = &facts[merge.rows.clone()];
-    match rows.partition_point(|row| row.key.start <= until) {
-        0 => merge.clone(),
-        count => Merge { rows: merge.rows.start..merge.rows.start + count, until },
+    if rows.first().is_none_or(|row| until < row.key.start) {
+        return merge.clone();
     }
+    // What was moved by then may have been sent again a little later.
+    let moved = rows.iter().map(|row| row.error).max().unwrap_or(0);
+    let count = rows.partition_point(|row| row.key.start <= until.saturating_add_unsigned(moved));
+    Merge { rows: merge.rows.start..merge.rows.start + count, until }
 }
 
 fn exchange(

@@ -6,7 +6,7 @@
 //!                                \/
 //!   keeper.rs   one task, at its own pace (pace.rs): a batch of jobs after the other
 //!   look.rs     one window of one partition (window.rs): what is there, what is to be done
-//!   choice.rs   which rows to merge: a decision, as plain data
+//!   choice.rs   which rows to merge: a decision, as plain data; joints.rs  where one ends before the next begins
 //!   merge/      the new chunks; lives.rs  which series are known to be no counters
 //!   exchange.rs the new rows, and which ones they replace; names.rs  numbers for them
 //!   replace.rs  put, change over (visits.rs), delete
@@ -28,6 +28,7 @@ mod exchange;
 mod forget;
 mod fresh;
 mod hidden;
+mod joints;
 mod keeper;
 mod lives;
 mod look;

@@ -4,7 +4,7 @@
 //! merge of an earlier process has replaced and not deleted. It ends where no row is torn from another that begins with it,
 //! nor from those that it replaced.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Mutex, PoisonError};
 
 use futures_util::TryStreamExt;
@@ -12,12 +12,13 @@ use tacho_chunk::{Chunk, Header};
 use tacho_model::{Kind, SeriesId, TimeRange, Timestamp};
 
 use super::alive::alive;
-use super::choice::{Facts, State};
+use super::choice::{Facts, Next, State};
 use super::merge::{Source, Treatment};
 use super::tombstones::Mask;
 use super::visits::Place;
 use crate::driver::{Damaged, Driver, Row, RowStream, Scanned};
-use crate::group::row::{Replacement, split_value};
+use crate::group::resent::Overhang;
+use crate::group::row::{Replacement, Split, split_value};
 use crate::keys::{ChunkKey, Span, chunk_partition, chunk_scan, spans};
 use crate::open::SEGMENT_SHORT_MAX_NS;
 use crate::{Error, Result};
@@ -110,8 +111,8 @@ pub struct Window {
     pub emptied: Vec<Place>,
     /// Rows that cannot be read, and why. They stay where they are, and nothing is merged across them.
     pub walls: Vec<Wall>,
-    /// Where the next row begins that is not in the window; `None` at the end of the partition.
-    pub next: Option<Timestamp>,
+    /// The next row, which is not in the window; `None` at the end of the partition.
+    pub next: Option<Next>,
     /// Bytes of rows that were read.
     pub bytes: u64,
     /// The highest merge number of all rows.
@@ -148,6 +149,9 @@ pub struct Scope {
     pub values: usize,
 }
 
+/// Rows behind a window that are looked at for whether their times reach into it: those that begin within what a rule lets times
+/// be moved, which is less than a usual distance of samples where they were moved.
+const AHEAD_MAX: usize = 16;
 /// Encoded bytes that a window may have for each of its numbers.
 const BYTES_A_VALUE: usize = 2;
 
@@ -163,20 +167,25 @@ pub async fn read(
     let mut window = Window::default();
     let mut found: Vec<Found> = Vec::new();
     let (mut bytes, mut values, mut torn_before) = (0usize, 0usize, Timestamp::MIN);
-    while let Some((key, row)) = heads.next().await? {
+    let mut moved_max = time_max(members);
+    while let Some(head) = heads.next().await? {
+        let key = head.0;
         if key.generation > through {
             window.young = true;
             continue;
         }
         let full = bytes >= values_max.saturating_mul(BYTES_A_VALUE) || values >= values_max;
-        if (full || key.start > end) && key.start > torn_before {
-            window.next = Some(key.start);
-            break;
+        if full || key.start > end {
+            let next = heads.behind(&head, moved_max).await?;
+            if next.reach > torn_before {
+                window.next = Some(next);
+                break;
+            }
         }
         // Rows that begin with one that cannot be read are left alone as well: they must be seen together.
         torn_before = torn_before.max(key.start);
-        let split = row.map_err(Error::from).and_then(|row| Ok((split_value(&row.value)?, row)));
-        let ((replacement, chunk), row) = match split {
+        let split = head.1.map_err(Error::from).and_then(|row| Ok((split_value(&row.value)?, row)));
+        let (Split { replacement, overhang, chunk }, row) = match split {
             Ok(split) => split,
             Err(error) => {
                 window.walls.push(Wall { key, reason: error.to_string().into() });
@@ -191,18 +200,23 @@ pub async fn read(
         let (applied, is_wall) = notes.lock().unwrap_or_else(PoisonError::into_inner).of(&place);
         let opened = Chunk::open(&chunk).map_err(|error| Box::from(error.to_string()));
         let opened = if is_wall { Err("its records cannot be decoded".into()) } else { opened };
-        let known = opened.map(|chunk| facts(key, replacement, chunk.header(), members, applied));
+        let known = opened.map(|chunk| facts(key, (replacement, overhang), chunk.header(), members, applied));
         let facts = known.as_ref().ok().copied();
+        // Where a merge would have to end before it began (`choice.rs`).
+        let error = facts.map_or(0, |facts| facts.error);
+        (moved_max, torn_before) =
+            (moved_max.max(error), torn_before.max(key.start.saturating_add_unsigned(error)));
         // What ends before the stretch is met on the way to what reaches into it. It must not fill the window: then the
         // stretch itself would never be come to.
-        let is_passed = facts.is_some_and(|facts| stretch.looks_back().is_some_and(|from| facts.end < from));
+        let is_passed =
+            facts.is_some_and(|facts| stretch.looks_back().is_some_and(|from| facts.reach().end < from));
         if !is_passed {
             bytes += row_bytes;
             values += facts.map_or(0, |facts| facts.values);
         }
         let what = match known {
             Ok(_) if is_passed => What::Passed,
-            Ok(facts) => What::Known(Known { facts, source: Source { key, chunk } }),
+            Ok(facts) => What::Known(Known { facts, source: Source { key, overhang, chunk } }),
             Err(_) if chunk.is_empty() => What::Emptied,
             Err(reason) => What::Wall(Wall { key, reason }),
         };
@@ -210,6 +224,12 @@ pub async fn read(
     }
     sort_out(found, &mut window);
     Ok(window)
+}
+
+/// By how much rules let times be moved.
+fn time_max(members: &[Treatment]) -> u64 {
+    let rules = members.iter().filter_map(|treatment| treatment.semantic);
+    rules.map(|semantic| semantic.time).max().unwrap_or(0)
 }
 
 /// A row as it was found.
@@ -247,7 +267,7 @@ fn sort_out(found: Vec<Found>, window: &mut Window) {
 /// What the header and the rules say.
 fn facts(
     key: ChunkKey,
-    replacement: Option<Replacement>,
+    (replacement, overhang): (Option<Replacement>, Overhang),
     header: &Header,
     members: &[Treatment],
     applied: u64,
@@ -268,6 +288,8 @@ fn facts(
     Facts {
         key,
         end: header.end,
+        error: header.time_error_max,
+        overhang,
         records: header.count,
         values: header.count.saturating_mul(columns),
         members: mask,
@@ -307,12 +329,14 @@ type Head = (ChunkKey, Scanned);
 /// Rows of all span classes of a partition, in order of start.
 struct Heads {
     stretch: Stretch,
+    /// Rows that were looked at and not taken yet.
+    ahead: VecDeque<Head>,
     streams: Vec<(RowStream, Option<Head>)>,
 }
 
 impl Heads {
     async fn open(driver: &dyn Driver, partition: Partition, stretch: Stretch) -> Result<Self> {
-        let mut heads = Self { stretch, streams: Vec::new() };
+        let mut heads = Self { stretch, ahead: VecDeque::new(), streams: Vec::new() };
         for span in spans(partition.kind) {
             let scan = chunk_scan(partition.kind, partition.id, *span, stretch.range(*span));
             let mut stream = driver.scan(scan).await?;
@@ -333,7 +357,32 @@ impl Heads {
         Ok(None)
     }
 
+    /// What is known of `first`, the last that was taken, and of those behind it that may reach as far back.
+    async fn behind(&mut self, first: &Head, moved_max: u64) -> Result<Next> {
+        let start = first.0.start;
+        let furthest = start.saturating_add_unsigned(moved_max);
+        while self.ahead.len() < AHEAD_MAX && self.ahead.back().unwrap_or(first).0.start < furthest {
+            match self.take().await? {
+                Some(head) => self.ahead.push_back(head),
+                None => break,
+            }
+        }
+        let reach = |(key, row): &Head| {
+            let split = row.as_ref().ok().and_then(|row| split_value(&row.value).ok());
+            key.start.saturating_sub_unsigned(split.map_or(0, |split| split.overhang.before))
+        };
+        let reach = std::iter::once(first).chain(&self.ahead).map(reach).min().unwrap_or(start);
+        Ok(Next { start, reach })
+    }
+
     async fn next(&mut self) -> Result<Option<Head>> {
+        match self.ahead.pop_front() {
+            Some(head) => Ok(Some(head)),
+            None => self.take().await,
+        }
+    }
+
+    async fn take(&mut self) -> Result<Option<Head>> {
         let order = |(_, head): &&mut (RowStream, Option<Head>)| {
             head.as_ref().map_or((1, 0, 0, 0), |(key, _)| (0, key.start, key.generation, key.number))
         };

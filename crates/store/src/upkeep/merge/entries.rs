@@ -6,6 +6,7 @@ use tacho_chunk::{Chunk, Encoding, encode_entries};
 use tacho_model::{Entry, Timestamp};
 
 use super::{Cutting, Made, Merged, Source, Treatment, Unreadable, failed, generation, span_of};
+use crate::group::resent::Overhang;
 use crate::keys::CHUNK_WIDE_SPAN_MAX_NS;
 use crate::seal::CHUNK_BODIES_BYTES_MAX;
 
@@ -48,7 +49,8 @@ fn encode<'a>(entries: &'a [Entry], cutting: &Cutting) -> impl Iterator<Item = M
         let (start, end) = (entries.first()?.at, entries.last()?.at);
         let chunk = encode_entries(entries, &Encoding::thorough()).into();
         let records = entries.len() as u64;
-        Some(Made { span: span_of(start, end), start, generation: 0, rest_of: None, records, chunk })
+        let (span, overhang) = (span_of(start, end), Overhang::default());
+        Some(Made { span, start, overhang, generation: 0, rest_of: None, records, chunk })
     })
 }
 

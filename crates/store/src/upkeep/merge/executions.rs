@@ -8,6 +8,7 @@ use tacho_chunk::{Chunk, ExecutionBlock, encode_executions};
 use tacho_model::Timestamp;
 
 use super::{Made, Merged, Source, Treatment, Unreadable, calls, failed};
+use crate::group::resent::Overhang;
 use crate::keys::Span;
 use crate::open::{CHUNK_CALLS_MAX, CHUNK_OPEN_BYTES_MAX, SEGMENT_SHORT_MAX_NS};
 
@@ -53,6 +54,7 @@ fn made(span: Span, generation: u64, block: &ExecutionBlock) -> Made {
     Made {
         span,
         start,
+        overhang: Overhang::default(),
         generation,
         rest_of: None,
         records: calls(block),
@@ -63,7 +65,8 @@ fn made(span: Span, generation: u64, block: &ExecutionBlock) -> Made {
 /// A row that only gets another key.
 fn carried(source: &Source, block: &ExecutionBlock) -> Made {
     let (span, start) = (source.key.span, source.key.start);
-    Made { span, start, generation: 0, rest_of: None, records: calls(block), chunk: source.chunk.clone() }
+    let (records, chunk) = (calls(block), source.chunk.clone());
+    Made { span, start, overhang: Overhang::default(), generation: 0, rest_of: None, records, chunk }
 }
 
 /// Blocks that fill up.

@@ -7,10 +7,11 @@ use std::ops::Range;
 
 use tacho_chunk::semantic;
 use tacho_chunk::{Encoding, GroupColumn, Loss, ValueColumn, encode_group_by};
-use tacho_model::Timestamp;
+use tacho_model::{TimeRange, Timestamp};
 
-use super::samples::{Class, Column, Moving, holds, within};
+use super::samples::{Class, Column, Moving, Shifted, holds, within};
 use super::{Cutting, Made, span_of};
+use crate::group::resent::{Moved, Overhang};
 use crate::keys::CHUNK_WIDE_SPAN_MAX_NS;
 
 /// The chunks of a class: even parts of about as many records as are wanted.
@@ -19,7 +20,8 @@ pub fn encode(class: &Class, cutting: &Cutting) -> Vec<Made> {
     for cut in cuts(&class.at, cutting.records, &class.times) {
         let at = class.at.get(cut.clone()).unwrap_or_default();
         let Some(end) = at.last() else { continue };
-        let error = class.times.error_max(at);
+        let known = Known { error: class.times.error_max(at), overhang: class.times.overhang(at) };
+        let error = known.error;
         let all: Vec<&Column> = class.columns.iter().collect();
         let is_moved = error > 0 || all.iter().any(|column| !holds(&column.exact, &cut));
         let last = is_moved || cut.len() >= cutting.records / 3 * 2 || *end < cutting.settled_before;
@@ -28,12 +30,13 @@ pub fn encode(class: &Class, cutting: &Cutting) -> Vec<Made> {
         match compacted(at, &movable, &class.times) {
             // The times of the others stay: they have a row of their own.
             Some((moved, more)) => {
-                rows.push(row(&moved, error.max(more), &movable, cut.clone(), last));
+                let more = Known { error: error.max(more), ..known };
+                rows.push(row(&moved, more, &movable, cut.clone(), last));
                 if !fixed.is_empty() {
-                    rows.push(row(at, error, &fixed, cut, last));
+                    rows.push(row(at, known, &fixed, cut, last));
                 }
             }
-            None => rows.push(row(at, error, &all, cut, last)),
+            None => rows.push(row(at, known, &all, cut, last)),
         }
     }
     rows
@@ -43,8 +46,36 @@ impl Moving {
     /// By how much one of these times may have been moved.
     fn error_max(&self, at: &[Timestamp]) -> u64 {
         let [Some(first), Some(last)] = [at.first(), at.last()] else { return 0 };
-        let here = self.moved.iter().filter(|moved| moved.range.start <= *last && *first <= moved.range.end);
-        here.map(|moved| moved.error).max().unwrap_or(0)
+        let here = self.rows().filter(|moved| moved.range.start <= *last && *first <= moved.range.end);
+        // A column of another type may go on before and after it.
+        let holds = |moved: &&Moved| {
+            at.partition_point(|at| *at < moved.range.start) < at.partition_point(|at| *at <= moved.range.end)
+        };
+        here.filter(holds).map(|moved| moved.error).max().unwrap_or(0)
+    }
+
+    fn rows(&self) -> impl Iterator<Item = &Moved> {
+        self.moved.iter().map(|moved| &moved.row)
+    }
+
+    /// How far outside of these times the originals of the first and the last of them may lie.
+    fn overhang(&self, at: &[Timestamp]) -> Overhang {
+        let of = |at: Timestamp| self.moved.iter().find(|moved| moved.has(at));
+        let before = |at: Timestamp| {
+            let Shifted { row, times } = of(at)?;
+            let place = times.slice(TimeRange::new(Timestamp::MIN, at.checked_sub(1)?)).end;
+            let beside = place.checked_sub(1).and_then(|place| times.get(place));
+            Some(beside.map_or(row.overhang.before, |beside| Overhang::beside(at, beside, row.error)))
+        };
+        let after = |at: Timestamp| {
+            let Shifted { row, times } = of(at)?;
+            let beside = times.get(times.slice(TimeRange::new(Timestamp::MIN, at)).end);
+            Some(beside.map_or(row.overhang.after, |beside| Overhang::beside(at, beside, row.error)))
+        };
+        Overhang {
+            before: at.first().and_then(|at| before(*at)).unwrap_or(0),
+            after: at.last().and_then(|at| after(*at)).unwrap_or(0),
+        }
     }
 
     /// The nearest place to `place`, above `after`, at which no row that was moved is cut.
@@ -54,8 +85,7 @@ impl Moving {
         else {
             return place;
         };
-        let Some(moved) =
-            self.moved.iter().find(|moved| moved.range.start <= before && next <= moved.range.end)
+        let Some(moved) = self.rows().find(|moved| moved.range.start <= before && next <= moved.range.end)
         else {
             return place;
         };
@@ -78,7 +108,7 @@ impl Moving {
     fn exact(&self, at: &[Timestamp]) -> Vec<Range<usize>> {
         let mut exact = Vec::new();
         let mut from = 0;
-        for moved in &self.moved {
+        for moved in self.rows() {
             let start = at.partition_point(|at| *at < moved.range.start);
             exact.push(from..start.max(from));
             from = from.max(at.partition_point(|at| *at <= moved.range.end));
@@ -89,8 +119,16 @@ impl Moving {
     }
 }
 
+/// What is known of the times of a row.
+#[derive(Clone, Copy)]
+struct Known {
+    /// By how much one of them may have been moved.
+    error: u64,
+    overhang: Overhang,
+}
+
 /// A part of some columns, `at` its times.
-fn row(at: &[Timestamp], time_error_max: u64, columns: &[&Column], cut: Range<usize>, last: bool) -> Made {
+fn row(at: &[Timestamp], times_known: Known, columns: &[&Column], cut: Range<usize>, last: bool) -> Made {
     let part = |column: &&Column| {
         let values = column.values.clone().part(cut.clone());
         let before = match holds(&column.exact, &cut) {
@@ -113,11 +151,12 @@ fn row(at: &[Timestamp], time_error_max: u64, columns: &[&Column], cut: Range<us
     // Times are everybody's: what the rules of some say does not hold for them.
     let agreed = columns.iter().all(|column| column.encoding == of(0));
     let times = if agreed { of(0) } else { Encoding::thorough() };
-    let chunk = encode_group_by(at, time_error_max, &made, &times, of);
+    let chunk = encode_group_by(at, times_known.error, &made, &times, of);
     let (start, end) = (at[0], at[at.len() - 1]);
     Made {
         span: span_of(start, end),
         start,
+        overhang: times_known.overhang,
         generation: 0,
         rest_of: None,
         records: (at.len() * columns.len()) as u64,

@@ -21,6 +21,7 @@ use tacho_model::{Kind, Timestamp};
 
 use super::names;
 use super::tombstones::Mask;
+use crate::group::resent::Overhang;
 use crate::keys::{CHUNK_SPAN_MAX_NS, ChunkKey, Span};
 use crate::policy::{ChunkSettings, Policy};
 
@@ -28,6 +29,8 @@ use crate::policy::{ChunkSettings, Policy};
 #[derive(Clone, Debug)]
 pub struct Source {
     pub key: ChunkKey,
+    /// Of the times of its samples.
+    pub overhang: Overhang,
     pub chunk: Bytes,
 }
 
@@ -78,6 +81,7 @@ pub struct Cutting {
 pub struct Made {
     pub span: Span,
     pub start: Timestamp,
+    pub overhang: Overhang,
     pub generation: u64,
     /// The key of the row whose rest this is: the rest keeps its place among the rows of its generation.
     pub rest_of: Option<ChunkKey>,

@@ -8,12 +8,12 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use tacho_chunk::semantic::{self, Movement, Semantic};
-use tacho_chunk::{Chunk, Encoding, Loss, Tolerance, ValueColumn, Values};
+use tacho_chunk::{Chunk, Encoding, Loss, Times, Tolerance, ValueColumn, Values};
 use tacho_model::{TimeRange, Timestamp, ValueType};
 
 use super::lossy::encode;
 use super::picks::{Picks, Ranked, Run, pick};
-use super::{Cutting, Made, Merged, Source, Treatment, Unreadable, failed, generation};
+use super::{Cutting, Made, Merged, Source, Treatment, Unreadable, failed};
 use crate::group::resent::{Moved, Timed, recognise};
 
 /// A source whose times are decoded; its values are decoded when they are needed.
@@ -21,6 +21,7 @@ struct Opened<'a> {
     /// Its place among all sources.
     place: usize,
     chunk: Chunk<'a>,
+    generation: u64,
     moved: Option<Moved>,
     /// No merge has met its samples before.
     is_fresh: bool,
@@ -45,6 +46,8 @@ type TimedColumn = (Arc<[Timestamp]>, Column);
 pub struct Class {
     pub at: Arc<[Timestamp]>,
     pub times: Moving,
+    /// Of its rows: the largest of the sources, or of those that it is made of.
+    pub generation: u64,
     pub columns: Vec<Column>,
 }
 
@@ -52,9 +55,22 @@ pub struct Class {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Moving {
     /// Rows that had been moved, in order of time. What lies between them is exact.
-    pub moved: Vec<Moved>,
+    pub moved: Arc<[Shifted]>,
     /// They lie among moved ones: to move them, too, would mix them up.
     pub stays: bool,
+}
+
+/// A row whose times had been moved, with all of them: those that are not to be in any new row as well.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Shifted {
+    pub row: Moved,
+    pub times: Times,
+}
+
+impl Shifted {
+    pub fn has(&self, at: Timestamp) -> bool {
+        !self.times.slice(TimeRange::new(at, at)).is_empty()
+    }
 }
 
 pub fn merge(
@@ -71,29 +87,26 @@ pub fn merge(
         let header = chunk.header();
         records += (times.len() * header.members.len()) as u64;
         ranked.push(Ranked { rank: (source.key.generation, source.key.number), times });
-        let moved = Moved::new(header.start, header.end, header.time_error_max);
-        opened.push(Opened { place, chunk, moved, is_fresh: source.is_fresh() });
+        let range = TimeRange::new(header.start, header.end);
+        let moved = Moved::new(range, header.time_error_max, source.overhang);
+        let generation = source.key.generation;
+        opened.push(Opened { place, chunk, generation, moved, is_fresh: source.is_fresh() });
     }
+    let shapes = shapes(&opened, &ranked, members);
     let part = TimeRange::new(Timestamp::MIN, until);
     let mut all = Gathered::default();
-    all.gather(&opened, &ranked, part, &Rules { members, lives })?;
+    all.gather(&opened, &shapes, part, &Rules { members, lives })?;
     let (moved, replaced) = (all.movements, all.replaced);
     let mut merged = Merged { rows: Vec::new(), records, replaced, moved };
-    let generation = generation(sources);
     for class in all.classes {
+        let generation = class.generation;
         merged.rows.extend(encode(&class, cutting).into_iter().map(|row| Made { generation, ..row }));
     }
     merged.rows.sort_by_key(|row| row.start);
     if let Some(after) = until.checked_add(1) {
         let part = TimeRange::new(after, Timestamp::MAX);
         for (place, source) in sources.iter().enumerate() {
-            let reaches = opened[place].chunk.header().end > until;
-            let rests = if reaches {
-                rest(&opened[place..=place], &ranked[place..=place], part, members)?
-            } else {
-                vec![]
-            };
-            for class in rests {
+            for class in rest(&opened, place, &shapes, part, members)? {
                 let (generation, rest_of) = (source.key.generation, Some(source.key));
                 let rows = encode(&class, cutting);
                 merged.rows.extend(rows.into_iter().map(|row| Made { generation, rest_of, ..row }));
@@ -103,20 +116,30 @@ pub fn merge(
     Ok(merged)
 }
 
-/// What one source holds after the end of the merge.
+/// What one source holds after the end of the merge: what was sent again lies where the merge has found it to be, for it may have
+/// come to the other side of the end.
 fn rest(
     opened: &[Opened<'_>],
-    ranked: &[Ranked],
+    place: usize,
+    shapes: &[Shape],
     part: TimeRange,
     members: &[Treatment],
 ) -> Result<Vec<Class>, Unreadable> {
+    let alone = |shape: &Shape| {
+        let reaches = shape.ranked[place].times.last().is_some_and(|last| part.contains(last));
+        (reaches && shape.chosen.contains(&place)).then(|| Shape { chosen: vec![place], ..shape.clone() })
+    };
+    let shapes: Vec<Shape> = shapes.iter().filter_map(alone).collect();
+    if shapes.is_empty() {
+        return Ok(Vec::new());
+    }
     // What is old in a rest goes or is thinned out together with what overlaps it: an older value must not come to light. Nor
     // is anything moved: what lies among it is not known here.
     let later =
         |m: &Treatment| Treatment { thin: None, expired_before: Timestamp::MIN, semantic: None, ..m.clone() };
     let whole: Vec<Treatment> = members.iter().map(later).collect();
     let mut all = Gathered::default();
-    all.gather(opened, ranked, part, &Rules { members: &whole, lives: &[] })?;
+    all.gather(opened, &shapes, part, &Rules { members: &whole, lives: &[] })?;
     Ok(all.classes)
 }
 
@@ -127,15 +150,19 @@ struct Rules<'a> {
 }
 
 /// Members that lie in the same sources and are treated alike: they have the same picks.
+#[derive(Clone)]
 struct Shape {
     /// Places of the sources.
     chosen: Vec<usize>,
     /// Place of the first treatment that is the same.
     treatment: usize,
     members: Vec<u16>,
+    /// By source, as its samples count for these members: those that were sent again at the times to which they had been moved.
+    ranked: Arc<[Ranked]>,
 }
 
-fn shapes(opened: &[Opened<'_>], members: &[Treatment]) -> Vec<Shape> {
+fn shapes(opened: &[Opened<'_>], ranked: &[Ranked], members: &[Treatment]) -> Vec<Shape> {
+    let plain: Arc<[Ranked]> = ranked.into();
     let mut shapes: Vec<Shape> = Vec::new();
     let here = opened.iter().flat_map(|o| &o.chunk.header().members).map(|info| info.member);
     for member in here.collect::<BTreeSet<u16>>() {
@@ -145,7 +172,16 @@ fn shapes(opened: &[Opened<'_>], members: &[Treatment]) -> Vec<Shape> {
         let chosen: Vec<usize> = opened.iter().enumerate().filter(holds).map(|(n, _)| n).collect();
         match shapes.iter_mut().find(|shape| shape.chosen == chosen && shape.treatment == treatment) {
             Some(shape) => shape.members.push(member),
-            None => shapes.push(Shape { chosen, treatment, members: vec![member] }),
+            None => {
+                shapes.push(Shape { chosen, treatment, members: vec![member], ranked: plain.clone() });
+            }
+        }
+    }
+    let untreated = Treatment::default();
+    for shape in &mut shapes {
+        let treatment = members.get(shape.treatment).unwrap_or(&untreated);
+        if let Some(settled) = settled(opened, ranked, &shape.chosen, treatment) {
+            shape.ranked = settled.into();
         }
     }
     shapes
@@ -164,33 +200,45 @@ impl Gathered {
     fn gather(
         &mut self,
         opened: &[Opened<'_>],
-        ranked: &[Ranked],
+        shapes: &[Shape],
         part: TimeRange,
         rules: &Rules<'_>,
     ) -> Result<(), Unreadable> {
         let untreated = Treatment::default();
-        for Shape { chosen, treatment, members: of } in shapes(opened, rules.members) {
-            let treatment = rules.members.get(treatment).unwrap_or(&untreated);
-            let settled = settled(opened, ranked, &chosen);
-            let ranked = settled.as_deref().unwrap_or(ranked);
-            let picks = pick(ranked, &chosen, part, treatment);
+        let generation = opened.iter().map(|source| source.generation).max().unwrap_or(0);
+        for Shape { chosen, treatment, members: of, ranked } in shapes {
+            let treatment = rules.members.get(*treatment).unwrap_or(&untreated);
+            let picks = pick(ranked, chosen, part, treatment);
             self.replaced += picks.replaced * of.len() as u64;
-            let mut moved: Vec<Moved> = chosen.iter().filter_map(|source| opened[*source].moved).collect();
-            moved.sort_by_key(|moved| moved.range.start);
+            let shifted = |source: &usize| {
+                Some(Shifted { row: opened[*source].moved?, times: ranked[*source].times.clone() })
+            };
+            let mut moved: Vec<Shifted> = chosen.iter().filter_map(shifted).collect();
+            moved.sort_by_key(|moved| moved.row.range.start);
             let is_apart = |source: usize, at| {
-                let amid =
-                    |moved: &Ranked, by: &Opened<'_>| by.moved.is_some_and(|by| by.parts(&moved.times, at));
-                opened[source].moved.is_none() && chosen.iter().any(|n| amid(&ranked[*n], &opened[*n]))
+                let amid = |moved: &Shifted| moved.row.parts(&moved.times, at);
+                opened[source].moved.is_none()
+                    && moved.iter().any(amid)
+                    && !moved.iter().any(|moved| moved.has(at))
             };
             let (main, apart) = if moved.is_empty() { (picks, None) } else { picks.split(is_apart) };
-            let main = (main, Moving { moved, stays: false });
-            let apart = apart.map(|picks| (picks, Moving { moved: Vec::new(), stays: true }));
+            let main = (main, Moving { moved: moved.into(), stays: false }, generation);
+            // Those of a row that came before the moved ones must not seem to have come after what is left of these.
+            let newest = |picks: &Picks| picks.runs.iter().map(|run| opened[run.source].generation).max();
+            let apart = apart.map(|picks| {
+                let generation = newest(&picks).unwrap_or(generation);
+                (picks, Moving { stays: true, ..Moving::default() }, generation)
+            });
             for member in of {
-                for (picks, moving) in [Some(&main), apart.as_ref()].into_iter().flatten() {
-                    for (at, column, movement) in columns(opened, ranked, picks, member, treatment, rules)? {
-                        self.movements.extend(movement.map(|movement| (member, movement)));
+                for (picks, moving, generation) in [Some(&main), apart.as_ref()].into_iter().flatten() {
+                    let columns = columns(opened, ranked, picks, *member, treatment, rules)?;
+                    // Times that lie among each other, moved each by itself, could not be told from each other.
+                    let stays = moving.stays || interlace(columns.iter().map(|(at, ..)| &**at));
+                    let moving = Moving { stays, ..moving.clone() };
+                    for (at, column, movement) in columns {
+                        self.movements.extend(movement.map(|movement| (*member, movement)));
                         for (at, column) in thinned(at, column, treatment) {
-                            self.add(at, moving, column);
+                            self.add(at, &moving, *generation, column);
                         }
                     }
                 }
@@ -202,29 +250,55 @@ impl Gathered {
         Ok(())
     }
 
-    fn add(&mut self, at: Arc<[Timestamp]>, times: &Moving, column: Column) {
+    fn add(&mut self, at: Arc<[Timestamp]>, times: &Moving, generation: u64, column: Column) {
         if at.is_empty() {
             return;
         }
-        let same =
-            |class: &&mut Class| class.times == *times && (Arc::ptr_eq(&class.at, &at) || class.at == at);
+        let same = |class: &&mut Class| {
+            class.generation == generation
+                && class.times == *times
+                && (Arc::ptr_eq(&class.at, &at) || class.at == at)
+        };
         match self.classes.iter_mut().find(same) {
             Some(class) => class.columns.push(column),
-            None => self.classes.push(Class { at, times: times.clone(), columns: vec![column] }),
+            None => self.classes.push(Class { at, times: times.clone(), generation, columns: vec![column] }),
         }
     }
 }
 
+/// Do some of these columns of times, each of which ascends, lie among each other?
+fn interlace<'a>(columns: impl Iterator<Item = &'a [Timestamp]>) -> bool {
+    let mut ranges: Vec<_> = columns.filter_map(|at| Some((*at.first()?, *at.last()?))).collect();
+    ranges.sort_unstable();
+    !ranges.is_sorted_by(|a, b| a.1 < b.0)
+}
+
 /// The times of the sources, where samples of some were sent again after they had been moved. `None` where none were.
-fn settled(opened: &[Opened<'_>], ranked: &[Ranked], chosen: &[usize]) -> Option<Vec<Ranked>> {
+fn settled(
+    opened: &[Opened<'_>],
+    ranked: &[Ranked],
+    chosen: &[usize],
+    treatment: &Treatment,
+) -> Option<Vec<Ranked>> {
     if chosen.iter().all(|source| opened[*source].moved.is_none()) {
         return None;
     }
-    let timed = |source: &usize| {
+    // What is left out is not sent again when it comes once more: it is new.
+    let times = |source: &usize| {
         let Ranked { rank, times } = &ranked[*source];
-        Timed { place: *rank, times, moved: opened[*source].moved }
+        let is_left = |at: &Timestamp| !treatment.drops(rank.0, *at);
+        if opened[*source].moved.is_none() || times.iter().all(|at| is_left(&at)) {
+            return times.clone();
+        }
+        Times::new(&times.iter().filter(is_left).collect::<Vec<_>>()).unwrap_or_else(|| times.clone())
     };
-    let known = recognise(&chosen.iter().map(timed).collect::<Vec<_>>());
+    let left: Vec<Times> = chosen.iter().map(times).collect();
+    let timed = |(source, times): (&usize, _)| Timed {
+        place: ranked[*source].rank,
+        times,
+        moved: opened[*source].moved,
+    };
+    let known = recognise(&chosen.iter().zip(&left).map(timed).collect::<Vec<_>>());
     let mut settled = ranked.to_vec();
     for (source, times) in chosen.iter().zip(known) {
         if let Some(times) = times {

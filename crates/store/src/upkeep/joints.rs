@@ -1,0 +1,73 @@
+//! Here are the rows of a partition as they lie in time: where does one end before the next begins?
+//!
+//! Of what overlaps the order counts. A row whose times were moved reaches further than it lies: what comes there later may be
+//! one of its samples, sent again (`group/resent.rs`).
+
+use tacho_model::Timestamp;
+
+use super::choice::{Facts, Next};
+
+/// The lists have one item more than there are rows.
+pub struct Joints {
+    /// `clean[i]`: nothing that could conflict reaches from before row `i` to its start or behind it.
+    clean: Vec<bool>,
+    /// The same, but for what siblings of a merge share.
+    settled: Vec<bool>,
+    /// Where the reach of row `i` begins, or of one behind it if that begins before; `None` where nothing follows.
+    behind: Vec<Option<Timestamp>>,
+}
+
+impl Joints {
+    pub fn new(rows: &[Facts], floor: Timestamp, next: Option<Next>, ordered: bool) -> Self {
+        let mut behind = vec![next.map(|next| next.reach); rows.len() + 1];
+        for (at, row) in rows.iter().enumerate().rev() {
+            let start = row.reach().start;
+            behind[at] = behind[at + 1].map_or(Some(start), |behind| Some(behind.min(start)));
+        }
+        let [clean, settled] = [vec![true; rows.len() + 1], vec![true; rows.len() + 1]];
+        let mut joints = Self { clean, settled, behind };
+        if let Some(before) = rows.iter().rposition(|row| row.reach().start < floor) {
+            joints.clean[..=before].fill(false);
+        }
+        let before_max = rows.iter().map(|row| row.overhang.before).max().unwrap_or(0);
+        for (at, row) in rows.iter().enumerate() {
+            let end = row.reach().end;
+            // A row binds all boundaries up to the last row whose reach begins before its own ends and that conflicts with it.
+            let furthest = end.saturating_add_unsigned(before_max);
+            let reached = rows[at + 1..].iter().take_while(|later| later.key.start <= furthest);
+            for (later, behind) in reached.zip(at + 1..) {
+                let together = later.key.start == row.key.start;
+                let meets = ordered && later.reach().start <= end && row.conflicts(later);
+                if together || meets {
+                    joints.clean[at + 1..=behind].fill(false);
+                }
+                if meets && !row.is_sibling(later) {
+                    joints.settled[at + 1..=behind].fill(false);
+                }
+            }
+            if ordered && next.is_some_and(|next| next.reach <= end) {
+                joints.clean[at + 1..].fill(false);
+            }
+        }
+        joints
+    }
+
+    /// Where the reach of row `at` and of all behind it begins.
+    pub fn behind(&self, at: usize) -> Option<Timestamp> {
+        self.behind.get(at).copied().flatten()
+    }
+
+    pub fn is_clean(&self, at: usize) -> bool {
+        self.clean.get(at).copied().unwrap_or(true)
+    }
+
+    /// Does row `at` overlap with one that a merge has not seen it with?
+    pub fn is_bound(&self, at: usize) -> bool {
+        [at, at + 1].iter().any(|at| self.settled.get(*at) == Some(&false))
+    }
+
+    /// The last clean boundary up to `at`, not before `low`.
+    pub fn clean_before(&self, at: usize, low: usize) -> Option<usize> {
+        (low..=at).rev().find(|boundary| self.is_clean(*boundary))
+    }
+}

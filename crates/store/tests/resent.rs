@@ -1,0 +1,202 @@
+//! Samples whose times a rule lets be moved are there once, however often they are sent again, whatever was merged, cut or
+//! deleted meanwhile.
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use common::{Bench, typed, values};
+use tacho_chunk::Method;
+use tacho_chunk::semantic::Semantic;
+use tacho_model::{Batch, ManualClock, Matcher, NAME, TimeRange, Value, mix64};
+use tacho_store::policy::{Policies, Rule};
+use tacho_store::{MemoryDriver, Options, Store};
+
+const SECOND: i64 = 1_000_000_000;
+const MS: i64 = 1_000_000;
+/// By how much the rule lets a time be moved.
+const BOUND: i64 = 200 * MS;
+/// Long after all samples: every chunk may be given what is done once.
+const NOW: i64 = 100 * 86_400 * SECOND;
+const SAMPLES: usize = 600;
+const SEEDS: u64 = 4;
+
+/// Series that come together: the times of two may be moved, those of the third may not.
+const NAMES: [&str; 3] = ["m", "n", "exact"];
+
+/// One sample a second, off its place by up to 400 ms; a store that may move them by half of that; and what it should have.
+struct Sender {
+    bench: Bench,
+    clock: Arc<ManualClock>,
+    store: Option<Arc<Store>>,
+    seed: u64,
+    /// Of each series by number of the sample, its value.
+    sent: [BTreeMap<usize, f64>; 3],
+    /// Counts what was sent, for values.
+    batches: u64,
+}
+
+impl Sender {
+    async fn new(seed: u64, options: Options) -> Self {
+        let then = Semantic { time: BOUND as u64, value: None, method: Method::Linear, aggregation: None };
+        let rule = |name: &&str| Rule { matchers: vec![Matcher::equal(NAME, name)], then };
+        let semantic = NAMES[..2].iter().map(rule).collect();
+        let policies = Arc::new(Policies { semantic, ..Policies::default() });
+        let options = Options { merge_in_background: false, policies, ..options };
+        let bench = Bench::with(Arc::new(MemoryDriver::new()), options);
+        let clock = Arc::new(ManualClock::new(NOW));
+        let mut sender = Self { bench, clock, store: None, seed, sent: Default::default(), batches: 0 };
+        sender.restart().await;
+        sender
+    }
+
+    async fn restart(&mut self) {
+        self.store = None;
+        let Bench { driver, directory, options, .. } = &self.bench;
+        let opened = Store::open(driver.clone(), directory.path(), options.clone(), self.clock.clone()).await;
+        self.store = Some(opened.unwrap());
+    }
+
+    fn store(&self) -> &Store {
+        self.store.as_ref().unwrap()
+    }
+
+    fn at(&self, n: usize) -> i64 {
+        let by_chance = mix64(self.seed << 32 | n as u64);
+        n as i64 * SECOND + (by_chance % 1_000) as i64 * 400 * MS / 1_000
+    }
+
+    /// Half way between a sample and the one before: further from both than either may be moved.
+    fn before(&self, n: usize) -> i64 {
+        n.checked_sub(1).map_or(i64::MIN, |before| i64::midpoint(self.at(before), self.at(n)))
+    }
+
+    /// Samples of the series in `range` of their names. With `whole` numbers as values the columns are of another type.
+    async fn send(&mut self, range: Range<usize>, numbers: impl IntoIterator<Item = usize>, whole: bool) {
+        self.batches += 1;
+        let mut points = Vec::new();
+        for n in numbers {
+            let value = (self.batches * 1_000 + n as u64) as f64;
+            points.push((self.at(n), if whole { Value::I64(value as i64) } else { Value::F64(value) }));
+            for sent in &mut self.sent[range.clone()] {
+                sent.insert(n, value);
+            }
+        }
+        let samples = NAMES[range].iter().flat_map(|name| typed(name, &points).samples).collect();
+        self.store().append(Batch { samples, ..Batch::default() }, None).await.unwrap();
+    }
+
+    async fn merge(&self) {
+        self.store().flush().await.unwrap();
+        self.store().merge_all().await.unwrap();
+    }
+
+    /// All samples of a series from the first to the last of these.
+    async fn delete(&mut self, name: &str, first: usize, last: usize) {
+        let range = TimeRange::new(self.before(first), self.before(last + 1));
+        self.store().delete(&[Matcher::equal(NAME, name)], range).await.unwrap();
+        let series = NAMES.iter().position(|other| *other == name).unwrap();
+        self.sent[series].retain(|n, _| !(first..=last).contains(n));
+    }
+
+    /// What is read is what was sent, in all and of the samples from `first` to `last`.
+    async fn check(&self, first: usize, last: usize) {
+        let part = TimeRange::new(self.before(first), self.before(last + 1));
+        let questions = [(0..=SAMPLES, TimeRange::ALL), (first..=last, part)];
+        let asked = NAMES.iter().zip(&self.sent).flat_map(|asked| questions.clone().map(|q| (asked, q)));
+        for ((name, sent), (numbers, range)) in asked {
+            let read = values(self.store(), name, range).await;
+            let sent: Vec<_> = sent.range(numbers).map(|(n, value)| (self.at(*n), *value)).collect();
+            let numbers = |points: &[(i64, f64)]| points.iter().map(|(at, _)| at / MS).collect::<Vec<_>>();
+            assert!(read.len() == sent.len(), "{name}\n{:?}\nsent {:?}", numbers(&read), numbers(&sent));
+            for ((at, value), (wanted, exact)) in read.iter().zip(&sent) {
+                let near = (at - wanted).abs() <= BOUND && value == exact;
+                assert!(near && (*name != "exact" || at == wanted), "{at} {value}, sent {wanted} {exact}");
+            }
+        }
+    }
+}
+
+/// Merges of many numbers and of few: these end inside of rows whose times were moved.
+fn few_and_many() -> [Options; 3] {
+    let few = |merge_values, chunk_values| Options { merge_values, chunk_values, ..Options::default() };
+    [Options::default(), few(300, 100), few(64, 30)]
+}
+
+#[tokio::test]
+async fn a_merge_that_ends_inside_of_a_moved_row_leaves_nothing_twice() {
+    for options in few_and_many() {
+        let mut sender = Sender::new(839_601_036, options).await;
+        sender.send(0..1, 179..=185, false).await;
+        sender.send(0..1, 446..=510, false).await;
+        sender.merge().await;
+        sender.send(0..1, [0], false).await;
+        sender.send(0..1, 332..=421, false).await;
+        sender.merge().await;
+        sender.send(0..1, [0], false).await;
+        sender.merge().await;
+        sender.send(0..1, 0..SAMPLES, false).await;
+        sender.check(0, SAMPLES - 1).await;
+        sender.merge().await;
+        sender.check(0, SAMPLES - 1).await;
+    }
+}
+
+/// Chances that a seed gives one after the other.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, n: usize) -> usize {
+        self.0 = mix64(self.0.wrapping_add(0x9e37_79b9_7f4a_7c15));
+        (self.0 >> 16) as usize % n
+    }
+}
+
+async fn play(seed: u64, options: Options, types: bool) {
+    let mut dice = Dice(seed);
+    let mut sender = Sender::new(seed & 0xffff_ffff, options).await;
+    for _ in 0..14 {
+        let [first, other] = [dice.below(SAMPLES), dice.below(SAMPLES)];
+        let near = (first + dice.below(60)).min(SAMPLES - 1);
+        let last = if dice.below(2) == 0 { near } else { first.max(other) };
+        let first = first.min(last);
+        let whole = types && dice.below(4) == 0;
+        let series = [0..3, 0..3, 0..2, 0..1, 1..3, 2..3][dice.below(6)].clone();
+        match dice.below(12) {
+            0..4 => sender.send(series, first..=last, whole).await,
+            4 => sender.send(series, (first..=last).step_by(1 + dice.below(9)), whole).await,
+            5 => sender.store().flush().await.unwrap(),
+            6..9 => sender.merge().await,
+            9 => sender.delete(NAMES[series.start], first, near).await,
+            10 => sender.store().sweep().await.map(drop).unwrap(),
+            _ => sender.restart().await,
+        }
+        sender.check(first, last).await;
+    }
+    for series in [0..1, 0..3, 1..3] {
+        sender.send(series, 0..SAMPLES, false).await;
+        sender.merge().await;
+        sender.check(0, SAMPLES - 1).await;
+    }
+}
+
+async fn play_all(types: bool) {
+    for seed in 0..SEEDS {
+        for (n, options) in few_and_many().into_iter().enumerate() {
+            eprintln!("seed {seed}, options {n}");
+            play(seed, options, types).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_is_sent_again_is_there_once_whatever_was_merged_cut_or_deleted() {
+    play_all(false).await;
+}
+
+#[tokio::test]
+async fn what_is_sent_again_with_another_type_of_value_is_there_once() {
+    play_all(true).await;
+}
