@@ -1,10 +1,10 @@
-//! How much memory do bodies take, all together, that are being read, decoded, or on their way to disk?
+//! How much memory do bodies take, all together, that are being read, worked on, decoded, or on their way to disk?
 //!
 //! Each body takes at most a stated multiple of its bytes (`tacho_ingest::room`). Here is what all may take at the same time:
 //! who comes when it is taken waits for a while, and is then told to come again.
 //!
-//! Path of one record: `http/body.rs` reads with a [`Hold`] on the bytes, `http/write.rs` and `http/import.rs` decode with one on
-//! the records, which is cut to what they came to and kept until they are on disk.
+//! Path of one record: `http/body.rs` reads with a [`Hold`] on the bytes, as it does with a query's form; `http/write.rs` and
+//! `http/import.rs` decode with one on the records, which is cut to what they came to and kept until they are on disk.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,6 +15,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Writes that are unpacked, decoded and appended at the same time: leaves the journal enough of them to sync together.
 const WRITES_MAX: usize = 16;
+/// Bytes of a body that is no write: far above any PromQL that a person or Grafana writes in a form.
+pub const FORM_BYTES_MAX: usize = 1 << 20;
 /// How long a write waits for its turn and for room.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// When somebody who is turned away is to come again, seconds.
@@ -41,11 +43,14 @@ pub struct Decoding {
 
 impl Decoding {
     /// `bytes_max`: memory of the records of all bodies; at least what the largest body needs is used. The bodies themselves
-    /// may take as much as [`WRITES_MAX`] of the largest.
+    /// may take as much as [`WRITES_MAX`] of the largest, be it a write or a form.
     pub fn new(bytes_max: usize, body_bytes_max: usize) -> Self {
         Self {
             turns: Arc::new(Semaphore::new(WRITES_MAX)),
-            bodies: Pool::new(body_bytes_max.saturating_mul(WRITES_MAX), "request bodies"),
+            bodies: Pool::new(
+                body_bytes_max.max(FORM_BYTES_MAX).saturating_mul(WRITES_MAX),
+                "request bodies",
+            ),
             records: Pool::new(bytes_max.max(memory_bytes_max(body_bytes_max)), "records that are decoded"),
         }
     }

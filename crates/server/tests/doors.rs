@@ -255,6 +255,69 @@ fn silent_and_stalled_connections_keep_nobody_out() {
     wait_for("room", || (server.get("/api/v1/query?query=1").status == 200).then_some(()));
 }
 
+/// Bodies under way, more than requests are served at a time: those of writes, of an import, and the forms of queries.
+#[test]
+fn bodies_that_drip_keep_nobody_out() {
+    let data = tempfile::tempdir().unwrap();
+    let server = Server::start_with(data.path(), &["--requests-max", "4"]);
+    let form = "Content-Type: application/x-www-form-urlencoded\r\n";
+    let drip = |(path, headers, body): (&str, &str, &str)| {
+        // The server asks for the body as soon as it would read it.
+        let head =
+            format!("POST {path} HTTP/1.1\r\nHost: {}\r\n{headers}Expect: 100-continue\r\n", server.http);
+        let mut stream = sent(server.http, &format!("{head}Content-Length: {}\r\n\r\n", body.len()));
+        assert_eq!(status(&mut stream), 100, "{path}");
+        let mut rest = [0; "Continue\r\n\r\n".len() + 1];
+        stream.read_exact(&mut rest).unwrap();
+        let (first, rest) = body.split_at(1);
+        stream.write_all(first.as_bytes()).unwrap();
+        (stream, rest.to_owned())
+    };
+    let bodies = [("/write", "", "dripped value=1 1000000000\n"), ("/api/v1/query", form, "query=1")];
+    let others =
+        [("/api/v1/import", "", "??"), ("/api/v1/checksum", "", "[]"), ("/api/v1/labels", form, "limit=1")];
+    let mut dripping: Vec<_> = bodies.into_iter().cycle().take(8).chain(others).map(drip).collect();
+    for _ in 0..2 {
+        assert_eq!(server.get("/api/v1/query?query=1").status, 200);
+        assert_eq!(server.post("/api/v1/query", &FORM, b"query=1").status, 200);
+        assert_eq!(server.post("/write", &[], b"whole value=1 1000000000\n").status, 204);
+    }
+    // Whoever has sent all of it is served like anybody else.
+    for (stream, rest) in dripping.iter_mut().take(2) {
+        stream.write_all(rest.as_bytes()).unwrap();
+        assert!(matches!(status(stream), 200 | 204));
+    }
+}
+
+#[test]
+fn forms_take_their_memory_from_the_room_for_all_bodies() {
+    let data = tempfile::tempdir().unwrap();
+    let server =
+        Server::start_with(data.path(), &["--body-bytes-max", "1000", "--request-seconds-max", "3600"]);
+    // Sixteen of a mebibyte, the largest that a form may have, are as much as there is room for.
+    let most = 1 << 20;
+    let head =
+        format!("POST /api/v1/query HTTP/1.1\r\nHost: {}\r\nContent-Type: {}\r\n", server.http, FORM[0].1);
+    let drip = || {
+        let mut stream = sent(server.http, &format!("{head}Content-Length: {most}\r\n\r\n"));
+        // Not all of it is taken of one that is refused.
+        let _ = stream.write_all(&vec![b'x'; most - 1]);
+        stream.set_nonblocking(true).unwrap();
+        stream
+    };
+    let dripping: Vec<TcpStream> = (0..17).map(|_| drip()).collect();
+    let is_refused = |stream: &TcpStream| match stream.peek(&mut [0; 1]) {
+        Err(error) => error.kind() != std::io::ErrorKind::WouldBlock,
+        Ok(_) => true,
+    };
+    wait_for("one to be refused", || dripping.iter().any(is_refused).then_some(()));
+    assert_eq!(server.get("/api/v1/query?query=1").status, 200, "it has no body");
+    let beyond = status(&mut sent(server.http, &format!("{head}Content-Length: {}\r\n\r\n", most + 1)));
+    assert_eq!(beyond, 413);
+    drop(dripping);
+    wait_for("room", || (server.post("/api/v1/query", &FORM, b"query=1").status == 200).then_some(()));
+}
+
 #[test]
 fn merges_that_are_asked_for_again_and_again_do_not_pile_up() {
     let data = tempfile::tempdir().unwrap();
