@@ -203,6 +203,36 @@ fn a_query_ends_when_its_client_leaves() {
     assert_eq!(metric(&server, "tacho_queries_cancelled_total"), 1.0, "an answered one is none");
 }
 
+/// Patterns are tried on 20,000 values: seconds. Where they were done before the client could leave, it is tried again.
+#[test]
+fn a_selection_of_series_ends_when_its_client_leaves() {
+    let data = tempfile::tempdir().unwrap();
+    let server = Server::start(data.path());
+    let host = |n: u32| format!("a,l={}-{n} value=1 1000000000\n", "b-".repeat(100));
+    let lines: String = (0..20_000).map(host).collect();
+    assert_eq!(server.post("/write", &[], lines.as_bytes()).status, 204);
+    let pattern = |n: u32| format!("match[]={{l=~\".*[a-z]-{n}[^0]-.*\"}}");
+    let body = (0..60).map(pattern).collect::<Vec<_>>().join("&");
+    for path in ["/api/v1/series", "/api/v1/labels", "/api/v1/export", "/api/v1/query"] {
+        let selector = body.replace("&match[]=", " or ").replace("match[]=", "query=");
+        let body = if path.ends_with("query") { &selector } else { &body };
+        let head =
+            format!("POST {path} HTTP/1.1\r\nHost: {}\r\nContent-Type: {}\r\n", server.http, FORM[0].1);
+        wait_for(path, || {
+            let before = metric(&server, "tacho_queries_cancelled_total");
+            let stream = sent(server.http, &format!("{head}Content-Length: {}\r\n\r\n{body}", body.len()));
+            wait_for("it to be worked on", || {
+                stream.set_nonblocking(true).unwrap();
+                let is_answered = stream.peek(&mut [0; 1]).is_ok();
+                (is_answered || metric(&server, "tacho_queries_running") == 1.0).then_some(())
+            });
+            drop(stream);
+            wait_for("its end", || (metric(&server, "tacho_queries_running") == 0.0).then_some(()));
+            (metric(&server, "tacho_queries_cancelled_total") > before).then_some(())
+        });
+    }
+}
+
 #[test]
 fn a_client_that_does_not_take_its_answer_is_cut_off() {
     let data = tempfile::tempdir().unwrap();

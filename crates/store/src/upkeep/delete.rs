@@ -7,6 +7,7 @@ use tacho_model::{Kind, Matcher, TimeRange};
 use super::tombstones::Tombstone;
 use crate::index;
 use crate::shared::Shared;
+use crate::waiting::Waiter;
 use crate::{Error, ErrorKind, Result};
 
 /// Deletions that are not wholly done: each read looks at all of them.
@@ -65,10 +66,15 @@ pub async fn delete(
     Ok(deleted)
 }
 
-/// How many series all matchers accept, by kind. Patterns may take long.
+/// How many series all matchers accept, by kind. Patterns may take long: as long as somebody waits.
 async fn selected(shared: &Arc<Shared>, matchers: Vec<Matcher>) -> Result<[usize; 3]> {
     let shared = Arc::clone(shared);
-    let select = move || Kind::ALL.map(|kind| index::select(&shared.index, kind, &matchers).len());
+    let waiter = Waiter::default();
+    let waits = waiter.waits();
+    let select = move || {
+        let found = Kind::ALL.map(|kind| index::select(&shared.index, kind, &matchers, &waits));
+        found.map(|numbers| numbers.map_or(0, |numbers| numbers.len()))
+    };
     let selected = tokio::task::spawn_blocking(select).await;
     selected.map_err(|e| Error::new(ErrorKind::Closed, "selection of series did not end").caused_by(e))
 }
