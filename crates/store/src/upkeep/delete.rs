@@ -10,8 +10,6 @@ use crate::shared::Shared;
 use crate::waiting::Waiter;
 use crate::{Error, ErrorKind, Result};
 
-/// Deletions that are not wholly done: each read looks at all of them.
-const TOMBSTONES_MAX: usize = 1_000;
 /// Matchers of one deletion.
 const MATCHERS_MAX: usize = 64;
 
@@ -26,7 +24,7 @@ pub struct Deleted {
 /// that grows and answers when it has ended.
 ///
 /// # Errors
-/// `Invalid` without a matcher or for an empty range, `Limit` when too many deletions are under way, the driver's: then
+/// `Invalid` without a matcher or for an empty range, `Limit` when too many deletions or patterns are under way, the driver's: then
 /// the deletion may come into force after a restart.
 pub async fn delete(
     shared: &Arc<Shared>,
@@ -47,13 +45,10 @@ pub async fn delete(
     if deleted == Deleted::default() {
         return Ok(deleted);
     }
+    shared.tombstones.read().check_room(matchers)?;
     seal.await?;
     let (id, through) = {
         let (generations, tombstones) = (shared.generations.read(), shared.tombstones.read());
-        if tombstones.len() >= TOMBSTONES_MAX {
-            let message = format!("limit of {TOMBSTONES_MAX} deletions that are not done yet is reached");
-            return Err(Error::new(ErrorKind::Limit, message));
-        }
         let growing = generations.active.as_ref().map_or(generations.next, |active| active.number);
         (tombstones.next_id(), growing - 1)
     };
