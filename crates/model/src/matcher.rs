@@ -81,6 +81,12 @@ impl Matcher {
         Self { label: label.into(), op: MatchOp::Equal, value: value.into(), pattern: None }
     }
 
+    /// States of the automaton that its pattern was compiled to, about: of 60 to 250 bytes each. 0 where nothing was compiled, as
+    /// for a choice of values.
+    pub fn states(&self) -> u64 {
+        self.pattern.as_ref().map_or(0, |pattern| pattern.cost)
+    }
+
     pub fn label(&self) -> &str {
         &self.label
     }
@@ -164,6 +170,16 @@ mod tests {
         check(MatchOp::Regex, ".+", "", false);
         let error = Matcher::new("l", MatchOp::Regex, "(").unwrap_err();
         assert_eq!(error.to_string(), "bad regular expression \"(\" for label \"l\": missing closing )");
+    }
+
+    #[test]
+    fn only_what_is_compiled_has_states() {
+        let states = |op, value: &str| Matcher::new("l", op, value).unwrap().states();
+        assert_eq!(["a|b", ".*", ".+"].map(|value| states(MatchOp::Regex, value)), [0; 3]);
+        assert_eq!(states(MatchOp::Equal, "a.*b"), 0);
+        assert!(states(MatchOp::NotRegex, "a.*b") > 0 && states(MatchOp::Regex, "[^a]{500}") > 500);
+        let before = |value| Matcher::new_as_before("l", MatchOp::Regex, value).unwrap().states();
+        assert!([".*", "[^a]{500}", r"[a&&b]"].iter().all(|value| before(value) > 0));
     }
 
     #[test]

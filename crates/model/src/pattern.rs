@@ -38,7 +38,7 @@ pub enum Candidates {
 #[derive(Clone, Debug)]
 pub struct PatternBudget {
     patterns: usize,
-    cost: u64,
+    pub(crate) cost: u64,
 }
 
 impl PatternBudget {
@@ -96,7 +96,8 @@ pub(crate) struct Pattern {
     /// `None` where the candidates are exactly what matches: compiling would take longer than all that follows.
     regex: Option<Regex>,
     pub(crate) candidates: Candidates,
-    cost: u64,
+    /// States of the automaton, about; above 0 where there is one.
+    pub(crate) cost: u64,
 }
 
 impl Pattern {
@@ -129,7 +130,9 @@ impl Pattern {
     pub(crate) fn as_before(value: &str) -> Result<Arc<Self>, Fault> {
         let regex = compile(&format!("^(?s:{value})$")).map_err(Fault::Syntax)?;
         let candidates = Candidates::Prefix(String::new());
-        Ok(Arc::new(Self { regex: Some(regex), candidates, cost: 0 }))
+        // What it would cost today, where it would be a pattern.
+        let cost = translate(value, true).map_or(1, |today| today.cost);
+        Ok(Arc::new(Self { regex: Some(regex), candidates, cost }))
     }
 
     pub(crate) fn matches(&self, value: &str) -> bool {

@@ -22,10 +22,11 @@ impl Cancel {
     /// # Errors
     /// When nobody waits any more.
     pub fn check(&self) -> Result<(), Error> {
-        if self.is_cancelled() {
-            Err(Error::execution("query was cancelled: nobody waits for it"))
-        } else {
-            Ok(())
-        }
+        if self.is_cancelled() { Err(Self::error()) } else { Ok(()) }
+    }
+
+    /// What becomes of a question for which nobody waits.
+    pub fn error() -> Error {
+        Error::execution("query was cancelled: nobody waits for it")
     }
 }

@@ -1,10 +1,10 @@
-//! How much memory do bodies take, all together, that are being read, decoded, or on their way to disk?
+//! How much memory do bodies take, all together, that are being read, worked on, decoded, or on their way to disk?
 //!
 //! Each body takes at most a stated multiple of its bytes (`tacho_ingest::room`). Here is what all may take at the same time:
 //! who comes when it is taken waits for a while, and is then told to come again.
 //!
-//! Path of one record: `http/body.rs` reads with a [`Hold`] on the bytes, `http/write.rs` and `http/import.rs` decode with one on
-//! the records, which is cut to what they came to and kept until they are on disk.
+//! Path of one record: `http/body.rs` reads with a [`Hold`] on the bytes, as it does with a query's form; `http/write.rs` and
+//! `http/import.rs` decode with one on the records, which is cut to what they came to and kept until they are on disk.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,6 +15,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Writes that are unpacked, decoded and appended at the same time: leaves the journal enough of them to sync together.
 const WRITES_MAX: usize = 16;
+/// Bytes of a body that is no write: far above any PromQL that a person or Grafana writes in a form.
+pub const FORM_BYTES_MAX: usize = 1 << 20;
 /// How long a write waits for its turn and for room.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// When somebody who is turned away is to come again, seconds.
@@ -25,11 +27,12 @@ const UNIT: usize = 1024;
 /// No room within [`PATIENCE`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "bodies that came before take all of the {max} bytes of memory for {what}: come again, or raise decoding-bytes-max"
+    "bodies that came before take all of the {max} bytes of memory for {what}: come again, or raise {setting}"
 )]
 pub struct Busy {
     max: usize,
     what: &'static str,
+    setting: &'static str,
 }
 
 /// The bounds over all writes.
@@ -41,19 +44,27 @@ pub struct Decoding {
 
 impl Decoding {
     /// `bytes_max`: memory of the records of all bodies; at least what the largest body needs is used. The bodies themselves
-    /// may take as much as [`WRITES_MAX`] of the largest.
+    /// may take as much as [`WRITES_MAX`] of the largest, be it a write or a form.
     pub fn new(bytes_max: usize, body_bytes_max: usize) -> Self {
         Self {
             turns: Arc::new(Semaphore::new(WRITES_MAX)),
-            bodies: Pool::new(body_bytes_max.saturating_mul(WRITES_MAX), "request bodies"),
-            records: Pool::new(bytes_max.max(memory_bytes_max(body_bytes_max)), "records that are decoded"),
+            bodies: Pool::new(
+                body_bytes_max.max(FORM_BYTES_MAX).saturating_mul(WRITES_MAX),
+                "request bodies",
+                "body-bytes-max",
+            ),
+            records: Pool::new(
+                bytes_max.max(memory_bytes_max(body_bytes_max)),
+                "records that are decoded",
+                "decoding-bytes-max",
+            ),
         }
     }
 
     /// One of the writes at the same time.
     pub async fn turn(&self) -> Result<OwnedSemaphorePermit, Busy> {
         let turn = tokio::time::timeout(PATIENCE, self.turns.clone().acquire_owned()).await;
-        turn.ok().and_then(Result::ok).ok_or(Busy { max: self.records.max, what: self.records.what })
+        turn.ok().and_then(Result::ok).ok_or_else(|| self.records.busy())
     }
 
     /// Room for a body that is read: nothing at first.
@@ -66,7 +77,7 @@ impl Decoding {
         let pool = self.records.clone();
         let wanted = pool.permits.clone().acquire_many_owned(units(memory_bytes_max(body_bytes)));
         let permits = tokio::time::timeout(PATIENCE, wanted).await.ok().and_then(Result::ok);
-        let permits = permits.ok_or(Busy { max: pool.max, what: pool.what })?;
+        let permits = permits.ok_or_else(|| pool.busy())?;
         Ok(Hold { pool, permits: Some(permits) })
     }
 }
@@ -77,11 +88,17 @@ struct Pool {
     permits: Arc<Semaphore>,
     max: usize,
     what: &'static str,
+    setting: &'static str,
 }
 
 impl Pool {
-    fn new(max: usize, what: &'static str) -> Self {
-        Self { permits: Arc::new(Semaphore::new((max / UNIT + 1).min(Semaphore::MAX_PERMITS))), max, what }
+    fn new(max: usize, what: &'static str, setting: &'static str) -> Self {
+        let permits = Arc::new(Semaphore::new((max / UNIT + 1).min(Semaphore::MAX_PERMITS)));
+        Self { permits, max, what, setting }
+    }
+
+    const fn busy(&self) -> Busy {
+        Busy { max: self.max, what: self.what, setting: self.setting }
     }
 }
 
@@ -94,9 +111,8 @@ pub struct Hold {
 impl Hold {
     /// Takes so many bytes more, if they are there.
     pub fn more(&mut self, bytes: usize) -> Result<(), Busy> {
-        let Pool { permits, max, what } = &self.pool;
-        let more =
-            permits.clone().try_acquire_many_owned(units(bytes)).map_err(|_| Busy { max: *max, what })?;
+        let more = self.pool.permits.clone().try_acquire_many_owned(units(bytes));
+        let more = more.map_err(|_| self.pool.busy())?;
         match &mut self.permits {
             Some(held) => held.merge(more),
             none => *none = Some(more),
@@ -191,7 +207,8 @@ mod tests {
             (0..16).for_each(|_| body.more(64 << 10).unwrap());
         }
         let mut more = decoding.body();
-        assert!(more.more(64 << 10).is_err());
+        let busy = more.more(64 << 10).unwrap_err().to_string();
+        assert!(busy.contains("request bodies: come again, or raise body-bytes-max"), "{busy}");
         bodies.pop();
         assert!(more.more(64 << 10).is_ok());
         let turns: Vec<_> = (0..WRITES_MAX).map(|_| decoding.turn()).collect();

@@ -133,7 +133,8 @@ impl Rules {
 
     /// Names the counters that a rule accepts, each once.
     fn tell(&mut self, store: &Store, rule: String, matchers: &[Matcher], message: &str) {
-        let names = store.label_values(Kind::Sample, NAME, &[matchers.to_vec()]);
+        let names =
+            store.label_values(Kind::Sample, NAME, &[matchers.to_vec()], &|| true).unwrap_or_default();
         let new = names.into_iter().filter(|name| is_counter_name(name));
         let new: Vec<String> = new.filter(|name| self.told.insert((rule.clone(), name.clone()))).collect();
         if !new.is_empty() {

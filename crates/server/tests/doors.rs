@@ -203,6 +203,36 @@ fn a_query_ends_when_its_client_leaves() {
     assert_eq!(metric(&server, "tacho_queries_cancelled_total"), 1.0, "an answered one is none");
 }
 
+/// Patterns are tried on 20,000 values: seconds. Where they were done before the client could leave, it is tried again.
+#[test]
+fn a_selection_of_series_ends_when_its_client_leaves() {
+    let data = tempfile::tempdir().unwrap();
+    let server = Server::start(data.path());
+    let host = |n: u32| format!("a,l={}-{n} value=1 1000000000\n", "b-".repeat(100));
+    let lines: String = (0..20_000).map(host).collect();
+    assert_eq!(server.post("/write", &[], lines.as_bytes()).status, 204);
+    let pattern = |n: u32| format!("match[]={{l=~\".*[a-z]-{n}[^0]-.*\"}}");
+    let body = (0..60).map(pattern).collect::<Vec<_>>().join("&");
+    for path in ["/api/v1/series", "/api/v1/labels", "/api/v1/export", "/api/v1/query"] {
+        let selector = body.replace("&match[]=", " or ").replace("match[]=", "query=");
+        let body = if path.ends_with("query") { &selector } else { &body };
+        let head =
+            format!("POST {path} HTTP/1.1\r\nHost: {}\r\nContent-Type: {}\r\n", server.http, FORM[0].1);
+        wait_for(path, || {
+            let before = metric(&server, "tacho_queries_cancelled_total");
+            let stream = sent(server.http, &format!("{head}Content-Length: {}\r\n\r\n{body}", body.len()));
+            wait_for("it to be worked on", || {
+                stream.set_nonblocking(true).unwrap();
+                let is_answered = stream.peek(&mut [0; 1]).is_ok();
+                (is_answered || metric(&server, "tacho_queries_running") == 1.0).then_some(())
+            });
+            drop(stream);
+            wait_for("its end", || (metric(&server, "tacho_queries_running") == 0.0).then_some(()));
+            (metric(&server, "tacho_queries_cancelled_total") > before).then_some(())
+        });
+    }
+}
+
 #[test]
 fn a_client_that_does_not_take_its_answer_is_cut_off() {
     let data = tempfile::tempdir().unwrap();
@@ -253,6 +283,69 @@ fn silent_and_stalled_connections_keep_nobody_out() {
     }
     drop((silent, held));
     wait_for("room", || (server.get("/api/v1/query?query=1").status == 200).then_some(()));
+}
+
+/// Bodies under way, more than requests are served at a time: those of writes, of an import, and the forms of queries.
+#[test]
+fn bodies_that_drip_keep_nobody_out() {
+    let data = tempfile::tempdir().unwrap();
+    let server = Server::start_with(data.path(), &["--requests-max", "4"]);
+    let form = "Content-Type: application/x-www-form-urlencoded\r\n";
+    let drip = |(path, headers, body): (&str, &str, &str)| {
+        // The server asks for the body as soon as it would read it.
+        let head =
+            format!("POST {path} HTTP/1.1\r\nHost: {}\r\n{headers}Expect: 100-continue\r\n", server.http);
+        let mut stream = sent(server.http, &format!("{head}Content-Length: {}\r\n\r\n", body.len()));
+        assert_eq!(status(&mut stream), 100, "{path}");
+        let mut rest = [0; "Continue\r\n\r\n".len() + 1];
+        stream.read_exact(&mut rest).unwrap();
+        let (first, rest) = body.split_at(1);
+        stream.write_all(first.as_bytes()).unwrap();
+        (stream, rest.to_owned())
+    };
+    let bodies = [("/write", "", "dripped value=1 1000000000\n"), ("/api/v1/query", form, "query=1")];
+    let others =
+        [("/api/v1/import", "", "??"), ("/api/v1/checksum", "", "[]"), ("/api/v1/labels", form, "limit=1")];
+    let mut dripping: Vec<_> = bodies.into_iter().cycle().take(8).chain(others).map(drip).collect();
+    for _ in 0..2 {
+        assert_eq!(server.get("/api/v1/query?query=1").status, 200);
+        assert_eq!(server.post("/api/v1/query", &FORM, b"query=1").status, 200);
+        assert_eq!(server.post("/write", &[], b"whole value=1 1000000000\n").status, 204);
+    }
+    // Whoever has sent all of it is served like anybody else.
+    for (stream, rest) in dripping.iter_mut().take(2) {
+        stream.write_all(rest.as_bytes()).unwrap();
+        assert!(matches!(status(stream), 200 | 204));
+    }
+}
+
+#[test]
+fn forms_take_their_memory_from_the_room_for_all_bodies() {
+    let data = tempfile::tempdir().unwrap();
+    let server =
+        Server::start_with(data.path(), &["--body-bytes-max", "1000", "--request-seconds-max", "3600"]);
+    // Sixteen of a mebibyte, the largest that a form may have, are as much as there is room for.
+    let most = 1 << 20;
+    let head =
+        format!("POST /api/v1/query HTTP/1.1\r\nHost: {}\r\nContent-Type: {}\r\n", server.http, FORM[0].1);
+    let drip = || {
+        let mut stream = sent(server.http, &format!("{head}Content-Length: {most}\r\n\r\n"));
+        // Not all of it is taken of one that is refused.
+        let _ = stream.write_all(&vec![b'x'; most - 1]);
+        stream.set_nonblocking(true).unwrap();
+        stream
+    };
+    let dripping: Vec<TcpStream> = (0..17).map(|_| drip()).collect();
+    let is_refused = |stream: &TcpStream| match stream.peek(&mut [0; 1]) {
+        Err(error) => error.kind() != std::io::ErrorKind::WouldBlock,
+        Ok(_) => true,
+    };
+    wait_for("one to be refused", || dripping.iter().any(is_refused).then_some(()));
+    assert_eq!(server.get("/api/v1/query?query=1").status, 200, "it has no body");
+    let beyond = status(&mut sent(server.http, &format!("{head}Content-Length: {}\r\n\r\n", most + 1)));
+    assert_eq!(beyond, 413);
+    drop(dripping);
+    wait_for("room", || (server.post("/api/v1/query", &FORM, b"query=1").status == 200).then_some(()));
 }
 
 #[test]

@@ -259,21 +259,32 @@ fn a_server_whose_log_nobody_reads_goes_on() {
 #[test]
 fn a_busy_server_says_so_and_says_that_it_lives() {
     let data = tempfile::tempdir().unwrap();
-    let server = Server::start_with(data.path(), &["--requests-max", "1", "--request-seconds-max", "1"]);
-    // A write whose body does not come holds the only place until its time is over. Should the question come first, the write
-    // is refused, and both are tried again.
-    let (mut slow, busy) = support::wait_for("the place to be taken", || {
-        let mut slow = std::net::TcpStream::connect(server.http).unwrap();
-        let head = b"POST /write HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n";
-        std::io::Write::write_all(&mut slow, head).unwrap();
-        let answer = server.get("/api/status");
-        (answer.status == 503).then_some((slow, answer))
+    let server = Server::start_with(data.path(), &["--requests-max", "1"]);
+    // A query of minutes takes the only place.
+    let mut slow = std::net::TcpStream::connect(server.http).unwrap();
+    let path =
+        "/api/v1/query_range?query=quantile_over_time(0.5,vector(1)[900000s:1s])&start=0&end=10999&step=1";
+    let head = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    std::io::Write::write_all(&mut slow, head.as_bytes()).unwrap();
+    support::wait_for("the place to be taken", || {
+        server.get("/metrics").text().contains("\ntacho_queries_running 1\n").then_some(())
     });
-    assert_eq!(busy.json()["errorType"], "unavailable");
+    let busy = server.get("/api/status");
+    assert_eq!((busy.status, busy.json()["errorType"].as_str()), (503, Some("unavailable")));
     assert!(busy.header("retry-after").is_some());
     assert_eq!(server.get("/healthz").status, 200);
+    drop(slow);
+    support::wait_for("the place to be free", || (server.get("/api/status").status == 200).then_some(()));
+}
+
+#[test]
+fn a_body_that_does_not_come_is_given_up() {
+    let data = tempfile::tempdir().unwrap();
+    let server = Server::start_with(data.path(), &["--request-seconds-max", "1"]);
+    let mut slow = std::net::TcpStream::connect(server.http).unwrap();
+    let head = b"POST /write HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n";
+    std::io::Write::write_all(&mut slow, head).unwrap();
     let mut answer = String::new();
     std::io::Read::read_to_string(&mut slow, &mut answer).unwrap_or_default();
-    assert!(answer.starts_with("HTTP/1.1 503"), "{answer}");
-    support::wait_for("the place to be free", || (server.get("/api/status").status == 200).then_some(()));
+    assert!(answer.starts_with("HTTP/1.1 503") && answer.contains("longer than 1 s"), "{answer}");
 }

@@ -91,9 +91,15 @@ fn questions(store: &Store) {
         ask(&format!("{matchers:?}"), || store.find(Kind::Sample, &matchers).len());
     }
     let host = [vec![Matcher::equal("hostname", "host_77")]];
-    ask("label names of one host", || store.label_names(Kind::Sample, &host).len());
-    ask("names of one host", || store.label_values(Kind::Sample, NAME, &host).len());
-    ask("values of hostname", || store.label_values(Kind::Sample, "hostname", &[]).len());
+    ask("label names of one host", || {
+        store.label_names(Kind::Sample, &host, &|| true).iter().flatten().count()
+    });
+    ask("names of one host", || {
+        store.label_values(Kind::Sample, NAME, &host, &|| true).iter().flatten().count()
+    });
+    ask("values of hostname", || {
+        store.label_values(Kind::Sample, "hostname", &[], &|| true).iter().flatten().count()
+    });
     ask("cardinality", || store.cardinality(10).labels.len());
 }
 

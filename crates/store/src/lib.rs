@@ -56,6 +56,7 @@ mod shared;
 mod stats;
 mod store;
 mod upkeep;
+mod waiting;
 
 pub use answer::{Piece, ReadReport, SampleAnswer, longest};
 pub use arrival::{Appended, Origin, REFUSED_NAMED_MAX, Refused, RefusedSeries};
@@ -72,3 +73,4 @@ pub use seal::CHUNK_VALUES_MAX;
 pub use stats::{Stats, Stored};
 pub use store::Store;
 pub use upkeep::{ClockBounds, Deleted, Jump, MergeReport, UpkeepStats};
+pub use waiting::Waiter;

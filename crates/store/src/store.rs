@@ -167,19 +167,42 @@ impl Store {
 
     /// Series of a kind that all matchers accept.
     pub fn find(&self, kind: Kind, matchers: &[Matcher]) -> Vec<(SeriesId, Arc<Labels>)> {
-        index::find(&self.shared.index, kind, matchers)
+        self.find_while(kind, matchers, &|| true).unwrap_or_default()
+    }
+
+    /// As [`Store::find`], as long as somebody `waits`; else `None`. Patterns may be tried for seconds.
+    pub fn find_while(
+        &self,
+        kind: Kind,
+        matchers: &[Matcher],
+        waits: &dyn Fn() -> bool,
+    ) -> Option<Vec<(SeriesId, Arc<Labels>)>> {
+        index::find(&self.shared.index, kind, matchers, waits)
     }
 
     /// Names of the labels of the series of a kind that any of the selectors accepts, sorted; of all when there is none.
-    pub fn label_names(&self, kind: Kind, selectors: &[Vec<Matcher>]) -> Vec<String> {
-        let numbers = index::select_any(&self.shared.index, kind, selectors);
-        self.shared.index.read().label_names(kind, numbers.as_deref())
+    /// `None` when nobody `waits` any more.
+    pub fn label_names(
+        &self,
+        kind: Kind,
+        selectors: &[Vec<Matcher>],
+        waits: &dyn Fn() -> bool,
+    ) -> Option<Vec<String>> {
+        let selected = index::select_any(&self.shared.index, kind, selectors, waits)?;
+        Some(self.shared.index.read().label_names(kind, selected.numbers()))
     }
 
     /// Values of one label of the series of a kind that any of the selectors accepts, sorted; of all when there is none.
-    pub fn label_values(&self, kind: Kind, name: &str, selectors: &[Vec<Matcher>]) -> Vec<String> {
-        let numbers = index::select_any(&self.shared.index, kind, selectors);
-        self.shared.index.read().label_values(kind, name, numbers.as_deref())
+    /// `None` when nobody `waits` any more.
+    pub fn label_values(
+        &self,
+        kind: Kind,
+        name: &str,
+        selectors: &[Vec<Matcher>],
+        waits: &dyn Fn() -> bool,
+    ) -> Option<Vec<String>> {
+        let selected = index::select_any(&self.shared.index, kind, selectors, waits)?;
+        Some(self.shared.index.read().label_values(kind, name, selected.numbers()))
     }
 
     /// Which label costs what: `top` bounds the lists of names and of values.

@@ -98,8 +98,8 @@ async fn series_are_found_and_found_again() {
         assert_eq!(store.series_count(), [2, 1, 0]);
         let matchers = [Matcher::equal("__name__", "a")];
         assert_eq!(store.find(Kind::Sample, &matchers).len(), 1);
-        assert_eq!(store.label_names(Kind::Sample, &[]), ["__name__", "host"]);
-        assert_eq!(store.label_values(Kind::Sample, "__name__", &[]), ["a", "b"]);
+        assert_eq!(store.label_names(Kind::Sample, &[], &|| true).unwrap(), ["__name__", "host"]);
+        assert_eq!(store.label_values(Kind::Sample, "__name__", &[], &|| true).unwrap(), ["a", "b"]);
         store.close().await.unwrap();
         let error = store.append(samples("a", &[(1, 1.0)]), None).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Closed);

@@ -8,7 +8,7 @@ use std::time::Duration;
 use common::{Bench, batch, entries, executions, samples, values};
 use tacho_chunk::semantic::Semantic;
 use tacho_chunk::{Aggregate, Aggregation, CodecSet, Method, Tolerance};
-use tacho_model::{Kind, ManualClock, Matcher, NAME, TimeRange};
+use tacho_model::{Kind, ManualClock, MatchOp, Matcher, NAME, TimeRange};
 use tacho_store::layer::faults::{Faults, Faulty};
 use tacho_store::policy::{ChunkSettings, Downsampling, Policies, Rule};
 use tacho_store::{ErrorKind, MemoryDriver, Options, Store};
@@ -138,6 +138,31 @@ async fn a_deletion_is_in_force_at_once_and_what_comes_later_stays() {
     drop(store);
     let store = bench.open().await;
     assert_eq!(values(&store, "m", ALL).await, [(7, 7.0)]);
+}
+
+/// Compiled patterns stay in memory until their deletions are done.
+#[tokio::test]
+async fn patterns_of_deletions_that_are_not_done_are_bounded() {
+    let bench = Bench::with(Arc::new(MemoryDriver::new()), quiet(Policies::default()));
+    let store = bench.open().await;
+    let all: Vec<_> = (0..70).map(|at| (at, 1.0)).collect();
+    store.append(samples("m", &all), None).await.unwrap();
+    let delete = async |pattern: &str, at| {
+        let matcher = Matcher::new(NAME, MatchOp::Regex, pattern).unwrap();
+        store.delete(&[matcher], TimeRange::new(at, at)).await
+    };
+    for at in 0..64 {
+        assert_eq!(delete(".*m", at).await.unwrap().series, [1, 0, 0], "{at}");
+    }
+    let refused = delete(".*m", 64).await.unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Limit, "{refused}");
+    delete("m|n", 65).await.expect("values need no pattern");
+    assert_eq!(values(&store, "m", ALL).await.len(), 5);
+    store.flush().await.unwrap();
+    store.sweep().await.unwrap();
+    assert_eq!(store.stats().upkeep.tombstones, 0);
+    delete(".*m", 64).await.expect("the others are done");
+    assert_eq!(values(&store, "m", ALL).await.len(), 4);
 }
 
 #[tokio::test]

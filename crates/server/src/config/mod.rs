@@ -46,7 +46,8 @@ pub struct Settings {
     /// largest may take is used, 48 times body-bytes-max and 16 MiB [default: 1073741824]
     #[arg(long, value_name = "BYTES")]
     pub decoding_bytes_max: Option<usize>,
-    /// HTTP requests served at the same time; more are told to come again [default: 64]
+    /// HTTP requests served at the same time, each from the end of its body to that of its answer; more are told to come
+    /// again [default: 64]
     #[arg(long, value_name = "N")]
     pub requests_max: Option<usize>,
     /// HTTP connections open at the same time [default: 1024]

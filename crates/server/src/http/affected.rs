@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tacho_chunk::ExecutionBlock;
 use tacho_model::{Kind, Matcher, SeriesId, TimeRange};
-use tacho_store::{Damages, Error, ErrorKind, Read, Result, Store};
+use tacho_store::{Damages, Error, ErrorKind, Read, Result, Store, Waiter};
 
 use crate::transfer::reader::{self, Reader, Selected};
 
@@ -105,21 +105,29 @@ pub async fn affected(
     Ok(out)
 }
 
-/// Series of samples and entries, and of calls. Patterns may take long.
+/// Series of samples and entries, and of calls. Patterns may take long: as long as somebody waits.
 async fn select(
     store: &Arc<Store>,
     selectors: Vec<Vec<Matcher>>,
     only: Option<Kind>,
 ) -> Result<(Vec<Selected>, BTreeSet<SeriesId>)> {
     let store = store.clone();
+    let waiter = Waiter::default();
+    let waits = waiter.waits();
     let select = move || {
-        let found = reader::find(&store, &selectors, only);
-        let calls = selectors.iter().filter(|_| only.is_none());
-        let calls = calls.flat_map(|matchers| store.find(Kind::Execution, matchers)).map(|(id, _)| id);
-        (found, calls.collect())
+        let found = reader::find_while(&store, &selectors, only, &waits)?;
+        let mut calls = BTreeSet::new();
+        for matchers in selectors.iter().filter(|_| only.is_none()) {
+            let series = store.find_while(Kind::Execution, matchers, &waits)?;
+            calls.extend(series.into_iter().map(|(id, _)| id));
+        }
+        Some((found, calls))
     };
     let selected = tokio::task::spawn_blocking(select).await;
-    selected.map_err(|e| Error::new(ErrorKind::Closed, "selection of series did not end").caused_by(e))
+    let selected =
+        selected.map_err(|e| Error::new(ErrorKind::Closed, "selection of series did not end").caused_by(e));
+    // Nobody waits for less.
+    selected.map(Option::unwrap_or_default)
 }
 
 /// Completed calls of the segments that begin in the range, as a deletion has it.

@@ -1,4 +1,4 @@
-//! The body of a write: whole, decompressed, and never larger than allowed.
+//! The body of a request: whole, decompressed, and never larger than allowed.
 
 use std::io::Read;
 
@@ -8,61 +8,22 @@ use http_body_util::BodyExt;
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::error::ApiError;
-use crate::decoding::{Decoding, Hold};
+use crate::decoding::{Busy, Decoding, Hold};
 
-/// A whole body as it was sent.
-pub struct Packed {
-    bytes: Bytes,
-    gzip: bool,
-    bytes_max: usize,
-    hold: Option<Hold>,
-}
-
-impl Packed {
-    /// Takes gzip off, which takes long: not for a thread that others wait for. The bound holds afterwards, too.
-    pub fn unpack(self) -> Result<Unpacked, ApiError> {
-        let Self { bytes, gzip, bytes_max, hold } = self;
-        if !gzip {
-            return Ok(Unpacked { bytes, _hold: hold });
-        }
-        Ok(Unpacked { bytes: gunzip(&bytes, bytes_max)?, _hold: None })
-    }
-}
-
-/// A body without its gzip, and the room that it takes as long as it came so.
-pub struct Unpacked {
-    pub bytes: Bytes,
-    _hold: Option<Hold>,
-}
-
-/// Reads a body that is small; `bytes_max` bounds it before and after it is unpacked.
-pub async fn read(headers: &HeaderMap, body: Body, bytes_max: usize) -> Result<Packed, ApiError> {
-    collect(headers, body, bytes_max, None).await
-}
-
-/// As [`read`], of one that may be large: what has come of it is taken from the room for all bodies.
-pub async fn read_large(
+/// Reads all of a body as it was sent. What has come of it is taken from the room for all bodies, and given back when the last
+/// of these bytes are gone.
+pub async fn receive(
     headers: &HeaderMap,
     body: Body,
     bytes_max: usize,
     hold: Hold,
-) -> Result<Packed, ApiError> {
-    collect(headers, body, bytes_max, Some(hold)).await
-}
-
-async fn collect(
-    headers: &HeaderMap,
-    body: Body,
-    bytes_max: usize,
-    mut hold: Option<Hold>,
-) -> Result<Packed, ApiError> {
+) -> Result<Bytes, ApiError> {
     let announced = headers.get(header::CONTENT_LENGTH).and_then(|v| v.to_str().ok()?.parse::<usize>().ok());
     if announced.is_some_and(|bytes| bytes > bytes_max) {
         return Err(ApiError::too_large(bytes_max));
     }
-    let gzip = is_gzip(headers)?;
     let mut body = http_body_util::Limited::new(body, bytes_max);
-    let mut all = Vec::new();
+    let mut room = Roomed { bytes: Vec::new(), hold };
     while let Some(frame) = body.frame().await {
         let part = match frame {
             Ok(frame) => frame.into_data().unwrap_or_default(),
@@ -71,20 +32,62 @@ async fn collect(
             }
             Err(e) => return Err(ApiError::bad(format!("request body ended early: {e}"))),
         };
-        let len = all.len() + part.len();
-        if len > all.capacity() {
-            // Memory follows what has come, not what was announced.
-            let capacity = len.max(2 * all.capacity()).max(PART_BYTES).min(bytes_max);
-            hold.as_mut().map_or(Ok(()), |hold| hold.more(capacity - all.capacity()))?;
-            all.reserve_exact(capacity - all.len());
-        }
-        all.extend_from_slice(&part);
+        room.push(&part, bytes_max)?;
     }
-    Ok(Packed { bytes: all.into(), gzip, bytes_max, hold })
+    Ok(if room.bytes.is_empty() { Bytes::new() } else { Bytes::from_owner(room) })
 }
 
 /// The least that a body takes.
 const PART_BYTES: usize = 4 << 10;
+
+/// Bytes and the room that they take.
+struct Roomed {
+    bytes: Vec<u8>,
+    hold: Hold,
+}
+
+impl Roomed {
+    /// Memory follows what has come, not what was announced.
+    fn push(&mut self, part: &[u8], bytes_max: usize) -> Result<(), Busy> {
+        let Self { bytes, hold } = self;
+        let len = bytes.len() + part.len();
+        if len > bytes.capacity() {
+            let capacity = len.max(2 * bytes.capacity()).max(PART_BYTES).min(bytes_max);
+            hold.more(capacity - bytes.capacity())?;
+            bytes.reserve_exact(capacity - bytes.len());
+        }
+        bytes.extend_from_slice(part);
+        Ok(())
+    }
+}
+
+impl AsRef<[u8]> for Roomed {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+/// A whole body as it was sent.
+pub struct Packed {
+    bytes: Bytes,
+    gzip: bool,
+    bytes_max: usize,
+}
+
+impl Packed {
+    /// `bytes_max` bounds it before and after it is unpacked.
+    pub fn new(headers: &HeaderMap, bytes: Bytes, bytes_max: usize) -> Result<Self, ApiError> {
+        if bytes.len() > bytes_max {
+            return Err(ApiError::too_large(bytes_max));
+        }
+        Ok(Self { bytes, gzip: is_gzip(headers)?, bytes_max })
+    }
+
+    /// Takes gzip off, which takes long: not for a thread that others wait for.
+    pub fn unpack(self) -> Result<Bytes, ApiError> {
+        if self.gzip { gunzip(&self.bytes, self.bytes_max) } else { Ok(self.bytes) }
+    }
+}
 
 /// Waits for a turn, unpacks a body away from the threads that serve others, and waits for room for its records.
 /// `message_bytes` tells how many bytes the decoder reads: a body may still be compressed in its protocol's own way.
@@ -92,7 +95,7 @@ pub async fn unpacked(
     decoding: &Decoding,
     packed: Packed,
     message_bytes: impl Fn(&[u8]) -> Result<usize, ApiError>,
-) -> Result<(OwnedSemaphorePermit, Unpacked, Hold), ApiError> {
+) -> Result<(OwnedSemaphorePermit, Bytes, Hold), ApiError> {
     let turn = decoding.turn().await?;
     let (body, turn) = if packed.gzip {
         // The turn is kept while it is unpacked, even when nobody waits for it any more.
@@ -102,7 +105,7 @@ pub async fn unpacked(
         (packed.unpack(), turn)
     };
     let body = body?;
-    let hold = decoding.records(message_bytes(&body.bytes)?).await?;
+    let hold = decoding.records(message_bytes(&body)?).await?;
     Ok((turn, body, hold))
 }
 
@@ -138,6 +141,24 @@ mod tests {
         let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
         encoder.write_all(bytes).unwrap();
         encoder.finish().unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_body_takes_room_until_its_bytes_are_gone() {
+        let decoding = Decoding::new(0, 1 << 20);
+        let receive = async || {
+            let (headers, body) = (HeaderMap::new(), Body::from(vec![7; 1 << 20]));
+            receive(&headers, body, 1 << 20, decoding.body()).await
+        };
+        let mut bodies = Vec::new();
+        for _ in 0..16 {
+            bodies.push(receive().await.unwrap());
+        }
+        assert_eq!(receive().await.unwrap_err().status, 503);
+        let part = bodies.pop().unwrap().slice(3..7);
+        assert_eq!(receive().await.unwrap_err().status, 503, "a part of it is still there");
+        drop(part);
+        assert!(receive().await.is_ok());
     }
 
     #[test]

@@ -45,8 +45,9 @@ impl ApiError {
     }
 
     pub fn too_large(bytes_max: usize) -> Self {
-        let message =
-            format!("request body is over {bytes_max} bytes: send it in parts, or raise body-bytes-max");
+        let message = format!(
+            "request body is over {bytes_max} bytes: send it in parts, or raise body-bytes-max for writes and imports"
+        );
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, "bad_data", message)
     }
 

@@ -17,6 +17,7 @@ use serde::Deserialize;
 use serde_json::json;
 use tacho_ingest::json_lines;
 use tacho_model::{Kind, Labels, TimeRange};
+use tacho_query::Cancel;
 use tacho_store::{Error, ErrorKind};
 
 use super::App;
@@ -24,7 +25,7 @@ use super::damage;
 use super::error::ApiError;
 use super::params::Params;
 use super::prometheus::series;
-use super::turn::{away, turn};
+use super::turn::away;
 use crate::transfer::reader::{self, Reader, Records, Selected, Slice};
 use crate::transfer::tally::{Held, Retention};
 
@@ -119,13 +120,13 @@ pub(super) async fn find(
     selectors: Vec<String>,
     only: Option<Kind>,
 ) -> Result<Vec<Selected>, ApiError> {
-    let (turn, store) = (turn(&app.queries).await?, app.store.clone());
-    let work = move || {
-        let found = series::parse(&selectors).map(|selectors| reader::find(&store, &selectors, only));
-        drop(turn);
-        found
+    let store = app.store.clone();
+    let work = move |cancel: &Cancel| {
+        let selectors = series::parse(&selectors)?;
+        let found = reader::find_while(&store, &selectors, only, &|| !cancel.is_cancelled());
+        Ok(found.ok_or_else(Cancel::error)?)
     };
-    away(work).await?
+    series::selecting(app, work).await
 }
 
 pub(super) fn kind(name: &str) -> Result<Kind, ApiError> {

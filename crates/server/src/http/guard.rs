@@ -1,6 +1,7 @@
 //! What every request passes: whose page asks, a bound on how many run, a bound on time, counting, security headers.
 //!
-//! A request runs until its answer is sent: answers that nobody takes are bounded, too, and `paced.rs` cuts those off.
+//! A request runs from the end of its body (`admission.rs`) until its answer is sent: answers that nobody takes are bounded, too,
+//! and `paced.rs` cuts those off.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -14,7 +15,7 @@ use super::error::ApiError;
 use super::held::hold;
 use super::listener::Reserve;
 use super::origin::Reach;
-use super::{App, compress};
+use super::{App, admission, compress};
 
 /// Nothing but our own files may be loaded, run or contacted by the page; there is no exception. (The chart library
 /// places its canvas through the CSSOM, which a policy does not concern.)
@@ -38,29 +39,21 @@ pub async fn guard(State(app): State<Arc<App>>, request: Request, next: Next) ->
 
 async fn bounded(app: &App, route: &str, request: Request, next: Next, gzip: bool) -> Response {
     // Whoever asks whether the server lives must get an answer from a busy one, too.
-    let permit = match route {
-        "/healthz" | "/readyz" | "/metrics" => None,
-        _ if request.extensions().get::<Reserve>().is_some() => {
-            let message = format!("{} connections are open and busy", app.config.connections_max);
-            return last(ApiError::unavailable(message, 1).into_response());
-        }
-        _ => match app.permits.clone().try_acquire_owned() {
-            Ok(permit) => Some(permit),
-            Err(_) => {
-                let message = format!("{} requests are being served already", app.config.requests_max);
-                return ApiError::unavailable(message, 1).into_response();
-            }
-        },
-    };
+    let is_let_in = matches!(route, "/healthz" | "/readyz" | "/metrics");
+    if !is_let_in && request.extensions().get::<Reserve>().is_some() {
+        let message = format!("{} connections are open and busy", app.config.connections_max);
+        return last(ApiError::unavailable(message, 1).into_response());
+    }
     let limit = app.config.request_time_max;
     let answer = async {
+        let (request, place) =
+            if is_let_in { (request, None) } else { admission::admitted(app, route, request).await? };
         let response = next.run(request).await;
-        if gzip { compress::compress(response).await } else { response }
+        let response = if gzip { compress::compress(response).await } else { response };
+        Ok(hold(response, place))
     };
-    match tokio::time::timeout(limit, answer).await {
-        Ok(response) => hold(response, permit),
-        Err(_) => ApiError::timeout(limit.as_secs()).into_response(),
-    }
+    let answer = tokio::time::timeout(limit, answer).await;
+    answer.unwrap_or_else(|_| Err(ApiError::timeout(limit.as_secs()))).unwrap_or_else(ApiError::into_response)
 }
 
 /// The connection is closed behind it.

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use axum::body::Body;
+use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::routing::post;
@@ -16,7 +16,7 @@ use tacho_ingest::wire::{ClientFrame, Data, FrameDecoder, Sequence, Session};
 use tacho_store::{Appended, Origin};
 
 use super::App;
-use super::body;
+use super::body::{self, Packed};
 use super::error::ApiError;
 use super::write::count_wait;
 use crate::decoding::batch_bytes;
@@ -30,15 +30,13 @@ pub fn routes() -> Router<Arc<App>> {
 async fn import(
     State(app): State<Arc<App>>,
     headers: HeaderMap,
-    body: Body,
+    body: Bytes,
 ) -> Result<Json<Value>, ApiError> {
-    let room = async {
-        let packed = body::read_large(&headers, body, app.config.body_bytes_max, app.decoding.body()).await?;
-        body::unpacked(&app.decoding, packed, |body| Ok(body.len())).await
-    };
-    let (turn, body, mut hold) = room.await.inspect_err(|error| count_wait(&app, PROTOCOL, error))?;
+    let packed = Packed::new(&headers, body, app.config.body_bytes_max)?;
+    let unpacked = body::unpacked(&app.decoding, packed, |body| Ok(body.len())).await;
+    let (turn, body, mut hold) = unpacked.inspect_err(|error| count_wait(&app, PROTOCOL, error))?;
     let work = move || {
-        let decoded = decode(&body.bytes);
+        let decoded = decode(&body);
         if let Ok(decoded) = &decoded {
             hold.shrink(
                 decoded.frames.iter().map(|data| batch_bytes(&data.batch)).sum::<usize>() + decoded.bytes,

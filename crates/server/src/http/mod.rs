@@ -3,6 +3,7 @@
 //! Every request passes `guard.rs` (bounds, times, counts, headers); every error leaves through `error.rs`.
 
 mod admin;
+mod admission;
 mod affected;
 mod agents;
 mod body;
@@ -45,9 +46,6 @@ use crate::metrics::Metrics;
 use crate::record_types::RecordTypes;
 pub use listener::serve;
 
-/// Largest body of a query's form, bytes: far above any PromQL a person or Grafana writes.
-const FORM_BYTES_MAX: usize = 1 << 20;
-
 /// Analyses of executions at the same time: each may hold a GiB and keeps one core busy.
 const ANALYSES_MAX: usize = 2;
 
@@ -75,7 +73,7 @@ pub struct App {
     /// The same for merges and clean-ups that were asked for, carried out or waiting.
     merges: Arc<Semaphore>,
     decoders: Arc<write::Decoders>,
-    /// One permit for each request until its answer is sent.
+    /// One permit for each request, from the end of its body until its answer is sent.
     permits: Arc<Semaphore>,
     names: origin::Names,
 }
@@ -128,7 +126,8 @@ pub fn router(app: Arc<App>) -> Router {
         .merge(page::routes())
         .fallback(page::not_found)
         .method_not_allowed_fallback(error::method_not_allowed)
-        .layer(DefaultBodyLimit::max(FORM_BYTES_MAX))
+        // Bodies are read, and bounded, in `admission.rs`.
+        .layer(DefaultBodyLimit::disable())
         .layer(axum::middleware::from_fn_with_state(app.clone(), guard::guard))
         .with_state(app)
 }

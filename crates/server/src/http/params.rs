@@ -28,8 +28,7 @@ impl<S: Send + Sync> FromRequest<S> for Params {
         });
         if request.method() == Method::POST && form {
             let content_type = request.headers().get(header::CONTENT_TYPE).cloned();
-            let body = Bytes::from_request(request, state).await;
-            let body = body.map_err(|e| ApiError { status: e.status(), ..ApiError::bad(e.body_text()) })?;
+            let body = Bytes::from_request(request, state).await.map_err(|e| ApiError::bad(e.body_text()))?;
             check_count(all.len(), &body)?;
             let mut form = Request::new(Body::from(body));
             *form.method_mut() = Method::POST;

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use axum::body::Body;
-use axum::extract::{Request, State};
+use axum::body::Bytes;
+use axum::extract::{FromRequest, Request, State};
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use tacho_ingest::wire::PROBE_RULES_MAX;
 
 use super::App;
-use super::body;
+use super::body::Packed;
 use super::error::ApiError;
 use super::params::Params;
 use super::turn::away;
@@ -130,10 +130,11 @@ impl Wish {
         if content_type.is_some_and(|v| v.as_bytes().to_ascii_lowercase().starts_with(b"application/json")) {
             // All is said in the body.
             Params::from_uri(request.uri())?.only(&[])?;
-            let (parts, body) = request.into_parts();
-            return Self::from_json(&parts.headers, body).await;
+            let headers = request.headers().clone();
+            let body = Bytes::from_request(request, &()).await;
+            return Self::from_json(&headers, body.map_err(|e| ApiError::bad(e.body_text()))?);
         }
-        let params = <Params as axum::extract::FromRequest<()>>::from_request(request, &()).await?;
+        let params = <Params as FromRequest<()>>::from_request(request, &()).await?;
         params.only(&["state", "pattern", "service", "instance", "keep"])?;
         let text = |name| params.get(name).map(ToOwned::to_owned);
         let keep = params.parse("keep", "0, 1, true or false", |text| match text {
@@ -150,8 +151,8 @@ impl Wish {
         })
     }
 
-    async fn from_json(headers: &axum::http::HeaderMap, body: Body) -> Result<Self, ApiError> {
-        let bytes = body::read(headers, body, RULE_BYTES_MAX).await?.unpack()?.bytes;
+    fn from_json(headers: &axum::http::HeaderMap, body: Bytes) -> Result<Self, ApiError> {
+        let bytes = Packed::new(headers, body, RULE_BYTES_MAX)?.unpack()?;
         serde_json::from_slice(&bytes).map_err(|e| ApiError::bad(format!("the body is not a rule: {e}")))
     }
 

@@ -43,8 +43,9 @@ impl Asked {
 impl Drop for Asked {
     fn drop(&mut self) {
         if !self.is_answered {
-            self.cancel.cancel();
+            // Counted before whoever works on it can have ended.
             self.cancelled.add(1);
+            self.cancel.cancel();
         }
     }
 }
@@ -53,7 +54,7 @@ impl Drop for Asked {
 pub async fn watched<T: Send + 'static, H: Send + 'static>(
     asked: Asked,
     held: H,
-    work: impl FnOnce(&Cancel) -> Result<T, tacho_query::Error> + Send + 'static,
+    work: impl FnOnce(&Cancel) -> Result<T, ApiError> + Send + 'static,
 ) -> Result<T, ApiError> {
     let cancel = asked.cancel.clone();
     let done = away(move || {
@@ -63,7 +64,7 @@ pub async fn watched<T: Send + 'static, H: Send + 'static>(
     });
     let done = done.await;
     asked.answered();
-    Ok(done??)
+    done?
 }
 
 /// Counts work for as long as it goes on.
@@ -92,9 +93,7 @@ mod tests {
     }
 
     /// Works until nobody waits any more.
-    fn work(
-        begun: tokio::sync::oneshot::Sender<()>,
-    ) -> impl FnOnce(&Cancel) -> Result<(), tacho_query::Error> {
+    fn work(begun: tokio::sync::oneshot::Sender<()>) -> impl FnOnce(&Cancel) -> Result<(), ApiError> {
         move |cancel| {
             begun.send(()).unwrap();
             loop {

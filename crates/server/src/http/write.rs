@@ -1,6 +1,6 @@
 //! Records that come over HTTP: Prometheus remote write 1.0 and InfluxDB line protocol.
 //!
-//! Path of one record: `body.rs` -> `tacho_ingest` (bytes to batch) -> here -> `crates/store/src/store.rs`. The
+//! Path of one record: `admission.rs` reads the body -> `tacho_ingest` (bytes to batch) -> here -> `crates/store/src/store.rs`. The
 //! answer 204 is given when the batch is on disk. Refused records are named; the good ones beside them are kept.
 
 use std::collections::HashMap;
@@ -8,7 +8,7 @@ use std::fmt::Display;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::Router;
-use axum::body::Body;
+use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::routing::post;
@@ -38,7 +38,7 @@ pub fn routes() -> Router<Arc<App>> {
         .route("/api/v2/write", post(lines))
 }
 
-async fn remote_write(State(app): State<Arc<App>>, headers: HeaderMap, body: Body) -> Answer {
+async fn remote_write(State(app): State<Arc<App>>, headers: HeaderMap, body: Bytes) -> Answer {
     let content_type = headers.get(header::CONTENT_TYPE).map_or("", |v| v.to_str().unwrap_or("?"));
     if content_type != "application/x-protobuf"
         && content_type != "application/x-protobuf;proto=prometheus.WriteRequest"
@@ -48,7 +48,7 @@ async fn remote_write(State(app): State<Arc<App>>, headers: HeaderMap, body: Bod
         )));
     }
     let bytes_max = app.config.body_bytes_max;
-    let packed = taken(&app, "remote-write", &headers, body).await?;
+    let packed = Packed::new(&headers, body, bytes_max)?;
     let message_bytes = move |body: &[u8]| Ok(remote_write::message_bytes(body, bytes_max)?);
     let decode = move |bytes: &[u8]| {
         let decoded = remote_write::decode(bytes, bytes_max)?;
@@ -59,7 +59,7 @@ async fn remote_write(State(app): State<Arc<App>>, headers: HeaderMap, body: Bod
     keep(&app, "remote-write", decoded(&app, "remote-write", packed, message_bytes, decode).await?).await
 }
 
-async fn lines(State(app): State<Arc<App>>, uri: Uri, headers: HeaderMap, body: Body) -> Answer {
+async fn lines(State(app): State<Arc<App>>, uri: Uri, headers: HeaderMap, body: Bytes) -> Answer {
     let params = Params::from_uri(&uri)?;
     let precision = match params.get("precision") {
         Some(text) => text
@@ -67,7 +67,7 @@ async fn lines(State(app): State<Arc<App>>, uri: Uri, headers: HeaderMap, body: 
             .map_err(|e| ApiError::bad(format!("invalid parameter \"precision\": {e}")))?,
         None => Precision::default(),
     };
-    let packed = taken(&app, "line", &headers, body).await?;
+    let packed = Packed::new(&headers, body, app.config.body_bytes_max)?;
     let now = app.clock.now();
     let decoders = app.decoders.clone();
     let resets = app.metrics.decoder_resets.with([]);
@@ -82,17 +82,6 @@ async fn lines(State(app): State<Arc<App>>, uri: Uri, headers: HeaderMap, body: 
     };
     let message_bytes = |body: &[u8]| Ok(body.len());
     keep(&app, "line", decoded(&app, "line", packed, message_bytes, decode).await?).await
-}
-
-/// The body as it came, or that there is no room for it.
-async fn taken(
-    app: &App,
-    protocol: &'static str,
-    headers: &HeaderMap,
-    body: Body,
-) -> Result<Packed, ApiError> {
-    let read = body::read_large(headers, body, app.config.body_bytes_max, app.decoding.body()).await;
-    read.inspect_err(|error| count_wait(app, protocol, error))
 }
 
 async fn decoded<R: Send + 'static>(
@@ -157,8 +146,8 @@ async fn in_turn<R: Send + 'static>(
 ) -> Result<Decoded<R>, ApiError> {
     let (turn, body, mut hold) = body::unpacked(decoding, packed, message_bytes).await?;
     let work = move || {
-        let (batch, runs, rejects) = decode(&body.bytes)?;
-        let bytes = body.bytes.len();
+        let (batch, runs, rejects) = decode(&body)?;
+        let bytes = body.len();
         hold.shrink(bytes + batch_bytes(&batch));
         Ok(Decoded { counts: counts_by_service(&batch, &runs), batch, rejects, bytes, turn: (turn, hold) })
     };
@@ -258,7 +247,7 @@ mod tests {
         let decoding = Arc::new(Decoding::new(0, 0));
         let others: Vec<_> = (0..15).map(|_| decoding.turn()).collect();
         let _others = futures_util::future::join_all(others).await;
-        let packed = body::read(&HeaderMap::new(), Body::from("a value=1"), 100).await.unwrap();
+        let packed = Packed::new(&HeaderMap::new(), Bytes::from("a value=1"), 100).unwrap();
         let (begun, has_begun) = tokio::sync::oneshot::channel();
         let (go_on, may_go_on) = channel::<()>();
         let decode = move |_: &[u8]| {
@@ -285,7 +274,7 @@ mod tests {
         let decoding = Decoding::new(0, 1 << 20);
         let body = snap::raw::Encoder::new().compress_vec(&vec![0; 700_000]).unwrap();
         let taken = async || {
-            let packed = body::read(&HeaderMap::new(), Body::from(body.clone()), 1 << 20).await?;
+            let packed = Packed::new(&HeaderMap::new(), Bytes::from(body.clone()), 1 << 20)?;
             body::unpacked(&decoding, packed, |body| Ok(remote_write::message_bytes(body, 1 << 20)?)).await
         };
         let first = taken().await.unwrap();

@@ -93,12 +93,12 @@ impl Default for Metrics {
             queries_running: Family::new(
                 "tacho_queries_running",
                 [],
-                "PromQL queries and analyses of executions that are worked on.",
+                "PromQL queries, selections of series and analyses of executions that are worked on.",
             ),
             queries_cancelled: Family::new(
                 "tacho_queries_cancelled_total",
                 [],
-                "PromQL queries and analyses of executions that ended early because their client had left or their time was up.",
+                "PromQL queries, selections of series and analyses of executions that ended early because their client had left or their time was up.",
             ),
             control: control::ControlFigures::default(),
             store: store::StoreFigures::default(),

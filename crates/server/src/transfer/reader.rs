@@ -26,14 +26,25 @@ pub struct Selected {
 
 /// Series of samples and entries, or of one of them, that any of the selectors accepts, in order of their labels.
 pub fn find(store: &Store, selectors: &[Vec<Matcher>], only: Option<Kind>) -> Vec<Selected> {
+    find_while(store, selectors, only, &|| true).unwrap_or_default()
+}
+
+/// As [`find`], as long as somebody `waits`; else `None`.
+pub fn find_while(
+    store: &Store,
+    selectors: &[Vec<Matcher>],
+    only: Option<Kind>,
+    waits: &dyn Fn() -> bool,
+) -> Option<Vec<Selected>> {
     let mut found = BTreeMap::new();
     let wanted = |kind: &Kind| only.is_none_or(|only| only == *kind);
     for kind in [Kind::Sample, Kind::Entry].into_iter().filter(wanted) {
-        for (id, labels) in selectors.iter().flat_map(|matchers| store.find(kind, matchers)) {
-            found.insert((Arc::clone(&labels), kind), Selected { kind, id, labels });
+        for matchers in selectors {
+            let series = store.find_while(kind, matchers, waits)?.into_iter();
+            found.extend(series.map(|(id, labels)| ((labels.clone(), kind), Selected { kind, id, labels })));
         }
     }
-    found.into_values().collect()
+    Some(found.into_values().collect())
 }
 
 /// Names of all labels of these series.

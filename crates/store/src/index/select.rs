@@ -140,23 +140,27 @@ fn is_negative(matcher: &Matcher) -> bool {
 
 /// How long the index is kept from others at a time: whoever brings a new series waits for it, and behind it everybody.
 const TURN_MAX: Duration = Duration::from_millis(1);
-/// Patterns that are tried before the clock is looked at.
+/// Values or series that are tried before the clock is looked at, and who waits is asked for.
 const TRIES: u32 = 16;
 
-/// Time to look at the index.
-struct Turn {
+/// Does anybody still wait for the answer? Asked again and again while series are selected.
+type Waits<'a> = &'a dyn Fn() -> bool;
+
+/// Time to look at the index, as long as anybody waits.
+struct Turn<'a> {
     until: Instant,
+    waits: Waits<'a>,
     tries: u32,
 }
 
-impl Turn {
-    fn new(time: Duration) -> Self {
-        Self { until: Instant::now() + time, tries: 0 }
+impl<'a> Turn<'a> {
+    fn new(time: Duration, waits: Waits<'a>) -> Self {
+        Self { until: Instant::now() + time, waits, tries: 0 }
     }
 
     fn is_over(&mut self) -> bool {
         self.tries += 1;
-        self.tries.is_multiple_of(TRIES) && Instant::now() >= self.until
+        self.tries.is_multiple_of(TRIES) && (Instant::now() >= self.until || !(self.waits)())
     }
 }
 
@@ -203,7 +207,7 @@ impl<'m> Selecting<'m> {
     }
 
     /// Whether all matchers were applied before the turn was over.
-    fn go_on(&mut self, index: &Index, turn: &mut Turn) -> bool {
+    fn go_on(&mut self, index: &Index, turn: &mut Turn<'_>) -> bool {
         while let Some((cost, matcher)) = self.rest.last().copied() {
             if matches!(self.work, Work::Nothing) {
                 self.begin(index, cost, matcher);
@@ -276,7 +280,7 @@ impl Index {
         matcher: &Matcher,
         last: &mut Option<Box<str>>,
         wanted: &mut Bitmap,
-        turn: &mut Turn,
+        turn: &mut Turn<'_>,
     ) -> bool {
         let (Some(label), Candidates::Prefix(prefix)) =
             (self.labels.get(matcher.label()), matcher.candidates())
@@ -302,33 +306,68 @@ impl Index {
     }
 }
 
-/// Series of a kind that all matchers accept, in the order in which they came. Others have the index in between.
-pub fn select(index: &Guarded<Index>, kind: Kind, matchers: &[Matcher]) -> Vec<SeriesNumber> {
+/// Series of a kind that all matchers accept, in the order in which they came; `None` when nobody waits for them any more.
+/// Others have the index in between.
+pub fn select(
+    index: &Guarded<Index>,
+    kind: Kind,
+    matchers: &[Matcher],
+    waits: Waits<'_>,
+) -> Option<Vec<SeriesNumber>> {
     let mut selecting = Selecting::new(&index.read(), kind, matchers);
-    loop {
+    while waits() {
         let index = index.read();
-        if selecting.go_on(&index, &mut Turn::new(TURN_MAX)) {
-            return selecting.into_found(&index);
+        if selecting.go_on(&index, &mut Turn::new(TURN_MAX, waits)) {
+            return Some(selecting.into_found(&index));
+        }
+    }
+    None
+}
+
+/// As [`select`], with their labels.
+pub fn find(
+    index: &Guarded<Index>,
+    kind: Kind,
+    matchers: &[Matcher],
+    waits: Waits<'_>,
+) -> Option<Vec<(SeriesId, Arc<Labels>)>> {
+    let numbers = select(index, kind, matchers, waits)?;
+    let index = index.read();
+    let there = numbers.into_iter().filter(|number| index.is_of(kind, *number));
+    Some(there.map(|number| index.labels_of(number)).map(|labels| (labels.id(), labels.clone())).collect())
+}
+
+/// Of a kind, those that any of the selectors accepts, or all when there is no selector.
+pub enum Selected {
+    All,
+    These(Vec<SeriesNumber>),
+}
+
+impl Selected {
+    /// `None` when it is all.
+    pub fn numbers(&self) -> Option<&[SeriesNumber]> {
+        match self {
+            Self::All => None,
+            Self::These(numbers) => Some(numbers),
         }
     }
 }
 
-/// As [`select`], with their labels.
-pub fn find(index: &Guarded<Index>, kind: Kind, matchers: &[Matcher]) -> Vec<(SeriesId, Arc<Labels>)> {
-    let numbers = select(index, kind, matchers);
-    let index = index.read();
-    let there = numbers.into_iter().filter(|number| index.is_of(kind, *number));
-    there.map(|number| index.labels_of(number)).map(|labels| (labels.id(), labels.clone())).collect()
-}
-
-/// Of a kind, those that any of the selectors accepts; `None`, which is all, when there is no selector.
+/// `None` when nobody waits any more.
 pub fn select_any(
     index: &Guarded<Index>,
     kind: Kind,
     selectors: &[Vec<Matcher>],
-) -> Option<Vec<SeriesNumber>> {
-    let found = || selectors.iter().flat_map(|matchers| select(index, kind, matchers)).collect();
-    (!selectors.is_empty()).then(found)
+    waits: Waits<'_>,
+) -> Option<Selected> {
+    if selectors.is_empty() {
+        return Some(Selected::All);
+    }
+    let mut found = Vec::new();
+    for matchers in selectors {
+        found.extend(select(index, kind, matchers, waits)?);
+    }
+    Some(Selected::These(found))
 }
 
 #[cfg(test)]
@@ -336,7 +375,7 @@ impl Index {
     /// As [`find`], in as many turns as there can be.
     pub fn find(&self, kind: Kind, matchers: &[Matcher]) -> Vec<(SeriesId, Arc<Labels>)> {
         let mut selecting = Selecting::new(self, kind, matchers);
-        while !selecting.go_on(self, &mut Turn::new(Duration::ZERO)) {}
+        while !selecting.go_on(self, &mut Turn::new(Duration::ZERO, &|| true)) {}
         let labels = selecting.into_found(self).into_iter().map(|number| self.labels_of(number));
         labels.map(|labels| (labels.id(), labels.clone())).collect()
     }
@@ -351,6 +390,7 @@ impl Index {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::cell::Cell;
 
     fn add(index: &mut Index, host: &str) {
         let labels = Arc::new(Labels::new([("name", "m"), ("host", host)]).unwrap());
@@ -366,7 +406,7 @@ mod tests {
             let matchers = [Matcher::equal("name", "m"), Matcher::new("host", op, pattern).unwrap()];
             let mut selecting = Selecting::new(&index, Kind::Sample, &matchers);
             let (mut turns, mut gone) = (0, Vec::new());
-            while !selecting.go_on(&index, &mut Turn::new(Duration::ZERO)) {
+            while !selecting.go_on(&index, &mut Turn::new(Duration::ZERO, &|| true)) {
                 add(&mut index, &format!("host-{turns}-0"));
                 gone.push((7 * turns) % 1_000);
                 index.remove(Kind::Sample, (7 * turns) % 1_000);
@@ -375,6 +415,40 @@ mod tests {
             assert!(turns >= 1_000 / TRIES, "{turns} turns");
             let expect = (0..1_000).filter(|n| ends.contains(&(n % 10)) && !gone.contains(n));
             assert_eq!(selecting.into_found(&index), expect.collect::<Vec<u32>>());
+        }
+    }
+
+    #[test]
+    fn a_search_ends_when_nobody_waits_for_it() {
+        let mut index = Index::default();
+        for n in 0..2 * SINGLE_MAX {
+            let name = if n < 240 { "few" } else { "many" };
+            let labels = Arc::new(Labels::new([("name", name), ("host", &format!("host-{n}"))]).unwrap());
+            index.add(Kind::Sample, labels.id(), &labels);
+        }
+        let index = Guarded::new(index);
+        let pattern = Matcher::new("host", MatchOp::Regex, ".*0").unwrap();
+        // By its values, and one series after the other.
+        let few = Matcher::equal("name", "few");
+        for matchers in [vec![pattern.clone()], vec![few, pattern.clone()]] {
+            let asked = Cell::new(0);
+            let waits = |most: u32| {
+                asked.set(0);
+                let asked = &asked;
+                move || {
+                    asked.set(asked.get() + 1);
+                    asked.get() <= most
+                }
+            };
+            let all = select(&index, Kind::Sample, &matchers, &waits(u32::MAX)).unwrap();
+            assert!(!all.is_empty() && asked.get() >= 240 / TRIES, "asked {} times", asked.get());
+            for most in [0, 1, 5] {
+                assert_eq!(select(&index, Kind::Sample, &matchers, &waits(most)), None);
+                // Once by who has a turn, once by who would give the next one.
+                assert!(asked.get() <= most + 2, "went on after {most}: {}", asked.get());
+            }
+            let any = select_any(&index, Kind::Sample, &[matchers.clone(), matchers.clone()], &waits(5));
+            assert!(any.is_none() && asked.get() <= 7);
         }
     }
 }

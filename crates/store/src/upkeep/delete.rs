@@ -7,10 +7,9 @@ use tacho_model::{Kind, Matcher, TimeRange};
 use super::tombstones::Tombstone;
 use crate::index;
 use crate::shared::Shared;
+use crate::waiting::Waiter;
 use crate::{Error, ErrorKind, Result};
 
-/// Deletions that are not wholly done: each read looks at all of them.
-const TOMBSTONES_MAX: usize = 1_000;
 /// Matchers of one deletion.
 const MATCHERS_MAX: usize = 64;
 
@@ -25,7 +24,7 @@ pub struct Deleted {
 /// that grows and answers when it has ended.
 ///
 /// # Errors
-/// `Invalid` without a matcher or for an empty range, `Limit` when too many deletions are under way, the driver's: then
+/// `Invalid` without a matcher or for an empty range, `Limit` when too many deletions or patterns are under way, the driver's: then
 /// the deletion may come into force after a restart.
 pub async fn delete(
     shared: &Arc<Shared>,
@@ -46,13 +45,10 @@ pub async fn delete(
     if deleted == Deleted::default() {
         return Ok(deleted);
     }
+    shared.tombstones.read().check_room(matchers)?;
     seal.await?;
     let (id, through) = {
         let (generations, tombstones) = (shared.generations.read(), shared.tombstones.read());
-        if tombstones.len() >= TOMBSTONES_MAX {
-            let message = format!("limit of {TOMBSTONES_MAX} deletions that are not done yet is reached");
-            return Err(Error::new(ErrorKind::Limit, message));
-        }
         let growing = generations.active.as_ref().map_or(generations.next, |active| active.number);
         (tombstones.next_id(), growing - 1)
     };
@@ -65,10 +61,15 @@ pub async fn delete(
     Ok(deleted)
 }
 
-/// How many series all matchers accept, by kind. Patterns may take long.
+/// How many series all matchers accept, by kind. Patterns may take long: as long as somebody waits.
 async fn selected(shared: &Arc<Shared>, matchers: Vec<Matcher>) -> Result<[usize; 3]> {
     let shared = Arc::clone(shared);
-    let select = move || Kind::ALL.map(|kind| index::select(&shared.index, kind, &matchers).len());
+    let waiter = Waiter::default();
+    let waits = waiter.waits();
+    let select = move || {
+        let found = Kind::ALL.map(|kind| index::select(&shared.index, kind, &matchers, &waits));
+        found.map(|numbers| numbers.map_or(0, |numbers| numbers.len()))
+    };
     let selected = tokio::task::spawn_blocking(select).await;
     selected.map_err(|e| Error::new(ErrorKind::Closed, "selection of series did not end").caused_by(e))
 }

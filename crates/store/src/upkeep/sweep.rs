@@ -76,7 +76,7 @@ type Place = (Kind, SeriesId);
 fn places(shared: &Shared, tombstone: &Tombstone) -> BTreeSet<Place> {
     let mut places = BTreeSet::new();
     for kind in Kind::ALL {
-        let numbers = index::select(&shared.index, kind, &tombstone.matchers);
+        let numbers = index::select(&shared.index, kind, &tombstone.matchers, &|| true).unwrap_or_default();
         let index = shared.index.read();
         // A series may have left the index meanwhile: nothing of it is left, either.
         for number in numbers.into_iter().filter(|number| index.is_of(kind, *number)) {

@@ -12,9 +12,18 @@ use tacho_model::{Labels, MatchOp, Matcher, TimeRange, Timestamp};
 use crate::coding::{Cursor, Malformed, put_string, put_varint};
 use crate::driver::{Delete, Row, Scan, Table};
 use crate::keys::newer;
-use crate::{Error, Result};
+use crate::{Error, ErrorKind, Result};
 
 const TOMBSTONES: &[u8] = b"tombstones";
+
+/// Deletions that are not wholly done: each read looks at all of them.
+const TOMBSTONES_MAX: usize = 1_000;
+/// Patterns of these that are compiled, and states of their automatons, which stay in memory until they are done: some 50 MB, and
+/// for each thread that tries them at the same time at most 0.65 MB a pattern for what it found out, some 40 MB. Deletions that an
+/// earlier version took are in force however many they are, and count.
+const PATTERNS_MAX: usize = 64;
+const STATES_MAX: u64 = 200_000;
+
 /// Without patterns both are the same; with them, they have the syntax of the `regex` crate in the first version, Go's since.
 const VERSION_UNICODE: u8 = 1;
 const VERSION: u8 = 2;
@@ -83,6 +92,32 @@ impl Tombstones {
     /// The last generation that any of them hides: no later one may have its number.
     pub fn through(&self) -> u64 {
         self.0.iter().map(|t| t.through).max().unwrap_or(0)
+    }
+
+    /// # Errors
+    /// `Limit` when there is no room for a deletion by these matchers before others are done.
+    pub fn check_room(&self, matchers: &[Matcher]) -> Result<()> {
+        let limit = |what: String| {
+            let message = format!("limit of {what} that are not done yet is reached");
+            Err(Error::new(ErrorKind::Limit, message))
+        };
+        if self.len() >= TOMBSTONES_MAX {
+            return limit(format!("{TOMBSTONES_MAX} deletions"));
+        }
+        let compiled = |matcher: &&Matcher| matcher.states() > 0;
+        if !matchers.iter().any(|matcher| compiled(&matcher)) {
+            return Ok(());
+        }
+        let all = self.0.iter().flat_map(|tombstone| &tombstone.matchers).chain(matchers);
+        let (patterns, states) =
+            all.filter(compiled).fold((0, 0), |(n, states), matcher| (n + 1, states + matcher.states()));
+        if patterns > PATTERNS_MAX {
+            return limit(format!("{PATTERNS_MAX} patterns of deletions"));
+        }
+        if states > STATES_MAX {
+            return limit(format!("{STATES_MAX} states in patterns of deletions"));
+        }
+        Ok(())
     }
 
     pub fn add(&mut self, tombstone: Tombstone) {
@@ -225,6 +260,42 @@ mod tests {
         assert_eq!(hex(&row.clustering), "0000000000000002");
         let value = "01000000000000000700000000000000010000000000000009".to_owned() + "0100036a6f620161";
         assert_eq!(hex(&row.value), value);
+    }
+
+    #[test]
+    fn deletions_under_way_are_bounded_and_so_is_what_their_patterns_take() {
+        let full = |of: &str, all: &Tombstones, op, value: &str| {
+            let room = all.check_room(&tombstone(1, op, value).matchers).map_err(|error| error.to_string());
+            assert!(room.as_ref().is_err_and(|error| error.contains(of)), "{room:?}");
+        };
+        let fits = |all: &Tombstones, op, value: &str| {
+            all.check_room(&tombstone(1, op, value).matchers).expect("there is room");
+        };
+        let mut all = Tombstones::default();
+        for id in 1..=PATTERNS_MAX as u64 {
+            fits(&all, MatchOp::NotRegex, "a.*b");
+            all.add(tombstone(id, MatchOp::Regex, "a.*b"));
+        }
+        full("limit of 64 patterns of deletions", &all, MatchOp::Regex, "b.*");
+        // What is not compiled takes nothing.
+        for id in all.next_id()..=TOMBSTONES_MAX as u64 {
+            fits(&all, MatchOp::Regex, "a|b");
+            all.add(tombstone(id, MatchOp::Equal, "a"));
+        }
+        full("limit of 1000 deletions", &all, MatchOp::Equal, "a");
+        all.remove(1);
+        fits(&all, MatchOp::Regex, "a.*b");
+
+        let mut costly = Tombstones::default();
+        let pattern = "[^a]{900}";
+        let states = tombstone(1, MatchOp::Regex, pattern).matchers[0].states();
+        for id in 1..=STATES_MAX / states {
+            fits(&costly, MatchOp::Regex, pattern);
+            costly.add(tombstone(id, MatchOp::Regex, pattern));
+        }
+        assert!(costly.len() < PATTERNS_MAX);
+        full("limit of 200000 states in patterns", &costly, MatchOp::Regex, pattern);
+        fits(&costly, MatchOp::Regex, "b.*");
     }
 
     #[test]

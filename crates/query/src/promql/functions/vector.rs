@@ -107,13 +107,32 @@ fn sorted_by_label<'d>(call: Call<'_, 'd>, direction: fn(Ordering) -> Ordering) 
     let mut arguments = call.arguments.into_iter();
     let mut rows = arguments.next().map_or(Ok(Vec::new()), Value::into_rows)?;
     let names = arguments.map(Value::into_text).collect::<Result<Vec<_>, _>>()?;
+    let names = known(names, &rows);
     rows.sort_by(|a, b| {
-        let value = |row: &Row, name: &str| row.labels.get(name).unwrap_or("").to_owned();
-        let by_names = names.iter().map(|name| natural(&value(a, name), &value(b, name)));
-        let first = by_names.fold(Ordering::Equal, Ordering::then);
+        let mut by_names = names.iter().map(|name| natural(value(a, name), value(b, name)));
+        let first = by_names.find(|ordering| ordering.is_ne()).unwrap_or(Ordering::Equal);
         direction(first.then_with(|| a.labels.cmp(&b.labels)))
     });
     Ok(Value::Vector(rows))
+}
+
+/// Where it lies: labels may be long.
+fn value<'r>(row: &'r Row, name: &str) -> &'r str {
+    row.labels.get(name).unwrap_or("")
+}
+
+/// Each once, and only those that a row has: a query may name a hundred thousand, and a comparison looks at all of them.
+fn known(names: Vec<Arc<str>>, rows: &[Row]) -> Vec<Arc<str>> {
+    let mut passed: HashSet<Arc<str>> = names.iter().cloned().collect();
+    for row in rows {
+        if passed.is_empty() {
+            break;
+        }
+        for (name, _) in row.labels.iter() {
+            passed.remove(name);
+        }
+    }
+    names.into_iter().filter(|name| passed.insert(Arc::clone(name))).collect()
 }
 
 /// Digits by the number they make: `cpu2` before `cpu10`.
@@ -148,6 +167,15 @@ fn split_run(text: &str) -> (&str, &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_count_once_and_only_where_a_row_has_them() {
+        let row = |name| Row { labels: Arc::new(Labels::new([(name, "x")]).unwrap()), points: Vec::new() };
+        let names = ["c", "b", "a", "b", "d"].map(Arc::from).to_vec();
+        let found = known(names.clone(), &[row("a"), row("b"), row("e")]);
+        assert_eq!(found, ["b", "a"].map(Arc::from));
+        assert!(known(names, &[]).is_empty());
+    }
 
     #[test]
     fn natural_order() {

@@ -169,7 +169,7 @@ async fn analyse<T: Send + 'static>(
     let read = fetch::blocks(&app.store, wanted, range).await;
     match read {
         Ok(Read { records: blocks, damages }) => {
-            watched(asked, (turn, running), move |cancel| compute(&blocks, &damages, cancel)).await
+            watched(asked, (turn, running), move |cancel| Ok(compute(&blocks, &damages, cancel)?)).await
         }
         Err(error) => {
             asked.answered();

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
 use tacho_model::{Kind, Labels, SeriesId};
+use tacho_query::Cancel;
 use tacho_query::promql::{Limits, Piece, Selection, SeriesData};
 use tacho_store::{Damages, ErrorKind, ReadReport, Store};
 
@@ -24,12 +25,18 @@ pub struct Fetched {
 /// Series that a selection means.
 pub type Series = Vec<(SeriesId, Arc<Labels>)>;
 
-/// The series of each selection. A large index takes long.
-pub fn find(store: &Store, selections: &[Selection], limits: &Limits) -> Result<Vec<Series>, ApiError> {
+/// The series of each selection. A large index takes long: as long as somebody waits.
+pub fn find(
+    store: &Store,
+    selections: &[Selection],
+    limits: &Limits,
+    cancel: &Cancel,
+) -> Result<Vec<Series>, ApiError> {
+    let waits = || !cancel.is_cancelled();
     let mut series_left = limits.series_max;
     let mut found = Vec::with_capacity(selections.len());
     for selection in selections {
-        let series = store.find(Kind::Sample, &selection.matchers);
+        let series = store.find_while(Kind::Sample, &selection.matchers, &waits).ok_or_else(Cancel::error)?;
         series_left =
             series_left.checked_sub(series.len()).ok_or_else(|| over("series", limits.series_max))?;
         found.push(series);

@@ -84,7 +84,7 @@ async fn evaluate(app: &App, params: &Params, mut at: promql::Params) -> Answer 
     let store = app.store.clone();
     let prepare = move || {
         let plan = promql::parse(&text)?.plan(&at)?;
-        let found = fetch::find(&store, plan.selectors(), &limits)?;
+        let found = fetch::find(&store, plan.selectors(), &limits, &at.cancel)?;
         Ok::<_, ApiError>((plan, found, limits))
     };
     // Compiling patterns and walking a large index take long; others go on meanwhile.

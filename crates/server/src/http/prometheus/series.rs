@@ -9,7 +9,7 @@ use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use tacho_model::{Kind, Labels, Matcher, PatternBudget};
-use tacho_query::promql;
+use tacho_query::{Cancel, promql};
 use tacho_store::Store;
 
 use super::answer::{LabelMap, check_labels};
@@ -18,60 +18,78 @@ use crate::http::App;
 use crate::http::damage;
 use crate::http::error::ApiError;
 use crate::http::params::Params;
-use crate::http::turn::{away, turn};
+use crate::http::turn::{Asked, Running, turn, watched};
 
 /// Selectors in one question: each walks the index, and Grafana sends a handful.
 const SELECTORS_MAX: usize = 64;
 
 type Selectors = [Vec<Matcher>];
 
+/// Does anybody still wait for the answer?
+type Waits<'a> = &'a dyn Fn() -> bool;
+
 pub async fn series(State(app): State<Arc<App>>, params: Params) -> Answer {
     if params.all("match[]").next().is_none() {
         return Err(ApiError::bad("parameter \"match[]\" is missing: give at least one selector"));
     }
-    let list = |store: &Store, selectors: &Selectors, limit| {
-        let found = selectors.iter().flat_map(|matchers| store.find(Kind::Sample, matchers));
-        let found: BTreeSet<Arc<Labels>> = found.map(|(_, labels)| labels).collect();
-        match check_labels(found.iter().take(limit).map(|labels| &**labels)) {
+    let list = |store: &Store, selectors: &Selectors, limit, waits: Waits<'_>| {
+        let mut found: BTreeSet<Arc<Labels>> = BTreeSet::new();
+        for matchers in selectors {
+            let series = store.find_while(Kind::Sample, matchers, waits)?;
+            found.extend(series.into_iter().map(|(_, labels)| labels));
+        }
+        Some(match check_labels(found.iter().take(limit).map(|labels| &**labels)) {
             Ok(()) => answer(store, found.iter().map(|labels| LabelMap(labels)), limit),
             Err(error) => error.into_response(),
-        }
+        })
     };
     select(&app, &params, list).await
 }
 
 pub async fn labels(State(app): State<Arc<App>>, params: Params) -> Answer {
-    let list = |store: &Store, selectors: &Selectors, limit| {
-        answer(store, store.label_names(Kind::Sample, selectors).into_iter(), limit)
+    let list = |store: &Store, selectors: &Selectors, limit, waits: Waits<'_>| {
+        let names = store.label_names(Kind::Sample, selectors, waits)?;
+        Some(answer(store, names.into_iter(), limit))
     };
     select(&app, &params, list).await
 }
 
 pub async fn values(State(app): State<Arc<App>>, Path(name): Path<String>, params: Params) -> Answer {
     let name = unescape(&name);
-    let list = move |store: &Store, selectors: &Selectors, limit| {
-        answer(store, store.label_values(Kind::Sample, &name, selectors).into_iter(), limit)
+    let list = move |store: &Store, selectors: &Selectors, limit, waits: Waits<'_>| {
+        let values = store.label_values(Kind::Sample, &name, selectors, waits)?;
+        Some(answer(store, values.into_iter(), limit))
     };
     select(&app, &params, list).await
 }
 
-/// Answers with what `list` finds out about the series that any of the `match[]` selects; about all when there is none.
-/// Compiles patterns and walks the index in turn with queries.
+/// Answers with what `list` finds out about the series that any of the `match[]` selects; about all when there is none. Nothing
+/// is found out when nobody waits any more. Compiles patterns and walks the index in turn with queries.
 async fn select(
     app: &App,
     params: &Params,
-    list: impl FnOnce(&Store, &Selectors, usize) -> Response + Send + 'static,
+    list: impl FnOnce(&Store, &Selectors, usize, Waits<'_>) -> Option<Response> + Send + 'static,
 ) -> Answer {
     params.range(app.clock.now())?;
     let limit = params.count("limit")?.filter(|n| *n > 0).unwrap_or(usize::MAX);
     let texts = texts(params)?;
-    let (turn, store) = (turn(&app.queries).await?, app.store.clone());
-    let work = move || {
-        let response = parse(&texts).map(|selectors| list(&store, &selectors, limit));
-        drop(turn);
-        response
+    let store = app.store.clone();
+    let work = move |cancel: &Cancel| {
+        let listed = list(&store, &parse(&texts)?, limit, &|| !cancel.is_cancelled());
+        Ok(listed.ok_or_else(Cancel::error)?)
     };
-    away(work).await?
+    selecting(app, work).await
+}
+
+/// Runs `work`, which selects series, in turn with queries, as long as its client waits.
+pub(in crate::http) async fn selecting<T: Send + 'static>(
+    app: &App,
+    work: impl FnOnce(&Cancel) -> Result<T, ApiError> + Send + 'static,
+) -> Result<T, ApiError> {
+    let turn = turn(&app.queries).await?;
+    let asked = Asked::new(app.metrics.queries_cancelled.with([]));
+    let running = Running::new(app.metrics.queries_running.with([]));
+    watched(asked, (turn, running), work).await
 }
 
 /// The selectors as they were sent; none when none is given.

@@ -1,0 +1,47 @@
+//! When does a request take its place among those that are served (`requests_max`)? When all of its body has come.
+//!
+//! A body that drips, or never comes, takes a connection (`listener.rs`) and memory for what has come of it (`decoding.rs`: one
+//! bound over all bodies, forms of queries included), and nobody's place; its time is bounded in `guard.rs`. That holds for
+//! imports, too: no handler works on a body before its end.
+
+use axum::body::Body;
+use axum::extract::Request;
+use tokio::sync::OwnedSemaphorePermit;
+
+use super::App;
+use super::body;
+use super::error::ApiError;
+use super::write::count_wait;
+use crate::decoding::FORM_BYTES_MAX;
+
+/// The request with its body in memory, and its place.
+pub async fn admitted(
+    app: &App,
+    route: &str,
+    request: Request,
+) -> Result<(Request, Option<OwnedSemaphorePermit>), ApiError> {
+    let (head, body) = request.into_parts();
+    let protocol = protocol(route);
+    let bytes_max = if protocol.is_some() { app.config.body_bytes_max } else { FORM_BYTES_MAX };
+    let received = body::receive(&head.headers, body, bytes_max, app.decoding.body()).await;
+    let bytes = received.inspect_err(|error| {
+        if let Some(protocol) = protocol {
+            count_wait(app, protocol, error);
+        }
+    })?;
+    let place = app.permits.clone().try_acquire_owned().map_err(|_| {
+        let message = format!("{} requests are being served already", app.config.requests_max);
+        ApiError::unavailable(message, 1)
+    })?;
+    Ok((Request::from_parts(head, Body::from(bytes)), Some(place)))
+}
+
+/// Of a route that takes records, whose bodies may be large.
+fn protocol(route: &str) -> Option<&'static str> {
+    match route {
+        "/api/v1/write" => Some("remote-write"),
+        "/write" | "/api/v2/write" => Some("line"),
+        "/api/v1/import" => Some("import"),
+        _ => None,
+    }
+}
