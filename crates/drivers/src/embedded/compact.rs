@@ -115,7 +115,7 @@ impl Inner {
             directory.index.usage().find(|(segment, _)| *segment == growing).map(|(_, usage)| usage)
         };
         let due = usage.is_some_and(|usage| usage.total >= bytes_min && worth_it(usage, dead_of));
-        if due && let Err(error) = files.segments.seal() {
+        if due && let Err(error) = files.segments.seal(Purpose::Freeing) {
             tracing::warn!(%error, segment = growing, "segment not sealed");
         }
     }
