@@ -378,6 +378,33 @@ async fn what_was_deleted_stays_deleted_when_a_file_cannot_be_removed() {
     assert!(bench.bytes() < 60_000, "{} bytes", bench.bytes());
 }
 
+#[tokio::test]
+async fn a_segment_whose_deletes_are_damaged_since_the_start_is_kept() {
+    let bench = Bench::new();
+    let driver = bench.open().await;
+    for key in 0..10 {
+        driver.put(vec![row(key, &noise(key, 1_000))]).await.unwrap();
+    }
+    driver.put(vec![row(50, &noise(50, 8_000))]).await.unwrap();
+    driver.delete(vec![Delete::row(Table::Chunks, b"p", 0u32.to_be_bytes())]).await.unwrap();
+    driver.put(vec![row(51, &noise(51, 2_000))]).await.unwrap();
+    let second = bench.segments()[1].clone();
+    // The delete behind the row, a mark and the head of its batch; and the index.
+    let at = place(&second, &noise(50, 8_000)) + 8_000 + 2 * 16 + 15;
+    change(&second, |bytes| {
+        let in_index = bytes.len() - 40;
+        bytes[at] ^= 1;
+        bytes[in_index] ^= 1;
+    });
+    assert_eq!(driver.health(), Health::default());
+    driver.put(vec![row(50, b"replaced"), row(51, b"replaced")]).await.unwrap();
+    driver.settle().await.unwrap();
+    assert_eq!(keys(&driver).await, (1..10).chain([50, 51]).collect::<Vec<_>>());
+    assert!(second.exists(), "removed with a delete that nobody has read");
+    let Health { damaged, damaged_places, .. } = driver.health();
+    assert_eq!((damaged, damaged_places), (vec!["00000002.segment".to_owned()], 1));
+}
+
 /// Nine sealed segments: the next put makes another one.
 async fn full(bench: &Bench) {
     let driver = bench.open().await;

@@ -32,7 +32,7 @@ pub struct Active {
     pub file: Box<dyn DiskFile>,
     /// Bytes of what was answered, and of the mark behind it.
     pub length: u64,
-    /// Bytes that the power cannot take any more: without a mark that was not synced.
+    /// Bytes that are synced and survive a power failure; a mark that was not synced is not among them.
     pub synced: u64,
     /// CRC-32C of all of them.
     pub crc: u32,
@@ -332,6 +332,17 @@ impl Segments {
     /// Its bytes are not those that the manifest has the checksum of.
     pub fn note_wrong(&mut self, number: u32) {
         self.damage.entry(number).or_default().changed = true;
+    }
+
+    /// So much of it cannot be read. Returns whether more than was known.
+    pub fn note_damage(&mut self, number: u32, found: Damage) -> bool {
+        let known = self.damage.entry(number).or_default();
+        let is_more = found.bytes > known.bytes;
+        if is_more {
+            found.log(&file_path(&self.directory, number));
+            *known = Damage { changed: known.changed, excess: known.excess, ..found };
+        }
+        is_more
     }
 
     pub fn health(&self) -> Health {
