@@ -379,6 +379,88 @@ async fn what_was_deleted_stays_deleted_when_a_file_cannot_be_removed() {
 }
 
 #[tokio::test]
+async fn a_segment_whose_deletes_are_damaged_since_the_start_is_kept() {
+    let bench = Bench::new();
+    let driver = bench.open().await;
+    for key in 0..10 {
+        driver.put(vec![row(key, &noise(key, 1_000))]).await.unwrap();
+    }
+    driver.put(vec![row(50, &noise(50, 8_000))]).await.unwrap();
+    driver.delete(vec![Delete::row(Table::Chunks, b"p", 0u32.to_be_bytes())]).await.unwrap();
+    driver.put(vec![row(51, &noise(51, 2_000))]).await.unwrap();
+    let second = bench.segments()[1].clone();
+    // The delete behind the row, a mark and the head of its batch; and the index.
+    let at = place(&second, &noise(50, 8_000)) + 8_000 + 2 * 16 + 15;
+    change(&second, |bytes| {
+        let in_index = bytes.len() - 40;
+        bytes[at] ^= 1;
+        bytes[in_index] ^= 1;
+    });
+    assert_eq!(driver.health(), Health::default());
+    driver.put(vec![row(50, b"replaced"), row(51, b"replaced")]).await.unwrap();
+    driver.settle().await.unwrap();
+    assert_eq!(keys(&driver).await, (1..10).chain([50, 51]).collect::<Vec<_>>());
+    assert!(second.exists(), "removed with a delete that nobody has read");
+    let Health { damaged, damaged_places, .. } = driver.health();
+    assert_eq!((damaged, damaged_places), (vec!["00000002.segment".to_owned()], 1));
+}
+
+/// Nine sealed segments: the next put makes another one.
+async fn full(bench: &Bench) {
+    let driver = bench.open().await;
+    for key in 0..9 {
+        driver.put(vec![row(key, &noise(key, 10_000))]).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_segment_that_one_copy_of_the_manifest_names_stays() {
+    let bench = Bench::new();
+    full(&bench).await;
+    let before = bench.snapshot();
+    let mut refused = 0;
+    for space in (0..1_000).step_by(5) {
+        bench.restore(&before);
+        let driver = bench.open().await;
+        std::fs::remove_file(bench.directory.path().join("RESERVE")).unwrap();
+        bench.disk.set_space(space);
+        refused += u32::from(driver.put(vec![row(9, b"one more")]).await.is_err());
+        bench.disk.set_space(u64::MAX);
+        let stopped = bench.snapshot();
+        // It goes on, or it is started anew.
+        driver.put(vec![row(9, b"one more")]).await.unwrap();
+        drop(driver);
+        let expect: Vec<u32> = (0..10).collect();
+        assert_eq!(keys(&bench.open().await).await, expect, "space for {space} bytes");
+        bench.restore(&stopped);
+        let driver = bench.try_open().await.unwrap_or_else(|e| panic!("space for {space} bytes: {e}"));
+        driver.put(vec![row(9, b"one more")]).await.unwrap();
+        assert_eq!(keys(&driver).await, expect, "space for {space} bytes");
+    }
+    assert!(refused > 50, "{refused} puts met a full disk");
+}
+
+#[tokio::test]
+async fn ordinary_puts_leave_the_reserve_to_deletes() {
+    let bench = Bench::new();
+    full(&bench).await;
+    let reserve = bench.directory.path().join("RESERVE");
+    let before = bench.snapshot();
+    for space in (0..1_000).step_by(20) {
+        bench.restore(&before);
+        let driver = bench.open().await;
+        bench.disk.set_space(space);
+        // The first makes a segment, the second fills it up, so that it is sealed.
+        let _ = driver.put(vec![row(9, b"one more")]).await;
+        let _ = driver.put(vec![row(10, &noise(10, 10_000))]).await;
+        bench.disk.set_space(10_200 + space);
+        let _ = driver.put(vec![row(10, &noise(10, 10_000))]).await;
+        assert!(reserve.exists(), "space for {space} bytes");
+        bench.disk.set_space(u64::MAX);
+    }
+}
+
+#[tokio::test]
 async fn a_left_over_file_is_not_appended_to() {
     let bench = Bench::new();
     let driver = bench.open().await;

@@ -120,21 +120,17 @@ async fn a_store_finds_damaged_rows_in_the_background() {
         store.append(Batch { samples, ..Batch::default() }, None).await.unwrap();
         store.flush().await.unwrap();
     }
-    let wait = async |what: &str, is_so: &dyn Fn() -> bool| {
-        for _ in 0..6_000 {
-            if is_so() {
-                return;
-            }
+    let until = async |is_so: &dyn Fn() -> bool| {
+        while !is_so() {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
-        panic!("waited in vain for {what}");
     };
-    wait("a round", &|| store.stats().upkeep.verified_bytes > 2 * SMALL_SEGMENT_BYTES).await;
+    until(&|| store.stats().upkeep.verified_bytes > 2 * SMALL_SEGMENT_BYTES).await;
     assert_eq!(store.stats().chunks_unreadable, 0);
     let file = &bench.segments()[0];
     flip(file, place(file, b"TCHK") + 1_500);
     // Nobody has asked for it.
-    wait("the damage to be found", &|| store.stats().chunks_unreadable == 1).await;
+    until(&|| store.stats().chunks_unreadable == 1).await;
     assert_eq!(store.driver_health().damaged, ["00000001.segment"]);
     let error = store.samples(labels.id(), tacho_model::TimeRange::ALL).await.unwrap_err();
     assert!(error.to_string().contains("of series m, kind sample, range 0..="), "{error}");

@@ -84,7 +84,7 @@ pub struct Damage {
 
 impl From<Health> for Damage {
     fn from(health: Health) -> Self {
-        let Health { damaged, damaged_places, damaged_bytes, set_aside, torn_ends, torn_bytes } = health;
+        let Health { damaged, damaged_places, damaged_bytes, set_aside, torn_ends, torn_bytes, .. } = health;
         let (places, bytes, quarantined) = (damaged_places, damaged_bytes, set_aside);
         Self { damaged, places, bytes, quarantined, torn_ends, torn_bytes }
     }

@@ -172,7 +172,7 @@ impl Committer {
         let generation = header.generation;
         let writer = Writer::create(&*shared.options.disk, &shared.directory, &header)?;
         let (path, length) = (writer.path().to_owned(), writer.length());
-        let journal = JournalFile { path, length, cut: false, damaged: false };
+        let journal = JournalFile { path, length, cut: false, damaged: None };
         let mut generations = shared.generations.write();
         generations.active = Some(Generation::new(generation, journal));
         generations.next += 1;
@@ -315,7 +315,7 @@ pub fn repeated(shared: &Shared, standing: Standing, origin: Origin) -> Option<R
 }
 
 fn torn(Origin { first, seq, .. }: Origin) -> Error {
-    Error::invalid(format!("of the frames {first} to {seq} some were taken before: send them one by one"))
+    Error::invalid(format!("frames {first} to {seq} were partly stored before: send them one by one"))
 }
 
 /// Adds to the index what it does not know. Returns the numbers of the series of samples, in their order.

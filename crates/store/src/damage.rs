@@ -16,7 +16,8 @@ use crate::{Error, Result};
 
 /// Parts of one answer that are named; more are counted.
 pub const DAMAGES_NAMED_MAX: usize = 32;
-/// Rows that are remembered, so that each counts once, at 16 bytes each. When there are more, the count stays.
+/// Unreadable rows that are remembered (16 bytes each) so that each is counted once; further rows are not
+/// counted.
 const ROWS_KNOWN_MAX: usize = 1 << 16;
 
 /// Records that are there and cannot be read.
@@ -119,9 +120,9 @@ impl Unreadable {
     ) -> Self {
         let deletion = |damaged: Damaged| format!("what a deletion hid may be seen again: {damaged}").into();
         let mut everywhere: Vec<Arc<str>> = deletions.into_iter().map(deletion).chain(journals).collect();
-        let Health { damaged, damaged_places, damaged_bytes, set_aside, .. } = health;
+        let Health { damaged_places, damaged_bytes, places_in, set_aside, .. } = health;
         if *damaged_places > 0 {
-            let (places, bytes, files) = (damaged_places, damaged_bytes, damaged.join(", "));
+            let (places, bytes, files) = (damaged_places, damaged_bytes, places_in.join(", "));
             everywhere.push(format!("{bytes} bytes at {places} places of {files} cannot be read").into());
         }
         if !set_aside.is_empty() {
@@ -157,9 +158,9 @@ impl Unreadable {
         }
     }
 
-    /// Are there partitions of which nobody knows what they hold?
-    pub fn hides_series(&self) -> bool {
-        !self.nameless.read().is_empty()
+    /// Partitions of which nobody knows whose records they hold.
+    pub fn nameless(&self) -> Vec<(Kind, SeriesId)> {
+        self.nameless.read().iter().copied().collect()
     }
 
     /// What every answer about a kind lacks, whatever it is about.
@@ -187,6 +188,20 @@ mod tests {
             range: TimeRange::new(1, 2),
             reason: "checksum mismatch".into(),
         }
+    }
+
+    #[test]
+    fn only_files_with_damaged_rows_are_said_to_lack_any() {
+        let health = Health {
+            damaged: ["MANIFEST", "00000001.segment", "00000002.segment"].map(str::to_owned).to_vec(),
+            damaged_places: 1,
+            damaged_bytes: 77,
+            places_in: vec!["00000002.segment".to_owned()],
+            ..Health::default()
+        };
+        let unreadable = Unreadable::new(BTreeSet::new(), Vec::new(), Vec::new(), &health);
+        let damages = unreadable.of_all(Kind::Entry);
+        assert_eq!(&*damages.named()[0].reason, "77 bytes at 1 places of 00000002.segment cannot be read");
     }
 
     #[test]

@@ -254,9 +254,7 @@ impl FaultyDisk {
     pub fn set_rename_fails(&self, fails: bool) {
         self.0.rename_fails.store(fails, Ordering::SeqCst);
     }
-}
 
-impl FaultyDisk {
     /// Nothing is brought to the medium: for tests that end processes, not machines.
     pub fn set_sync_skipped(&self, skipped: bool) {
         self.0.sync_skipped.store(skipped, Ordering::SeqCst);

@@ -144,6 +144,8 @@ pub struct Health {
     /// Damaged places among their rows, and bytes of these. A damaged row behind a sound index is found when it is read.
     pub damaged_places: u64,
     pub damaged_bytes: u64,
+    /// Those of the damaged files that they are in.
+    pub places_in: Vec<String>,
     /// Files in which nothing can be read; they were moved out of the way, not removed.
     pub set_aside: Vec<String>,
     /// Copies of what was cut off the ends of files and may have been acknowledged.
@@ -173,8 +175,8 @@ pub struct Damaged {
     pub table: Table,
     pub partition: Vec<u8>,
     pub clustering: Vec<u8>,
-    /// What stands where the value should, whole and of its length, for who can tell by checksums of his own what of it is sound;
-    /// empty where nothing could be read.
+    /// The bytes stored at the value's place, in full length, so that a reader with checksums of its own can use the sound parts;
+    /// empty if nothing could be read.
     pub value: Bytes,
     /// Why, with the place in the back end.
     pub reason: Box<str>,

@@ -8,8 +8,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use tacho_model::Timestamp;
-
 use crate::driver::{Driver, Table};
 use crate::journal::format::{Front, Header, Older, file_path, lost_name, named_generation};
 use crate::journal::{self, Found};
@@ -27,8 +25,6 @@ pub struct Keys {
     pub generations: BTreeSet<u64>,
     /// The highest number that a merge has given to a row.
     pub named: u64,
-    /// When the newest chunk begins.
-    pub newest: Option<Timestamp>,
 }
 
 impl Keys {
@@ -40,7 +36,6 @@ impl Keys {
             let Ok(key) = ChunkKey::decode(clustering) else { return };
             keys.generations.insert(key.generation);
             keys.named = keys.named.max(row_name(key.number));
-            keys.newest = keys.newest.max(Some(key.start));
         };
         driver.keys(Table::Chunks, &mut each).await?;
         Ok(keys)

@@ -286,9 +286,9 @@ async fn forget(shared: &Arc<Shared>, generation: &Generation) {
 fn remove_journal(shared: &Shared, generation: &Generation) {
     let path = &generation.journal.path;
     let (disk, directory) = (&*shared.options.disk, &shared.directory);
-    let result = if generation.journal.damaged {
+    let result = if let Some(lack) = &generation.journal.damaged {
         shared.counters.journals_quarantined.add(1);
-        journal::set_aside(disk, directory, path).map(drop)
+        journal::set_aside(disk, directory, path, lack).map(drop)
     } else {
         disk.remove(path).and_then(|()| disk.sync_directory(directory))
     };

@@ -11,6 +11,7 @@ use std::time::Instant;
 use tacho_model::{Kind, SeriesId};
 
 use crate::arrival::Arrival;
+use crate::journal::Lack;
 use crate::open::{OpenEntries, OpenExecutions, OpenSeries};
 use crate::seal::{Sealed, Sealer};
 
@@ -27,8 +28,8 @@ pub struct JournalFile {
     pub length: u64,
     /// A write failed and could not be undone: the file must be cut to `length` before the generation is flushed.
     pub cut: bool,
-    /// Damaged records were stepped over: keep the file for people to look at.
-    pub damaged: bool,
+    /// Damaged records were stepped over: keep the file, which lacks this, for people to look at.
+    pub damaged: Option<Lack>,
 }
 
 #[derive(Debug)]

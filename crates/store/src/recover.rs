@@ -98,8 +98,12 @@ pub async fn recover(driver: &dyn Driver, directory: &Path, options: &Options) -
         tracing::error!("counts of what is stored are missing, they begin again at 0");
     }
     let stored = facts.stored.unwrap_or_default();
-    // A store of an older version did not say when it was there last: its newest chunk does, but for one of a wrong clock.
-    let clock_last = facts.clock.or(keys.newest);
+    if facts.clock.is_none() && !is_empty {
+        // Its chunks do not say it: the newest may be much older, or of a sender whose clock is ahead.
+        tracing::warn!(
+            "store does not say when its clock was believed last, it is of an older version: the clock is believed"
+        );
+    }
     let unreadable = Unreadable::new(nameless, deletions, lacks, &driver.health());
     Ok(Recovered {
         id,
@@ -111,7 +115,7 @@ pub async fn recover(driver: &dyn Driver, directory: &Path, options: &Options) -
         flushed,
         stored,
         named,
-        clock_last,
+        clock_last: facts.clock,
         counters,
     })
 }
@@ -265,11 +269,11 @@ impl Recovery<'_> {
         if found.generation <= self.flushed {
             return self.flushed_file(found);
         }
-        let journal = JournalFile { path: found.path.clone(), length: 0, cut: false, damaged: false };
+        let journal = JournalFile { path: found.path.clone(), length: 0, cut: false, damaged: None };
         let mut generation = Generation::new(found.generation, journal);
         let contents = journal::read(&found.path, |arrival| self.replay(arrival, &mut generation))?;
         if contents.unborn {
-            return self.unborn(found, contents.torn);
+            return self.unborn(found, &contents);
         }
         self.check_header(found, &contents)?;
         self.report(found, &contents);
@@ -278,8 +282,14 @@ impl Recovery<'_> {
             let cut = self.options.disk.cut(&found.path, contents.length);
             cut.map_err(|e| Error::io("cut torn journal", &found.path, e))?;
         }
+        if !self.options.read_only {
+            // The process before may have ended ahead of a sync. What its senders are told is here must not go with the power.
+            let synced = self.options.disk.open(&found.path).and_then(|mut file| file.sync());
+            synced.map_err(|e| Error::io("sync journal", &found.path, e))?;
+        }
         generation.journal.length = contents.length;
-        generation.journal.damaged = contents.doubtful || !contents.damaged.is_empty();
+        generation.journal.damaged =
+            (contents.doubtful || !contents.damaged.is_empty()).then(|| contents.lack());
         self.generations.sealed.push_back(Arc::new(generation));
         Ok(())
     }
@@ -310,16 +320,17 @@ impl Recovery<'_> {
             return self.remove(found, "journal of a flushed generation removed");
         }
         self.report(found, &contents);
-        self.set_aside(found)
+        self.set_aside(found, &contents)
     }
 
     /// Nothing was acknowledged before its header was on disk.
-    fn unborn(&mut self, found: &Found, bytes: u64) -> Result<()> {
+    fn unborn(&mut self, found: &Found, contents: &Contents) -> Result<()> {
+        let bytes = contents.torn;
         if bytes <= HEADER_BYTES as u64 {
             return self.remove(found, "journal without a header removed");
         }
         tracing::error!(path = %found.path.display(), bytes, "journal without a readable header or record set aside");
-        self.set_aside(found)
+        self.set_aside(found, contents)
     }
 
     fn replay(&mut self, arrival: Arrival, generation: &mut Generation) {
@@ -353,14 +364,14 @@ impl Recovery<'_> {
         tracing::info!(%path, records = contents.records, "journal recovered");
         self.counters.recovered_torn_bytes.add(contents.torn);
         self.counters.recovered_damaged.add(contents.damaged.len() as u64);
-        self.lacks.extend(contents.lack(found.generation));
+        self.lacks.extend(contents.lack().reason(found.generation));
     }
 
-    fn set_aside(&self, found: &Found) -> Result<()> {
+    fn set_aside(&self, found: &Found, contents: &Contents) -> Result<()> {
         if self.options.read_only {
             return Ok(());
         }
-        let kept = journal::set_aside(&*self.options.disk, self.directory, &found.path);
+        let kept = journal::set_aside(&*self.options.disk, self.directory, &found.path, &contents.lack());
         let kept = kept.map_err(|e| Error::io("set journal aside", &found.path, e))?;
         tracing::warn!(kept = %kept.display(), "journal set aside");
         Ok(())

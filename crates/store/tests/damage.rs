@@ -4,12 +4,15 @@ mod common;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
+use async_trait::async_trait;
 use common::{Bench, batch, entries, executions, id, labels, samples};
 use tacho_model::{Kind, Matcher, NAME, TimeRange};
+use tacho_store::driver::{Capabilities, Delete, Info, RowStream, Scan};
 use tacho_store::layer::faults::{Faults, Faulty, Wound};
-use tacho_store::{Damage, Driver, ErrorKind, MemoryDriver, Options, Row, Store, Table};
+use tacho_store::{Damage, Driver, ErrorKind, MemoryDriver, Options, Result, Row, Store, Table};
 
 const ALL: TimeRange = TimeRange::ALL;
 const DAY_NS: i64 = 86_400_000_000_000;
@@ -272,6 +275,99 @@ async fn a_deletion_over_an_unreadable_row_keeps_hiding_it_and_holds_up_no_other
     assert_eq!(store.stats().upkeep.tombstones, 0);
     assert_eq!(store.entries(id("log"), ALL).await.unwrap(), vec![]);
     assert_eq!(common::values(&store, "a", ALL).await.len(), 2);
+}
+
+/// Counts what is read of one partition.
+struct Watched {
+    inner: Arc<Faulty<Arc<MemoryDriver>>>,
+    partition: Vec<u8>,
+    scans: AtomicUsize,
+}
+
+#[async_trait]
+impl Driver for Watched {
+    fn info(&self) -> Info {
+        self.inner.info()
+    }
+
+    fn capabilities(&self) -> &Capabilities {
+        self.inner.capabilities()
+    }
+
+    async fn put(&self, rows: Vec<Row>) -> Result<()> {
+        self.inner.put(rows).await
+    }
+
+    async fn scan(&self, scan: Scan) -> Result<RowStream> {
+        self.scans.fetch_add(usize::from(scan.partition == self.partition), Ordering::SeqCst);
+        self.inner.scan(scan).await
+    }
+
+    async fn delete(&self, deletes: Vec<Delete>) -> Result<()> {
+        self.inner.delete(deletes).await
+    }
+}
+
+#[tokio::test]
+async fn a_deletion_that_cannot_be_done_is_tried_again_with_the_next_sweep() {
+    let patient = Patient::new();
+    let store = patient.bench.open().await;
+    let points: Vec<(i64, &str)> =
+        [0, 1, 2, 10 * DAY_NS, 10 * DAY_NS + 1].into_iter().map(|at| (at, "text")).collect();
+    store.append(entries("log", &points), None).await.unwrap();
+    store.flush().await.unwrap();
+    let partition = patient.chunks()[0].partition.clone();
+    three(&store).await;
+    drop(store);
+    let series = patient.rows(Table::Series);
+    let group = series.iter().find(|row| row.clustering[0] == Kind::Sample as u8).unwrap();
+    patient.damage(group, Wound::Lost);
+    let scans = AtomicUsize::new(0);
+    let watched = Arc::new(Watched { inner: patient.faulty.clone(), partition, scans });
+    let hour = Duration::from_secs(3_600);
+    let options = Options {
+        merge_in_background: true,
+        sweep_first: hour,
+        sweep_every: hour,
+        verify_first: 1_000 * hour,
+        ..patient.bench.options.clone()
+    };
+    let bench = Bench { driver: watched.clone(), options, ..patient.bench };
+    let store = bench.open().await;
+    let scans = || watched.scans.load(Ordering::SeqCst);
+    let until = async |is_so: &dyn Fn() -> bool| {
+        while !is_so() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    // Each flush wakes the upkeep.
+    let flush = async |at: i64| {
+        store.append(entries("other", &[(at, "text")]), None).await.unwrap();
+        store.flush().await.unwrap();
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    };
+    let log = [Matcher::equal(NAME, "log")];
+    // Of what nobody can name nothing lies in this range.
+    store.delete(&log, TimeRange::new(10 * DAY_NS, 10 * DAY_NS)).await.unwrap();
+    until(&|| store.stats().upkeep.tombstones == 0).await;
+    let before = scans();
+    store.delete(&log, TimeRange::new(0, 0)).await.unwrap();
+    until(&|| scans() > before).await;
+    store.sweep().await.unwrap();
+    let tried = scans();
+    for n in 1..10 {
+        flush(n).await;
+        assert_eq!(scans(), tried, "read again by wake {n}");
+    }
+    store.delete(&log, TimeRange::new(1, 1)).await.unwrap();
+    until(&|| scans() > tried).await;
+    store.sweep().await.unwrap();
+    let again = scans();
+    tokio::time::pause();
+    tokio::time::sleep(hour + hour / 2).await;
+    assert!(scans() > again, "with the sweep");
+    assert_eq!(store.stats().upkeep.tombstones, 2);
+    assert_eq!(common::texts(&store, "log").await.len(), 2);
 }
 
 #[tokio::test]

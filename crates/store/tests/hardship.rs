@@ -3,14 +3,14 @@
 mod common;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use common::{Bench, samples, values};
 use tacho_model::{ManualClock, Matcher, TimeRange};
 use tacho_store::disk::FaultyDisk;
-use tacho_store::driver::{Capabilities, Delete, Info, Row, RowStream, Scan};
+use tacho_store::driver::{Capabilities, Delete, Info, Row, RowStream, Scan, Verified};
 use tacho_store::policy::{Policies, Rule};
 use tacho_store::{Appended, ClockBounds, Driver, ErrorKind, MemoryDriver, Options, Origin, Result, Store};
 
@@ -113,10 +113,26 @@ async fn frames_that_come_out_of_order_are_all_kept_once() {
     }
 }
 
-/// A driver that takes everything but deletes.
+/// A driver that takes everything but deletes, and cannot be verified.
 struct Keeping {
     inner: MemoryDriver,
     keeps: AtomicBool,
+    /// How often it was to be verified.
+    verified: AtomicU64,
+}
+
+impl Keeping {
+    fn new() -> Self {
+        let (keeps, verified) = (AtomicBool::new(true), AtomicU64::new(0));
+        Self { inner: MemoryDriver::new(), keeps, verified }
+    }
+
+    fn check(&self) -> Result<()> {
+        if self.keeps.load(Ordering::SeqCst) {
+            return Err(tacho_store::Error::new(ErrorKind::Unavailable, "injected: not now"));
+        }
+        Ok(())
+    }
 }
 
 #[async_trait]
@@ -138,23 +154,53 @@ impl Driver for Keeping {
     }
 
     async fn delete(&self, deletes: Vec<Delete>) -> Result<()> {
-        if self.keeps.load(Ordering::SeqCst) {
-            return Err(tacho_store::Error::new(ErrorKind::Unavailable, "injected: nothing is deleted"));
-        }
+        self.check()?;
         self.inner.delete(deletes).await
+    }
+
+    async fn verify(&self) -> Result<Verified> {
+        self.verified.fetch_add(1, Ordering::SeqCst);
+        self.check()?;
+        Ok(Verified { done: true, ..Verified::default() })
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
+async fn stored_bytes_that_cannot_be_read_for_now_are_read_soon_after() {
+    let hour = Duration::from_secs(3_600);
+    for merge_in_background in [false, true] {
+        let driver = Arc::new(Keeping::new());
+        let options = Options {
+            merge_in_background,
+            sweep_every: hour,
+            verify_first: hour,
+            verify_every: 7 * 24 * hour,
+            ..Options::default()
+        };
+        let bench = Bench::with(driver.clone(), options);
+        let store = bench.open().await;
+        let verified = || driver.verified.load(Ordering::SeqCst);
+        tokio::time::sleep(hour + hour / 2).await;
+        assert_eq!(verified(), 1);
+        tokio::time::sleep(2 * hour).await;
+        assert_eq!(verified(), 3);
+        driver.keeps.store(false, Ordering::SeqCst);
+        tokio::time::sleep(2 * hour).await;
+        assert_eq!(verified(), 4, "a round that comes to its end is the last for a week");
+        drop(store);
+    }
+}
+
+/// The waits between its attempts are passed over.
+#[tokio::test(start_paused = true)]
 async fn deletes_that_fail_are_given_up_told_and_done_later() {
-    let driver = Arc::new(Keeping { inner: MemoryDriver::new(), keeps: AtomicBool::new(true) });
+    let driver = Arc::new(Keeping::new());
     let bench = Bench::with(driver.clone(), Options { merge_in_background: false, ..Options::default() });
     let store = bench.open().await;
     store.append(common::batch([samples("a", &[(1, 1.0)]), samples("b", &[(1, 1.0)])]), None).await.unwrap();
     store.flush().await.unwrap();
     store.delete(&[Matcher::equal("__name__", "a")], ALL).await.unwrap();
-    let sweep = tokio::time::timeout(Duration::from_secs(60), store.sweep());
-    let error = sweep.await.expect("a sweep that ends").unwrap_err();
+    let error = store.sweep().await.unwrap_err();
     assert!(error.to_string().contains("deleted"), "{error}");
     for round in 0..3 {
         assert_eq!(values(&store, "a", ALL).await.len(), 0, "round {round}");
@@ -204,4 +250,37 @@ async fn a_clock_that_is_set_far_ahead_deletes_nothing_until_it_is_confirmed() {
     assert!(!store.stats().clock_doubted);
     store.sweep().await.unwrap();
     assert_eq!(values(&store, "m", ALL).await.len(), 0);
+}
+
+#[tokio::test]
+async fn a_store_that_does_not_say_when_it_was_there_last_believes_the_clock_once() {
+    let day = 86_400_000_000_000i64;
+    let keep = Rule { matchers: vec![Matcher::equal("__name__", "m")], then: 30 * day as u64 };
+    let policies = Policies { retention: vec![keep], ..Policies::default() };
+    let options = Options {
+        policies: Arc::new(policies),
+        clock_bounds: Some(ClockBounds::default()),
+        merge_in_background: false,
+        ..Options::default()
+    };
+    // The machine was off for three weeks; the clock of a sender is years ahead.
+    for (newest, now) in [(99 * day, 121 * day), (9_000 * day, 101 * day)] {
+        let clock = Arc::new(ManualClock::new(100 * day));
+        let directory = tempfile::tempdir().unwrap();
+        let open = async |driver: MemoryDriver| {
+            Store::open(Arc::new(driver), directory.path(), options.clone(), clock.clone()).await.unwrap()
+        };
+        let written = Arc::new(MemoryDriver::new());
+        let store =
+            Store::open(written.clone(), directory.path(), options.clone(), clock.clone()).await.unwrap();
+        store.append(samples("m", &[(newest, 1.0)]), None).await.unwrap();
+        store.close().await.unwrap();
+        drop(store);
+        let older = written.dump().into_iter().filter(|row| row.clustering != b"clock");
+        let store = open(MemoryDriver::restore(older.collect())).await;
+        clock.set(now);
+        assert!(!store.stats().clock_doubted, "newest chunk at {newest}");
+        clock.set(now + 40 * day);
+        assert!(store.stats().clock_doubted, "newest chunk at {newest}: a jump after the start");
+    }
 }

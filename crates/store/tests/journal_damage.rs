@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use common::{Bench, batch, entries, executions, id, origin, samples, values};
 use tacho_model::{Batch, Kind, TimeRange};
+use tacho_store::disk::{Disk, FaultyDisk};
 use tacho_store::driver::{Row, Table};
 use tacho_store::{Driver, ErrorKind, MemoryDriver, Options, Store};
 
@@ -250,11 +251,59 @@ async fn a_journal_that_is_set_aside_replaces_no_other() {
     assert_eq!(store.stats().recovered_damaged, 1);
     store.flush().await.unwrap();
     drop(store);
-    let kept: Vec<Vec<u8>> =
-        files(&quarantine).into_iter().map(|path| std::fs::read(path).unwrap()).collect();
+    let journals = files(&quarantine).into_iter().filter(|path| path.extension().unwrap() != "lack");
+    let kept: Vec<Vec<u8>> = journals.map(|path| std::fs::read(path).unwrap()).collect();
     assert_eq!(kept.len(), 2);
+    assert_eq!(bench.open().await.stats().journals_quarantined, 2);
     assert!(kept.contains(&b"of an earlier time".to_vec()) && kept.contains(&journal));
     assert!(lacks(&*bench.open().await).ends_with(SAYS), "of the second one, too");
+}
+
+#[tokio::test]
+async fn a_start_does_not_read_what_was_set_aside() {
+    let died = died().await;
+    let mut journal = died.journal.clone();
+    let at = journal.len() / 2;
+    journal[at] ^= 1;
+    let bench = died.bench(&journal);
+    bench.open().await.flush().await.unwrap();
+    let kept = bench.directory.path().join("quarantine").join(&died.name);
+    let said = lacks(&*bench.open().await);
+    assert!(said.ends_with(SAYS), "{said}");
+    // Of this nobody could tell what it lacks; the file beside it does.
+    std::fs::write(&kept, vec![0; journal.len()]).unwrap();
+    assert_eq!(lacks(&*bench.open().await), said);
+    // Where that is damaged or missing, the journal is read.
+    std::fs::write(&kept, &journal).unwrap();
+    let lack = kept.with_extension("journal.lack");
+    let mut told = std::fs::read(&lack).unwrap();
+    told[40] ^= 1;
+    std::fs::write(&lack, told).unwrap();
+    assert_eq!(lacks(&*bench.open().await), said);
+    std::fs::remove_file(&lack).unwrap();
+    assert_eq!(lacks(&*bench.open().await), said);
+}
+
+#[tokio::test]
+async fn what_is_recovered_is_on_disk_before_anybody_is_told() {
+    let died = died().await;
+    let disk = FaultyDisk::default();
+    let bench = died.bench(&[]);
+    let bench = Bench { options: Options { disk: Arc::new(disk.clone()), ..bench.options.clone() }, ..bench };
+    // The process was killed between its write and the sync behind it.
+    let (synced, written) = died.journal.split_at(died.journal.len() / 2);
+    let path = bench.directory.path().join(&died.name);
+    std::fs::write(&path, synced).unwrap();
+    disk.open(&path).unwrap().append(written).unwrap();
+    let store = bench.open().await;
+    // Nothing is flushed yet: no task has run since.
+    assert_eq!(store.session_acked(1), BATCHES as u64);
+    disk.lose_unsynced().unwrap();
+    let left = std::fs::read(&path).unwrap();
+    drop(store);
+    assert!(left == died.journal, "{} of {} bytes are left", left.len(), died.journal.len());
+    let store = bench.open().await;
+    assert_eq!((store.session_acked(1), batches(&store).await.len()), (BATCHES as u64, BATCHES as usize));
 }
 
 fn meta(rows: &[Row]) -> Vec<Row> {

@@ -10,7 +10,7 @@ use tacho_store::{Error, ErrorKind, Result, Table};
 
 use super::format::{Action, Entry, ROW_HEAD_BYTES, RowRef, Taken, file_path, take_row};
 use super::index::{Index, Place, Usage};
-use super::load::{Expected, load};
+use super::load::{Damage, Expected, Loaded, Scanned, load};
 use super::segments::Purpose;
 use super::{Files, Inner};
 
@@ -115,7 +115,7 @@ impl Inner {
             directory.index.usage().find(|(segment, _)| *segment == growing).map(|(_, usage)| usage)
         };
         let due = usage.is_some_and(|usage| usage.total >= bytes_min && worth_it(usage, dead_of));
-        if due && let Err(error) = files.segments.seal() {
+        if due && let Err(error) = files.segments.seal(Purpose::Freeing) {
             tracing::warn!(%error, segment = growing, "segment not sealed");
         }
     }
@@ -125,7 +125,7 @@ impl Inner {
         let (segment, result) = match files.compaction.take() {
             Some(compaction) => (compaction.segment, self.step(files, compaction)),
             None => match self.candidate(files, dead_of).filter(|candidate| candidate.segment <= newest) {
-                Some(candidate) => (candidate.segment, self.begin(&candidate).map(Some)),
+                Some(candidate) => (candidate.segment, self.begin(files, &candidate).map(Some)),
                 None => return false,
             },
         };
@@ -158,17 +158,30 @@ impl Inner {
         Some(Candidate { segment, file, keep_deletes })
     }
 
-    /// Finds its rows: by its index, or, where that is damaged or was never written, by reading it.
-    fn begin(&self, candidate: &Candidate) -> Result<Compaction> {
+    /// Finds its rows: by its index, or, where that is damaged or was never written, by reading it. What is damaged since the
+    /// start is noted: deletes may be missing, which hide rows of older segments.
+    fn begin(&self, files: &mut Files, candidate: &Candidate) -> Result<Compaction> {
         let Candidate { segment, file, keep_deletes } = candidate;
+        let path = file_path(&self.path, *segment);
         let mut rest: Vec<Rest> = Vec::new();
         let expected = Expected { number: *segment, known: None, ended: true };
-        load(&file_path(&self.path, *segment), file, expected, |entry| {
+        let loaded = load(&path, file, expected, |entry| {
             let same = rest.last().filter(|last| *last.partition == *entry.partition);
             let partition = same.map_or_else(|| entry.partition.into(), |last| last.partition.clone());
             let Entry { action, table, clustering, offset, value_bytes, .. } = entry;
             rest.push(Rest { action, table, partition, clustering: clustering.into(), offset, value_bytes });
         })?;
+        let length = || file.metadata().map(|about| about.len());
+        let damage = match loaded {
+            Loaded::Sealed(damage) | Loaded::Scanned(Scanned { damage, .. }) => damage,
+            Loaded::Unfinished | Loaded::Unknown => {
+                let bytes = length().map_err(|e| Error::io("read segment", &path, e))?;
+                Damage { header: true, places: 1, bytes, ..Damage::default() }
+            }
+        };
+        if damage.places > 0 && files.segments.note_damage(*segment, damage) {
+            self.tell_health(files);
+        }
         rest.reverse();
         Ok(Compaction { segment: *segment, rest, keep_deletes: *keep_deletes })
     }
@@ -223,9 +236,13 @@ impl Inner {
         directory.doubted.retain(|(of, _)| *of != segment);
         drop(directory);
         files.segments.remove(segment);
-        *self.health.lock().unwrap_or_else(PoisonError::into_inner) = files.segments.health();
+        self.tell_health(files);
         tracing::info!(path = %self.path.display(), segment, "mostly dead segment removed");
         Ok(())
+    }
+
+    fn tell_health(&self, files: &Files) {
+        *self.health.lock().unwrap_or_else(PoisonError::into_inner) = files.segments.health();
     }
 
     /// The next rows that must not be lost, as far as they can be read.

@@ -21,7 +21,13 @@ pub fn health(
         .unwrap_or_default()
         .into_iter()
         .partition(|name| quarantine::is_torn_end(name));
+    let has_places = |damage: &Damage| damage.places > 0 || damage.excess > 0;
     Health {
+        places_in: damage
+            .iter()
+            .filter(|(_, d)| has_places(d))
+            .map(|(number, _)| file_name(*number))
+            .collect(),
         damaged: manifests.iter().map(|name| (*name).to_owned()).chain(segments).collect(),
         damaged_places: damage.values().map(|damage| damage.places).sum(),
         damaged_bytes: damage.values().map(|damage| damage.bytes + damage.excess).sum(),

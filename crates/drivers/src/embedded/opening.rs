@@ -12,7 +12,7 @@ use super::index::Index;
 use super::load::{Damage, Loaded, Scanned, checksum};
 use super::manifest::{Known, LOST, State};
 use super::quarantine;
-use super::segments::{Active, Handles, Segments};
+use super::segments::{Active, Handles, Purpose, Segments};
 use super::survey::Survey;
 
 impl Segments {
@@ -52,7 +52,7 @@ impl Segments {
             // It is tried again before the next row is written.
             let synced = segments.disk.sync_directory(directory);
             let written = synced.map_err(|e| Error::io("sync directory", directory, e));
-            match written.and_then(|()| segments.write_manifest()) {
+            match written.and_then(|()| segments.write_manifest(Purpose::Freeing)) {
                 Ok(()) if is_accepted => segments.forget_word(),
                 Ok(()) => {}
                 Err(error) => tracing::warn!(%error, "manifest not written"),
@@ -151,7 +151,7 @@ impl Segments {
         if let Some(known) = self.manifest.files.get_mut(&number).filter(|known| known.bytes > length) {
             // Whoever finds it after the cut must not miss anything: a mark was damaged, which is no row.
             known.bytes = length;
-            self.write_manifest()?;
+            self.write_manifest(Purpose::Freeing)?;
         }
         let is_cut = torn == 0 || self.cut_torn(number, length, torn, doubtful)?;
         if damage.is_some() || !is_cut {

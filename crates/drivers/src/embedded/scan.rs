@@ -13,12 +13,11 @@ use super::load::{Damage, Scanned};
 const TRIED_BYTES_MAX: u64 = 4 << 30;
 
 /// What is shorter holds no row.
-const WITH_ROW_BYTES_MIN: usize = BATCH_HEAD_BYTES + ROW_HEAD_BYTES;
+const BATCH_WITH_ROW_BYTES_MIN: usize = BATCH_HEAD_BYTES + ROW_HEAD_BYTES;
 
 /// Goes through the rows of a file, of which so many bytes are known to have been acknowledged. Behind them a damaged batch is
-/// torn
-/// when no sound batch is behind it, and all of it is left out. A `put` ends with a sync, so a batch behind another proves that
-/// the first was on disk; so does the mark, a batch without rows.
+/// torn when no sound batch is behind it, and all of it is left out. A `put` ends with a sync, so a batch behind another proves
+/// that the first was on disk; so does the mark, a batch without rows.
 pub fn scan(bytes: &[u8], acknowledged: usize, damage: Damage, each: &mut impl FnMut(Entry<'_>)) -> Scanned {
     scan_within(TRIED_BYTES_MAX, bytes, acknowledged, damage, each)
 }
@@ -33,7 +32,7 @@ fn scan_within(
     let mut walk = Walk { bytes, tried: 0, tried_max, damage, last: (0, 0), index: IndexBuilder::default() };
     let (mut at, mut marked) = (HEADER_BYTES.min(bytes.len()), false);
     while at < bytes.len() {
-        let is_proven = at + WITH_ROW_BYTES_MIN <= acknowledged;
+        let is_proven = at + BATCH_WITH_ROW_BYTES_MIN <= acknowledged;
         let Some((rows, end)) = walk.batch(at) else {
             // Behind a sound head whose rows do not all fit nothing was ever written: what looks like a batch is part of a value.
             let is_cut_short = take_batch_head(&bytes[at..]).is_some();
@@ -64,14 +63,13 @@ fn scan_within(
     }
 }
 
-/// May the torn end at `at` be a batch that was acknowledged and then damaged? The mark behind the last batch is not
-/// synced; after a
-/// power failure nothing proves that the batch was. One that has less bytes than its head says was never synced.
+/// May the torn end at `at` be a batch that was acknowledged and then damaged? The mark behind the last batch is not synced;
+/// after a power failure nothing proves that the batch was. One that has less bytes than its head says was never synced.
 fn is_doubtful(tail: &[u8], index: &IndexBuilder, at: Offset) -> bool {
     match take_batch_head(tail) {
         Some(length) => BATCH_HEAD_BYTES + length <= tail.len(),
         None => {
-            tail.len() >= WITH_ROW_BYTES_MIN
+            tail.len() >= BATCH_WITH_ROW_BYTES_MIN
                 && tail.iter().any(|byte| *byte != 0)
                 && !index.finish(at as u32).starts_with(tail)
         }

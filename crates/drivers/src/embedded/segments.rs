@@ -32,7 +32,7 @@ pub struct Active {
     pub file: Box<dyn DiskFile>,
     /// Bytes of what was answered, and of the mark behind it.
     pub length: u64,
-    /// Bytes that the power cannot take any more: without a mark that was not synced.
+    /// Bytes that are synced and survive a power failure; a mark that was not synced is not among them.
     pub synced: u64,
     /// CRC-32C of all of them.
     pub crc: u32,
@@ -100,31 +100,41 @@ impl Segments {
         handles: &mut Handles,
     ) -> Result<Written> {
         check(rows)?;
-        match purpose {
-            Purpose::Put => self.try_append(rows, handles),
-            Purpose::Freeing => self.with_reserve(|segments| segments.try_append(rows, handles)),
-        }
+        self.for_purpose(purpose, |segments| segments.try_append(rows, purpose, handles))
     }
 
-    /// Does it another time when the disk is full and there is a reserve to give up.
-    fn with_reserve<T>(&mut self, mut work: impl FnMut(&mut Self) -> Result<T>) -> Result<T> {
+    /// What frees space is done another time when the disk is full and there is a reserve to give up.
+    fn for_purpose<T>(
+        &mut self,
+        purpose: Purpose,
+        mut work: impl FnMut(&mut Self) -> Result<T>,
+    ) -> Result<T> {
         match work(self) {
-            Err(error) if error.kind() == StorageFull && self.release_reserve() => work(self),
+            Err(error)
+                if purpose == Purpose::Freeing && error.kind() == StorageFull && self.release_reserve() =>
+            {
+                work(self)
+            }
             done => done,
         }
     }
 
-    fn try_append(&mut self, rows: &[RowRef<'_>], handles: &mut Handles) -> Result<Written> {
+    fn try_append(
+        &mut self,
+        rows: &[RowRef<'_>],
+        purpose: Purpose,
+        handles: &mut Handles,
+    ) -> Result<Written> {
         let bytes: usize = rows.iter().map(RowRef::bytes).sum();
         let fits = |active: &Active| active.length + bytes as u64 + 64 <= u64::from(u32::MAX);
         if self.active.as_ref().is_some_and(|active| !fits(active)) {
-            self.seal()?;
+            self.seal(purpose)?;
         }
         if self.unwritten {
-            self.write_manifest()?;
+            self.write_manifest(purpose)?;
         }
         let disk = self.disk.clone();
-        let active = self.active(handles)?;
+        let active = self.active(purpose, handles)?;
         if active.cut {
             active.repair(&*disk)?;
         }
@@ -147,16 +157,16 @@ impl Segments {
         active.synced = active.length;
         active.mark();
         let (segment, full) = (active.number, active.length >= self.bytes_max);
-        if full && let Err(error) = self.seal() {
+        if full && let Err(error) = self.seal(purpose) {
             // The rows are safe; the next write tries again.
             tracing::warn!(%error, segment, "segment not sealed");
         }
         Ok(Written { segment, offsets })
     }
 
-    fn active(&mut self, handles: &mut Handles) -> Result<&mut Active> {
+    fn active(&mut self, purpose: Purpose, handles: &mut Handles) -> Result<&mut Active> {
         if self.active.is_none() {
-            self.active = Some(self.create(handles)?);
+            self.active = Some(self.create(purpose, handles)?);
         }
         match &mut self.active {
             Some(active) => Ok(active),
@@ -165,7 +175,7 @@ impl Segments {
     }
 
     /// Makes the next file. It takes rows when it is durable and the manifest names it.
-    fn create(&mut self, handles: &mut Handles) -> Result<Active> {
+    fn create(&mut self, purpose: Purpose, handles: &mut Handles) -> Result<Active> {
         let number = self.manifest.next;
         let path = file_path(&self.directory, number);
         self.clear_way(number, &path)?;
@@ -177,17 +187,19 @@ impl Segments {
             self.disk.sync_directory(&self.directory)?;
             Ok((file, File::open(&path)?))
         };
-        let created = create().map_err(|e| Error::io("create segment", &path, e)).and_then(|made| {
-            let known = Known { state: State::Growing, bytes: begin.len() as u64, crc: None };
-            self.manifest.files.insert(number, known);
-            self.manifest.next = number + 1;
-            self.write_manifest().map(|()| made)
-        });
-        let (file, reader) = created.inspect_err(|_| {
+        let (file, reader) = create().map_err(|e| {
             // What is left is too short for a row, and in the way of the next attempt.
+            let _ = self.disk.remove(&path);
+            Error::io("create segment", &path, e)
+        })?;
+        let known = Known { state: State::Growing, bytes: begin.len() as u64, crc: None };
+        self.manifest.files.insert(number, known);
+        self.manifest.next = number + 1;
+        self.write_manifest(purpose).inspect_err(|_| {
+            // One copy may name the file already: it stays until both are written again.
             self.manifest.files.remove(&number);
             self.manifest.next = number;
-            let _ = self.disk.remove(&path);
+            self.unwritten = true;
         })?;
         handles.insert(number, Arc::new(reader));
         let (length, crc) = (begin.len() as u64, crc32c::crc32c(&begin));
@@ -221,11 +233,11 @@ impl Segments {
     }
 
     /// Writes index and trailer behind the rows; a segment without rows is left open.
-    pub fn seal(&mut self) -> Result<()> {
-        self.with_reserve(Self::try_seal)
+    pub fn seal(&mut self, purpose: Purpose) -> Result<()> {
+        self.for_purpose(purpose, |segments| segments.try_seal(purpose))
     }
 
-    fn try_seal(&mut self) -> Result<()> {
+    fn try_seal(&mut self, purpose: Purpose) -> Result<()> {
         let Some(active) = self.active.as_mut().filter(|a| !a.index.is_empty()) else {
             return Ok(());
         };
@@ -245,7 +257,7 @@ impl Segments {
         self.manifest.files.insert(number, known);
         self.active = None;
         // Without it the next start sees by the trailer that the segment was sealed.
-        if let Err(error) = self.write_manifest() {
+        if let Err(error) = self.write_manifest(purpose) {
             tracing::warn!(%error, segment = number, "manifest not written");
         }
         Ok(())
@@ -253,13 +265,13 @@ impl Segments {
 
     /// Of the growing segment it says how long it is at least by now: who copies files of different moments notices that by it
     /// when rows of a segment that was removed are in the other one.
-    pub(super) fn write_manifest(&mut self) -> Result<()> {
+    pub(super) fn write_manifest(&mut self, purpose: Purpose) -> Result<()> {
         if let Some(active) = &self.active
             && let Some(known) = self.manifest.files.get_mut(&active.number)
         {
             known.bytes = active.synced;
         }
-        self.with_reserve(|segments| segments.manifest.write(&*segments.disk, &segments.directory))?;
+        self.for_purpose(purpose, |segments| segments.manifest.write(&*segments.disk, &segments.directory))?;
         self.unwritten = false;
         Ok(())
     }
@@ -296,14 +308,12 @@ impl Segments {
         self.manifest
             .files
             .insert(number, before.map_or(removed, |known| Known { state: State::Removed, ..known }));
-        self.write_manifest().inspect_err(|_| match before {
-            Some(known) => {
-                self.manifest.files.insert(number, known);
-                self.unwritten = true;
-            }
-            None => {
-                self.manifest.files.remove(&number);
-            }
+        self.write_manifest(Purpose::Freeing).inspect_err(|_| {
+            match before {
+                Some(known) => self.manifest.files.insert(number, known),
+                None => self.manifest.files.remove(&number),
+            };
+            self.unwritten = true;
         })
     }
 
@@ -322,6 +332,17 @@ impl Segments {
     /// Its bytes are not those that the manifest has the checksum of.
     pub fn note_wrong(&mut self, number: u32) {
         self.damage.entry(number).or_default().changed = true;
+    }
+
+    /// So much of it cannot be read. Returns whether more than was known.
+    pub fn note_damage(&mut self, number: u32, found: Damage) -> bool {
+        let known = self.damage.entry(number).or_default();
+        let is_more = found.bytes > known.bytes;
+        if is_more {
+            found.log(&file_path(&self.directory, number));
+            *known = Damage { changed: known.changed, excess: known.excess, ..found };
+        }
+        is_more
     }
 
     pub fn health(&self) -> Health {

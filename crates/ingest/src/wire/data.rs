@@ -69,9 +69,9 @@ impl Sequence {
     }
 
     /// # Errors
-    /// `Malformed` for a number that is too far from the last one. The first one that comes may be any up to
-    /// [`SEQ_FIRST_MAX`]: the
-    /// session may have been going for long, and the server does not know it any more, or as it was when its data were copied.
+    /// `Malformed` for a number that is too far from the last one. The first one that comes may be any up to [`SEQ_FIRST_MAX`]:
+    /// the session may have been going for long, and the server does not know it any more, or as it was when its data were
+    /// copied.
     pub fn take(&mut self, seq: u64) -> Result<Numbering, Error> {
         let most = self.taken.saturating_add(SEQ_JUMP_MAX).max(if self.begins { SEQ_FIRST_MAX } else { 0 });
         if seq > most {

@@ -1,7 +1,7 @@
 //! Records that come over HTTP: Prometheus remote write 1.0 and InfluxDB line protocol.
 //!
-//! Path of one record: `admission.rs` reads the body -> `tacho_ingest` (bytes to batch) -> here -> `crates/store/src/store.rs`. The
-//! answer 204 is given when the batch is on disk. Refused records are named; the good ones beside them are kept.
+//! Path of one record: `admission.rs` reads the body -> `tacho_ingest` (bytes to batch) -> here -> `crates/store/src/store.rs`.
+//! The answer 204 is given when the batch is on disk. Refused records are named; the good ones beside them are kept.
 
 use std::collections::HashMap;
 use std::fmt::Display;

@@ -60,9 +60,7 @@ impl Committer<'_> {
 
     /// Appends a group as one batch; where the store refuses that, frame by frame, to keep the good ones.
     async fn keep(&mut self, group: &Group) -> Result<(), Stop> {
-        let seq = group.frames.iter().map(|frame| frame.seq).max().unwrap_or_default();
-        let first = group.frames.iter().map(|frame| frame.seq).min().unwrap_or_default();
-        let error = match self.append(Arc::clone(&group.batch), (first, seq)).await? {
+        let error = match self.append(Arc::clone(&group.batch), group.numbers()).await? {
             Ok(refused) => return self.tell(group, refused).await,
             Err(error) => error,
         };
@@ -174,6 +172,20 @@ impl Group {
         Self { batch: Arc::new(all), frames, _rooms: rooms }
     }
 
+    /// The first and the last number of the frames that hold records. Frames that were here before are none of them: the store
+    /// would refuse the batch for numbers that it has.
+    fn numbers(&self) -> (u64, u64) {
+        let mut before = [0; 3];
+        let mut numbers = (u64::MAX, 0);
+        for Member { seq, ends } in &self.frames {
+            if *ends != before {
+                numbers = (numbers.0.min(*seq), numbers.1.max(*seq));
+            }
+            before = *ends;
+        }
+        numbers
+    }
+
     /// One frame, taken out again.
     fn alone(&self, position: usize) -> Self {
         let before = position.checked_sub(1).and_then(|before| self.frames.get(before));
@@ -192,5 +204,33 @@ impl Group {
     fn seq_of(&self, kind: Kind, position: usize) -> u64 {
         let found = self.frames.iter().find(|frame| position < frame.ends[kind as usize - 1]);
         found.map_or(0, |frame| frame.seq)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tacho_model::{Labels, NAME, Sample, SampleSeries, Value};
+
+    use super::*;
+    use crate::decoding::Frames;
+
+    #[tokio::test]
+    async fn a_group_has_the_numbers_of_its_frames_with_records() {
+        let rooms = Frames::new(64 << 20);
+        let labels = Arc::new(Labels::new([(NAME, "m")]).unwrap());
+        for (frames, expect) in [
+            (&[(3, false), (4, false), (5, true), (6, true), (7, false)][..], (5, 6)),
+            (&[(9, true), (8, true), (2, false)], (8, 9)),
+        ] {
+            let mut pending = Vec::new();
+            for (seq, is_new) in frames {
+                let samples = vec![Sample { at: 1, value: Value::F64(1.0) }];
+                let series = SampleSeries { labels: labels.clone(), samples };
+                let samples = if *is_new { vec![series] } else { Vec::new() };
+                let room = rooms.room(100).await.unwrap();
+                pending.push(Pending { seq: *seq, batch: Batch { samples, ..Batch::default() }, room });
+            }
+            assert_eq!(Group::new(pending.into_iter()).numbers(), expect);
+        }
     }
 }

@@ -98,7 +98,8 @@ impl Default for Metrics {
             queries_cancelled: Family::new(
                 "tacho_queries_cancelled_total",
                 [],
-                "PromQL queries, selections of series and analyses of executions that ended early because their client had left or their time was up.",
+                "PromQL queries, selections of series and analyses of executions that ended early: the client had left, \
+                 or the time was up.",
             ),
             control: control::ControlFigures::default(),
             store: store::StoreFigures::default(),

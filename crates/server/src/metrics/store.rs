@@ -67,7 +67,7 @@ impl Default for StorageFigures {
             torn: Family::new(
                 "tacho_storage_torn_bytes",
                 [],
-                "Bytes cut off at the last start: a write that was not acknowledged.",
+                "Bytes cut off the end of a segment at the last start; nothing says that they were acknowledged.",
             ),
         }
     }

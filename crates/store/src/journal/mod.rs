@@ -9,6 +9,7 @@ mod columns;
 mod decode;
 mod encode;
 pub mod format;
+mod lack;
 mod reader;
 mod search;
 mod series;
@@ -18,6 +19,7 @@ mod tests;
 mod writer;
 
 pub use encode::Encoder;
+pub use lack::Lack;
 #[cfg(fuzzing)]
 pub use reader::read_bytes;
 pub use reader::{Contents, Found, list, read, read_front};

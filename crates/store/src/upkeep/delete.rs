@@ -24,8 +24,8 @@ pub struct Deleted {
 /// that grows and answers when it has ended.
 ///
 /// # Errors
-/// `Invalid` without a matcher or for an empty range, `Limit` when too many deletions or patterns are under way, the driver's: then
-/// the deletion may come into force after a restart.
+/// `Invalid` without a matcher or for an empty range, `Limit` when too many deletions or patterns are under way, the driver's:
+/// then the deletion may come into force after a restart.
 pub async fn delete(
     shared: &Arc<Shared>,
     matchers: &[Matcher],

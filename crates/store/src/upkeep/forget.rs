@@ -18,7 +18,7 @@ pub async fn forget(shared: &Arc<Shared>, partition: Partition) {
     // The flusher looks at these rows under the books: it puts the row of a series that comes back after this delete.
     let _books = shared.books.lock().await;
     let before = shared.progress.borrow().flushed;
-    if holds_rows(shared, partition).await {
+    if holds_rows(shared, partition, TimeRange::ALL).await {
         return;
     }
     let Some(forgotten) = leave(shared, partition, before) else { return };
@@ -27,13 +27,13 @@ pub async fn forget(shared: &Arc<Shared>, partition: Partition) {
     clustering.extend_from_slice(&id);
     let mut deletes = vec![Delete::row(Table::Series, [id[0]], clustering)];
     deletes.extend(shared.upkeep.lives.forget(&forgotten));
-    insist_delete(shared, deletes).await;
+    insist_delete(shared, &deletes).await;
 }
 
-/// Does any row lie there, of whatever generation? When that cannot be said, it counts as yes.
-async fn holds_rows(shared: &Shared, partition: Partition) -> bool {
+/// Does any row lie there, of whatever generation, that may reach into the range? When that cannot be said, it counts as yes.
+pub async fn holds_rows(shared: &Shared, partition: Partition, range: TimeRange) -> bool {
     for span in spans(partition.kind) {
-        let scan = chunk_scan(partition.kind, partition.id, *span, TimeRange::ALL);
+        let scan = chunk_scan(partition.kind, partition.id, *span, range);
         let first = match shared.driver.scan(Scan { limit: Some(1), ..scan }).await {
             Ok(mut rows) => rows.try_next().await,
             Err(error) => Err(error),

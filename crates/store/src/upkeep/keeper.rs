@@ -22,6 +22,7 @@ use super::sweep;
 use super::verify::verify;
 use super::window::{Partition, Stretch};
 use crate::keys::ChunkKey;
+use crate::options::Options;
 use crate::shared::Shared;
 use crate::{Error, Result};
 
@@ -97,14 +98,16 @@ struct Keeper {
     swept: bool,
     /// Up to where each partition was thinned out.
     thinned: HashMap<Partition, Timestamp>,
+    /// Deletions that were tried since the last sweep and are not done.
+    tried: HashSet<u64>,
 }
 
 impl Keeper {
     fn new(shared: Arc<Shared>) -> Self {
         let now = tokio::time::Instant::now();
         let (next_sweep, next_verify) = (now + shared.options.sweep_first, now + shared.options.verify_first);
-        let (backlog, thinned) = (VecDeque::new(), HashMap::new());
-        Self { shared, backlog, next_sweep, next_verify, swept: false, thinned }
+        let (backlog, thinned, tried) = (VecDeque::new(), HashMap::new(), HashSet::new());
+        Self { shared, backlog, next_sweep, next_verify, swept: false, thinned, tried }
     }
 
     async fn run(mut self) {
@@ -157,14 +160,15 @@ impl Keeper {
         waiting.answer(&result);
     }
 
-    async fn tend_everything(&self, zeal: Zeal) -> Result<MergeReport> {
+    async fn tend_everything(&mut self, zeal: Zeal) -> Result<MergeReport> {
         let begun = Instant::now();
         // What is fresh is part of all; what is not wholly flushed is given back.
         let fresh: HashMap<Partition, Tail> = self.shared.upkeep.fresh.take(0).into_iter().collect();
         let job = |partition| Job { tail: fresh.get(&partition).copied(), ..Job::all(partition, zeal) };
         let jobs = sweep::partitions(&self.shared).into_iter().map(job);
         let tended = tend(&self.shared, jobs.collect(), EAGER_JOBS).await;
-        sweep::finish_deletions(&self.shared, None).await;
+        self.tried.clear();
+        sweep::finish_deletions(&self.shared, None, &mut self.tried).await;
         self.shared.driver.settle().await?;
         match tended.failure {
             Some(error) => Err(error),
@@ -178,7 +182,11 @@ impl Keeper {
         if !self.backlog.is_empty() {
             return;
         }
-        sweep::finish_deletions(shared, Some(pace(shared))).await;
+        let is_due = tokio::time::Instant::now() >= self.next_sweep;
+        if is_due {
+            self.tried.clear();
+        }
+        sweep::finish_deletions(shared, Some(pace(shared)), &mut self.tried).await;
         // Merges write before they free: on a full disk only what frees goes on.
         let room = shared.check_space().is_ok();
         let enough = u32::try_from(options.merge_rows).unwrap_or(u32::MAX).max(1);
@@ -186,7 +194,7 @@ impl Keeper {
         if room {
             self.backlog.extend(shared.upkeep.fresh.take(enough).into_iter().map(fresh(Zeal::Tiered)));
         }
-        if tokio::time::Instant::now() < self.next_sweep {
+        if !is_due {
             return;
         }
         self.next_sweep = tokio::time::Instant::now() + options.sweep_every;
@@ -210,7 +218,8 @@ impl Keeper {
             Ok((bytes, false)) => pace(&self.shared).rest(bytes, Duration::ZERO, begun.elapsed()),
             Err(error) => {
                 report(&self.shared, &error, "stored bytes were not verified");
-                self.shared.options.verify_every
+                let Options { sweep_every, verify_every, .. } = self.shared.options;
+                if error.retryable() { sweep_every.min(verify_every) } else { verify_every }
             }
         };
         self.next_verify = tokio::time::Instant::now() + rest;
@@ -390,7 +399,7 @@ mod tests {
 
     use super::*;
     use crate::layer::faults::{Faults, Faulty};
-    use crate::{Driver, MemoryDriver, Options, Store};
+    use crate::{Driver, MemoryDriver, Store};
 
     /// More wakes than any of these days has.
     const WAKES_MAX: usize = 1_000;

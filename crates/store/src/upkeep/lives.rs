@@ -73,10 +73,12 @@ impl Lives {
         }
     }
 
-    /// Series that have left the store: forgets them, and says what is to be deleted.
+    /// Series that have left the store: forgets them, and says what is to be deleted. As long as no rule has asked for the rows,
+    /// any of them may have one.
     pub fn forget(&self, series: &[SeriesId]) -> Vec<Delete> {
+        let is_loaded = self.loaded.initialized();
         let mut known = self.lock();
-        let gone = series.iter().filter(|id| known.remove(id).is_some());
+        let gone = series.iter().filter(|id| known.remove(id).is_some() || !is_loaded);
         gone.map(|id| Delete::row(Table::Meta, LIVES, id.to_bytes())).collect()
     }
 }
@@ -130,6 +132,8 @@ mod tests {
             let known = [one, other, SeriesId(3)].map(|id| lives.of(id));
             assert_eq!(known, [movement(402, 8), movement(2, 0), movement(0, 0)]);
         }
+        let unread = Lives::default().forget(&[one, SeriesId(3)]);
+        assert_eq!(unread.len(), 2, "nobody has looked which of them have a row");
         let gone = again.forget(&[one, SeriesId(3)]);
         assert_eq!((gone.len(), again.of(one)), (1, movement(0, 0)));
         driver.delete(gone).await.unwrap();

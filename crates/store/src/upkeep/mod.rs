@@ -12,7 +12,7 @@
 //!   replace.rs  put, change over (visits.rs), delete
 //!   alive.rs    which rows count: what readers and a start after a crash rely on
 //!   hidden.rs   what of them is not to be read any more
-//!   verify.rs   what the back end has still as it was written
+//!   verify.rs   reads stored bytes again and reports rows that do not match their checksums
 //!   clock.rs    what time it is, as far as history may be deleted by it
 //! ```
 //! Decisions and formats: `docs/adr/0003-upkeep.md`, `docs/format/keys.md`.

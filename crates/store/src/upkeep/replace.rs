@@ -139,20 +139,25 @@ async fn put(shared: &Shared, exchanges: &[Exchange]) -> Result<()> {
 pub async fn delete(shared: &Shared, places: &[Place]) -> bool {
     let row =
         |(partition, clustering): &Place| Delete::row(Table::Chunks, partition.clone(), clustering.clone());
-    for some in places.chunks(DELETES) {
-        if !insist_delete(shared, some.iter().map(row).collect()).await {
+    let rows: Vec<Delete> = places.iter().map(row).collect();
+    insist_delete(shared, &rows).await
+}
+
+/// Tries some times, with growing waits. `false`: it was given up for now, and what calls this must be right with the rows still
+/// there: who looks at them again deletes them then.
+pub async fn insist_delete(shared: &Shared, deletes: &[Delete]) -> bool {
+    for some in deletes.chunks(DELETES) {
+        if !insist_delete_some(shared, some).await {
             return false;
         }
     }
     true
 }
 
-/// Tries some times, with growing waits. `false`: it was given up for now, and what calls this must be right with the rows still
-/// there: who looks at them again deletes them then.
-pub async fn insist_delete(shared: &Shared, deletes: Vec<Delete>) -> bool {
+async fn insist_delete_some(shared: &Shared, deletes: &[Delete]) -> bool {
     let mut backoff = backoff(shared);
     for attempt in 1..=DELETE_ATTEMPTS {
-        let Err(error) = shared.driver.delete(deletes.clone()).await else { return true };
+        let Err(error) = shared.driver.delete(deletes.to_vec()).await else { return true };
         report(shared, &error, "rows were not deleted");
         if attempt < DELETE_ATTEMPTS {
             tokio::time::sleep(backoff.next_wait()).await;

@@ -1,12 +1,13 @@
 //! Which partitions do rules and deletions ask for?
 
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Instant;
 
 use tacho_model::{Kind, SeriesId, TimeRange, Timestamp};
 
 use super::choice::Zeal;
+use super::forget::holds_rows;
 use super::keeper::{Tended, batch};
 use super::look::Job;
 use super::merge::Treatment;
@@ -90,10 +91,11 @@ fn places(shared: &Shared, tombstone: &Tombstone) -> BTreeSet<Place> {
     places
 }
 
-/// Applies deletions whose records are all flushed, and removes those of which no row holds anything any more.
-pub async fn finish_deletions(shared: &Arc<Shared>, pace: Option<Pace>) {
+/// Applies deletions whose records are all flushed, and removes those of which no row holds anything any more. Others are added
+/// to `tried`, and left alone as long as they are there: what they may hide cannot be read, and does not get better by itself.
+pub async fn finish_deletions(shared: &Arc<Shared>, pace: Option<Pace>, tried: &mut HashSet<u64>) {
     let flushed = shared.progress.borrow().flushed;
-    let ready = |tombstone: &Arc<Tombstone>| tombstone.through <= flushed;
+    let ready = |tombstone: &Arc<Tombstone>| tombstone.through <= flushed && !tried.contains(&tombstone.id);
     let tombstones: Vec<_> = shared.tombstones.read().all().into_iter().filter(ready).collect();
     if tombstones.is_empty() || !shared.driver.capabilities().atomic_put {
         return;
@@ -116,7 +118,9 @@ pub async fn finish_deletions(shared: &Arc<Shared>, pace: Option<Pace>) {
         return;
     }
     for (tombstone, meant) in tombstones.into_iter().zip(meant) {
-        if !is_needed(shared, &tombstone, &meant, &tended) {
+        if is_needed(shared, &tombstone, &meant, &tended).await {
+            tried.insert(tombstone.id);
+        } else {
             remove(shared, &tombstone).await;
         }
     }
@@ -124,17 +128,25 @@ pub async fn finish_deletions(shared: &Arc<Shared>, pace: Option<Pace>) {
 
 /// May there still be something that it hides? In a row that nobody can read, or of a series that nobody knows: either may be
 /// readable again one day.
-fn is_needed(shared: &Shared, tombstone: &Tombstone, meant: &BTreeSet<Place>, tended: &Tended) -> bool {
+async fn is_needed(shared: &Shared, tombstone: &Tombstone, meant: &BTreeSet<Place>, tended: &Tended) -> bool {
     let walled = |(partition, range): (&Partition, &TimeRange)| {
         meant.contains(&(partition.kind, partition.id)) && range.overlaps(&tombstone.range)
     };
-    shared.unreadable.hides_series() || tended.walled.iter().any(walled)
+    if tended.walled.iter().any(walled) {
+        return true;
+    }
+    for (kind, id) in shared.unreadable.nameless() {
+        if holds_rows(shared, Partition { kind, id }, tombstone.range).await {
+            return true;
+        }
+    }
+    false
 }
 
 /// No row holds anything that it hides. Readers that began before may still have seen one.
 async fn remove(shared: &Arc<Shared>, tombstone: &Tombstone) {
     all_leave(shared).await;
-    if !insist_delete(shared, vec![tombstone.delete()]).await {
+    if !insist_delete(shared, &[tombstone.delete()]).await {
         return;
     }
     let mut tombstones = shared.tombstones.write();

@@ -18,9 +18,9 @@ const TOMBSTONES: &[u8] = b"tombstones";
 
 /// Deletions that are not wholly done: each read looks at all of them.
 const TOMBSTONES_MAX: usize = 1_000;
-/// Patterns of these that are compiled, and states of their automatons, which stay in memory until they are done: some 50 MB, and
-/// for each thread that tries them at the same time at most 0.65 MB a pattern for what it found out, some 40 MB. Deletions that an
-/// earlier version took are in force however many they are, and count.
+/// Patterns of these that are compiled, and states of their automatons, which stay in memory until they are done: some 50 MB,
+/// and for each thread that tries them at the same time at most 0.65 MB a pattern for what it found out, some 40 MB.
+/// Deletions that an earlier version took are in force however many they are, and count.
 const PATTERNS_MAX: usize = 64;
 const STATES_MAX: u64 = 200_000;
 

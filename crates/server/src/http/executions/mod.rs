@@ -100,11 +100,8 @@ async fn trace(State(app): State<Arc<App>>, Path(text): Path<String>, params: Pa
             Ok(Read { records: executions::trace(blocks, id, cancel)?, damages: damages.clone() })
         };
         let Read { records, damages } = analyse(&app, Wanted::Trace(id), range, find).await?;
-        let Some(mut found) = records else {
-            unread = damages;
-            continue;
-        };
         unread = damages;
+        let Some(mut found) = records else { continue };
         if let Some(whole) = fetch::around(&found, range) {
             let again = analyse(&app, Wanted::Trace(id), whole, find).await?;
             (found, unread) = (again.records.unwrap_or(found), again.damages);

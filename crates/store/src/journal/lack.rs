@@ -1,0 +1,123 @@
+//! What does a journal that was set aside lack? A small file beside it says so: no start has to read the journal again.
+
+use std::ffi::OsStr;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tacho_model::Timestamp;
+
+use super::format::file_name;
+use super::reader::{Contents, Lost};
+use crate::disk::Disk;
+
+/// Behind the name of the journal.
+const SUFFIX: &str = "lack";
+const TITLE: &str = "tachograph lack 1";
+
+/// What of a journal cannot be read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Lack {
+    pub lost: Lost,
+    /// When its generation began, if its header can be read.
+    pub begun: Option<Timestamp>,
+}
+
+impl Contents {
+    pub fn lack(&self) -> Lack {
+        Lack { lost: self.lost, begun: self.header.as_ref().map(|header| header.created) }
+    }
+}
+
+impl Lack {
+    /// Why batches of the generation may be missing; `None` where none is.
+    pub fn reason(&self, generation: u64) -> Option<Arc<str>> {
+        let Lost { places, bytes } = self.lost;
+        if places == 0 {
+            return None;
+        }
+        let begun = self.begun.and_then(|begun| jiff::Timestamp::from_nanosecond(begun.into()).ok());
+        let begun = begun.map_or_else(String::new, |begun| format!(", begun {begun}"));
+        let (file, s) = (file_name(generation), if places == 1 { "" } else { "s" });
+        let reason = format!(
+            "{bytes} bytes at {places} place{s} of journal {file} (generation {generation}{begun}) cannot be read"
+        );
+        Some(reason.into())
+    }
+
+    /// Writes it beside where a journal of this length lies or will lie. One of an earlier journal of that name goes.
+    pub fn write(&self, disk: &dyn Disk, journal: &Path, journal_bytes: u64) -> io::Result<()> {
+        let path = beside(journal);
+        match disk.remove(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let mut file = disk.open(&path)?;
+        file.append(self.encode(journal_bytes).as_bytes())?;
+        file.sync()
+    }
+
+    /// What is said beside a journal; `None` where that is missing, damaged, or about another file.
+    pub fn read(journal: &Path) -> Option<Self> {
+        let journal_bytes = std::fs::metadata(journal).ok()?.len();
+        Self::decode(&std::fs::read_to_string(beside(journal)).ok()?, journal_bytes)
+    }
+
+    fn encode(&self, journal_bytes: u64) -> String {
+        let Self { lost: Lost { places, bytes }, begun } = self;
+        let begun = begun.map_or_else(|| "-".to_owned(), |begun| begun.to_string());
+        let body =
+            format!("{TITLE}\njournal {journal_bytes}\nplaces {places}\nbytes {bytes}\nbegun {begun}\n");
+        format!("{body}crc32c {:08x}\n", crc32c::crc32c(body.as_bytes()))
+    }
+
+    fn decode(text: &str, journal_bytes: u64) -> Option<Self> {
+        let mut values = text.lines().skip(2).filter_map(|line| Some(line.split_once(' ')?.1));
+        let lost = Lost { places: values.next()?.parse().ok()?, bytes: values.next()?.parse().ok()? };
+        let begun = values.next()?;
+        let lack = Self { lost, begun: if begun == "-" { None } else { Some(begun.parse().ok()?) } };
+        // Title, length and checksum are right, too.
+        (lack.encode(journal_bytes) == text).then_some(lack)
+    }
+}
+
+/// Is the file about a journal, and none itself?
+pub fn is_lack(path: &Path) -> bool {
+    path.extension() == Some(OsStr::new(SUFFIX))
+}
+
+fn beside(journal: &Path) -> PathBuf {
+    let mut name = journal.as_os_str().to_owned();
+    name.push(".");
+    name.push(SUFFIX);
+    name.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read_and_damage_is_noticed() {
+        let lost = Lost { places: 2, bytes: 300 };
+        for begun in [None, Some(-7)] {
+            let lack = Lack { lost, begun };
+            let text = lack.encode(5_000);
+            assert_eq!(Lack::decode(&text, 5_000), Some(lack));
+            assert_eq!(Lack::decode(&text, 5_001), None, "of another file");
+            for at in 0..text.len() {
+                assert_eq!(Lack::decode(&text[..at], 5_000), None, "cut at {at}");
+                let mut damaged = text.clone().into_bytes();
+                damaged[at] ^= 1;
+                assert_eq!(Lack::decode(&String::from_utf8(damaged).unwrap(), 5_000), None, "byte {at}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_file_is_as_drawn() {
+        let lack = Lack { lost: Lost { places: 1, bytes: 77 }, begun: Some(1_700_000_000_000_000_000) };
+        let drawn = "tachograph lack 1\njournal 4096\nplaces 1\nbytes 77\nbegun 1700000000000000000\n";
+        assert!(lack.encode(4_096).starts_with(&format!("{drawn}crc32c ")));
+    }
+}
