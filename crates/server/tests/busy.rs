@@ -16,9 +16,9 @@ use tacho_store::MemoryDriver;
 use tacho_store::layer::faults::{Faults, Faulty};
 
 const PATIENCE: Duration = Duration::from_secs(120);
-/// Bodies at their longest that have room at the same time.
+/// Bodies at their longest that have room at the same time: no shorter than those of forms, which have the same room.
 const BODIES: usize = 16;
-const BODY_BYTES: usize = 64 << 10;
+const BODY_BYTES: usize = 1 << 20;
 
 /// A write of which so many bytes come, and no more.
 fn stalled(at: SocketAddr, bytes: usize) -> TcpStream {
