@@ -1,4 +1,7 @@
-//! A socket whose peer has to take what is written: one that does not, or only drop by drop, is cut off.
+//! A socket that limits how long its peer may leave written bytes unread.
+//!
+//! Only the time in which a write is blocked counts, so that a stream with pauses of its own may last for ever. A flush resets
+//! nothing: otherwise a peer could take a stream of small frames as slowly as it likes.
 
 use std::io;
 use std::pin::Pin;
@@ -8,15 +11,17 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep_until};
 
-/// Bytes that a peer has to take in the time that it has; less only where there is no more.
+/// Bytes that a peer has to take in each `time_max` of blocked writes.
 const BYTES_MIN: usize = 64 << 10;
 
 pub struct Paced<S> {
     socket: S,
     time_max: Duration,
-    /// Runs while the peer is behind.
-    deadline: Option<Pin<Box<Sleep>>>,
-    /// Bytes that it has taken since.
+    /// Writes have been blocked for this long since the peer last completed `BYTES_MIN`; without the block that lasts now.
+    blocked: Duration,
+    /// The block that lasts now: its begin, and the timer that ends it.
+    block: Option<(Instant, Pin<Box<Sleep>>)>,
+    /// Bytes taken since `blocked` was 0.
     taken: usize,
     on_cut: Box<dyn Fn() + Send + Sync>,
 }
@@ -24,7 +29,7 @@ pub struct Paced<S> {
 impl<S> Paced<S> {
     /// `on_cut` is called when the peer was too slow.
     pub fn new(socket: S, time_max: Duration, on_cut: impl Fn() + Send + Sync + 'static) -> Self {
-        Self { socket, time_max, deadline: None, taken: 0, on_cut: Box::new(on_cut) }
+        Self { socket, time_max, blocked: Duration::ZERO, block: None, taken: 0, on_cut: Box::new(on_cut) }
     }
 
     fn watched(
@@ -34,21 +39,24 @@ impl<S> Paced<S> {
     ) -> Poll<io::Result<usize>> {
         match written {
             Poll::Ready(Ok(bytes)) => {
+                if let Some((began, _)) = self.block.take() {
+                    self.blocked += began.elapsed();
+                }
                 self.taken = self.taken.saturating_add(bytes);
                 if self.taken >= BYTES_MIN {
-                    self.deadline = None;
+                    self.taken = 0;
+                    self.blocked = Duration::ZERO;
                 }
                 Poll::Ready(Ok(bytes))
             }
             Poll::Ready(error) => Poll::Ready(error),
             Poll::Pending => {
-                let time_max = self.time_max;
-                let taken = &mut self.taken;
-                let deadline = self.deadline.get_or_insert_with(|| {
-                    *taken = 0;
-                    Box::pin(sleep_until(Instant::now() + time_max))
+                let left = self.time_max.saturating_sub(self.blocked);
+                let (_, timer) = self.block.get_or_insert_with(|| {
+                    let now = Instant::now();
+                    (now, Box::pin(sleep_until(now + left)))
                 });
-                if deadline.as_mut().poll(context).is_pending() {
+                if timer.as_mut().poll(context).is_pending() {
                     return Poll::Pending;
                 }
                 (self.on_cut)();
@@ -91,9 +99,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Paced<S> {
         self.socket.is_write_vectored()
     }
 
-    /// Comes when all is written.
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.deadline = None;
         Pin::new(&mut self.socket).poll_flush(context)
     }
 
@@ -109,45 +115,74 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-    #[tokio::test]
-    async fn who_takes_too_little_is_cut_off() {
+    /// Writes `frame` bytes and flushes, again and again, to a peer that takes 100 bytes each 10 ms, until it is cut off.
+    async fn cut_off(frame: usize) {
         let cuts = Arc::new(AtomicUsize::new(0));
         let count = cuts.clone();
         let (ours, mut theirs) = tokio::io::duplex(1_024);
-        let time_max = Duration::from_millis(200);
         let cut = move || {
             count.fetch_add(1, Ordering::Relaxed);
         };
-        let mut paced = Paced::new(ours, time_max, cut);
+        let mut paced = Paced::new(ours, Duration::from_millis(200), cut);
         let dripping = tokio::spawn(async move {
             while let Ok(1..) = theirs.read(&mut [0; 100]).await {
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
         });
-        let error = paced.write_all(&[7; 1 << 20]).await.unwrap_err();
+        let frames = async {
+            for _ in 0..(1 << 20) / frame {
+                paced.write_all(&vec![7; frame]).await?;
+                paced.flush().await?;
+            }
+            Ok(())
+        };
+        let error: io::Error = frames.await.unwrap_err();
         assert_eq!((error.kind(), cuts.load(Ordering::Relaxed)), (io::ErrorKind::TimedOut, 1));
         drop(paced);
         dripping.await.unwrap();
     }
 
     #[tokio::test]
-    async fn the_time_begins_anew_with_all_that_is_taken() {
-        let (ours, mut theirs) = tokio::io::duplex(8_192);
-        let mut paced = Paced::new(ours, Duration::from_secs(600), || panic!("cut off"));
-        let mut context = Context::from_waker(std::task::Waker::noop());
-        let bytes = [7; 16_384];
-        let mut write = |paced: &mut Paced<_>| Pin::new(paced).poll_write(&mut context, &bytes).is_ready();
-        assert!(write(&mut paced) && !write(&mut paced));
-        assert!(paced.deadline.is_some());
-        let mut buffer = [0; 8_192];
-        for _ in 0..BYTES_MIN / 8_192 {
-            assert!(paced.deadline.is_some());
-            theirs.read_exact(&mut buffer).await.unwrap();
-            assert!(write(&mut paced));
+    async fn a_slow_peer_is_cut_off() {
+        cut_off(1 << 20).await;
+    }
+
+    #[tokio::test]
+    async fn a_slow_peer_of_a_stream_of_small_frames_is_cut_off() {
+        cut_off(200).await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn pauses_of_the_stream_do_not_count() {
+        let (ours, mut theirs) = tokio::io::duplex(1_024);
+        let time_max = Duration::from_secs(10);
+        let mut paced = Paced::new(ours, time_max, || panic!("cut off"));
+        for _ in 0..10 {
+            let read = async {
+                tokio::time::sleep(time_max / 20).await;
+                theirs.read_exact(&mut [0; 2_048]).await.unwrap();
+            };
+            let (written, ()) = tokio::join!(paced.write_all(&[7; 2_048]), read);
+            written.unwrap();
+            tokio::time::sleep(time_max * 10).await;
         }
-        assert!(paced.deadline.is_none(), "enough was taken");
-        assert!(!write(&mut paced) && paced.deadline.is_some());
-        paced.flush().await.unwrap();
-        assert!(paced.deadline.is_none(), "all is written");
+        assert!(paced.blocked >= time_max / 2, "{:?} of {time_max:?}", paced.blocked);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn each_64_kib_taken_restore_the_whole_time() {
+        let (ours, mut theirs) = tokio::io::duplex(BYTES_MIN);
+        let time_max = Duration::from_secs(10);
+        let mut paced = Paced::new(ours, time_max, || panic!("cut off"));
+        paced.write_all(&[7; BYTES_MIN]).await.unwrap();
+        for _ in 0..5 {
+            let read = async {
+                tokio::time::sleep(time_max * 9 / 10).await;
+                theirs.read_exact(&mut vec![0; BYTES_MIN]).await.unwrap();
+            };
+            let (written, ()) = tokio::join!(paced.write_all(&[7; BYTES_MIN]), read);
+            written.unwrap();
+        }
+        assert_eq!(paced.blocked, Duration::ZERO);
     }
 }
