@@ -150,7 +150,7 @@ class FaultIT {
             Program program =
                     Program.on(jdk, "burst", "300000")
                             .with("TACHO_SERVER", server.address())
-                            .with("TACHO_FLUSH_MAX", "30s")
+                            .with("TACHO_FLUSH_MAX", "20s")
                             .with("TACHO_QUEUE", "1MiB")
                             .run();
             assertNull(server.fault, () -> "the server found a fault: " + server.fault);

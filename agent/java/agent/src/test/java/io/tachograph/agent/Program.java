@@ -155,7 +155,7 @@ final class Program {
 
     /** Waits for its end, which must be a good one. */
     Program finish() throws IOException, InterruptedException {
-        if (!process.waitFor(60, TimeUnit.SECONDS)) {
+        if (!process.waitFor(120, TimeUnit.SECONDS)) {
             kill();
             throw new AssertionError("the program did not end; " + describe());
         }
