@@ -76,7 +76,7 @@ fn journals(shared: &Shared, flushed: u64) -> Journals {
     let active = generations.active.iter().map(|active| (active.number, 0));
     let live = sealed.chain(active).filter(|(generation, _)| *generation > flushed);
     let live = live.map(|(generation, length)| Older { generation, length }).collect();
-    Journals { store: shared.id, flushed, named: shared.upkeep.named(), live }
+    Journals { store: shared.id, flushed, sequence: shared.upkeep.last_sequence(), live }
 }
 
 /// Tells those who wait, however the task ends.
@@ -101,14 +101,14 @@ async fn flush(shared: &Arc<Shared>, generation: &Arc<Generation>) -> u64 {
     let number = generation.number;
     let sessions = generation.sessions.iter().map(|(id, seq)| session_row(*id, *seq, number));
     put(shared, sessions.collect()).await;
-    let books = shared.books.lock().await;
+    let metadata = shared.metadata_lock.lock().await;
     let stored = {
         let mut stored = shared.stored.write();
         stored.iter_mut().zip(added).for_each(|(sum, new)| *sum += new);
         *stored
     };
     put(shared, vec![flushed_row(number), stored_row(&stored)]).await;
-    drop(books);
+    drop(metadata);
     let journals = journals(shared, number);
     put(shared, vec![journals.row(), clock_row(shared.latest_time())]).await;
     forget(shared, generation).await;
@@ -187,7 +187,7 @@ async fn join<T>(task: JoinHandle<T>) -> T {
 
 /// Series of entries and executions: each is a group of its own.
 async fn put_series(shared: &Shared, generation: &Generation) {
-    let _books = shared.books.lock().await;
+    let _metadata = shared.metadata_lock.lock().await;
     let series = generation.series();
     let new: Vec<(Kind, SeriesId, Row)> = {
         let index = shared.index.read();
@@ -207,7 +207,7 @@ async fn put_series(shared: &Shared, generation: &Generation) {
 
 /// Groups of the series of samples that are sealed for the first time.
 async fn put_groups(shared: &Shared, generation: &Arc<Generation>) {
-    let _books = shared.books.lock().await;
+    let _metadata = shared.metadata_lock.lock().await;
     let newcomers = home::newcomers(&shared.index.read(), generation);
     if newcomers.is_empty() {
         return;

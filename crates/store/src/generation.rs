@@ -12,7 +12,7 @@ use tacho_model::{Kind, SeriesId};
 
 use crate::arrival::Arrival;
 use crate::journal::Lack;
-use crate::open::{OpenEntries, OpenExecutions, OpenSeries};
+use crate::memtable::{OpenEntries, OpenExecutions, OpenSeries};
 use crate::seal::{Sealed, Sealer};
 
 /// Memory of one more open series: its place in the map and its vectors, bytes.

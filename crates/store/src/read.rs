@@ -21,9 +21,9 @@ use crate::generation::{Generation, Generations};
 use crate::group::resent::Overhang;
 use crate::group::row::{Remains, Replacement, Split, remains, split_value};
 use crate::keys::{ChunkKey, Span, chunk_scan, spans};
-use crate::open::{OpenEntries, OpenExecutions};
+use crate::memtable::{OpenEntries, OpenExecutions};
 use crate::shared::Shared;
-use crate::upkeep::{Mask, Visit, alive, hidden};
+use crate::upkeep::{Mask, Snapshot, alive, masks_by_labels};
 use crate::{Error, ErrorKind, Result};
 
 /// A chunk as it lies in the driver, for `tacho inspect`.
@@ -40,7 +40,7 @@ pub struct ChunkInfo {
 }
 
 /// What memory holds of one series at one moment.
-pub struct Snapshot<T> {
+pub struct InMemory<T> {
     /// Chunks of this and later generations are in `parts`.
     pub oldest: u64,
     /// In order of generation.
@@ -48,7 +48,7 @@ pub struct Snapshot<T> {
 }
 
 /// `read` is called under the lock for the active generation only; sealed ones do not change any more.
-pub fn snapshot<T>(shared: &Shared, read: impl Fn(&Generation) -> Option<T>) -> Snapshot<T> {
+pub fn read_memory<T>(shared: &Shared, read: impl Fn(&Generation) -> Option<T>) -> InMemory<T> {
     let generations = shared.generations.read();
     let oldest = generations.oldest();
     let Generations { active, sealed, .. } = &*generations;
@@ -56,20 +56,20 @@ pub fn snapshot<T>(shared: &Shared, read: impl Fn(&Generation) -> Option<T>) -> 
     let open = active.as_ref().and_then(&read);
     drop(generations);
     let parts = sealed.iter().filter_map(|generation| read(generation)).chain(open).collect();
-    Snapshot { oldest, parts }
+    InMemory { oldest, parts }
 }
 
 pub async fn entries(shared: &Shared, id: SeriesId, range: TimeRange) -> Result<Read<Vec<Entry>>> {
-    let visit = shared.upkeep.enter();
+    let snapshot = shared.upkeep.snapshot();
     let read = |open: &OpenEntries, generation: &Generation| (generation.number, open.read(range));
-    let memory = snapshot(shared, |generation| Some(read(generation.entries.get(&id)?, generation)));
+    let memory = read_memory(shared, |generation| Some(read(generation.entries.get(&id)?, generation)));
     let decode = |chunk: Chunk<'_>| {
         let mut entries = chunk.entries()?;
         entries.retain(|entry| range.contains(entry.at));
         Ok(entries)
     };
     let masks = masks(shared, id);
-    let wanted = Wanted { kind: Kind::Entry, id, range, oldest: memory.oldest, visit, masks: &masks };
+    let wanted = Wanted { kind: Kind::Entry, id, range, oldest: memory.oldest, snapshot, masks: &masks };
     let Read { records: mut parts, damages } = stored(shared, &wanted, decode, |part| Ok(Some(part))).await?;
     parts.extend(memory.parts);
     for (generation, entries) in &mut parts {
@@ -82,20 +82,22 @@ pub async fn entries(shared: &Shared, id: SeriesId, range: TimeRange) -> Result<
 
 /// A block without the segments that begin where something was deleted; `None` when none is left.
 fn mask_block(block: Arc<ExecutionBlock>, masks: &[Mask], generation: u64) -> Option<Arc<ExecutionBlock>> {
-    let hidden = |i: usize| masks.iter().any(|mask| mask.hides(generation, block.row(i).start()));
-    if masks.is_empty() || !(0..block.len()).any(hidden) {
+    let is_masked = |i: usize| masks.iter().any(|mask| mask.hides(generation, block.row(i).start()));
+    if masks.is_empty() || !(0..block.len()).any(is_masked) {
         return Some(block);
     }
     let mut rest = ExecutionBlock::new();
-    (0..block.len()).filter(|i| !hidden(*i)).for_each(|i| rest.push(&block.segment(i), block.operations()));
+    (0..block.len())
+        .filter(|i| !is_masked(*i))
+        .for_each(|i| rest.push(&block.segment(i), block.operations()));
     (!rest.is_empty()).then(|| Arc::new(rest))
 }
 
 fn masks(shared: &Shared, id: SeriesId) -> Vec<Mask> {
-    let Some(hidden) = hidden(shared) else { return Vec::new() };
+    let Some(masks) = masks_by_labels(shared) else { return Vec::new() };
     // Patterns are not tried while others wait for the index.
     let labels = shared.index.read().labels(id).cloned();
-    labels.map_or_else(Vec::new, |labels| hidden(&labels))
+    labels.map_or_else(Vec::new, |labels| masks(&labels))
 }
 
 /// `room`: bytes that blocks may still take, over all reads that share it. A block that `keep` refuses takes none: it is
@@ -107,9 +109,9 @@ pub async fn executions(
     room: &AtomicUsize,
     keep: impl Fn(&ExecutionBlock) -> bool,
 ) -> Result<Read<Vec<Arc<ExecutionBlock>>>> {
-    let visit = shared.upkeep.enter();
+    let snapshot = shared.upkeep.snapshot();
     let read = |open: &OpenExecutions, generation: &Generation| (generation.number, open.read(range));
-    let memory = snapshot(shared, |generation| Some(read(generation.executions.get(&id)?, generation)));
+    let memory = read_memory(shared, |generation| Some(read(generation.executions.get(&id)?, generation)));
     let masks = masks(shared, id);
     let admit = |(generation, block): (u64, Arc<ExecutionBlock>)| {
         let block = mask_block(block, &masks, generation).filter(|block| keep(block));
@@ -118,7 +120,7 @@ pub async fn executions(
         }
         Ok(block)
     };
-    let wanted = Wanted { kind: Kind::Execution, id, range, oldest: memory.oldest, visit, masks: &masks };
+    let wanted = Wanted { kind: Kind::Execution, id, range, oldest: memory.oldest, snapshot, masks: &masks };
     let mut read = stored(shared, &wanted, |chunk| chunk.executions().map(Arc::new), admit).await?;
     for (generation, open) in memory.parts {
         for block in open {
@@ -138,7 +140,7 @@ pub fn take_room(room: &AtomicUsize, amount: usize, unit: &str) -> Result<()> {
 
 /// Every chunk of a series in the driver; open and sealed ones are not there yet.
 pub async fn chunks(shared: &Shared, kind: Kind, id: SeriesId) -> Result<Read<Vec<ChunkInfo>>> {
-    let visit = shared.upkeep.enter();
+    let snapshot = shared.upkeep.snapshot();
     let mut read: Read<Vec<ChunkInfo>> = Read::default();
     let masks = masks(shared, id);
     for (group, member) in partitions(shared, kind, id) {
@@ -161,7 +163,7 @@ pub async fn chunks(shared: &Shared, kind: Kind, id: SeriesId) -> Result<Read<Ve
             }
             Ok(())
         };
-        each_live(shared, (kind, group), TimeRange::ALL, &visit, each).await?;
+        each_live(shared, (kind, group), TimeRange::ALL, &snapshot, each).await?;
     }
     read.records.sort_by_key(|info| (info.start, info.generation));
     Ok(read)
@@ -208,11 +210,11 @@ pub struct Found {
 }
 
 impl Found {
-    /// `None` when the visit does not see the row.
-    fn of(row: Scanned<Cut>, visit: &Visit) -> Result<Option<(Self, Option<Replacement>, u64)>> {
+    /// `None` when the snapshot does not see the row.
+    fn of(row: Scanned<Cut>, snapshot: &Snapshot) -> Result<Option<(Self, Option<Replacement>, u64)>> {
         let (Ok(Cut { row: Row { partition, clustering, value, .. }, .. })
         | Err(Damaged { partition, clustering, value, .. })) = &row;
-        if !visit.sees(partition, clustering) {
+        if !snapshot.sees(partition, clustering) {
             return Ok(None);
         }
         let key = ChunkKey::decode(clustering)?;
@@ -294,11 +296,11 @@ impl Lost {
     }
 }
 
-/// Of the rows of one partition those that the visit sees and that no other replaces.
-pub fn live(rows: impl Iterator<Item = Scanned<Cut>>, visit: &Visit) -> Result<Vec<Found>> {
+/// Of the rows of one partition those that the snapshot sees and that no other replaces.
+pub fn live(rows: impl Iterator<Item = Scanned<Cut>>, snapshot: &Snapshot) -> Result<Vec<Found>> {
     let (mut keys, mut found) = (Vec::new(), Vec::new());
     for row in rows {
-        if let Some((row, replacement, merge)) = Found::of(row, visit)? {
+        if let Some((row, replacement, merge)) = Found::of(row, snapshot)? {
             keys.push((row.key, replacement, merge));
             found.push(row);
         }
@@ -313,14 +315,14 @@ async fn each_live(
     shared: &Shared,
     (kind, partition): (Kind, SeriesId),
     range: TimeRange,
-    visit: &Visit,
+    snapshot: &Snapshot,
     mut each: impl FnMut(Found) -> Result<()>,
 ) -> Result<()> {
     let (mut replacements, mut held, mut last) = (Vec::new(), VecDeque::new(), Vec::new());
     for span in spans(kind).iter().rev() {
         let mut rows = shared.driver.scan(chunk_scan(kind, partition, *span, range)).await?;
         while let Some(row) = rows.try_next().await? {
-            let Some((row, replacement, merge)) = Found::of(row.map(Cut::from), visit)? else { continue };
+            let Some((row, replacement, merge)) = Found::of(row.map(Cut::from), snapshot)? else { continue };
             let start = row.key.start;
             replacements.extend(replacement);
             if *span != Span::Short {
@@ -363,7 +365,7 @@ struct Wanted<'a> {
     range: TimeRange,
     /// Generations from this one on are in memory.
     oldest: u64,
-    visit: Visit,
+    snapshot: Snapshot,
     masks: &'a [Mask],
 }
 
@@ -402,7 +404,7 @@ async fn stored<T, U>(
         }
         Ok(())
     };
-    each_live(shared, (kind, id), range, &wanted.visit, each).await?;
+    each_live(shared, (kind, id), range, &wanted.snapshot, each).await?;
     found.sort_by_key(|(place, _)| *place);
     Ok(Read { records: found.into_iter().map(|(_, part)| part).collect(), damages })
 }

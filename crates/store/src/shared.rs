@@ -33,10 +33,10 @@ pub struct Shared {
     /// Locked after `generations` where both are.
     pub index: Guarded<Index>,
     pub sessions: Guarded<Sessions>,
-    /// What lies in the driver by kind; changed under `books` only.
+    /// What lies in the driver by kind; changed under `metadata_lock` only.
     pub stored: Guarded<[Stored; 3]>,
     /// Held by who changes what the Series and Meta tables say of the driver: the flusher or the upkeep.
-    pub books: tokio::sync::Mutex<()>,
+    pub metadata_lock: tokio::sync::Mutex<()>,
     pub tombstones: Guarded<Tombstones>,
     pub unreadable: Unreadable,
     pub upkeep: Upkeep,

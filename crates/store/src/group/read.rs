@@ -21,9 +21,9 @@ use crate::damage::Damages;
 use crate::driver::{Parts, Scan};
 use crate::generation::Generation;
 use crate::keys::{CHUNK_SPAN_MAX_NS, chunk_scan, spans};
-use crate::read::{Found, Lost, live, snapshot, take_room, unreadable};
+use crate::read::{Found, Lost, live, read_memory, take_room, unreadable};
 use crate::shared::Shared;
-use crate::upkeep::hidden;
+use crate::upkeep::masks_by_labels;
 use crate::{Error, Result};
 
 /// Units that are read at a time, with one trip to the driver: of a range of up to [`CHUNK_SPAN_MAX_NS`], which has few rows of
@@ -128,7 +128,7 @@ async fn read(
     room: &AtomicUsize,
     SampleAnswer { report, damages, .. }: &mut SampleAnswer,
 ) -> Result<Pieces> {
-    let visit = shared.upkeep.enter();
+    let snapshot = shared.upkeep.snapshot();
     let open: Vec<(u64, Vec<Asked>)> =
         units.iter().map(|unit| open_samples(shared, unit, question.reach)).collect();
     find_groups(shared, units);
@@ -147,7 +147,7 @@ async fn read(
         let mut stored = Vec::new();
         for group in &unit.groups {
             let rows = rows.by_ref().take(spans(Kind::Sample).len()).flatten();
-            let found = live(rows, &visit).map_err(|e| e.with("group", group.id))?;
+            let found = live(rows, &snapshot).map_err(|e| e.with("group", group.id))?;
             for row in found.into_iter().filter(|row| row.key.generation < oldest) {
                 stored.push(Stored {
                     place: (row.key.generation, row.key.number),
@@ -283,7 +283,7 @@ fn open_samples(shared: &Shared, unit: &Unit, range: TimeRange) -> (u64, Vec<Ask
         };
         unit.series.iter().map(parts).collect()
     };
-    let memory = snapshot(shared, |generation| Some(read(generation)));
+    let memory = read_memory(shared, |generation| Some(read(generation)));
     let mut asked: Vec<Asked> = Vec::new();
     asked.resize_with(unit.series.len(), Asked::default);
     for parts in memory.parts {
@@ -291,14 +291,14 @@ fn open_samples(shared: &Shared, unit: &Unit, range: TimeRange) -> (u64, Vec<Ask
             asked.open.extend(parts);
         }
     }
-    if let Some(hidden) = hidden(shared) {
+    if let Some(masks) = masks_by_labels(shared) {
         // Patterns are not tried while others wait for the index.
         let labels: Vec<Arc<Labels>> = {
             let index = shared.index.read();
             unit.series.iter().map(|(number, _)| Arc::clone(index.labels_of(*number))).collect()
         };
         for (asked, labels) in asked.iter_mut().zip(labels) {
-            asked.masks = hidden(&labels);
+            asked.masks = masks(&labels);
         }
     }
     (memory.oldest, asked)

@@ -15,8 +15,8 @@ use crate::shared::Shared;
 
 /// Of a partition that was seen empty. Does nothing when records of it are in memory, or were flushed meanwhile.
 pub async fn forget(shared: &Arc<Shared>, partition: Partition) {
-    // The flusher looks at these rows under the books: it puts the row of a series that comes back after this delete.
-    let _books = shared.books.lock().await;
+    // The flusher looks at these rows under the metadata lock: it puts the row of a series that comes back after this delete.
+    let _metadata = shared.metadata_lock.lock().await;
     let before = shared.progress.borrow().flushed;
     if holds_rows(shared, partition, TimeRange::ALL).await {
         return;

@@ -10,14 +10,14 @@ use std::time::{Duration, Instant};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use tacho_model::{TimeRange, Timestamp};
 
-use super::choice::Zeal;
-use super::exchange::Exchange;
+use super::choice::Mode;
 use super::forget::forget;
 use super::fresh::Tail;
 use super::look::{Job, Seen, look};
 use super::orders::{Order, Waiting};
 use super::pace::Pace;
 use super::replace::{backoff, replace, report};
+use super::replacement::RowReplacement;
 use super::sweep;
 use super::verify::verify;
 use super::window::{Partition, Stretch};
@@ -52,14 +52,14 @@ pub struct MergeReport {
 }
 
 impl MergeReport {
-    fn add(&mut self, exchange: &Exchange) {
+    fn add(&mut self, replacement: &RowReplacement) {
         self.merges += 1;
-        self.chunks_in += exchange.before.chunks;
-        self.chunks_out += exchange.after.chunks;
-        self.bytes_written += exchange.after.bytes;
-        self.records_in += exchange.before.records;
-        self.records_out += exchange.after.records;
-        self.samples_replaced += exchange.samples_replaced;
+        self.chunks_in += replacement.before.chunks;
+        self.chunks_out += replacement.after.chunks;
+        self.bytes_written += replacement.after.bytes;
+        self.records_in += replacement.before.records;
+        self.records_out += replacement.after.records;
+        self.samples_replaced += replacement.samples_replaced;
     }
 }
 
@@ -147,24 +147,24 @@ impl Keeper {
     }
 
     async fn serve(&mut self, waiting: Waiting) {
-        let zeal = match waiting.order {
-            Order::MergeAll => Zeal::All,
-            Order::Sweep => Zeal::Tiered,
+        let mode = match waiting.order {
+            Order::MergeAll => Mode::All,
+            Order::Sweep => Mode::Tiered,
         };
         // What was begun there is overtaken: everything is looked at now.
         self.backlog.drain(..).for_each(|job| give_back(&self.shared, &job));
         let result = match self.can_replace() {
-            Ok(()) => self.tend_everything(zeal).await,
+            Ok(()) => self.tend_everything(mode).await,
             Err(error) => Err(error),
         };
         waiting.answer(&result);
     }
 
-    async fn tend_everything(&mut self, zeal: Zeal) -> Result<MergeReport> {
+    async fn tend_everything(&mut self, mode: Mode) -> Result<MergeReport> {
         let begun = Instant::now();
         // What is fresh is part of all; what is not wholly flushed is given back.
         let fresh: HashMap<Partition, Tail> = self.shared.upkeep.fresh.take(0).into_iter().collect();
-        let job = |partition| Job { tail: fresh.get(&partition).copied(), ..Job::all(partition, zeal) };
+        let job = |partition| Job { tail: fresh.get(&partition).copied(), ..Job::all(partition, mode) };
         let jobs = sweep::partitions(&self.shared).into_iter().map(job);
         let tended = tend(&self.shared, jobs.collect(), EAGER_JOBS).await;
         self.tried.clear();
@@ -190,9 +190,9 @@ impl Keeper {
         // Merges write before they free: on a full disk only what frees goes on.
         let room = shared.check_space().is_ok();
         let enough = u32::try_from(options.merge_rows).unwrap_or(u32::MAX).max(1);
-        let fresh = |zeal| move |(partition, tail)| job(partition, tail, zeal);
+        let fresh = |mode| move |(partition, tail)| job(partition, tail, mode);
         if room {
-            self.backlog.extend(shared.upkeep.fresh.take(enough).into_iter().map(fresh(Zeal::Tiered)));
+            self.backlog.extend(shared.upkeep.fresh.take(enough).into_iter().map(fresh(Mode::Tiered)));
         }
         if !is_due {
             return;
@@ -201,11 +201,11 @@ impl Keeper {
         if !room {
             self.backlog.extend(sweep::aged(shared, &mut self.thinned));
         } else if self.swept {
-            self.backlog.extend(shared.upkeep.fresh.take(1).into_iter().map(fresh(Zeal::Finish)));
+            self.backlog.extend(shared.upkeep.fresh.take(1).into_iter().map(fresh(Mode::Finish)));
             self.backlog.extend(sweep::aged(shared, &mut self.thinned));
         } else {
             let all = sweep::partitions(shared).into_iter();
-            self.backlog.extend(all.map(|partition| Job::all(partition, Zeal::Finish)));
+            self.backlog.extend(all.map(|partition| Job::all(partition, Mode::Finish)));
             self.swept = true;
         }
     }
@@ -255,12 +255,12 @@ fn pace(shared: &Shared) -> Pace {
     Pace { bytes_per_second: options.merge_bytes_per_second, cpu_percent: options.merge_cpu_percent }
 }
 
-const fn job(partition: Partition, tail: Tail, zeal: Zeal) -> Job {
+const fn job(partition: Partition, tail: Tail, mode: Mode) -> Job {
     Job {
         partition,
         stretch: tail.stretch(),
         end: Timestamp::MAX,
-        zeal,
+        mode,
         tail: Some(tail),
         through: None,
         young: false,
@@ -300,7 +300,7 @@ pub async fn batch(shared: &Arc<Shared>, jobs: &mut VecDeque<Job>, width: usize,
         let Some((job, result)) = looks.next().await else { break };
         match result {
             Ok(new) => {
-                bytes += new.exchanges.iter().map(|exchange| exchange.after.bytes).sum::<u64>();
+                bytes += new.replacements.iter().map(|replacement| replacement.after.bytes).sum::<u64>();
                 seen.push(new);
             }
             Err(error) => {
@@ -310,11 +310,11 @@ pub async fn batch(shared: &Arc<Shared>, jobs: &mut VecDeque<Job>, width: usize,
         }
     }
     drop(looks);
-    let exchanges: Vec<Exchange> =
-        seen.iter_mut().flat_map(|seen| std::mem::take(&mut seen.exchanges)).collect();
-    let done = replace(shared, &exchanges, tombstone, gate).await;
+    let replacements: Vec<RowReplacement> =
+        seen.iter_mut().flat_map(|seen| std::mem::take(&mut seen.replacements)).collect();
+    let done = replace(shared, &replacements, tombstone, gate).await;
     if done.is_ok() {
-        exchanges.iter().for_each(|exchange| tended.report.add(exchange));
+        replacements.iter().for_each(|replacement| tended.report.add(replacement));
     }
     for seen in seen {
         account(shared, &seen, tended);

@@ -6,16 +6,16 @@ use std::time::{Duration, Instant};
 use tacho_chunk::semantic::Movement;
 use tacho_model::{Kind, SeriesId, Timestamp};
 
-use super::choice::{self, Aim, Facts, Merge, Next, State, Zeal};
-use super::exchange::{Exchange, Namer};
+use super::choice::{self, Aim, Facts, Merge, Mode, Next, State};
 use super::fresh::Tail;
 use super::merge::{Cutting, Merged, Source, Treatment, Unreadable, end_of_step, merge};
 use super::replace::all_leave;
-use super::visits::Place;
+use super::replacement::{RowBuilder, RowReplacement};
+use super::snapshots::Place;
 use super::window::{self, Known, Partition, Scope, Stretch, Wall, Window};
 use crate::driver::{Delete, Table};
 use crate::keys::{CHUNK_SPAN_MAX_NS, CHUNK_WIDE_SPAN_MAX_NS, ChunkKey};
-use crate::open::CHUNK_CALLS_MAX;
+use crate::memtable::CHUNK_CALLS_MAX;
 use crate::shared::Shared;
 use crate::{Error, ErrorKind, Result};
 
@@ -26,7 +26,7 @@ pub struct Job {
     pub stretch: Stretch,
     /// Rows that begin after it are none of its business.
     pub end: Timestamp,
-    pub zeal: Zeal,
+    pub mode: Mode,
     /// What was taken out of the account of fresh chunks for it.
     pub tail: Option<Tail>,
     /// Later generations are none of its business either, from its first look on: a row that comes meanwhile may reach
@@ -37,12 +37,12 @@ pub struct Job {
 }
 
 impl Job {
-    pub const fn all(partition: Partition, zeal: Zeal) -> Self {
+    pub const fn all(partition: Partition, mode: Mode) -> Self {
         Self {
             partition,
             stretch: Stretch::From(Timestamp::MIN),
             end: Timestamp::MAX,
-            zeal,
+            mode,
             tail: None,
             through: None,
             young: false,
@@ -54,8 +54,8 @@ impl Job {
 #[derive(Debug)]
 pub struct Seen {
     pub job: Job,
-    pub exchanges: Vec<Exchange>,
-    /// Where to go on when the exchanges are done.
+    pub replacements: Vec<RowReplacement>,
+    /// Where to go on when the replacements are done.
     pub rest: Option<Stretch>,
     /// What is left for later merges.
     pub tail: Option<Tail>,
@@ -138,7 +138,7 @@ pub async fn look(shared: &Arc<Shared>, job: Job) -> Result<Seen> {
 fn nothing(job: Job) -> Seen {
     Seen {
         job,
-        exchanges: Vec::new(),
+        replacements: Vec::new(),
         rest: None,
         tail: None,
         empty: true,
@@ -154,7 +154,7 @@ fn nothing(job: Job) -> Seen {
 fn aim(shared: &Shared, job: &Job, rules: &Rules) -> Aim {
     let kind = job.partition.kind;
     Aim {
-        zeal: job.zeal,
+        mode: job.mode,
         records: if kind == Kind::Execution { CHUNK_CALLS_MAX } else { rules.values },
         span_max: if kind == Kind::Execution { u64::MAX } else { CHUNK_WIDE_SPAN_MAX_NS },
         fan_in: shared.options.merge_rows,
@@ -183,7 +183,7 @@ fn work(shared: &Shared, job: Job, mut window: Window, rules: &Rules, aim: &Aim,
         empty: window.rows.is_empty() && window.walls.is_empty() && window.next.is_none() && !window.young,
         ..nothing(job)
     };
-    let namer = Namer::new(job.partition, window.merge, &shared.upkeep.names, &rules.series);
+    let builder = RowBuilder::new(job.partition, window.merge, &shared.upkeep.sequence, &rules.series);
     let next = window.next;
     let mut rows = std::mem::take(&mut window.rows);
     // What stands for a row would stand for one that cannot be read and begins with it.
@@ -199,17 +199,17 @@ fn work(shared: &Shared, job: Job, mut window: Window, rules: &Rules, aim: &Aim,
     }
     let mut floor = job.stretch.floor();
     let mut due = None;
-    let work = Work { shared, job, namer, rules, aim, cutting };
+    let work = Work { shared, job, builder, rules, aim, cutting };
     for part in rows.chunk_by(|a, b| !window.walls.iter().any(|wall| divides(wall.key.start, a, b))) {
         let is_last = part.last().map(|row| row.facts.key) == rows.last().map(|row| row.facts.key);
         let behind = if is_last { Behind::Window(next) } else { Behind::Wall(floor_after(part)) };
         due = due.or(work.part(part, floor, behind, &mut seen));
         floor = floor.max(floor_after(part));
     }
-    // Rows that are still to be changed are met again when these exchanges are done.
+    // Rows that are still to be changed are met again when these replacements are done.
     let passed = |due: Timestamp| !matches!(seen.rest, Some(Stretch::From(from)) if from <= due);
     if due.is_some_and(passed) {
-        seen.undone = seen.exchanges.is_empty();
+        seen.undone = seen.replacements.is_empty();
         seen.rest = (!seen.undone).then_some(job.stretch);
     }
     if seen.rest.is_none() {
@@ -221,7 +221,7 @@ fn work(shared: &Shared, job: Job, mut window: Window, rules: &Rules, aim: &Aim,
         seen.rest = next.filter(|next| next.start <= job.end).map(on);
     }
     // Whether the partition is empty now is seen by another look.
-    let emptied = !seen.exchanges.is_empty() && seen.exchanges.iter().all(|e| e.after.chunks == 0);
+    let emptied = !seen.replacements.is_empty() && seen.replacements.iter().all(|e| e.after.chunks == 0);
     if seen.rest.is_none() && emptied {
         seen.rest = Some(Stretch::From(Timestamp::MIN));
     }
@@ -242,7 +242,7 @@ enum Behind {
 struct Work<'a> {
     shared: &'a Shared,
     job: Job,
-    namer: Namer<'a>,
+    builder: RowBuilder<'a>,
     rules: &'a Rules,
     aim: &'a Aim,
     cutting: &'a Cutting,
@@ -276,9 +276,10 @@ impl Work<'_> {
         let merges: Vec<Merge> = merges.iter().map(|merge| aligned(merge, facts, treatments)).collect();
         for merge in &merges {
             let rows = &part[merge.rows.clone()];
-            match exchange(&self.namer, rows, self.rules, merge.until, self.cutting) {
-                Ok(exchange) => {
-                    seen.exchanges.extend(Some(exchange).filter(|exchange| !is_idle(exchange, rows)));
+            match replacement(&self.builder, rows, self.rules, merge.until, self.cutting) {
+                Ok(replacement) => {
+                    seen.replacements
+                        .extend(Some(replacement).filter(|replacement| !is_idle(replacement, rows)));
                     if merge.until < Timestamp::MAX {
                         seen.rest = merge.until.checked_add(1).map(Stretch::From);
                     }
@@ -328,27 +329,27 @@ fn aligned(merge: &Merge, facts: &[Facts], treatments: &[Treatment]) -> Merge {
     Merge { rows: merge.rows.start..merge.rows.start + count, until }
 }
 
-fn exchange(
-    namer: &Namer<'_>,
+fn replacement(
+    builder: &RowBuilder<'_>,
     rows: &[Known],
     rules: &Rules,
     until: Timestamp,
     cutting: &Cutting,
-) -> Result<Exchange, Unreadable> {
+) -> Result<RowReplacement, Unreadable> {
     let whole = until == Timestamp::MAX;
     let merged = if whole && rows.iter().all(|row| row.facts.state == State::Expired) {
         Merged::default()
     } else {
         let sources: Vec<Source> = rows.iter().map(|row| row.source.clone()).collect();
-        let kind = namer.kind();
+        let kind = builder.kind();
         merge(kind, &sources, &rules.treatments, &rules.lives, until, cutting)?
     };
-    Ok(namer.exchange(rows, merged))
+    Ok(builder.build(rows, merged))
 }
 
 /// Would a row that is sound only be written anew, and no smaller?
-fn is_idle(exchange: &Exchange, rows: &[Known]) -> bool {
-    let ([new], [old]) = (&exchange.new[..], rows) else { return false };
+fn is_idle(replacement: &RowReplacement, rows: &[Known]) -> bool {
+    let ([new], [old]) = (&replacement.new[..], rows) else { return false };
     old.facts.state == State::Sound
         && old.facts.replacement.is_none()
         && new.value.len() >= old.source.chunk.len()

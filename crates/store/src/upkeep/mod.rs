@@ -8,10 +8,10 @@
 //!   look.rs     one window of one partition (window.rs): what is there, what is to be done
 //!   choice.rs   which rows to merge: a decision, as plain data; joints.rs  where one ends before the next begins
 //!   merge/      the new chunks; lives.rs  which series are known to be no counters
-//!   exchange.rs the new rows, and which ones they replace; names.rs  numbers for them
-//!   replace.rs  put, change over (visits.rs), delete
+//!   replacement.rs the new rows, and which ones they replace; sequence.rs  numbers for them
+//!   replace.rs  put, change over (snapshots.rs), delete
 //!   alive.rs    which rows count: what readers and a start after a crash rely on
-//!   hidden.rs   what of them is not to be read any more
+//!   masks.rs    what of them is not to be read any more
 //!   verify.rs   reads stored bytes again and reports rows that do not match their checksums
 //!   clock.rs    what time it is, as far as history may be deleted by it
 //! ```
@@ -24,23 +24,23 @@ mod choice;
 mod clock;
 mod counts;
 mod delete;
-mod exchange;
 mod forget;
 mod fresh;
-mod hidden;
 mod joints;
 mod keeper;
 mod lives;
 mod look;
+mod masks;
 mod merge;
-mod names;
 mod orders;
 mod pace;
 mod replace;
+mod replacement;
+mod sequence;
+mod snapshots;
 mod sweep;
 mod tombstones;
 mod verify;
-mod visits;
 mod window;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -54,19 +54,19 @@ pub use alive::alive;
 pub use clock::{ClockBounds, Jump, Trusted};
 pub use counts::UpkeepStats;
 pub use delete::{Deleted, delete};
-pub use hidden::hidden;
 pub use keeper::{MergeReport, run};
-pub use names::row_name;
+pub use masks::masks_by_labels;
 pub use orders::Order;
+pub use sequence::row_sequence;
+pub use snapshots::Snapshot;
 pub use tombstones::{Mask, Tombstone, Tombstones, tombstones_scan};
 pub use verify::verify;
-pub use visits::Visit;
 
 /// What readers, the flusher and the upkeep share.
 #[derive(Debug)]
 pub struct Upkeep {
-    visits: Arc<visits::Visits>,
-    names: names::Names,
+    snapshots: Arc<snapshots::Snapshots>,
+    sequence: sequence::Sequence,
     lives: lives::Lives,
     fresh: fresh::Fresh,
     woken: Notify,
@@ -78,11 +78,11 @@ pub struct Upkeep {
 }
 
 impl Upkeep {
-    /// `named`: the last number that a merge of an earlier process has given.
-    pub fn new(named: u64) -> Self {
+    /// `last_sequence`: the last number that a merge of an earlier process has given.
+    pub fn new(last_sequence: u64) -> Self {
         Self {
-            visits: Arc::default(),
-            names: names::Names::new(named),
+            snapshots: Arc::default(),
+            sequence: sequence::Sequence::new(last_sequence),
             lives: lives::Lives::default(),
             fresh: fresh::Fresh::default(),
             woken: Notify::new(),
@@ -94,13 +94,13 @@ impl Upkeep {
     }
 
     /// The last number that a merge has given.
-    pub fn named(&self) -> u64 {
-        self.names.last()
+    pub fn last_sequence(&self) -> u64 {
+        self.sequence.last()
     }
 
     /// Begins a read: before memory or driver are looked at.
-    pub fn enter(&self) -> Visit {
-        self.visits.enter()
+    pub fn snapshot(&self) -> Snapshot {
+        self.snapshots.open()
     }
 
     /// A flush has put these rows into the table of chunks.
@@ -126,12 +126,12 @@ impl Upkeep {
         self.notes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn raise_wall(&self, place: visits::Place) {
+    fn raise_wall(&self, place: snapshots::Place) {
         self.notes().walls.insert(place);
     }
 
     /// Tombstones up to this one have been applied to these rows.
-    fn set_applied(&self, rows: &[visits::Place], tombstone: u64) {
+    fn set_applied(&self, rows: &[snapshots::Place], tombstone: u64) {
         self.notes().applied.extend(rows.iter().map(|row| (row.clone(), tombstone)));
     }
 

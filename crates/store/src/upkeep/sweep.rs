@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use tacho_model::{Kind, SeriesId, TimeRange, Timestamp};
 
-use super::choice::Zeal;
+use super::choice::Mode;
 use super::forget::holds_rows;
 use super::keeper::{Tended, batch};
 use super::look::Job;
@@ -45,11 +45,11 @@ pub fn aged(shared: &Shared, thinned: &mut HashMap<Partition, Timestamp>) -> Vec
             thin = thin.max(treatment.thin.map_or(Timestamp::MIN, |(through, _)| through));
         }
         if expired > Timestamp::MIN {
-            jobs.push(Job { end: expired, ..Job::all(partition, Zeal::Tiered) });
+            jobs.push(Job { end: expired, ..Job::all(partition, Mode::Tiered) });
         }
         if thin > Timestamp::MIN {
             let from = thinned.insert(partition, thin).map_or(Stretch::From(Timestamp::MIN), Stretch::Around);
-            jobs.push(Job { end: thin, stretch: from, ..Job::all(partition, Zeal::Tiered) });
+            jobs.push(Job { end: thin, stretch: from, ..Job::all(partition, Mode::Tiered) });
         }
     }
     jobs
@@ -101,7 +101,7 @@ pub async fn finish_deletions(shared: &Arc<Shared>, pace: Option<Pace>, tried: &
         return;
     }
     let meant: Vec<BTreeSet<Place>> = tombstones.iter().map(|tombstone| places(shared, tombstone)).collect();
-    let from = |(kind, id): Place| Job::all(Partition { kind, id }, Zeal::Tiered);
+    let from = |(kind, id): Place| Job::all(Partition { kind, id }, Mode::Tiered);
     let places: BTreeSet<Place> = meant.iter().flatten().copied().collect();
     let mut jobs: VecDeque<Job> = places.into_iter().map(from).collect();
     let mut tended = Tended::default();

@@ -25,7 +25,7 @@ fn tell(shared: &Shared, row: Damaged) {
             shared.unreadable.note(&shared.counters.chunks_unreadable, partition, &key, &row.reason);
         }
         // What it says is in memory; the next start will miss it, and say so.
-        None => tracing::error!(error = %Error::from(row), "row of the store's books is damaged"),
+        None => tracing::error!(error = %Error::from(row), "row of the store's metadata is damaged"),
     }
 }
 

@@ -6,7 +6,7 @@ use super::tombstones::Mask;
 use crate::shared::Shared;
 
 /// The masks of a series at this moment, by its labels. `None` when no series has any, as is usual.
-pub fn hidden(shared: &Shared) -> Option<impl Fn(&Labels) -> Vec<Mask>> {
+pub fn masks_by_labels(shared: &Shared) -> Option<impl Fn(&Labels) -> Vec<Mask>> {
     // A copy of some pointers: patterns are not tried while a deletion waits for the list.
     let (tombstones, policies) = (shared.tombstones.read().clone(), &shared.options.policies);
     if tombstones.is_empty() && policies.retention.is_empty() {
