@@ -152,6 +152,12 @@ impl Generations {
         sealed.chain(&self.active).any(|generation| generation.holds(kind, id, number))
     }
 
+    /// Bytes of all journal files.
+    pub fn journal_bytes(&self) -> u64 {
+        let sealed = self.sealed.iter().map(|generation| generation.journal.length);
+        sealed.chain(self.active.iter().map(|active| active.journal.length)).sum()
+    }
+
     /// The last one that waits for its flush; 0 for none.
     pub fn sealed_through(&self) -> u64 {
         self.sealed.back().map_or(0, |sealed| sealed.number)

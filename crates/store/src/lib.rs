@@ -19,6 +19,7 @@
 
 mod answer;
 mod arrival;
+mod assemble;
 mod budget;
 mod coding;
 mod commit;
@@ -35,6 +36,7 @@ pub mod group;
 #[cfg(not(fuzzing))]
 mod group;
 mod index;
+mod intake;
 // What the fuzz targets call; nobody else has a use for it.
 #[cfg(fuzzing)]
 pub mod journal;

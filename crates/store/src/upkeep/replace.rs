@@ -12,12 +12,12 @@ use std::sync::Arc;
 
 use tokio::sync::RwLockReadGuard;
 
+use super::Upkeep;
 use super::replacement::RowReplacement;
-use super::snapshots::Place;
+use super::snapshots::{Place, Snapshots};
 use crate::driver::{Delete, Table};
 use crate::keys::{sequence_row, stored_row};
 use crate::layer::retry::Backoff;
-use crate::shared::Shared;
 use crate::stats::Stored;
 use crate::{Error, ErrorKind, Result};
 
@@ -33,7 +33,7 @@ const DELETE_ATTEMPTS: u32 = 8;
 /// What the driver says to a `put` that it will never take; then nothing is changed. `Unavailable` when replaced rows could not
 /// be deleted: the replacement is in force, and what is left is deleted by the next look.
 pub async fn replace(
-    shared: &Arc<Shared>,
+    upkeep: &Arc<Upkeep>,
     replacements: &[RowReplacement],
     tombstone: u64,
     gate: RwLockReadGuard<'_, ()>,
@@ -43,27 +43,27 @@ pub async fn replace(
     if replaced.is_empty() {
         return Ok(());
     }
-    let snapshots = &shared.upkeep.snapshots;
+    let snapshots = &upkeep.store.snapshots;
     snapshots.announce(&new);
-    if let Err(error) = put(shared, replacements).await {
-        delete(shared, &new).await;
+    if let Err(error) = put(upkeep, replacements).await {
+        delete(upkeep, &new).await;
         snapshots.withdraw(&new);
         return Err(error);
     }
     if tombstone > 0 {
-        shared.upkeep.set_applied(&new, tombstone);
+        upkeep.set_applied(&new, tombstone);
     }
     let change = snapshots.publish(&new, &replaced);
     drop(gate);
-    replacements.iter().for_each(|replacement| count(shared, replacement));
+    replacements.iter().for_each(|replacement| count(upkeep, replacement));
     snapshots.wait_for_older(change).await;
-    let deleted = delete(shared, &replaced).await;
+    let deleted = delete(upkeep, &replaced).await;
     // Who has met a replaced row on an earlier page must meet what says that it is dead on a later one.
-    all_leave(shared).await;
+    all_leave(snapshots).await;
     snapshots.forget(change, &new, &replaced);
     if deleted {
         let empty: Vec<Place> = replacements.iter().flat_map(|e| e.empty.iter().cloned()).collect();
-        delete(shared, &empty).await;
+        delete(upkeep, &empty).await;
         return Ok(());
     }
     // They are dead by what the new ones say; the next look at their partitions deletes them.
@@ -75,13 +75,12 @@ pub async fn replace(
 }
 
 /// Waits for the end of all reads that have begun.
-pub async fn all_leave(shared: &Shared) {
-    let snapshots = &shared.upkeep.snapshots;
+pub async fn all_leave(snapshots: &Snapshots) {
     snapshots.wait_for_older(snapshots.publish(&[], &[])).await;
 }
 
-fn count(shared: &Shared, replacement: &RowReplacement) {
-    let counts = &shared.upkeep.counts;
+fn count(upkeep: &Upkeep, replacement: &RowReplacement) {
+    let counts = &upkeep.counts;
     counts.merges.add(1);
     counts.chunks_in.add(replacement.before.chunks);
     counts.chunks_out.add(replacement.after.chunks);
@@ -106,27 +105,27 @@ fn stored_after(mut stored: [Stored; 3], replacements: &[RowReplacement]) -> [St
 }
 
 /// New rows and statistics in one `put`. The metadata lock is not held during a wait: the flusher needs it.
-async fn put(shared: &Shared, replacements: &[RowReplacement]) -> Result<()> {
-    let mut backoff = backoff(shared);
+async fn put(upkeep: &Upkeep, replacements: &[RowReplacement]) -> Result<()> {
+    let mut backoff = backoff(upkeep);
     let moved = || replacements.iter().flat_map(|replacement| &replacement.moved);
     loop {
         let error = {
-            let _metadata = shared.metadata_lock.lock().await;
-            let stored = stored_after(*shared.stored.read(), replacements);
+            let _locked = upkeep.store.metadata.lock.lock().await;
+            let stored = stored_after(*upkeep.store.metadata.stored.read(), replacements);
             let mut rows: Vec<_> =
                 replacements.iter().flat_map(|replacement| replacement.new.iter().cloned()).collect();
-            rows.extend([stored_row(&stored), sequence_row(shared.upkeep.sequence.last())]);
-            rows.extend(shared.upkeep.lives.rows(moved()));
-            match shared.driver.put(rows).await {
+            rows.extend([stored_row(&stored), sequence_row(upkeep.store.sequence.last())]);
+            rows.extend(upkeep.lives.rows(moved()));
+            match upkeep.store.driver.put(rows).await {
                 Ok(()) => {
-                    *shared.stored.write() = stored;
-                    shared.upkeep.lives.add(moved());
+                    *upkeep.store.metadata.stored.write() = stored;
+                    upkeep.lives.add(moved());
                     return Ok(());
                 }
                 Err(error) => error,
             }
         };
-        report(shared, &error, "merged rows were not put");
+        report(upkeep, &error, "merged rows were not put");
         // A full disk has no room for it in the next minutes either, and a deletion may be what makes room: it waits for this.
         if !error.retryable() || error.kind() == ErrorKind::StorageFull {
             return Err(error);
@@ -136,29 +135,29 @@ async fn put(shared: &Shared, replacements: &[RowReplacement]) -> Result<()> {
 }
 
 /// Deletes rows of the table of chunks. `false`: some of them stay for now.
-pub async fn delete(shared: &Shared, places: &[Place]) -> bool {
+pub async fn delete(upkeep: &Upkeep, places: &[Place]) -> bool {
     let row =
         |(partition, clustering): &Place| Delete::row(Table::Chunks, partition.clone(), clustering.clone());
     let rows: Vec<Delete> = places.iter().map(row).collect();
-    insist_delete(shared, &rows).await
+    insist_delete(upkeep, &rows).await
 }
 
 /// Tries some times, with growing waits. `false`: it was given up for now, and what calls this must be right with the rows still
 /// there: who looks at them again deletes them then.
-pub async fn insist_delete(shared: &Shared, deletes: &[Delete]) -> bool {
+pub async fn insist_delete(upkeep: &Upkeep, deletes: &[Delete]) -> bool {
     for some in deletes.chunks(DELETES) {
-        if !insist_delete_some(shared, some).await {
+        if !insist_delete_some(upkeep, some).await {
             return false;
         }
     }
     true
 }
 
-async fn insist_delete_some(shared: &Shared, deletes: &[Delete]) -> bool {
-    let mut backoff = backoff(shared);
+async fn insist_delete_some(upkeep: &Upkeep, deletes: &[Delete]) -> bool {
+    let mut backoff = backoff(upkeep);
     for attempt in 1..=DELETE_ATTEMPTS {
-        let Err(error) = shared.driver.delete(deletes.to_vec()).await else { return true };
-        report(shared, &error, "rows were not deleted");
+        let Err(error) = upkeep.store.driver.delete(deletes.to_vec()).await else { return true };
+        report(upkeep, &error, "rows were not deleted");
         if attempt < DELETE_ATTEMPTS {
             tokio::time::sleep(backoff.next_wait()).await;
         }
@@ -167,12 +166,12 @@ async fn insist_delete_some(shared: &Shared, deletes: &[Delete]) -> bool {
     false
 }
 
-pub fn backoff(shared: &Shared) -> Backoff {
-    let options = &shared.options;
-    Backoff::new(options.flush_wait_first, options.flush_wait_max, shared.id as u64)
+pub fn backoff(upkeep: &Upkeep) -> Backoff {
+    let options = &upkeep.store.options;
+    Backoff::new(options.flush_wait_first, options.flush_wait_max, upkeep.store.id as u64)
 }
 
-pub fn report(shared: &Shared, error: &Error, what: &str) {
+pub fn report(upkeep: &Upkeep, error: &Error, what: &str) {
     tracing::warn!(%error, "{what}");
-    shared.upkeep.counts.failures.add(1);
+    upkeep.counts.failures.add(1);
 }
