@@ -11,17 +11,19 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
-use tacho_model::{Kind, Labels, SeriesId};
+use tacho_model::{Clock, Kind, Labels, SeriesId};
 use tokio::sync::oneshot;
 
 use crate::arrival::{Appended, Arrival, Origin};
-use crate::budget::Reservation;
-use crate::generation::{Generation, JournalFile};
+use crate::budget::{Budget, Reservation};
+use crate::generation::{Generation, Generations, JournalFile};
 use crate::index::Index;
 use crate::journal::format::{Header, Older};
 use crate::journal::{Encoder, Failure, Writer};
-use crate::sessions::Standing;
-use crate::shared::{Guarded, Shared};
+use crate::options::Options;
+use crate::sessions::{Sessions, Standing};
+use crate::shared::{FlushSignals, Guarded};
+use crate::stats::Counters;
 use crate::{Error, Result};
 
 /// What callers ask of the thread.
@@ -66,9 +68,24 @@ struct Group {
     origins: HashMap<u128, Vec<Origin>>,
 }
 
+/// The parts of the store that the thread works on.
+pub struct StoreParts {
+    pub options: Arc<Options>,
+    pub directory: PathBuf,
+    /// Identity of the store, in every journal header.
+    pub id: u128,
+    pub clock: Arc<dyn Clock>,
+    pub generations: Arc<Guarded<Generations>>,
+    pub index: Arc<Guarded<Index>>,
+    pub sessions: Arc<Guarded<Sessions>>,
+    pub budget: Arc<Budget>,
+    pub counters: Arc<Counters>,
+    pub signals: Arc<FlushSignals>,
+}
+
 /// State of the thread: the open journal file and what it has defined.
 pub struct Committer {
-    shared: Arc<Shared>,
+    store: StoreParts,
     receiver: Receiver<Command>,
     writer: Option<Writer>,
     encoder: Encoder,
@@ -77,8 +94,8 @@ pub struct Committer {
 }
 
 impl Committer {
-    pub fn new(shared: Arc<Shared>, receiver: Receiver<Command>) -> Self {
-        Self { shared, receiver, writer: None, encoder: Encoder::default(), broken: None }
+    pub fn new(store: StoreParts, receiver: Receiver<Command>) -> Self {
+        Self { store, receiver, writer: None, encoder: Encoder::default(), broken: None }
     }
 
     /// Works until the store is dropped.
@@ -120,8 +137,8 @@ impl Committer {
     /// Encodes a batch into the group, or answers it at once.
     fn admit(&mut self, append: Append, group: &mut Group) {
         if let Some(origin) = append.arrival.origin {
-            let standing = self.shared.sessions.read().standing(origin);
-            if let Some(answered) = repeated(&self.shared, standing, origin) {
+            let standing = self.store.sessions.read().standing(origin);
+            if let Some(answered) = repeated(&self.store.counters, standing, origin) {
                 return answer(append, answered);
             }
             let mut taken = group.origins.get(&origin.session).into_iter().flatten();
@@ -132,7 +149,7 @@ impl Committer {
             }
         }
         if let Err(error) = self.open_journal() {
-            self.shared.counters.journal_failures.add(1);
+            self.store.counters.journal_failures.add(1);
             return answer(append, Err(error));
         }
         let synced = self.writer.as_ref().map_or(0, Writer::length);
@@ -150,10 +167,10 @@ impl Committer {
         if self.writer.is_some() {
             return Ok(());
         }
-        let shared = &self.shared;
+        let store = &self.store;
         // What a broken file may hold of a refused batch must be gone before its sender's next batch is taken.
         if let Some((path, length)) = &self.broken {
-            match shared.options.disk.cut(path, *length) {
+            match store.options.disk.cut(path, *length) {
                 // Cut, flushed and removed by the flusher meanwhile.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 cut => {
@@ -164,30 +181,30 @@ impl Committer {
             self.broken = None;
         }
         let header = {
-            let generations = shared.generations.read();
+            let generations = store.generations.read();
             let sealed = generations.sealed.iter();
             let older = sealed.map(|g| Older { generation: g.number, length: g.journal.length }).collect();
-            Header { generation: generations.next, store: shared.id, created: shared.clock.now(), older }
+            Header { generation: generations.next, store: store.id, created: store.clock.now(), older }
         };
         let generation = header.generation;
-        let writer = Writer::create(&*shared.options.disk, &shared.directory, &header)?;
+        let writer = Writer::create(&*store.options.disk, &store.directory, &header)?;
         let (path, length) = (writer.path().to_owned(), writer.length());
         let journal = JournalFile { path, length, cut: false, damaged: None };
-        let mut generations = shared.generations.write();
+        let mut generations = store.generations.write();
         generations.active = Some(Generation::new(generation, journal));
         generations.next += 1;
         drop(generations);
         self.encoder = Encoder::default();
         self.writer = Some(writer);
-        shared.begun.notify_one();
+        store.signals.started.notify_one();
         Ok(())
     }
 
     fn commit(&mut self, mut group: Group) {
         let Some(writer) = self.writer.as_mut().filter(|_| !group.batches.is_empty()) else { return };
         self.encoder.end_group(writer.length(), &mut group.records);
-        self.shared.counters.journal_syncs.add(1);
-        match writer.commit(&*self.shared.options.disk, &group.records) {
+        self.store.counters.journal_syncs.add(1);
+        match writer.commit(&*self.store.options.disk, &group.records) {
             Ok(()) => {
                 let length = writer.length();
                 self.encoder.committed();
@@ -199,24 +216,24 @@ impl Committer {
 
     /// Makes durable batches readable, then answers.
     fn apply(&self, group: Group, length: u64) {
-        let shared = &self.shared;
+        let store = &self.store;
         let mut answers = Vec::with_capacity(group.batches.len());
         for append in group.batches {
             let counts = append.arrival.counts();
-            shared.counters.records.add(counts);
-            shared.counters.batches.add(1);
+            store.counters.records.add(counts);
+            store.counters.batches.add(1);
             let origin = append.arrival.origin;
-            let mut generations = shared.generations.write();
+            let mut generations = store.generations.write();
             if let Some(active) = &mut generations.active {
                 let before = active.bytes;
-                let numbers = number_series(&shared.index, &append.arrival);
+                let numbers = number_series(&store.index, &append.arrival);
                 active.apply(&append.arrival, &numbers);
                 active.journal.length = length;
-                shared.budget.add(active.bytes.saturating_sub(before));
+                store.budget.add(active.bytes.saturating_sub(before));
                 if let Some(origin) = origin {
-                    let mut sessions = shared.sessions.write();
+                    let mut sessions = store.sessions.write();
                     let forgotten = sessions.take(origin, active.number);
-                    shared.counters.session_gaps_forgotten.add(forgotten as u64);
+                    store.counters.session_gaps_forgotten.add(forgotten as u64);
                     // A frame that was overtaken must not take the session's row back.
                     active.sessions.insert(origin.session, sessions.acked(origin.session));
                 }
@@ -228,14 +245,14 @@ impl Committer {
             let _ = reply.send(Ok(Appended::Stored));
         }
         for echo in group.echoes {
-            shared.counters.batches_repeated.add(1);
+            store.counters.batches_repeated.add(1);
             answer(echo, Ok(Appended::Repeated));
         }
     }
 
     /// Nothing of the group is kept; every sender learns why.
     fn fail(&mut self, group: Group, failure: Failure) {
-        self.shared.counters.journal_failures.add(1);
+        self.store.counters.journal_failures.add(1);
         let (Failure::Undone(error) | Failure::Broken(error)) = &failure;
         tracing::error!(%error, batches = group.batches.len(), "journal write failed, batches refused");
         let error = error.clone();
@@ -244,7 +261,7 @@ impl Committer {
             Failure::Undone(_) => self.encoder.rollback(),
             Failure::Broken(_) => {
                 self.broken = self.writer.as_ref().map(|w| (w.path().to_owned(), w.length()));
-                if let Some(active) = &mut self.shared.generations.write().active {
+                if let Some(active) = &mut self.store.generations.write().active {
                     active.journal.cut = true;
                 }
                 self.seal(Seal::Failure);
@@ -256,16 +273,16 @@ impl Committer {
     }
 
     fn time_left(&self) -> Duration {
-        match &self.shared.generations.read().active {
-            Some(active) => self.shared.options.seal_age.saturating_sub(active.since.elapsed()),
+        match &self.store.generations.read().active {
+            Some(active) => self.store.options.seal_age.saturating_sub(active.since.elapsed()),
             None => IDLE,
         }
     }
 
     /// Is the active generation to be sealed?
     fn due(&self) -> Option<Seal> {
-        let generations = self.shared.generations.read();
-        let (active, options) = (generations.active.as_ref()?, &self.shared.options);
+        let generations = self.store.generations.read();
+        let (active, options) = (generations.active.as_ref()?, &self.store.options);
         let journal = self.writer.as_ref().map_or(0, Writer::length);
         let full = active.bytes >= options.seal_bytes || active.samples.values_max() >= SERIES_VALUES_MAX;
         if full || journal >= options.journal_bytes {
@@ -279,9 +296,9 @@ impl Committer {
 
     fn seal(&mut self, reason: Seal) {
         self.writer = None;
-        let mut generations = self.shared.generations.write();
+        let mut generations = self.store.generations.write();
         let Some(active) = generations.active.take() else { return };
-        let counters = &self.shared.counters;
+        let counters = &self.store.counters;
         match reason {
             Seal::Size => &counters.seals_by_size,
             Seal::Age => &counters.seals_by_age,
@@ -293,21 +310,21 @@ impl Committer {
         let number = active.number;
         generations.sealed.push_back(Arc::new(active));
         drop(generations);
-        self.shared.sealed.send_replace(number);
+        self.store.signals.sealed.send_replace(number);
     }
 
     fn seal_and_reply(&mut self, reply: oneshot::Sender<u64>) {
         self.seal(Seal::Close);
-        let _ = reply.send(self.shared.generations.read().sealed_through());
+        let _ = reply.send(self.store.generations.read().sealed_through());
     }
 }
 
 /// What a batch is answered whose frames were taken before.
-pub fn repeated(shared: &Shared, standing: Standing, origin: Origin) -> Option<Result<Appended>> {
+pub fn repeated(counters: &Counters, standing: Standing, origin: Origin) -> Option<Result<Appended>> {
     match standing {
         Standing::New => None,
         Standing::Repeated => {
-            shared.counters.batches_repeated.add(1);
+            counters.batches_repeated.add(1);
             Some(Ok(Appended::Repeated))
         }
         Standing::Torn => Some(Err(torn(origin))),

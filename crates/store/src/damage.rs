@@ -104,6 +104,8 @@ impl<T> Read<T> {
 #[derive(Debug, Default)]
 pub struct Unreadable {
     rows: Mutex<HashSet<u128>>,
+    /// Rows noted, each once.
+    count: Count,
     /// Partitions whose series row cannot be read: nobody knows what their series are.
     nameless: Guarded<BTreeSet<(Kind, SeriesId)>>,
     /// What any answer may lack since the start: what some deletions hide is not known, or what lay in some files or journals.
@@ -135,20 +137,25 @@ impl Unreadable {
                 .into(),
             );
         }
-        Self { rows: Mutex::default(), nameless: Guarded::new(nameless), everywhere }
+        Self { rows: Mutex::default(), count: Count::default(), nameless: Guarded::new(nameless), everywhere }
     }
 
     /// Of a row of the table of chunks that was found to be unreadable. Counts and tells it the first time.
-    pub fn note(&self, count: &Count, (kind, partition): (Kind, SeriesId), key: &ChunkKey, reason: &str) {
+    pub fn note(&self, (kind, partition): (Kind, SeriesId), key: &ChunkKey, reason: &str) {
         let mut place = chunk_partition(kind, partition);
         place.extend(key.encode());
         let mut rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
         if rows.len() < ROWS_KNOWN_MAX && rows.insert(xxhash_rust::xxh3::xxh3_128(&place)) {
             drop(rows);
-            count.add(1);
+            self.count.add(1);
             let (kind, start, generation) = (kind.name(), key.start, key.generation);
             tracing::error!(kind, %partition, start, generation, reason, "stored row cannot be read");
         }
+    }
+
+    /// Rows noted so far.
+    pub fn count(&self) -> u64 {
+        self.count.get()
     }
 
     /// The row that names the series of a partition was written again.

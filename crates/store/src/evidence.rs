@@ -12,7 +12,7 @@ use crate::driver::{Driver, Table};
 use crate::journal::format::{Front, Header, Older, file_path, lost_name, named_generation};
 use crate::journal::{self, Found};
 use crate::keys::{ChunkKey, Journals};
-use crate::upkeep::row_name;
+use crate::upkeep::row_sequence;
 use crate::{Error, Result};
 
 /// An empty file of this name in the journal's directory: the store may be opened under a new identity.
@@ -24,7 +24,7 @@ pub struct Keys {
     /// Of their chunks.
     pub generations: BTreeSet<u64>,
     /// The highest number that a merge has given to a row.
-    pub named: u64,
+    pub last_sequence: u64,
 }
 
 impl Keys {
@@ -35,7 +35,7 @@ impl Keys {
             // What no reader understands is no chunk of this store.
             let Ok(key) = ChunkKey::decode(clustering) else { return };
             keys.generations.insert(key.generation);
-            keys.named = keys.named.max(row_name(key.number));
+            keys.last_sequence = keys.last_sequence.max(row_sequence(key.number));
         };
         driver.keys(Table::Chunks, &mut each).await?;
         Ok(keys)

@@ -10,24 +10,31 @@
 //! Path of one record: before, `group/seal.rs` or `seal.rs` encoded its chunk; after, `Driver::put` has it, and
 //! `group/read.rs` or `read.rs` finds it there.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use tacho_model::{Kind, SeriesId};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+use crate::budget::Budget;
 use crate::commit::closed;
-use crate::driver::Row;
-use crate::generation::Generation;
+use crate::damage::Unreadable;
+use crate::driver::{Driver, Row};
+use crate::generation::{Generation, Generations};
 use crate::group::home;
 use crate::group::row::series_row;
 use crate::group::seal::{Share, seal};
+use crate::index::Index;
 use crate::journal::{self, format::Older};
 use crate::keys::{Journals, clock_row, flushed_row, session_delete, session_row, stored_row};
 use crate::layer::retry::Backoff;
+use crate::options::Options;
 use crate::seal::CHUNK_VALUES_LIMIT;
-use crate::shared::{Progress, Shared};
-use crate::stats::Stored;
+use crate::sessions::Sessions;
+use crate::shared::{FlushSignals, Guarded, Metadata};
+use crate::stats::{Counters, Stored};
+use crate::upkeep::{Inbox, Sequence, TrustedClock};
 use crate::{Error, ErrorKind, Result};
 
 /// Bytes of chunks in one `put`: bounds memory, and makes one sync worth while.
@@ -35,32 +42,64 @@ const PUT_BYTES: usize = 4 << 20;
 /// Rows of series in one `put`.
 const SERIES_ROWS: usize = 10_000;
 
+/// The task, and the parts of the store that it works on.
+pub struct Flusher {
+    pub driver: Arc<dyn Driver>,
+    pub options: Arc<Options>,
+    /// Of the journal.
+    pub directory: PathBuf,
+    pub id: u128,
+    pub clock: Arc<TrustedClock>,
+    pub generations: Arc<Guarded<Generations>>,
+    pub index: Arc<Guarded<Index>>,
+    pub sessions: Arc<Guarded<Sessions>>,
+    pub metadata: Arc<Metadata>,
+    pub unreadable: Arc<Unreadable>,
+    pub budget: Arc<Budget>,
+    pub counters: Arc<Counters>,
+    pub signals: Arc<FlushSignals>,
+    pub progress: watch::Sender<Progress>,
+    pub inbox: Arc<Inbox>,
+    pub sequence: Arc<Sequence>,
+}
+
+/// How far the flusher has come.
+#[derive(Clone, Debug, Default)]
+pub struct Progress {
+    /// All generations up to this one are in the driver.
+    pub flushed: u64,
+    pub failures: u64,
+    pub last_failure: Option<Error>,
+    /// The flusher has ended: it was stopped, or it panicked.
+    pub ended: bool,
+}
+
 /// Works until the store is dropped.
-pub async fn run(shared: Arc<Shared>) {
-    let _ended = Ended(shared.clone());
-    let mut sealed: watch::Receiver<u64> = shared.sealed.subscribe();
+pub async fn run(flusher: Arc<Flusher>) {
+    let _ended = Ended(flusher.clone());
+    let mut sealed: watch::Receiver<u64> = flusher.signals.sealed.subscribe();
     let mut told = 0;
     loop {
         sealed.borrow_and_update();
-        while let Some(generation) = oldest_sealed(&shared) {
-            told = flush(&shared, &generation).await;
+        while let Some(generation) = oldest_sealed(&flusher) {
+            told = flush(&flusher, &generation).await;
         }
         tokio::select! {
             changed = sealed.changed() => if changed.is_err() { return },
-            () = shared.begun.notified() => told = tell_journals(&shared, told).await,
+            () = flusher.signals.started.notified() => told = tell_journals(&flusher, told).await,
         }
     }
 }
 
 /// Says in the driver which journals must be there, if there is one after `told`. Nothing waits for it; after a failure the end
 /// of the next flush tells it. Returns the last one that the driver knows.
-async fn tell_journals(shared: &Shared, told: u64) -> u64 {
-    let flushed = shared.progress.borrow().flushed;
-    let journals = journals(shared, flushed);
+async fn tell_journals(flusher: &Flusher, told: u64) -> u64 {
+    let flushed = flusher.progress.borrow().flushed;
+    let journals = journals(flusher, flushed);
     if journals.last() <= told {
         return told;
     }
-    match shared.driver.put(vec![journals.row(), clock_row(shared.latest_time())]).await {
+    match flusher.driver.put(vec![journals.row(), clock_row(flusher.clock.latest())]).await {
         Ok(()) => journals.last(),
         Err(error) => {
             tracing::warn!(%error, "driver was not told of a new journal");
@@ -70,17 +109,17 @@ async fn tell_journals(shared: &Shared, told: u64) -> u64 {
 }
 
 /// The journals of generations after `flushed`.
-fn journals(shared: &Shared, flushed: u64) -> Journals {
-    let generations = shared.generations.read();
+fn journals(flusher: &Flusher, flushed: u64) -> Journals {
+    let generations = flusher.generations.read();
     let sealed = generations.sealed.iter().map(|sealed| (sealed.number, sealed.journal.length));
     let active = generations.active.iter().map(|active| (active.number, 0));
     let live = sealed.chain(active).filter(|(generation, _)| *generation > flushed);
     let live = live.map(|(generation, length)| Older { generation, length }).collect();
-    Journals { store: shared.id, flushed, named: shared.upkeep.named(), live }
+    Journals { store: flusher.id, flushed, sequence: flusher.sequence.last(), live }
 }
 
 /// Tells those who wait, however the task ends.
-struct Ended(Arc<Shared>);
+struct Ended(Arc<Flusher>);
 
 impl Drop for Ended {
     fn drop(&mut self) {
@@ -88,40 +127,40 @@ impl Drop for Ended {
     }
 }
 
-fn oldest_sealed(shared: &Shared) -> Option<Arc<Generation>> {
-    shared.generations.read().sealed.front().cloned()
+fn oldest_sealed(flusher: &Flusher) -> Option<Arc<Generation>> {
+    flusher.generations.read().sealed.front().cloned()
 }
 
 /// Returns the last generation of which the driver knows.
-async fn flush(shared: &Arc<Shared>, generation: &Arc<Generation>) -> u64 {
-    insist(shared, || cut_journal(shared, generation)).await;
-    put_series(shared, generation).await;
-    put_groups(shared, generation).await;
-    let added = put_chunks(shared, generation).await;
+async fn flush(flusher: &Arc<Flusher>, generation: &Arc<Generation>) -> u64 {
+    insist(flusher, || cut_journal(flusher, generation)).await;
+    put_series(flusher, generation).await;
+    put_groups(flusher, generation).await;
+    let added = put_chunks(flusher, generation).await;
     let number = generation.number;
     let sessions = generation.sessions.iter().map(|(id, seq)| session_row(*id, *seq, number));
-    put(shared, sessions.collect()).await;
-    let books = shared.books.lock().await;
+    put(flusher, sessions.collect()).await;
+    let locked = flusher.metadata.lock.lock().await;
     let stored = {
-        let mut stored = shared.stored.write();
+        let mut stored = flusher.metadata.stored.write();
         stored.iter_mut().zip(added).for_each(|(sum, new)| *sum += new);
         *stored
     };
-    put(shared, vec![flushed_row(number), stored_row(&stored)]).await;
-    drop(books);
-    let journals = journals(shared, number);
-    put(shared, vec![journals.row(), clock_row(shared.latest_time())]).await;
-    forget(shared, generation).await;
-    shared.upkeep.wake();
+    put(flusher, vec![flushed_row(number), stored_row(&stored)]).await;
+    drop(locked);
+    let journals = journals(flusher, number);
+    put(flusher, vec![journals.row(), clock_row(flusher.clock.latest())]).await;
+    forget(flusher, generation).await;
+    flusher.inbox.wake();
     journals.last()
 }
 
 /// Returns what has come into the driver.
-async fn put_chunks(shared: &Shared, generation: &Arc<Generation>) -> [Stored; 3] {
-    let groups = home::shares(&shared.index.read(), generation).into_iter().map(Work::Group);
+async fn put_chunks(flusher: &Flusher, generation: &Arc<Generation>) -> [Stored; 3] {
+    let groups = home::shares(&flusher.index.read(), generation).into_iter().map(Work::Group);
     let others = generation.series().into_iter().map(|(kind, id)| Work::Series(kind, id));
     let mut added = [Stored::default(); 3];
-    let chunk_values = shared.options.chunk_values.clamp(1, CHUNK_VALUES_LIMIT);
+    let chunk_values = flusher.options.chunk_values.clamp(1, CHUNK_VALUES_LIMIT);
     let mut next = Some(encode_some(generation.clone(), groups.chain(others).collect(), chunk_values));
     while let Some(encoding) = next {
         let some = join(encoding).await;
@@ -129,12 +168,12 @@ async fn put_chunks(shared: &Shared, generation: &Arc<Generation>) -> [Stored; 3
         next = (!some.left.is_empty()).then(|| encode_some(generation.clone(), some.left, chunk_values));
         for (sum, new) in added.iter_mut().zip(some.stored) {
             *sum += new;
-            shared.counters.chunks_written.add(new.chunks);
-            shared.counters.chunk_bytes_written.add(new.bytes);
+            flusher.counters.chunks_written.add(new.chunks);
+            flusher.counters.chunk_bytes_written.add(new.bytes);
         }
-        shared.counters.samples_replaced.add(some.replaced);
-        put(shared, some.rows.clone()).await;
-        shared.upkeep.note(&some.rows);
+        flusher.counters.samples_replaced.add(some.replaced);
+        put(flusher, some.rows.clone()).await;
+        flusher.inbox.note(&some.rows);
     }
     added
 }
@@ -186,11 +225,11 @@ async fn join<T>(task: JoinHandle<T>) -> T {
 }
 
 /// Series of entries and executions: each is a group of its own.
-async fn put_series(shared: &Shared, generation: &Generation) {
-    let _books = shared.books.lock().await;
+async fn put_series(flusher: &Flusher, generation: &Generation) {
+    let _locked = flusher.metadata.lock.lock().await;
     let series = generation.series();
     let new: Vec<(Kind, SeriesId, Row)> = {
-        let index = shared.index.read();
+        let index = flusher.index.read();
         let unknown = series.iter().filter(|(kind, id)| !index.is_persisted(*kind, *id));
         let row = |(kind, id): &(Kind, SeriesId)| {
             index.labels(*id).map(|labels| (*kind, *id, series_row(*kind, *id, &[&**labels])))
@@ -198,47 +237,47 @@ async fn put_series(shared: &Shared, generation: &Generation) {
         unknown.filter_map(row).collect()
     };
     for some in new.chunks(SERIES_ROWS) {
-        put(shared, some.iter().map(|(_, _, row)| row.clone()).collect()).await;
+        put(flusher, some.iter().map(|(_, _, row)| row.clone()).collect()).await;
     }
-    let mut index = shared.index.write();
+    let mut index = flusher.index.write();
     new.iter().for_each(|(kind, id, _)| index.set_persisted(*kind, *id));
-    new.iter().for_each(|(kind, id, _)| shared.unreadable.named(*kind, *id));
+    new.iter().for_each(|(kind, id, _)| flusher.unreadable.named(*kind, *id));
 }
 
 /// Groups of the series of samples that are sealed for the first time.
-async fn put_groups(shared: &Shared, generation: &Arc<Generation>) {
-    let _books = shared.books.lock().await;
-    let newcomers = home::newcomers(&shared.index.read(), generation);
+async fn put_groups(flusher: &Flusher, generation: &Arc<Generation>) {
+    let _locked = flusher.metadata.lock.lock().await;
+    let newcomers = home::newcomers(&flusher.index.read(), generation);
     if newcomers.is_empty() {
         return;
     }
     let open = generation.clone();
     let groups = join(tokio::task::spawn_blocking(move || home::groups(&open, &newcomers))).await;
     for some in groups.chunks(SERIES_ROWS) {
-        put(shared, some.iter().map(|group| group.row.clone()).collect()).await;
+        put(flusher, some.iter().map(|group| group.row.clone()).collect()).await;
     }
-    let mut index = shared.index.write();
+    let mut index = flusher.index.write();
     for group in &groups {
         index.add_group(group.id, &group.members);
-        shared.unreadable.named(Kind::Sample, group.id);
+        flusher.unreadable.named(Kind::Sample, group.id);
     }
 }
 
-async fn put(shared: &Shared, rows: Vec<Row>) {
+async fn put(flusher: &Flusher, rows: Vec<Row>) {
     if !rows.is_empty() {
-        insist(shared, || shared.driver.put(rows.clone())).await;
+        insist(flusher, || flusher.driver.put(rows.clone())).await;
     }
 }
 
 /// Tries until it is done. Every failure is counted, told, and seen by those who wait for a flush.
-async fn insist<F: Future<Output = Result<()>>>(shared: &Shared, mut step: impl FnMut() -> F) {
-    let options = &shared.options;
-    let mut backoff = Backoff::new(options.flush_wait_first, options.flush_wait_max, shared.id as u64);
+async fn insist<F: Future<Output = Result<()>>>(flusher: &Flusher, mut step: impl FnMut() -> F) {
+    let options = &flusher.options;
+    let mut backoff = Backoff::new(options.flush_wait_first, options.flush_wait_max, flusher.id as u64);
     while let Err(error) = step().await {
         let wait = backoff.next_wait();
         tracing::error!(%error, wait_ms = wait.as_millis() as u64, "flush failed, records stay in the journal");
-        shared.counters.flush_failures.add(1);
-        shared.progress.send_modify(|progress| {
+        flusher.counters.flush_failures.add(1);
+        flusher.progress.send_modify(|progress| {
             progress.failures += 1;
             progress.last_failure = Some(error);
         });
@@ -247,12 +286,12 @@ async fn insist<F: Future<Output = Result<()>>>(shared: &Shared, mut step: impl 
 }
 
 /// A recovery must read exactly what is flushed here: no rest of a write that failed.
-async fn cut_journal(shared: &Shared, generation: &Generation) -> Result<()> {
+async fn cut_journal(flusher: &Flusher, generation: &Generation) -> Result<()> {
     let journal = &generation.journal;
     if !journal.cut {
         return Ok(());
     }
-    shared
+    flusher
         .options
         .disk
         .cut(&journal.path, journal.length)
@@ -260,34 +299,34 @@ async fn cut_journal(shared: &Shared, generation: &Generation) -> Result<()> {
 }
 
 /// From here on the generation is read from the driver.
-async fn forget(shared: &Arc<Shared>, generation: &Generation) {
-    shared.generations.write().sealed.pop_front();
-    shared.budget.release(generation.bytes);
-    shared.counters.flushes.add(1);
-    let options = &shared.options;
+async fn forget(flusher: &Arc<Flusher>, generation: &Generation) {
+    flusher.generations.write().sealed.pop_front();
+    flusher.budget.release(generation.bytes);
+    flusher.counters.flushes.add(1);
+    let options = &flusher.options;
     let expired =
-        shared.sessions.write().expire(generation.number, options.session_age_max, options.sessions_max);
+        flusher.sessions.write().expire(generation.number, options.session_age_max, options.sessions_max);
     if !expired.is_empty()
-        && let Err(error) = shared.driver.delete(expired.into_iter().map(session_delete).collect()).await
+        && let Err(error) = flusher.driver.delete(expired.into_iter().map(session_delete).collect()).await
     {
         tracing::warn!(%error, "expired sessions stay in the driver");
     }
-    remove_journal(shared, generation);
+    remove_journal(flusher, generation);
     tracing::info!(
         generation = generation.number,
         series = generation.samples.len() + generation.entries.len() + generation.executions.len(),
         bytes = generation.bytes,
         "generation flushed"
     );
-    shared.progress.send_modify(|progress| progress.flushed = generation.number);
+    flusher.progress.send_modify(|progress| progress.flushed = generation.number);
 }
 
 /// A file that stays is no harm: the next start sees that its generation was flushed.
-fn remove_journal(shared: &Shared, generation: &Generation) {
+fn remove_journal(flusher: &Flusher, generation: &Generation) {
     let path = &generation.journal.path;
-    let (disk, directory) = (&*shared.options.disk, &shared.directory);
+    let (disk, directory) = (&*flusher.options.disk, &flusher.directory);
     let result = if let Some(lack) = &generation.journal.damaged {
-        shared.counters.journals_quarantined.add(1);
+        flusher.counters.journals_quarantined.add(1);
         journal::set_aside(disk, directory, path, lack).map(drop)
     } else {
         disk.remove(path).and_then(|()| disk.sync_directory(directory))
@@ -298,8 +337,7 @@ fn remove_journal(shared: &Shared, generation: &Generation) {
 }
 
 /// Waits until all generations up to `through` are flushed; a failure on the way is reported and ends the wait.
-pub async fn wait_for(shared: &Shared, through: u64) -> Result<()> {
-    let mut progress = shared.progress.subscribe();
+pub async fn wait_for(mut progress: watch::Receiver<Progress>, through: u64) -> Result<()> {
     let failures = progress.borrow().failures;
     let moved = |p: &Progress| p.flushed >= through || p.failures > failures || p.ended;
     let seen = progress.wait_for(moved).await.map_err(|_| closed())?;

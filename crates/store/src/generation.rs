@@ -12,7 +12,7 @@ use tacho_model::{Kind, SeriesId};
 
 use crate::arrival::Arrival;
 use crate::journal::Lack;
-use crate::open::{OpenEntries, OpenExecutions, OpenSeries};
+use crate::memtable::{OpenEntries, OpenExecutions, OpenSeries};
 use crate::seal::{Sealed, Sealer};
 
 /// Memory of one more open series: its place in the map and its vectors, bytes.
@@ -150,6 +150,12 @@ impl Generations {
     pub fn holds(&self, kind: Kind, id: SeriesId, number: u32) -> bool {
         let sealed = self.sealed.iter().map(|sealed| &**sealed);
         sealed.chain(&self.active).any(|generation| generation.holds(kind, id, number))
+    }
+
+    /// Bytes of all journal files.
+    pub fn journal_bytes(&self) -> u64 {
+        let sealed = self.sealed.iter().map(|generation| generation.journal.length);
+        sealed.chain(self.active.iter().map(|active| active.journal.length)).sum()
     }
 
     /// The last one that waits for its flush; 0 for none.

@@ -140,7 +140,7 @@ const SESSIONS: &[u8] = b"sessions";
 const IDENTITY: &[u8] = b"identity";
 const FLUSHED: &[u8] = b"flushed";
 const STORED: &[u8] = b"stored";
-const NAMED: &[u8] = b"named";
+const SEQUENCE: &[u8] = b"named";
 const JOURNALS: &[u8] = b"journals";
 const CLOCK: &[u8] = b"clock";
 
@@ -176,8 +176,8 @@ pub fn stored_row(stored: &[Stored; 3]) -> Row {
 }
 
 /// The last number that a merge has given (`upkeep/names.rs`).
-pub fn named_row(last: u64) -> Row {
-    meta(STORE, NAMED, [&[VERSION][..], &last.to_be_bytes()[..]].concat())
+pub fn sequence_row(last: u64) -> Row {
+    meta(STORE, SEQUENCE, [&[VERSION][..], &last.to_be_bytes()[..]].concat())
 }
 
 /// Which journal files must be there, and once more what the facts beside it say: it is put by itself, so no damage of one
@@ -186,7 +186,7 @@ pub fn named_row(last: u64) -> Row {
 pub struct Journals {
     pub store: u128,
     pub flushed: u64,
-    pub named: u64,
+    pub sequence: u64,
     /// The one that grows has no length.
     pub live: Vec<Older>,
 }
@@ -200,7 +200,7 @@ impl Journals {
     pub fn row(&self) -> Row {
         let mut value = vec![VERSION];
         value.extend_from_slice(&self.store.to_be_bytes());
-        for number in [self.flushed, self.named] {
+        for number in [self.flushed, self.sequence] {
             value.extend_from_slice(&number.to_be_bytes());
         }
         for journal in &self.live {
@@ -215,10 +215,10 @@ impl Journals {
         let (numbers, more) = rest.as_chunks::<8>();
         let numbers: Vec<u64> = numbers.iter().map(|number| u64::from_be_bytes(*number)).collect();
         let (pairs, odd) = numbers.as_chunks::<2>();
-        let ([flushed, named], live) = pairs.split_first()?;
+        let ([flushed, sequence], live) = pairs.split_first()?;
         let live = live.iter().map(|[generation, length]| Older { generation: *generation, length: *length });
         let store = u128::from_be_bytes(*store);
-        let journals = Self { store, flushed: *flushed, named: *named, live: live.collect() };
+        let journals = Self { store, flushed: *flushed, sequence: *sequence, live: live.collect() };
         (more.is_empty() && odd.is_empty()).then_some(journals)
     }
 }
@@ -256,7 +256,7 @@ pub enum StoreFact {
     },
     Flushed(u64),
     Stored([Stored; 3]),
-    Named(u64),
+    Sequence(u64),
     Journals(Journals),
     Clock(Timestamp),
     /// Written by a newer version, which must not mind that it is ignored.
@@ -275,11 +275,11 @@ pub fn decode_store_fact(row: &Row) -> Result<StoreFact> {
             let id = u128::from_be_bytes(id.try_into().map_err(|_| malformed())?);
             Ok(StoreFact::Identity { id, old: version < STORE_VERSION })
         }
-        FLUSHED | NAMED => {
+        FLUSHED | SEQUENCE => {
             let number = versioned("meta row", &row.value)?.try_into().map_err(|_| malformed())?;
             let number = u64::from_be_bytes(number);
-            let is_named = *row.clustering == *NAMED;
-            Ok(if is_named { StoreFact::Named(number) } else { StoreFact::Flushed(number) })
+            let is_sequence = *row.clustering == *SEQUENCE;
+            Ok(if is_sequence { StoreFact::Sequence(number) } else { StoreFact::Flushed(number) })
         }
         STORED => {
             let stored = decode_stored(versioned("meta row", &row.value)?);
@@ -367,10 +367,10 @@ mod tests {
         assert_eq!(decode_store_fact(&flushed_row(8)).unwrap(), StoreFact::Flushed(8));
         let stored = [1, 4, 7].map(|n| Stored { chunks: n, bytes: n + 1, records: n + 2 });
         assert_eq!(decode_store_fact(&stored_row(&stored)).unwrap(), StoreFact::Stored(stored));
-        assert_eq!(decode_store_fact(&named_row(9)).unwrap(), StoreFact::Named(9));
+        assert_eq!(decode_store_fact(&sequence_row(9)).unwrap(), StoreFact::Sequence(9));
         assert_eq!(decode_store_fact(&clock_row(-9)).unwrap(), StoreFact::Clock(-9));
         let live = vec![Older { generation: 6, length: 700 }, Older { generation: 8, length: 0 }];
-        let journals = Journals { store: 7, flushed: 5, named: 9, live };
+        let journals = Journals { store: 7, flushed: 5, sequence: 9, live };
         assert_eq!(decode_store_fact(&journals.row()).unwrap(), StoreFact::Journals(journals.clone()));
         for cut in 1..journals.row().value.len() {
             let row = Row { value: journals.row().value.slice(..cut), ..journals.row() };

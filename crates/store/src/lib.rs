@@ -7,7 +7,7 @@
 //!              |                                              /     \
 //!         commit.rs -- journal/     durable                  /       \
 //!              |                                            /         \
-//!        generation.rs -- open/     readable  <------------+           |
+//!        generation.rs -- memtable/  readable  <----------+           |
 //!              |                                                       |
 //!   flush.rs -- group/seal.rs, seal.rs   encoded                       |
 //!              |                                                       |
@@ -19,6 +19,7 @@
 
 mod answer;
 mod arrival;
+mod assemble;
 mod budget;
 mod coding;
 mod commit;
@@ -35,6 +36,7 @@ pub mod group;
 #[cfg(not(fuzzing))]
 mod group;
 mod index;
+mod intake;
 // What the fuzz targets call; nobody else has a use for it.
 #[cfg(fuzzing)]
 pub mod journal;
@@ -44,7 +46,7 @@ mod keys;
 pub mod layer;
 pub mod lock;
 pub mod memory;
-mod open;
+mod memtable;
 mod options;
 pub mod policy;
 pub mod random;
@@ -66,7 +68,7 @@ pub use error::{Error, ErrorKind, Result};
 pub use index::{Cardinality, LabelCost};
 pub use keys::{CHUNK_SPAN_MAX_NS, STORE_VERSION};
 pub use memory::MemoryDriver;
-pub use open::CHUNK_CALLS_MAX;
+pub use memtable::CHUNK_CALLS_MAX;
 pub use options::Options;
 pub use read::ChunkInfo;
 pub use seal::CHUNK_VALUES_MAX;

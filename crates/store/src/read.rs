@@ -15,16 +15,29 @@ use futures_util::TryStreamExt;
 use tacho_chunk::{Chunk, ExecutionBlock, Header};
 use tacho_model::{Entry, Kind, Labels, SeriesId, TimeRange};
 
-use crate::damage::{Damage, Damages, Read};
-use crate::driver::{Cut, Damaged, Row, Scanned};
+use crate::damage::{Damage, Damages, Read, Unreadable};
+use crate::driver::{Cut, Damaged, Driver, Row, Scanned};
 use crate::generation::{Generation, Generations};
 use crate::group::resent::Overhang;
 use crate::group::row::{Remains, Replacement, Split, remains, split_value};
+use crate::index::Index;
 use crate::keys::{ChunkKey, Span, chunk_scan, spans};
-use crate::open::{OpenEntries, OpenExecutions};
-use crate::shared::Shared;
-use crate::upkeep::{Mask, Visit, alive, hidden};
+use crate::memtable::{OpenEntries, OpenExecutions};
+use crate::options::Options;
+use crate::shared::Guarded;
+use crate::upkeep::{Mask, Masks, Snapshot, Snapshots, alive};
 use crate::{Error, ErrorKind, Result};
+
+/// The parts of the store that a read uses. It changes none of them but for the count of unreadable rows.
+pub struct Reader {
+    pub driver: Arc<dyn Driver>,
+    pub options: Arc<Options>,
+    pub generations: Arc<Guarded<Generations>>,
+    pub index: Arc<Guarded<Index>>,
+    pub masks: Masks,
+    pub snapshots: Arc<Snapshots>,
+    pub unreadable: Arc<Unreadable>,
+}
 
 /// A chunk as it lies in the driver, for `tacho inspect`.
 #[derive(Clone, Debug, PartialEq)]
@@ -40,7 +53,7 @@ pub struct ChunkInfo {
 }
 
 /// What memory holds of one series at one moment.
-pub struct Snapshot<T> {
+pub struct InMemory<T> {
     /// Chunks of this and later generations are in `parts`.
     pub oldest: u64,
     /// In order of generation.
@@ -48,29 +61,29 @@ pub struct Snapshot<T> {
 }
 
 /// `read` is called under the lock for the active generation only; sealed ones do not change any more.
-pub fn snapshot<T>(shared: &Shared, read: impl Fn(&Generation) -> Option<T>) -> Snapshot<T> {
-    let generations = shared.generations.read();
+pub fn read_memory<T>(reader: &Reader, read: impl Fn(&Generation) -> Option<T>) -> InMemory<T> {
+    let generations = reader.generations.read();
     let oldest = generations.oldest();
     let Generations { active, sealed, .. } = &*generations;
     let sealed: Vec<Arc<Generation>> = sealed.iter().cloned().collect();
     let open = active.as_ref().and_then(&read);
     drop(generations);
     let parts = sealed.iter().filter_map(|generation| read(generation)).chain(open).collect();
-    Snapshot { oldest, parts }
+    InMemory { oldest, parts }
 }
 
-pub async fn entries(shared: &Shared, id: SeriesId, range: TimeRange) -> Result<Read<Vec<Entry>>> {
-    let visit = shared.upkeep.enter();
+pub async fn entries(reader: &Reader, id: SeriesId, range: TimeRange) -> Result<Read<Vec<Entry>>> {
+    let snapshot = reader.snapshots.open();
     let read = |open: &OpenEntries, generation: &Generation| (generation.number, open.read(range));
-    let memory = snapshot(shared, |generation| Some(read(generation.entries.get(&id)?, generation)));
+    let memory = read_memory(reader, |generation| Some(read(generation.entries.get(&id)?, generation)));
     let decode = |chunk: Chunk<'_>| {
         let mut entries = chunk.entries()?;
         entries.retain(|entry| range.contains(entry.at));
         Ok(entries)
     };
-    let masks = masks(shared, id);
-    let wanted = Wanted { kind: Kind::Entry, id, range, oldest: memory.oldest, visit, masks: &masks };
-    let Read { records: mut parts, damages } = stored(shared, &wanted, decode, |part| Ok(Some(part))).await?;
+    let masks = masks(reader, id);
+    let wanted = Wanted { kind: Kind::Entry, id, range, oldest: memory.oldest, snapshot, masks: &masks };
+    let Read { records: mut parts, damages } = stored(reader, &wanted, decode, |part| Ok(Some(part))).await?;
     parts.extend(memory.parts);
     for (generation, entries) in &mut parts {
         entries.retain(|entry| !masks.iter().any(|mask| mask.hides(*generation, entry.at)));
@@ -82,35 +95,37 @@ pub async fn entries(shared: &Shared, id: SeriesId, range: TimeRange) -> Result<
 
 /// A block without the segments that begin where something was deleted; `None` when none is left.
 fn mask_block(block: Arc<ExecutionBlock>, masks: &[Mask], generation: u64) -> Option<Arc<ExecutionBlock>> {
-    let hidden = |i: usize| masks.iter().any(|mask| mask.hides(generation, block.row(i).start()));
-    if masks.is_empty() || !(0..block.len()).any(hidden) {
+    let is_masked = |i: usize| masks.iter().any(|mask| mask.hides(generation, block.row(i).start()));
+    if masks.is_empty() || !(0..block.len()).any(is_masked) {
         return Some(block);
     }
     let mut rest = ExecutionBlock::new();
-    (0..block.len()).filter(|i| !hidden(*i)).for_each(|i| rest.push(&block.segment(i), block.operations()));
+    (0..block.len())
+        .filter(|i| !is_masked(*i))
+        .for_each(|i| rest.push(&block.segment(i), block.operations()));
     (!rest.is_empty()).then(|| Arc::new(rest))
 }
 
-fn masks(shared: &Shared, id: SeriesId) -> Vec<Mask> {
-    let Some(hidden) = hidden(shared) else { return Vec::new() };
+fn masks(reader: &Reader, id: SeriesId) -> Vec<Mask> {
+    let Some(masks) = reader.masks.by_labels() else { return Vec::new() };
     // Patterns are not tried while others wait for the index.
-    let labels = shared.index.read().labels(id).cloned();
-    labels.map_or_else(Vec::new, |labels| hidden(&labels))
+    let labels = reader.index.read().labels(id).cloned();
+    labels.map_or_else(Vec::new, |labels| masks(&labels))
 }
 
 /// `room`: bytes that blocks may still take, over all reads that share it. A block that `keep` refuses takes none: it is
 /// let go before the next one is decoded.
 pub async fn executions(
-    shared: &Shared,
+    reader: &Reader,
     id: SeriesId,
     range: TimeRange,
     room: &AtomicUsize,
     keep: impl Fn(&ExecutionBlock) -> bool,
 ) -> Result<Read<Vec<Arc<ExecutionBlock>>>> {
-    let visit = shared.upkeep.enter();
+    let snapshot = reader.snapshots.open();
     let read = |open: &OpenExecutions, generation: &Generation| (generation.number, open.read(range));
-    let memory = snapshot(shared, |generation| Some(read(generation.executions.get(&id)?, generation)));
-    let masks = masks(shared, id);
+    let memory = read_memory(reader, |generation| Some(read(generation.executions.get(&id)?, generation)));
+    let masks = masks(reader, id);
     let admit = |(generation, block): (u64, Arc<ExecutionBlock>)| {
         let block = mask_block(block, &masks, generation).filter(|block| keep(block));
         if let Some(block) = &block {
@@ -118,8 +133,8 @@ pub async fn executions(
         }
         Ok(block)
     };
-    let wanted = Wanted { kind: Kind::Execution, id, range, oldest: memory.oldest, visit, masks: &masks };
-    let mut read = stored(shared, &wanted, |chunk| chunk.executions().map(Arc::new), admit).await?;
+    let wanted = Wanted { kind: Kind::Execution, id, range, oldest: memory.oldest, snapshot, masks: &masks };
+    let mut read = stored(reader, &wanted, |chunk| chunk.executions().map(Arc::new), admit).await?;
     for (generation, open) in memory.parts {
         for block in open {
             read.records.extend(admit((generation, block))?);
@@ -137,11 +152,11 @@ pub fn take_room(room: &AtomicUsize, amount: usize, unit: &str) -> Result<()> {
 }
 
 /// Every chunk of a series in the driver; open and sealed ones are not there yet.
-pub async fn chunks(shared: &Shared, kind: Kind, id: SeriesId) -> Result<Read<Vec<ChunkInfo>>> {
-    let visit = shared.upkeep.enter();
+pub async fn chunks(reader: &Reader, kind: Kind, id: SeriesId) -> Result<Read<Vec<ChunkInfo>>> {
+    let snapshot = reader.snapshots.open();
     let mut read: Read<Vec<ChunkInfo>> = Read::default();
-    let masks = masks(shared, id);
-    for (group, member) in partitions(shared, kind, id) {
+    let masks = masks(reader, id);
+    for (group, member) in partitions(reader, kind, id) {
         let each = |found: Found| {
             let Found { key, chunk, row_bytes, .. } = &found;
             match Chunk::open(chunk) {
@@ -154,29 +169,29 @@ pub async fn chunks(shared: &Shared, kind: Kind, id: SeriesId) -> Result<Read<Ve
                 }
                 Err(error) => {
                     let reason = found.reason((kind, group), error)?;
-                    shared.unreadable.note(&shared.counters.chunks_unreadable, (kind, group), key, &reason);
+                    reader.unreadable.note((kind, group), key, &reason);
                     let lost = Lost { key: *key, range: found.range(), reason };
-                    read.damages.extend(lost.of(kind, labels(shared, id), TimeRange::ALL, &masks));
+                    read.damages.extend(lost.of(kind, labels(reader, id), TimeRange::ALL, &masks));
                 }
             }
             Ok(())
         };
-        each_live(shared, (kind, group), TimeRange::ALL, &visit, each).await?;
+        each_live(reader, (kind, group), TimeRange::ALL, &snapshot, each).await?;
     }
     read.records.sort_by_key(|info| (info.start, info.generation));
     Ok(read)
 }
 
-fn labels(shared: &Shared, id: SeriesId) -> Option<Arc<Labels>> {
-    shared.index.read().labels(id).cloned()
+fn labels(reader: &Reader, id: SeriesId) -> Option<Arc<Labels>> {
+    reader.index.read().labels(id).cloned()
 }
 
 /// Where a series lies: ids of partitions, and its member number in each; 0 of entries and executions.
-fn partitions(shared: &Shared, kind: Kind, id: SeriesId) -> Vec<(SeriesId, u16)> {
+fn partitions(reader: &Reader, kind: Kind, id: SeriesId) -> Vec<(SeriesId, u16)> {
     if kind != Kind::Sample {
         return vec![(id, 0)];
     }
-    let index = shared.index.read();
+    let index = reader.index.read();
     let Some(number) = index.number(id) else { return Vec::new() };
     index.groups_of(number).map(|(group, member)| (index.group(group).id, member)).collect()
 }
@@ -208,11 +223,11 @@ pub struct Found {
 }
 
 impl Found {
-    /// `None` when the visit does not see the row.
-    fn of(row: Scanned<Cut>, visit: &Visit) -> Result<Option<(Self, Option<Replacement>, u64)>> {
+    /// `None` when the snapshot does not see the row.
+    fn of(row: Scanned<Cut>, snapshot: &Snapshot) -> Result<Option<(Self, Option<Replacement>, u64)>> {
         let (Ok(Cut { row: Row { partition, clustering, value, .. }, .. })
         | Err(Damaged { partition, clustering, value, .. })) = &row;
-        if !visit.sees(partition, clustering) {
+        if !snapshot.sees(partition, clustering) {
             return Ok(None);
         }
         let key = ChunkKey::decode(clustering)?;
@@ -294,11 +309,11 @@ impl Lost {
     }
 }
 
-/// Of the rows of one partition those that the visit sees and that no other replaces.
-pub fn live(rows: impl Iterator<Item = Scanned<Cut>>, visit: &Visit) -> Result<Vec<Found>> {
+/// Of the rows of one partition those that the snapshot sees and that no other replaces.
+pub fn live(rows: impl Iterator<Item = Scanned<Cut>>, snapshot: &Snapshot) -> Result<Vec<Found>> {
     let (mut keys, mut found) = (Vec::new(), Vec::new());
     for row in rows {
-        if let Some((row, replacement, merge)) = Found::of(row, visit)? {
+        if let Some((row, replacement, merge)) = Found::of(row, snapshot)? {
             keys.push((row.key, replacement, merge));
             found.push(row);
         }
@@ -310,17 +325,17 @@ pub fn live(rows: impl Iterator<Item = Scanned<Cut>>, visit: &Visit) -> Result<V
 /// As [`live`], for partitions that need not fit into memory: rows are handed out as soon as the scan is past their end, for
 /// what replaces a row begins before it. Rows of the rarer span classes come last.
 async fn each_live(
-    shared: &Shared,
+    reader: &Reader,
     (kind, partition): (Kind, SeriesId),
     range: TimeRange,
-    visit: &Visit,
+    snapshot: &Snapshot,
     mut each: impl FnMut(Found) -> Result<()>,
 ) -> Result<()> {
     let (mut replacements, mut held, mut last) = (Vec::new(), VecDeque::new(), Vec::new());
     for span in spans(kind).iter().rev() {
-        let mut rows = shared.driver.scan(chunk_scan(kind, partition, *span, range)).await?;
+        let mut rows = reader.driver.scan(chunk_scan(kind, partition, *span, range)).await?;
         while let Some(row) = rows.try_next().await? {
-            let Some((row, replacement, merge)) = Found::of(row.map(Cut::from), visit)? else { continue };
+            let Some((row, replacement, merge)) = Found::of(row.map(Cut::from), snapshot)? else { continue };
             let start = row.key.start;
             replacements.extend(replacement);
             if *span != Span::Short {
@@ -363,14 +378,14 @@ struct Wanted<'a> {
     range: TimeRange,
     /// Generations from this one on are in memory.
     oldest: u64,
-    visit: Visit,
+    snapshot: Snapshot,
     masks: &'a [Mask],
 }
 
 /// Decoded chunks of generations before the oldest in memory that overlap the range, in order of generation and number, with
 /// their generation. What `admit` does not want is let go, and its first error ends the read, before more is decoded.
 async fn stored<T, U>(
-    shared: &Shared,
+    reader: &Reader,
     wanted: &Wanted<'_>,
     decode: impl Fn(Chunk<'_>) -> Result<T, tacho_chunk::Error>,
     admit: impl Fn((u64, T)) -> Result<Option<U>>,
@@ -395,14 +410,14 @@ async fn stored<T, U>(
             // One bad chunk must not hide all the good ones.
             Err(error) => {
                 let reason = row.reason((kind, id), error)?;
-                shared.unreadable.note(&shared.counters.chunks_unreadable, (kind, id), key, &reason);
+                reader.unreadable.note((kind, id), key, &reason);
                 let lost = Lost { key: *key, range: row.range(), reason };
-                damages.extend(lost.of(kind, labels(shared, id), range, masks));
+                damages.extend(lost.of(kind, labels(reader, id), range, masks));
             }
         }
         Ok(())
     };
-    each_live(shared, (kind, id), range, &wanted.visit, each).await?;
+    each_live(reader, (kind, id), range, &wanted.snapshot, each).await?;
     found.sort_by_key(|(place, _)| *place);
     Ok(Read { records: found.into_iter().map(|(_, part)| part).collect(), damages })
 }

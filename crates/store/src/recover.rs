@@ -43,7 +43,7 @@ pub struct Recovered {
     pub flushed: u64,
     pub stored: [Stored; 3],
     /// The last number that a merge has given.
-    pub named: u64,
+    pub last_sequence: u64,
     /// The latest moment that an earlier process has known.
     pub clock_last: Option<Timestamp>,
     pub counters: Counters,
@@ -93,7 +93,7 @@ pub async fn recover(driver: &dyn Driver, directory: &Path, options: &Options) -
     }
     let Recovery { index, sessions, generations, flushed, counters, lacks, .. } = recovery;
     counters.journals_quarantined.add(journal::quarantined(directory));
-    let named = facts.named().max(keys.named);
+    let last_sequence = facts.last_sequence().max(keys.last_sequence);
     if facts.stored.is_none() && !keys.generations.is_empty() {
         tracing::error!("counts of what is stored are missing, they begin again at 0");
     }
@@ -114,7 +114,7 @@ pub async fn recover(driver: &dyn Driver, directory: &Path, options: &Options) -
         generations,
         flushed,
         stored,
-        named,
+        last_sequence,
         clock_last: facts.clock,
         counters,
     })
@@ -129,7 +129,7 @@ struct Facts {
     old: bool,
     flushed: u64,
     stored: Option<[Stored; 3]>,
-    named: u64,
+    last_sequence: u64,
     journals: Option<Journals>,
     /// When the clock was believed last.
     clock: Option<Timestamp>,
@@ -141,8 +141,8 @@ impl Facts {
         self.journals.as_ref().map_or(0, |journals| journals.flushed).max(self.flushed)
     }
 
-    fn named(&self) -> u64 {
-        self.journals.as_ref().map_or(0, |journals| journals.named).max(self.named)
+    fn last_sequence(&self) -> u64 {
+        self.journals.as_ref().map_or(0, |journals| journals.sequence).max(self.last_sequence)
     }
 }
 
@@ -156,7 +156,7 @@ async fn store_facts(driver: &dyn Driver) -> Result<Facts> {
             StoreFact::Identity { id, old } => (facts.id, facts.old) = (Some(id), old),
             StoreFact::Flushed(generation) => facts.flushed = generation,
             StoreFact::Stored(stored) => facts.stored = Some(stored),
-            StoreFact::Named(last) => facts.named = last,
+            StoreFact::Sequence(last) => facts.last_sequence = last,
             StoreFact::Journals(journals) => facts.journals = Some(journals),
             StoreFact::Clock(at) => facts.clock = Some(at),
             StoreFact::Unknown => {}
@@ -227,7 +227,7 @@ async fn load_index(driver: &dyn Driver) -> Result<(Index, BTreeSet<(Kind, Serie
 }
 
 fn tell(damaged: &Damaged) {
-    tracing::error!(error = %Error::from(damaged.clone()), "row of the store's books left out");
+    tracing::error!(error = %Error::from(damaged.clone()), "row of the store's metadata left out");
 }
 
 async fn each_row(

@@ -13,7 +13,7 @@ use tacho_model::{Entry, Kind, SeriesId, TimeRange, Timestamp};
 
 use crate::driver::{Row, Table};
 use crate::keys::{CHUNK_SPAN_MAX_NS, ChunkKey, Span, chunk_partition};
-use crate::open::{OpenEntries, OpenExecutions};
+use crate::memtable::{OpenEntries, OpenExecutions};
 
 /// Samples of a series, or entries, in one chunk, when nothing else is set.
 pub const CHUNK_VALUES_MAX: usize = 8_192;

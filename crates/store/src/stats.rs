@@ -151,7 +151,6 @@ counters! {
         flush_failures: Count,
         chunks_written: Count,
         chunk_bytes_written: Count,
-        chunks_unreadable: Count,
         recovered_batches: Count,
         recovered_torn_bytes: Count,
         recovered_damaged: Count,

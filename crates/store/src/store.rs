@@ -14,25 +14,32 @@ use tacho_model::{Batch, Clock, Entry, Kind, Labels, Matcher, Sample, SeriesId, 
 use tokio::sync::{oneshot, watch};
 
 use crate::answer::SampleAnswer;
-use crate::arrival::{self, Appended, Arrival, Origin};
-use crate::budget::Budget;
-use crate::commit::{Append, Command, Committer, closed, repeated};
+use crate::arrival::{Appended, Arrival, Origin};
+use crate::assemble::assemble;
+use crate::commit::{self, Append, Command, Committer, closed};
 use crate::damage::{Damages, Read};
-use crate::disk::Space;
 use crate::driver::{Driver, Health, Info};
+use crate::flush::{self, Flusher, Progress};
 use crate::index::{self, Cardinality};
+use crate::intake::Intake;
 use crate::lock::DirectoryLock;
 use crate::options::Options;
-use crate::read::{self, ChunkInfo};
-use crate::recover::{Recovered, recover};
-use crate::shared::{Guarded, Progress, Shared};
+use crate::read::{self, ChunkInfo, Reader};
+use crate::recover::recover;
+use crate::shared::Metadata;
 use crate::stats::Stats;
-use crate::upkeep::{self, Deleted, Jump, MergeReport, Order, Trusted, Upkeep};
-use crate::{Error, ErrorKind, Result, disk, flush, group, keys};
+use crate::upkeep::{self, Deleted, Jump, MergeReport, Order, TrustedClock, Upkeep};
+use crate::{Error, ErrorKind, Result, disk, group, keys};
 
 /// Keeps what it has acknowledged. One process, one directory; any number of callers.
 pub struct Store {
-    shared: Arc<Shared>,
+    driver: Arc<dyn Driver>,
+    clock: Arc<TrustedClock>,
+    intake: Intake,
+    reader: Reader,
+    metadata: Arc<Metadata>,
+    upkeep: Arc<Upkeep>,
+    progress: watch::Receiver<Progress>,
     /// `None` while the store is being dropped, and like the tasks where it is opened to be read.
     commands: Option<Sender<Command>>,
     committer: Option<JoinHandle<()>>,
@@ -61,39 +68,42 @@ impl Store {
         let lock = lock(journal_dir, read_only)?;
         let recovered = recover(&*driver, journal_dir, &options).await?;
         tell_size(recovered.index.read().bytes(), &options);
-        let shared = share(driver, journal_dir, (options, clock), recovered);
-        if read_only { Ok(Self::at_rest(shared, lock)) } else { Self::started(shared, lock) }
-    }
-
-    /// Closed from the start: it can be read.
-    fn at_rest(shared: Arc<Shared>, lock: Option<DirectoryLock>) -> Arc<Self> {
-        Arc::new(Self {
-            flusher: None,
-            keeper: None,
-            shared,
+        let parts = assemble(driver, journal_dir, (options, clock), recovered);
+        let mut store = Self {
+            driver: parts.driver,
+            clock: parts.clock,
+            intake: parts.intake,
+            reader: parts.reader,
+            metadata: parts.metadata,
+            upkeep: parts.upkeep,
+            progress: parts.progress,
             commands: None,
             committer: None,
+            flusher: None,
+            keeper: None,
             closed: AtomicBool::new(true),
             _lock: lock,
-        })
+        };
+        if !read_only {
+            store.start(parts.committing, parts.flusher)?;
+        }
+        Ok(Arc::new(store))
     }
 
-    fn started(shared: Arc<Shared>, lock: Option<DirectoryLock>) -> Result<Arc<Self>> {
+    fn start(&mut self, committing: commit::StoreParts, flusher: Flusher) -> Result<()> {
         let (commands, receiver) = channel();
-        let committer = Committer::new(shared.clone(), receiver);
+        let directory = committing.directory.clone();
+        let committer = Committer::new(committing, receiver);
         let committer = std::thread::Builder::new()
             .name("tacho-journal".into())
             .spawn(move || committer.run())
-            .map_err(|e| Error::io("start the journal's thread", &shared.directory, e))?;
-        Ok(Arc::new(Self {
-            flusher: Some(tokio::spawn(flush::run(shared.clone()))),
-            keeper: Some(tokio::spawn(upkeep::run(shared.clone()))),
-            shared,
-            commands: Some(commands),
-            committer: Some(committer),
-            closed: AtomicBool::new(false),
-            _lock: lock,
-        }))
+            .map_err(|e| Error::io("start the journal's thread", &directory, e))?;
+        self.flusher = Some(tokio::spawn(flush::run(Arc::new(flusher))));
+        self.keeper = Some(tokio::spawn(upkeep::run(self.upkeep.clone())));
+        self.commands = Some(commands);
+        self.committer = Some(committer);
+        self.closed = AtomicBool::new(false);
+        Ok(())
     }
 
     /// Keeps a batch: it is on disk when this returns `Ok`, but for new series past a bound, which the answer names; none
@@ -112,18 +122,14 @@ impl Store {
         if batch.is_empty() && origin.is_none() {
             return Ok(Appended::Stored);
         }
-        // Answered even when memory is full: what is on disk needs no room.
-        if let Some(origin) = origin {
-            let standing = self.shared.sessions.read().standing(origin);
-            if let Some(answered) = repeated(&self.shared, standing, origin) {
-                return answered;
-            }
+        // Answered even when memory is full: a repeated batch takes no memory.
+        if let Some(answered) = origin.and_then(|origin| self.intake.repeated(origin)) {
+            return answered;
         }
-        let (batch, refused) = arrival::admit(batch, &self.shared.index.read(), self.shared.options.bounds());
+        let (batch, refused) = self.intake.admit(batch);
         if refused.series == 0 {
             return self.keep(batch, origin).await;
         }
-        self.shared.counters.series_refused.add(refused.series as u64);
         if !batch.is_empty() || origin.is_some() {
             self.keep(batch, origin).await?;
         }
@@ -131,19 +137,10 @@ impl Store {
     }
 
     async fn keep(&self, batch: Arc<Batch>, origin: Option<Origin>) -> Result<Appended> {
-        // Held until the answer comes: so it is freed here, not in the one thread that writes.
+        // Held until the answer comes, so that the batch is freed here and not on the one thread that writes.
         let held = batch.clone();
         let arrival = Arrival::check(batch, origin)?;
-        if let Err(error) = self.shared.check_space() {
-            self.shared.counters.batches_disk_full.add(1);
-            return Err(error);
-        }
-        let bytes = arrival.bytes();
-        let batch_bytes_max = self.shared.budget.max() / 4;
-        if bytes > batch_bytes_max {
-            return Err(Error::invalid(format!("batch of {bytes} bytes is over {batch_bytes_max}")));
-        }
-        let Some(reservation) = self.shared.budget.reserve(bytes) else { return Err(self.full()) };
+        let reservation = self.intake.reserve(&arrival)?;
         let (reply, answer) = oneshot::channel();
         let append = Append { arrival, reservation, reply };
         let commands = self.commands.as_ref().ok_or_else(closed)?;
@@ -153,16 +150,9 @@ impl Store {
         appended
     }
 
-    fn full(&self) -> Error {
-        self.shared.counters.batches_full.add(1);
-        let (used, max) = (self.shared.budget.used(), self.shared.budget.max());
-        let kind = ErrorKind::Full { retry_after: self.shared.options.retry_after };
-        Error::new(kind, format!("{used} of {max} bytes for open records are taken"))
-    }
-
     /// The last batch number of a session that is on disk; 0 for none.
     pub fn session_acked(&self, session: u128) -> u64 {
-        self.shared.sessions.read().acked(session)
+        self.intake.sessions.read().acked(session)
     }
 
     /// Series of a kind that all matchers accept.
@@ -177,7 +167,7 @@ impl Store {
         matchers: &[Matcher],
         waits: &dyn Fn() -> bool,
     ) -> Option<Vec<(SeriesId, Arc<Labels>)>> {
-        index::find(&self.shared.index, kind, matchers, waits)
+        index::find(&self.intake.index, kind, matchers, waits)
     }
 
     /// Names of the labels of the series of a kind that any of the selectors accepts, sorted; of all when there is none.
@@ -188,8 +178,8 @@ impl Store {
         selectors: &[Vec<Matcher>],
         waits: &dyn Fn() -> bool,
     ) -> Option<Vec<String>> {
-        let selected = index::select_any(&self.shared.index, kind, selectors, waits)?;
-        Some(self.shared.index.read().label_names(kind, selected.numbers()))
+        let selected = index::select_any(&self.intake.index, kind, selectors, waits)?;
+        Some(self.intake.index.read().label_names(kind, selected.numbers()))
     }
 
     /// Values of one label of the series of a kind that any of the selectors accepts, sorted; of all when there is none.
@@ -201,18 +191,18 @@ impl Store {
         selectors: &[Vec<Matcher>],
         waits: &dyn Fn() -> bool,
     ) -> Option<Vec<String>> {
-        let selected = index::select_any(&self.shared.index, kind, selectors, waits)?;
-        Some(self.shared.index.read().label_values(kind, name, selected.numbers()))
+        let selected = index::select_any(&self.intake.index, kind, selectors, waits)?;
+        Some(self.intake.index.read().label_values(kind, name, selected.numbers()))
     }
 
     /// Which label costs what: `top` bounds the lists of names and of values.
     pub fn cardinality(&self, top: usize) -> Cardinality {
-        self.shared.index.read().cardinality(top, self.shared.options.series_max)
+        self.intake.index.read().cardinality(top, self.intake.options.series_max)
     }
 
     /// Series by kind, in the order of `Kind::ALL`.
     pub fn series_count(&self) -> [usize; 3] {
-        self.shared.index.read().counts()
+        self.intake.index.read().counts()
     }
 
     /// Samples of several series, in columns. Rows that hold several of the series are read once, and their times decoded once.
@@ -229,7 +219,7 @@ impl Store {
         windows: Option<&Windows>,
         room: &AtomicUsize,
     ) -> Result<SampleAnswer> {
-        group::read::samples(&self.shared, series, range, windows, room).await
+        group::read::samples(&self.reader, series, range, windows, room).await
     }
 
     /// Samples of one series in order of time; of equal times the one that was written last.
@@ -247,7 +237,7 @@ impl Store {
     /// # Errors
     /// `Version` for a chunk of a newer version. What cannot be read is left out and told.
     pub async fn read_entries(&self, id: SeriesId, range: TimeRange) -> Result<Read<Vec<Entry>>> {
-        read::entries(&self.shared, id, range).await
+        read::entries(&self.reader, id, range).await
     }
 
     /// As [`Store::read_entries`], all of them or none.
@@ -278,12 +268,12 @@ impl Store {
         room: &AtomicUsize,
         keep: impl Fn(&ExecutionBlock) -> bool,
     ) -> Result<Read<Vec<Arc<ExecutionBlock>>>> {
-        read::executions(&self.shared, id, range, room, keep).await
+        read::executions(&self.reader, id, range, room, keep).await
     }
 
     /// The chunks of a series that lie in the driver; what cannot be read is left out and told.
     pub async fn read_chunks(&self, kind: Kind, id: SeriesId) -> Result<Read<Vec<ChunkInfo>>> {
-        read::chunks(&self.shared, kind, id).await
+        read::chunks(&self.reader, kind, id).await
     }
 
     /// As [`Store::read_chunks`], all of them or none.
@@ -297,7 +287,7 @@ impl Store {
     /// What every answer about a kind lacks, whatever was asked for: series that nobody knows because the row with their labels
     /// cannot be read, what deletions hid that cannot be read, and what lay in the damaged parts of files.
     pub fn lacks(&self, kind: Kind) -> Damages {
-        self.shared.unreadable.of_all(kind)
+        self.reader.unreadable.of_all(kind)
     }
 
     /// Puts everything that was taken so far into the driver.
@@ -306,7 +296,7 @@ impl Store {
     /// The driver's, when an attempt fails meanwhile. Nothing is lost: attempts go on in the background.
     pub async fn flush(&self) -> Result<()> {
         let through = self.seal().await?;
-        flush::wait_for(&self.shared, through).await
+        flush::wait_for(self.progress.clone(), through).await
     }
 
     /// Ends the generation that grows; returns the last one that waits for its flush.
@@ -328,7 +318,7 @@ impl Store {
             return Err(closed());
         }
         let seal = async { self.seal().await.map(drop) };
-        upkeep::delete(&self.shared, matchers, range, seal).await
+        upkeep::delete(&self.upkeep, matchers, range, seal).await
     }
 
     /// Merges everything that is flushed into chunks of full size, as fast as it goes, and waits for it.
@@ -351,7 +341,7 @@ impl Store {
         if self.keeper.is_none() {
             return Err(closed());
         }
-        self.shared.upkeep.order(order)?.await.map_err(|_| closed())?
+        self.upkeep.order(order)?.await.map_err(|_| closed())?
     }
 
     /// Takes no more batches and flushes. After an error the journal holds what the driver did not take.
@@ -372,7 +362,7 @@ impl Store {
         if self.committer.as_ref().is_none_or(JoinHandle::is_finished) {
             return Err(Error::new(ErrorKind::Closed, "journal's thread has ended: restart the server"));
         }
-        self.shared.check_space()
+        self.intake.space.check()
     }
 
     /// The clock is right, however far it is ahead of what was expected: history may be deleted by it. Returns the jump that was
@@ -381,38 +371,40 @@ impl Store {
     /// # Errors
     /// The driver's; then nothing is confirmed.
     pub async fn confirm_clock(&self) -> Result<Option<Jump>> {
-        let (trusted, clock) = (&self.shared.trusted, &*self.shared.clock);
-        let jump = trusted.jump(clock);
-        self.shared.driver.put(vec![keys::clock_row(clock.now())]).await?;
-        let now = trusted.confirm(clock);
+        let jump = self.clock.jump();
+        self.driver.put(vec![keys::clock_row(self.clock.wall())]).await?;
+        let now = self.clock.confirm();
         tracing::warn!(now, ?jump, "clock confirmed");
-        self.shared.upkeep.wake();
+        self.upkeep.wake();
         Ok(jump)
     }
 
     /// A jump of the clock that is not believed: nothing is deleted by it.
     pub fn clock_jump(&self) -> Option<Jump> {
-        self.shared.trusted.jump(&*self.shared.clock)
+        self.clock.jump()
     }
 
     pub fn stats(&self) -> Stats {
-        let shared = &self.shared;
-        let mut stats = shared.counters.snapshot();
-        stats.journal_bytes = shared.journal_bytes();
-        stats.sealed = shared.generations.read().sealed.len();
-        stats.disk_full = shared.check_space().is_err();
+        let Intake { options, index, sessions, space, budget, counters } = &self.intake;
+        let mut stats = counters.snapshot();
+        {
+            let generations = self.reader.generations.read();
+            stats.journal_bytes = generations.journal_bytes();
+            stats.sealed = generations.sealed.len();
+        }
+        stats.disk_full = space.check().is_err();
         stats.clock_doubted = self.clock_jump().is_some();
-        stats.open_bytes = shared.budget.used();
-        stats.open_bytes_max = shared.budget.max();
-        stats.stored = *shared.stored.read();
-        stats.sessions = shared.sessions.read().len();
-        stats.upkeep = shared.upkeep.stats(shared.options.merge_rows);
-        stats.upkeep.tombstones = shared.tombstones.read().len() as u64;
-        let index = shared.index.read();
+        stats.open_bytes = budget.used();
+        stats.open_bytes_max = budget.max();
+        stats.stored = *self.metadata.stored.read();
+        stats.sessions = sessions.read().len();
+        stats.chunks_unreadable = self.reader.unreadable.count();
+        stats.upkeep = self.upkeep.stats();
+        let index = index.read();
         stats.series = index.counts();
         stats.series_total = index.len();
         stats.index_bytes = index.bytes();
-        stats.index_bytes_max = shared.options.index_bytes_max;
+        stats.index_bytes_max = options.index_bytes_max;
         stats
     }
 
@@ -421,57 +413,29 @@ impl Store {
     /// # Errors
     /// The driver's, where another try may end otherwise.
     pub async fn verify(&self) -> Result<()> {
-        while !upkeep::verify(&self.shared).await?.1 {}
+        while !upkeep::verify(&self.upkeep).await?.1 {}
         Ok(())
     }
 
     /// What of the driver's data is damaged.
     pub fn driver_health(&self) -> Health {
-        self.shared.driver.health()
+        self.driver.health()
     }
 
     #[cfg(test)]
-    pub(crate) fn shared(&self) -> &Arc<Shared> {
-        &self.shared
+    pub(crate) const fn reader(&self) -> &Reader {
+        &self.reader
+    }
+
+    #[cfg(test)]
+    pub(crate) const fn upkeep(&self) -> &Arc<Upkeep> {
+        &self.upkeep
     }
 
     /// The driver below.
     pub fn driver_info(&self) -> Info {
-        self.shared.driver.info()
+        self.driver.info()
     }
-}
-
-/// What the rooms of a store share from its start on.
-fn share(
-    driver: Arc<dyn Driver>,
-    journal_dir: &Path,
-    (options, clock): (Options, Arc<dyn Clock>),
-    recovered: Recovered,
-) -> Arc<Shared> {
-    let budget = Arc::new(Budget::new(options.open_bytes_max.max(options.seal_bytes.saturating_mul(2))));
-    budget.add(recovered.generations.sealed.iter().map(|g| g.bytes).sum());
-    Arc::new(Shared {
-        driver,
-        directory: journal_dir.to_owned(),
-        trusted: Trusted::new(options.clock_bounds, recovered.clock_last),
-        space: Space::new(options.disk.clone(), journal_dir, options.disk_reserve_bytes),
-        options,
-        clock,
-        id: recovered.id,
-        generations: Guarded::new(recovered.generations),
-        index: recovered.index,
-        sessions: Guarded::new(recovered.sessions),
-        stored: Guarded::new(recovered.stored),
-        books: tokio::sync::Mutex::new(()),
-        tombstones: Guarded::new(recovered.tombstones),
-        unreadable: recovered.unreadable,
-        upkeep: Upkeep::new(recovered.named),
-        budget,
-        counters: recovered.counters,
-        sealed: watch::Sender::new(0),
-        begun: tokio::sync::Notify::new(),
-        progress: watch::Sender::new(Progress { flushed: recovered.flushed, ..Progress::default() }),
-    })
 }
 
 /// Of a directory that is read only there may be none.

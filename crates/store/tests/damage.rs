@@ -414,7 +414,7 @@ async fn what_a_start_cannot_read_is_said_in_every_answer_until_it_is_written_ag
 }
 
 #[tokio::test]
-async fn the_books_of_the_store_are_not_guessed() {
+async fn missing_metadata_rows_are_not_guessed() {
     let patient = Patient::new();
     let store = patient.bench.open().await;
     three(&store).await;

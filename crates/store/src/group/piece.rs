@@ -5,7 +5,7 @@ use tacho_model::{Sample, TimeRange, Timestamp, Value, ValueType};
 
 use super::resent::{Moved, Timed, recognise};
 use crate::answer::Piece;
-use crate::open::{Column, latest};
+use crate::memtable::{Column, latest};
 
 /// Where a part was written: of equal times the last wins. Generation, then number of the chunk in it.
 pub type Place = (u64, u32);
@@ -159,10 +159,10 @@ mod tests {
     }
 
     #[test]
-    fn hidden_samples_are_left_out() {
+    fn masked_samples_are_omitted() {
         let whole = part(1, &[(1, Value::U64(1)), (2, Value::U64(2)), (3, Value::U64(3))]);
-        let left = |part: Part, hidden: std::ops::RangeInclusive<i64>| {
-            part.without(|at| hidden.contains(&at)).map(|part| part.times.to_vec())
+        let left = |part: Part, masked: std::ops::RangeInclusive<i64>| {
+            part.without(|at| masked.contains(&at)).map(|part| part.times.to_vec())
         };
         assert_eq!(left(whole.clone(), 9..=9), Some(vec![1, 2, 3]));
         assert_eq!(left(whole.clone(), 2..=2), Some(vec![1, 3]));

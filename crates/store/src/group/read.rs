@@ -21,9 +21,7 @@ use crate::damage::Damages;
 use crate::driver::{Parts, Scan};
 use crate::generation::Generation;
 use crate::keys::{CHUNK_SPAN_MAX_NS, chunk_scan, spans};
-use crate::read::{Found, Lost, live, snapshot, take_room, unreadable};
-use crate::shared::Shared;
-use crate::upkeep::hidden;
+use crate::read::{Found, Lost, Reader, live, read_memory, take_room, unreadable};
 use crate::{Error, Result};
 
 /// Units that are read at a time, with one trip to the driver: of a range of up to [`CHUNK_SPAN_MAX_NS`], which has few rows of
@@ -53,14 +51,14 @@ struct Searched {
 /// Samples of the series within the range. Rows that hold several of them are read once. `room` is what samples may still
 /// be read, over all reads that share it.
 pub async fn samples(
-    shared: &Shared,
+    reader: &Reader,
     series: &[SeriesId],
     range: TimeRange,
     windows: Option<&Windows>,
     room: &AtomicUsize,
 ) -> Result<SampleAnswer> {
     // What was moved over an end of the range, and what it was before, may be one sample; so may be what both compete with.
-    let moved = shared.options.policies.time_max().saturating_mul(2);
+    let moved = reader.options.policies.time_max().saturating_mul(2);
     let reach =
         TimeRange::new(range.start.saturating_sub_unsigned(moved), range.end.saturating_add_unsigned(moved));
     let question = Question { range, reach, windows: windows.copied() };
@@ -71,8 +69,8 @@ pub async fn samples(
     }
     let days = range.end.abs_diff(range.start) / CHUNK_SPAN_MAX_NS + 1;
     let at_once = (UNITS_AT_ONCE_MAX / days).max(UNITS_AT_ONCE_MIN) as usize;
-    for units in units(shared, series).chunks_mut(at_once) {
-        for (place, pieces) in read(shared, units, question, room, &mut answer).await? {
+    for units in units(reader, series).chunks_mut(at_once) {
+        for (place, pieces) in read(reader, units, question, room, &mut answer).await? {
             answer.series[place] = pieces;
         }
     }
@@ -80,8 +78,8 @@ pub async fn samples(
 }
 
 /// Series by their home groups. One that nobody knows is in no unit.
-fn units(shared: &Shared, series: &[SeriesId]) -> Vec<Unit> {
-    let index = shared.index.read();
+fn units(reader: &Reader, series: &[SeriesId]) -> Vec<Unit> {
+    let index = reader.index.read();
     let mut units: Vec<Unit> = Vec::new();
     let mut by_home: HashMap<u32, usize> = HashMap::new();
     for (place, id) in series.iter().enumerate() {
@@ -102,8 +100,8 @@ fn units(shared: &Shared, series: &[SeriesId]) -> Vec<Unit> {
 
 /// Finds the groups that the units' series are in. After memory was looked at, never before: what a flush has taken out of it
 /// since is in a group that the index has by then.
-fn find_groups(shared: &Shared, units: &mut [Unit]) {
-    let index = shared.index.read();
+fn find_groups(reader: &Reader, units: &mut [Unit]) {
+    let index = reader.index.read();
     for unit in units {
         let mut groups: BTreeMap<u32, Vec<(u16, usize)>> = BTreeMap::new();
         for (place, (number, _)) in unit.series.iter().enumerate() {
@@ -122,16 +120,16 @@ fn find_groups(shared: &Shared, units: &mut [Unit]) {
 type Pieces = Vec<(usize, Vec<Piece>)>;
 
 async fn read(
-    shared: &Shared,
+    reader: &Reader,
     units: &mut [Unit],
     question: Question,
     room: &AtomicUsize,
     SampleAnswer { report, damages, .. }: &mut SampleAnswer,
 ) -> Result<Pieces> {
-    let visit = shared.upkeep.enter();
+    let snapshot = reader.snapshots.open();
     let open: Vec<(u64, Vec<Asked>)> =
-        units.iter().map(|unit| open_samples(shared, unit, question.reach)).collect();
-    find_groups(shared, units);
+        units.iter().map(|unit| open_samples(reader, unit, question.reach)).collect();
+    find_groups(reader, units);
     let units = &*units;
     let scans = units.iter().flat_map(|unit| &unit.groups).flat_map(|group| {
         spans(Kind::Sample).iter().map(|span| chunk_scan(Kind::Sample, group.id, *span, question.reach))
@@ -139,15 +137,15 @@ async fn read(
     let scans: Vec<Scan> = scans.collect();
     // What was never sealed lies in memory alone.
     let parts = parts(units, question);
-    let rows = if scans.is_empty() { Vec::new() } else { shared.driver.read_parts(scans, parts).await? };
+    let rows = if scans.is_empty() { Vec::new() } else { reader.driver.read_parts(scans, parts).await? };
     let mut rows = rows.into_iter();
     let (mut plans, mut losses) = (Vec::with_capacity(units.len()), Vec::with_capacity(units.len()));
     for (unit, (oldest, asked)) in units.iter().zip(open) {
-        let mut losing = Losing { shared, unit, range: question.range, rows: Vec::new() };
+        let mut losing = Losing { reader, unit, range: question.range, rows: Vec::new() };
         let mut stored = Vec::new();
         for group in &unit.groups {
             let rows = rows.by_ref().take(spans(Kind::Sample).len()).flatten();
-            let found = live(rows, &visit).map_err(|e| e.with("group", group.id))?;
+            let found = live(rows, &snapshot).map_err(|e| e.with("group", group.id))?;
             for row in found.into_iter().filter(|row| row.key.generation < oldest) {
                 stored.push(Stored {
                     place: (row.key.generation, row.key.number),
@@ -207,7 +205,7 @@ fn parts(units: &[Unit], question: Question) -> Parts {
 
 /// The rows of a unit, by the number that its plan knows them by, and what is missing of them.
 struct Losing<'a> {
-    shared: &'a Shared,
+    reader: &'a Reader,
     unit: &'a Unit,
     range: TimeRange,
     rows: Vec<(&'a Searched, Found)>,
@@ -241,8 +239,7 @@ impl Losing<'_> {
     fn reason(&self, row: usize, error: tacho_chunk::Error) -> Result<Arc<str>> {
         let Some((group, row)) = self.rows.get(row) else { return Err(unreadable(error)) };
         let reason = row.reason((Kind::Sample, group.id), error)?;
-        let Shared { unreadable, counters, .. } = self.shared;
-        unreadable.note(&counters.chunks_unreadable, (Kind::Sample, group.id), &row.key, &reason);
+        self.reader.unreadable.note((Kind::Sample, group.id), &row.key, &reason);
         Ok(reason)
     }
 
@@ -267,14 +264,14 @@ impl Losing<'_> {
         let (Some((_, row)), Some((number, _))) = (self.rows.get(row), self.unit.series.get(series)) else {
             return Damages::default();
         };
-        let labels = self.shared.index.read().labels_of(*number).clone();
+        let labels = self.reader.index.read().labels_of(*number).clone();
         let lost = Lost { key: row.key, range, reason };
         lost.of(Kind::Sample, Some(labels), self.range, plan.masks(series))
     }
 }
 
 /// What memory holds of the series, and the first generation that it holds.
-fn open_samples(shared: &Shared, unit: &Unit, range: TimeRange) -> (u64, Vec<Asked>) {
+fn open_samples(reader: &Reader, unit: &Unit, range: TimeRange) -> (u64, Vec<Asked>) {
     let read = |generation: &Generation| -> Vec<Vec<Part>> {
         let parts = |(number, _): &(u32, usize)| {
             let columns = generation.samples.get(*number).map(|open| open.columns(range).0);
@@ -283,7 +280,7 @@ fn open_samples(shared: &Shared, unit: &Unit, range: TimeRange) -> (u64, Vec<Ask
         };
         unit.series.iter().map(parts).collect()
     };
-    let memory = snapshot(shared, |generation| Some(read(generation)));
+    let memory = read_memory(reader, |generation| Some(read(generation)));
     let mut asked: Vec<Asked> = Vec::new();
     asked.resize_with(unit.series.len(), Asked::default);
     for parts in memory.parts {
@@ -291,14 +288,14 @@ fn open_samples(shared: &Shared, unit: &Unit, range: TimeRange) -> (u64, Vec<Ask
             asked.open.extend(parts);
         }
     }
-    if let Some(hidden) = hidden(shared) {
+    if let Some(masks) = reader.masks.by_labels() {
         // Patterns are not tried while others wait for the index.
         let labels: Vec<Arc<Labels>> = {
-            let index = shared.index.read();
+            let index = reader.index.read();
             unit.series.iter().map(|(number, _)| Arc::clone(index.labels_of(*number))).collect()
         };
         for (asked, labels) in asked.iter_mut().zip(labels) {
-            asked.masks = hidden(&labels);
+            asked.masks = masks(&labels);
         }
     }
     (memory.oldest, asked)
@@ -367,16 +364,16 @@ mod tests {
         let batch =
             Batch { samples: vec![SampleSeries { labels: labels.clone(), samples }], ..Batch::default() };
         store.append(batch, None).await.unwrap();
-        let shared = store.shared();
+        let reader = store.reader();
         let question = Question { range: TimeRange::ALL, reach: TimeRange::ALL, windows: None };
         let count = async |units: &mut [Unit]| {
             let (room, mut answer) = (AtomicUsize::new(usize::MAX), SampleAnswer::default());
-            let pieces = read(shared, units, question, &room, &mut answer).await.unwrap();
+            let pieces = read(reader, units, question, &room, &mut answer).await.unwrap();
             pieces.iter().flat_map(|(_, pieces)| pieces).flat_map(Piece::samples).count()
         };
-        let mut before = units(shared, &[labels.id()]);
+        let mut before = units(reader, &[labels.id()]);
         store.flush().await.unwrap();
         assert_eq!(count(&mut before).await, 1);
-        assert_eq!(count(&mut units(shared, &[labels.id()])).await, 1);
+        assert_eq!(count(&mut units(reader, &[labels.id()])).await, 1);
     }
 }

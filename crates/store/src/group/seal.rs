@@ -3,7 +3,7 @@
 //! What comes out follows from the samples, the group and the generation alone: a seal that is repeated after a crash gives
 //! the same keys and values.
 //!
-//! Path of one record: before, it lay in `open/samples.rs`; after, `flush.rs` puts it into the driver.
+//! Path of one record: before, it lay in `memtable/samples.rs`; after, `flush.rs` puts it into the driver.
 
 use std::ops::Range;
 
@@ -12,7 +12,7 @@ use tacho_model::{Kind, SeriesId, TimeRange, Timestamp};
 
 use crate::generation::Generation;
 use crate::keys::Span;
-use crate::open::Column;
+use crate::memtable::Column;
 use crate::seal::{Sealed, Sealer, cuts};
 
 /// The members of a group that have samples in a generation.

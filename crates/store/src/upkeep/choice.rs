@@ -79,7 +79,7 @@ pub enum State {
 
 /// How eagerly to merge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Zeal {
+pub enum Mode {
     /// Only what pays by the levels.
     Tiered,
     /// Also small groups of rows that nothing was added to for a while, as long as they are not many times smaller than
@@ -92,7 +92,7 @@ pub enum Zeal {
 /// What a good chunk is, and how much may be done at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Aim {
-    pub zeal: Zeal,
+    pub mode: Mode,
     /// Records of a full chunk.
     pub records: usize,
     /// Time that a chunk may cover, ns: one that covers most of it is full, however few records it has.
@@ -257,12 +257,12 @@ fn wanted(rows: &[Facts], run: Range<usize>, levels: &[u32], aim: &Aim) -> Optio
     let lanes = lanes(part);
     let small = part.iter().zip(&levels[run.clone()]).filter(|(_, level)| **level > 0);
     let records = small.map(|(row, _)| row.records).sum::<usize>() / lanes;
-    let pays = match aim.zeal {
-        Zeal::All if part.len() == 1 => part[0].replacement.is_none() && part[0].values >= LONE_VALUES_MIN,
-        Zeal::All => part.iter().any(|row| row.replacement.is_none() || !row.is_sibling(&part[0])),
+    let pays = match aim.mode {
+        Mode::All if part.len() == 1 => part[0].replacement.is_none() && part[0].values >= LONE_VALUES_MIN,
+        Mode::All => part.iter().any(|row| row.replacement.is_none() || !row.is_sibling(&part[0])),
         _ if records >= aim.records => true,
-        Zeal::Finish => finishes(part),
-        Zeal::Tiered => false,
+        Mode::Finish => finishes(part),
+        Mode::Tiered => false,
     };
     if pays { Some(run) } else { crowd(rows, run, aim.fan_in.max(2) * lanes, levels, aim) }
 }
@@ -334,7 +334,7 @@ mod tests {
     use crate::keys::Span;
 
     const AIM: Aim = Aim {
-        zeal: Zeal::Tiered,
+        mode: Mode::Tiered,
         records: 100,
         span_max: 1_000_000,
         fan_in: 4,
@@ -393,9 +393,9 @@ mod tests {
     }
 
     #[test]
-    fn zeal_finishes_small_groups_and_all() {
-        let finish = Aim { zeal: Zeal::Finish, ..AIM };
-        let all = Aim { zeal: Zeal::All, ..AIM };
+    fn mode_finishes_small_groups_and_all() {
+        let finish = Aim { mode: Mode::Finish, ..AIM };
+        let all = Aim { mode: Mode::All, ..AIM };
         check(&side_by_side(&[20, 5]), finish, &[(0..2, END)]);
         check(&side_by_side(&[21, 5]), finish, &[]);
         check(&side_by_side(&[21]), finish, &[]);
@@ -419,7 +419,7 @@ mod tests {
         late.extend((0..4).map(|at| row(20 + at, 50, 1, 0)));
         check(&late, AIM, &[(0..5, END)]);
         check(&late[..3], AIM, &[]);
-        check(&late[..3], Aim { zeal: Zeal::All, ..AIM }, &[(0..3, END)]);
+        check(&late[..3], Aim { mode: Mode::All, ..AIM }, &[(0..3, END)]);
     }
 
     /// A row whose times may be off by 3 and hang over by 2.
@@ -453,7 +453,7 @@ mod tests {
         check(&rows, large, &[(0..2, 17)]);
         // Rows that begin where it would have to end are taken, too.
         let near = [moved(0, 90), row(2, 14, 20, 0), row(3, 20, 20, 0), row(30, 50, 20, 0)];
-        check(&near, Aim { zeal: Zeal::All, ..large }, &[(0..3, 26)]);
+        check(&near, Aim { mode: Mode::All, ..large }, &[(0..3, 26)]);
     }
 
     #[test]
@@ -486,7 +486,7 @@ mod tests {
         let twin = |start| Facts { values: 300, ..row(start, 9, 5, 0) };
         let mut twins = vec![twin(0), twin(0), twin(5)];
         twins[1].bucket = 1;
-        check(&twins, Aim { zeal: Zeal::All, ordered: false, ..AIM }, &[(0..2, END), (2..3, END)]);
+        check(&twins, Aim { mode: Mode::All, ordered: false, ..AIM }, &[(0..2, END), (2..3, END)]);
         let far: Vec<Facts> = (0..8).map(|at| row(at * 2_000_000, at * 2_000_000 + 9, 5, 0)).collect();
         check(&far, AIM, &[]);
     }
@@ -497,8 +497,8 @@ mod tests {
         let rows: Vec<Facts> =
             side_by_side(&[5; 8]).into_iter().map(|row| Facts { replacement, ..row }).collect();
         check(&rows, AIM, &[]);
-        check(&rows, Aim { zeal: Zeal::All, ..AIM }, &[]);
-        check(&[&rows[..], &[row(80, 80, 1, 0)]].concat(), Aim { zeal: Zeal::All, ..AIM }, &[(7..9, END)]);
+        check(&rows, Aim { mode: Mode::All, ..AIM }, &[]);
+        check(&[&rows[..], &[row(80, 80, 1, 0)]].concat(), Aim { mode: Mode::All, ..AIM }, &[(7..9, END)]);
     }
 
     #[test]
@@ -570,13 +570,13 @@ mod tests {
             let replacement = Some(Replacement { merge: 1, starts: TimeRange::new(0, 50), through: 1 });
             Facts { members, replacement, ..row(start, start + 99, 100, 1) }
         };
-        check(&[sibling(0, 1), sibling(2, 2)], Aim { zeal: Zeal::All, ..AIM }, &[]);
-        check(&[sibling(0, 1), sibling(2, 1)], Aim { zeal: Zeal::All, ..AIM }, &[]);
+        check(&[sibling(0, 1), sibling(2, 2)], Aim { mode: Mode::All, ..AIM }, &[]);
+        check(&[sibling(0, 1), sibling(2, 1)], Aim { mode: Mode::All, ..AIM }, &[]);
         let late = row(60, 61, 1, 0);
-        check(&[sibling(0, 1), sibling(2, 1), late], Aim { zeal: Zeal::All, ..AIM }, &[(0..3, END)]);
-        check(&[sibling(0, 1), sibling(2, 2), late], Aim { zeal: Zeal::All, ..AIM }, &[(0..3, END)]);
+        check(&[sibling(0, 1), sibling(2, 1), late], Aim { mode: Mode::All, ..AIM }, &[(0..3, END)]);
+        check(&[sibling(0, 1), sibling(2, 2), late], Aim { mode: Mode::All, ..AIM }, &[(0..3, END)]);
         let late = Facts { members: 2, ..late };
-        check(&[sibling(0, 1), sibling(2, 2), late], Aim { zeal: Zeal::All, ..AIM }, &[(1..3, END)]);
+        check(&[sibling(0, 1), sibling(2, 2), late], Aim { mode: Mode::All, ..AIM }, &[(1..3, END)]);
         let lanes = |n: i64| -> Vec<Facts> {
             (0..n)
                 .map(|at| Facts {

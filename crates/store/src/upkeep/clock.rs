@@ -4,7 +4,7 @@
 //! as it goes on as a clock that cannot be set does, and after a start as long as the store was not away for longer than is
 //! likely. Otherwise rules go by the time that was expected, until the wall clock is near it again or somebody confirms it.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tacho_model::{Clock, Timestamp};
@@ -31,8 +31,46 @@ pub struct Jump {
     pub expected: Timestamp,
 }
 
+/// The wall clock, and how far it is trusted.
+pub struct TrustedClock {
+    wall: Arc<dyn Clock>,
+    trusted: Trusted,
+}
+
+impl TrustedClock {
+    /// `latest`: the latest time that an earlier process trusted. Without bounds every time is trusted.
+    pub fn new(wall: Arc<dyn Clock>, bounds: Option<ClockBounds>, latest: Option<Timestamp>) -> Self {
+        Self { wall, trusted: Trusted::new(bounds, latest) }
+    }
+
+    /// What the wall clock says.
+    pub fn wall(&self) -> Timestamp {
+        self.wall.now()
+    }
+
+    /// The time by which history is masked and deleted.
+    pub fn now(&self) -> Timestamp {
+        self.trusted.now(&*self.wall)
+    }
+
+    /// The latest time that the next process may rely on.
+    pub fn latest(&self) -> Timestamp {
+        self.trusted.latest(&*self.wall)
+    }
+
+    /// The current jump that is not trusted.
+    pub fn jump(&self) -> Option<Jump> {
+        self.trusted.jump(&*self.wall)
+    }
+
+    /// From now on the clock is trusted. Returns its time.
+    pub fn confirm(&self) -> Timestamp {
+        self.trusted.confirm(&*self.wall)
+    }
+}
+
 #[derive(Debug)]
-pub struct Trusted {
+struct Trusted {
     bounds: Option<ClockBounds>,
     state: Mutex<State>,
 }

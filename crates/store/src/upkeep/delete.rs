@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use tacho_model::{Kind, Matcher, TimeRange};
 
+use super::Upkeep;
 use super::tombstones::Tombstone;
 use crate::index;
-use crate::shared::Shared;
 use crate::waiting::Waiter;
 use crate::{Error, ErrorKind, Result};
 
@@ -27,7 +27,7 @@ pub struct Deleted {
 /// `Invalid` without a matcher or for an empty range, `Limit` when too many deletions or patterns are under way, the driver's:
 /// then the deletion may come into force after a restart.
 pub async fn delete(
-    shared: &Arc<Shared>,
+    upkeep: &Arc<Upkeep>,
     matchers: &[Matcher],
     range: TimeRange,
     seal: impl Future<Output = Result<()>>,
@@ -40,34 +40,34 @@ pub async fn delete(
         return Err(Error::invalid(message));
     }
     // No merge may mix what is hidden with what is not while the tombstone is being made.
-    let _gate = shared.upkeep.gate.write().await;
-    let deleted = Deleted { series: selected(shared, matchers.to_vec()).await? };
+    let _gate = upkeep.gate.write().await;
+    let deleted = Deleted { series: selected(upkeep, matchers.to_vec()).await? };
     if deleted == Deleted::default() {
         return Ok(deleted);
     }
-    shared.tombstones.read().check_room(matchers)?;
+    upkeep.store.tombstones.read().check_room(matchers)?;
     seal.await?;
     let (id, through) = {
-        let (generations, tombstones) = (shared.generations.read(), shared.tombstones.read());
+        let (generations, tombstones) = (upkeep.store.generations.read(), upkeep.store.tombstones.read());
         let growing = generations.active.as_ref().map_or(generations.next, |active| active.number);
         (tombstones.next_id(), growing - 1)
     };
     let tombstone = Tombstone { id, matchers: matchers.to_vec(), range, through };
-    shared.driver.put(vec![tombstone.row()]).await?;
-    shared.tombstones.write().add(tombstone);
-    shared.upkeep.counts.deletions.add(1);
+    upkeep.store.driver.put(vec![tombstone.row()]).await?;
+    upkeep.store.tombstones.write().add(tombstone);
+    upkeep.counts.deletions.add(1);
     tracing::info!(tombstone = id, through, %range, ?matchers, "deletion is in force");
-    shared.upkeep.wake();
+    upkeep.store.inbox.wake();
     Ok(deleted)
 }
 
 /// How many series all matchers accept, by kind. Patterns may take long: as long as somebody waits.
-async fn selected(shared: &Arc<Shared>, matchers: Vec<Matcher>) -> Result<[usize; 3]> {
-    let shared = Arc::clone(shared);
+async fn selected(upkeep: &Arc<Upkeep>, matchers: Vec<Matcher>) -> Result<[usize; 3]> {
+    let upkeep = Arc::clone(upkeep);
     let waiter = Waiter::default();
     let waits = waiter.waits();
     let select = move || {
-        let found = Kind::ALL.map(|kind| index::select(&shared.index, kind, &matchers, &waits));
+        let found = Kind::ALL.map(|kind| index::select(&upkeep.store.index, kind, &matchers, &waits));
         found.map(|numbers| numbers.map_or(0, |numbers| numbers.len()))
     };
     let selected = tokio::task::spawn_blocking(select).await;

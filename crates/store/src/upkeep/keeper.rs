@@ -10,20 +10,20 @@ use std::time::{Duration, Instant};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use tacho_model::{TimeRange, Timestamp};
 
-use super::choice::Zeal;
-use super::exchange::Exchange;
+use super::choice::Mode;
 use super::forget::forget;
 use super::fresh::Tail;
 use super::look::{Job, Seen, look};
 use super::orders::{Order, Waiting};
 use super::pace::Pace;
 use super::replace::{backoff, replace, report};
+use super::replacement::RowReplacement;
 use super::sweep;
 use super::verify::verify;
 use super::window::{Partition, Stretch};
+use super::{Inbox, Upkeep};
 use crate::keys::ChunkKey;
 use crate::options::Options;
-use crate::shared::Shared;
 use crate::{Error, Result};
 
 /// Bytes of new chunks, and jobs, of one batch: one `put` and one sync for many small partitions.
@@ -52,14 +52,14 @@ pub struct MergeReport {
 }
 
 impl MergeReport {
-    fn add(&mut self, exchange: &Exchange) {
+    fn add(&mut self, replacement: &RowReplacement) {
         self.merges += 1;
-        self.chunks_in += exchange.before.chunks;
-        self.chunks_out += exchange.after.chunks;
-        self.bytes_written += exchange.after.bytes;
-        self.records_in += exchange.before.records;
-        self.records_out += exchange.after.records;
-        self.samples_replaced += exchange.samples_replaced;
+        self.chunks_in += replacement.before.chunks;
+        self.chunks_out += replacement.after.chunks;
+        self.bytes_written += replacement.after.bytes;
+        self.records_in += replacement.before.records;
+        self.records_out += replacement.after.records;
+        self.samples_replaced += replacement.samples_replaced;
     }
 }
 
@@ -74,22 +74,22 @@ pub struct Tended {
 }
 
 /// Works until the store is dropped.
-pub async fn run(shared: Arc<Shared>) {
-    let _open = CloseOrders(shared.clone());
-    Keeper::new(shared).run().await;
+pub async fn run(upkeep: Arc<Upkeep>) {
+    let _open = CloseOrders(upkeep.clone());
+    Keeper::new(upkeep).run().await;
 }
 
 /// Whoever waits hears that the task has ended, also when it was aborted.
-struct CloseOrders(Arc<Shared>);
+struct CloseOrders(Arc<Upkeep>);
 
 impl Drop for CloseOrders {
     fn drop(&mut self) {
-        self.0.upkeep.orders.close();
+        self.0.orders.close();
     }
 }
 
 struct Keeper {
-    shared: Arc<Shared>,
+    upkeep: Arc<Upkeep>,
     backlog: VecDeque<Job>,
     next_sweep: tokio::time::Instant,
     /// When stored bytes are read again, or read on.
@@ -103,18 +103,19 @@ struct Keeper {
 }
 
 impl Keeper {
-    fn new(shared: Arc<Shared>) -> Self {
+    fn new(upkeep: Arc<Upkeep>) -> Self {
         let now = tokio::time::Instant::now();
-        let (next_sweep, next_verify) = (now + shared.options.sweep_first, now + shared.options.verify_first);
+        let (next_sweep, next_verify) =
+            (now + upkeep.store.options.sweep_first, now + upkeep.store.options.verify_first);
         let (backlog, thinned, tried) = (VecDeque::new(), HashMap::new(), HashSet::new());
-        Self { shared, backlog, next_sweep, next_verify, swept: false, thinned, tried }
+        Self { upkeep, backlog, next_sweep, next_verify, swept: false, thinned, tried }
     }
 
     async fn run(mut self) {
         // Without merges nothing is swept: then the time of the next sweep must wake nobody, for it stays in the past.
-        let merges = self.shared.options.merge_in_background && self.can_replace().is_ok();
+        let merges = self.upkeep.store.options.merge_in_background && self.can_replace().is_ok();
         loop {
-            while let Some(order) = self.shared.upkeep.orders.take() {
+            while let Some(order) = self.upkeep.orders.take() {
                 self.serve(order).await;
             }
             if merges {
@@ -128,10 +129,10 @@ impl Keeper {
                 self.verify().await;
             }
             let next = if merges { self.next_sweep.min(self.next_verify) } else { self.next_verify };
-            let shared = self.shared.clone();
+            let upkeep = self.upkeep.clone();
             tokio::select! {
-                order = shared.upkeep.orders.next() => self.serve(order).await,
-                () = shared.upkeep.woken.notified() => {}
+                order = upkeep.orders.next() => self.serve(order).await,
+                () = upkeep.store.inbox.woken.notified() => {}
                 () = tokio::time::sleep_until(next) => {}
             }
         }
@@ -139,37 +140,37 @@ impl Keeper {
 
     /// Without an atomic `put` a crash could leave a merge half done.
     fn can_replace(&self) -> Result<()> {
-        if self.shared.driver.capabilities().atomic_put {
+        if self.upkeep.store.driver.capabilities().atomic_put {
             return Ok(());
         }
-        let name = self.shared.driver.info().name;
+        let name = self.upkeep.store.driver.info().name;
         Err(Error::invalid(format!("driver {name} cannot put rows all at once, nothing is merged")))
     }
 
     async fn serve(&mut self, waiting: Waiting) {
-        let zeal = match waiting.order {
-            Order::MergeAll => Zeal::All,
-            Order::Sweep => Zeal::Tiered,
+        let mode = match waiting.order {
+            Order::MergeAll => Mode::All,
+            Order::Sweep => Mode::Tiered,
         };
         // What was begun there is overtaken: everything is looked at now.
-        self.backlog.drain(..).for_each(|job| give_back(&self.shared, &job));
+        self.backlog.drain(..).for_each(|job| give_back(&self.upkeep.store.inbox, &job));
         let result = match self.can_replace() {
-            Ok(()) => self.tend_everything(zeal).await,
+            Ok(()) => self.tend_everything(mode).await,
             Err(error) => Err(error),
         };
         waiting.answer(&result);
     }
 
-    async fn tend_everything(&mut self, zeal: Zeal) -> Result<MergeReport> {
+    async fn tend_everything(&mut self, mode: Mode) -> Result<MergeReport> {
         let begun = Instant::now();
         // What is fresh is part of all; what is not wholly flushed is given back.
-        let fresh: HashMap<Partition, Tail> = self.shared.upkeep.fresh.take(0).into_iter().collect();
-        let job = |partition| Job { tail: fresh.get(&partition).copied(), ..Job::all(partition, zeal) };
-        let jobs = sweep::partitions(&self.shared).into_iter().map(job);
-        let tended = tend(&self.shared, jobs.collect(), EAGER_JOBS).await;
+        let fresh: HashMap<Partition, Tail> = self.upkeep.store.inbox.fresh.take(0).into_iter().collect();
+        let job = |partition| Job { tail: fresh.get(&partition).copied(), ..Job::all(partition, mode) };
+        let jobs = sweep::partitions(&self.upkeep.store.index).into_iter().map(job);
+        let tended = tend(&self.upkeep, jobs.collect(), EAGER_JOBS).await;
         self.tried.clear();
-        sweep::finish_deletions(&self.shared, None, &mut self.tried).await;
-        self.shared.driver.settle().await?;
+        sweep::finish_deletions(&self.upkeep, None, &mut self.tried).await;
+        self.upkeep.store.driver.settle().await?;
         match tended.failure {
             Some(error) => Err(error),
             None => Ok(MergeReport { elapsed: begun.elapsed(), ..tended.report }),
@@ -178,7 +179,7 @@ impl Keeper {
 
     /// Looks for work when there is none.
     async fn fill(&mut self) {
-        let (shared, options) = (&self.shared, &self.shared.options);
+        let (upkeep, options) = (&self.upkeep, &self.upkeep.store.options);
         if !self.backlog.is_empty() {
             return;
         }
@@ -186,26 +187,26 @@ impl Keeper {
         if is_due {
             self.tried.clear();
         }
-        sweep::finish_deletions(shared, Some(pace(shared)), &mut self.tried).await;
+        sweep::finish_deletions(upkeep, Some(pace(options)), &mut self.tried).await;
         // Merges write before they free: on a full disk only what frees goes on.
-        let room = shared.check_space().is_ok();
+        let room = upkeep.store.space.check().is_ok();
         let enough = u32::try_from(options.merge_rows).unwrap_or(u32::MAX).max(1);
-        let fresh = |zeal| move |(partition, tail)| job(partition, tail, zeal);
+        let fresh = |mode| move |(partition, tail)| job(partition, tail, mode);
         if room {
-            self.backlog.extend(shared.upkeep.fresh.take(enough).into_iter().map(fresh(Zeal::Tiered)));
+            self.backlog.extend(upkeep.store.inbox.fresh.take(enough).into_iter().map(fresh(Mode::Tiered)));
         }
         if !is_due {
             return;
         }
         self.next_sweep = tokio::time::Instant::now() + options.sweep_every;
         if !room {
-            self.backlog.extend(sweep::aged(shared, &mut self.thinned));
+            self.backlog.extend(sweep::aged(upkeep, &mut self.thinned));
         } else if self.swept {
-            self.backlog.extend(shared.upkeep.fresh.take(1).into_iter().map(fresh(Zeal::Finish)));
-            self.backlog.extend(sweep::aged(shared, &mut self.thinned));
+            self.backlog.extend(upkeep.store.inbox.fresh.take(1).into_iter().map(fresh(Mode::Finish)));
+            self.backlog.extend(sweep::aged(upkeep, &mut self.thinned));
         } else {
-            let all = sweep::partitions(shared).into_iter();
-            self.backlog.extend(all.map(|partition| Job::all(partition, Zeal::Finish)));
+            let all = sweep::partitions(&upkeep.store.index).into_iter();
+            self.backlog.extend(all.map(|partition| Job::all(partition, Mode::Finish)));
             self.swept = true;
         }
     }
@@ -213,12 +214,14 @@ impl Keeper {
     /// Reads some stored bytes again. Other work comes first.
     async fn verify(&mut self) {
         let begun = Instant::now();
-        let rest = match verify(&self.shared).await {
-            Ok((_, true)) => self.shared.options.verify_every,
-            Ok((bytes, false)) => pace(&self.shared).rest(bytes, Duration::ZERO, begun.elapsed()),
+        let rest = match verify(&self.upkeep).await {
+            Ok((_, true)) => self.upkeep.store.options.verify_every,
+            Ok((bytes, false)) => {
+                pace(&self.upkeep.store.options).rest(bytes, Duration::ZERO, begun.elapsed())
+            }
             Err(error) => {
-                report(&self.shared, &error, "stored bytes were not verified");
-                let Options { sweep_every, verify_every, .. } = self.shared.options;
+                report(&self.upkeep, &error, "stored bytes were not verified");
+                let Options { sweep_every, verify_every, .. } = *self.upkeep.store.options;
                 if error.retryable() { sweep_every.min(verify_every) } else { verify_every }
             }
         };
@@ -230,11 +233,12 @@ impl Keeper {
         let begun = Instant::now();
         let mut tended = Tended::default();
         let before = self.backlog.len();
-        batch(&self.shared, &mut self.backlog, 1, &mut tended).await;
+        batch(&self.upkeep, &mut self.backlog, 1, &mut tended).await;
         let MergeReport { bytes_read, bytes_written, busy, .. } = tended.report;
-        let mut rest = pace(&self.shared).rest(bytes_read + bytes_written, busy, begun.elapsed());
+        let mut rest =
+            pace(&self.upkeep.store.options).rest(bytes_read + bytes_written, busy, begun.elapsed());
         if tended.failure.is_some() {
-            rest = rest.max(backoff(&self.shared).next_wait());
+            rest = rest.max(backoff(&self.upkeep).next_wait());
         }
         tracing::debug!(
             jobs = before,
@@ -243,24 +247,23 @@ impl Keeper {
             bytes_written,
             "upkeep worked"
         );
-        let shared = self.shared.clone();
-        if let Ok(order) = tokio::time::timeout(rest, shared.upkeep.orders.next()).await {
+        let upkeep = self.upkeep.clone();
+        if let Ok(order) = tokio::time::timeout(rest, upkeep.orders.next()).await {
             self.serve(order).await;
         }
     }
 }
 
-fn pace(shared: &Shared) -> Pace {
-    let options = &shared.options;
+fn pace(options: &Options) -> Pace {
     Pace { bytes_per_second: options.merge_bytes_per_second, cpu_percent: options.merge_cpu_percent }
 }
 
-const fn job(partition: Partition, tail: Tail, zeal: Zeal) -> Job {
+const fn job(partition: Partition, tail: Tail, mode: Mode) -> Job {
     Job {
         partition,
         stretch: tail.stretch(),
         end: Timestamp::MAX,
-        zeal,
+        mode,
         tail: Some(tail),
         through: None,
         young: false,
@@ -268,19 +271,19 @@ const fn job(partition: Partition, tail: Tail, zeal: Zeal) -> Job {
 }
 
 /// Does all jobs and what follows from them, `width` side by side.
-pub async fn tend(shared: &Arc<Shared>, jobs: VecDeque<Job>, width: usize) -> Tended {
+pub async fn tend(upkeep: &Arc<Upkeep>, jobs: VecDeque<Job>, width: usize) -> Tended {
     let (mut jobs, mut tended) = (jobs, Tended::default());
     tended.report.partitions = jobs.len() as u64;
     while !jobs.is_empty() {
-        batch(shared, &mut jobs, width, &mut tended).await;
+        batch(upkeep, &mut jobs, width, &mut tended).await;
     }
     tended
 }
 
 /// Looks at some partitions and carries out what is to be done there; what follows from it goes back to `jobs`.
-pub async fn batch(shared: &Arc<Shared>, jobs: &mut VecDeque<Job>, width: usize, tended: &mut Tended) {
-    let gate = shared.upkeep.gate.read().await;
-    let tombstone = shared.tombstones.read().last_id();
+pub async fn batch(upkeep: &Arc<Upkeep>, jobs: &mut VecDeque<Job>, width: usize, tended: &mut Tended) {
+    let gate = upkeep.gate.read().await;
+    let tombstone = upkeep.store.tombstones.read().last_id();
     let (begun, mut bytes) = (Instant::now(), 0);
     // Each partition once: what a second look saw would be replaced already.
     let mut looked: HashSet<Partition> = HashSet::new();
@@ -294,46 +297,48 @@ pub async fn batch(shared: &Arc<Shared>, jobs: &mut VecDeque<Job>, width: usize,
             && jobs.front().is_some_and(|job| looked.insert(job.partition))
             && let Some(job) = jobs.pop_front()
         {
-            let job = current(shared, job);
-            looks.push(async move { (job, look(shared, job).await) });
+            let job = current(upkeep, job);
+            looks.push(async move { (job, look(upkeep, job).await) });
         }
         let Some((job, result)) = looks.next().await else { break };
         match result {
             Ok(new) => {
-                bytes += new.exchanges.iter().map(|exchange| exchange.after.bytes).sum::<u64>();
+                bytes += new.replacements.iter().map(|replacement| replacement.after.bytes).sum::<u64>();
                 seen.push(new);
             }
             Err(error) => {
-                report(shared, &error, "partition was not looked at");
-                fail(shared, &job, error, tended);
+                report(upkeep, &error, "partition was not looked at");
+                fail(upkeep, &job, error, tended);
             }
         }
     }
     drop(looks);
-    let exchanges: Vec<Exchange> =
-        seen.iter_mut().flat_map(|seen| std::mem::take(&mut seen.exchanges)).collect();
-    let done = replace(shared, &exchanges, tombstone, gate).await;
+    let replacements: Vec<RowReplacement> =
+        seen.iter_mut().flat_map(|seen| std::mem::take(&mut seen.replacements)).collect();
+    let done = replace(upkeep, &replacements, tombstone, gate).await;
     if done.is_ok() {
-        exchanges.iter().for_each(|exchange| tended.report.add(exchange));
+        replacements.iter().for_each(|replacement| tended.report.add(replacement));
     }
     for seen in seen {
-        account(shared, &seen, tended);
+        account(upkeep, &seen, tended);
         match &done {
-            Ok(()) => follow(shared, seen, jobs).await,
-            Err(error) => fail(shared, &seen.job, error.clone(), tended),
+            Ok(()) => follow(upkeep, seen, jobs).await,
+            Err(error) => fail(upkeep, &seen.job, error.clone(), tended),
         }
     }
 }
 
 /// The job with all that is flushed by now, and with what is known of it by now: chunks that came since the job was made
 /// may reach over what was a clean boundary then.
-fn current(shared: &Shared, job: Job) -> Job {
+fn current(upkeep: &Upkeep, job: Job) -> Job {
     if job.through.is_some() {
         return job;
     }
     // In this order: what is flushed was noted before.
-    let through = Some(shared.progress.borrow().flushed);
-    let Some(noted) = shared.upkeep.fresh.take_one(&job.partition) else { return Job { through, ..job } };
+    let through = Some(upkeep.store.progress.borrow().flushed);
+    let Some(noted) = upkeep.store.inbox.fresh.take_one(&job.partition) else {
+        return Job { through, ..job };
+    };
     let tail = job.tail.map_or(noted, |tail| tail.and(noted));
     let stretch = match job.stretch {
         Stretch::From(from) if from > Timestamp::MIN => tail.stretch(),
@@ -344,20 +349,20 @@ fn current(shared: &Shared, job: Job) -> Job {
 }
 
 /// What was taken for the job counts as fresh again. No boundary that was clean before is known to be so still.
-fn give_back(shared: &Shared, job: &Job) {
+fn give_back(inbox: &Inbox, job: &Job) {
     if let Some(tail) = job.tail {
-        shared.upkeep.fresh.give_back(&job.partition, Tail { clean: false, ..tail });
+        inbox.fresh.give_back(&job.partition, Tail { clean: false, ..tail });
     }
 }
 
 /// The job is not repeated now; its chunks count as fresh again.
-fn fail(shared: &Shared, job: &Job, error: Error, tended: &mut Tended) {
-    give_back(shared, job);
+fn fail(upkeep: &Upkeep, job: &Job, error: Error, tended: &mut Tended) {
+    give_back(&upkeep.store.inbox, job);
     tended.failure.get_or_insert(error);
 }
 
-fn account(shared: &Shared, seen: &Seen, tended: &mut Tended) {
-    let counts = &shared.upkeep.counts;
+fn account(upkeep: &Upkeep, seen: &Seen, tended: &mut Tended) {
+    let counts = &upkeep.counts;
     counts.bytes_read.add(seen.bytes_read);
     counts.rows_dead.add(seen.rows_dead);
     counts.busy_ns.add(u64::try_from(seen.busy.as_nanos()).unwrap_or(u64::MAX));
@@ -373,21 +378,21 @@ fn account(shared: &Shared, seen: &Seen, tended: &mut Tended) {
     }
 }
 
-async fn follow(shared: &Arc<Shared>, seen: Seen, jobs: &mut VecDeque<Job>) {
+async fn follow(upkeep: &Arc<Upkeep>, seen: Seen, jobs: &mut VecDeque<Job>) {
     let Job { partition, .. } = seen.job;
     if let Some(rest) = seen.rest {
         let job = Job { stretch: rest, young: seen.young, ..seen.job };
         return jobs.push_front(job);
     }
     if let Some(tail) = seen.tail {
-        shared.upkeep.fresh.give_back(&partition, tail);
+        upkeep.store.inbox.fresh.give_back(&partition, tail);
     }
     // Rows that are not wholly flushed were counted, and not looked at: they may reach over any boundary.
     if seen.young || seen.job.end < Timestamp::MAX {
-        give_back(shared, &seen.job);
+        give_back(&upkeep.store.inbox, &seen.job);
     }
     if seen.empty && seen.job.stretch == Stretch::From(Timestamp::MIN) {
-        forget(shared, partition).await;
+        forget(upkeep, partition).await;
     }
 }
 
@@ -418,7 +423,7 @@ mod tests {
         };
         let clock = Arc::new(ManualClock::new(0));
         let store = Store::open(driver, directory.path(), options, clock).await.unwrap();
-        let mut keeper = std::pin::pin!(Keeper::new(store.shared().clone()).run());
+        let mut keeper = std::pin::pin!(Keeper::new(store.upkeep().clone()).run());
         let mut wakes = 0;
         let counted = std::future::poll_fn(|context| {
             wakes += 1;

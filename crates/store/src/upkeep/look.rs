@@ -6,17 +6,17 @@ use std::time::{Duration, Instant};
 use tacho_chunk::semantic::Movement;
 use tacho_model::{Kind, SeriesId, Timestamp};
 
-use super::choice::{self, Aim, Facts, Merge, Next, State, Zeal};
-use super::exchange::{Exchange, Namer};
+use super::Upkeep;
+use super::choice::{self, Aim, Facts, Merge, Mode, Next, State};
 use super::fresh::Tail;
 use super::merge::{Cutting, Merged, Source, Treatment, Unreadable, end_of_step, merge};
 use super::replace::all_leave;
-use super::visits::Place;
+use super::replacement::{RowBuilder, RowReplacement};
+use super::snapshots::Place;
 use super::window::{self, Known, Partition, Scope, Stretch, Wall, Window};
-use crate::driver::{Delete, Table};
+use crate::driver::{Delete, Driver, Table};
 use crate::keys::{CHUNK_SPAN_MAX_NS, CHUNK_WIDE_SPAN_MAX_NS, ChunkKey};
-use crate::open::CHUNK_CALLS_MAX;
-use crate::shared::Shared;
+use crate::memtable::CHUNK_CALLS_MAX;
 use crate::{Error, ErrorKind, Result};
 
 /// A stretch of a partition to look at.
@@ -26,7 +26,7 @@ pub struct Job {
     pub stretch: Stretch,
     /// Rows that begin after it are none of its business.
     pub end: Timestamp,
-    pub zeal: Zeal,
+    pub mode: Mode,
     /// What was taken out of the account of fresh chunks for it.
     pub tail: Option<Tail>,
     /// Later generations are none of its business either, from its first look on: a row that comes meanwhile may reach
@@ -37,12 +37,12 @@ pub struct Job {
 }
 
 impl Job {
-    pub const fn all(partition: Partition, zeal: Zeal) -> Self {
+    pub const fn all(partition: Partition, mode: Mode) -> Self {
         Self {
             partition,
             stretch: Stretch::From(Timestamp::MIN),
             end: Timestamp::MAX,
-            zeal,
+            mode,
             tail: None,
             through: None,
             young: false,
@@ -54,8 +54,8 @@ impl Job {
 #[derive(Debug)]
 pub struct Seen {
     pub job: Job,
-    pub exchanges: Vec<Exchange>,
-    /// Where to go on when the exchanges are done.
+    pub replacements: Vec<RowReplacement>,
+    /// Where to go on when the replacements are done.
     pub rest: Option<Stretch>,
     /// What is left for later merges.
     pub tail: Option<Tail>,
@@ -83,8 +83,8 @@ struct Rules {
     values: usize,
 }
 
-fn rules(shared: &Shared, partition: &Partition, now: Timestamp) -> Option<Rules> {
-    let index = shared.index.read();
+fn rules(upkeep: &Upkeep, partition: &Partition, now: Timestamp) -> Option<Rules> {
+    let index = upkeep.store.index.read();
     let labels: Vec<_> = match partition.kind {
         Kind::Sample => {
             let group = index.group(index.group_number(partition.id)?);
@@ -93,44 +93,44 @@ fn rules(shared: &Shared, partition: &Partition, now: Timestamp) -> Option<Rules
         Kind::Entry | Kind::Execution => vec![index.labels(partition.id)?.clone()],
     };
     drop(index);
-    let tombstones = shared.tombstones.read();
-    let policies = &shared.options.policies;
+    let tombstones = upkeep.store.tombstones.read();
+    let policies = &upkeep.store.options.policies;
     let of = labels.iter().map(|labels| (policies.of(labels), tombstones.masks(labels)));
-    let values = policies.chunk_values(&labels).unwrap_or(shared.options.chunk_values);
+    let values = policies.chunk_values(&labels).unwrap_or(upkeep.store.options.chunk_values);
     let treatments = of.map(|(policy, masks)| Treatment::new(&policy, masks, now)).collect();
     let series: Vec<SeriesId> = labels.iter().map(|labels| labels.id()).collect();
-    let lives = series.iter().map(|id| shared.upkeep.lives.of(*id)).collect();
+    let lives = series.iter().map(|id| upkeep.lives.of(*id)).collect();
     Some(Rules { treatments, series, lives, values })
 }
 
 /// Reads a window, deletes what an earlier process has left dead there, and merges what should be merged.
-pub async fn look(shared: &Arc<Shared>, job: Job) -> Result<Seen> {
-    let now = shared.now();
+pub async fn look(upkeep: &Arc<Upkeep>, job: Job) -> Result<Seen> {
+    let now = upkeep.store.clock.now();
     let through = job.through.unwrap_or(0);
-    if job.partition.kind == Kind::Sample && shared.options.policies.moves_values() {
-        shared.upkeep.lives.load(&*shared.driver).await?;
+    if job.partition.kind == Kind::Sample && upkeep.store.options.policies.moves_values() {
+        upkeep.lives.load(&*upkeep.store.driver).await?;
     }
-    let Some(rules) = rules(shared, &job.partition, now) else {
+    let Some(rules) = rules(upkeep, &job.partition, now) else {
         return Ok(Seen { tail: None, ..nothing(job) });
     };
-    let (driver, notes) = (&*shared.driver, &shared.upkeep.notes);
+    let (driver, notes) = (&*upkeep.store.driver, &upkeep.notes);
     // Twice what one merge takes: where it ends is chosen among some rows.
-    let values = shared.options.merge_values.max(1).saturating_mul(2);
+    let values = upkeep.store.options.merge_values.max(1).saturating_mul(2);
     let scope = Scope { partition: job.partition, stretch: job.stretch, end: job.end, through, values };
     let window = window::read(driver, scope, &rules.treatments, notes).await?;
     // A row that cannot be read may be one of those that the dead were replaced by: then they are the only copy.
     if window.walls.is_empty() {
-        delete(shared, &window.dead).await?;
+        delete(driver, &window.dead).await?;
     }
     if window.walls.is_empty() && !window.emptied.is_empty() {
-        all_leave(shared).await;
-        delete(shared, &window.emptied).await?;
+        all_leave(&upkeep.store.snapshots).await;
+        delete(driver, &window.emptied).await?;
     }
-    let aim = aim(shared, &job, &rules);
+    let aim = aim(upkeep, &job, &rules);
     let cutting =
         Cutting { records: aim.records, settled_before: now.saturating_sub_unsigned(CHUNK_SPAN_MAX_NS) };
-    let shared = shared.clone();
-    let work = move || work(&shared, job, window, &rules, &aim, &cutting);
+    let upkeep = upkeep.clone();
+    let work = move || work(&upkeep, job, window, &rules, &aim, &cutting);
     let ended = |e| Error::new(ErrorKind::Closed, "merge did not end").caused_by(e);
     tokio::task::spawn_blocking(work).await.map_err(ended)
 }
@@ -138,7 +138,7 @@ pub async fn look(shared: &Arc<Shared>, job: Job) -> Result<Seen> {
 fn nothing(job: Job) -> Seen {
     Seen {
         job,
-        exchanges: Vec::new(),
+        replacements: Vec::new(),
         rest: None,
         tail: None,
         empty: true,
@@ -151,29 +151,29 @@ fn nothing(job: Job) -> Seen {
     }
 }
 
-fn aim(shared: &Shared, job: &Job, rules: &Rules) -> Aim {
+fn aim(upkeep: &Upkeep, job: &Job, rules: &Rules) -> Aim {
     let kind = job.partition.kind;
     Aim {
-        zeal: job.zeal,
+        mode: job.mode,
         records: if kind == Kind::Execution { CHUNK_CALLS_MAX } else { rules.values },
         span_max: if kind == Kind::Execution { u64::MAX } else { CHUNK_WIDE_SPAN_MAX_NS },
-        fan_in: shared.options.merge_rows,
-        values_max: shared.options.merge_values.max(1),
+        fan_in: upkeep.store.options.merge_rows,
+        values_max: upkeep.store.options.merge_values.max(1),
         ordered: kind != Kind::Execution,
     }
 }
 
-async fn delete(shared: &Shared, places: &[Place]) -> Result<()> {
+async fn delete(driver: &dyn Driver, places: &[Place]) -> Result<()> {
     // One call for each: the order counts, and there are few.
     for (partition, clustering) in places {
         let delete = Delete::row(Table::Chunks, partition.clone(), clustering.clone());
-        shared.driver.delete(vec![delete]).await?;
+        driver.delete(vec![delete]).await?;
     }
     Ok(())
 }
 
 /// Takes seconds of a processor at worst: not for the threads that serve others.
-fn work(shared: &Shared, job: Job, mut window: Window, rules: &Rules, aim: &Aim, cutting: &Cutting) -> Seen {
+fn work(upkeep: &Upkeep, job: Job, mut window: Window, rules: &Rules, aim: &Aim, cutting: &Cutting) -> Seen {
     let begun = Instant::now();
     let mut seen = Seen {
         young: window.young || job.young,
@@ -183,12 +183,12 @@ fn work(shared: &Shared, job: Job, mut window: Window, rules: &Rules, aim: &Aim,
         empty: window.rows.is_empty() && window.walls.is_empty() && window.next.is_none() && !window.young,
         ..nothing(job)
     };
-    let namer = Namer::new(job.partition, window.merge, &shared.upkeep.names, &rules.series);
+    let builder = RowBuilder::new(job.partition, window.merge, &upkeep.store.sequence, &rules.series);
     let next = window.next;
     let mut rows = std::mem::take(&mut window.rows);
     // What stands for a row would stand for one that cannot be read and begins with it.
     for Wall { key, reason } in &window.walls {
-        note(shared, &job.partition, key, reason);
+        note(upkeep, &job.partition, key, reason);
     }
     rows.retain(|row| !window.walls.iter().any(|wall| wall.key.start == row.facts.key.start));
     let all: Vec<_> = rows.iter().map(|row| row.facts).collect();
@@ -199,17 +199,17 @@ fn work(shared: &Shared, job: Job, mut window: Window, rules: &Rules, aim: &Aim,
     }
     let mut floor = job.stretch.floor();
     let mut due = None;
-    let work = Work { shared, job, namer, rules, aim, cutting };
+    let work = Work { upkeep, job, builder, rules, aim, cutting };
     for part in rows.chunk_by(|a, b| !window.walls.iter().any(|wall| divides(wall.key.start, a, b))) {
         let is_last = part.last().map(|row| row.facts.key) == rows.last().map(|row| row.facts.key);
         let behind = if is_last { Behind::Window(next) } else { Behind::Wall(floor_after(part)) };
         due = due.or(work.part(part, floor, behind, &mut seen));
         floor = floor.max(floor_after(part));
     }
-    // Rows that are still to be changed are met again when these exchanges are done.
+    // Rows that are still to be changed are met again when these replacements are done.
     let passed = |due: Timestamp| !matches!(seen.rest, Some(Stretch::From(from)) if from <= due);
     if due.is_some_and(passed) {
-        seen.undone = seen.exchanges.is_empty();
+        seen.undone = seen.replacements.is_empty();
         seen.rest = (!seen.undone).then_some(job.stretch);
     }
     if seen.rest.is_none() {
@@ -221,7 +221,7 @@ fn work(shared: &Shared, job: Job, mut window: Window, rules: &Rules, aim: &Aim,
         seen.rest = next.filter(|next| next.start <= job.end).map(on);
     }
     // Whether the partition is empty now is seen by another look.
-    let emptied = !seen.exchanges.is_empty() && seen.exchanges.iter().all(|e| e.after.chunks == 0);
+    let emptied = !seen.replacements.is_empty() && seen.replacements.iter().all(|e| e.after.chunks == 0);
     if seen.rest.is_none() && emptied {
         seen.rest = Some(Stretch::From(Timestamp::MIN));
     }
@@ -240,9 +240,9 @@ enum Behind {
 
 /// What the parts of a window have in common.
 struct Work<'a> {
-    shared: &'a Shared,
+    upkeep: &'a Upkeep,
     job: Job,
-    namer: Namer<'a>,
+    builder: RowBuilder<'a>,
     rules: &'a Rules,
     aim: &'a Aim,
     cutting: &'a Cutting,
@@ -276,17 +276,18 @@ impl Work<'_> {
         let merges: Vec<Merge> = merges.iter().map(|merge| aligned(merge, facts, treatments)).collect();
         for merge in &merges {
             let rows = &part[merge.rows.clone()];
-            match exchange(&self.namer, rows, self.rules, merge.until, self.cutting) {
-                Ok(exchange) => {
-                    seen.exchanges.extend(Some(exchange).filter(|exchange| !is_idle(exchange, rows)));
+            match replacement(&self.builder, rows, self.rules, merge.until, self.cutting) {
+                Ok(replacement) => {
+                    seen.replacements
+                        .extend(Some(replacement).filter(|replacement| !is_idle(replacement, rows)));
                     if merge.until < Timestamp::MAX {
                         seen.rest = merge.until.checked_add(1).map(Stretch::From);
                     }
                 }
                 Err(Unreadable { source, error }) => {
                     let key = rows[source].facts.key;
-                    note(self.shared, &self.job.partition, &key, &error.to_string());
-                    self.shared.upkeep.raise_wall((self.job.partition.key(), key.encode()));
+                    note(self.upkeep, &self.job.partition, &key, &error.to_string());
+                    self.upkeep.raise_wall((self.job.partition.key(), key.encode()));
                     seen.walls.push(key);
                     seen.rest = Some(self.job.stretch);
                 }
@@ -328,33 +329,32 @@ fn aligned(merge: &Merge, facts: &[Facts], treatments: &[Treatment]) -> Merge {
     Merge { rows: merge.rows.start..merge.rows.start + count, until }
 }
 
-fn exchange(
-    namer: &Namer<'_>,
+fn replacement(
+    builder: &RowBuilder<'_>,
     rows: &[Known],
     rules: &Rules,
     until: Timestamp,
     cutting: &Cutting,
-) -> Result<Exchange, Unreadable> {
+) -> Result<RowReplacement, Unreadable> {
     let whole = until == Timestamp::MAX;
     let merged = if whole && rows.iter().all(|row| row.facts.state == State::Expired) {
         Merged::default()
     } else {
         let sources: Vec<Source> = rows.iter().map(|row| row.source.clone()).collect();
-        let kind = namer.kind();
+        let kind = builder.kind();
         merge(kind, &sources, &rules.treatments, &rules.lives, until, cutting)?
     };
-    Ok(namer.exchange(rows, merged))
+    Ok(builder.build(rows, merged))
 }
 
 /// Would a row that is sound only be written anew, and no smaller?
-fn is_idle(exchange: &Exchange, rows: &[Known]) -> bool {
-    let ([new], [old]) = (&exchange.new[..], rows) else { return false };
+fn is_idle(replacement: &RowReplacement, rows: &[Known]) -> bool {
+    let ([new], [old]) = (&replacement.new[..], rows) else { return false };
     old.facts.state == State::Sound
         && old.facts.replacement.is_none()
         && new.value.len() >= old.source.chunk.len()
 }
 
-fn note(shared: &Shared, partition: &Partition, key: &ChunkKey, reason: &str) {
-    let count = &shared.counters.chunks_unreadable;
-    shared.unreadable.note(count, (partition.kind, partition.id), key, reason);
+fn note(upkeep: &Upkeep, partition: &Partition, key: &ChunkKey, reason: &str) {
+    upkeep.store.unreadable.note((partition.kind, partition.id), key, reason);
 }

@@ -8,10 +8,10 @@
 //!   look.rs     one window of one partition (window.rs): what is there, what is to be done
 //!   choice.rs   which rows to merge: a decision, as plain data; joints.rs  where one ends before the next begins
 //!   merge/      the new chunks; lives.rs  which series are known to be no counters
-//!   exchange.rs the new rows, and which ones they replace; names.rs  numbers for them
-//!   replace.rs  put, change over (visits.rs), delete
+//!   replacement.rs the new rows, and which ones they replace; sequence.rs  numbers for them
+//!   replace.rs  put, change over (snapshots.rs), delete
 //!   alive.rs    which rows count: what readers and a start after a crash rely on
-//!   hidden.rs   what of them is not to be read any more
+//!   masks.rs    what of them is not to be read any more
 //!   verify.rs   reads stored bytes again and reports rows that do not match their checksums
 //!   clock.rs    what time it is, as far as history may be deleted by it
 //! ```
@@ -24,53 +24,92 @@ mod choice;
 mod clock;
 mod counts;
 mod delete;
-mod exchange;
 mod forget;
 mod fresh;
-mod hidden;
 mod joints;
 mod keeper;
 mod lives;
 mod look;
+mod masks;
 mod merge;
-mod names;
 mod orders;
 mod pace;
 mod replace;
+mod replacement;
+mod sequence;
+mod snapshots;
 mod sweep;
 mod tombstones;
 mod verify;
-mod visits;
 mod window;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::{Notify, RwLock, oneshot};
+use tokio::sync::{Notify, RwLock, oneshot, watch};
 
 use crate::Result;
-use crate::driver::Row;
+use crate::damage::Unreadable;
+use crate::driver::{Driver, Row};
+use crate::flush::Progress;
+use crate::generation::Generations;
+use crate::index::Index;
+use crate::options::Options;
+use crate::shared::{Guarded, Metadata, RecordSpace};
 
 pub use alive::alive;
-pub use clock::{ClockBounds, Jump, Trusted};
+pub use clock::{ClockBounds, Jump, TrustedClock};
 pub use counts::UpkeepStats;
 pub use delete::{Deleted, delete};
-pub use hidden::hidden;
 pub use keeper::{MergeReport, run};
-pub use names::row_name;
+pub use masks::Masks;
 pub use orders::Order;
+pub use sequence::{Sequence, row_sequence};
+pub use snapshots::{Snapshot, Snapshots};
 pub use tombstones::{Mask, Tombstone, Tombstones, tombstones_scan};
 pub use verify::verify;
-pub use visits::Visit;
 
-/// What readers, the flusher and the upkeep share.
-#[derive(Debug)]
-pub struct Upkeep {
-    visits: Arc<visits::Visits>,
-    names: names::Names,
-    lives: lives::Lives,
+/// The parts of the store that upkeep works on.
+pub struct StoreParts {
+    pub driver: Arc<dyn Driver>,
+    pub options: Arc<Options>,
+    pub id: u128,
+    pub clock: Arc<TrustedClock>,
+    pub space: Arc<RecordSpace>,
+    pub generations: Arc<Guarded<Generations>>,
+    pub index: Arc<Guarded<Index>>,
+    pub metadata: Arc<Metadata>,
+    pub tombstones: Arc<Guarded<Tombstones>>,
+    pub unreadable: Arc<Unreadable>,
+    pub snapshots: Arc<Snapshots>,
+    pub inbox: Arc<Inbox>,
+    pub sequence: Arc<Sequence>,
+    pub progress: watch::Receiver<Progress>,
+}
+
+/// What the flusher tells the upkeep.
+#[derive(Debug, Default)]
+pub struct Inbox {
     fresh: fresh::Fresh,
     woken: Notify,
-    /// Held by a deletion while it comes about, and by merges from their look at the tombstones to their `put`.
+}
+
+impl Inbox {
+    /// A flush has put these rows into the table of chunks.
+    pub fn note(&self, rows: &[Row]) {
+        self.fresh.note(rows);
+    }
+
+    /// A generation was flushed, or there is other work.
+    pub fn wake(&self) {
+        self.woken.notify_one();
+    }
+}
+
+/// State of the upkeep. Only its own modules see the fields.
+pub struct Upkeep {
+    store: StoreParts,
+    lives: lives::Lives,
+    /// Held by a deletion while it takes effect, and by merges from their read of the tombstones to their `put`.
     gate: RwLock<()>,
     notes: Mutex<window::Notes>,
     counts: counts::Counts,
@@ -78,14 +117,10 @@ pub struct Upkeep {
 }
 
 impl Upkeep {
-    /// `named`: the last number that a merge of an earlier process has given.
-    pub fn new(named: u64) -> Self {
+    pub fn new(store: StoreParts) -> Self {
         Self {
-            visits: Arc::default(),
-            names: names::Names::new(named),
+            store,
             lives: lives::Lives::default(),
-            fresh: fresh::Fresh::default(),
-            woken: Notify::new(),
             gate: RwLock::new(()),
             notes: Mutex::default(),
             counts: counts::Counts::default(),
@@ -93,51 +128,37 @@ impl Upkeep {
         }
     }
 
-    /// The last number that a merge has given.
-    pub fn named(&self) -> u64 {
-        self.names.last()
-    }
-
-    /// Begins a read: before memory or driver are looked at.
-    pub fn enter(&self) -> Visit {
-        self.visits.enter()
-    }
-
-    /// A flush has put these rows into the table of chunks.
-    pub fn note(&self, rows: &[Row]) {
-        self.fresh.note(rows);
-    }
-
-    /// A generation was flushed, or something else is to be done.
-    pub fn wake(&self) {
-        self.woken.notify_one();
-    }
-
-    /// Asks the task for something. Who asks for what is waiting already gets the same answer; it is dropped unanswered when the
-    /// task has ended.
+    /// Orders work from the task. Callers who order the same while it waits get the same answer. The channel closes without an
+    /// answer when the task has ended.
     ///
     /// # Errors
-    /// `Full` when too many wait for the same.
+    /// `Full` when too many callers wait for the same order.
     pub fn order(&self, order: Order) -> Result<oneshot::Receiver<Result<MergeReport>>> {
         self.orders.add(order)
+    }
+
+    /// There is work: the task looks for it now.
+    pub fn wake(&self) {
+        self.store.inbox.wake();
     }
 
     fn notes(&self) -> MutexGuard<'_, window::Notes> {
         self.notes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn raise_wall(&self, place: visits::Place) {
+    fn raise_wall(&self, place: snapshots::Place) {
         self.notes().walls.insert(place);
     }
 
     /// Tombstones up to this one have been applied to these rows.
-    fn set_applied(&self, rows: &[visits::Place], tombstone: u64) {
+    fn set_applied(&self, rows: &[snapshots::Place], tombstone: u64) {
         self.notes().applied.extend(rows.iter().map(|row| (row.clone(), tombstone)));
     }
 
-    /// `enough`: fresh chunks of one partition that are worth a merge.
-    pub fn stats(&self, enough: usize) -> UpkeepStats {
-        let (chunks_fresh, chunks_due) = self.fresh.chunks(u32::try_from(enough).unwrap_or(u32::MAX));
-        UpkeepStats { chunks_fresh, chunks_due, ..self.counts.snapshot() }
+    pub fn stats(&self) -> UpkeepStats {
+        let due = u32::try_from(self.store.options.merge_rows).unwrap_or(u32::MAX);
+        let (chunks_fresh, chunks_due) = self.store.inbox.fresh.chunks(due);
+        let tombstones = self.store.tombstones.read().len() as u64;
+        UpkeepStats { chunks_fresh, chunks_due, tombstones, ..self.counts.snapshot() }
     }
 }

@@ -6,7 +6,8 @@ use std::time::Instant;
 
 use tacho_model::{Kind, SeriesId, TimeRange, Timestamp};
 
-use super::choice::Zeal;
+use super::Upkeep;
+use super::choice::Mode;
 use super::forget::holds_rows;
 use super::keeper::{Tended, batch};
 use super::look::Job;
@@ -15,13 +16,13 @@ use super::pace::Pace;
 use super::replace::{all_leave, insist_delete};
 use super::tombstones::Tombstone;
 use super::window::{Partition, Stretch};
-use crate::index;
+use crate::index::{self, Index};
 use crate::policy::Policy;
-use crate::shared::Shared;
+use crate::shared::Guarded;
 
 /// Every place where chunks may lie.
-pub fn partitions(shared: &Shared) -> Vec<Partition> {
-    let index = shared.index.read();
+pub fn partitions(index: &Guarded<Index>) -> Vec<Partition> {
+    let index = index.read();
     let samples = index.groups().map(|group| Partition { kind: Kind::Sample, id: index.group(group).id });
     let others = [Kind::Entry, Kind::Execution]
         .into_iter()
@@ -31,34 +32,34 @@ pub fn partitions(shared: &Shared) -> Vec<Partition> {
 }
 
 /// Jobs where something may have grown too old. `thinned`: up to where each partition has been thinned out.
-pub fn aged(shared: &Shared, thinned: &mut HashMap<Partition, Timestamp>) -> Vec<Job> {
-    if !shared.options.policies.age() {
+pub fn aged(upkeep: &Upkeep, thinned: &mut HashMap<Partition, Timestamp>) -> Vec<Job> {
+    if !upkeep.store.options.policies.age() {
         return Vec::new();
     }
-    let now = shared.now();
+    let now = upkeep.store.clock.now();
     let mut jobs = Vec::new();
-    for partition in partitions(shared) {
+    for partition in partitions(&upkeep.store.index) {
         let (mut expired, mut thin) = (Timestamp::MIN, Timestamp::MIN);
-        for policy in policies(shared, &partition) {
+        for policy in policies(upkeep, &partition) {
             let treatment = Treatment::new(&policy, Vec::new(), now);
             expired = expired.max(treatment.expired_before);
             thin = thin.max(treatment.thin.map_or(Timestamp::MIN, |(through, _)| through));
         }
         if expired > Timestamp::MIN {
-            jobs.push(Job { end: expired, ..Job::all(partition, Zeal::Tiered) });
+            jobs.push(Job { end: expired, ..Job::all(partition, Mode::Tiered) });
         }
         if thin > Timestamp::MIN {
             let from = thinned.insert(partition, thin).map_or(Stretch::From(Timestamp::MIN), Stretch::Around);
-            jobs.push(Job { end: thin, stretch: from, ..Job::all(partition, Zeal::Tiered) });
+            jobs.push(Job { end: thin, stretch: from, ..Job::all(partition, Mode::Tiered) });
         }
     }
     jobs
 }
 
 /// What the rules say of each series of a partition.
-fn policies(shared: &Shared, partition: &Partition) -> Vec<Policy> {
-    let index = shared.index.read();
-    let policies = &shared.options.policies;
+fn policies(upkeep: &Upkeep, partition: &Partition) -> Vec<Policy> {
+    let index = upkeep.store.index.read();
+    let policies = &upkeep.store.options.policies;
     match partition.kind {
         Kind::Sample => index.group_number(partition.id).map_or(Vec::new(), |number| {
             let members = index.group(number).members.iter();
@@ -74,11 +75,11 @@ fn policies(shared: &Shared, partition: &Partition) -> Vec<Policy> {
 type Place = (Kind, SeriesId);
 
 /// Where a deletion's records may lie.
-fn places(shared: &Shared, tombstone: &Tombstone) -> BTreeSet<Place> {
+fn places(index: &Guarded<Index>, tombstone: &Tombstone) -> BTreeSet<Place> {
     let mut places = BTreeSet::new();
     for kind in Kind::ALL {
-        let numbers = index::select(&shared.index, kind, &tombstone.matchers, &|| true).unwrap_or_default();
-        let index = shared.index.read();
+        let numbers = index::select(index, kind, &tombstone.matchers, &|| true).unwrap_or_default();
+        let index = index.read();
         // A series may have left the index meanwhile: nothing of it is left, either.
         for number in numbers.into_iter().filter(|number| index.is_of(kind, *number)) {
             if kind == Kind::Sample {
@@ -93,21 +94,22 @@ fn places(shared: &Shared, tombstone: &Tombstone) -> BTreeSet<Place> {
 
 /// Applies deletions whose records are all flushed, and removes those of which no row holds anything any more. Others are added
 /// to `tried`, and left alone as long as they are there: what they may hide cannot be read, and does not get better by itself.
-pub async fn finish_deletions(shared: &Arc<Shared>, pace: Option<Pace>, tried: &mut HashSet<u64>) {
-    let flushed = shared.progress.borrow().flushed;
+pub async fn finish_deletions(upkeep: &Arc<Upkeep>, pace: Option<Pace>, tried: &mut HashSet<u64>) {
+    let flushed = upkeep.store.progress.borrow().flushed;
     let ready = |tombstone: &Arc<Tombstone>| tombstone.through <= flushed && !tried.contains(&tombstone.id);
-    let tombstones: Vec<_> = shared.tombstones.read().all().into_iter().filter(ready).collect();
-    if tombstones.is_empty() || !shared.driver.capabilities().atomic_put {
+    let tombstones: Vec<_> = upkeep.store.tombstones.read().all().into_iter().filter(ready).collect();
+    if tombstones.is_empty() || !upkeep.store.driver.capabilities().atomic_put {
         return;
     }
-    let meant: Vec<BTreeSet<Place>> = tombstones.iter().map(|tombstone| places(shared, tombstone)).collect();
-    let from = |(kind, id): Place| Job::all(Partition { kind, id }, Zeal::Tiered);
+    let meant: Vec<BTreeSet<Place>> =
+        tombstones.iter().map(|tombstone| places(&upkeep.store.index, tombstone)).collect();
+    let from = |(kind, id): Place| Job::all(Partition { kind, id }, Mode::Tiered);
     let places: BTreeSet<Place> = meant.iter().flatten().copied().collect();
     let mut jobs: VecDeque<Job> = places.into_iter().map(from).collect();
     let mut tended = Tended::default();
     while !jobs.is_empty() {
         let (begun, before) = (Instant::now(), tended.report);
-        batch(shared, &mut jobs, 1, &mut tended).await;
+        batch(upkeep, &mut jobs, 1, &mut tended).await;
         if let Some(pace) = pace {
             let after = tended.report;
             let bytes = after.bytes_read + after.bytes_written - before.bytes_read - before.bytes_written;
@@ -118,25 +120,25 @@ pub async fn finish_deletions(shared: &Arc<Shared>, pace: Option<Pace>, tried: &
         return;
     }
     for (tombstone, meant) in tombstones.into_iter().zip(meant) {
-        if is_needed(shared, &tombstone, &meant, &tended).await {
+        if is_needed(upkeep, &tombstone, &meant, &tended).await {
             tried.insert(tombstone.id);
         } else {
-            remove(shared, &tombstone).await;
+            remove(upkeep, &tombstone).await;
         }
     }
 }
 
 /// May there still be something that it hides? In a row that nobody can read, or of a series that nobody knows: either may be
 /// readable again one day.
-async fn is_needed(shared: &Shared, tombstone: &Tombstone, meant: &BTreeSet<Place>, tended: &Tended) -> bool {
+async fn is_needed(upkeep: &Upkeep, tombstone: &Tombstone, meant: &BTreeSet<Place>, tended: &Tended) -> bool {
     let walled = |(partition, range): (&Partition, &TimeRange)| {
         meant.contains(&(partition.kind, partition.id)) && range.overlaps(&tombstone.range)
     };
     if tended.walled.iter().any(walled) {
         return true;
     }
-    for (kind, id) in shared.unreadable.nameless() {
-        if holds_rows(shared, Partition { kind, id }, tombstone.range).await {
+    for (kind, id) in upkeep.store.unreadable.nameless() {
+        if holds_rows(&*upkeep.store.driver, Partition { kind, id }, tombstone.range).await {
             return true;
         }
     }
@@ -144,16 +146,16 @@ async fn is_needed(shared: &Shared, tombstone: &Tombstone, meant: &BTreeSet<Plac
 }
 
 /// No row holds anything that it hides. Readers that began before may still have seen one.
-async fn remove(shared: &Arc<Shared>, tombstone: &Tombstone) {
-    all_leave(shared).await;
-    if !insist_delete(shared, &[tombstone.delete()]).await {
+async fn remove(upkeep: &Arc<Upkeep>, tombstone: &Tombstone) {
+    all_leave(&upkeep.store.snapshots).await;
+    if !insist_delete(upkeep, &[tombstone.delete()]).await {
         return;
     }
-    let mut tombstones = shared.tombstones.write();
+    let mut tombstones = upkeep.store.tombstones.write();
     tombstones.remove(tombstone.id);
     if tombstones.is_empty() {
-        shared.upkeep.notes().applied.clear();
+        upkeep.notes().applied.clear();
     }
-    shared.upkeep.counts.deletions_done.add(1);
+    upkeep.counts.deletions_done.add(1);
     tracing::info!(tombstone = tombstone.id, "deletion is done");
 }

@@ -5,27 +5,28 @@
 
 use tacho_model::{Kind, SeriesId};
 
+use super::Upkeep;
+use crate::damage::Unreadable;
 use crate::driver::{Damaged, Table, Verified};
 use crate::keys::{ChunkKey, chunk_place};
-use crate::shared::Shared;
 use crate::{Error, Result};
 
 /// Bytes that were read, and whether there is nothing more to read in this round.
-pub async fn verify(shared: &Shared) -> Result<(u64, bool)> {
-    let Verified { bytes, damaged, done } = shared.driver.verify().await?;
-    shared.upkeep.counts.verified_bytes.add(bytes);
-    damaged.into_iter().for_each(|row| tell(shared, row));
+pub async fn verify(upkeep: &Upkeep) -> Result<(u64, bool)> {
+    let Verified { bytes, damaged, done } = upkeep.store.driver.verify().await?;
+    upkeep.counts.verified_bytes.add(bytes);
+    damaged.into_iter().for_each(|row| report(&upkeep.store.unreadable, row));
     Ok((bytes, done))
 }
 
-fn tell(shared: &Shared, row: Damaged) {
+fn report(unreadable: &Unreadable, row: Damaged) {
     let place = (row.table == Table::Chunks).then(|| place(&row)).flatten();
     match place {
         Some((partition, key)) => {
-            shared.unreadable.note(&shared.counters.chunks_unreadable, partition, &key, &row.reason);
+            unreadable.note(partition, &key, &row.reason);
         }
         // What it says is in memory; the next start will miss it, and say so.
-        None => tracing::error!(error = %Error::from(row), "row of the store's books is damaged"),
+        None => tracing::error!(error = %Error::from(row), "row of the store's metadata is damaged"),
     }
 }
 

@@ -14,13 +14,13 @@ use tacho_model::{Kind, SeriesId, TimeRange, Timestamp};
 use super::alive::alive;
 use super::choice::{Facts, Next, State};
 use super::merge::{Source, Treatment};
+use super::snapshots::Place;
 use super::tombstones::Mask;
-use super::visits::Place;
 use crate::driver::{Damaged, Driver, Row, RowStream, Scanned};
 use crate::group::resent::Overhang;
 use crate::group::row::{Replacement, Split, split_value};
 use crate::keys::{ChunkKey, Span, chunk_partition, chunk_scan, spans};
-use crate::open::SEGMENT_SHORT_MAX_NS;
+use crate::memtable::SEGMENT_SHORT_MAX_NS;
 use crate::{Error, Result};
 
 /// Where chunks of one group or series lie.
@@ -309,10 +309,10 @@ fn state(key: ChunkKey, header: &Header, members: &[Treatment], applied: u64) ->
     for (member, info) in here {
         let treatment = members.get(usize::from(*member)).unwrap_or(&untreated);
         let range = TimeRange::new(header.start, header.end);
-        let hidden =
+        let masks_records =
             |mask: &Mask| mask.id > applied && key.generation <= mask.through && mask.range.overlaps(&range);
         expired += usize::from(header.end < treatment.expired_before);
-        due |= treatment.masks.iter().any(hidden);
+        due |= treatment.masks.iter().any(masks_records);
         due |= info.zip(treatment.thin).is_some_and(|(info, (through, to))| {
             header.end <= through && info.loss.and_then(|loss| loss.aggregation) != Some(to)
         });

@@ -10,7 +10,7 @@ use tacho_model::Timestamp;
 use super::{Made, Merged, Source, Treatment, Unreadable, calls, failed};
 use crate::group::resent::Overhang;
 use crate::keys::Span;
-use crate::open::{CHUNK_CALLS_MAX, CHUNK_OPEN_BYTES_MAX, SEGMENT_SHORT_MAX_NS};
+use crate::memtable::{CHUNK_CALLS_MAX, CHUNK_OPEN_BYTES_MAX, SEGMENT_SHORT_MAX_NS};
 
 /// Rows that may become one: span class and day of their first moment, as open blocks are kept.
 fn bucket(source: &Source) -> (Span, i64) {

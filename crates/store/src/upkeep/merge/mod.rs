@@ -19,7 +19,7 @@ use tacho_chunk::semantic::{Movement, Semantic};
 use tacho_chunk::{Aggregation, ExecutionBlock};
 use tacho_model::{Kind, Timestamp};
 
-use super::names;
+use super::sequence;
 use super::tombstones::Mask;
 use crate::group::resent::Overhang;
 use crate::keys::{CHUNK_SPAN_MAX_NS, ChunkKey, Span};
@@ -106,7 +106,7 @@ pub struct Merged {
 impl Source {
     /// Has no merge written it?
     pub const fn is_fresh(&self) -> bool {
-        !names::of_merge(self.key.number)
+        !sequence::of_merge(self.key.number)
     }
 }
 
@@ -145,7 +145,7 @@ fn generation(sources: &[Source]) -> u64 {
     sources.iter().map(|source| source.key.generation).max().unwrap_or(0)
 }
 
-/// Names the source.
+/// Sequence the source.
 fn failed(source: usize) -> impl Fn(tacho_chunk::Error) -> Unreadable {
     move |error| Unreadable { source, error }
 }

@@ -79,12 +79,12 @@ fn kept(ranked: &Ranked, part: TimeRange, treatment: &Treatment) -> Vec<Range<us
     let whole = ranked.times.slice(part);
     let mut kept = if whole.is_empty() { vec![] } else { vec![whole] };
     for mask in treatment.masks.iter().filter(|mask| ranked.rank.0 <= mask.through) {
-        let hidden = ranked.times.slice(mask.range);
+        let masked = ranked.times.slice(mask.range);
         let without = |places: Range<usize>| {
-            let before = places.start..places.end.min(hidden.start);
-            [before, places.start.max(hidden.end)..places.end]
+            let before = places.start..places.end.min(masked.start);
+            [before, places.start.max(masked.end)..places.end]
         };
-        if !hidden.is_empty() {
+        if !masked.is_empty() {
             kept = kept.into_iter().flat_map(without).filter(|places| !places.is_empty()).collect();
         }
     }

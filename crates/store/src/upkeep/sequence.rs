@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const OF_MERGE: u32 = 1 << 31;
 
 /// The number that the name of a row was made of, but for its upper bits; 0 of a row that a flush wrote.
-pub const fn row_name(number: u32) -> u64 {
+pub const fn row_sequence(number: u32) -> u64 {
     if of_merge(number) { (number & !OF_MERGE) as u64 } else { 0 }
 }
 
@@ -19,9 +19,9 @@ pub const fn of_merge(number: u32) -> bool {
 }
 
 #[derive(Debug)]
-pub struct Names(AtomicU64);
+pub struct Sequence(AtomicU64);
 
-impl Names {
+impl Sequence {
     pub const fn new(last: u64) -> Self {
         Self(AtomicU64::new(last))
     }
@@ -53,10 +53,10 @@ mod tests {
 
     #[test]
     fn numbers_rise() {
-        let names = Names::new(7);
-        assert_eq!([names.merge(0), names.merge(20), names.merge(3)], [8, 21, 22]);
-        assert_eq!((names.row(), names.last()), (OF_MERGE | 23, 23));
-        assert!(of_merge(names.row()) && !of_merge(7));
-        assert_eq!(Names::new(u64::from(u32::MAX)).row(), OF_MERGE);
+        let sequence = Sequence::new(7);
+        assert_eq!([sequence.merge(0), sequence.merge(20), sequence.merge(3)], [8, 21, 22]);
+        assert_eq!((sequence.row(), sequence.last()), (OF_MERGE | 23, 23));
+        assert!(of_merge(sequence.row()) && !of_merge(7));
+        assert_eq!(Sequence::new(u64::from(u32::MAX)).row(), OF_MERGE);
     }
 }

@@ -1,14 +1,14 @@
 //! Which rows may a reader see while merges put new rows and delete old ones?
 //!
 //! A scan is paged: its first page may be read before a merge puts its rows, its last page after the merge has deleted what
-//! they replace. So each reader opens a *visit* before it looks at anything, and sees the rows as they were then:
+//! they replace. So each reader opens a *snapshot* before it looks at anything, and sees the rows as they were then:
 //!
 //! ```text
-//!   merge    announce new rows -> put -> publish -> wait for older visits -> delete replaced rows -> forget
-//!   new      nobody sees them           visits from here on see them
-//!   replaced everybody sees them        visits from here on do not
+//!   merge    announce new rows -> put -> publish -> wait for older snapshots -> delete replaced rows -> forget
+//!   new      nobody sees them           snapshots from here on see them
+//!   replaced everybody sees them        snapshots from here on do not
 //! ```
-//! Nobody waits but the delete. After a crash there are no visits, and what is seen follows from the rows alone (`alive.rs`).
+//! Nobody waits but the delete. After a crash there are no snapshots, and what is seen follows from the rows alone (`alive.rs`).
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -20,7 +20,7 @@ use tokio::sync::Notify;
 pub type Place = (Vec<u8>, Vec<u8>);
 
 #[derive(Debug, Default)]
-pub struct Visits {
+pub struct Snapshots {
     state: Mutex<State>,
     /// Rows that are marked: nearly always none, and then nobody looks further.
     marked: AtomicUsize,
@@ -31,7 +31,7 @@ pub struct Visits {
 struct State {
     /// Number of the last change that was published.
     published: u64,
-    /// How many visits are open, by the last change that they see.
+    /// How many snapshots are open, by the last change that they see.
     open: BTreeMap<u64, usize>,
     marks: HashMap<Vec<u8>, HashMap<Vec<u8>, Mark>>,
 }
@@ -56,14 +56,14 @@ enum Birth {
 }
 
 impl Mark {
-    const fn is_seen(self, visit: u64) -> bool {
+    const fn is_seen(self, snapshot: u64) -> bool {
         let born = match self.born {
             Birth::Known => true,
             Birth::Announced => false,
-            Birth::At(change) => change <= visit,
+            Birth::At(change) => change <= snapshot,
         };
         let doomed = match self.doomed {
-            Some(change) => change <= visit,
+            Some(change) => change <= snapshot,
             None => false,
         };
         born && !doomed
@@ -72,26 +72,26 @@ impl Mark {
 
 /// A reader's stay; ends when it is dropped.
 #[derive(Debug)]
-pub struct Visit {
-    visits: Arc<Visits>,
+pub struct Snapshot {
+    snapshots: Arc<Snapshots>,
     at: u64,
 }
 
-impl Visit {
+impl Snapshot {
     /// Is this row there for this reader?
     pub fn sees(&self, partition: &[u8], clustering: &[u8]) -> bool {
-        if self.visits.marked.load(Ordering::Acquire) == 0 {
+        if self.snapshots.marked.load(Ordering::Acquire) == 0 {
             return true;
         }
-        let state = self.visits.lock();
+        let state = self.snapshots.lock();
         let mark = state.marks.get(partition).and_then(|rows| rows.get(clustering));
         mark.is_none_or(|mark| mark.is_seen(self.at))
     }
 }
 
-impl Drop for Visit {
+impl Drop for Snapshot {
     fn drop(&mut self) {
-        let mut state = self.visits.lock();
+        let mut state = self.snapshots.lock();
         if let Some(count) = state.open.get_mut(&self.at) {
             *count -= 1;
             if *count == 0 {
@@ -99,20 +99,20 @@ impl Drop for Visit {
             }
         }
         drop(state);
-        self.visits.left.notify_waiters();
+        self.snapshots.left.notify_waiters();
     }
 }
 
-impl Visits {
+impl Snapshots {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub fn enter(self: &Arc<Self>) -> Visit {
+    pub fn open(self: &Arc<Self>) -> Snapshot {
         let mut state = self.lock();
         let at = state.published;
         *state.open.entry(at).or_default() += 1;
-        Visit { visits: self.clone(), at }
+        Snapshot { snapshots: self.clone(), at }
     }
 
     /// Nobody sees these rows until they are published.
@@ -127,7 +127,7 @@ impl Visits {
 
     /// From here on the new rows are seen and the replaced ones are not. Returns the number of the change.
     pub fn publish(&self, new: &[Place], replaced: &[Place]) -> u64 {
-        // One lock for all: no visit may begin between the two.
+        // One lock for all: no snapshot may begin between the two.
         let mut state = self.lock();
         let change = state.published + 1;
         set(&mut state, &self.marked, new, |mark| mark.born = Birth::At(change));
@@ -136,12 +136,12 @@ impl Visits {
         change
     }
 
-    /// Is a visit open that does not see this change?
+    /// Is a snapshot open that does not see this change?
     pub fn has_older(&self, change: u64) -> bool {
         self.lock().open.keys().next().is_some_and(|oldest| *oldest < change)
     }
 
-    /// Waits until all visits see this change.
+    /// Waits until all snapshots see this change.
     pub async fn wait_for_older(&self, change: u64) {
         loop {
             let left = self.left.notified();
@@ -152,7 +152,7 @@ impl Visits {
         }
     }
 
-    /// No visit is older than this change any more, and the replaced rows are gone.
+    /// No snapshot is older than this change any more, and the replaced rows are gone.
     pub fn forget(&self, change: u64, new: &[Place], replaced: &[Place]) {
         self.unmark(new, |mark| match mark.born {
             // A later change may have doomed it meanwhile.
@@ -206,57 +206,57 @@ mod tests {
         (vec![1], vec![clustering])
     }
 
-    /// Which of the rows 0 to 3 a visit sees.
-    fn seen(visit: &Visit) -> Vec<u8> {
-        (0..4).filter(|row| visit.sees(&[1], &[*row])).collect()
+    /// Which of the rows 0 to 3 a snapshot sees.
+    fn seen(snapshot: &Snapshot) -> Vec<u8> {
+        (0..4).filter(|row| snapshot.sees(&[1], &[*row])).collect()
     }
 
     #[tokio::test]
-    async fn a_visit_sees_what_was_there_when_it_began() {
-        let visits = Arc::new(Visits::default());
-        let before = visits.enter();
-        visits.announce(&[place(2)]);
-        let during = visits.enter();
+    async fn a_snapshot_sees_what_was_there_when_it_began() {
+        let snapshots = Arc::new(Snapshots::default());
+        let before = snapshots.open();
+        snapshots.announce(&[place(2)]);
+        let during = snapshots.open();
         assert_eq!(seen(&before), [0, 1, 3]);
-        let change = visits.publish(&[place(2)], &[place(0), place(1)]);
-        let after = visits.enter();
+        let change = snapshots.publish(&[place(2)], &[place(0), place(1)]);
+        let after = snapshots.open();
         assert_eq!([seen(&before), seen(&during)], [[0, 1, 3], [0, 1, 3]]);
         assert_eq!(seen(&after), [2, 3]);
-        assert!(visits.has_older(change));
+        assert!(snapshots.has_older(change));
         drop(before);
         let waiting = tokio::spawn({
-            let visits = visits.clone();
-            async move { visits.wait_for_older(change).await }
+            let snapshots = snapshots.clone();
+            async move { snapshots.wait_for_older(change).await }
         });
         tokio::task::yield_now().await;
         assert!(!waiting.is_finished());
         drop(during);
         waiting.await.unwrap();
-        visits.forget(change, &[place(2)], &[place(0), place(1)]);
-        assert_eq!(visits.marked.load(Ordering::Relaxed), 0);
+        snapshots.forget(change, &[place(2)], &[place(0), place(1)]);
+        assert_eq!(snapshots.marked.load(Ordering::Relaxed), 0);
         assert_eq!(seen(&after), [0, 1, 2, 3]);
     }
 
     #[test]
     fn a_new_row_may_be_replaced_before_it_is_old() {
-        let visits = Arc::new(Visits::default());
-        let first = visits.publish(&[place(0)], &[]);
-        let between = visits.enter();
-        let second = visits.publish(&[place(1)], &[place(0)]);
-        visits.forget(first, &[place(0)], &[]);
+        let snapshots = Arc::new(Snapshots::default());
+        let first = snapshots.publish(&[place(0)], &[]);
+        let between = snapshots.open();
+        let second = snapshots.publish(&[place(1)], &[place(0)]);
+        snapshots.forget(first, &[place(0)], &[]);
         assert_eq!(seen(&between), [0, 2, 3]);
-        assert_eq!(seen(&visits.enter()), [1, 2, 3]);
+        assert_eq!(seen(&snapshots.open()), [1, 2, 3]);
         drop(between);
-        visits.forget(second, &[place(1)], &[place(0)]);
-        assert_eq!(visits.marked.load(Ordering::Relaxed), 0);
+        snapshots.forget(second, &[place(1)], &[place(0)]);
+        assert_eq!(snapshots.marked.load(Ordering::Relaxed), 0);
     }
 
     #[test]
     fn what_was_not_put_is_withdrawn() {
-        let visits = Arc::new(Visits::default());
-        visits.announce(&[place(3)]);
-        assert_eq!(seen(&visits.enter()), [0, 1, 2]);
-        visits.withdraw(&[place(3)]);
-        assert_eq!(seen(&visits.enter()), [0, 1, 2, 3]);
+        let snapshots = Arc::new(Snapshots::default());
+        snapshots.announce(&[place(3)]);
+        assert_eq!(seen(&snapshots.open()), [0, 1, 2]);
+        snapshots.withdraw(&[place(3)]);
+        assert_eq!(seen(&snapshots.open()), [0, 1, 2, 3]);
     }
 }

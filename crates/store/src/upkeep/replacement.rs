@@ -9,8 +9,8 @@ use tacho_model::{Kind, SeriesId, TimeRange};
 
 use super::choice::State;
 use super::merge::{Made, Merged};
-use super::names::Names;
-use super::visits::Place;
+use super::sequence::Sequence;
+use super::snapshots::Place;
 use super::window::{Known, Partition};
 use crate::driver::{Row, Table};
 use crate::group::resent::Overhang;
@@ -20,7 +20,7 @@ use crate::stats::Stored;
 
 /// Rows that take the place of others, all at once.
 #[derive(Clone, Debug)]
-pub struct Exchange {
+pub struct RowReplacement {
     pub kind: Kind,
     pub new: Vec<Row>,
     pub replaced: Vec<Place>,
@@ -38,18 +38,18 @@ pub struct Exchange {
 }
 
 /// Gives new rows their keys. One for each window.
-pub struct Namer<'a> {
+pub struct RowBuilder<'a> {
     partition: Partition,
     merge: u64,
-    names: &'a Names,
+    sequence: &'a Sequence,
     /// Of samples: the members of the group.
     series: &'a [SeriesId],
 }
 
-impl<'a> Namer<'a> {
+impl<'a> RowBuilder<'a> {
     /// `seen`: the highest merge among the rows of the window.
-    pub fn new(partition: Partition, seen: u64, names: &'a Names, series: &'a [SeriesId]) -> Self {
-        Self { partition, merge: names.merge(seen), names, series }
+    pub fn new(partition: Partition, seen: u64, sequence: &'a Sequence, series: &'a [SeriesId]) -> Self {
+        Self { partition, merge: sequence.merge(seen), sequence, series }
     }
 
     pub const fn kind(&self) -> Kind {
@@ -57,7 +57,7 @@ impl<'a> Namer<'a> {
     }
 
     /// The rows that stand for `sources`.
-    pub fn exchange(&self, sources: &[Known], merged: Merged) -> Exchange {
+    pub fn build(&self, sources: &[Known], merged: Merged) -> RowReplacement {
         let keys = || sources.iter().map(|row| row.facts.key);
         let first = keys().map(|key| key.start).min().unwrap_or(0);
         let starts = TimeRange::new(first, keys().map(|key| key.start).max().unwrap_or(0));
@@ -67,7 +67,7 @@ impl<'a> Namer<'a> {
         sources.iter().for_each(|row| before += stored(row));
         let moved =
             |(member, moved): &(u16, Movement)| Some((*self.series.get(usize::from(*member))?, *moved));
-        let mut exchange = Exchange {
+        let mut built = RowReplacement {
             kind: self.partition.kind,
             new: Vec::new(),
             replaced: keys().map(|key| (self.partition.key(), key.encode())).collect(),
@@ -79,17 +79,17 @@ impl<'a> Namer<'a> {
             moved: merged.moved.iter().filter_map(moved).collect(),
         };
         if merged.rows.iter().all(|row| row.start > first) {
-            let number = self.names.row();
+            let number = self.sequence.row();
             let key = ChunkKey { span: Span::Short, start: first, generation: through, number };
-            exchange.empty.push((self.partition.key(), key.encode()));
-            exchange.new.push(self.row(key, &replacement, Overhang::default(), &Bytes::new()));
+            built.empty.push((self.partition.key(), key.encode()));
+            built.new.push(self.row(key, &replacement, Overhang::default(), &Bytes::new()));
         }
         for made in merged.rows {
-            exchange.after += Stored { chunks: 1, bytes: made.chunk.len() as u64, records: made.records };
+            built.after += Stored { chunks: 1, bytes: made.chunk.len() as u64, records: made.records };
             let row = self.name(made, &replacement);
-            exchange.new.push(row);
+            built.new.push(row);
         }
-        exchange
+        built
     }
 
     fn name(&self, made: Made, replacement: &Replacement) -> Row {
@@ -99,10 +99,10 @@ impl<'a> Namer<'a> {
             Some(key) => {
                 let starts = TimeRange::new(key.start, key.start);
                 // Among entries of one time the order of numbers counts. The rest of samples may be several rows.
-                let number = if self.kind() == Kind::Entry { key.number } else { self.names.row() };
+                let number = if self.kind() == Kind::Entry { key.number } else { self.sequence.row() };
                 (number, Replacement { starts, ..*replacement })
             }
-            None => (self.names.row(), *replacement),
+            None => (self.sequence.row(), *replacement),
         };
         self.row(ChunkKey { span, start, generation, number }, &replacement, overhang, &chunk)
     }
@@ -122,7 +122,7 @@ fn stored(row: &Known) -> Stored {
     Stored { chunks: 1, bytes: row.source.chunk.len() as u64, records: row.facts.values as u64 }
 }
 
-impl Exchange {
+impl RowReplacement {
     pub fn places(&self) -> Vec<Place> {
         self.new.iter().map(|row| (row.partition.clone(), row.clustering.clone())).collect()
     }

@@ -1,0 +1,67 @@
+//! Checks a batch before it goes to the journal: repetitions, limits on series, disk space and the memory budget.
+//!
+//! Path of one record: before, `Store::append` was called; after, `commit.rs` writes the batch to the journal.
+
+use std::sync::Arc;
+
+use tacho_model::Batch;
+
+use crate::arrival::{self, Appended, Arrival, Origin, Refused};
+use crate::budget::{Budget, Reservation};
+use crate::commit::repeated;
+use crate::index::Index;
+use crate::options::Options;
+use crate::sessions::Sessions;
+use crate::shared::{Guarded, RecordSpace};
+use crate::stats::Counters;
+use crate::{Error, ErrorKind, Result};
+
+pub struct Intake {
+    pub options: Arc<Options>,
+    pub index: Arc<Guarded<Index>>,
+    pub sessions: Arc<Guarded<Sessions>>,
+    pub space: Arc<RecordSpace>,
+    pub budget: Arc<Budget>,
+    pub counters: Arc<Counters>,
+}
+
+impl Intake {
+    /// The answer to a batch that was stored before, or whose frames were partly stored; `None` for a new one.
+    pub fn repeated(&self, origin: Origin) -> Option<Result<Appended>> {
+        let standing = self.sessions.read().standing(origin);
+        repeated(&self.counters, standing, origin)
+    }
+
+    /// Removes new series above the limits from a batch.
+    pub fn admit(&self, batch: Arc<Batch>) -> (Arc<Batch>, Refused) {
+        let (batch, refused) = arrival::admit(batch, &self.index.read(), self.options.bounds());
+        if refused.series > 0 {
+            self.counters.series_refused.add(refused.series as u64);
+        }
+        (batch, refused)
+    }
+
+    /// Reserves memory for a checked batch.
+    ///
+    /// # Errors
+    /// `StorageFull`, `Invalid` when the batch is larger than a quarter of the memory budget, `Full`.
+    pub fn reserve(&self, arrival: &Arrival) -> Result<Reservation> {
+        if let Err(error) = self.space.check() {
+            self.counters.batches_disk_full.add(1);
+            return Err(error);
+        }
+        let bytes = arrival.bytes();
+        let batch_bytes_max = self.budget.max() / 4;
+        if bytes > batch_bytes_max {
+            return Err(Error::invalid(format!("batch of {bytes} bytes is over {batch_bytes_max}")));
+        }
+        self.budget.reserve(bytes).ok_or_else(|| self.full())
+    }
+
+    fn full(&self) -> Error {
+        self.counters.batches_full.add(1);
+        let (used, max) = (self.budget.used(), self.budget.max());
+        let kind = ErrorKind::Full { retry_after: self.options.retry_after };
+        Error::new(kind, format!("{used} of {max} bytes for open records are taken"))
+    }
+}
