@@ -12,6 +12,7 @@ use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::routing::post;
+use tacho_api::refusal;
 use tacho_ingest::line_protocol::{self, Precision};
 use tacho_ingest::{Rejects, remote_write};
 use tacho_model::{Batch, Kind, Labels};
@@ -23,7 +24,6 @@ use super::body::{self, Packed};
 use super::error::ApiError;
 use super::params::Params;
 use crate::decoding::{Decoding, Hold, batch_bytes};
-use crate::transfer::refusal;
 
 type Answer = Result<StatusCode, ApiError>;
 
