@@ -159,7 +159,7 @@ impl Import {
 /// For a build without the feature.
 pub(in crate::command) fn without_parquet(what: &str) -> Failure {
     Failure::usage(format!("{what}: this tacho was built without Parquet"))
-        .hint("build one with it: cargo build --release -p tacho-server --features parquet")
+        .hint("build one with it: cargo build --release -p tacho-cli --features parquet")
 }
 
 fn delimiter(text: &str) -> Result<u8, String> {
