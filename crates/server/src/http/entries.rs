@@ -9,7 +9,7 @@ use axum::{Json, Router};
 use serde_json::{Map, Value, json};
 use tacho_model::{Body, Kind, Labels, TimeRange};
 
-use super::App;
+use super::app::App;
 use super::damage;
 use super::error::ApiError;
 use super::export::{self, selectors};

@@ -20,7 +20,7 @@ use tacho_model::{Kind, Labels, TimeRange};
 use tacho_query::Cancel;
 use tacho_store::{Error, ErrorKind};
 
-use super::App;
+use super::app::App;
 use super::damage;
 use super::error::ApiError;
 use super::params::Params;

@@ -15,7 +15,7 @@ use tacho_ingest::room::Room;
 use tacho_ingest::wire::{ClientFrame, Data, FrameDecoder, Sequence, Session};
 use tacho_store::{Appended, Origin};
 
-use super::App;
+use super::app::App;
 use super::body::{self, Packed};
 use super::error::ApiError;
 use super::write::count_wait;

@@ -11,9 +11,9 @@ use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::blocks::Mark;
+use super::findings::Findings;
 use super::formats::Learned;
 use super::ledger::{Entry, Ledger};
-use super::report::Findings;
 use super::state::State;
 
 /// The first line of the file, and behind it the checksum of the rest.

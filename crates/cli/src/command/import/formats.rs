@@ -17,7 +17,7 @@ use tacho_model::{NAME, Timestamp};
 use super::Reading;
 use super::blocks::{Blocks, Lines};
 use super::early::Counted;
-use super::source::{self, Source, is_stdin};
+use super::source::{self, Source, is_stdin, nameless};
 #[cfg(feature = "parquet")]
 use super::table::Table;
 use crate::failure::Failure;
@@ -207,14 +207,6 @@ impl Reading {
             columns: self.columns.clone(),
             like: None,
         }
-    }
-}
-
-/// A file has to say how its series are called, or the user.
-pub(super) fn nameless(failure: Failure, reason: &str) -> Failure {
-    match reason.contains("no name is given") {
-        true => failure.hint("give --name, or --wide where columns of numbers are series"),
-        false => failure,
     }
 }
 

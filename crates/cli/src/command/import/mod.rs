@@ -6,13 +6,14 @@
 //!                                            │              how far                │
 //!                                            └────────────── verify.rs ◀───────────┘
 //! ```
-//! `feed.rs` does the first half on a thread of its own, `run.rs` sends what it makes; `report.rs` says what was found,
-//! `early.rs` whether times were read in the wrong unit.
+//! `feed.rs` does the first half on a thread of its own, `run.rs` sends what it makes; `findings.rs` collects what is noticed
+//! in the files, `early.rs` whether times were read in the wrong unit; `report.rs` prints the outcome.
 
 mod blocks;
 mod checkpoint;
 mod early;
 mod feed;
+mod findings;
 mod formats;
 mod frames;
 mod ledger;
@@ -33,8 +34,8 @@ use tacho_ingest::time_text::TimeFormat;
 
 use crate::failure::Failure;
 pub(in crate::command) use feed::Feed;
+pub(in crate::command) use findings::Findings;
 use formats::Format;
-pub(in crate::command) use report::Findings;
 
 /// Bring files of records into a server or a data directory
 ///

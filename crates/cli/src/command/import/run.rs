@@ -15,9 +15,10 @@ use tokio::task::JoinHandle;
 use super::Import;
 use super::checkpoint::Checkpoint;
 use super::feed::{Feed, Outcome, Piece, Step, other_files};
+use super::findings::{Findings, records};
 use super::formats::Formats;
 use super::ledger::Ledger;
-use super::report::{Findings, Summary, records, whole};
+use super::report::{Summary, whole};
 use super::source::is_stdin;
 use super::state::{self, Keeper, Refused};
 use super::target::Target;
@@ -97,7 +98,9 @@ pub async fn import(command: &Import) -> Result<(), Failure> {
 
 /// Says from where, and gives what reading goes on from.
 fn go_on(command: &Import, keeper: &Keeper) -> Option<Checkpoint> {
-    let checkpoint = keeper.checkpoint(command.rejects.as_deref());
+    let checkpoint = keeper.checkpoint();
+    let checkpoint =
+        checkpoint.and_then(|bytes| Checkpoint::decode(&bytes, &keeper.state, command.rejects.as_deref()));
     let sent = records(keeper.state.samples.count, keeper.state.entries.count);
     let place = match &checkpoint {
         Some(Checkpoint { start, .. }) => match command.files.get(start.file) {

@@ -191,6 +191,14 @@ pub fn cannot_read(path: &Path, error: &io::Error) -> Failure {
     Failure::new(format!("cannot read {}: {error}", path.display()))
 }
 
+/// Adds a hint where neither the file nor an argument names the series.
+pub fn nameless(failure: Failure, reason: &str) -> Failure {
+    match reason.contains("no name is given") {
+        true => failure.hint("give --name, or --wide where columns of numbers are series"),
+        false => failure,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

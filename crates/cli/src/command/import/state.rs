@@ -14,7 +14,6 @@ use tacho_api::tally::Tally;
 use tacho_model::Timestamp;
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::checkpoint::Checkpoint;
 use super::source::is_stdin;
 use crate::failure::Failure;
 
@@ -160,10 +159,9 @@ impl Keeper {
         replace(&path, bytes)
     }
 
-    /// What can be gone on from.
-    pub fn checkpoint(&self, rejects: Option<&Path>) -> Option<Checkpoint> {
-        let bytes = std::fs::read(self.checkpoint_path()?).ok()?;
-        Checkpoint::decode(&bytes, &self.state, rejects)
+    /// The bytes of the checkpoint that was saved last.
+    pub fn checkpoint(&self) -> Option<Vec<u8>> {
+        std::fs::read(self.checkpoint_path()?).ok()
     }
 
     /// Everything is stored and verified.

@@ -13,8 +13,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::blocks::{Blocks, Mark, Part};
 use super::early::Counted;
-use super::formats::nameless;
-use super::source::{self, STRETCH_BYTES};
+use super::source::{self, STRETCH_BYTES, nameless};
 use crate::failure::Failure;
 
 /// An open Parquet file.

@@ -13,8 +13,8 @@ use tacho_api::units;
 use tacho_model::{Kind, SeriesId, Timestamp};
 
 use super::feed::Feed;
+use super::findings::{Findings, records};
 use super::ledger::{Account, Ledger};
-use super::report::{Findings, records};
 use super::target::{Question, Target};
 use crate::failure::Failure;
 

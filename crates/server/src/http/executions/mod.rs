@@ -18,11 +18,11 @@ use tacho_query::Cancel;
 use tacho_query::executions::{self, Filter, Level, Outcome, Search, SourceBlock};
 use tacho_store::{Damages, Read};
 
-use super::App;
 use super::damage;
 use super::error::ApiError;
 use super::params::Params;
 use super::turn::{Asked, Running, away, turn, watched};
+use crate::http::app::App;
 use crate::read::damage::sentences;
 use fetch::Wanted;
 

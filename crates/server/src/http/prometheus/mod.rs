@@ -18,10 +18,10 @@ use serde_json::json;
 use tacho_api::export::Thinned;
 use tacho_query::promql::{self, SeriesData};
 
-use super::App;
 use super::error::ApiError;
 use super::params::Params;
 use super::turn::{Asked, Running, away, turn};
+use crate::http::app::App;
 use crate::read::damage::sentences;
 use fetch::Fetched;
 use stats::Watch;

@@ -14,7 +14,7 @@ use tacho_store::Store;
 
 use super::answer::{LabelMap, check_labels};
 use super::{Answer, TRUNCATED, success};
-use crate::http::App;
+use crate::http::app::App;
 use crate::http::error::ApiError;
 use crate::http::params::Params;
 use crate::http::turn::{Asked, Running, turn, watched};
