@@ -10,7 +10,7 @@ TEST_TACHO  := target/test/tacho
 TEST_PARTS  := test-rust test-java test-python test-lint test-fuzz test-node test-page test-bench
 TEST_JOBS   ?= 2
 # What the feature adds is built and tested by itself: it is off in all else.
-WITH_PARQUET := -p tacho-ingest -p tacho-server --features tacho-server/parquet
+WITH_PARQUET := -p tacho-ingest -p tacho-cli --features tacho-cli/parquet
 
 .PHONY: help
 help: ## what can be made
@@ -25,7 +25,7 @@ build: tacho $(JAR_AGENT) ## the one binary, target/release/tacho, and the Java 
 
 .PHONY: tacho
 tacho:
-	cargo build --release --locked -p tacho-server
+	cargo build --release --locked -p tacho-cli
 
 $(JAR_AGENT): $(shell find agent/java -name '*.java' -path '*/src/main/*' -o -name pom.xml -path 'agent/java/*')
 	$(MVN) -f agent/java package -DskipTests
@@ -61,7 +61,7 @@ test-lint:
 .PHONY: test-rust
 test-rust: $(JAR_AGENT)
 	cargo test --locked --workspace
-	cargo test --locked $(WITH_PARQUET) --lib --test parquet parquet
+	cargo test --locked $(WITH_PARQUET) --lib --bins --test parquet parquet
 	cargo test --locked $(WITH_PARQUET) --test peak_parquet
 
 .PHONY: test-fuzz

@@ -1,6 +1,6 @@
 //! A file of rows, read block by block: which records are in this block, and which of its rows are broken?
 //!
-//! One format = one type with [`Rows`]. The step before is `server/src/command/import/`, which reads files and cuts
+//! One format = one type with [`Rows`]. The step before is `cli/src/command/import/`, which reads files and cuts
 //! blocks where [`Rows::whole`] says; the step after is the same command, which sends the batch to a store.
 
 use std::collections::BTreeMap;

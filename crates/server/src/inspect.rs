@@ -10,7 +10,7 @@ use tacho_model::{Kind, SeriesId, Timestamp};
 use tacho_store::driver::Health;
 use tacho_store::{ChunkInfo, Damages, Read, Result, Store};
 
-use crate::http::damage;
+use crate::read::damage::sentences;
 
 /// Chunks, their bytes, and the records in them. Of a chunk that several series share, each series has its share of the bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -121,7 +121,7 @@ pub async fn inspect(store: &Store, series_max: usize) -> Result<Report> {
     }
     report.series.sort_by(|a, b| b.amount.bytes.cmp(&a.amount.bytes).then_with(|| a.series.cmp(&b.series)));
     report.series.truncate(series_max);
-    report.warnings = damage::sentences(&damages);
+    report.warnings = sentences(&damages);
     Ok(report)
 }
 

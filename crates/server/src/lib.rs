@@ -1,29 +1,23 @@
-//! The server as a library: configuration, HTTP API, listeners, the embedded page; and the commands of `tacho`.
+//! The server as a library: configuration, HTTP API, listeners, the embedded page.
 //!
-//! Only this crate knows HTTP and JSON. `serve.rs` puts the parts together.
+//! Only this crate knows HTTP as a server. `serve.rs` puts the parts together; `crates/cli` runs it, and uses `data_directory`,
+//! `read`, `inspect` and `cardinality` where a command opens a data directory itself.
 
-// First: the others write with its macros.
-#[macro_use]
-mod terminal;
-
-pub mod client;
+pub mod cardinality;
 pub mod clock;
-pub mod command;
 pub mod config;
 pub mod control;
+pub mod data_directory;
 pub mod decoding;
 pub mod http;
 pub mod inspect;
-mod jvm;
 pub mod listen;
 pub mod metrics;
 mod notices;
+pub mod read;
 pub mod record_types;
-mod replace;
 mod room;
 pub mod selfwatch;
 pub mod serve;
 pub mod shutdown;
-mod svg;
-pub mod transfer;
 mod versioned;

@@ -4,12 +4,10 @@
 //! where they are; at the end listeners first, then the store.
 
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use tacho_model::Clock;
-use tacho_store::lock::DirectoryLock;
-use tacho_store::{Options, Store, disk};
 use tokio::net::TcpListener;
 
 use crate::clock::SystemClock;
@@ -19,7 +17,7 @@ use crate::http::{self, App};
 use crate::listen::native::{self, Native};
 use crate::metrics::Metrics;
 use crate::record_types::RecordTypes;
-use crate::{notices, selfwatch, shutdown};
+use crate::{data_directory, notices, selfwatch, shutdown};
 
 /// Why the server did not start, or how it ended.
 #[derive(Debug, thiserror::Error)]
@@ -45,15 +43,20 @@ pub struct Listening {
     pub records: SocketAddr,
 }
 
-/// Runs until SIGTERM or SIGINT; calls `up` once it listens.
-pub async fn run(config: Config, up: impl FnOnce(Listening)) -> Result<(), ServeError> {
+/// Runs until what `signals` returns resolves; calls `up` once it listens. `signals` is called once the store is open: until
+/// then a signal ends the process at once.
+pub async fn run<S: Future<Output = ()>>(
+    config: Config,
+    signals: impl FnOnce() -> std::io::Result<S>,
+    up: impl FnOnce(Listening),
+) -> Result<(), ServeError> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let metrics = Arc::new(Metrics::default());
-    let (store, _lock) = open_store_with(&config.data, config.history.options(), clock.clone())
+    let (store, _lock) = data_directory::open_with(&config.data, config.history.options(), clock.clone())
         .await
         .map_err(|source| ServeError::Open { data: config.data.clone(), source })?;
     let control = Arc::new(Control::open(&config.data, metrics.clone())?);
-    let stop = shutdown::signal().map_err(ServeError::Signal)?;
+    let stop = signals().map_err(ServeError::Signal)?;
     let (http_listener, http_address) = listen("http", config.http).await?;
     let (records_listener, records_address) = listen("records", config.records).await?;
     let (trigger, shutdown) = shutdown::channel();
@@ -95,40 +98,6 @@ pub async fn run(config: Config, up: impl FnOnce(Listening)) -> Result<(), Serve
     store.close().await.map_err(ServeError::Close)?;
     tracing::info!("stopped");
     Ok(())
-}
-
-/// Opens the data directory: `LOCK`, `journal/`, `chunks/`. Makes it when it is not there.
-pub async fn open_store(
-    data: &Path,
-    clock: Arc<dyn Clock>,
-) -> Result<(Arc<Store>, DirectoryLock), tacho_store::Error> {
-    open_store_with(data, Options::default(), clock).await
-}
-
-/// Opens a data directory at rest to be read: no file in it is made, changed or removed.
-pub async fn open_store_read_only(
-    data: &Path,
-    clock: Arc<dyn Clock>,
-) -> Result<(Arc<Store>, Option<DirectoryLock>), tacho_store::Error> {
-    let lock = DirectoryLock::share(data)?;
-    let driver =
-        tacho_drivers::open_read_only(&format!("embedded:{}", data.join("chunks").display())).await?;
-    let options = Options { read_only: true, ..Options::default() };
-    let store = Store::open(driver, &data.join("journal"), options, clock).await?;
-    Ok((store, lock))
-}
-
-/// As [`open_store`], with options of its own.
-async fn open_store_with(
-    data: &Path,
-    options: Options,
-    clock: Arc<dyn Clock>,
-) -> Result<(Arc<Store>, DirectoryLock), tacho_store::Error> {
-    let lock = DirectoryLock::acquire(data)?;
-    disk::warn_if_shared(data);
-    let driver = tacho_drivers::open(&format!("embedded:{}", data.join("chunks").display())).await?;
-    let store = Store::open(driver, &data.join("journal"), options, clock).await?;
-    Ok((store, lock))
 }
 
 /// Raises the soft limit of open files, so that all connections fit: it often is 1,024, and the hard one far above.

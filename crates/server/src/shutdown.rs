@@ -31,16 +31,3 @@ impl Shutdown {
         let _ = self.0.wait_for(|stop| *stop).await;
     }
 }
-
-/// Resolves at SIGTERM or SIGINT (Ctrl-C). Neither ends the process any more from the call on, before the first poll.
-pub fn signal() -> std::io::Result<impl Future<Output = ()>> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    Ok(async move {
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-        }
-    })
-}

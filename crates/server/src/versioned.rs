@@ -1,13 +1,13 @@
 //! A small file of JSON that says its version: what is in it, or why can it not be used? Replaced as a whole, durably.
 
+use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::path::Path;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use tacho_api::replace::replace_with;
 use tacho_store::disk;
-
-use crate::replace::replace_durably;
 
 /// Far above what is ever written: a longer file is another one.
 const FILE_BYTES_MAX: u64 = 64 << 20;
@@ -48,6 +48,13 @@ pub fn write(path: &Path, content: &impl Serialize) -> io::Result<()> {
     let mut bytes = serde_json::to_vec_pretty(content)?;
     bytes.push(b'\n');
     replace_durably(path, &bytes)
+}
+
+/// Replaces a file of the data directory: only its owner may read it, and the new one is on disk when it returns.
+fn replace_durably(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    replace_with(path, bytes, disk::private_file(), File::sync_all)?;
+    let directory = path.parent().filter(|path| !path.as_os_str().is_empty());
+    File::open(directory.unwrap_or(Path::new(".")))?.sync_all()
 }
 
 #[cfg(test)]

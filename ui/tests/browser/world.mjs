@@ -96,7 +96,7 @@ export const BURST = { requests: 4000, pauseSeconds: 0 };
 
 /** Puts `bursts` on the bulletin board. Returns where the page and the board are, and a way to stop everything. */
 export async function startWorld(bursts) {
-  const tacho = demand(binary(), 'cargo build --release -p tacho-server');
+  const tacho = demand(binary(), 'cargo build --release -p tacho-cli');
   demand(AGENT, 'mvn -f agent/java package');
   demand(BOARD, 'mvn -f examples/bulletin-board/java package');
   const directory = mkdtempSync(join(tmpdir(), 'tachograph-page-'));

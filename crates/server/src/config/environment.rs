@@ -6,7 +6,9 @@ use std::fmt::Display;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use super::{ConfigError, Settings, WHOLE_NUMBER};
+use tacho_api::settings::WHOLE_NUMBER;
+
+use super::{ConfigError, Settings};
 
 /// What the environment says.
 #[derive(Default)]

@@ -17,81 +17,35 @@ use tacho_store::policy::Policies;
 use tacho_store::{ClockBounds, Options};
 
 pub use address::Address;
-pub(crate) use file::cause as toml_cause;
 
 /// What one source says. The names are the keys of `tacho.toml`, the flags and, with `TACHO_` before them, the
-/// environment variables.
-#[derive(Clone, Debug, Default, PartialEq, serde::Deserialize, clap::Args)]
+/// environment variables; `crates/cli/src/command/serve/flags.rs` says what each means.
+#[derive(Clone, Debug, Default, PartialEq, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Settings {
-    /// Directory that keeps everything [default: ./tacho-data]
-    #[arg(long, value_name = "DIR")]
     pub data: Option<PathBuf>,
-    /// Address of the page, the query API and every HTTP protocol [default: 127.0.0.1:7070]
-    #[arg(long, value_name = "ADDR")]
     pub http: Option<Address>,
-    /// Address for native records (agents) [default: 127.0.0.1:7071]
-    #[arg(long, value_name = "ADDR")]
     pub records: Option<Address>,
-    /// Listen beyond this machine without TLS and tokens, which this version does not have yet
-    #[arg(long, num_args = 0..=1, default_missing_value = "true", value_name = "BOOL")]
     pub insecure_listen: Option<bool>,
-    /// Names that HTTP requests may be addressed to beside this machine's own, separated by commas: those of a proxy or in DNS
-    #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub allowed_hosts: Option<Vec<String>>,
-    /// Largest HTTP request body, bytes, before and after decompression [default: 16777216]
-    #[arg(long, value_name = "BYTES")]
     pub body_bytes_max: Option<usize>,
-    /// Memory for the records of all HTTP writes that are decoded or wait for the disk, bytes; at least what one of the
-    /// largest may take is used, 48 times body-bytes-max and 16 MiB [default: 1073741824]
-    #[arg(long, value_name = "BYTES")]
     pub decoding_bytes_max: Option<usize>,
-    /// HTTP requests served at the same time, each from the end of its body to that of its answer; more are told to come
-    /// again [default: 64]
-    #[arg(long, value_name = "N")]
     pub requests_max: Option<usize>,
-    /// HTTP connections open at the same time [default: 1024]
-    #[arg(long, value_name = "N")]
     pub connections_max: Option<usize>,
-    /// Time a request may take, and its client to take the answer, seconds [default: 60]
-    #[arg(long, value_name = "SECONDS")]
     pub request_seconds_max: Option<u64>,
-    /// Seconds between two readings of the server's own metrics into the store; 0 for never [default: 10]
-    #[arg(long, value_name = "SECONDS")]
     pub selfwatch_seconds: Option<u64>,
-    /// Series kept at most; new ones past it are refused by name [default: 10000000]
-    #[arg(long, value_name = "N")]
     pub series_max: Option<usize>,
-    /// Memory for the index of all series with their labels, bytes; new series past it are refused by name [default: a
-    /// quarter of the memory, at most 4294967296]
-    #[arg(long, value_name = "BYTES")]
     pub index_bytes_max: Option<usize>,
-    /// Different values of one label at most; new series past it are refused by name [default: 500000]
-    #[arg(long, value_name = "N")]
     pub label_values_max: Option<usize>,
-    /// Bytes a second that merging in the background may read and write [default: 33554432]
-    #[arg(long, value_name = "BYTES")]
     pub merge_bytes_per_second: Option<u64>,
-    /// What merging in the background may take of one processor, percent [default: 25]
-    #[arg(long, value_name = "PERCENT")]
     pub merge_cpu_percent: Option<u32>,
-    /// Chunks of like size side by side that are worth a merge [default: 8]
-    #[arg(long, value_name = "N")]
     pub merge_rows: Option<usize>,
-    /// Bytes kept free on the disk: new records are refused before they are touched, deletion goes on [default: 268435456]
-    #[arg(long, value_name = "BYTES")]
     pub disk_reserve_bytes: Option<u64>,
-    /// Seconds between two looks for what has grown too old; 0 for as often as it goes [default: 3600]
-    #[arg(long, value_name = "SECONDS")]
     pub sweep_seconds: Option<u64>,
     /// Rules for history, in the file only.
-    #[arg(skip)]
     pub retention: Option<Vec<policy::Retention>>,
-    #[arg(skip)]
     pub downsampling: Option<Vec<policy::Thinning>>,
-    #[arg(skip)]
     pub semantic: Option<Vec<policy::GivenUp>>,
-    #[arg(skip)]
     pub chunks: Option<Vec<policy::Chunks>>,
 }
 
@@ -151,9 +105,6 @@ const DISK_RESERVE_BYTES: u64 = 256 << 20;
 /// The shortest time between two sweeps, what 0 s becomes, and the longest: a clock cannot add any number of seconds.
 const SWEEP_MIN: Duration = Duration::from_millis(20);
 const SWEEP_MAX: Duration = Duration::from_secs(365 * 86_400);
-
-/// What is wanted where a setting is a number: bytes, too, have no unit.
-pub const WHOLE_NUMBER: &str = "a whole number from 0 without a unit";
 
 /// Why the settings cannot be used.
 #[derive(Debug, thiserror::Error)]

@@ -3,6 +3,7 @@
 //! Each rule has a `match`, a selector of PromQL. A mistake names section, place in it, key and value.
 
 use serde::Deserialize;
+use tacho_api::time::parse_duration;
 use tacho_chunk::semantic::{Semantic, is_counter_name};
 use tacho_chunk::{Aggregate, Aggregation, CodecSet, Compression, Method, Tolerance};
 use tacho_model::{MatchOp, Matcher, NAME};
@@ -10,7 +11,6 @@ use tacho_query::promql;
 use tacho_store::policy::{ChunkSettings, Downsampling, Policies, Rule};
 
 use super::ConfigError;
-use crate::http::time::parse_duration;
 
 /// The rules as a file has them.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -12,8 +12,8 @@ use tacho_model::{Kind, Matcher, TimeRange};
 use tacho_store::{Deleted, Jump, MergeReport, Store};
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::App;
 use super::affected::affected;
+use super::app::App;
 use super::damage;
 use super::error::ApiError;
 use super::export::{kind, selectors};

@@ -8,7 +8,7 @@ use axum::body::Body;
 use axum::extract::Request;
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::App;
+use super::app::App;
 use super::body;
 use super::error::ApiError;
 use super::write::count_wait;

@@ -10,7 +10,7 @@ use tacho_chunk::ExecutionBlock;
 use tacho_model::{Kind, Matcher, SeriesId, TimeRange};
 use tacho_store::{Damages, Error, ErrorKind, Read, Result, Store, Waiter};
 
-use crate::transfer::reader::{self, Reader, Selected};
+use crate::read::reader::{self, Reader, Selected};
 
 /// Counting ends after this time: who wants to delete a lot shall not wait for it.
 const COUNT_TIME_MAX: Duration = Duration::from_secs(10);

@@ -8,7 +8,7 @@ use axum::routing::get;
 use axum::{Json, Router};
 use serde_json::{Value, json};
 
-use super::App;
+use super::app::App;
 use super::error::ApiError;
 use super::params::Params;
 use super::turn::away;

@@ -9,13 +9,13 @@ use axum::{Json, Router};
 use serde_json::{Map, Value, json};
 use tacho_model::{Body, Kind, Labels, TimeRange};
 
-use super::App;
+use super::app::App;
 use super::damage;
 use super::error::ApiError;
 use super::export::{self, selectors};
 use super::params::Params;
 use super::turn::{away, turn};
-use crate::transfer::search::{self, Found, Order, Wanted};
+use crate::read::search::{self, Found, Order, Wanted};
 
 /// Entries that are given when nothing is said, and at most.
 const LIMIT_DEFAULT: usize = 100;

@@ -15,19 +15,18 @@ use axum::routing::{get, post};
 use futures_util::stream::{self, StreamExt};
 use serde::Deserialize;
 use serde_json::json;
-use tacho_ingest::json_lines;
+use tacho_api::tally::{Held, Retention};
 use tacho_model::{Kind, Labels, TimeRange};
 use tacho_query::Cancel;
 use tacho_store::{Error, ErrorKind};
 
-use super::App;
+use super::app::App;
 use super::damage;
 use super::error::ApiError;
 use super::params::Params;
 use super::prometheus::series;
 use super::turn::away;
-use crate::transfer::reader::{self, Reader, Records, Selected, Slice};
-use crate::transfer::tally::{Held, Retention};
+use crate::read::reader::{self, Reader, Selected};
 
 const CONTENT_TYPE: &str = "application/stream+json";
 /// Series in one question for checksums.
@@ -72,7 +71,7 @@ async fn next(
     let mut reader = reader?;
     match reader.next().await {
         // Tens of thousands of records take milliseconds to write.
-        Ok(Some(slice)) => match tokio::task::spawn_blocking(move || lines(&slice)).await {
+        Ok(Some(slice)) => match tokio::task::spawn_blocking(move || slice.lines()).await {
             Ok(lines) => Some((Ok(lines.into()), Some(reader))),
             Err(error) => Some((Err(Error::new(ErrorKind::Closed, "writing ended").caused_by(error)), None)),
         },
@@ -88,21 +87,6 @@ async fn next(
             Some((if totals { Ok(why().into()) } else { Err(error) }, None))
         }
     }
-}
-
-/// The lines of a slice. What is not exact says so, in a member that readers pass over.
-pub fn lines(slice: &Slice) -> String {
-    let mut out = String::new();
-    match &slice.records {
-        Records::Samples(samples) => json_lines::write_samples(&mut out, &slice.labels, samples),
-        Records::Entries(entries) => json_lines::write_entries(&mut out, &slice.labels, entries),
-    }
-    if slice.bounds.are_exact() {
-        return out;
-    }
-    let within = json!(slice.bounds);
-    let open = |line: &str| format!("{},\"within\":{within}}}\n", line.strip_suffix('}').unwrap_or(line));
-    out.lines().map(open).collect()
 }
 
 /// At least one selector, as it was sent.
@@ -176,26 +160,4 @@ fn read_question(question: Question) -> Result<(Selected, TimeRange), ApiError> 
     };
     let range = TimeRange::new(time(&question.start)?, time(&question.end)?);
     Ok((Selected { kind, id: labels.id(), labels: Arc::new(labels) }, range))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::transfer::reader::Bounds;
-    use tacho_ingest::rows::Rows;
-    use tacho_ingest::time_text::TimeZone;
-    use tacho_model::{NAME, Sample, Value};
-
-    #[test]
-    fn what_is_not_exact_says_so_and_reads_back() {
-        let labels = Arc::new(Labels::new([(NAME, "a")]).unwrap());
-        let samples = vec![Sample { at: 0, value: Value::F64(1.0) }, Sample { at: 1, value: Value::I64(2) }];
-        let bounds = Bounds { value: 0.5, time_ns: 7, thinned: None };
-        let text = lines(&Slice { labels, records: Records::Samples(samples.clone()), bounds });
-        assert_eq!(text.matches(r#","within":{"time_ns":7,"value":0.5}}"#).count(), 2, "{text}");
-        let block = json_lines::JsonLines::new(TimeZone::UTC).decode(text.as_bytes(), 0);
-        assert_eq!(block.broken, vec![]);
-        let back: Vec<Sample> = block.batch.samples.into_iter().flat_map(|series| series.samples).collect();
-        assert_eq!(back, samples);
-    }
 }

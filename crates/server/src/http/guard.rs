@@ -11,11 +11,12 @@ use axum::http::{HeaderValue, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
+use super::app::App;
 use super::error::ApiError;
 use super::held::hold;
 use super::listener::Reserve;
 use super::origin::Reach;
-use super::{App, admission, compress};
+use super::{admission, compress};
 
 /// Nothing but our own files may be loaded, run or contacted by the page; there is no exception. (The chart library
 /// places its canvas through the CSSOM, which a policy does not concern.)

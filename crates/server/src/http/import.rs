@@ -1,6 +1,6 @@
 //! `POST /api/v1/import`: records with numbers, so that a file that is sent again is stored once. `tacho import` uses it.
 //!
-//! Path of one record: `transfer/frames.rs` wrote it on the other side, `tacho_ingest::wire` decodes it, the store keeps
+//! Path of one record: `crates/cli/src/command/import/frames.rs` wrote it, `tacho_ingest::wire` decodes it, the store keeps
 //! it. The answer is given when it is on disk.
 
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use tacho_ingest::room::Room;
 use tacho_ingest::wire::{ClientFrame, Data, FrameDecoder, Sequence, Session};
 use tacho_store::{Appended, Origin};
 
-use super::App;
+use super::app::App;
 use super::body::{self, Packed};
 use super::error::ApiError;
 use super::write::count_wait;

@@ -8,7 +8,7 @@ use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 
-use super::App;
+use super::app::App;
 use super::error::ApiError;
 
 /// One embedded file.

@@ -3,10 +3,10 @@
 use axum::body::{Body, Bytes};
 use axum::extract::{Form, FromRequest, Query, Request};
 use axum::http::{Method, Uri, header};
+use tacho_api::time;
 use tacho_model::{TimeRange, Timestamp};
 
 use super::error::ApiError;
-use super::time;
 
 /// How far before `end` a range begins when `start` is not given: one hour, in nanoseconds.
 const RANGE_DEFAULT_NS: i64 = 3_600_000_000_000;

@@ -13,7 +13,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tacho_ingest::wire::PROBE_RULES_MAX;
 
-use super::App;
+use super::app::App;
 use super::body::Packed;
 use super::error::ApiError;
 use super::params::Params;

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tacho_model::Kind;
 use tacho_store::Store;
 
-use super::App;
+use super::app::App;
 use super::error::ApiError;
 use super::params::Params;
 use super::turn::away;

@@ -5,31 +5,27 @@
 
 use std::collections::HashMap;
 use std::fmt::Display;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::routing::post;
-use tacho_ingest::line_protocol::{self, Precision};
+use tacho_api::refusal;
+use tacho_ingest::line_protocol::Precision;
 use tacho_ingest::{Rejects, remote_write};
 use tacho_model::{Batch, Kind, Labels};
 use tacho_store::{Appended, Refused};
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::App;
+use super::app::App;
 use super::body::{self, Packed};
 use super::error::ApiError;
 use super::params::Params;
 use crate::decoding::{Decoding, Hold, batch_bytes};
-use crate::transfer::refusal;
 
 type Answer = Result<StatusCode, ApiError>;
-
-/// Decoders kept between writes, each with up to `line_protocol::DECODER_BYTES_MAX`: as many as senders that load tools
-/// use, far fewer than writes at the same time.
-const DECODERS_MAX: usize = 4;
 
 pub fn routes() -> Router<Arc<App>> {
     Router::new()
@@ -99,24 +95,6 @@ async fn decoded<R: Send + 'static>(
 pub(super) fn count_wait(app: &App, protocol: &'static str, error: &ApiError) {
     if error.retry_after.is_some() {
         app.metrics.sender_waits.with([protocol]).add(1);
-    }
-}
-
-/// Decoders of the line protocol that nobody uses now; each knows the heads of the bodies that it had. At most
-/// [`DECODERS_MAX`] are kept.
-#[derive(Default)]
-pub struct Decoders(Mutex<Vec<line_protocol::Decoder>>);
-
-impl Decoders {
-    fn with<T>(&self, work: impl FnOnce(&mut line_protocol::Decoder) -> T) -> T {
-        let idle = self.0.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let mut decoder = idle.unwrap_or_default();
-        let done = work(&mut decoder);
-        let mut idle = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if idle.len() < DECODERS_MAX {
-            idle.push(decoder);
-        }
-        done
     }
 }
 
@@ -216,6 +194,7 @@ fn counts_by_service(batch: &Batch, runs: &[usize]) -> HashMap<(String, Kind), u
 mod tests {
     use super::*;
     use std::sync::mpsc::channel;
+    use tacho_ingest::line_protocol;
     use tacho_store::RefusedSeries;
 
     #[test]

@@ -18,6 +18,7 @@ pub mod native;
 mod outgoing;
 mod patience;
 mod sessions;
+mod shared;
 mod telling;
 
 pub use patience::Patience;

@@ -6,20 +6,11 @@ use std::io::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tacho_ingest::room::memory_bytes_max;
-use tacho_ingest::wire::{ErrorCode, FRAME_BODY_BYTES_MAX, ServerFrame};
-use tacho_model::Clock;
-use tacho_store::Store;
+use tacho_ingest::wire::{ErrorCode, ServerFrame};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
 
 use super::connection;
-use super::patience::Patience;
-use super::sessions::Sessions;
-use crate::control::Control;
-use crate::decoding::Frames;
-use crate::metrics::Metrics;
-use crate::record_types::RecordTypes;
+pub use super::shared::Native;
 use crate::room::{Entered, Room};
 use crate::shutdown::Shutdown;
 
@@ -27,63 +18,6 @@ use crate::shutdown::Shutdown;
 const DRAIN_TIME_MAX: Duration = Duration::from_secs(10);
 /// Pause after accept failed (no file descriptors are left), so that the failure is not repeated in a tight loop.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-/// Memory of the records of DATA frames that are decoded and not yet on disk, over all connections, bytes; a frame at its
-/// longest may come to `tacho_ingest::room::memory_bytes_max` of it, 208 MiB, while it is decoded.
-const IN_FLIGHT_BYTES_MAX: usize = 256 << 20;
-const _: () = assert!(memory_bytes_max(FRAME_BODY_BYTES_MAX as usize) <= IN_FLIGHT_BYTES_MAX);
-/// Connections that may gather a frame larger than `incoming::SMALL_BYTES_MAX` at the same time.
-const LARGE_FRAMES_MAX: usize = 16;
-/// Memory of the dictionaries of all connections, bytes.
-const DICTIONARY_BYTES_MAX: usize = 256 << 20;
-
-/// What all connections share.
-pub struct Native {
-    pub(super) store: Arc<Store>,
-    pub(super) metrics: Arc<Metrics>,
-    pub(super) clock: Arc<dyn Clock>,
-    pub(super) control: Arc<Control>,
-    pub(super) record_types: Arc<RecordTypes>,
-    pub(super) sessions: Sessions,
-    pub(super) in_flight: Frames,
-    pub(super) large_frames: Semaphore,
-    /// One permit a byte.
-    pub(super) dictionary_bytes: Arc<Semaphore>,
-    pub(super) patience: Patience,
-}
-
-impl Native {
-    pub fn new(
-        store: Arc<Store>,
-        metrics: Arc<Metrics>,
-        clock: Arc<dyn Clock>,
-        control: Arc<Control>,
-    ) -> Self {
-        Self {
-            store,
-            metrics,
-            clock,
-            control,
-            record_types: Arc::default(),
-            sessions: Sessions::default(),
-            in_flight: Frames::new(IN_FLIGHT_BYTES_MAX),
-            large_frames: Semaphore::new(LARGE_FRAMES_MAX),
-            dictionary_bytes: Arc::new(Semaphore::new(DICTIONARY_BYTES_MAX)),
-            patience: Patience::default(),
-        }
-    }
-
-    /// Tells these of what agents declare.
-    #[must_use]
-    pub fn with_record_types(self, record_types: Arc<RecordTypes>) -> Self {
-        Self { record_types, ..self }
-    }
-
-    #[must_use]
-    pub fn with_patience(self, patience: Patience) -> Self {
-        Self { patience, ..self }
-    }
-}
-
 /// Serves until `shutdown`, then until every connection has acknowledged what is on disk and said why it ends.
 pub async fn serve(listener: TcpListener, native: Native, connections_max: usize, mut shutdown: Shutdown) {
     let native = Arc::new(native);

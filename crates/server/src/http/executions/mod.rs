@@ -18,11 +18,12 @@ use tacho_query::Cancel;
 use tacho_query::executions::{self, Filter, Level, Outcome, Search, SourceBlock};
 use tacho_store::{Damages, Read};
 
-use super::App;
 use super::damage;
 use super::error::ApiError;
 use super::params::Params;
 use super::turn::{Asked, Running, away, turn, watched};
+use crate::http::app::App;
+use crate::read::damage::sentences;
 use fetch::Wanted;
 
 /// Traces in one answer: when nothing is said, and at most.
@@ -108,7 +109,7 @@ async fn trace(State(app): State<Arc<App>>, Path(text): Path<String>, params: Pa
         }
         return away(move || written(answer::trace(&found), &unread)).await;
     }
-    let missing = damage::sentences(&unread);
+    let missing = sentences(&unread);
     let readable = if missing.is_empty() { "" } else { " in what can be read; " };
     Err(ApiError::not_found(format!("there is no trace {text}{readable}{}", missing.join("; "))))
 }
@@ -144,7 +145,7 @@ fn comments(damages: &Damages) -> String {
         let line: String = said.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
         format!("// warning: {line}\n")
     };
-    damage::sentences(damages).into_iter().map(comment).collect()
+    sentences(damages).into_iter().map(comment).collect()
 }
 
 /// As JSON: with the computation, for tens of thousands of spans take long to write.

@@ -15,14 +15,14 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
 use serde_json::json;
+use tacho_api::export::Thinned;
 use tacho_query::promql::{self, SeriesData};
 
-use super::App;
-use super::damage;
 use super::error::ApiError;
 use super::params::Params;
 use super::turn::{Asked, Running, away, turn};
-use crate::transfer::thinned::Thinned;
+use crate::http::app::App;
+use crate::read::damage::sentences;
 use fetch::Fetched;
 use stats::Watch;
 
@@ -113,7 +113,7 @@ async fn evaluate(app: &App, params: &Params, mut at: promql::Params) -> Answer 
         let output = plan.evaluate(&data)?;
         drop((data, turn, running));
         let mut answer = answer::Answer::new(output, limit)?;
-        answer.warnings = damage::sentences(&damages);
+        answer.warnings = sentences(&damages);
         answer.infos = report.thinned.map(|thinned| info(Thinned::of(thinned))).into_iter().collect();
         answer.stats = wants_stats.then(|| watch.stats(samples, &report));
         Ok(answer.into_response())

@@ -14,11 +14,11 @@ use tacho_store::Store;
 
 use super::answer::{LabelMap, check_labels};
 use super::{Answer, TRUNCATED, success};
-use crate::http::App;
-use crate::http::damage;
+use crate::http::app::App;
 use crate::http::error::ApiError;
 use crate::http::params::Params;
 use crate::http::turn::{Asked, Running, turn, watched};
+use crate::read::damage::sentences;
 
 /// Selectors in one question: each walks the index, and Grafana sends a handful.
 const SELECTORS_MAX: usize = 64;
@@ -111,7 +111,7 @@ pub(in crate::http) fn parse(texts: &[String]) -> Result<Vec<Vec<Matcher>>, ApiE
 
 /// Says what is cut off by the limit, and what is not known.
 fn answer<T: Serialize>(store: &Store, list: impl ExactSizeIterator<Item = T>, limit: usize) -> Response {
-    let mut warnings = damage::sentences(&store.lacks(Kind::Sample));
+    let mut warnings = sentences(&store.lacks(Kind::Sample));
     warnings.extend((list.len() > limit).then(|| TRUNCATED.to_owned()));
     let list: Vec<T> = list.take(limit).collect();
     success(list, warnings).into_response()

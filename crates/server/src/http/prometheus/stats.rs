@@ -5,8 +5,8 @@ use std::time::Instant;
 use serde::Serialize;
 use tacho_store::ReadReport;
 
-use crate::http::json::float;
-use crate::transfer::thinned::Thinned;
+use tacho_api::export::Thinned;
+use tacho_api::json::float;
 
 /// The shape is Prometheus' for `timings` and `samples`; the rest is ours. Times in seconds.
 #[derive(Debug, Serialize)]

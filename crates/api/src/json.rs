@@ -1,0 +1,127 @@
+//! JSON as Prometheus writes it: numbers as text, times as seconds with milliseconds; and numbers for which JSON has no form.
+
+use serde_json::{Value, json};
+use tacho_model::Timestamp;
+
+/// A float as Go's `strconv` prints it in Prometheus' answers: `NaN`, `+Inf`, `-Inf`, else the shortest form that
+/// reads back the same, with an exponent below 1e-6 and from 1e21 on.
+pub fn number(v: f64) -> String {
+    let size = v.abs();
+    if v.is_nan() {
+        "NaN".into()
+    } else if v.is_infinite() {
+        if v > 0.0 { "+Inf".into() } else { "-Inf".into() }
+    } else if size != 0.0 && !(1e-6..1e21).contains(&size) {
+        let text = format!("{v:e}");
+        if text.contains("e-") { text } else { text.replace('e', "e+") }
+    } else {
+        v.to_string()
+    }
+}
+
+/// Nanoseconds as seconds, rounded down to whole milliseconds as Prometheus gives them.
+pub fn seconds(at: Timestamp) -> Value {
+    let ms = at.div_euclid(1_000_000);
+    if ms % 1_000 == 0 { json!(ms / 1_000) } else { json!(milliseconds_as_seconds(ms)) }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "milliseconds of i64 nanoseconds stay below 2^53")]
+fn milliseconds_as_seconds(ms: i64) -> f64 {
+    ms as f64 / 1e3
+}
+
+/// A member's value as a person writes it: texts without quotes.
+pub fn shown(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// A member that is a float: a number, or, where JSON has none for it, one of the texts `NaN`, `+Inf` and `-Inf`. `null`, as
+/// older versions wrote all of these, is read as an infinity: something that is not known to have a bound.
+pub mod float {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
+    use serde_json::{Value, json};
+
+    pub fn value(v: f64) -> Value {
+        if v.is_finite() { json!(v) } else { json!(super::number(v)) }
+    }
+
+    /// The inverse of [`value`]; `None` of what is no float.
+    pub fn read(value: &Value) -> Option<f64> {
+        match value {
+            Value::Number(number) => number.as_f64(),
+            Value::String(text) => text.parse().ok(),
+            Value::Null => Some(f64::INFINITY),
+            _ => None,
+        }
+    }
+
+    pub fn serialize<S: Serializer>(v: &f64, to: S) -> Result<S::Ok, S::Error> {
+        if v.is_finite() { v.serialize(to) } else { to.serialize_str(&super::number(*v)) }
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
+        let value = Value::deserialize(from)?;
+        read(&value).ok_or_else(|| D::Error::custom(format!("{value} is not a number")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn floats_come_back_whatever_they_are() {
+        #[derive(serde::Serialize, serde::Deserialize)]
+        struct Member(#[serde(with = "float")] f64);
+        for (v, text) in [
+            (0.5, "0.5"),
+            (f64::MAX, "1.7976931348623157e+308"),
+            (f64::INFINITY, "\"+Inf\""),
+            (f64::NEG_INFINITY, "\"-Inf\""),
+            (f64::NAN, "\"NaN\""),
+        ] {
+            let written = serde_json::to_string(&Member(v)).unwrap();
+            assert_eq!((written.as_str(), float::value(v).to_string().as_str()), (text, text));
+            let Member(back) = serde_json::from_str(&written).unwrap();
+            assert_eq!(back.total_cmp(&v), std::cmp::Ordering::Equal, "{text}");
+        }
+        assert_eq!(serde_json::from_str::<Member>("null").unwrap().0, f64::INFINITY);
+        for wrong in ["true", "\"much\"", "[]"] {
+            assert!(serde_json::from_str::<Member>(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn numbers_are_as_prometheus_prints_them() {
+        let cases = [
+            (0.0, "0"),
+            (-0.0, "-0"),
+            (1.0, "1"),
+            (0.1, "0.1"),
+            (-2.5, "-2.5"),
+            (1e20, "100000000000000000000"),
+            (1e21, "1e+21"),
+            (1.5e300, "1.5e+300"),
+            (1e-6, "0.000001"),
+            (1e-7, "1e-7"),
+            (f64::NAN, "NaN"),
+            (f64::INFINITY, "+Inf"),
+            (f64::NEG_INFINITY, "-Inf"),
+        ];
+        for (value, text) in cases {
+            assert_eq!(number(value), text);
+        }
+    }
+
+    #[test]
+    fn seconds_keep_milliseconds() {
+        for (ns, text) in [
+            (0, "0"),
+            (1_500_000_000, "1.5"),
+            (1_700_000_000_123_456_789, "1700000000.123"),
+            (-1_000_000, "-0.001"),
+        ] {
+            assert_eq!(seconds(ns).to_string(), text);
+        }
+    }
+}

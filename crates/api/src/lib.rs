@@ -1,0 +1,13 @@
+//! What the server and its clients share: shapes of JSON, parameters, times, amounts as text.
+//!
+//! No HTTP, no command line: `crates/server` and `crates/cli` use it.
+
+pub mod export;
+pub mod json;
+pub mod printable;
+pub mod refusal;
+pub mod replace;
+pub mod settings;
+pub mod tally;
+pub mod time;
+pub mod units;

@@ -1,0 +1,26 @@
+//! Replaces a file atomically: a reader finds the old content or the new one.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+/// The file may still be the old one after the machine has lost its power.
+pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    replace_with(path, bytes, OpenOptions::new(), |_| Ok(()))
+}
+
+/// As [`replace`], with options for the new file, and `settle` before it takes the place of the old one.
+pub fn replace_with(
+    path: &Path,
+    bytes: &[u8],
+    mut options: OpenOptions,
+    settle: impl FnOnce(&File) -> io::Result<()>,
+) -> io::Result<()> {
+    let mut aside = path.as_os_str().to_owned();
+    aside.push(".new");
+    let aside = PathBuf::from(aside);
+    let mut file = options.write(true).create(true).truncate(true).open(&aside)?;
+    file.write_all(bytes)?;
+    settle(&file)?;
+    std::fs::rename(&aside, path)
+}

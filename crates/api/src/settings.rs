@@ -1,0 +1,18 @@
+//! How mistakes in settings are described, by the server and by the command line.
+
+use std::ops::Range;
+
+/// What is expected where a setting is a number. Bytes have no unit either.
+pub const WHOLE_NUMBER: &str = "a whole number from 0 without a unit";
+
+/// A mistake in the TOML `text` in one line: its line number, that line, and `message`. `span` is in bytes of `text`.
+pub fn toml_cause(text: &str, message: &str, span: Option<Range<usize>>) -> String {
+    let mut message = message.lines().collect::<Vec<_>>().join(", ");
+    // serde names the Rust type that it expects.
+    for number in ["usize", "u64", "u32"] {
+        message = message.replace(&format!("expected {number}"), &format!("expected {WHOLE_NUMBER}"));
+    }
+    let Some(before) = span.and_then(|span| text.get(..span.start)) else { return message };
+    let line = before.matches('\n').count();
+    format!("line {}, `{}`: {message}", line + 1, text.lines().nth(line).unwrap_or("").trim())
+}

@@ -1,0 +1,138 @@
+//! Why does an agent not get into a process, and what can be done about it?
+
+use std::path::PathBuf;
+
+use tacho_api::printable::printable;
+
+use super::JAVA_LEAST;
+
+#[derive(Debug, thiserror::Error)]
+pub enum Fault {
+    #[error("there is no process {pid}")]
+    NoProcess { pid: u32 },
+    #[error("process {pid} ({}) belongs to user {uid}", printable(.name))]
+    Foreign { pid: u32, name: String, uid: u32 },
+    #[error("this user may not look into process {pid} ({})", printable(.name))]
+    Closed { pid: u32, name: String },
+    #[error("process {pid} ({}) is not a Java program", printable(.name))]
+    NoJvm { pid: u32, name: String },
+    #[error("process {pid} ({}) runs on Eclipse OpenJ9, which is attached to in another way", printable(.name))]
+    OpenJ9 { pid: u32, name: String },
+    #[error("process {pid} has the agent already")]
+    HasAgent { pid: u32 },
+    #[error("process {pid} takes no agents: it was started with -XX:+DisableAttachMechanism")]
+    Disabled { pid: u32 },
+    #[error("process {pid} runs on Java {}, the agent needs {JAVA_LEAST} or later", printable(.version))]
+    TooOld { pid: u32, version: String },
+    #[error("process {pid} is stopped (SIGSTOP)")]
+    Stopped { pid: u32 },
+    #[error("process {pid} has ended")]
+    Ended { pid: u32 },
+    #[error("another `tacho attach` is at process {pid} and does not come to an end")]
+    Busy { pid: u32 },
+    #[error("process {pid} is another one by now, or another user's")]
+    Another { pid: u32 },
+    #[error(
+        "the /tmp of process {pid} is a link in a file system of its own, which is not followed from here"
+    )]
+    LinkedTmp { pid: u32 },
+    #[error("process {pid} does not listen to signals (SIGQUIT): it is starting or ending")]
+    NotReady { pid: u32 },
+    #[error("process {pid} did not answer within {seconds} s")]
+    NoAnswer { pid: u32, seconds: u64 },
+    #[error("process {pid} closed the connection without an answer")]
+    Refused { pid: u32 },
+    #[error("{} is not a socket of process {pid}", .path.display())]
+    NotItsOwn { pid: u32, path: PathBuf },
+    #[error("cannot {doing} {}: {source}", .path.display())]
+    Io { doing: &'static str, path: PathBuf, source: std::io::Error },
+    /// What the JVM says, on one line.
+    #[error("process {pid} does not take the agent: {said}")]
+    NotTaken { pid: u32, said: String },
+}
+
+impl Fault {
+    /// For a table: the reason without the process.
+    pub fn brief(&self) -> &'static str {
+        match self {
+            Self::Foreign { .. } => "another user's",
+            Self::Closed { .. } => "closed to this user",
+            Self::OpenJ9 { .. } => "OpenJ9",
+            Self::HasAgent { .. } => "has the agent",
+            Self::Disabled { .. } => "attaching is disabled",
+            Self::TooOld { .. } => "Java is too old",
+            Self::Stopped { .. } => "stopped",
+            Self::NoProcess { .. } | Self::Ended { .. } | Self::Another { .. } => "has ended",
+            Self::NoJvm { .. } => "no JVM",
+            Self::Busy { .. } => "is being attached to",
+            Self::NotReady { .. } | Self::NoAnswer { .. } | Self::Refused { .. } => "does not answer",
+            Self::LinkedTmp { .. } | Self::NotItsOwn { .. } | Self::Io { .. } | Self::NotTaken { .. } => {
+                "does not take it"
+            }
+        }
+    }
+
+    /// What to do about it.
+    pub fn hint(&self) -> Option<String> {
+        let with_javaagent = "start the program with -javaagent:tachograph-agent.jar instead";
+        let hint = match self {
+            Self::NoProcess { .. } | Self::NoJvm { .. } | Self::Another { .. } => {
+                "`tacho attach` lists the Java programs".into()
+            }
+            Self::Foreign { uid, .. } => {
+                format!("run it as that user (`sudo -u '#{uid}' tacho attach ...`) or as root")
+            }
+            // In a container, root does without some of its rights.
+            Self::Closed { .. } if rustix::process::geteuid().is_root() => {
+                "root needs the capability CAP_SYS_PTRACE".into()
+            }
+            Self::Closed { .. } => "run it as root".into(),
+            Self::OpenJ9 { pid, .. } => {
+                format!("with a JDK of OpenJ9: `java -jar tachograph-agent.jar {pid}`")
+            }
+            Self::HasAgent { .. } => "`tacho probes` switches what it records".into(),
+            Self::Disabled { .. } => with_javaagent.into(),
+            Self::LinkedTmp { .. } => "run tacho in its container".into(),
+            Self::Stopped { pid } => format!("`kill -CONT {pid}` lets it go on"),
+            Self::NotReady { .. } | Self::Busy { .. } => "try again in a moment".into(),
+            Self::NoAnswer { .. } => "it may find no processor: try again later".into(),
+            Self::Refused { .. } => {
+                "it asks for the same user and group, or root: in a container, run tacho there as its user"
+                    .into()
+            }
+            Self::NotTaken { said, .. } if said.contains("EnableDynamicAgentLoading") => {
+                with_javaagent.into()
+            }
+            Self::NotTaken { said, .. } if said.contains("java.instrument") => {
+                "its JVM was made without that module: make it with `jlink --add-modules java.instrument,...`"
+                    .into()
+            }
+            Self::TooOld { .. }
+            | Self::Ended { .. }
+            | Self::NotItsOwn { .. }
+            | Self::Io { .. }
+            | Self::NotTaken { .. } => return None,
+        };
+        Some(hint)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_processes_are_shown_on_one_line() {
+        let (pid, uid, name) = (7, 0, "a\n\u{1b}[2Jb".to_owned());
+        for fault in [
+            Fault::Foreign { pid, name: name.clone(), uid },
+            Fault::Closed { pid, name: name.clone() },
+            Fault::NoJvm { pid, name: name.clone() },
+            Fault::OpenJ9 { pid, name: name.clone() },
+            Fault::TooOld { pid, version: name },
+        ] {
+            let said = fault.to_string();
+            assert!(said.contains("a\\n\\u{1b}[2Jb") && !said.contains(char::is_control), "{said}");
+        }
+    }
+}

@@ -1,0 +1,354 @@
+//! How is an agent loaded into a JVM that runs? By HotSpot's attach protocol, version 1, which all its versions speak.
+//!
+//! Sources in OpenJDK: `src/jdk.attach/linux/classes/sun/tools/attach/VirtualMachineImpl.java` is this end of it,
+//! `src/hotspot/os/posix/attachListener_posix.cpp` and `src/hotspot/share/services/attachListener.cpp` are the other.
+//!
+//! ```text
+//!   tacho                                    JVM
+//!     creates .attach_pidN in its directory
+//!     SIGQUIT ─────────────────────────────▶ finds the file, listens on /tmp/.java_pidN
+//!     1 0 load 0 instrument 0 false 0 JAR=OPTIONS 0 ─▶  checks that it is the same user, or root
+//!     ◀──────────────────────────── 0 \n return code: 0 \n    once agentmain has returned
+//! ```
+//!
+//! A JVM without the file, or that takes no agents, answers SIGQUIT by a list of its threads on its standard output; one that
+//! is not ready yet, by its end. So the signal is sent only to a JVM that has a handler for it, and has the file.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use rustix::fs::{AtFlags, Mode, OFlags};
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, Signal};
+use tacho_api::printable::printable;
+
+use crate::{Fault, Process};
+
+/// How long a JVM may take to listen: it does when its threads next stop together. At half of it SIGQUIT is sent once more, which
+/// one that begins to listen at that moment answers by a list of its threads: so this is long, for busy machines.
+const LISTEN_TIME_MAX: Duration = Duration::from_secs(30);
+/// How long it may take until it handles SIGQUIT, and takes agents: it has just been started.
+const READY_TIME_MAX: Duration = Duration::from_secs(30);
+/// What it says in place of loading an agent when it has no modules yet.
+const NOT_READY: &str = "java.lang.NullPointerException";
+const PAUSE: Duration = Duration::from_millis(20);
+/// How long loading may take: the agent changes all classes that it watches.
+const LOAD_TIME_MAX: Duration = Duration::from_secs(60);
+/// Bytes of an answer that are read.
+const ANSWER_BYTES_MAX: u64 = 64 << 10;
+/// Bytes of an answer that are told.
+const SAID_BYTES_MAX: usize = 400;
+
+/// Loads the agent at `jar`, a path as the process sees it, and returns when its `agentmain` has.
+///
+/// # Errors
+/// When the JVM does not listen, or says that it did not load the agent. That the agent found no fault of its own is not said.
+pub fn load(process: &Process, jar: &str, options: Option<&str>) -> Result<(), Fault> {
+    let begun = Instant::now();
+    loop {
+        match try_load(process, jar, options) {
+            Err(Fault::NotTaken { said, .. })
+                if said.starts_with(NOT_READY) && begun.elapsed() < READY_TIME_MAX =>
+            {
+                std::thread::sleep(PAUSE);
+            }
+            ended => return ended,
+        }
+    }
+}
+
+fn try_load(process: &Process, jar: &str, options: Option<&str>) -> Result<(), Fault> {
+    let mut stream = connect(process)?;
+    let argument = options.map_or_else(|| jar.to_owned(), |options| format!("{jar}={options}"));
+    let request = ["1", "load", "instrument", "false", &argument].map(|word| format!("{word}\0")).concat();
+    let answer = ask(&mut stream, request.as_bytes()).map_err(|error| match error.kind() {
+        ErrorKind::WouldBlock | ErrorKind::TimedOut => {
+            Fault::NoAnswer { pid: process.pid, seconds: LOAD_TIME_MAX.as_secs() }
+        }
+        // By its end of the connection, or by what it had not read.
+        _ => Fault::Refused { pid: process.pid },
+    })?;
+    if answer.is_empty() {
+        return Err(Fault::Refused { pid: process.pid });
+    }
+    judge(&answer).map_err(|said| Fault::NotTaken { pid: process.pid, said })
+}
+
+fn ask(stream: &mut UnixStream, request: &[u8]) -> io::Result<String> {
+    stream.set_read_timeout(Some(LOAD_TIME_MAX))?;
+    stream.set_write_timeout(Some(LOAD_TIME_MAX))?;
+    stream.write_all(request)?;
+    let mut answer = Vec::new();
+    stream.take(ANSWER_BYTES_MAX).read_to_end(&mut answer)?;
+    Ok(String::from_utf8_lossy(&answer).into_owned())
+}
+
+/// The first line is how the command ended, the rest what was said; where that is well, `return code:` and that of the agent.
+fn judge(answer: &str) -> Result<(), String> {
+    let (code, said) = answer.split_once('\n').unwrap_or((answer, ""));
+    let said = said.trim();
+    let agent = said.lines().last().and_then(|line| line.strip_prefix("return code:")).map(str::trim);
+    match (code.trim(), agent) {
+        ("0", Some("0")) => Ok(()),
+        // `src/java.instrument/share/native/libinstrument/JPLISAgent.h`
+        ("0", Some("100")) => Err("it cannot read the jar, or it is no agent".into()),
+        ("0", Some("101")) => Err("it cannot put the jar on its class path".into()),
+        ("0", Some("102")) => Err("the agent could not start".into()),
+        (code, _) if said.is_empty() => Err(format!("code {code}")),
+        _ => Err(on_one_line(said)),
+    }
+}
+
+fn on_one_line(text: &str) -> String {
+    // What the JVM prints of an exception: the lines of its stack are of no use here.
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("at "));
+    let mut line = printable(&lines.collect::<Vec<_>>().join("; "));
+    if let Some((end, _)) = line.char_indices().find(|(at, _)| *at >= SAID_BYTES_MAX) {
+        line.truncate(end);
+        line.push('…');
+    }
+    line
+}
+
+/// A connection to the JVM, which is made to listen where it does not yet.
+fn connect(process: &Process) -> Result<UnixStream, Fault> {
+    let pid = process.pid;
+    let path = process.tmp()?.join(format!(".java_pid{}", process.own_pid));
+    let begun = Instant::now();
+    let (mut trigger, mut signals) = (None, 0);
+    loop {
+        match open(&path, process)? {
+            Some(stream) => return Ok(stream),
+            None if begun.elapsed() > LISTEN_TIME_MAX => {
+                return Err(Fault::NoAnswer { pid, seconds: LISTEN_TIME_MAX.as_secs() });
+            }
+            None if trigger.is_none() => trigger = Some(Trigger::new(process)?),
+            None => {}
+        }
+        let is_due = signals == 0 || signals == 1 && begun.elapsed() > LISTEN_TIME_MAX / 2;
+        match process.now()?.handles_sigquit {
+            true if is_due => signals += u32::from(send_sigquit(process)?),
+            false if begun.elapsed() > READY_TIME_MAX => return Err(Fault::NotReady { pid }),
+            _ => {}
+        }
+        std::thread::sleep(PAUSE);
+    }
+}
+
+/// `None` where it does not listen.
+fn open(path: &Path, process: &Process) -> Result<Option<UnixStream>, Fault> {
+    let failed = |source| Fault::Io { doing: "connect to", path: path.to_owned(), source };
+    let is_missing = |error: &io::Error| {
+        // Refused: it was left behind by another one with this number.
+        matches!(error.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused)
+    };
+    match std::fs::symlink_metadata(path) {
+        Ok(file) if file.file_type().is_socket() && file.uid() == process.uid => {}
+        Ok(_) => return Err(Fault::NotItsOwn { pid: process.pid, path: path.to_owned() }),
+        Err(error) if is_missing(&error) => return Ok(None),
+        Err(error) => return Err(failed(error)),
+    }
+    match UnixStream::connect(path) {
+        Ok(stream) if answers(&stream, process).map_err(failed)? => Ok(Some(stream)),
+        Ok(_) => Err(Fault::NotItsOwn { pid: process.pid, path: path.to_owned() }),
+        Err(error) if is_missing(&error) => Ok(None),
+        Err(error) => Err(failed(error)),
+    }
+}
+
+/// Whether the process itself listens at the other end: somebody else of its user may have taken the place.
+fn answers(stream: &UnixStream, process: &Process) -> io::Result<bool> {
+    let peer = rustix::net::sockopt::socket_peercred(stream)?;
+    Ok((peer.pid.as_raw_nonzero().get().cast_unsigned(), peer.uid.as_raw()) == (process.pid, process.uid))
+}
+
+/// Sends it to the process that was found, if that has a handler for it; whether it was sent. It ends one that has none, and
+/// another one may have got its number in the meantime.
+fn send_sigquit(process: &Process) -> Result<bool, Fault> {
+    let pid = process.pid;
+    let failed = |error: Errno| match error {
+        Errno::SRCH => Fault::Ended { pid },
+        error => Fault::Io { doing: "signal", path: format!("/proc/{pid}").into(), source: error.into() },
+    };
+    let number = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or(Fault::NoProcess { pid })?;
+    // Held before it is looked at: who is found below is then the one that gets it, or nobody does.
+    let held = match rustix::process::pidfd_open(number, PidfdFlags::empty()) {
+        Err(Errno::SRCH) => return Err(Fault::Ended { pid }),
+        // A kernel before 5.3, or a container in which that is forbidden: it does not get any closer there.
+        held => held.ok(),
+    };
+    if !process.now()?.handles_sigquit {
+        return Ok(false);
+    }
+    let sent = match held {
+        Some(held) => rustix::process::pidfd_send_signal(held, Signal::QUIT),
+        None => rustix::process::kill_process(number, Signal::QUIT),
+    };
+    sent.map(|()| true).map_err(failed)
+}
+
+/// The file that tells SIGQUIT from one that somebody else sent. Taken away when dropped.
+struct Trigger {
+    /// Held open: it can be reached also when the process has ended.
+    directory: OwnedFd,
+    name: String,
+}
+
+impl Trigger {
+    /// In the directory in which it works, or in its /tmp where that cannot be written.
+    fn new(process: &Process) -> Result<Self, Fault> {
+        let own = Self::in_directory(&process.working_directory(), process);
+        own.or_else(|_| {
+            let tmp = process.tmp()?;
+            Self::in_directory(&tmp, process).map_err(|error| Fault::Io {
+                doing: "create a file in",
+                path: tmp,
+                source: error,
+            })
+        })
+    }
+
+    fn in_directory(path: &Path, process: &Process) -> io::Result<Self> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let directory = rustix::fs::open(path, flags, Mode::empty())?;
+        let name = format!(".attach_pid{}", process.own_pid);
+        let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
+        match rustix::fs::openat(&directory, name.as_str(), flags, Mode::RUSR | Mode::WUSR) {
+            // It must belong to its user. Fails where that is so already, and we are not root.
+            Ok(file) => {
+                let _ = std::os::unix::fs::fchown(file, Some(process.uid), Some(process.gid));
+            }
+            // Somebody else attaches to it at the same time, or did and was killed. It passes over those of other users.
+            Err(Errno::EXIST) => {
+                let there = rustix::fs::statat(&directory, name.as_str(), AtFlags::SYMLINK_NOFOLLOW)?;
+                if there.st_uid != process.uid && there.st_uid != 0 {
+                    return Err(Errno::EXIST.into());
+                }
+            }
+            Err(error) => return Err(error.into()),
+        }
+        Ok(Self { directory, name })
+    }
+}
+
+impl Drop for Trigger {
+    fn drop(&mut self) {
+        // Whoever attaches at the same time may have done so before.
+        let _ = rustix::fs::unlinkat(&self.directory, self.name.as_str(), AtFlags::empty());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_says_whether_the_agent_was_taken() {
+        let stack = "java.lang.module.FindException: Module java.instrument not found\n\tat java.base/java.lang.module\n";
+        let disabled =
+            "Dynamic agent loading is not enabled. Use -XX:+EnableDynamicAgentLoading to launch target VM.";
+        let long = "x".repeat(1_000);
+        let cut = format!("{}…", "x".repeat(SAID_BYTES_MAX));
+        for (answer, expect) in [
+            ("0\nreturn code: 0\n".to_owned(), None),
+            ("0\nreturn code: 0".to_owned(), None),
+            ("0\nreturn code: 100\n".to_owned(), Some("it cannot read the jar, or it is no agent")),
+            ("0\nreturn code: 102\n".to_owned(), Some("the agent could not start")),
+            ("0\nreturn code: 7\n".to_owned(), Some("return code: 7")),
+            (
+                "0\ninstrument was not loaded.\nsome reason\n".to_owned(),
+                Some("instrument was not loaded.; some reason"),
+            ),
+            (format!("-1\n{disabled}\n"), Some(disabled)),
+            (
+                format!("-1\n{stack}"),
+                Some("java.lang.module.FindException: Module java.instrument not found"),
+            ),
+            ("-1\n\u{1b}[2Jno\n".to_owned(), Some("\\u{1b}[2Jno")),
+            ("101\n".to_owned(), Some("code 101")),
+            ("101".to_owned(), Some("code 101")),
+            ("-1\nreturn code: 0\n".to_owned(), Some("return code: 0")),
+            (format!("-1\n{long}"), Some(cut.as_str())),
+        ] {
+            assert_eq!(judge(&answer).err().as_deref(), expect, "{answer:?}");
+        }
+    }
+
+    /// A shell that ends with 7 on SIGQUIT, if it `handles` it, and with 0 when its input ends.
+    fn shell(handles: bool) -> (std::process::Child, Process) {
+        let script = if handles { "trap 'exit 7' QUIT; echo up; read line" } else { "echo up; read line" };
+        // Ignored where the tests run in the background of a script, which a shell could not change any more.
+        let mut command = std::process::Command::new("env");
+        command.args(["--default-signal=QUIT", "sh", "-c", script]);
+        let piped = std::process::Stdio::piped;
+        let mut child = command.stdin(piped()).stdout(piped()).spawn().unwrap();
+        let mut up = [0; 3];
+        child.stdout.as_mut().unwrap().read_exact(&mut up).unwrap();
+        let process = Process::find(child.id()).expect("it is there");
+        (child, process)
+    }
+
+    #[test]
+    fn a_signal_reaches_the_process_that_was_found_and_no_other() {
+        let (mut child, process) = shell(true);
+        let earlier = Process { started: process.started - 1, ..process.clone() };
+        let of_another = Process { uid: process.uid + 1, ..process.clone() };
+        for meant in [earlier, of_another] {
+            assert!(matches!(send_sigquit(&meant), Err(Fault::Another { .. })), "{meant:?}");
+        }
+        drop(child.stdin.take());
+        assert_ne!(child.wait().unwrap().code(), Some(7), "it was sent");
+        assert!(matches!(send_sigquit(&process), Err(Fault::Ended { .. })));
+
+        let (mut deaf, process) = shell(false);
+        assert!(!send_sigquit(&process).unwrap(), "it would end it");
+        drop(deaf.stdin.take());
+        assert!(deaf.wait().unwrap().code().is_some(), "no signal has ended it");
+
+        let (mut child, process) = shell(true);
+        assert!(send_sigquit(&process).unwrap());
+        drop(child.stdin.take());
+        assert_eq!(child.wait().unwrap().code(), Some(7));
+    }
+
+    #[test]
+    fn a_trigger_is_taken_away_again() {
+        let directory = tempfile::tempdir().unwrap();
+        let this = Process::find(std::process::id()).expect("it is there");
+        let file = directory.path().join(format!(".attach_pid{}", this.own_pid));
+        for is_there in [false, true] {
+            if is_there {
+                std::fs::write(&file, "").unwrap();
+            }
+            let trigger = Trigger::in_directory(directory.path(), &this).unwrap();
+            assert!(file.exists());
+            drop(trigger);
+            assert!(!file.exists());
+        }
+        Trigger::in_directory(&directory.path().join("gone"), &this).err().expect("it cannot be made");
+    }
+
+    #[test]
+    fn only_a_socket_of_its_own_is_talked_to() {
+        let directory = tempfile::tempdir().unwrap();
+        let this = Process::find(std::process::id()).expect("it is there");
+        let path = directory.path().join("socket");
+        assert!(open(&path, &this).unwrap().is_none());
+        let listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
+        assert!(open(&path, &this).unwrap().is_some());
+        for other in
+            [Process { uid: this.uid + 1, ..this.clone() }, Process { pid: this.pid + 1, ..this.clone() }]
+        {
+            assert!(matches!(open(&path, &other), Err(Fault::NotItsOwn { .. })), "{other:?}");
+        }
+        drop(listener);
+        assert!(open(&path, &this).unwrap().is_none(), "it was left behind");
+        std::fs::remove_file(&path).unwrap();
+        std::fs::write(&path, "").unwrap();
+        assert!(matches!(open(&path, &this), Err(Fault::NotItsOwn { .. })));
+    }
+}

@@ -1,0 +1,70 @@
+//! Who loads an agent into a process? One at a time: a JVM takes a second one without a word.
+
+use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
+
+use rustix::fs::{FlockOperation, Mode, OFlags};
+use rustix::io::Errno;
+
+use crate::{Fault, Process};
+
+/// How long the one before may take: a little more than listening and loading may together.
+const TURN_TIME_MAX: Duration = Duration::from_secs(100);
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// The right to load an agent into a process. Given back when dropped, and when this program ends.
+pub struct Turn(#[expect(dead_code, reason = "the lock is held as long as the file is open")] OwnedFd);
+
+impl Turn {
+    /// Waits for the one who has it. What was known of the process before that may have changed by then.
+    ///
+    /// # Errors
+    /// When the process is not there, or the other one does not come to an end.
+    pub fn take(process: &Process) -> Result<Self, Fault> {
+        Self::take_within(process, TURN_TIME_MAX, || std::thread::sleep(PAUSE))
+    }
+
+    /// By a lock on what /proc has of the process: it leaves nothing behind, and is gone with it.
+    fn take_within(process: &Process, time_max: Duration, mut pause: impl FnMut()) -> Result<Self, Fault> {
+        let pid = process.pid;
+        let path = format!("/proc/{pid}");
+        let failed = |error: Errno| match error {
+            Errno::NOENT | Errno::SRCH => Fault::NoProcess { pid },
+            error => Fault::Io { doing: "lock", path: path.clone().into(), source: error.into() },
+        };
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let folder = rustix::fs::open(&path, flags, Mode::empty()).map_err(failed)?;
+        let begun = Instant::now();
+        loop {
+            match rustix::fs::flock(&folder, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => return Ok(Self(folder)),
+                Err(Errno::WOULDBLOCK) if begun.elapsed() < time_max => pause(),
+                Err(Errno::WOULDBLOCK) => return Err(Fault::Busy { pid }),
+                Err(error) => return Err(failed(error)),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_has_it_at_a_time() {
+        let this = Process::find(std::process::id()).expect("it is there");
+        let parent = Process::find(std::os::unix::process::parent_id()).expect("it is there");
+        let turn = Turn::take(&this).unwrap();
+        let hasty = Turn::take_within(&this, Duration::ZERO, || panic!("there is no time for a pause"));
+        assert!(matches!(hasty, Err(Fault::Busy { .. })));
+        drop(Turn::take(&parent).unwrap());
+        // Given back only after the next one was refused it.
+        let mut turn = Some(turn);
+        let next = Turn::take_within(&this, TURN_TIME_MAX, || turn = None).unwrap();
+        assert!(turn.is_none(), "there were two turns at once");
+        drop(next);
+        drop(Turn::take(&this).unwrap());
+        let gone = Process { pid: u32::MAX, ..this };
+        assert!(matches!(Turn::take(&gone), Err(Fault::NoProcess { .. })));
+    }
+}

@@ -1,0 +1,214 @@
+//! What commands that ask a server have in common: where it is, over which time, and how an answer is printed.
+
+use std::fmt;
+use std::path::Path;
+
+use jiff::Timestamp;
+use serde_json::Value;
+use tacho_api::json::float;
+use tacho_api::printable::printable;
+use tacho_api::time;
+use tacho_store::ErrorKind;
+
+use crate::client::{self, Client};
+use crate::failure::Failure;
+
+/// Which server.
+#[derive(clap::Args)]
+pub struct Server {
+    /// The server to ask
+    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:7070")]
+    server: String,
+}
+
+/// Over which time: --last, or --start and --end.
+#[derive(clap::Args)]
+pub struct Span {
+    /// From so long ago until now (or until --end), for example 15m [default: 1h]
+    #[arg(long, value_name = "DURATION", value_parser = duration, conflicts_with = "start")]
+    last: Option<i64>,
+    /// Begin: Unix seconds or RFC 3339
+    #[arg(long, value_name = "TIME", value_parser = instant, allow_negative_numbers = true)]
+    start: Option<i64>,
+    /// End: Unix seconds or RFC 3339 [default: now]
+    #[arg(long, value_name = "TIME", value_parser = instant, allow_negative_numbers = true)]
+    end: Option<i64>,
+}
+
+/// Between which moments; all of time where nothing is said.
+#[derive(clap::Args)]
+pub struct Ends {
+    /// Begin: Unix seconds or RFC 3339 [default: all]
+    #[arg(long, value_name = "TIME", value_parser = instant, allow_negative_numbers = true)]
+    pub start: Option<i64>,
+    /// End: Unix seconds or RFC 3339 [default: all]
+    #[arg(long, value_name = "TIME", value_parser = instant, allow_negative_numbers = true)]
+    pub end: Option<i64>,
+}
+
+impl Ends {
+    /// `start` and `end` as parameters, where they were given.
+    pub fn params(&self) -> [(&'static str, Option<String>); 2] {
+        [("start", self.start.map(seconds)), ("end", self.end.map(seconds))]
+    }
+}
+
+/// A span with both ends, ns.
+#[derive(Clone, Copy)]
+pub struct Range {
+    pub start: i64,
+    pub end: i64,
+}
+
+/// How long a span is when nothing is said.
+const LAST_NS: i64 = 3_600_000_000_000;
+
+impl Span {
+    /// Whether any of it was said.
+    pub const fn is_given(&self) -> bool {
+        self.last.is_some() || self.start.is_some() || self.end.is_some()
+    }
+
+    /// # Errors
+    /// When it ends before it begins.
+    pub fn range(&self) -> Result<Range, Failure> {
+        let end = self.end.unwrap_or_else(now);
+        let start = self.start.unwrap_or_else(|| end.saturating_sub(self.last.unwrap_or(LAST_NS)));
+        if start > end {
+            return Err(Failure::usage(format!("--start {} is after the end, {}", at(start), at(end))));
+        }
+        Ok(Range { start, end })
+    }
+}
+
+/// Unix time by this machine's clock, ns.
+pub fn now() -> i64 {
+    i64::try_from(Timestamp::now().as_nanosecond()).unwrap_or(i64::MAX)
+}
+
+impl Range {
+    /// `start` and `end` as parameters.
+    pub fn params(self) -> [(&'static str, String); 2] {
+        [("start", seconds(self.start)), ("end", seconds(self.end))]
+    }
+}
+
+/// `from 2026-01-31T12:00:00.000Z to 2026-01-31T13:00:00.000Z`
+impl fmt::Display for Range {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "from {} to {}", at(self.start), at(self.end))
+    }
+}
+
+impl Server {
+    pub fn client(&self) -> Client {
+        Client::new(&self.server)
+    }
+
+    /// Asks for `path` with those parameters that are there.
+    pub fn get<'a>(
+        &self,
+        path: &str,
+        params: impl IntoIterator<Item = (&'a str, Option<String>)>,
+    ) -> Result<Value, Failure> {
+        let text = self.get_text(path, params)?;
+        let answer = serde_json::from_str(&text);
+        let answer = answer.map_err(|e| Failure::new(format!("the answer is not JSON: {e}")))?;
+        warn(&answer);
+        Ok(answer)
+    }
+
+    pub fn get_text<'a>(
+        &self,
+        path: &str,
+        params: impl IntoIterator<Item = (&'a str, Option<String>)>,
+    ) -> Result<String, Failure> {
+        let params: Vec<(&str, Option<String>)> = params.into_iter().collect();
+        let path = client::path(path, params.iter().map(|(name, value)| (*name, value.as_deref())));
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Failure::new)?;
+        runtime.block_on(self.client().get_text(&path))
+    }
+}
+
+/// A data directory cannot be read.
+pub fn unreadable(data: &Path, error: &tacho_store::Error) -> Failure {
+    let failure = Failure::new(format!("cannot read {}: {error}", data.display()));
+    match error.kind() {
+        ErrorKind::Locked => failure.hint("a server runs on it: ask that one with --server"),
+        _ => failure,
+    }
+}
+
+/// Decimal seconds, exact.
+pub fn seconds(ns: i64) -> String {
+    let sign = if ns < 0 { "-" } else { "" };
+    let ns = ns.unsigned_abs();
+    format!("{sign}{}.{:09}", ns / 1_000_000_000, ns % 1_000_000_000)
+}
+
+/// Nanoseconds of the answer (a string) as UTC to the millisecond.
+pub fn utc(ns: &Value) -> String {
+    at(ns.as_str().and_then(|text| text.parse().ok()).unwrap_or(0))
+}
+
+/// UTC to the millisecond.
+pub fn at(ns: i64) -> String {
+    format!("{:.3}", Timestamp::from_nanosecond(ns.into()).unwrap_or_default())
+}
+
+/// What an answer says is wrong with it, on stderr.
+pub fn warn(answer: &Value) {
+    for warning in list(answer, "warnings") {
+        eprintln!("warning: {}", printable(warning.as_str().unwrap_or("")));
+    }
+    for info in list(answer, "infos").iter().filter_map(Value::as_str) {
+        eprintln!("info: {}", printable(info.strip_prefix("PromQL info: ").unwrap_or(info)));
+    }
+}
+
+/// Indented JSON on stdout.
+pub fn print_json(value: &Value) {
+    println!("{value:#}");
+}
+
+/// A list of the answer; empty when it is not there.
+pub fn list<'a>(answer: &'a Value, name: &str) -> &'a [Value] {
+    answer[name].as_array().map_or(&[], Vec::as_slice)
+}
+
+/// A text of the answer; empty when it is not there.
+pub fn text<'a>(value: &'a Value, name: &str) -> &'a str {
+    value[name].as_str().unwrap_or("")
+}
+
+/// A whole number of the answer; 0 when it is not there.
+pub fn number(value: &Value, name: &str) -> u64 {
+    value[name].as_u64().unwrap_or(0)
+}
+
+/// A number of the answer that need not be finite; 0 when it is not there.
+pub fn float(value: &Value, name: &str) -> f64 {
+    value.get(name).and_then(float::read).unwrap_or(0.0)
+}
+
+pub fn duration(text: &str) -> Result<i64, String> {
+    time::parse_duration(text).ok_or_else(|| "give seconds, or for example 5m or 1h30m".into())
+}
+
+pub fn instant(text: &str) -> Result<i64, String> {
+    time::parse_time(text)
+        .ok_or_else(|| "give Unix seconds or RFC 3339, for example 2026-01-31T12:00:00Z".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_exact() {
+        assert_eq!(seconds(1_700_000_000_123_456_789), "1700000000.123456789");
+        assert_eq!(seconds(-1_500_000_000), "-1.500000000");
+        assert_eq!(utc(&"1700000000123456789".into()), "2023-11-14T22:13:20.123Z");
+    }
+}

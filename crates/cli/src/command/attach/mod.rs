@@ -1,0 +1,225 @@
+//! `tacho attach`: the Java agent into a program that runs, or which ones there are.
+
+mod delivery;
+mod jar;
+mod settings;
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use tacho_api::printable::printable;
+use tacho_attach::{Fault, Jvm, Process, Turn};
+
+use super::ask;
+use crate::failure::Failure;
+use crate::terminal::table::{Align, Table};
+use delivery::SettingsFile;
+
+/// How long the agent's thread may take to show, once the JVM says that the agent is loaded.
+const START_TIME_MAX: Duration = Duration::from_secs(5);
+/// Characters of a command that a table shows.
+const COMMAND_CHARS_MAX: usize = 100;
+
+/// Load the Java agent into a program that runs; without a process, list the programs that it can be loaded into
+///
+/// Talks with the program's JVM itself (HotSpot, Java 11 or later, on Linux), also where that runs in a container: no JDK is
+/// needed. What the agent records is set by settings (agent/java/README.md); variables TACHO_* of the program's environment win.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  tacho attach                                          # which Java programs are there
+  tacho attach 4711
+  tacho attach 4711 service=shop 'include=com.shop..*'
+  tacho attach 4711 --config agent.toml server=10.0.0.5:7071
+  sudo tacho attach 4711 --jar /opt/tachograph-agent.jar")]
+pub struct Attach {
+    /// Process of a running Java program
+    #[arg(value_name = "PID")]
+    pid: Option<u32>,
+    /// Settings of the agent; they win over those of the file
+    #[arg(value_name = "KEY=VALUE", value_parser = settings::pair)]
+    settings: Vec<(String, String)>,
+    /// File with settings of the agent
+    #[arg(long, value_name = "FILE", requires = "pid")]
+    config: Option<PathBuf>,
+    /// The agent [default: tachograph-agent.jar beside tacho, or what `make build` has built]
+    #[arg(long, env = "TACHO_AGENT_JAR", value_name = "JAR")]
+    jar: Option<PathBuf>,
+    /// Print as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl Attach {
+    pub fn run(self) -> Result<(), Failure> {
+        if !cfg!(target_os = "linux") {
+            return Err(Failure::new("programs are attached to on Linux only")
+                .hint("elsewhere, with a JDK: `java -jar tachograph-agent.jar PID`"));
+        }
+        match self.pid {
+            Some(pid) => self.attach(pid),
+            None => {
+                self.list();
+                Ok(())
+            }
+        }
+    }
+
+    fn attach(&self, pid: u32) -> Result<(), Failure> {
+        let settings = settings::gather(self.config.as_deref(), &self.settings)?;
+        let jar = jar::find(self.jar.as_deref())?;
+        let process = Process::find(pid).ok_or(Fault::NoProcess { pid }).map_err(failure)?;
+        // Held until the agent runs: who comes in the meantime then finds it.
+        let turn = Turn::take(&process).map_err(failure)?;
+        let jvm = Jvm::find(pid).map_err(failure)?;
+        if let Some(fault) = jvm.obstacle() {
+            return Err(failure(fault));
+        }
+        let jar = delivery::jar(&jar, &jvm.process)?;
+        let file = delivery::settings(&settings::to_toml(&settings), &jvm.process)?;
+        tacho_attach::load(&jvm.process, &jar, file.as_ref().map(SettingsFile::seen)).map_err(failure)?;
+        await_start(&jvm)?;
+        drop((file, turn));
+        let mut warnings = settings::overruled(&settings, |name| jvm.process.variable(name));
+        warnings.extend(settings::unreachable(&settings, &jvm.process));
+        for warning in &warnings {
+            eprintln!("warning: {warning}");
+        }
+        if self.json {
+            let jvm = to_json(&jvm, Fault::HasAgent { pid }.brief());
+            ask::print_json(&json!({ "jvm": jvm, "jar": jar, "warnings": warnings }));
+        } else {
+            let version = jvm
+                .version
+                .as_ref()
+                .map_or_else(String::new, |version| format!(", Java {}", printable(version)));
+            println!("the agent is in process {} ({}{version})", jvm.process.pid, printable(jvm.main()));
+        }
+        Ok(())
+    }
+
+    fn list(&self) {
+        let found = Jvm::all();
+        if self.json {
+            let jvms: Vec<Value> = found.iter().map(listed_json).collect();
+            ask::print_json(&json!({ "jvms": jvms }));
+        } else if found.is_empty() {
+            eprintln!("no Java program runs here");
+        } else {
+            print!("{}", table(&found));
+        }
+    }
+}
+
+/// Waits for the agent's own thread: that its code was loaded does not say that it found no fault.
+fn await_start(jvm: &Jvm) -> Result<(), Failure> {
+    let begun = Instant::now();
+    while !jvm.runs_agent() {
+        if begun.elapsed() > START_TIME_MAX {
+            let place = jvm.process.standard_error();
+            let place =
+                place.map_or_else(String::new, |path| format!(", {}", printable(&path.to_string_lossy())));
+            let said = format!("process {} has loaded the agent, which does not run", jvm.process.pid);
+            return Err(Failure::new(said).hint(format!("the program's standard error says why{place}")));
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    Ok(())
+}
+
+fn failure(fault: Fault) -> Failure {
+    let failure = Failure::new(&fault);
+    match fault.hint() {
+        Some(hint) => failure.hint(hint),
+        None => failure,
+    }
+}
+
+/// How it stands to the agent.
+fn state(jvm: &Jvm) -> &'static str {
+    jvm.obstacle().map_or("can be attached to", |fault| fault.brief())
+}
+
+fn table(found: &[Result<Jvm, Fault>]) -> Table<5> {
+    let (left, right) = (Align::Left, Align::Right);
+    let mut table =
+        Table::new([("PID", right), ("USER", right), ("JAVA", left), ("STATE", left), ("PROGRAM", left)]);
+    for one in found {
+        match one {
+            Ok(jvm) => table.row([
+                jvm.process.pid.to_string(),
+                jvm.process.uid.to_string(),
+                jvm.version.clone().unwrap_or_default(),
+                state(jvm).into(),
+                cut(&jvm.command),
+            ]),
+            Err(fault) => {
+                let (pid, uid, name) = who(fault);
+                let uid = uid.map_or_else(String::new, |uid| uid.to_string());
+                table.row([pid.to_string(), uid, String::new(), fault.brief().into(), name.to_owned()]);
+            }
+        }
+    }
+    table
+}
+
+/// What is known of a process that is listed though it cannot be attached to: number, user, name.
+fn who(fault: &Fault) -> (u32, Option<u32>, &str) {
+    match fault {
+        Fault::Foreign { pid, name, uid } => (*pid, Some(*uid), name),
+        Fault::Closed { pid, name } | Fault::OpenJ9 { pid, name } => (*pid, None, name),
+        _ => (0, None, ""),
+    }
+}
+
+fn cut(command: &str) -> String {
+    let command = printable(command);
+    match command.char_indices().nth(COMMAND_CHARS_MAX) {
+        Some((end, _)) => format!("{}…", &command[..end]),
+        None => command,
+    }
+}
+
+fn to_json(jvm: &Jvm, state: &str) -> Value {
+    json!({
+        "pid": jvm.process.pid,
+        "user": jvm.process.uid,
+        "java": jvm.version,
+        "state": state,
+        "program": jvm.command,
+    })
+}
+
+fn listed_json(found: &Result<Jvm, Fault>) -> Value {
+    match found {
+        Ok(jvm) => to_json(jvm, state(jvm)),
+        Err(fault) => {
+            let (pid, uid, name) = who(fault);
+            json!({ "pid": pid, "user": uid, "java": null, "state": fault.brief(), "program": name })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_are_one_short_line() {
+        assert_eq!(cut("shop.Main\n--port \u{1b}[2J80"), "shop.Main\\n--port \\u{1b}[2J80");
+        assert_eq!(cut(&"ö".repeat(101)), format!("{}…", "ö".repeat(100)));
+    }
+
+    #[test]
+    fn those_that_cannot_be_looked_into_are_listed_with_the_reason() {
+        let foreign = Fault::Foreign { pid: 7, name: "java".into(), uid: 1000 };
+        let j9 = Fault::OpenJ9 { pid: 8, name: "java".into() };
+        let expect = "PID  USER  JAVA  STATE           PROGRAM\n\
+            \x20 7  1000        another user's  java\n\
+            \x20 8              OpenJ9          java\n";
+        assert_eq!(table(&[Err(foreign), Err(j9)]).to_string(), expect);
+        let json = listed_json(&Err(Fault::Closed { pid: 9, name: "java".into() }));
+        let expect = json!({ "pid": 9, "user": null, "java": null, "state": "closed to this user", "program": "java" });
+        assert_eq!(json, expect);
+    }
+}

@@ -1,0 +1,202 @@
+//! Which settings does the agent get, and what stands against them?
+//!
+//! Their meaning is the agent's (`agent/java/README.md`), and so is the judgement of values.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use tacho_api::printable::printable;
+use tacho_api::settings::toml_cause;
+use tacho_attach::Process;
+
+use crate::failure::Failure;
+
+/// The agent's own list: the only place where its settings are told.
+const AGENT_SETTINGS: &str =
+    include_str!("../../../../../agent/java/core/src/main/java/io/tachograph/core/config/Setting.java");
+const SERVER: &str = "server";
+
+/// Values by key, as text.
+pub(super) type Settings = BTreeMap<String, String>;
+
+/// `KEY=VALUE` of the command line.
+pub(super) fn pair(text: &str) -> Result<(String, String), String> {
+    let (key, value) = text.split_once('=').ok_or("give KEY=VALUE, for example service=shop")?;
+    check(key)?;
+    Ok((key.to_owned(), value.to_owned()))
+}
+
+fn check(key: &str) -> Result<(), String> {
+    let keys = keys();
+    if keys.iter().any(|known| known == key) {
+        return Ok(());
+    }
+    Err(format!("the agent has no setting {key:?}; there are {}", keys.join(", ")))
+}
+
+/// Keys of all settings: the constants of the list, which are followed by `(Type.`.
+fn keys() -> Vec<String> {
+    let is_name = |c: char| c.is_ascii_uppercase() || c == '_';
+    let key = |(at, _): (usize, &str)| {
+        let before = AGENT_SETTINGS[..at].trim_end().strip_suffix('(')?;
+        let name = &before[before.trim_end_matches(is_name).len()..];
+        (!name.is_empty()).then(|| name.to_ascii_lowercase())
+    };
+    AGENT_SETTINGS.match_indices("Type.").filter_map(key).collect()
+}
+
+/// Those of the file, and over them those of the command line.
+pub(super) fn gather(file: Option<&Path>, given: &[(String, String)]) -> Result<Settings, Failure> {
+    let mut settings = match file {
+        Some(path) => {
+            let failed =
+                |cause: &dyn std::fmt::Display| Failure::usage(format!("{}: {cause}", path.display()));
+            let text = std::fs::read_to_string(path).map_err(|error| failed(&error))?;
+            parse(&text).map_err(|cause| failed(&cause))?
+        }
+        None => Settings::new(),
+    };
+    settings.extend(given.iter().cloned());
+    Ok(settings)
+}
+
+/// Of a file's text, which is TOML.
+fn parse(text: &str) -> Result<Settings, String> {
+    // The agent passes over it, too.
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let table: toml::Table =
+        toml::from_str(text).map_err(|error| toml_cause(text, error.message(), error.span()))?;
+    let pair = |(key, value): (String, toml::Value)| {
+        check(&key)?;
+        let value = plain(&value)
+            .ok_or_else(|| format!("{key}: a text, number, boolean or list of these is wanted"))?;
+        Ok((key, value))
+    };
+    table.into_iter().map(pair).collect()
+}
+
+/// As the agent reads it: the parts of a list with commas between.
+fn plain(value: &toml::Value) -> Option<String> {
+    match value {
+        toml::Value::String(text) => Some(text.clone()),
+        toml::Value::Integer(number) => Some(number.to_string()),
+        toml::Value::Float(number) => Some(number.to_string()),
+        toml::Value::Boolean(flag) => Some(flag.to_string()),
+        toml::Value::Array(parts) => Some(parts.iter().map(plain).collect::<Option<Vec<_>>>()?.join(",")),
+        toml::Value::Datetime(_) | toml::Value::Table(_) => None,
+    }
+}
+
+/// A file that the agent reads; empty where nothing is set.
+pub(super) fn to_toml(settings: &Settings) -> String {
+    settings.iter().map(|(key, value)| format!("{key} = {}\n", quoted(value))).collect()
+}
+
+fn quoted(text: &str) -> String {
+    let mut out = String::from('"');
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => out.extend(['\\', c]),
+            c if c.is_control() => out.push_str(&format!("\\u{:04X}", u32::from(c))),
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+    out
+}
+
+/// The variable of the environment that wins over a setting.
+fn variable(key: &str) -> String {
+    format!("TACHO_{}", key.to_ascii_uppercase())
+}
+
+/// Settings in whose place the environment of the program has others, one line each. `look_up`: a variable in there.
+pub(super) fn overruled(settings: &Settings, look_up: impl Fn(&str) -> Option<String>) -> Vec<String> {
+    let line = |(key, value): (&String, &String)| {
+        let name = variable(key);
+        let wins = look_up(&name).filter(|wins| wins != value)?;
+        let (wins, value) = (printable(&wins), printable(value));
+        Some(format!("{name}={wins} of the program's environment wins over {key}={value}"))
+    };
+    settings.iter().filter_map(line).collect()
+}
+
+/// A line where the agent looks for the server on a machine that is not this one.
+pub(super) fn unreachable(settings: &Settings, process: &Process) -> Option<String> {
+    let is_told = settings.contains_key(SERVER) || process.variable(&variable(SERVER)).is_some();
+    let line = "the program has a network of its own, in which 127.0.0.1:7071 is not this machine: give server=HOST:PORT";
+    (!is_told && !process.shares_network()).then(|| line.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_keys_are_those_of_the_agent() {
+        let keys = keys();
+        assert_eq!(keys[..3], ["enabled", "server", "service"]);
+        assert!(keys.contains(&"request_id_headers".to_owned()), "{keys:?}");
+        // Each has a line in the guide.
+        let guide = include_str!("../../../../../agent/java/README.md");
+        let rows = guide.lines().filter(|line| line.starts_with("| `"));
+        let rows: Vec<&str> = rows.filter_map(|line| line.split('|').nth(1)).collect();
+        let missing = keys.iter().filter(|key| !rows.iter().any(|row| row.contains(&format!("`{key}`"))));
+        assert_eq!(missing.collect::<Vec<_>>(), Vec::<&String>::new());
+        assert!(keys.len() > 20, "{keys:?}");
+    }
+
+    #[test]
+    fn settings_of_the_command_line_win_over_the_file() {
+        let file = "\u{feff}service = \"shop\" # of this one\ninclude = ['a..*',\n  \"b..*\"]\n\
+            buffer = 1_024\nsamplers = false\n";
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("agent.toml");
+        std::fs::write(&path, file).unwrap();
+        let given = [("service", "board"), ("log", "C:\\a \"b\"\t\n")];
+        let given = given.map(|(key, value)| (key.to_owned(), value.to_owned()));
+        let expect = "buffer = \"1024\"\ninclude = \"a..*,b..*\"\n\
+            log = \"C:\\\\a \\\"b\\\"\\u0009\\u000A\"\nsamplers = \"false\"\n\
+                      service = \"board\"\n";
+        assert_eq!(to_toml(&gather(Some(&path), &given).unwrap()), expect);
+        assert_eq!(to_toml(&gather(None, &[]).unwrap()), "");
+        let said = gather(Some(&directory.path().join("none")), &[]).unwrap_err().to_string();
+        assert!(said.contains("none: No such file"), "{said}");
+    }
+
+    #[test]
+    fn mistakes_name_the_setting() {
+        assert_eq!(pair("include=a=b"), Ok(("include".into(), "a=b".into())));
+        for (text, expect) in [
+            ("service", "give KEY=VALUE, for example service=shop"),
+            ("=shop", "the agent has no setting \"\"; there are enabled, "),
+            ("Service=shop", "the agent has no setting \"Service\"; there are enabled, server, service, "),
+        ] {
+            let said = pair(text).unwrap_err();
+            assert!(said.starts_with(expect), "{said}");
+        }
+        for (text, expect) in [
+            ("servise = 'shop'", "the agent has no setting \"servise\"; there are "),
+            ("[agent]\nservice = 'shop'", "the agent has no setting \"agent\"; there are "),
+            ("service = 1979-05-27", "service: a text, number, boolean or list of these is wanted"),
+            ("service = shop", "line 1, `service = shop`: "),
+        ] {
+            let said = parse(text).unwrap_err();
+            assert!(said.starts_with(expect), "{said}");
+        }
+    }
+
+    #[test]
+    fn what_the_environment_overrules_is_named() {
+        let environment = |name: &str| {
+            [("TACHO_SERVICE", "e\u{1b}v"), ("TACHO_LOG", "x"), ("SERVER", "env")]
+                .iter()
+                .find_map(|(key, value)| (*key == name).then(|| (*value).to_owned()))
+        };
+        let settings = ["log", "server", "service"].map(|key| (key.to_owned(), "x".to_owned()));
+        let expect = "TACHO_SERVICE=e\\u{1b}v of the program's environment wins over service=x";
+        assert_eq!(overruled(&Settings::from(settings), environment), [expect]);
+        let this = Process::find(std::process::id()).expect("it is there");
+        assert_eq!(unreachable(&Settings::new(), &this), None, "it is in the network of this test");
+    }
+}

@@ -1,0 +1,101 @@
+//! `tacho cardinality`: which label costs what, in a running server or a data directory?
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde_json::Value;
+use tacho_api::units;
+use tacho_server::cardinality::report_json;
+use tacho_server::clock::SystemClock;
+use tacho_server::data_directory;
+
+use super::ask;
+use crate::client;
+use crate::failure::Failure;
+use crate::terminal::table::{Align, Table};
+
+/// Show which names and labels the series come from, and what each costs in memory
+///
+/// A label with as many values as there are series (an id, a time, an address) is what makes an index large.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  tacho cardinality
+  tacho cardinality --limit 3 --json
+  tacho cardinality --data ./tacho-data")]
+pub struct Cardinality {
+    #[command(flatten)]
+    server: ask::Server,
+    /// Read this data directory, which no server uses now
+    #[arg(long, value_name = "DIR", conflicts_with = "server")]
+    data: Option<PathBuf>,
+    /// Names, and values of each label, to show: those with the most series first
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    limit: usize,
+    /// Print as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl Cardinality {
+    pub fn run(self) -> Result<(), Failure> {
+        let runtime = tokio::runtime::Runtime::new().map_err(Failure::new)?;
+        let report = match &self.data {
+            Some(data) => runtime.block_on(offline(data, self.limit))?,
+            None => {
+                let limit = self.limit.to_string();
+                let path = client::path("/api/v1/status/cardinality", [("limit", Some(limit.as_str()))]);
+                runtime.block_on(self.server.client().get(&path))?["data"].take()
+            }
+        };
+        match self.json {
+            true => ask::print_json(&report),
+            false => print(&report, self.limit),
+        }
+        Ok(())
+    }
+}
+
+async fn offline(data: &Path, limit: usize) -> Result<Value, Failure> {
+    if !data.is_dir() {
+        return Err(Failure::usage(format!("{} is not a data directory", data.display())));
+    }
+    let (store, _lock) = data_directory::open_read_only(data, Arc::new(SystemClock))
+        .await
+        .map_err(|e| ask::unreadable(data, &e))?;
+    Ok(report_json(&store.cardinality(limit)))
+}
+
+fn print(report: &Value, limit: usize) {
+    let count = |name| units::count(ask::number(report, name));
+    println!(
+        "{} series of at most {}; the index takes {} of memory\n",
+        count("series_total"),
+        count("series_max"),
+        units::bytes(ask::number(report, "bytes"))
+    );
+    let right = Align::Right;
+    let mut names = Table::new([("NAME", Align::Left), ("SERIES", right)]);
+    for name in ask::list(report, "names") {
+        names.row([ask::text(name, "value").to_owned(), units::count(ask::number(name, "series"))]);
+    }
+    let mut labels = Table::new([
+        ("LABEL", Align::Left),
+        ("VALUES", right),
+        ("SERIES", right),
+        ("MEMORY", right),
+        ("MOST SERIES", Align::Left),
+    ]);
+    for label in ask::list(report, "labels").iter().take(limit.max(1)) {
+        let top = ask::list(label, "top").iter().take(3).map(|value| {
+            format!("{} ({})", ask::text(value, "value"), units::count(ask::number(value, "series")))
+        });
+        labels.row([
+            ask::text(label, "name").to_owned(),
+            units::count(ask::number(label, "values")),
+            units::count(ask::number(label, "series")),
+            units::bytes(ask::number(label, "bytes")),
+            top.collect::<Vec<_>>().join(", "),
+        ]);
+    }
+    print!("{names}\n{labels}");
+}

@@ -1,0 +1,132 @@
+//! `tacho delete`: forget what series have in a range of time.
+
+use serde_json::Value;
+use tacho_api::export::ALLOW_DAMAGED;
+use tacho_api::units;
+
+use super::ask;
+use crate::client;
+use crate::failure::Failure;
+
+/// Delete records of series, by a PromQL selector and a range of time
+///
+/// Without --yes it only says how many records the series have in the range. A deletion is durable when the command ends and
+/// holds for what was written before it; what is written into the range later stays. The space is given back in the
+/// background, or at once with `tacho merge`. With --json, "deleted" says whether it was done.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  tacho delete --match '{host=\"old\"}'
+  tacho delete --match '{host=\"old\"}' --yes
+  tacho delete --match 'debug_level' --end 2026-01-01T00:00:00Z --yes")]
+pub struct Delete {
+    /// Which series: a PromQL selector; may be given again
+    #[arg(long = "match", value_name = "SELECTOR", required = true)]
+    selectors: Vec<String>,
+    #[command(flatten)]
+    ends: ask::Ends,
+    /// Do it
+    #[arg(long)]
+    yes: bool,
+    /// Count what can be read where a part of it cannot
+    #[arg(long)]
+    allow_damaged: bool,
+    /// Print as JSON what is or would be deleted
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    server: ask::Server,
+}
+
+impl Delete {
+    pub fn run(self) -> Result<(), Failure> {
+        let runtime = tokio::runtime::Runtime::new().map_err(Failure::new)?;
+        let client = self.server.client();
+        let selectors = self.selectors.iter().map(|selector| ("match[]", Some(selector.as_str())));
+        let ends = self.ends.params();
+        let ends = ends.iter().map(|(name, time)| (*name, time.as_deref()));
+        let ends = ends.chain([(ALLOW_DAMAGED, self.allow_damaged.then_some("1"))]);
+        let answer = if self.yes {
+            let params = selectors.chain(ends).chain([("counts", Some("1"))]);
+            runtime.block_on(client.post(&client::path("/api/v1/admin/tsdb/delete_series", params)))?
+        } else {
+            let path = client::path("/api/v1/admin/count", selectors.chain(ends));
+            runtime.block_on(client.get_text(&path))?
+        };
+        let answer: Value = serde_json::from_str(&answer)
+            .map_err(|e| Failure::new(format!("the answer is not JSON: {e}")))?;
+        ask::warn(&answer);
+        let affected = &answer["data"];
+        if self.json {
+            ask::print_json(&told(affected, self.yes));
+            return Ok(());
+        }
+        match (amounts(affected), self.yes) {
+            (Some(what), true) => println!("deleted: {what}"),
+            (Some(what), false) => {
+                println!("would be deleted: {what}\nnothing was deleted; say --yes to delete it");
+            }
+            (None, _) => println!("nothing to delete: {}", why_nothing(ask::number(affected, "accepted"))),
+        }
+        Ok(())
+    }
+}
+
+/// For scripts: the counts, and whether they are of what is gone or of what would be.
+fn told(affected: &Value, deleted: bool) -> Value {
+    let mut out = affected.clone();
+    out["deleted"] = deleted.into();
+    out
+}
+
+fn why_nothing(accepted: u64) -> String {
+    match accepted {
+        0 => "no series matches".to_owned(),
+        n => format!("{} series match, none has records in the range", units::count(n)),
+    }
+}
+
+/// `1,200 samples of 3 series, 40 entries of 1 series`; `None` when there is nothing.
+fn amounts(affected: &Value) -> Option<String> {
+    let part = |(kind, one): (&str, &str)| {
+        let count = |name| ask::number(&affected[kind], name);
+        let (records, series) = (units::count(count("records")), units::count(count("series")));
+        let name = if count("records") == 1 { one } else { kind };
+        (count("records") > 0).then(|| format!("{records} {name} of {series} series"))
+    };
+    let kinds = [("samples", "sample"), ("entries", "entry"), ("calls", "call")];
+    let parts: Vec<String> = kinds.into_iter().filter_map(part).collect();
+    let cut = affected["complete"] == false;
+    let least = if cut { "at least " } else { "" };
+    (cut || !parts.is_empty()).then(|| format!("{least}{}", parts.join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn scripts_can_tell_the_deed_from_its_preview() {
+        let affected = json!({ "accepted": 1, "samples": { "series": 1, "records": 2 }, "complete": true });
+        for deleted in [false, true] {
+            let mut expect = affected.clone();
+            expect["deleted"] = deleted.into();
+            assert_eq!(told(&affected, deleted), expect);
+        }
+    }
+
+    #[test]
+    fn amounts_are_told_by_kind() {
+        let count = |records: u64| json!({ "records": records, "series": records.min(3) });
+        for (records, complete, expect) in [
+            ([1_200, 40, 0], true, Some("1,200 samples of 3 series, 40 entries of 3 series")),
+            ([0, 0, 1], false, Some("at least 1 call of 1 series")),
+            ([0, 0, 0], true, None),
+        ] {
+            let [samples, entries, calls] = records.map(count);
+            let affected =
+                json!({ "samples": samples, "entries": entries, "calls": calls, "complete": complete });
+            assert_eq!(amounts(&affected).as_deref(), expect);
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! A program that the demo starts and that never outlives it.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use tokio::io::{AsyncBufReadExt, BufReader, Lines};
+use tokio::process::{ChildStdout, Command};
+
+use crate::failure::Failure;
+
+/// What becomes of a program's stdout.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Output {
+    /// It says where it listens: [`Child::address`] reads it.
+    Addresses,
+    /// It goes where stderr goes.
+    Log,
+}
+
+pub struct Child {
+    name: &'static str,
+    process: tokio::process::Child,
+    /// Read only where somebody asks for an address; a pipe that nobody empties would stop the program.
+    stdout: Option<Lines<BufReader<ChildStdout>>>,
+    log: PathBuf,
+    /// The line in which a recorder says where it listens, once it has been read.
+    listening: Option<String>,
+}
+
+impl Child {
+    /// Starts `program`; what it says on stderr goes into the file `log`.
+    pub fn start<S: AsRef<std::ffi::OsStr>>(
+        name: &'static str,
+        program: &Path,
+        args: &[S],
+        environment: &[(&str, &str)],
+        output: Output,
+        log: &Path,
+    ) -> Result<Self, Failure> {
+        let cannot_write = |e| Failure::new(format!("cannot write {}: {e}", log.display()));
+        let file = std::fs::File::create(log).map_err(cannot_write)?;
+        let stdout = match output {
+            Output::Addresses => Stdio::piped(),
+            Output::Log => file.try_clone().map_err(cannot_write)?.into(),
+        };
+        let mut process = Command::new(program)
+            .args(args)
+            .envs(environment.iter().copied())
+            .stdin(Stdio::null())
+            .stdout(stdout)
+            .stderr(file)
+            .kill_on_drop(true)
+            .spawn()
+            .map_err(|e| Failure::new(format!("cannot start the {name} ({}): {e}", program.display())))?;
+        let stdout = process.stdout.take().map(|stdout| BufReader::new(stdout).lines());
+        Ok(Self { name, process, stdout, log: log.to_owned(), listening: None })
+    }
+
+    /// The address called `key` in the line `listening http=ADDR records=ADDR`.
+    pub async fn address(&mut self, key: &str) -> Result<String, Failure> {
+        while self.listening.is_none() {
+            let Some(stdout) = self.stdout.as_mut() else { return Err(self.ended()) };
+            match stdout.next_line().await {
+                Ok(Some(line)) if line.starts_with("listening ") => self.listening = Some(line),
+                Ok(Some(_)) => {}
+                Ok(None) | Err(_) => return Err(self.ended()),
+            }
+        }
+        let line = self.listening.as_deref().unwrap_or_default();
+        let pair = line.split(' ').find_map(|word| word.strip_prefix(key)?.strip_prefix('='));
+        pair.map(str::to_owned)
+            .ok_or_else(|| Failure::new(format!("the {} does not say its {key} address", self.name)))
+    }
+
+    /// Fails when the program has ended by itself.
+    pub fn check(&mut self) -> Result<(), Failure> {
+        match self.process.try_wait() {
+            Ok(None) => Ok(()),
+            Ok(Some(_)) | Err(_) => Err(self.ended()),
+        }
+    }
+
+    fn ended(&self) -> Failure {
+        let text = std::fs::read_to_string(&self.log).unwrap_or_default();
+        let last: Vec<&str> = text.lines().rev().take(5).collect();
+        let last: Vec<&str> = last.into_iter().rev().collect();
+        Failure::new(format!("the {} ended by itself; its last words:\n  {}", self.name, last.join("\n  ")))
+    }
+
+    pub fn log_hint(&self) -> String {
+        format!("its log is {}", self.log.display())
+    }
+
+    /// SIGTERM, and SIGKILL when that has not helped for ten seconds.
+    pub async fn stop(&mut self) {
+        if let Some(id) = self.process.id() {
+            // A failure here means that it is gone already, or that the kill below is needed.
+            let _ = Command::new("kill").args(["-TERM", &id.to_string()]).status().await;
+        }
+        if tokio::time::timeout(Duration::from_secs(10), self.process.wait()).await.is_err() {
+            let _ = self.process.kill().await;
+        }
+    }
+}

@@ -1,0 +1,506 @@
+//! `tacho export`: samples and entries out of a server or a data directory, counted and summed at both ends.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{self, BufWriter, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use indicatif::ProgressBar;
+use serde_json::Value;
+use tacho_ingest::json_lines::JsonLines;
+#[cfg(feature = "parquet")]
+use tacho_ingest::parquet::Writer;
+use tacho_ingest::rows::Rows;
+use tacho_ingest::{csv, line_rows};
+use tacho_model::{Batch, Entry, Kind, NAME, Sample, TimeRange};
+use tacho_query::promql;
+use tacho_store::ErrorKind;
+
+use super::ask;
+use crate::client;
+use crate::failure::Failure;
+use crate::terminal::progress;
+use tacho_api::export::{ALLOW_DAMAGED, Totals};
+use tacho_api::printable::printable;
+use tacho_api::units;
+use tacho_server::clock::SystemClock;
+use tacho_server::data_directory;
+use tacho_server::read::damage::sentences;
+use tacho_server::read::reader::{self, Reader};
+
+/// Write samples and entries of a server or a data directory to a file
+///
+/// jsonl loses nothing and is what `tacho import` and VictoriaMetrics read. csv has a record a row, of samples or of
+/// entries (--only); without --only of samples, and how many entries are left out is said. line is InfluxDB line
+/// protocol, which has neither NaN nor infinities: what it cannot hold is counted. parquet loses nothing of samples, or
+/// with --only of entries, and is what pandas, polars and DuckDB read.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  tacho export --match '{job=\"shop\"}' --output shop.jsonl
+  tacho export --match 'up' --start 2026-01-01T00:00:00Z --format csv | head
+  tacho export --match '{service=~\".+\"}' --only entries --data ./tacho-data --output entries.jsonl
+  tacho export --match '{job=\"shop\"}' --format parquet --output shop.parquet
+
+Exit codes:
+  0  all that was asked for is written, and what was written is what the store read
+  1  it is not: the message says why
+  2  arguments are wrong; nothing is written
+  3  it is written but for what cannot be read, with --allow-damaged")]
+pub struct Export {
+    /// Which series: a PromQL selector; may be given again
+    #[arg(long = "match", value_name = "SELECTOR", required = true)]
+    selectors: Vec<String>,
+    #[command(flatten)]
+    ends: ask::Ends,
+    /// How to write it
+    #[arg(long, value_enum, default_value = "jsonl", value_name = "FORMAT")]
+    format: Format,
+    /// Records of this kind only
+    #[arg(long, value_enum, value_name = "KIND")]
+    only: Option<Only>,
+    /// Write to this file [default: standard output]
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+    #[command(flatten)]
+    server: ask::Server,
+    /// Read this data directory, which no server uses now
+    #[arg(long, value_name = "DIR", conflicts_with = "server")]
+    data: Option<PathBuf>,
+    /// Go on where something cannot be read, and say what is missing
+    #[arg(long)]
+    allow_damaged: bool,
+    /// Print counts and checksums as JSON; needs --output
+    #[arg(long, requires = "output")]
+    json: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Format {
+    Jsonl,
+    Csv,
+    Line,
+    /// Needs a build with the feature parquet
+    Parquet,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Only {
+    Samples,
+    Entries,
+}
+
+impl Export {
+    pub fn run(mut self) -> Result<(), Failure> {
+        let of_one_kind = matches!(self.format, Format::Csv | Format::Parquet);
+        // Nobody said that entries are not wanted.
+        let silent = of_one_kind && self.only.is_none();
+        if silent {
+            self.only = Some(Only::Samples);
+        }
+        let to_terminal = self.output.is_none() && io::stdout().is_terminal();
+        if self.format == Format::Parquet {
+            #[cfg(not(feature = "parquet"))]
+            return Err(super::import::without_parquet("Parquet cannot be written"));
+            #[cfg(feature = "parquet")]
+            if to_terminal {
+                return Err(Failure::usage("Parquet is not for a terminal").hint("give --output FILE"));
+            }
+        }
+        let runtime = tokio::runtime::Runtime::new().map_err(Failure::new)?;
+        let out: Box<dyn Write + Send> = match &self.output {
+            Some(path) => Box::new(
+                File::create(path)
+                    .map_err(|e| Failure::new(format!("cannot write {}: {e}", path.display())))?,
+            ),
+            None => Box::new(io::stdout()),
+        };
+        let bar = if to_terminal { ProgressBar::hidden() } else { progress::bar(0, "export") };
+        let mut sink = Sink::new(self.format, BufWriter::new(out), bar);
+        #[cfg(feature = "parquet")]
+        self.kind().into_iter().for_each(|kind| sink.kind = kind);
+        let said = match &self.data {
+            Some(data) => runtime.block_on(self.read_directory(data, silent, &mut sink)),
+            None => runtime.block_on(self.read_server(silent, &mut sink)),
+        };
+        sink.bar.finish_and_clear();
+        let ended = match said {
+            Ok(said) => self.finish(&said, &mut sink),
+            Err(failure) => Err(failure),
+        };
+        if sink.closed { Ok(()) } else { ended }
+    }
+
+    fn kind(&self) -> Option<Kind> {
+        self.only.map(|only| match only {
+            Only::Samples => Kind::Sample,
+            Only::Entries => Kind::Entry,
+        })
+    }
+
+    /// Compares what was sent with what arrived.
+    fn finish(&self, said: &Said, sink: &mut Sink) -> Result<(), Failure> {
+        sink.end()?;
+        let Said { totals: said, passed_over, incomplete } = said;
+        let Totals { samples, entries, .. } = *said;
+        if (samples, entries) != (sink.totals.samples, sink.totals.entries) {
+            return Err(Failure::new(format!(
+                "the export is not whole: the store read {} records, {} arrived",
+                samples.count + entries.count,
+                sink.totals.samples.count + sink.totals.entries.count
+            )));
+        }
+        let left_out =
+            samples.count + entries.count - sink.written.samples.count - sink.written.entries.count;
+        let Totals { samples, entries, .. } = sink.written;
+        let written = Totals { samples, entries, ..*said };
+        if self.json {
+            let mut report = serde_json::json!(written);
+            report["left_out"] = left_out.into();
+            if let Some(passed_over) = passed_over {
+                report["entries_left_out"] = serde_json::json!(passed_over);
+            }
+            if !incomplete.is_empty() {
+                report["incomplete"] = serde_json::json!(incomplete);
+            }
+            ask::print_json(&report);
+        } else {
+            tell(&written, left_out, *passed_over);
+        }
+        for missing in incomplete {
+            eprintln!("warning: {}", printable(missing));
+        }
+        match incomplete.len() {
+            0 => Ok(()),
+            _ => Err(Failure::partly("the export is not complete: some records cannot be read")),
+        }
+    }
+
+    /// A question about what is exported.
+    fn path(&self, path: &str, more: &[(&str, Option<&str>)]) -> String {
+        let ends = self.ends.params();
+        let ends = ends.iter().map(|(name, value)| (*name, value.as_deref()));
+        let selectors = self.selectors.iter().map(|selector| ("match[]", Some(selector.as_str())));
+        client::path(path, selectors.chain(ends).chain(more.iter().copied()))
+    }
+
+    async fn read_server(&self, silent: bool, sink: &mut Sink) -> Result<Said, Failure> {
+        let kind = self.kind().map(Kind::name);
+        let allow = (ALLOW_DAMAGED, self.allow_damaged.then_some("1"));
+        let path = self.path("/api/v1/export", &[("kind", kind), ("totals", Some("1")), allow]);
+        let mut stream = self.server.client().stream(&path).await?;
+        let mut lines = Vec::new();
+        let mut totals = None;
+        while let Some(part) = stream.next().await? {
+            lines.extend_from_slice(&part);
+            let whole = lines.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+            for line in lines[..whole].split_inclusive(|byte| *byte == b'\n') {
+                match head(line) {
+                    Some(Head::Labels(names)) => sink.begin(names)?,
+                    Some(Head::Totals(said, incomplete)) => totals = Some((said, incomplete)),
+                    Some(Head::Error(why)) => return Err(not_whole(why)),
+                    None => sink.lines(line)?,
+                }
+            }
+            lines.drain(..whole);
+        }
+        let early = || Failure::new("the server's answer ended early").hint("its log says why");
+        let (totals, incomplete) = totals.ok_or_else(early)?;
+        if !silent {
+            return Ok(Said { totals, passed_over: None, incomplete });
+        }
+        let only = [("kind", Some(Kind::Entry.name())), (ALLOW_DAMAGED, Some("1"))];
+        let path = self.path("/api/v1/admin/count", &only);
+        let answer = self.server.client().get_text(&path).await?;
+        let answer: Value = serde_json::from_str(&answer).unwrap_or_default();
+        let records = ask::number(&answer["data"]["entries"], "records");
+        let passed_over = PassedOver { records, complete: answer["data"]["complete"] != false };
+        Ok(Said { totals, passed_over: Some(passed_over), incomplete })
+    }
+
+    async fn read_directory(&self, data: &Path, silent: bool, sink: &mut Sink) -> Result<Said, Failure> {
+        let cannot = |e: tacho_store::Error| ask::unreadable(data, &e);
+        let broken = |e: tacho_store::Error| match e.kind() {
+            ErrorKind::Corrupt => not_whole(e),
+            _ => cannot(e),
+        };
+        if !data.is_dir() {
+            return Err(Failure::usage(format!("{} is not a data directory", data.display())));
+        }
+        let (store, _lock) =
+            data_directory::open_read_only(data, Arc::new(SystemClock)).await.map_err(cannot)?;
+        let selectors = self.selectors.iter().map(|text| promql::parse_selector(text));
+        let selectors: Vec<_> = selectors.collect::<Result<_, _>>().map_err(Failure::usage)?;
+        let found = reader::find(&store, &selectors, self.kind());
+        sink.begin(reader::label_names(&found))?;
+        let all = TimeRange::ALL;
+        let range = TimeRange::new(self.ends.start.unwrap_or(all.start), self.ends.end.unwrap_or(all.end));
+        let reader = Reader::new(Arc::clone(&store), found, self.kind(), range);
+        let mut reader = reader.over_damage(self.allow_damaged);
+        while let Some(slice) = reader.next().await.map_err(broken)? {
+            sink.lines(slice.lines().as_bytes())?;
+        }
+        let (totals, incomplete) = (reader.totals, sentences(&reader.damages()));
+        if !silent {
+            return Ok(Said { totals, passed_over: None, incomplete });
+        }
+        let entries = reader::find(&store, &selectors, Some(Kind::Entry));
+        let mut reader = Reader::new(store, entries, Some(Kind::Entry), range).over_damage(true);
+        while reader.next().await.map_err(cannot)?.is_some() {}
+        let (records, complete) = (reader.totals.entries.count, reader.damages().is_empty());
+        Ok(Said { totals, passed_over: Some(PassedOver { records, complete }), incomplete })
+    }
+}
+
+/// What was written, and what not.
+fn tell(written: &Totals, left_out: u64, passed_over: Option<PassedOver>) {
+    let Totals { series, samples, entries, lossy, bounds } = *written;
+    let sum = samples.sum.wrapping_add(entries.sum);
+    let count = units::count;
+    eprintln!(
+        "exported {} and {} of {} series, checksum {sum:016x}",
+        units::counted(samples.count, "sample", "samples"),
+        units::counted(entries.count, "entry", "entries"),
+        count(series)
+    );
+    if lossy > 0 {
+        let time = units::duration(bounds.time_ns);
+        let are = if lossy == 1 { "is" } else { "are" };
+        let (lossy, value) = (count(lossy), bounds.value);
+        let thinned = bounds.thinned.map_or_else(String::new, |thinned| format!("; old ones are {thinned}"));
+        eprintln!(
+            "warning: {lossy} series {are} not exact: values within {value:.3e}, times within {time}{thinned}"
+        );
+    }
+    if left_out > 0 {
+        let records = units::counted(left_out, "record does", "records do");
+        eprintln!(
+            "warning: {records} not fit the format and {} left out",
+            if left_out == 1 { "is" } else { "are" }
+        );
+    }
+    if let Some(PassedOver { records, complete }) = passed_over.filter(|found| found.records > 0) {
+        let least = if complete { "" } else { "at least " };
+        let entries = units::counted(records, "entry is", "entries are");
+        eprintln!(
+            "warning: {least}{entries} left out: a file of this format has samples or entries\n\
+             hint: --only entries writes them, --format jsonl both; --only samples says nothing of entries"
+        );
+    }
+}
+
+/// What the other end says of what it has read.
+struct Said {
+    totals: Totals,
+    /// What was passed over although nobody said that it is not wanted.
+    passed_over: Option<PassedOver>,
+    /// What cannot be read.
+    incomplete: Vec<String>,
+}
+
+/// Entries that a file of samples has no place for, and whether these are all.
+#[derive(Clone, Copy, serde::Serialize)]
+struct PassedOver {
+    records: u64,
+    complete: bool,
+}
+
+/// Lines of the answer that are no records.
+pub enum Head {
+    Labels(BTreeSet<String>),
+    Totals(Totals, Vec<String>),
+    /// Why it ends here.
+    Error(String),
+}
+
+pub fn head(line: &[u8]) -> Option<Head> {
+    if line.starts_with(b"{\"metric\"") {
+        return None;
+    }
+    let mut value: Value = serde_json::from_slice(line).ok()?;
+    if let Some(why) = value.get("error") {
+        return Some(Head::Error(why.as_str().unwrap_or_default().to_owned()));
+    }
+    let incomplete = ask::list(&value, "incomplete").iter().filter_map(Value::as_str);
+    let incomplete: Vec<String> = incomplete.map(str::to_owned).collect();
+    if let Some(totals) = value.get_mut("totals") {
+        return Some(match serde_json::from_value(totals.take()) {
+            Ok(totals) => Head::Totals(totals, incomplete),
+            Err(error) => Head::Error(format!("the totals at its end are not understood: {error}")),
+        });
+    }
+    serde_json::from_value(value.get_mut("label_names")?.take()).ok().map(Head::Labels)
+}
+
+type Output = BufWriter<Box<dyn Write + Send>>;
+
+/// How records are put into bytes.
+enum Out {
+    Text(Output),
+    #[cfg(feature = "parquet")]
+    Table(Box<Writer<Output>>),
+    /// Everything is written.
+    Done,
+}
+
+/// Where lines go, and what they hold.
+struct Sink {
+    format: Format,
+    /// Of the rows of a Parquet file.
+    #[cfg(feature = "parquet")]
+    kind: Kind,
+    out: Out,
+    bar: ProgressBar,
+    rows: JsonLines,
+    /// Columns of a CSV file.
+    names: Vec<String>,
+    totals: Totals,
+    /// Of these, what the format has a place for.
+    written: Totals,
+    /// Nobody reads any more.
+    closed: bool,
+}
+
+/// As by `head`, which has what it wants.
+fn is_closed(written: &io::Result<()>) -> bool {
+    written.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+}
+
+/// Something cannot be read.
+pub fn not_whole(why: impl std::fmt::Display) -> Failure {
+    Failure::new(format!("not all records can be read: {why}"))
+        .hint("--allow-damaged goes on with those that can be read, and says what is missing")
+}
+
+fn failed(error: impl std::fmt::Display) -> Failure {
+    Failure::new(format!("cannot write the export: {error}"))
+}
+
+impl Sink {
+    fn new(format: Format, out: Output, bar: ProgressBar) -> Self {
+        Self {
+            format,
+            #[cfg(feature = "parquet")]
+            kind: Kind::Sample,
+            out: Out::Text(out),
+            bar,
+            rows: JsonLines::new(jiff::tz::TimeZone::UTC),
+            names: Vec::new(),
+            totals: Totals::default(),
+            written: Totals::default(),
+            closed: false,
+        }
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+        match &mut self.out {
+            Out::Text(out) => {
+                let written = out.write_all(bytes);
+                self.closed |= is_closed(&written);
+                written.map_err(failed)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn begin(&mut self, names: BTreeSet<String>) -> Result<(), Failure> {
+        self.names = names.into_iter().filter(|name| name != NAME).collect();
+        #[cfg(feature = "parquet")]
+        if self.format == Format::Parquet
+            && let Out::Text(out) = std::mem::replace(&mut self.out, Out::Done)
+        {
+            let writer = Writer::new(out, self.names.iter().cloned(), self.kind).map_err(failed)?;
+            self.out = Out::Table(Box::new(writer));
+        }
+        let mut header = String::new();
+        if self.format == Format::Csv {
+            csv::write_header(&mut header, &self.names);
+        }
+        self.write(header.as_bytes())
+    }
+
+    /// Writes what is still in memory.
+    fn end(&mut self) -> Result<(), Failure> {
+        match std::mem::replace(&mut self.out, Out::Done) {
+            Out::Text(mut out) => {
+                let written = out.flush();
+                self.closed |= is_closed(&written);
+                written.map_err(failed)
+            }
+            #[cfg(feature = "parquet")]
+            Out::Table(writer) => writer.finish().map_err(failed)?.flush().map_err(failed),
+            Out::Done => Ok(()),
+        }
+    }
+
+    /// Counts what lines hold by reading them back, and writes them in the format.
+    fn lines(&mut self, lines: &[u8]) -> Result<(), Failure> {
+        let block = self.rows.decode(lines, 0);
+        if let Some(broken) = block.broken.first() {
+            return Err(Failure::new(format!("a line of the export cannot be read back: {broken}")));
+        }
+        let batch = block.batch;
+        for series in &batch.samples {
+            let id = series.labels.id();
+            series.samples.iter().for_each(|sample| self.totals.samples.sample(id, sample));
+        }
+        for series in &batch.entries {
+            let id = series.labels.id();
+            series.entries.iter().for_each(|entry| self.totals.entries.entry(id, entry));
+        }
+        self.bar.set_message(format!(
+            "{} records",
+            units::count(self.totals.samples.count + self.totals.entries.count)
+        ));
+        if let Format::Csv | Format::Line = self.format {
+            let text = self.other(&batch);
+            return self.write(text.as_bytes());
+        }
+        self.written = self.totals;
+        if self.format == Format::Parquet { self.table(&batch) } else { self.write(lines) }
+    }
+
+    #[cfg(feature = "parquet")]
+    fn table(&mut self, batch: &Batch) -> Result<(), Failure> {
+        let Out::Table(writer) = &mut self.out else { return Err(failed("its columns are not known")) };
+        for series in &batch.samples {
+            writer.samples(&series.labels, &series.samples).map_err(failed)?;
+        }
+        for series in &batch.entries {
+            writer.entries(&series.labels, &series.entries).map_err(failed)?;
+        }
+        Ok(())
+    }
+
+    #[cfg(not(feature = "parquet"))]
+    #[expect(clippy::unused_self, clippy::needless_pass_by_ref_mut, reason = "as the one that writes")]
+    fn table(&mut self, _: &Batch) -> Result<(), Failure> {
+        Err(super::import::without_parquet("Parquet cannot be written"))
+    }
+
+    fn other(&mut self, batch: &Batch) -> String {
+        let mut text = String::new();
+        let Self { names, written: Totals { samples, entries, .. }, format, .. } = self;
+        let is_line = *format == Format::Line;
+        for series in &batch.samples {
+            let (id, labels) = (series.labels.id(), &series.labels);
+            let written = |sample: &Sample| samples.sample(id, sample);
+            if is_line {
+                line_rows::write_samples(&mut text, labels, &series.samples, written);
+            } else {
+                csv::write_samples(&mut text, names, labels, &series.samples);
+                series.samples.iter().for_each(written);
+            }
+        }
+        for series in &batch.entries {
+            let (id, labels) = (series.labels.id(), &series.labels);
+            let written = |entry: &Entry| entries.entry(id, entry);
+            if is_line {
+                line_rows::write_entries(&mut text, labels, &series.entries, written);
+            } else {
+                csv::write_entries(&mut text, names, labels, &series.entries, written);
+            }
+        }
+        text
+    }
+}

@@ -1,0 +1,129 @@
+//! `tacho graph`: who calls whom.
+
+use serde_json::Value;
+use tacho_api::printable::printable;
+use tacho_api::units;
+
+use super::ask::{self, Server, Span};
+use crate::failure::Failure;
+
+/// Show who calls whom, as text, for Graphviz, or as JSON
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  tacho graph --level service
+  tacho graph --service shop --dot | dot -Tsvg > shop.svg")]
+pub struct Graph {
+    /// Only what this service calls and is called by
+    #[arg(long)]
+    service: Option<String>,
+    /// operation or service
+    #[arg(long, default_value = "operation")]
+    level: String,
+    #[command(flatten)]
+    span: Span,
+    #[command(flatten)]
+    server: Server,
+    /// Print for Graphviz
+    #[arg(long, conflicts_with = "json")]
+    dot: bool,
+    /// Print the server's answer as it is
+    #[arg(long)]
+    json: bool,
+}
+
+impl Graph {
+    pub fn run(self) -> Result<(), Failure> {
+        let format = self.dot.then(|| "dot".to_owned());
+        let own = [("service", self.service), ("level", Some(self.level)), ("format", format)];
+        let range = self.span.range()?.params().map(|(name, value)| (name, Some(value)));
+        let params = own.into_iter().chain(range);
+        if self.dot {
+            print!("{}", self.server.get_text("/api/graph", params)?);
+            return Ok(());
+        }
+        let graph = self.server.get("/api/graph", params)?;
+        if self.json {
+            ask::print_json(&graph)
+        } else {
+            print!("{}", to_text(&graph, &Detail::All))
+        }
+        Ok(())
+    }
+}
+
+/// How much of a graph is shown.
+pub enum Detail {
+    All,
+    /// So many nodes that call others, and of their calls those that matter.
+    Main(usize),
+}
+
+/// A call is shown under [`Detail::Main`] when it takes at least one part in so many of its caller's time.
+const SHARE: u64 = 50;
+
+/// Each node with what it calls; the node that took the most time first.
+pub fn to_text(graph: &Value, detail: &Detail) -> String {
+    let mut nodes: Vec<&Value> = ask::list(graph, "nodes").iter().collect();
+    nodes.sort_by_key(|node| std::cmp::Reverse(ask::number(node, "total_ns")));
+    let edges = ask::list(graph, "edges");
+    if let Detail::Main(nodes_max) = detail {
+        nodes.retain(|node| edges.iter().any(|edge| edge["from"] == node["id"]));
+        nodes.truncate(*nodes_max);
+    }
+    let mut out = String::new();
+    for node in nodes {
+        out.push_str(&format!("{}  [{}]  {}\n", name(node), ask::text(node, "kind"), figures(node)));
+        let matters = |edge: &&Value| match detail {
+            Detail::All => true,
+            Detail::Main(_) => ask::number(edge, "total_ns") * SHARE >= ask::number(node, "total_ns"),
+        };
+        for edge in edges.iter().filter(|edge| edge["from"] == node["id"]).filter(matters) {
+            let to = ask::list(graph, "nodes").iter().find(|node| node["id"] == edge["to"]);
+            out.push_str(&format!(
+                "  -> {}  {}\n",
+                to.map_or_else(|| ask::text(edge, "to").to_owned(), name),
+                figures(edge)
+            ));
+        }
+    }
+    if out.is_empty() { "no calls in this time\n".into() } else { out }
+}
+
+fn name(node: &Value) -> String {
+    printable(match ask::text(node, "operation") {
+        "" => ask::text(node, "service"),
+        operation => operation,
+    })
+}
+
+fn figures(value: &Value) -> String {
+    let (count, errors) = (ask::number(value, "count"), ask::number(value, "errors"));
+    let mean = ask::number(value, "total_ns") / count.max(1);
+    let failed = if errors > 0 { format!(", {} failed", units::count(errors)) } else { String::new() };
+    format!("{} x {}{failed}", units::count(count), units::duration(mean))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn adjacency_in_order_of_time() {
+        let node = |id: &str, operation: &str, total: u64| {
+            json!({"id": id, "operation": operation, "service": "s", "kind": "method",
+                "count": 2, "errors": 0, "total_ns": total})
+        };
+        let graph = json!({
+            "nodes": [node("1", "b\u{9b}", 2_000), node("2", "a", 4_000)],
+            "edges": [{"from": "2", "to": "1", "count": 2, "errors": 1, "total_ns": 2_000}],
+        });
+        let expect = "a  [method]  2 x 2.00 µs\n  -> b\\u{9b}  2 x 1.00 µs, 1 failed\nb\\u{9b}  [method]  2 x 1.00 µs\n";
+        assert_eq!(to_text(&graph, &Detail::All), expect);
+        assert_eq!(
+            to_text(&graph, &Detail::Main(1)),
+            "a  [method]  2 x 2.00 µs\n  -> b\\u{9b}  2 x 1.00 µs, 1 failed\n"
+        );
+        assert_eq!(to_text(&json!({"nodes": [], "edges": []}), &Detail::All), "no calls in this time\n");
+    }
+}

@@ -1,0 +1,89 @@
+//! An open file, whatever its format: records block by block, and the place to go on from later.
+
+use serde::{Deserialize, Serialize};
+use tacho_ingest::rows::{Block, Rows};
+
+use super::source::Source;
+use crate::failure::Failure;
+
+/// A file that is understood.
+pub trait Blocks {
+    /// `None` at the end.
+    fn next(&mut self) -> Result<Option<Part>, Failure>;
+
+    /// Behind what was given out; `None` where rows cannot be understood without those before them.
+    fn mark(&self) -> Option<Mark>;
+
+    /// Goes on at a mark of an earlier run; false where the file is not the one that it was then.
+    fn go_to(&mut self, mark: &Mark) -> Result<bool, Failure>;
+
+    /// Bytes of the unpacked file that were given out, or rows.
+    fn offset(&self) -> u64;
+
+    /// What is missing, once there is no next one.
+    fn lacks(&self) -> Option<String> {
+        None
+    }
+}
+
+/// A block, and the bytes of its rows or what stands for them.
+pub struct Part {
+    pub block: Block,
+    pub text: Vec<u8>,
+}
+
+/// A place in a file, and what shows that the file is still the same: the checksum of its head and of a stretch.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Mark {
+    /// Byte of the unpacked file, and the rows before it; the stretch is what lies right before.
+    Row { offset: u64, rows: u64, check: u64 },
+    /// Row group, part of its columns, and row; the stretch is the end of the file.
+    Group { group: u64, part: u64, row: u64, check: u64 },
+}
+
+impl std::fmt::Display for Mark {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Row { offset, rows, .. } => write!(f, "row {}, byte {offset}", rows + 1),
+            Self::Group { group, row, .. } => write!(f, "row {} of row group {group}", row + 1),
+        }
+    }
+}
+
+/// Rows one after the other.
+pub struct Lines {
+    pub source: Source,
+    pub rows: Box<dyn Rows>,
+    /// Rows that are behind us, a header among them.
+    pub before: u64,
+}
+
+impl Blocks for Lines {
+    fn next(&mut self) -> Result<Option<Part>, Failure> {
+        let Some(text) = self.source.block(&*self.rows)? else { return Ok(None) };
+        let block = self.rows.decode(&text, self.before);
+        self.before += block.rows;
+        Ok(Some(Part { block, text }))
+    }
+
+    fn mark(&self) -> Option<Mark> {
+        let (offset, check) = (self.source.offset, self.source.check());
+        self.rows.stand_alone().then_some(Mark::Row { offset, rows: self.before, check })
+    }
+
+    fn go_to(&mut self, mark: &Mark) -> Result<bool, Failure> {
+        let Mark::Row { offset, rows, check } = *mark else { return Ok(false) };
+        self.before = rows;
+        self.source.go_to(offset)?;
+        Ok(self.source.offset == offset && self.source.check() == check)
+    }
+
+    fn offset(&self) -> u64 {
+        self.source.offset
+    }
+
+    fn lacks(&self) -> Option<String> {
+        self.rows.lacks()
+    }
+}

@@ -1,0 +1,201 @@
+//! What was found in the files of an import: how they are read, which rows are broken, what is doubtful.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use tacho_api::units;
+use tacho_ingest::rows::Block;
+use tacho_model::Timestamp;
+
+use super::early::{Counted, Early};
+
+/// Broken rows that are named; the others are counted, and written to the rejects file.
+const BROKEN_NAMED_MAX: usize = 20;
+/// Files that are read in the same way are said once, with the first of them.
+const WAYS_NAMED_MAX: usize = 20;
+/// Columns of texts that are named.
+const COLUMNS_NAMED_MAX: usize = 20;
+/// Lines for doubts.
+const DOUBTS_NAMED_MAX: usize = 5;
+
+/// What was found in the files.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Findings {
+    /// The first file that is read in this way, and how many are.
+    ways: BTreeMap<String, (PathBuf, u64)>,
+    said: usize,
+    /// Says nothing: the files are read once more.
+    #[serde(skip)]
+    quiet: bool,
+    doubts: u64,
+    pub rows: u64,
+    pub broken: u64,
+    named: Vec<String>,
+    exemplars: u64,
+    /// Samples that stand for many.
+    thinned: u64,
+    /// Doubts about whole files: the first ones, and how many there are.
+    #[serde(default)]
+    warnings: Vec<String>,
+    #[serde(default)]
+    late_doubts: u64,
+    /// Of the file that is being read.
+    #[serde(default)]
+    early: Early,
+    /// Texts in columns that hold no numbers.
+    #[serde(default)]
+    texts_left_out: BTreeMap<String, u64>,
+    pub files: u64,
+}
+
+impl Findings {
+    /// For a second reading, about which nothing is said.
+    pub fn quiet() -> Self {
+        Self { quiet: true, ..Self::default() }
+    }
+
+    /// Says how a file is read, when none before it was read so.
+    pub fn file(&mut self, file: &Path, description: String, doubts: Vec<String>) {
+        self.files += 1;
+        self.doubts += doubts.len() as u64;
+        if self.quiet {
+            return;
+        }
+        let name = file.display();
+        if !self.ways.contains_key(&description) && self.said < WAYS_NAMED_MAX {
+            self.said += 1;
+            eprintln!("{name}: {description}");
+        }
+        if self.doubts <= DOUBTS_NAMED_MAX as u64 {
+            doubts.iter().for_each(|doubt| eprintln!("warning: {name}: {doubt}"));
+        }
+        self.ways.entry(description).or_insert_with(|| (file.to_owned(), 0)).1 += 1;
+    }
+
+    /// Doubts that come up once all of a file is read.
+    pub fn end(&mut self, file: &Path, lacks: Option<String>, counted: Option<Counted>) {
+        let early = std::mem::take(&mut self.early);
+        let early = counted.and_then(|counted| early.doubt(counted));
+        for doubt in lacks.into_iter().chain(early).filter(|_| !self.quiet) {
+            self.late_doubts += 1;
+            if self.warnings.len() < DOUBTS_NAMED_MAX {
+                self.warnings.push(format!("{}: {doubt}", file.display()));
+            }
+        }
+    }
+
+    /// Counts a block's rows and names the first broken ones. `now` is the time of records that have none.
+    pub fn block(&mut self, file: &Path, block: &Block, now: Timestamp) {
+        self.early.see(&block.batch, now);
+        self.rows += block.rows;
+        self.broken += block.broken.len() as u64 + block.lost;
+        self.exemplars += block.exemplars;
+        self.thinned += block.thinned;
+        for (column, texts) in &block.texts_left_out {
+            *self.texts_left_out.entry(column.clone()).or_default() += texts;
+        }
+        let room = BROKEN_NAMED_MAX.saturating_sub(self.named.len());
+        let named = block.broken.iter().take(room).map(|broken| format!("{}: {broken}", file.display()));
+        self.named.extend(named);
+    }
+
+    /// On stderr: what was left out.
+    pub fn print(&self, rejects: Option<&Path>) {
+        for broken in &self.named {
+            eprintln!("broken: {broken}");
+        }
+        let more = self.broken.saturating_sub(self.named.len() as u64);
+        if more > 0 {
+            eprintln!("broken: {}", units::counted(more, "more row", "more rows"));
+        }
+        match rejects {
+            Some(path) if self.broken > 0 => eprintln!("broken rows are in {}", path.display()),
+            None if self.broken > 0 => eprintln!("hint: --rejects FILE keeps broken rows as they are"),
+            _ => {}
+        }
+        self.print_texts();
+        let doubts = self.doubts.saturating_sub(DOUBTS_NAMED_MAX as u64);
+        if doubts > 0 {
+            let files = if doubts == 1 { "file" } else { "files" };
+            eprintln!("warning: {doubts} more {files} could be read in another way, too");
+        }
+        for warning in &self.warnings {
+            eprintln!("warning: {warning}");
+        }
+        let more = self.late_doubts.saturating_sub(self.warnings.len() as u64);
+        if more > 0 {
+            eprintln!("warning: {} of this kind", units::counted(more, "more file", "more files"));
+        }
+        if self.thinned > 0 {
+            let samples = units::counted(self.thinned, "sample is", "samples are");
+            eprintln!(
+                "warning: {samples} averages or the like of what was recorded, by the file; the store keeps them as recorded ones"
+            );
+        }
+        if self.exemplars > 0 {
+            let are = if self.exemplars == 1 { "exemplar is" } else { "exemplars are" };
+            eprintln!("{} {are} left out", units::count(self.exemplars));
+        }
+    }
+
+    /// One line for a column, however many rows it has.
+    fn print_texts(&self) {
+        for (column, texts) in self.texts_left_out.iter().take(COLUMNS_NAMED_MAX) {
+            let (texts, is) = (units::count(*texts), if *texts == 1 { "text is" } else { "texts are" });
+            eprintln!("left out: column {column:?} holds no numbers: its {texts} {is} left out");
+        }
+        let more = self.texts_left_out.len().saturating_sub(COLUMNS_NAMED_MAX);
+        if more > 0 {
+            eprintln!("left out: texts of {} more columns", units::count(more as u64));
+        }
+        if !self.texts_left_out.is_empty() {
+            eprintln!("hint: --text makes entries of texts; --value-column names the column that has them");
+        }
+    }
+
+    pub fn texts_left_out(&self) -> u64 {
+        self.texts_left_out.values().sum()
+    }
+
+    /// Columns with texts that hold no numbers.
+    pub fn text_columns(&self) -> usize {
+        self.texts_left_out.len()
+    }
+
+    pub fn json(&self) -> Value {
+        let ways: Vec<Value> = self
+            .ways
+            .iter()
+            .map(|(description, (first, files))| {
+                json!({ "description": description, "first": first, "files": files })
+            })
+            .collect();
+        json!({
+            "files": self.files,
+            "formats": ways,
+            "doubts": self.doubts,
+            "rows": self.rows,
+            "broken": self.broken,
+            "broken_named": self.named,
+            "warnings": self.warnings,
+            "exemplars_left_out": self.exemplars,
+            "thinned": self.thinned,
+            "texts_left_out": self.texts_left_out,
+        })
+    }
+}
+
+/// `1,234 samples and 5 entries`.
+pub fn records(samples: u64, entries: u64) -> String {
+    match (samples, entries) {
+        (samples, 0) => units::counted(samples, "sample", "samples"),
+        (0, entries) => units::counted(entries, "entry", "entries"),
+        (samples, entries) => format!("{} and {}", records(samples, 0), records(0, entries)),
+    }
+}
+
+pub fn broken(rows: u64) -> String {
+    units::counted(rows, "broken row is", "broken rows are")
+}

@@ -1,0 +1,183 @@
+//! `tacho import`: files of records into a store, wherever it is; broken off and taken up again; verified at the end.
+//!
+//! ```text
+//!   source.rs, table.rs ── blocks.rs ──▶ ledger.rs ── pieces ──▶ target.rs ──▶ server or directory
+//!        formats.rs: how to read it          │      state.rs, checkpoint.rs:       │
+//!                                            │              how far                │
+//!                                            └────────────── verify.rs ◀───────────┘
+//! ```
+//! `feed.rs` does the first half on a thread of its own, `run.rs` sends what it makes; `findings.rs` collects what is noticed
+//! in the files, `early.rs` whether times were read in the wrong unit; `report.rs` prints the outcome.
+
+mod blocks;
+mod checkpoint;
+mod early;
+mod feed;
+mod findings;
+mod formats;
+mod frames;
+mod ledger;
+mod report;
+mod run;
+mod source;
+mod state;
+#[cfg(feature = "parquet")]
+mod table;
+mod target;
+mod verify;
+
+use std::path::PathBuf;
+
+use jiff::tz::TimeZone;
+use tacho_ingest::line_protocol::Precision;
+use tacho_ingest::time_text::TimeFormat;
+
+use crate::failure::Failure;
+pub(in crate::command) use feed::Feed;
+pub(in crate::command) use findings::Findings;
+use formats::Format;
+
+/// Bring files of records into a server or a data directory
+///
+/// Formats are told by the file's name and head; gzip by its first bytes. What was found out about a CSV file is said
+/// before it is used; --dry-run says it and stops. Broken rows are named and left out, the others are kept.
+///
+/// A state file beside the first file says how far it came: after Ctrl-C or a crash the same command goes on from
+/// there and stores nothing twice. At the end the store is asked for the count and the checksum of what it was sent.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  tacho import metrics.csv --dry-run
+  tacho import *.csv.gz --name-fields host,process,group --time-zone Europe/Berlin --decimal .
+  tacho import bare.csv --columns time,cpu,memory
+  tacho import dump.jsonl.gz --server http://127.0.0.1:7070 --rejects broken.jsonl
+  tacho import access.csv --text --value-column message --name access_log
+  zcat lines.gz | tacho import - --format line --precision s
+  tacho import metrics.prom --data ./tacho-data
+  tacho import frame.parquet --name cpu --label job=trial
+
+Exit codes:
+  0  everything is stored and verified
+  1  it is not: the message says why; after Ctrl-C, or with the server, the same command goes on
+  2  arguments are wrong; nothing is sent
+  3  everything is, but broken rows or records that the store refused; --dry-run: there are broken rows")]
+pub struct Import {
+    /// Files, - for standard input
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// What the files are [default: by name and head]
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    format: Option<Format>,
+    /// The server to send to
+    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:7070")]
+    server: String,
+    /// Put it into this data directory, which no server uses now
+    #[arg(long, value_name = "DIR", conflicts_with = "server")]
+    data: Option<PathBuf>,
+    /// Where to note how far it came [default: beside the first file]
+    #[arg(long, value_name = "FILE")]
+    state: Option<PathBuf>,
+    /// Begin anew, whatever the state file says
+    #[arg(long)]
+    again: bool,
+    /// Write broken rows to this file as they are
+    #[arg(long, value_name = "FILE")]
+    rejects: Option<PathBuf>,
+    /// Read everything, say what it is, send nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Do not ask the store for counts and checksums at the end
+    #[arg(long)]
+    no_verify: bool,
+    /// Print the outcome as JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    reading: Reading,
+}
+
+/// How files are to be read. Also what `tacho tune` takes.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Reading {
+    /// CSV: what stands between two cells, one character or tab
+    #[arg(long, value_name = "CHAR", value_parser = delimiter, help_heading = "CSV and Parquet")]
+    delimiter: Option<u8>,
+    /// iso, epoch, epoch-ms, epoch-us, epoch-ns, or a pattern such as '%d.%m.%Y %H:%M:%S%.f'
+    #[arg(long, value_name = "FORMAT", help_heading = "CSV and Parquet")]
+    time_format: Option<TimeFormat>,
+    /// Zone of times that name none, as in Europe/Berlin
+    #[arg(long, value_name = "ZONE", default_value = "UTC", value_parser = zone, help_heading = "CSV and Parquet")]
+    time_zone: TimeZone,
+    /// CSV: the decimal separator
+    #[arg(long, value_name = "CHAR", help_heading = "CSV and Parquet")]
+    decimal: Option<char>,
+    /// CSV: what stands between groups of three digits
+    #[arg(long, value_name = "CHAR", help_heading = "CSV and Parquet")]
+    thousands: Option<char>,
+    /// The column of the times, by name or number from 1
+    #[arg(long, value_name = "COLUMN", help_heading = "CSV and Parquet")]
+    time_column: Option<String>,
+    /// The column of the values, in a file with one value a row; its other columns are labels
+    #[arg(long, value_name = "COLUMN", help_heading = "CSV and Parquet")]
+    value_column: Option<String>,
+    /// CSV: the columns' names in a file that has no header line, with a comma between two, as in time,cpu,memory
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', help_heading = "CSV and Parquet")]
+    columns: Vec<String>,
+    /// Each column is a series, but that of the time and, in Parquet, texts; whatever they are called
+    #[arg(long, conflicts_with = "value_column", help_heading = "CSV and Parquet")]
+    wide: bool,
+    /// Values are texts: entries, not samples
+    #[arg(long, help_heading = "CSV and Parquet")]
+    text: bool,
+    /// Name of the series where no column has it; a wide file has to have one column of values, called value
+    #[arg(
+        long,
+        value_name = "NAME",
+        value_parser = clap::builder::NonEmptyStringValueParser::new(),
+        help_heading = "CSV and Parquet"
+    )]
+    name: Option<String>,
+    /// A label for every series; may be given again
+    #[arg(long = "label", value_name = "NAME=VALUE", value_parser = label, help_heading = "CSV and Parquet")]
+    labels: Vec<(String, String)>,
+    /// Labels for the fields of the file's name that stand before -- with _ between them
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', help_heading = "CSV and Parquet")]
+    name_fields: Vec<String>,
+    /// Line protocol: unit of the times: ns, us, ms, s, m or h
+    #[arg(long, value_name = "UNIT", default_value = "ns")]
+    precision: Precision,
+}
+
+impl Import {
+    pub fn run(self) -> Result<(), Failure> {
+        if self.dry_run {
+            return run::dry(&self);
+        }
+        let runtime = tokio::runtime::Runtime::new().map_err(Failure::new)?;
+        runtime.block_on(run::import(&self))
+    }
+}
+
+/// For a build without the feature.
+pub(in crate::command) fn without_parquet(what: &str) -> Failure {
+    Failure::usage(format!("{what}: this tacho was built without Parquet"))
+        .hint("build one with it: cargo build --release -p tacho-cli --features parquet")
+}
+
+fn delimiter(text: &str) -> Result<u8, String> {
+    match text {
+        "tab" | "\\t" => Ok(b'\t'),
+        _ => match text.as_bytes() {
+            [byte] if byte.is_ascii() && *byte != b'"' && *byte != b'\n' => Ok(*byte),
+            _ => Err("give one ASCII character, or tab".into()),
+        },
+    }
+}
+
+fn zone(text: &str) -> Result<TimeZone, String> {
+    TimeZone::get(text).map_err(|e| format!("{e}; give a name such as UTC or Europe/Berlin"))
+}
+
+fn label(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or("give name=value")?;
+    Ok((name.to_owned(), value.to_owned()))
+}

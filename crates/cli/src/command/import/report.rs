@@ -1,0 +1,106 @@
+//! The outcome of an import: what was sent, whether the store has it, and the exit code.
+
+use serde_json::{Value, json};
+use tacho_api::tally::Tally;
+use tacho_api::units;
+
+use super::findings::{Findings, broken, records};
+use super::state::Refused;
+use super::verify::Verdict;
+use crate::failure::Failure;
+
+/// Fails when not everything in the files is in the store.
+pub fn whole(findings: &Findings, refused: &Refused) -> Result<(), Failure> {
+    if refused.records > 0 {
+        let message = format!("the store refused {}", units::counted(refused.records, "record", "records"));
+        return Err(Failure::partly(message).hint(
+            "`tacho cardinality` shows which labels have many values; past a higher limit (series_max, \
+             label_values_max) the same command with --again sends them",
+        ));
+    }
+    match (findings.broken, findings.texts_left_out()) {
+        (0, 0) => Ok(()),
+        (0, texts) => {
+            let columns = findings.text_columns();
+            let columns = if columns == 1 { "a column".into() } else { format!("{columns} columns") };
+            let are = if texts == 1 { "text is" } else { "texts are" };
+            Err(Failure::partly(format!(
+                "{} {are} left out, of {columns} without numbers",
+                units::count(texts)
+            )))
+        }
+        (rows, _) => Err(Failure::partly(format!("{} left out", broken(rows)))),
+    }
+}
+
+/// What came of an import.
+pub struct Summary<'a> {
+    pub samples: Tally,
+    pub entries: Tally,
+    pub series: usize,
+    /// Records that an earlier run had sent.
+    pub earlier: u64,
+    pub seconds: f64,
+    pub refused: &'a Refused,
+    /// `None` when the store was not asked.
+    pub verdict: Option<&'a Verdict>,
+}
+
+impl Summary<'_> {
+    pub fn print(&self, findings: &Findings) {
+        let all = self.samples.count + self.entries.count;
+        let fresh = all.saturating_sub(self.earlier);
+        let rate = match fresh {
+            0 => String::new(),
+            fresh => format!(", {} a second", units::count((fresh as f64 / self.seconds.max(1e-3)) as u64)),
+        };
+        println!(
+            "imported {} of {} series from {} in {:.1} s{rate}",
+            records(self.samples.count, self.entries.count),
+            units::count(self.series as u64),
+            units::counted(findings.rows, "row", "rows"),
+            self.seconds,
+        );
+        if self.earlier > 0 {
+            println!(
+                "{} there from an earlier run",
+                units::counted(self.earlier, "of them was", "of them were")
+            );
+        }
+        if findings.broken > 0 {
+            println!("{} left out", broken(findings.broken));
+        }
+        if self.refused.records > 0 {
+            let kept = all.saturating_sub(self.refused.records);
+            let (kept, refused) =
+                (units::counted(kept, "record", "records"), units::count(self.refused.records));
+            println!("{kept} kept, {refused} refused:");
+        }
+        for (nth, reason) in self.refused.reasons.iter().enumerate() {
+            // A state that an older program wrote has no series.
+            let series = self
+                .refused
+                .series
+                .get(nth)
+                .map_or_else(String::new, |series| format!(": {series} and others"));
+            println!("  {reason}{series}");
+        }
+        if let Some(verdict) = self.verdict {
+            print!("{verdict}");
+        }
+    }
+
+    pub fn json(&self, findings: &Findings) -> Value {
+        let mut out = findings.json();
+        out["samples"] = json!(self.samples);
+        out["entries"] = json!(self.entries);
+        out["series"] = self.series.into();
+        out["earlier"] = self.earlier.into();
+        out["seconds"] = self.seconds.into();
+        out["refused"] = json!(self.refused.reasons);
+        out["refused_series"] = json!(self.refused.series);
+        out["refused_records"] = self.refused.records.into();
+        out["verified"] = self.verdict.map_or(Value::Null, Verdict::json);
+        out
+    }
+}

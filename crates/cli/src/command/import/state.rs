@@ -1,0 +1,263 @@
+//! How far an import has come, in a file: what makes the same command go on where it was broken off.
+//!
+//! Pieces are numbered, and the same files are always cut into the same pieces. So it is enough to know the number of
+//! the last piece that the store has; the store itself remembers it too, and takes none twice. A checkpoint beside it
+//! (`checkpoint.rs`) saves reading again what lies before.
+
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use tacho_api::refusal;
+use tacho_api::tally::Tally;
+use tacho_model::Timestamp;
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::source::is_stdin;
+use crate::failure::Failure;
+
+const VERSION: u32 = 1;
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct State {
+    version: u32,
+    /// Checksum of files, settings and target: another import has another one.
+    pub job: String,
+    /// The sender's name to the store, 32 hexadecimal digits.
+    pub session: String,
+    /// The time of records without one, ns.
+    pub now: Timestamp,
+    /// The last piece that is stored; 0 for none.
+    pub seq: u64,
+    /// Where that piece ends: the file, and the byte of its unpacked content.
+    pub file: PathBuf,
+    pub offset: u64,
+    /// Of all pieces up to that one.
+    pub samples: Tally,
+    pub entries: Tally,
+    /// Records of these that the store did not take, and why.
+    #[serde(default)]
+    pub refused: Refused,
+    /// Everything is stored.
+    pub done: bool,
+}
+
+/// What the store did not take.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Refused {
+    pub records: u64,
+    /// Each way of refusing once, without the series.
+    pub reasons: Vec<String>,
+    /// The first series of each.
+    #[serde(default)]
+    pub series: Vec<String>,
+}
+
+/// Reasons that are kept.
+const REASONS_MAX: usize = 10;
+
+impl Refused {
+    pub fn add(&mut self, records: u64, reasons: &[String]) {
+        self.records += records;
+        for reason in reasons {
+            let (series, why) = refusal::parts(reason);
+            if self.reasons.len() < REASONS_MAX && !self.reasons.iter().any(|known| known == why) {
+                self.reasons.push(why.to_owned());
+                self.series.push(refusal::cut(series));
+            }
+        }
+    }
+}
+
+/// The state and where it is kept; nowhere for standard input, which cannot be read again.
+pub struct Keeper {
+    path: Option<PathBuf>,
+    /// It was made now, and nothing was sent: nobody misses it.
+    idle: bool,
+    pub state: State,
+}
+
+/// What this import is: changes with anything that changes the pieces or where they go.
+pub fn job(files: &[PathBuf], settings: &str, target: &str) -> String {
+    let mut text = format!("{settings}\n{target}\n");
+    for file in files {
+        let metadata = std::fs::metadata(file).ok();
+        let modified = metadata.as_ref().and_then(|m| m.modified().ok());
+        text.push_str(&format!("{file:?} {:?} {modified:?}\n", metadata.map(|m| m.len())));
+    }
+    format!("{:016x}", xxh3_64(text.as_bytes()))
+}
+
+impl Keeper {
+    /// Goes on with the state that is kept, or begins anew.
+    pub fn open(
+        path: Option<&Path>,
+        files: &[PathBuf],
+        job: String,
+        again: bool,
+        now: Timestamp,
+    ) -> Result<Self, Failure> {
+        let beside = || {
+            let first = files.first().filter(|_| !files.iter().any(|file| is_stdin(file)))?;
+            let mut name = first.file_name()?.to_owned();
+            name.push(".tacho-import");
+            Some(first.with_file_name(name))
+        };
+        let path = path.map(Path::to_owned).or_else(beside);
+        let kept = match &path {
+            Some(path) if !again => read(path)?,
+            _ => None,
+        };
+        let fresh = || State {
+            version: VERSION,
+            job: job.clone(),
+            session: format!("{:016x}{:016x}", random(), random()),
+            now,
+            seq: 0,
+            file: PathBuf::new(),
+            offset: 0,
+            samples: Tally::default(),
+            entries: Tally::default(),
+            refused: Refused::default(),
+            done: false,
+        };
+        let kept = kept.filter(|kept| kept.job == job);
+        let idle = kept.is_none();
+        let keeper = Self { path, idle, state: kept.unwrap_or_else(fresh) };
+        keeper.save()?;
+        Ok(keeper)
+    }
+
+    /// Something is about to be sent, and may arrive although nobody hears of it.
+    pub const fn sends(&mut self) {
+        self.idle = false;
+    }
+
+    /// Takes the file away that was made now, when nothing came of it.
+    pub fn forget_if_idle(&self) {
+        if let Some(path) = self.path.as_ref().filter(|_| self.idle) {
+            // Where it stays it does no harm.
+            let _ = std::fs::remove_file(path);
+        }
+    }
+
+    pub fn session(&self) -> u128 {
+        u128::from_str_radix(&self.state.session, 16).unwrap_or(0)
+    }
+
+    pub fn save(&self) -> Result<(), Failure> {
+        let Some(path) = &self.path else { return Ok(()) };
+        let text = serde_json::to_string_pretty(&self.state).map_err(Failure::new)?;
+        replace(path, text.as_bytes())
+    }
+
+    /// Keeps a checkpoint; the state is written before, so that it is never behind.
+    pub fn save_checkpoint(&self, bytes: &[u8]) -> Result<(), Failure> {
+        let Some(path) = self.checkpoint_path() else { return Ok(()) };
+        self.save()?;
+        replace(&path, bytes)
+    }
+
+    /// The bytes of the checkpoint that was saved last.
+    pub fn checkpoint(&self) -> Option<Vec<u8>> {
+        std::fs::read(self.checkpoint_path()?).ok()
+    }
+
+    /// Everything is stored and verified.
+    pub fn finish(&mut self) -> Result<(), Failure> {
+        self.state.done = true;
+        self.save()?;
+        // Nobody needs it any more; where it stays it does no harm.
+        let _ = self.checkpoint_path().map(std::fs::remove_file);
+        Ok(())
+    }
+
+    fn checkpoint_path(&self) -> Option<PathBuf> {
+        let mut path = self.path.clone()?.into_os_string();
+        path.push(".checkpoint");
+        Some(path.into())
+    }
+
+    /// Where it is kept, for people.
+    pub fn place(&self) -> String {
+        self.path.as_ref().map_or_else(String::new, |path| path.display().to_string())
+    }
+
+    pub fn is_kept(&self) -> bool {
+        self.path.is_some()
+    }
+}
+
+fn replace(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    tacho_api::replace::replace(path, bytes).map_err(|e| {
+        Failure::new(format!("cannot write the state file {}: {e}", path.display()))
+            .hint("choose another with --state FILE")
+    })
+}
+
+fn read(path: &Path) -> Result<Option<State>, Failure> {
+    let text = match std::fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(e) => return Err(Failure::new(format!("cannot read the state file {}: {e}", path.display()))),
+    };
+    let damaged = |cause: String| {
+        Failure::new(format!("state file {} cannot be used: {cause}", path.display()))
+            .hint("--again begins anew: samples are stored once all the same, entries twice")
+    };
+    let state: State = serde_json::from_str(&text).map_err(|e| damaged(e.to_string()))?;
+    match state.version {
+        VERSION => Ok(Some(state)),
+        other => Err(damaged(format!("it has version {other}, this program knows {VERSION}"))),
+    }
+}
+
+/// Differs from process to process; nobody has to be kept from guessing it.
+fn random() -> u64 {
+    RandomState::new().build_hasher().finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reason_is_kept_once() {
+        let mut refused = Refused::default();
+        let values = |new: &str| {
+            format!("series a{{id={new:?}}}: label \"id\" has 4 values, at most 4 are allowed (new: {new:?})")
+        };
+        refused.add(7, &[values("x"), values("y}: z")]);
+        let full = |series: &str| format!("series {series}: limit of 3 series is reached");
+        refused.add(3, &[full("b"), full("c"), full("d{a=\": limit of 3\"}")]);
+        let why = ["label \"id\" has 4 values, at most 4 are allowed", "limit of 3 series is reached"];
+        assert_eq!((refused.records, &*refused.reasons), (10, &why.map(str::to_owned)[..]));
+        assert_eq!(refused.series, ["a{id=\"x\"}", "b"]);
+    }
+
+    #[test]
+    fn the_same_job_goes_on_and_another_begins_anew() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("a.csv");
+        std::fs::write(&file, "x").unwrap();
+        let files = vec![file.clone()];
+        let open = |job: &str, again: bool| Keeper::open(None, &files, job.into(), again, 5).unwrap();
+        let mut first = open("a", false);
+        first.state.seq = 3;
+        first.save().unwrap();
+        assert_eq!(open("a", false).state, first.state);
+        assert_eq!(open("b", false).state.seq, 0);
+        assert_ne!(open("b", true).session(), open("c", false).session());
+        assert!(dir.path().join("a.csv.tacho-import").exists());
+
+        std::fs::write(dir.path().join("a.csv.tacho-import"), "{}").unwrap();
+        let error = Keeper::open(None, &files, "a".into(), false, 5).err().unwrap();
+        assert!(error.to_string().contains("cannot be used: missing field"), "{error}");
+
+        let before = job(&files, "s", "t");
+        assert_eq!(job(&files, "s", "t"), before);
+        std::fs::write(&file, "xy").unwrap();
+        assert_ne!(job(&files, "s", "t"), before);
+    }
+}

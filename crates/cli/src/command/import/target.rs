@@ -1,0 +1,155 @@
+//! Where pieces go: a server, or a data directory that is opened here.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use tacho_api::tally::Held;
+use tacho_model::{Batch, Kind, Labels, TimeRange};
+use tacho_server::clock::SystemClock;
+use tacho_server::data_directory;
+use tacho_server::read::reader::{self, Selected};
+use tacho_store::lock::DirectoryLock;
+use tacho_store::{Appended, ErrorKind, Origin, Store};
+
+use crate::client::{Client, Connection, Refusal};
+use crate::command::import::frames;
+use crate::failure::Failure;
+
+/// How long a full server is waited for.
+const PATIENCE: Duration = Duration::from_secs(600);
+/// Series in one question for checksums.
+const QUESTIONS: usize = 500;
+
+pub enum Target {
+    Server(Connection),
+    Directory { store: Arc<Store>, _lock: DirectoryLock },
+}
+
+impl Target {
+    pub async fn open(server: &str, data: Option<&Path>) -> Result<Self, Failure> {
+        let Some(data) = data else { return Ok(Self::Server(Client::new(server).connect().await?)) };
+        let (store, lock) = data_directory::open(data, Arc::new(SystemClock)).await.map_err(|e| {
+            let failure = Failure::new(format!("cannot open the data directory {}: {e}", data.display()));
+            match e.kind() {
+                ErrorKind::Locked => failure.hint("a server uses it: send to it with --server"),
+                _ => failure,
+            }
+        })?;
+        Ok(Self::Directory { store, _lock: lock })
+    }
+
+    /// Keeps a piece; how many of its records were refused, and why.
+    pub async fn put(
+        &mut self,
+        batch: Batch,
+        session: u128,
+        seq: u64,
+    ) -> Result<(u64, Vec<String>), Failure> {
+        let begun = Instant::now();
+        match self {
+            Self::Server(connection) => {
+                let body = hyper::body::Bytes::from(frames::body(&batch, session, seq));
+                loop {
+                    match connection.post("/api/v1/import", body.clone()).await {
+                        Ok(answer) => return Ok(refused(&answer)),
+                        Err(Refusal::Later(wait)) if begun.elapsed() < PATIENCE => {
+                            tokio::time::sleep(wait).await;
+                        }
+                        Err(Refusal::Later(_)) => return Err(full()),
+                        Err(Refusal::Failed(failure)) => return Err(failure),
+                    }
+                }
+            }
+            Self::Directory { store, .. } => {
+                let batch = Arc::new(batch);
+                loop {
+                    match store.append(Arc::clone(&batch), Some(Origin::one(session, seq))).await {
+                        Ok(Appended::Partly(refused)) => {
+                            let records: usize = refused.records.iter().sum();
+                            let reasons = refused.named.into_iter().map(|series| series.reason).collect();
+                            return Ok((records as u64, reasons));
+                        }
+                        Ok(Appended::Stored | Appended::Repeated) => return Ok((0, vec![])),
+                        Err(error) => match error.kind() {
+                            ErrorKind::Full { retry_after } if begun.elapsed() < PATIENCE => {
+                                tokio::time::sleep(retry_after).await;
+                            }
+                            _ => return Err(Failure::new(error)),
+                        },
+                    }
+                }
+            }
+        }
+    }
+
+    /// What the store holds of each series in its range.
+    pub async fn tallies(&mut self, questions: &[Question]) -> Result<Vec<Held>, Failure> {
+        let mut out = Vec::with_capacity(questions.len());
+        match self {
+            Self::Server(connection) => {
+                for part in questions.chunks(QUESTIONS) {
+                    let body: Vec<Value> = part.iter().map(Question::json).collect();
+                    let body = Value::from(body).to_string();
+                    let answer = connection.post("/api/v1/checksum", body.into()).await;
+                    let answer = answer.map_err(|refusal| match refusal {
+                        Refusal::Failed(failure) => failure,
+                        Refusal::Later(_) => full(),
+                    })?;
+                    let unreadable = |e| Failure::new(format!("answer about checksums cannot be read: {e}"));
+                    let mut answer: Value = serde_json::from_str(&answer).map_err(unreadable)?;
+                    let held: Vec<Held> =
+                        serde_json::from_value(answer["data"].take()).map_err(unreadable)?;
+                    out.extend(held);
+                }
+            }
+            Self::Directory { store, .. } => {
+                for question in questions {
+                    let Question { kind, labels, range } = question;
+                    let series = Selected { kind: *kind, id: labels.id(), labels: Arc::clone(labels) };
+                    // No rules are known here: they are those of a server.
+                    let tally = reader::tally(store, series, *range).await.map_err(Failure::new)?;
+                    out.push(Held { tally, retention: None });
+                }
+            }
+        }
+        Ok(out)
+    }
+
+    /// Puts everything into chunks, where that is for us to do.
+    pub async fn close(self) -> Result<(), Failure> {
+        match self {
+            Self::Server(_) => Ok(()),
+            Self::Directory { store, .. } => store.close().await.map_err(Failure::new),
+        }
+    }
+}
+
+/// Which records of a series are to be counted.
+pub struct Question {
+    pub kind: Kind,
+    pub labels: Arc<Labels>,
+    pub range: TimeRange,
+}
+
+impl Question {
+    fn json(&self) -> Value {
+        let metric: serde_json::Map<String, Value> =
+            self.labels.iter().map(|(name, value)| (name.to_owned(), value.into())).collect();
+        let (start, end) = (self.range.start.to_string(), self.range.end.to_string());
+        json!({ "metric": metric, "kind": self.kind.name(), "start": start, "end": end })
+    }
+}
+
+fn refused(answer: &str) -> (u64, Vec<String>) {
+    let answer: Value = serde_json::from_str(answer).unwrap_or_default();
+    let list = answer["data"]["refused"].as_array().cloned().unwrap_or_default();
+    let reasons: Vec<String> = list.iter().filter_map(|reason| reason.as_str().map(str::to_owned)).collect();
+    (answer["data"]["refused_records"].as_u64().unwrap_or(reasons.len() as u64), reasons)
+}
+
+fn full() -> Failure {
+    Failure::new("the server is full and stays so")
+        .hint("its log says why; run the same command again to go on")
+}

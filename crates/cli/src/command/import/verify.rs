@@ -1,0 +1,222 @@
+//! Does the store hold what was sent: as many records, with the same checksum, series by series?
+//!
+//! Samples of one series and time are one sample, the last one, and what is older than a rule of the store keeps is not
+//! there. Where times of a series do not rise, or some are too old, the files are read once more to find out what of it
+//! the store should hold.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+
+use serde_json::{Value, json};
+use tacho_api::tally::{Held, Retention, Tally, entry_hash, sample_hash};
+use tacho_api::units;
+use tacho_model::{Kind, SeriesId, Timestamp};
+
+use super::feed::Feed;
+use super::findings::{Findings, records};
+use super::ledger::{Account, Ledger};
+use super::target::{Question, Target};
+use crate::failure::Failure;
+
+/// Samples that a second reading keeps in memory, 16 bytes each.
+const SECOND_SAMPLES_MAX: usize = 32_000_000;
+/// Series that are named when they differ.
+const NAMED_MAX: usize = 10;
+
+#[derive(Debug, Default)]
+pub struct Verdict {
+    /// Records of all series.
+    pub sent: u64,
+    pub samples: Tally,
+    pub entries: Tally,
+    /// Samples sent whose time came again later.
+    pub replaced: u64,
+    /// What differs: series, sent, stored.
+    pub differing: Vec<(String, Tally, Tally)>,
+    /// Records that are older than the store keeps them, by how long that is, ns.
+    pub expired: BTreeMap<u64, u64>,
+    /// Series with times that do not rise or are too old, which could not be read a second time.
+    pub unknown: u64,
+}
+
+/// A series that the files have to be read again for.
+struct Open {
+    stored: Tally,
+    series: String,
+    retention: Option<Retention>,
+}
+
+impl Verdict {
+    pub fn is_good(&self) -> bool {
+        self.differing.is_empty()
+    }
+
+    /// `12 of 300 records are older than the retention of 30 d: the store does not keep them`.
+    pub fn too_old(&self, records: u64, keep_ns: u64) -> String {
+        let (are, them) = if records == 1 { ("is", "it") } else { ("are", "them") };
+        let sent = units::counted(self.sent, "record", "records");
+        let (records, keep) = (units::count(records), units::days(keep_ns));
+        format!(
+            "{records} of {sent} {are} older than the retention of {keep}: the store does not keep {them}"
+        )
+    }
+
+    /// Passes over series that are not in the store at all, when they are those that it refused.
+    pub fn excuse(&mut self, refused: u64) {
+        let missing = |(_, _, stored): &&(String, Tally, Tally)| stored.count == 0;
+        let records: u64 = self.differing.iter().filter(missing).map(|(_, sent, _)| sent.count).sum();
+        if refused > 0 && records == refused {
+            self.differing.retain(|(_, _, stored)| stored.count > 0);
+        }
+    }
+
+    pub fn json(&self) -> Value {
+        let named: Vec<Value> = self
+            .differing
+            .iter()
+            .take(NAMED_MAX)
+            .map(|(series, sent, stored)| json!({ "series": series, "sent": sent, "stored": stored }))
+            .collect();
+        json!({
+            "good": self.is_good(),
+            "samples": self.samples,
+            "entries": self.entries,
+            "replaced": self.replaced,
+            "differing": self.differing.len(),
+            "differing_named": named,
+            "expired": self.expired.values().sum::<u64>(),
+            "unknown": self.unknown,
+        })
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let said = records(self.samples.count, self.entries.count);
+        let sum = self.samples.sum.wrapping_add(self.entries.sum);
+        if self.is_good() {
+            writeln!(f, "verified: the store holds {said}, checksum {sum:016x}")?;
+        } else {
+            writeln!(
+                f,
+                "NOT VERIFIED: {} series differ in the store",
+                units::count(self.differing.len() as u64)
+            )?;
+        }
+        if self.replaced > 0 {
+            let replaced = units::counted(self.replaced, "sample", "samples");
+            writeln!(f, "{replaced} had the time of a later one, which is the one that is kept")?;
+        }
+        for (keep_ns, records) in &self.expired {
+            writeln!(f, "{}", self.too_old(*records, *keep_ns))?;
+        }
+        if self.unknown > 0 {
+            writeln!(
+                f,
+                "{} series could not be compared: their times do not rise, or begin before the store's retention",
+                units::count(self.unknown)
+            )?;
+        }
+        for (series, sent, stored) in self.differing.iter().take(NAMED_MAX) {
+            let (sent_count, stored_count) = (units::count(sent.count), units::count(stored.count));
+            writeln!(
+                f,
+                "  {series}: sent {sent_count} ({:016x}), stored {stored_count} ({:016x})",
+                sent.sum, stored.sum
+            )?;
+        }
+        Ok(())
+    }
+}
+
+/// Asks for all series. `again` can read the files a second time.
+pub async fn verify(target: &mut Target, ledger: &Ledger, again: Option<&Feed>) -> Result<Verdict, Failure> {
+    let accounts: Vec<(&(Kind, SeriesId), &Account)> = ledger.accounts.iter().collect();
+    let questions: Vec<Question> = accounts
+        .iter()
+        .map(|((kind, _), account)| Question {
+            kind: *kind,
+            labels: account.labels.clone(),
+            range: account.range,
+        })
+        .collect();
+    let stored = target.tallies(&questions).await?;
+    let mut verdict = Verdict { sent: ledger.samples.count + ledger.entries.count, ..Verdict::default() };
+    let mut open: HashMap<(Kind, SeriesId), Open> = HashMap::new();
+    for ((id, account), Held { tally: stored, retention }) in accounts.into_iter().zip(stored) {
+        let (kind, series) = (id.0, account.labels.to_string());
+        let retention = retention.filter(|retention| account.range.start < retention.before);
+        match kind {
+            Kind::Entry => verdict.entries.add(stored),
+            _ => verdict.samples.add(stored),
+        }
+        if account.tally == stored {
+            continue;
+        }
+        match retention {
+            Some(retention) if account.range.end < retention.before && stored.count == 0 => {
+                *verdict.expired.entry(retention.keep_ns).or_default() += account.tally.count;
+            }
+            None if account.late == 0 => verdict.differing.push((series, account.tally, stored)),
+            retention => {
+                open.insert(*id, Open { stored, series, retention });
+            }
+        }
+    }
+    if !open.is_empty() {
+        compare_again(&mut verdict, open, again)?;
+    }
+    verdict.differing.sort_by(|a, b| a.0.cmp(&b.0));
+    Ok(verdict)
+}
+
+/// Reads the files again for series whose times do not rise or are too old.
+fn compare_again(
+    verdict: &mut Verdict,
+    open: HashMap<(Kind, SeriesId), Open>,
+    again: Option<&Feed>,
+) -> Result<(), Failure> {
+    let mut sent: HashMap<(Kind, SeriesId), Vec<(Timestamp, u64)>> =
+        open.keys().map(|id| (*id, Vec::new())).collect();
+    let mut room = SECOND_SAMPLES_MAX;
+    let whole = match again {
+        Some(feed) => feed.each(&mut Findings::quiet(), |step| {
+            for series in &step.batch.samples {
+                let id = series.labels.id();
+                let Some(list) = sent.get_mut(&(Kind::Sample, id)) else { continue };
+                list.extend(series.samples.iter().map(|sample| (sample.at, sample_hash(id, sample))));
+                room = room.saturating_sub(series.samples.len());
+            }
+            for series in &step.batch.entries {
+                let id = series.labels.id();
+                let Some(list) = sent.get_mut(&(Kind::Entry, id)) else { continue };
+                list.extend(series.entries.iter().map(|entry| (entry.at, entry_hash(id, entry))));
+                room = room.saturating_sub(series.entries.len());
+            }
+            room > 0
+        })?,
+        None => false,
+    };
+    if !whole {
+        verdict.unknown = open.len() as u64;
+        return Ok(());
+    }
+    for (id, mut list) in sent {
+        let Some(Open { stored, series, retention }) = open.get(&id) else { continue };
+        // Stable: of equal times the last one stays last.
+        list.sort_by_key(|(at, _)| *at);
+        let mut expect = Tally::default();
+        for (nth, (at, hash)) in list.iter().enumerate() {
+            let is_last = id.0 == Kind::Entry || list.get(nth + 1).is_none_or(|(next, _)| next != at);
+            match retention.filter(|retention| *at < retention.before) {
+                Some(retention) => *verdict.expired.entry(retention.keep_ns).or_default() += 1,
+                None if is_last => expect.take(*hash),
+                None => verdict.replaced += 1,
+            }
+        }
+        if expect != *stored {
+            verdict.differing.push((series.clone(), expect, *stored));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,51 @@
+//! `tacho merge`: merge everything that can be merged now, without waiting for the background.
+
+use serde_json::Value;
+use tacho_api::units;
+
+use super::ask;
+use crate::failure::Failure;
+
+/// Merge all small chunks now, and give back the space of what was deleted
+///
+/// The server does it in the background anyway, at a bounded rate; this is for measuring sizes, and before a backup.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  tacho merge
+  tacho merge --server http://127.0.0.1:7070 --json")]
+pub struct Merge {
+    #[command(flatten)]
+    server: ask::Server,
+    /// Print as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl Merge {
+    pub fn run(self) -> Result<(), Failure> {
+        let runtime = tokio::runtime::Runtime::new().map_err(Failure::new)?;
+        let answer = runtime.block_on(self.server.client().post("/api/v1/admin/merge"))?;
+        let answer: Value = serde_json::from_str(&answer)
+            .map_err(|e| Failure::new(format!("the answer is not JSON: {e}")))?;
+        let report = &answer["data"];
+        if self.json {
+            ask::print_json(report);
+            return Ok(());
+        }
+        if ask::number(report, "merges") == 0 {
+            println!(
+                "nothing to do: no small chunks are left to merge, and what was deleted takes no space any more"
+            );
+            return Ok(());
+        }
+        println!(
+            "{}: {} of {} became {} of {}",
+            units::counted(ask::number(report, "merges"), "merge", "merges"),
+            units::counted(ask::number(report, "chunks_in"), "chunk", "chunks"),
+            units::bytes(ask::number(report, "bytes_read")),
+            units::count(ask::number(report, "chunks_out")),
+            units::bytes(ask::number(report, "bytes_written")),
+        );
+        Ok(())
+    }
+}

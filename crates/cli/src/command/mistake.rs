@@ -1,0 +1,73 @@
+//! Mistakes in arguments are told as all others: a line that says what, one that says what to do.
+
+use tacho_api::settings::WHOLE_NUMBER;
+
+use crate::failure::Failure;
+
+/// The words of clap, without the usage and without the advice to hide an unknown flag behind `--`.
+pub fn mistake(error: &clap::Error) -> Failure {
+    let text = error.render().to_string();
+    let said: Vec<&str> = text.lines().map(str::trim).take_while(|line| !line.is_empty()).collect();
+    let said = said.join(" ");
+    // What Rust says of a number that is none.
+    let said = said.replace("invalid digit found in string", &format!("not {WHOLE_NUMBER}"));
+    let message = said.strip_prefix("error: ").unwrap_or(&said);
+    let mut tips = text.lines().filter_map(|line| line.trim().strip_prefix("tip: "));
+    let usage = text.lines().find_map(|line| line.strip_prefix("Usage: ")).unwrap_or("tacho");
+    let is_command = |word: &&str| word.bytes().all(|byte| byte.is_ascii_lowercase());
+    // Whatever the file is called that was started.
+    let words = usage.split(' ').skip(1).take_while(is_command);
+    let command: Vec<&str> = ["tacho"].into_iter().chain(words).collect();
+    let hint = match tips.find(|tip| !tip.starts_with("to pass ")) {
+        Some(tip) => tip.to_owned(),
+        None => format!("`{} --help` lists what there is", command.join(" ")),
+    };
+    Failure::usage(message).hint(hint)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::super::Cli;
+    use super::*;
+
+    #[test]
+    fn mistakes_are_two_lines() {
+        for (line, expect) in [
+            (
+                "query up --nope",
+                "error: unexpected argument '--nope' found\nhint: `tacho query --help` lists what there is",
+            ),
+            (
+                "query up --rang",
+                "error: unexpected argument '--rang' found\nhint: a similar argument exists: '--range'",
+            ),
+            (
+                "querry up",
+                "error: unrecognized subcommand 'querry'\nhint: a similar subcommand exists: 'query'",
+            ),
+            (
+                "serve --requests-max 16MB",
+                "error: invalid value '16MB' for '--requests-max <N>': not a whole number from 0 without a unit\n\
+                 hint: `tacho --help` lists what there is",
+            ),
+            (
+                "delete",
+                "error: the following required arguments were not provided: --match <SELECTOR>\n\
+                 hint: `tacho delete --help` lists what there is",
+            ),
+            (
+                "query up --time soon",
+                "error: invalid value 'soon' for '--time <TIME>': give Unix seconds or RFC 3339, for example \
+                 2026-01-31T12:00:00Z\nhint: `tacho --help` lists what there is",
+            ),
+        ] {
+            for file in ["tacho", "/opt/Tacho-0.1_x86"] {
+                let args = [file].into_iter().chain(line.split(' '));
+                let error = Cli::try_parse_from(args).err().expect("it is wrong");
+                assert_eq!(mistake(&error).to_string(), expect, "{line}");
+            }
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! The command line: one file for each command.
+
+mod agents;
+mod ask;
+mod attach;
+mod cardinality;
+mod delete;
+mod demo;
+mod entries;
+mod export;
+mod graph;
+mod import;
+mod inspect;
+mod load;
+mod merge;
+mod mistake;
+mod operations;
+mod probes;
+mod query;
+mod serve;
+mod trace;
+mod traces;
+mod tune;
+
+pub use mistake::mistake;
+
+use crate::failure::Failure;
+use crate::terminal::out;
+
+/// Records what software does while it runs, keeps it, and answers questions about it.
+#[derive(clap::Parser)]
+#[command(name = "tacho", version, propagate_version = true, max_term_width = 100)]
+pub struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(clap::Subcommand)]
+enum Command {
+    Serve(serve::Serve),
+    Demo(demo::Demo),
+    Query(query::Query),
+    Entries(entries::Entries),
+    Traces(traces::Traces),
+    Trace(trace::Trace),
+    Operations(operations::Operations),
+    Graph(graph::Graph),
+    Load(load::Load),
+    Agents(agents::Agents),
+    Probes(probes::Probes),
+    Attach(attach::Attach),
+    Import(import::Import),
+    Export(export::Export),
+    Tune(tune::Tune),
+    Inspect(inspect::Inspect),
+    Cardinality(cardinality::Cardinality),
+    Merge(merge::Merge),
+    Delete(delete::Delete),
+}
+
+pub fn run(cli: Cli) -> Result<(), Failure> {
+    cli.command.run()?;
+    match out::fault() {
+        Some(fault) => Err(Failure::new(format!("cannot write to stdout: {fault}"))),
+        None => Ok(()),
+    }
+}
+
+impl Command {
+    fn run(self) -> Result<(), Failure> {
+        match self {
+            Self::Serve(serve) => serve.run(),
+            Self::Demo(demo) => demo.run(),
+            Self::Query(query) => query.run(),
+            Self::Entries(entries) => entries.run(),
+            Self::Traces(traces) => traces.run(),
+            Self::Trace(trace) => trace.run(),
+            Self::Operations(operations) => operations.run(),
+            Self::Graph(graph) => graph.run(),
+            Self::Load(load) => load.run(),
+            Self::Agents(agents) => agents.run(),
+            Self::Probes(probes) => probes.run(),
+            Self::Attach(attach) => attach.run(),
+            Self::Import(import) => import.run(),
+            Self::Export(export) => export.run(),
+            Self::Tune(tune) => tune.run(),
+            Self::Inspect(inspect) => inspect.run(),
+            Self::Cardinality(cardinality) => cardinality.run(),
+            Self::Merge(merge) => merge.run(),
+            Self::Delete(delete) => delete.run(),
+        }
+    }
+}

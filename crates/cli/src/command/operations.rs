@@ -1,0 +1,79 @@
+//! `tacho operations`: which operations there are and how they do.
+
+use tacho_api::units;
+
+use super::ask::{self, Server, Span};
+use crate::failure::Failure;
+use crate::terminal::table::{Align, Table};
+
+/// List operations with counts, errors and percentiles, the one that took the most time first
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  tacho operations --service shop
+  tacho operations --kind database --last 15m --json")]
+pub struct Operations {
+    /// Only those of this service
+    #[arg(long)]
+    service: Option<String>,
+    /// Only this one
+    #[arg(long)]
+    operation: Option<String>,
+    /// method, http-server, http-client, database, connection-wait or task
+    #[arg(long)]
+    kind: Option<String>,
+    /// Operations to show
+    #[arg(long, default_value_t = 50, value_name = "N")]
+    limit: usize,
+    #[command(flatten)]
+    span: Span,
+    #[command(flatten)]
+    server: Server,
+    /// Print the server's answer as it is
+    #[arg(long)]
+    json: bool,
+}
+
+impl Operations {
+    pub fn run(self) -> Result<(), Failure> {
+        let own = [("service", self.service), ("operation", self.operation), ("kind", self.kind)];
+        let range = self.span.range()?.params().map(|(name, value)| (name, Some(value)));
+        let answer = self.server.get("/api/operations", own.into_iter().chain(range))?;
+        if self.json {
+            ask::print_json(&answer);
+            return Ok(());
+        }
+        let (left, right) = (Align::Left, Align::Right);
+        let mut table = Table::new([
+            ("SERVICE", left),
+            ("KIND", left),
+            ("CALLS", right),
+            ("ERRORS", right),
+            ("P50", right),
+            ("P95", right),
+            ("P99", right),
+            ("TOTAL", right),
+            ("SELF", right),
+            ("OPERATION", left),
+        ]);
+        let mut all: Vec<_> = ask::list(&answer, "operations").iter().collect();
+        all.sort_by_key(|o| std::cmp::Reverse(ask::number(o, "total_ns")));
+        for o in all.into_iter().take(self.limit) {
+            let ns = |name| units::duration(ask::number(o, name));
+            let count = |name| units::count(ask::number(o, name));
+            table.row([
+                ask::text(o, "service").to_owned(),
+                ask::text(o, "kind").to_owned(),
+                count("count"),
+                count("errors"),
+                ns("p50_ns"),
+                ns("p95_ns"),
+                ns("p99_ns"),
+                ns("total_ns"),
+                ns("self_ns"),
+                ask::text(o, "operation").to_owned(),
+            ]);
+        }
+        print!("{table}");
+        Ok(())
+    }
+}

@@ -1,0 +1,85 @@
+//! `tacho serve`: run the server.
+
+mod flags;
+
+use std::io::{self, IsTerminal};
+use std::path::PathBuf;
+
+use tacho_server::config;
+use tacho_server::serve::{self, Listening, ServeError};
+use tacho_store::ErrorKind;
+use tracing_subscriber::EnvFilter;
+
+use crate::failure::Failure;
+use crate::signal;
+use flags::Flags;
+
+/// Run the server: take records in, keep them, answer questions, show the page
+///
+/// Settings come from tacho.toml (--config, or ./tacho.toml when it is there), then from TACHO_* environment
+/// variables (TACHO_DATA, TACHO_HTTP, ...), then from flags; later ones win. With none of them it works.
+#[derive(clap::Args)]
+#[command(
+    after_help = "Example:\n  tacho serve --data /var/lib/tacho\n  tacho serve --http 127.0.0.1:8080 --records 127.0.0.1:8081"
+)]
+pub struct Serve {
+    /// Configuration file
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    #[command(flatten)]
+    flags: Flags,
+}
+
+impl Serve {
+    pub fn run(self) -> Result<(), Failure> {
+        init_log();
+        let config =
+            config::load(self.config, std::env::vars(), self.flags.into()).map_err(Failure::usage)?;
+        let runtime = tokio::runtime::Runtime::new().map_err(Failure::new)?;
+        let up = |at: Listening| println!("listening http={} records={}", at.http, at.records);
+        runtime.block_on(serve::run(config, signal::stop, up)).map_err(failure)
+    }
+}
+
+/// Logs go to stderr as `key=value`; `RUST_LOG` chooses how much.
+fn init_log() {
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
+        .with_target(false)
+        // It would say by a panic that nobody reads the log.
+        .log_internal_errors(false)
+        .init();
+}
+
+fn failure(error: ServeError) -> Failure {
+    let hint = match &error {
+        ServeError::Listen { key, source, .. } => match source.kind() {
+            io::ErrorKind::AddrInUse => {
+                Some(format!("another program has this port; stop it, or choose another with --{key}"))
+            }
+            io::ErrorKind::PermissionDenied => {
+                Some("ports below 1024 are for root; choose a higher one".into())
+            }
+            io::ErrorKind::AddrNotAvailable => Some("this machine does not have that address".into()),
+            _ => None,
+        },
+        ServeError::Open { source, .. } => match source.kind() {
+            ErrorKind::Locked => {
+                Some("stop the other server, or choose another directory with --data".into())
+            }
+            ErrorKind::Version => Some("use the newer version of tacho that wrote it".into()),
+            ErrorKind::Io => Some("choose a directory that this user may write with --data".into()),
+            ErrorKind::StorageFull => Some("make room on the disk".into()),
+            _ => None,
+        },
+        ServeError::Rules(_) => Some("mend the file, or take it away to start without rules".into()),
+        ServeError::Signal(_) | ServeError::Close(_) => None,
+    };
+    match hint {
+        Some(hint) => Failure::new(error).hint(hint),
+        None => Failure::new(error),
+    }
+}

@@ -1,0 +1,90 @@
+//! `tacho traces`: search traces.
+
+use tacho_api::units;
+
+use super::ask::{self, Server, Span};
+use crate::failure::Failure;
+use crate::terminal::table::{Align, Table};
+
+/// Search traces, the newest first
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  tacho traces --service shop --min-duration 100ms
+  tacho traces --outcome failed --last 15m
+  tacho traces --request-id 0af76519-16cd-43dd-8448-eb211c80319c --json")]
+pub struct Traces {
+    /// Traces that touch this service
+    #[arg(long)]
+    service: Option<String>,
+    /// Traces that contain this operation
+    #[arg(long)]
+    operation: Option<String>,
+    /// Traces that took at least this long, for example 100ms
+    #[arg(long, value_name = "DURATION", value_parser = ask::duration)]
+    min_duration: Option<i64>,
+    /// Traces that took at most this long
+    #[arg(long, value_name = "DURATION", value_parser = ask::duration)]
+    max_duration: Option<i64>,
+    /// ok, failed or running
+    #[arg(long)]
+    outcome: Option<String>,
+    /// The trace of one request
+    #[arg(long, value_name = "ID")]
+    request_id: Option<String>,
+    /// Traces to show
+    #[arg(long, default_value_t = 20, value_name = "N")]
+    limit: usize,
+    #[command(flatten)]
+    span: Span,
+    #[command(flatten)]
+    server: Server,
+    /// Print the server's answer as it is
+    #[arg(long)]
+    json: bool,
+}
+
+impl Traces {
+    pub fn run(self) -> Result<(), Failure> {
+        let own = [
+            ("service", self.service),
+            ("operation", self.operation),
+            ("min_duration", self.min_duration.map(ask::seconds)),
+            ("max_duration", self.max_duration.map(ask::seconds)),
+            ("outcome", self.outcome),
+            ("request_id", self.request_id),
+            ("limit", Some(self.limit.to_string())),
+        ];
+        let range = self.span.range()?.params().map(|(name, value)| (name, Some(value)));
+        let answer = self.server.get("/api/traces", own.into_iter().chain(range))?;
+        if self.json {
+            ask::print_json(&answer);
+            return Ok(());
+        }
+        let (left, right) = (Align::Left, Align::Right);
+        let mut table = Table::new([
+            ("TRACE", left),
+            ("START", left),
+            ("SERVICE", left),
+            ("OPERATION", left),
+            ("TIME", right),
+            ("CALLS", right),
+            ("OUTCOME", left),
+        ]);
+        for trace in ask::list(&answer, "traces") {
+            table.row([
+                ask::text(trace, "trace_id").to_owned(),
+                ask::utc(&trace["start"]),
+                ask::text(trace, "service").to_owned(),
+                ask::text(trace, "operation").to_owned(),
+                units::duration(ask::number(trace, "duration_ns")),
+                units::count(ask::number(trace, "calls")),
+                ask::text(trace, "outcome").to_owned(),
+            ]);
+        }
+        print!("{table}");
+        if answer["truncated"] == true {
+            eprintln!("there are more: raise --limit, or narrow the search");
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,169 @@
+//! `tacho tune`: which settings suit these data and these questions? Tried on the user's own.
+//!
+//! `training.rs` gathers a sample of the series, `mix.rs` the questions, `trial.rs` measures one way of writing chunks
+//! after the other (`tacho_chunk::tune` encodes and chooses), `report.rs` draws and recommends, `section.rs` puts it
+//! into a file.
+
+mod mix;
+mod report;
+mod section;
+mod training;
+mod trial;
+
+use std::path::PathBuf;
+
+use tacho_api::units;
+use tacho_chunk::tune::{Weights, recommend, recommend_over, smallest};
+use tacho_chunk::{Method, Tolerance};
+
+use super::ask;
+use super::import::Reading;
+use crate::failure::Failure;
+use trial::{Limits, Trials};
+
+/// Try chunk sizes, codecs, compression and tolerances on your own data and queries, and recommend settings
+///
+/// The data are files (as for import), a data directory or a running server. Bytes, the cost of writing and the cost of
+/// answering the query mix are measured on this machine; with --svg the trade-off is drawn. What is recommended is a
+/// section for tacho.toml. Nothing is given up unless a tolerance is named.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  tacho tune metrics.csv.gz --time-zone Europe/Berlin
+  tacho tune --server http://127.0.0.1:7070 --match '{job=\"shop\"}' --svg trade-off.svg
+  tacho tune --data ./tacho-data --match '{__name__=~\"heap.*\"}' --tolerance 0.001 --write tacho.toml
+  tacho tune metrics.csv --queries mix.promql --favour speed
+
+A query mix has one PromQL query a line. [6h] before it asks for a graph of six hours, else it is asked for one
+moment; times are drawn at random. Lines that begin with # are passed over.")]
+pub struct Tune {
+    /// Files of training data
+    #[arg(value_name = "FILE", conflicts_with_all = ["server", "data"])]
+    files: Vec<PathBuf>,
+    /// Take the data from this server [default without FILE and --data: http://127.0.0.1:7070]
+    #[arg(long, value_name = "URL", conflicts_with = "data")]
+    server: Option<String>,
+    /// Take the data from this data directory, which no server uses now
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+    /// Go on with what can be read where something cannot
+    #[arg(long)]
+    allow_damaged: bool,
+    /// Which series: a PromQL selector; also what the recommended section is for
+    #[arg(long = "match", value_name = "SELECTOR", default_value = "{__name__!=\"\"}")]
+    selector: String,
+    /// Begin of the data: Unix seconds or RFC 3339 [default: all]
+    #[arg(long, value_name = "TIME", value_parser = ask::instant)]
+    start: Option<i64>,
+    /// End of the data: Unix seconds or RFC 3339 [default: all]
+    #[arg(long, value_name = "TIME", value_parser = ask::instant)]
+    end: Option<i64>,
+    /// Queries to weigh reading by [default: a mix of graphs and aggregations]
+    #[arg(long, value_name = "FILE")]
+    queries: Option<PathBuf>,
+    /// How far a value may be off: 0.01 for one percent, or 5abs for 5 in its own unit
+    #[arg(long, value_name = "SHARE", value_parser = tolerance)]
+    tolerance: Option<Tolerance>,
+    /// How values are made simpler within the tolerance: linear, wavelet or rounding
+    #[arg(long, value_name = "METHOD", default_value = "linear", value_parser = method)]
+    method: Method,
+    /// How far a time may be off, for example 200ms
+    #[arg(long, value_name = "DURATION", value_parser = ask::duration)]
+    time_tolerance: Option<i64>,
+    /// What counts more
+    #[arg(long, value_enum, default_value = "balanced", value_name = "WHAT")]
+    favour: Favour,
+    /// Values of the sample, at most
+    #[arg(long, value_name = "N", default_value_t = 500_000)]
+    values: usize,
+    /// Time for all trials, seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    seconds: u64,
+    /// Seed of the sample and of the times of queries
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// Draw the trade-off into this file
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+    /// Put the recommended section into this configuration file
+    #[arg(long, value_name = "FILE")]
+    write: Option<PathBuf>,
+    /// Print everything as JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    reading: Reading,
+}
+
+/// Where training data are fewer, one day's habits would decide for years.
+const VALUES_MIN: usize = 1_000;
+
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Favour {
+    /// The smallest; of what is within 1 % of it the fastest to query
+    Space,
+    /// Half the space is worth queries that take twice as long
+    Balanced,
+    /// A query that is a fifth faster is worth twice the space
+    Speed,
+}
+
+impl Favour {
+    /// `None`: only space counts, which no clock measures.
+    const fn weights(self) -> Option<Weights> {
+        match self {
+            Self::Space => None,
+            Self::Balanced => Some(Weights::BALANCED),
+            Self::Speed => Some(Weights::SPEED),
+        }
+    }
+}
+
+impl Tune {
+    pub fn run(self) -> Result<(), Failure> {
+        let file = self.write.as_deref().map(section::File::open).transpose()?;
+        let training = training::gather(&self)?;
+        if training.values() < VALUES_MIN {
+            return Err(Failure::new(format!(
+                "{} values are too few to choose settings by: {} are wanted at least",
+                training.values(),
+                units::count(VALUES_MIN as u64)
+            ))
+            .hint("widen --match, --start and --end, or name more files"));
+        }
+        let mix = mix::load(self.queries.as_deref(), &training, self.seed)?;
+        let limits = Limits::new(self.seconds, self.tolerance, self.method, self.time_tolerance);
+        let trials = Trials::run(&training, &mix, &limits)?;
+        let lossless: Vec<usize> =
+            (0..trials.done.len()).filter(|at| trials.done[*at].candidate.semantic.is_lossless()).collect();
+        let costs: Vec<_> = lossless.iter().map(|at| trials.done[*at].cost).collect();
+        let usual = lossless.iter().position(|at| trials.is_default(*at));
+        let weights = self.favour.weights();
+        let best = match (weights, usual) {
+            (None, usual) => smallest(&costs, usual),
+            (Some(weights), Some(usual)) => recommend_over(&costs, weights, usual),
+            (Some(weights), None) => recommend(&costs, weights),
+        };
+        let best = best.map(|at| trials.plainest(lossless[at]));
+        let best =
+            best.ok_or_else(|| Failure::new("no trial came to its end").hint("give it more --seconds"))?;
+        report::Report { tune: &self, training: &training, mix: &mix, trials: &trials, best, file }.give()
+    }
+}
+
+fn tolerance(text: &str) -> Result<Tolerance, String> {
+    let (number, absolute) = match text.strip_suffix("abs") {
+        Some(number) => (number, true),
+        None => (text, false),
+    };
+    let amount: f64 = number.parse().map_err(|_| "give a share such as 0.01, or an amount such as 5abs")?;
+    match (amount.is_finite() && amount > 0.0, absolute) {
+        (false, _) => Err("a tolerance is above 0".into()),
+        (true, true) => Ok(Tolerance::Absolute(amount)),
+        (true, false) if amount < 1.0 => Ok(Tolerance::Relative(amount)),
+        (true, false) => Err("a share is below 1; give an amount as 5abs".into()),
+    }
+}
+
+fn method(text: &str) -> Result<Method, String> {
+    Method::from_name(text).ok_or_else(|| "give linear, wavelet or rounding".into())
+}

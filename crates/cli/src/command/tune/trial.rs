@@ -1,0 +1,221 @@
+//! What does a way of writing chunks cost? Encoded, and asked, with a clock in hand.
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+use tacho_chunk::semantic::Semantic;
+use tacho_chunk::tune::{Candidate, Cost, EncodedGroup, Weights, encode, recommend, smallest};
+use tacho_chunk::{CodecSet, Compression, Encoding, Method, Tolerance};
+use tacho_query::promql::{Piece, Plan, Selection, SeriesData};
+use tacho_store::Options;
+
+use super::mix::Mix;
+use super::training::Training;
+use crate::failure::Failure;
+use crate::terminal::progress;
+
+/// Values of a series in a chunk, up to what a configuration may say.
+const SIZES: [usize; 6] = [512, 2_048, 8_192, 16_384, 32_768, 65_536];
+/// Codecs that are quick to read.
+const QUICK: [&str; 5] = ["constant", "step", "varint", "integer", "dictionary"];
+/// The dearest codec to write and read; what it brings is worth knowing.
+const DEAREST: &str = "pco";
+/// Differences of bytes up to this share are none.
+const NOISE: f64 = 0.001;
+/// Each read is measured so often, and the quickest counts: the others were disturbed.
+const READS: usize = 3;
+
+/// What may be tried, and for how long.
+pub struct Limits {
+    time: Duration,
+    semantic: Option<Semantic>,
+}
+
+impl Limits {
+    pub fn new(seconds: u64, value: Option<Tolerance>, method: Method, time_tolerance: Option<i64>) -> Self {
+        let time = time_tolerance.map_or(0, i64::unsigned_abs);
+        let semantic = Semantic { time, value, method, aggregation: None };
+        Self {
+            time: Duration::from_secs(seconds.max(1)),
+            semantic: Some(semantic).filter(|semantic| !semantic.is_lossless()),
+        }
+    }
+}
+
+/// One that was measured.
+pub struct Trial {
+    pub candidate: Candidate,
+    /// Name of the codecs.
+    pub codecs: &'static str,
+    pub cost: Cost,
+    pub value_error_max: f64,
+    pub time_error_max: u64,
+}
+
+pub struct Trials {
+    pub done: Vec<Trial>,
+    /// For which there was no time.
+    pub left: usize,
+}
+
+/// A set of codecs by name.
+type Codecs = (&'static str, CodecSet);
+
+impl Trials {
+    /// Sizes and compressions first; then codecs and tolerances with the best of them.
+    pub fn run(training: &Training, mix: &Mix, limits: &Limits) -> Result<Self, Failure> {
+        let begun = Instant::now();
+        let all = ("all", CodecSet::ALL);
+        let longest = training.groups.iter().map(|group| group.at.len()).max().unwrap_or(0);
+        // A size that holds everything is the last that makes a difference.
+        let enough = SIZES.iter().position(|size| *size >= longest).map_or(SIZES.len(), |at| at + 1);
+        let first = SIZES[..enough].iter().flat_map(|values| {
+            Compression::ALL.map(|compression| (candidate(*values, all.1, compression), all.0))
+        });
+        let mut plan: Vec<(Candidate, &'static str)> = first.collect();
+        let bar = progress::bar(plan.len() as u64, "trying");
+        let mut trials = Self { done: Vec::new(), left: 0 };
+        let mut second = false;
+        let mut at = 0;
+        while let Some((candidate, codecs)) = plan.get(at).cloned() {
+            if begun.elapsed() > limits.time && !trials.done.is_empty() {
+                break;
+            }
+            bar.set_message(format!("{} values a chunk, {}", candidate.values, name(&candidate)));
+            trials.done.push(measure(training, mix, candidate, codecs)?);
+            bar.inc(1);
+            at += 1;
+            if at == plan.len() && !second {
+                second = true;
+                plan.extend(trials.second_round(limits));
+                bar.set_length(plan.len() as u64);
+            }
+        }
+        bar.finish_and_clear();
+        trials.left = plan.len() - at;
+        Ok(trials)
+    }
+
+    /// Whether a trial writes chunks as a store does that nobody has set otherwise.
+    pub fn is_default(&self, at: usize) -> bool {
+        let usual = candidate(Options::default().chunk_values, CodecSet::ALL, Compression::Auto);
+        self.done[at].candidate == usual
+    }
+
+    /// Of trials that write the same bytes at the same size, the one that needs the fewest settings: what they differ in
+    /// is noise of the clock.
+    pub fn plainest(&self, best: usize) -> usize {
+        let Trial { candidate, cost, .. } = &self.done[best];
+        let same = |trial: &&Trial| {
+            trial.candidate.values == candidate.values
+                && trial.candidate.semantic == candidate.semantic
+                && (trial.cost.bytes - cost.bytes).abs() <= cost.bytes * NOISE
+        };
+        let effort = |trial: &Trial| {
+            let Encoding { codecs, compression, .. } = trial.candidate.encoding;
+            (codecs != CodecSet::ALL, compression != Compression::Auto)
+        };
+        let like = self.done.iter().enumerate().filter(|(_, trial)| same(trial));
+        like.min_by_key(|(at, trial)| (effort(trial), *at != best)).map_or(best, |(at, _)| at)
+    }
+
+    fn second_round(&self, limits: &Limits) -> Vec<(Candidate, &'static str)> {
+        let costs: Vec<Cost> = self.done.iter().map(|trial| trial.cost).collect();
+        let weighed = [Weights::BALANCED, Weights::SPEED].map(|weights| recommend(&costs, weights));
+        let bests: BTreeSet<usize> = weighed.into_iter().chain([smallest(&costs, None)]).flatten().collect();
+        let but = CodecSet::only(CodecSet::names().filter(|name| *name != DEAREST));
+        let sets: Vec<Codecs> = [("all but pco", but), ("quick", CodecSet::only(QUICK))]
+            .into_iter()
+            .filter_map(|(name, set)| Some((name, set?)))
+            .collect();
+        let mut out = Vec::new();
+        for best in bests.into_iter().map(|at| &self.done[at].candidate) {
+            let codecs = sets
+                .iter()
+                .map(|(name, set)| (candidate(best.values, *set, best.encoding.compression), *name));
+            out.extend(codecs);
+            out.extend(limits.semantic.map(|semantic| (Candidate { semantic, ..best.clone() }, "all")));
+        }
+        out
+    }
+}
+
+fn candidate(values: usize, codecs: CodecSet, compression: Compression) -> Candidate {
+    let encoding = Encoding { codecs, compression, ..Encoding::thorough() };
+    Candidate { values, encoding, semantic: Semantic::default() }
+}
+
+/// Compression and what is given up, for people.
+pub fn name(candidate: &Candidate) -> String {
+    let lossy = if candidate.semantic.is_lossless() { "" } else { ", with tolerance" };
+    format!("{}{lossy}", candidate.encoding.compression.name())
+}
+
+fn measure(
+    training: &Training,
+    mix: &Mix,
+    candidate: Candidate,
+    codecs: &'static str,
+) -> Result<Trial, Failure> {
+    let begun = Instant::now();
+    let encoded: Result<Vec<EncodedGroup>, _> =
+        training.groups.iter().map(|group| encode(group, &candidate)).collect();
+    let write = begun.elapsed();
+    let encoded = encoded.map_err(Failure::usage)?;
+    let mut read = Duration::MAX;
+    for _ in 0..READS {
+        let begun = Instant::now();
+        for plan in &mix.plans {
+            answer(plan, training, &encoded)?;
+        }
+        read = read.min(begun.elapsed());
+    }
+    let values = training.values().max(1) as f64;
+    let bytes: usize = encoded.iter().map(EncodedGroup::bytes).sum();
+    let cost = Cost {
+        bytes: bytes as f64 / values,
+        write: write.as_nanos() as f64 / values,
+        read: read.as_nanos() as f64 / mix.plans.len() as f64,
+    };
+    let value_error_max = encoded.iter().fold(0.0, |most: f64, group| most.max(group.value_error_max));
+    let time_error_max = encoded.iter().map(|group| group.time_error_max).max().unwrap_or(0);
+    Ok(Trial { candidate, codecs, cost, value_error_max, time_error_max })
+}
+
+/// Reads what the plan needs out of the chunks and evaluates it.
+fn answer(plan: &Plan, training: &Training, encoded: &[EncodedGroup]) -> Result<(), Failure> {
+    let data: Result<Vec<Vec<SeriesData>>, Failure> =
+        plan.selectors().iter().map(|selection| select(selection, training, encoded)).collect();
+    let output = plan.evaluate(&data?).map_err(Failure::new)?;
+    std::hint::black_box(output);
+    Ok(())
+}
+
+fn select(
+    selection: &Selection,
+    training: &Training,
+    encoded: &[EncodedGroup],
+) -> Result<Vec<SeriesData>, Failure> {
+    let mut out = Vec::new();
+    for (labels, group) in training.labels.iter().zip(encoded) {
+        let wanted = |at: &usize| selection.matchers.iter().all(|matcher| matcher.matches(&labels[*at]));
+        let columns: Vec<usize> = (0..labels.len()).filter(wanted).collect();
+        if columns.is_empty() {
+            continue;
+        }
+        let read = group.read(&columns, selection.range).map_err(Failure::new)?;
+        for (column, pieces) in columns.iter().zip(read) {
+            let pieces = pieces
+                .into_iter()
+                .filter_map(|(times, values)| {
+                    let places = times.slice(selection.range);
+                    let values = values.part(places.clone()).into_f64();
+                    (!places.is_empty()).then(|| Piece::Samples { at: times.part(places), values })
+                })
+                .collect();
+            out.push(SeriesData { labels: labels[*column].clone(), pieces });
+        }
+    }
+    out.retain(|series| !series.is_empty());
+    Ok(out)
+}

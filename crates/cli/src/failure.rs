@@ -1,0 +1,75 @@
+//! How a command fails: one line that says what, one that says what to do, and a code for scripts.
+
+use std::fmt;
+use std::process::ExitCode;
+
+use tacho_api::printable::printable_lines;
+
+/// Exit codes, in the manner of `grep` and `curl`: 0 done, 1 failed, 2 used wrongly, 3 done but for a part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Code {
+    /// It was tried and did not work.
+    Failed = 1,
+    /// It was not tried: settings or arguments are wrong. Also what clap exits with.
+    Usage = 2,
+    /// It is done, but for records that were broken or refused.
+    Partly = 3,
+}
+
+#[derive(Debug)]
+pub struct Failure {
+    message: String,
+    hint: Option<String>,
+    code: Code,
+}
+
+impl Failure {
+    pub fn new(message: impl fmt::Display) -> Self {
+        Self { message: message.to_string(), hint: None, code: Code::Failed }
+    }
+
+    pub fn usage(message: impl fmt::Display) -> Self {
+        Self { message: message.to_string(), hint: None, code: Code::Usage }
+    }
+
+    pub fn partly(message: impl fmt::Display) -> Self {
+        Self { message: message.to_string(), hint: None, code: Code::Partly }
+    }
+
+    #[must_use]
+    pub fn hint(self, hint: impl Into<String>) -> Self {
+        Self { hint: Some(hint.into()), ..self }
+    }
+
+    /// What went wrong, without what to do.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
+    pub fn exit_code(&self) -> ExitCode {
+        ExitCode::from(self.code as u8)
+    }
+}
+
+/// `error: ...`, and `hint: ...` on a second line.
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "error: {}", printable_lines(&self.message))?;
+        match &self.hint {
+            Some(hint) => write!(f, "\nhint: {}", printable_lines(hint)),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_in_it_do_not_reach_the_terminal_as_they_are() {
+        let failure = Failure::new("no service \u{1b}[31mshop\nat all").hint("look at \u{9b}2J");
+        let expect = "error: no service \\u{1b}[31mshop\nat all\nhint: look at \\u{9b}2J";
+        assert_eq!(failure.to_string(), expect);
+    }
+}

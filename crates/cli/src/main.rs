@@ -1,0 +1,42 @@
+//! `tacho`: reads the command line, runs the command, and tells how it ended.
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use clap::Parser;
+use clap::error::ErrorKind;
+
+use command::Cli;
+
+// First: the others write with its macros.
+#[macro_use]
+mod terminal;
+
+mod client;
+mod command;
+mod failure;
+mod signal;
+mod svg;
+
+/// The C library's keeps what a peak took (docs/adr/0009-allocator.md).
+#[cfg(all(feature = "jemalloc", not(target_env = "msvc")))]
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
+fn main() -> ExitCode {
+    let ended = match Cli::try_parse() {
+        Ok(cli) => command::run(cli),
+        // Help and the version, asked for or not.
+        Err(said) if !said.use_stderr() => said.exit(),
+        Err(said) if said.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => said.exit(),
+        Err(mistake) => Err(command::mistake(&mistake)),
+    };
+    match ended {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            // Who does not listen hears the exit code.
+            let _ = writeln!(std::io::stderr(), "{failure}");
+            failure.exit_code()
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! A clock that is far ahead of what was expected deletes nothing until somebody says over HTTP that it is right.
+
+mod support;
+
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde_json::Value;
+use support::Server;
+use tacho_model::{Batch, Labels, ManualClock, NAME, Sample, SampleSeries};
+use tacho_server::data_directory;
+
+const DAY_S: u64 = 86_400;
+const CONFIRM: &str = "/api/v1/admin/clock/confirm";
+
+fn now_s() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs()
+}
+
+/// A data directory that was written a hundred days ago, by the clock of then, with one sample of that time.
+fn long_ago(data: &std::path::Path) -> u64 {
+    let then = now_s() - 100 * DAY_S;
+    let at = i64::try_from(then).unwrap() * 1_000_000_000;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let (store, _lock) = data_directory::open(data, Arc::new(ManualClock::new(at))).await.unwrap();
+        let labels = Arc::new(Labels::new([(NAME, "m")]).unwrap());
+        let samples = vec![Sample { at, value: tacho_model::Value::F64(1.0) }];
+        let samples = vec![SampleSeries { labels, samples }];
+        store.append(Batch { samples, ..Batch::default() }, None).await.unwrap();
+        store.close().await.unwrap();
+    });
+    then
+}
+
+#[test]
+fn a_clock_that_is_not_believed_is_told_and_confirmed() {
+    let dir = tempfile::tempdir().unwrap();
+    let data = dir.path().join("data");
+    let then = long_ago(&data);
+    let config = dir.path().join("tacho.toml");
+    std::fs::write(&config, "[[retention]]\nmatch = 'm'\nkeep = '30d'\n").unwrap();
+    let config = config.to_str().unwrap();
+    let server = Server::start_with(&data, &["--config", config, "--selfwatch-seconds", "0"]);
+    let ahead = || server.get("/api/status").json()["clock_ahead_seconds"].as_u64().unwrap();
+    let doubted = || {
+        let metrics = server.get("/metrics").text();
+        let line = metrics.lines().find(|line| line.starts_with("tacho_clock_doubted ")).map(str::to_owned);
+        line.expect("it is told")
+    };
+    let samples = || {
+        assert_eq!(server.post("/api/v1/admin/tsdb/clean_tombstones", &[], b"").status, 204);
+        let answer = server.get(&format!("/api/v1/query?query=m&time={then}")).json();
+        answer["data"]["result"].as_array().unwrap().len()
+    };
+    assert!(ahead() >= 99 * DAY_S, "{}", ahead());
+    assert_eq!(doubted(), "tacho_clock_doubted 1");
+    assert_eq!(samples(), 1, "nothing is deleted by it");
+    assert!(server.log().contains("POST /api/v1/admin/clock/confirm"), "{}", server.log());
+
+    assert_eq!(server.get(CONFIRM).status, 405);
+    assert_eq!(server.post(CONFIRM, &[("Sec-Fetch-Site", "cross-site")], b"").status, 403);
+    assert_eq!((doubted().as_str(), samples()), ("tacho_clock_doubted 1", 1));
+
+    let confirmed = |answer: Value| {
+        assert_eq!(answer["status"], "success", "{answer}");
+        answer["data"]["ahead_seconds"].as_u64().unwrap()
+    };
+    let by = confirmed(server.post(CONFIRM, &[], b"").json());
+    assert!((99 * DAY_S..102 * DAY_S).contains(&by), "{by}");
+    assert_eq!((ahead(), doubted().as_str()), (0, "tacho_clock_doubted 0"));
+    assert_eq!(samples(), 0, "its time is over");
+    assert_eq!(confirmed(server.post(CONFIRM, &[], b"").json()), 0, "there is nothing to confirm");
+    drop(server);
+    // What was confirmed is known after a start.
+    let server = Server::start_with(&data, &["--config", config, "--selfwatch-seconds", "0"]);
+    assert_eq!(server.get("/api/status").json()["clock_ahead_seconds"], 0);
+}

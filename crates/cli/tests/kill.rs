@@ -1,0 +1,332 @@
+//! Acknowledged means on disk: the real server is killed at random moments, and nothing acknowledged is missing or twice.
+//!
+//! Meanwhile it merges whatever lies side by side, deletes what it is told to, and lets a series expire.
+
+#[path = "../../server/tests/support/agent.rs"]
+mod agent;
+#[path = "support/http_writer.rs"]
+mod http_writer;
+mod support;
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use agent::{Agent, content};
+use http_writer::{Deleter, HttpWriter};
+use support::Server;
+use tacho_ingest::wire::ServerFrame;
+use tacho_model::{EventKind, Kind, MatchOp, Matcher, SeriesId, TimeRange, mix64};
+use tacho_server::clock::SystemClock;
+use tacho_store::random::Random;
+use tacho_store::{Options, Store};
+
+const SEED: u64 = 14;
+/// Servers killed while they serve, at least and at most, and while they start.
+const KILLS: u32 = 50;
+const KILLS_MAX: u32 = 500;
+const KILLS_AT_START: u32 = 10;
+/// Frames that one agent sends ahead of the acknowledgements.
+const WINDOW: usize = 48;
+/// Acknowledged frames that are sent again after each reconnect.
+const REPEATED: u64 = 3;
+/// Between two bursts: keeps the amount of data small, not the server idle.
+const BREATH: Duration = Duration::from_millis(2);
+
+/// An agent that sends frame after frame, and after a reconnect what was not acknowledged.
+struct Sender {
+    session: u128,
+    /// Number of the next new frame.
+    next: u64,
+    acked: u64,
+    waiting: VecDeque<u64>,
+    reconnects_with_resend: u32,
+}
+
+impl Sender {
+    const fn new(session: u128) -> Self {
+        Self { session, next: 1, acked: 0, waiting: VecDeque::new(), reconnects_with_resend: 0 }
+    }
+
+    /// Sends until the server is gone, or, where `stop_at` is given, until that many frames are acknowledged.
+    fn run(&mut self, at: SocketAddr, stop_at: Option<u64>) {
+        let Ok(mut agent) = Agent::connect(at, &agent::hello(self.session)) else { return };
+        let acked = agent.welcome.acked;
+        assert!(
+            acked >= self.acked,
+            "session {}: {} was acknowledged, {acked} is known",
+            self.session,
+            self.acked
+        );
+        self.acknowledge(acked);
+        agent.send(&agent::dictionary(self.session));
+        self.reconnects_with_resend += u32::from(!self.waiting.is_empty());
+        // More than it must: the last ones that are known are repetitions.
+        agent.send_frames(acked.saturating_sub(REPEATED) + 1..=acked);
+        agent.send_frames(self.waiting.iter().copied());
+        loop {
+            while self.waiting.len() < WINDOW && stop_at.is_none_or(|last| self.next <= last) {
+                self.waiting.push_back(self.next);
+                self.next += 1;
+                agent.send_frames(self.waiting.back().copied());
+            }
+            if self.waiting.is_empty() {
+                return agent.bye();
+            }
+            match agent.receive() {
+                Some(ServerFrame::Ack(seq)) => self.acknowledge(seq),
+                Some(ServerFrame::Wait(_)) => {}
+                Some(other) => panic!("session {}: {other:?}", self.session),
+                None => return,
+            }
+            std::thread::sleep(BREATH);
+        }
+    }
+
+    fn acknowledge(&mut self, seq: u64) {
+        self.acked = self.acked.max(seq);
+        while self.waiting.front().is_some_and(|first| *first <= seq) {
+            self.waiting.pop_front();
+        }
+    }
+}
+
+#[test]
+fn every_acknowledged_record_is_there_exactly_once_after_many_kills() {
+    let data = tempfile::tempdir().unwrap();
+    let mut random = Random::new(SEED);
+    let mut senders = [Sender::new(101), Sender::new(202)];
+    let mut writer = HttpWriter::default();
+    let mut deleter = Deleter::default();
+    let config = data.path().join("tacho.toml");
+    std::fs::write(&config, CONFIG).unwrap();
+    let flags = ["--config", config.to_str().unwrap()];
+    let mut merges = 0;
+    let mut kills = 0;
+    while kills < KILLS || !has_done_enough(merges, &senders, &writer, &deleter) {
+        assert!(
+            kills < KILLS_MAX,
+            "only {merges} merges, {} HTTP writes, {} samples deleted in {kills} lives",
+            writer.acknowledged(),
+            deleter.deleted.len()
+        );
+        let server = Server::start_with(data.path(), &flags);
+        let (records, http) = (server.records, server.http);
+        std::thread::scope(|scope| {
+            for sender in &mut senders {
+                scope.spawn(|| sender.run(records, None));
+            }
+            scope.spawn(|| writer.run(http));
+            scope.spawn(|| deleter.run(http));
+            // On a busy machine a server does too little in a short life: lives double after every `KILLS`.
+            std::thread::sleep(Duration::from_millis((20 + random.below(230)) << (kills / KILLS).min(6)));
+            merges += merges_of(&server);
+            server.kill();
+        });
+        if kills.is_multiple_of(KILLS / KILLS_AT_START) {
+            kill_while_starting(data.path(), &flags, Duration::from_millis(random.below(60)));
+        }
+        kills += 1;
+    }
+
+    let frames: u64 = senders.iter().map(|sender| sender.next - 1).sum();
+    println!("{kills} lives, {frames} frames, {} HTTP writes acknowledged", writer.acknowledged());
+    println!("{merges} merges, {} samples deleted, {} kept", deleter.deleted.len(), deleter.kept.len());
+    let server = Server::start_with(data.path(), &flags);
+    for sender in &mut senders {
+        sender.run(server.records, Some(sender.next + 10));
+        assert_eq!(sender.waiting.len(), 0);
+    }
+    check_counts(&server, &senders);
+    assert_eq!(server.stop().code(), Some(0));
+    check_store(data.path(), &senders, &writer, &deleter);
+}
+
+/// Everything is merged as soon as there are two of it; the server's own series are gone after a second.
+const CONFIG: &str = r#"
+merge_rows = 2
+merge_cpu_percent = 100
+merge_bytes_per_second = 1000000000
+sweep_seconds = 0
+selfwatch_seconds = 1
+[[retention]]
+match = '{__name__=~"tacho_.*|process_.*"}'
+keep = "1s"
+[[chunks]]
+match = '{__name__=~".+"}'
+values = 256
+"#;
+
+/// Has everything that a kill could harm been under way often enough?
+fn has_done_enough(merges: u64, senders: &[Sender], writer: &HttpWriter, deleter: &Deleter) -> bool {
+    let resends: u32 = senders.iter().map(|sender| sender.reconnects_with_resend).sum();
+    merges >= u64::from(KILLS)
+        && resends >= KILLS / 2
+        && writer.acknowledged() >= 20
+        && deleter.deleted.len() >= 20
+}
+
+/// How many merges this life of the server has seen so far.
+fn merges_of(server: &Server) -> u64 {
+    let metrics = String::from_utf8(server.get("/metrics").body).unwrap();
+    let line = metrics.lines().find(|line| line.starts_with("tacho_merges_total "));
+    let value = line.and_then(|line| line.split(' ').next_back());
+    value.unwrap_or_else(|| panic!("{metrics}")).parse().unwrap()
+}
+
+fn kill_while_starting(data: &Path, flags: &[&str], after: Duration) {
+    let mut child = Command::new(support::tacho())
+        .args(["serve", "--http", "127.0.0.1:0", "--records", "127.0.0.1:0", "--data"])
+        .arg(data)
+        .args(flags)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    std::thread::sleep(after);
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+/// What the server says over HTTP.
+fn check_counts(server: &Server, senders: &[Sender]) {
+    let time = (content::BASE / 1_000_000_000) + 1_800;
+    let answer = server.get(&format!("/api/v1/query?query=count_over_time(heap%5B1h%5D)&time={time}")).json();
+    let mut got: Vec<(String, String)> = answer["data"]["result"]
+        .as_array()
+        .unwrap_or_else(|| panic!("{answer}"))
+        .iter()
+        .map(|series| (text(&series["metric"]["session"]), text(&series["value"][1])))
+        .collect();
+    got.sort();
+    let expect: Vec<(String, String)> = senders
+        .iter()
+        .map(|sender| (sender.session.to_string(), (content::SAMPLES * (sender.next - 1)).to_string()))
+        .collect();
+    assert_eq!(got, expect);
+}
+
+fn text(value: &serde_json::Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+/// What lies in the data directory, record by record.
+fn check_store(data: &Path, senders: &[Sender], writer: &HttpWriter, deleter: &Deleter) {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async {
+        let url = format!("embedded:{}", data.join("chunks").display());
+        let driver = tacho_drivers::open(&url).await.unwrap();
+        let clock = Arc::new(SystemClock);
+        let store = Store::open(driver, &data.join("journal"), Options::default(), clock).await.unwrap();
+        for sender in senders {
+            check_session(&store, sender).await;
+        }
+        check_executions(&store, senders).await;
+        check_http(&store, writer).await;
+        check_deleted(&store, deleter).await;
+        store.merge_all().await.unwrap();
+        for sender in senders {
+            check_session(&store, sender).await;
+        }
+        check_executions(&store, senders).await;
+        check_deleted(&store, deleter).await;
+        store.close().await.unwrap();
+    });
+}
+
+fn find(store: &Store, kind: Kind, name: &str, session: Option<u128>) -> SeriesId {
+    let equal = |label: &str, value: &str| Matcher::new(label, MatchOp::Equal, value).unwrap();
+    let mut matchers = vec![equal("__name__", name)];
+    matchers.extend(session.map(|session| equal("session", &session.to_string())));
+    let found = store.find(kind, &matchers);
+    let [(id, _)] = &found[..] else { panic!("{name}: {found:?}") };
+    *id
+}
+
+/// Records of a series as they lie in its chunks: reading merges samples of equal times, this does not.
+async fn stored(store: &Store, kind: Kind, id: SeriesId) -> u64 {
+    let chunks = store.chunks(kind, id).await.unwrap();
+    chunks.iter().map(|chunk| chunk.header.count as u64).sum()
+}
+
+async fn check_session(store: &Store, sender: &Sender) {
+    let frames = || 1..sender.next;
+    let heap = find(store, Kind::Sample, "heap", Some(sender.session));
+    let expect: Vec<_> = frames().flat_map(content::samples).collect();
+    assert!(store.samples(heap, TimeRange::ALL).await.unwrap() == expect, "samples of {}", sender.session);
+    assert_eq!(stored(store, Kind::Sample, heap).await, expect.len() as u64, "samples of {}", sender.session);
+
+    let log = find(store, Kind::Entry, "log", Some(sender.session));
+    let expect: Vec<_> = frames().flat_map(content::entries).collect();
+    assert!(store.entries(log, TimeRange::ALL).await.unwrap() == expect, "entries of {}", sender.session);
+}
+
+/// Span base, start, and for each event its difference and the operation entered.
+type Call = (u64, i64, Vec<(u64, Option<String>)>);
+
+async fn check_executions(store: &Store, senders: &[Sender]) {
+    let id = find(store, Kind::Execution, "executions", None);
+    let mut got: Vec<Call> = Vec::new();
+    for block in store.executions(id, TimeRange::ALL).await.unwrap() {
+        for row in block.rows() {
+            let segment = row.to_segment();
+            assert_eq!(segment.trace.0, u128::from(mix64(segment.base)), "trace ids follow from span bases");
+            let name = |kind| match kind {
+                EventKind::Enter(operation) => Some(block.operations()[operation as usize].name.to_string()),
+                EventKind::Exit => None,
+                EventKind::ExitFailed => Some("failed".to_owned()),
+            };
+            let events = segment.events.iter().map(|event| (event.delta, name(event.kind))).collect();
+            got.push((segment.base, segment.start, events));
+        }
+    }
+    let mut expect: Vec<Call> = senders.iter().flat_map(expected_calls).collect();
+    got.sort();
+    expect.sort();
+    assert_eq!(got.len(), expect.len());
+    assert!(got == expect, "segments differ");
+}
+
+fn expected_calls(sender: &Sender) -> impl Iterator<Item = Call> {
+    let low = u64::try_from(sender.session).unwrap();
+    let name = |kind| match kind {
+        EventKind::Enter(1) => Some("GET /ads".to_owned()),
+        EventKind::Enter(_) => Some("board.Größe()".to_owned()),
+        EventKind::Exit => None,
+        EventKind::ExitFailed => Some("failed".to_owned()),
+    };
+    (1..sender.next).map(move |seq| {
+        let events = content::events(seq).iter().map(|event| (event.delta, name(event.kind))).collect();
+        (low + (seq << 24), content::base(seq), events)
+    })
+}
+
+/// HTTP writers do not send again: what was answered with 204 is there, what was not may be; nothing is there twice.
+async fn check_http(store: &Store, writer: &HttpWriter) {
+    for series in &writer.series {
+        let id = find(store, Kind::Sample, series.name, None);
+        let got: Vec<i64> =
+            store.samples(id, TimeRange::ALL).await.unwrap().iter().map(|sample| sample.at).collect();
+        assert_eq!(stored(store, Kind::Sample, id).await, got.len() as u64, "{} twice", series.name);
+        let lost: Vec<_> = series.acknowledged.iter().filter(|at| got.binary_search(at).is_err()).collect();
+        assert!(lost.is_empty(), "{}: acknowledged and lost: {lost:?}", series.name);
+        let strange: Vec<_> = got.iter().filter(|at| series.attempted.binary_search(at).is_err()).collect();
+        assert!(strange.is_empty(), "{}: never sent: {strange:?}", series.name);
+    }
+}
+
+/// What was acknowledged and not deleted is there once; what was deleted is not.
+async fn check_deleted(store: &Store, deleter: &Deleter) {
+    let id = find(store, Kind::Sample, Deleter::NAME, None);
+    let got: Vec<i64> = store.samples(id, TimeRange::ALL).await.unwrap().iter().map(|s| s.at).collect();
+    let lost: Vec<_> = deleter.kept.iter().filter(|at| got.binary_search(at).is_err()).collect();
+    assert!(lost.is_empty(), "acknowledged and lost: {lost:?}");
+    let back: Vec<_> = deleter.deleted.iter().filter(|at| got.binary_search(at).is_ok()).collect();
+    assert!(back.is_empty(), "deleted and there again: {back:?}");
+    let known = |at: &&i64| deleter.kept.contains(at) || deleter.open.contains(at);
+    let strange: Vec<_> = got.iter().filter(|at| !known(at)).collect();
+    assert!(strange.is_empty(), "never sent: {strange:?}");
+}

@@ -1,0 +1,42 @@
+//! Opens a data directory: `LOCK`, `journal/`, `chunks/`. By the server, and by commands that read or fill one without it.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use tacho_model::Clock;
+use tacho_store::lock::DirectoryLock;
+use tacho_store::{Options, Store, disk};
+
+/// Opens a data directory; creates it when it does not exist.
+pub async fn open(
+    data: &Path,
+    clock: Arc<dyn Clock>,
+) -> Result<(Arc<Store>, DirectoryLock), tacho_store::Error> {
+    open_with(data, Options::default(), clock).await
+}
+
+/// Opens a data directory at rest to be read: no file in it is made, changed or removed.
+pub async fn open_read_only(
+    data: &Path,
+    clock: Arc<dyn Clock>,
+) -> Result<(Arc<Store>, Option<DirectoryLock>), tacho_store::Error> {
+    let lock = DirectoryLock::share(data)?;
+    let driver =
+        tacho_drivers::open_read_only(&format!("embedded:{}", data.join("chunks").display())).await?;
+    let options = Options { read_only: true, ..Options::default() };
+    let store = Store::open(driver, &data.join("journal"), options, clock).await?;
+    Ok((store, lock))
+}
+
+/// As [`open`], with options of its own.
+pub async fn open_with(
+    data: &Path,
+    options: Options,
+    clock: Arc<dyn Clock>,
+) -> Result<(Arc<Store>, DirectoryLock), tacho_store::Error> {
+    let lock = DirectoryLock::acquire(data)?;
+    disk::warn_if_shared(data);
+    let driver = tacho_drivers::open(&format!("embedded:{}", data.join("chunks").display())).await?;
+    let store = Store::open(driver, &data.join("journal"), options, clock).await?;
+    Ok((store, lock))
+}

@@ -1,0 +1,73 @@
+//! What all connections of the native protocol share: the store, sessions, and memory budgets.
+
+use std::sync::Arc;
+
+use tacho_ingest::room::memory_bytes_max;
+use tacho_ingest::wire::FRAME_BODY_BYTES_MAX;
+use tacho_model::Clock;
+use tacho_store::Store;
+use tokio::sync::Semaphore;
+
+use super::patience::Patience;
+use super::sessions::Sessions;
+use crate::control::Control;
+use crate::decoding::Frames;
+use crate::metrics::Metrics;
+use crate::record_types::RecordTypes;
+
+/// Memory of the records of DATA frames that are decoded and not yet on disk, over all connections, bytes; a frame at its
+/// longest may come to `tacho_ingest::room::memory_bytes_max` of it, 208 MiB, while it is decoded.
+const IN_FLIGHT_BYTES_MAX: usize = 256 << 20;
+const _: () = assert!(memory_bytes_max(FRAME_BODY_BYTES_MAX as usize) <= IN_FLIGHT_BYTES_MAX);
+/// Connections that may gather a frame larger than `incoming::SMALL_BYTES_MAX` at the same time.
+const LARGE_FRAMES_MAX: usize = 16;
+/// Memory of the dictionaries of all connections, bytes.
+const DICTIONARY_BYTES_MAX: usize = 256 << 20;
+
+/// Shared by all connections.
+pub struct Native {
+    pub(super) store: Arc<Store>,
+    pub(super) metrics: Arc<Metrics>,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) control: Arc<Control>,
+    pub(super) record_types: Arc<RecordTypes>,
+    pub(super) sessions: Sessions,
+    pub(super) in_flight: Frames,
+    pub(super) large_frames: Semaphore,
+    /// One permit a byte.
+    pub(super) dictionary_bytes: Arc<Semaphore>,
+    pub(super) patience: Patience,
+}
+
+impl Native {
+    pub fn new(
+        store: Arc<Store>,
+        metrics: Arc<Metrics>,
+        clock: Arc<dyn Clock>,
+        control: Arc<Control>,
+    ) -> Self {
+        Self {
+            store,
+            metrics,
+            clock,
+            control,
+            record_types: Arc::default(),
+            sessions: Sessions::default(),
+            in_flight: Frames::new(IN_FLIGHT_BYTES_MAX),
+            large_frames: Semaphore::new(LARGE_FRAMES_MAX),
+            dictionary_bytes: Arc::new(Semaphore::new(DICTIONARY_BYTES_MAX)),
+            patience: Patience::default(),
+        }
+    }
+
+    /// Tells these of what agents declare.
+    #[must_use]
+    pub fn with_record_types(self, record_types: Arc<RecordTypes>) -> Self {
+        Self { record_types, ..self }
+    }
+
+    #[must_use]
+    pub fn with_patience(self, patience: Patience) -> Self {
+        Self { patience, ..self }
+    }
+}

@@ -1,0 +1,6 @@
+//! Reading a store: all records of some series, or the entries that match. Shared by HTTP handlers and by commands that
+//! open a data directory themselves.
+
+pub mod damage;
+pub mod reader;
+pub mod search;

@@ -1,0 +1,264 @@
+//! Everything of some series, slice by slice: never more than a slice in memory.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+
+use tacho_api::export::{Bounds, Thinned, Totals};
+use tacho_api::tally::Tally;
+use tacho_ingest::json_lines;
+use tacho_model::{Entry, Kind, Labels, Matcher, Sample, SeriesId, TimeRange};
+use tacho_store::{Damages, Read, Result, Store};
+
+/// Records of a slice, about: chunks are not cut.
+const SLICE_RECORDS: usize = 32_768;
+/// Chunks of entries of a slice, about: each may hold a MiB of texts, however few they are.
+const SLICE_ENTRY_CHUNKS: usize = 32;
+
+/// A series and the kind of its records.
+#[derive(Clone, Debug)]
+pub struct Selected {
+    pub kind: Kind,
+    pub id: SeriesId,
+    pub labels: Arc<Labels>,
+}
+
+/// Series of samples and entries, or of one of them, that any of the selectors accepts, in order of their labels.
+pub fn find(store: &Store, selectors: &[Vec<Matcher>], only: Option<Kind>) -> Vec<Selected> {
+    find_while(store, selectors, only, &|| true).unwrap_or_default()
+}
+
+/// As [`find`], as long as somebody `waits`; else `None`.
+pub fn find_while(
+    store: &Store,
+    selectors: &[Vec<Matcher>],
+    only: Option<Kind>,
+    waits: &dyn Fn() -> bool,
+) -> Option<Vec<Selected>> {
+    let mut found = BTreeMap::new();
+    let wanted = |kind: &Kind| only.is_none_or(|only| only == *kind);
+    for kind in [Kind::Sample, Kind::Entry].into_iter().filter(wanted) {
+        for matchers in selectors {
+            let series = store.find_while(kind, matchers, waits)?.into_iter();
+            found.extend(series.map(|(id, labels)| ((labels.clone(), kind), Selected { kind, id, labels })));
+        }
+    }
+    Some(found.into_values().collect())
+}
+
+/// Names of all labels of these series.
+pub fn label_names(found: &[Selected]) -> BTreeSet<String> {
+    found.iter().flat_map(|series| series.labels.iter().map(|(name, _)| name.to_owned())).collect()
+}
+
+/// Some records of one series, in order of time.
+pub struct Slice {
+    pub labels: Arc<Labels>,
+    pub records: Records,
+    pub bounds: Bounds,
+}
+
+pub enum Records {
+    Samples(Vec<Sample>),
+    Entries(Vec<Entry>),
+}
+
+impl Slice {
+    /// The records as JSON lines. Records that are not exact carry a member `within`, which importers ignore.
+    pub fn lines(&self) -> String {
+        let mut out = String::new();
+        match &self.records {
+            Records::Samples(samples) => json_lines::write_samples(&mut out, &self.labels, samples),
+            Records::Entries(entries) => json_lines::write_entries(&mut out, &self.labels, entries),
+        }
+        if self.bounds.are_exact() {
+            return out;
+        }
+        let within = serde_json::json!(self.bounds);
+        let open = |line: &str| format!("{},\"within\":{within}}}\n", line.strip_suffix('}').unwrap_or(line));
+        out.lines().map(open).collect()
+    }
+}
+
+/// Reads series after series.
+pub struct Reader {
+    store: Arc<Store>,
+    range: TimeRange,
+    /// Of which it was not yet looked whether some series are not known.
+    kinds: Vec<Kind>,
+    todo: VecDeque<Selected>,
+    /// What is left of the first of `todo`, once it was begun.
+    slices: Option<VecDeque<TimeRange>>,
+    /// Of the first of `todo`.
+    bounds: Bounds,
+    any: bool,
+    pub totals: Totals,
+    /// What could not be read, where that is allowed; else the first of it is an error.
+    damages: Option<Damages>,
+}
+
+impl Reader {
+    /// Reads all records, or fails.
+    ///
+    /// `only`: of which kind the series of `todo` are, as [`find`] was told.
+    pub fn new(store: Arc<Store>, todo: Vec<Selected>, only: Option<Kind>, range: TimeRange) -> Self {
+        Self {
+            store,
+            range,
+            kinds: only.map_or_else(|| vec![Kind::Sample, Kind::Entry], |only| vec![only]),
+            todo: todo.into(),
+            slices: None,
+            bounds: Bounds::default(),
+            any: false,
+            totals: Totals::default(),
+            damages: None,
+        }
+    }
+
+    /// Goes on where something cannot be read, and tells it in the end.
+    #[must_use]
+    pub fn over_damage(mut self, is_allowed: bool) -> Self {
+        self.damages = is_allowed.then(Damages::default);
+        self
+    }
+
+    /// What could not be read so far.
+    pub fn damages(&self) -> Damages {
+        self.damages.clone().unwrap_or_default()
+    }
+
+    /// # Errors
+    /// `Corrupt` when something is missing, unless that is allowed.
+    fn take<T>(&mut self, Read { records, damages }: Read<T>) -> Result<T> {
+        match &mut self.damages {
+            Some(all) => all.extend(damages),
+            None => damages.check()?,
+        }
+        Ok(records)
+    }
+
+    /// The next slice with a record; `None` at the end.
+    pub async fn next(&mut self) -> Result<Option<Slice>> {
+        for kind in std::mem::take(&mut self.kinds) {
+            let damages = self.store.lacks(kind);
+            self.take(Read { records: (), damages })?;
+        }
+        while let Some(series) = self.todo.front().cloned() {
+            let slices = match &mut self.slices {
+                Some(slices) => slices,
+                none => {
+                    let (slices, bounds) = slices(&self.store, series.kind, series.id, self.range).await?;
+                    self.bounds = bounds;
+                    none.insert(slices)
+                }
+            };
+            let Some(range) = slices.pop_front() else {
+                if std::mem::take(&mut self.any) {
+                    self.totals.series += 1;
+                    self.totals.lossy += u64::from(!self.bounds.are_exact());
+                    self.totals.bounds.widen(self.bounds);
+                }
+                self.slices = None;
+                self.todo.pop_front();
+                continue;
+            };
+            if let Some(slice) = self.read(&series, range).await? {
+                self.any = true;
+                return Ok(Some(slice));
+            }
+        }
+        Ok(None)
+    }
+
+    async fn read(&mut self, series: &Selected, range: TimeRange) -> Result<Option<Slice>> {
+        let labels = Arc::clone(&series.labels);
+        let records = if series.kind == Kind::Entry {
+            let read = self.store.read_entries(series.id, range).await?;
+            let entries = self.take(read)?;
+            entries.iter().for_each(|entry| self.totals.entries.entry(series.id, entry));
+            Records::Entries(entries)
+        } else {
+            let room = AtomicUsize::new(usize::MAX);
+            let answer = self.store.read_samples(&[series.id], range, None, &room).await?;
+            let samples = answer.samples();
+            let samples = self.take(Read { records: samples, damages: answer.damages })?;
+            samples.iter().for_each(|sample| self.totals.samples.sample(series.id, sample));
+            Records::Samples(samples)
+        };
+        let bounds = self.bounds;
+        Ok((!records.is_empty()).then_some(Slice { labels, records, bounds }))
+    }
+}
+
+impl Records {
+    pub fn is_empty(&self) -> bool {
+        match self {
+            Self::Samples(samples) => samples.is_empty(),
+            Self::Entries(entries) => entries.is_empty(),
+        }
+    }
+}
+
+/// Counts and sums what the store holds of one series.
+pub async fn tally(store: &Arc<Store>, series: Selected, range: TimeRange) -> Result<Tally> {
+    let kind = series.kind;
+    let mut reader = Reader::new(Arc::clone(store), vec![series], Some(kind), range);
+    while reader.next().await?.is_some() {}
+    Ok(if kind == Kind::Entry { reader.totals.entries } else { reader.totals.samples })
+}
+
+/// Cuts the range where chunks begin, so that each part holds about [`SLICE_RECORDS`]; and how exact the chunks are.
+async fn slices(
+    store: &Store,
+    kind: Kind,
+    id: SeriesId,
+    range: TimeRange,
+) -> Result<(VecDeque<TimeRange>, Bounds)> {
+    let mut bounds = Bounds::default();
+    let mut chunks: Vec<(i64, usize)> = Vec::new();
+    // What cannot be read of them is told when their records are read.
+    for chunk in store.read_chunks(kind, id).await?.records {
+        if !TimeRange::new(chunk.start, chunk.end).overlaps(&range) {
+            continue;
+        }
+        let member = chunk.header.member(chunk.member);
+        let value = member.map_or(0.0, |member| member.value_error_max());
+        let thinned = member.and_then(|member| member.loss?.aggregation).map(Thinned::of);
+        bounds.widen(Bounds { value, time_ns: chunk.header.time_error_max, thinned });
+        let least = if kind == Kind::Entry { SLICE_RECORDS / SLICE_ENTRY_CHUNKS } else { 0 };
+        chunks.push((chunk.start, chunk.header.count.max(least)));
+    }
+    chunks.sort_unstable();
+    let mut out = VecDeque::new();
+    let (mut start, mut records) = (range.start, 0);
+    for (at, count) in chunks {
+        if records > 0 && records + count > SLICE_RECORDS && at > start {
+            out.push_back(TimeRange::new(start, at - 1));
+            (start, records) = (at, 0);
+        }
+        records += count;
+    }
+    out.push_back(TimeRange::new(start, range.end));
+    Ok((out, bounds))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tacho_ingest::rows::Rows;
+    use tacho_ingest::time_text::TimeZone;
+    use tacho_model::{NAME, Sample, Value};
+
+    #[test]
+    fn what_is_not_exact_says_so_and_reads_back() {
+        let labels = Arc::new(Labels::new([(NAME, "a")]).unwrap());
+        let samples = vec![Sample { at: 0, value: Value::F64(1.0) }, Sample { at: 1, value: Value::I64(2) }];
+        let bounds = Bounds { value: 0.5, time_ns: 7, thinned: None };
+        let text = Slice { labels, records: Records::Samples(samples.clone()), bounds }.lines();
+        assert_eq!(text.matches(r#","within":{"time_ns":7,"value":0.5}}"#).count(), 2, "{text}");
+        let block = json_lines::JsonLines::new(TimeZone::UTC).decode(text.as_bytes(), 0);
+        assert_eq!(block.broken, vec![]);
+        let back: Vec<Sample> = block.batch.samples.into_iter().flat_map(|series| series.samples).collect();
+        assert_eq!(back, samples);
+    }
+}
