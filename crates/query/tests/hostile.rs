@@ -172,7 +172,7 @@ fn limits_name_value_and_limit() {
     let few = limits(Limits { points_max: 26, ..Limits::default() });
     refused("x", &few, ErrorKind::Limit, "query needs 27 intermediate points, at most 26 are allowed");
     let few = limits(Limits { visits_max: 10, ..Limits::default() });
-    refused("sum_over_time(x[5m])", &few, ErrorKind::Limit, "visits of samples by windows, at most 10");
+    refused("sum_over_time(x[5m])", &few, ErrorKind::Limit, "samples read by windows, at most 10");
     refused("x{a=~\"(a{1000}){1000}\"}", &params(), ErrorKind::BadData, "invalid repeat count");
 }
 
