@@ -187,12 +187,12 @@ fn patterns_of_label_replace_are_counted() {
     };
     ask(&nested(60, ".*"), &params()).unwrap();
     let sum = ["label_replace(x, \"l\", \"$1\", \"a\", \"(.*)\")"; 65].join(" + ");
-    refused(&sum, &params(), ErrorKind::Limit, "more than 64 patterns of one request");
+    refused(&sum, &params(), ErrorKind::Limit, "the request has more than 64 patterns");
     refused(
         &nested(40, "a{990}b{990}c{990}d{990}e{990}f{990}"),
         &params(),
         ErrorKind::Limit,
-        "need over 200000 states",
+        "need more than 200000 states",
     );
 }
 
