@@ -16,15 +16,15 @@ use crate::mix::{Mix, Rng, fill};
 use crate::report::{Failures, LATENCY_NS_MAX, Report, TemplateReport, new_histogram};
 use crate::{Error, RequestId, RequestIds};
 
-/// Ephemeral ports bound what one address can open; more than this needs several generators.
+/// Limit on connections: the ephemeral ports of one address. More connections need several generators.
 const CONNECTIONS_MAX: usize = 20_000;
-/// Pause before a lost connection is opened again.
+/// Pause before a lost connection is reopened.
 const RECONNECT_PAUSE: Duration = Duration::from_millis(20);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
     After(Duration),
-    /// Over all connections together.
+    /// Over all connections.
     Requests(u64),
 }
 
@@ -34,14 +34,14 @@ pub struct Settings {
     pub target: String,
     pub connections: usize,
     pub stop: Stop,
-    /// For one request, from sending it to the end of the answer.
+    /// Timeout of one request, from sending it to the end of the response.
     pub timeout: Duration,
     pub mix: Mix,
-    /// High half of every request id, and the seed of every draw.
+    /// High half of every request id, and the seed of the random choices.
     pub run: u64,
 }
 
-/// Seen from outside while the run goes on; [`Progress::stop`] ends it early and keeps what there is.
+/// Shared with a run in progress; [`Progress::stop`] ends it early and keeps the results so far.
 #[derive(Debug, Default)]
 pub struct Progress {
     succeeded: AtomicU64,
@@ -63,7 +63,7 @@ impl Progress {
     }
 }
 
-/// Runs the load to its end. Fails only when the very first connection cannot be made.
+/// Runs the load to its end. Fails only if the first connection cannot be opened.
 pub async fn run(settings: Settings, progress: Arc<Progress>) -> Result<Report, Error> {
     if !(1..=CONNECTIONS_MAX).contains(&settings.connections) {
         return Err(Error::Connections { connections: settings.connections, max: CONNECTIONS_MAX });
@@ -115,13 +115,13 @@ struct Shared {
     settings: Settings,
     ids: RequestIds,
     progress: Arc<Progress>,
-    /// Requests not yet begun.
+    /// Number of requests not started yet.
     left: AtomicU64,
     deadline: Option<Instant>,
 }
 
 impl Shared {
-    /// Claims the right to send one more request.
+    /// Claims permission to send one more request.
     fn claim(&self) -> bool {
         let over = self.progress.stopped.load(Ordering::Relaxed)
             || self.deadline.is_some_and(|d| Instant::now() >= d);
@@ -140,7 +140,7 @@ fn templates(mix: &Mix) -> Vec<TemplateReport> {
 
 fn merge(report: &mut Report, worker: &Worker) {
     for (all, one) in report.templates.iter_mut().zip(&worker.results) {
-        // Equal bounds by construction, so that the addition cannot fail.
+        // Cannot fail, as the bounds are equal by construction.
         let _ = all.latency_ns.add(&one.latency_ns);
         all.failures.add(&one.failures);
     }
@@ -154,7 +154,7 @@ struct Worker {
     body_bytes: u64,
 }
 
-/// How one request ended.
+/// Outcome of one request.
 enum Outcome {
     Answered { status: u16, body_bytes: u64 },
     ConnectionLost,
@@ -228,7 +228,7 @@ impl Worker {
     }
 }
 
-/// Opens a connection and lets a task of its own drive it; `None` when that fails.
+/// Opens a connection and spawns a task that drives it; `None` if that fails.
 async fn connect(target: &str) -> Option<SendRequest<Full<Bytes>>> {
     let stream = TcpStream::connect(target).await.ok()?;
     stream.set_nodelay(true).ok()?;

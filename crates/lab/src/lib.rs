@@ -1,9 +1,9 @@
-//! How does a service behave under load?
+//! How does a service perform under load?
 //!
-//! [`run`] drives a service with a fixed number of connections, each with one request in flight, a new one on each
-//! answer (a *closed* loop; mode B of the scaling study), for a time or for a number of requests. Every request has
-//! an id of its own in `X-Request-Id` and the same 128 bits as trace id in `traceparent`, so that the client's and
-//! the server's view of the same request can be joined.
+//! [`run`] sends requests to a service over a fixed number of connections, each with one request in flight and a new one
+//! after each response (a *closed* loop; mode B of the scaling study), for a duration or a number of requests. Every request
+//! has a unique id in `X-Request-Id` and the same 128 bits as trace id in `traceparent`, so that records of the client and
+//! of the server can be joined.
 
 mod closed;
 mod ids;
@@ -15,13 +15,13 @@ pub use ids::{RequestId, RequestIds};
 pub use mix::{Mix, MixError, Template};
 pub use report::{Failures, Report, TemplateReport};
 
-/// Why a load run could not be done at all. What goes wrong with single requests is counted in the [`Report`].
+/// Why a load run could not start. Failures of single requests are counted in the [`Report`].
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("cannot connect to {target}: {source}")]
     Connect { target: String, source: std::io::Error },
     #[error("target {0:?} is not HOST:PORT")]
     Target(String),
-    #[error("{connections} connections: between 1 and {max} are possible")]
+    #[error("{connections} connections: must be from 1 to {max}")]
     Connections { connections: usize, max: usize },
 }

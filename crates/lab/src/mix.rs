@@ -1,14 +1,14 @@
-//! Which request comes next? A weighted mix of templates, drawn by a seed.
+//! Which request is sent next? A weighted mix of templates, chosen at random with a seed.
 
 use tacho_model::mix64;
 
-/// One kind of request. `{a..b}` in path or body is replaced by a number drawn from a to b, both included.
+/// One kind of request. `{a..b}` in path or body is replaced by a random number from a to b, inclusive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Template {
     pub weight: u32,
     pub method: String,
     pub path: String,
-    /// Sent as `application/x-www-form-urlencoded` when not empty.
+    /// Sent as `application/x-www-form-urlencoded` if not empty.
     pub body: String,
 }
 
@@ -30,7 +30,7 @@ pub struct MixError {
 const METHODS: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
 
 impl Mix {
-    /// One template a line, `WEIGHT METHOD PATH [BODY]`; `#` begins a comment.
+    /// One template per line, `WEIGHT METHOD PATH [BODY]`; `#` starts a comment.
     pub fn parse(text: &str) -> Result<Self, MixError> {
         let mut templates = Vec::new();
         for (at, line) in text.lines().enumerate() {
@@ -51,7 +51,7 @@ impl Mix {
         Ok(Self { templates, weight })
     }
 
-    /// A mix of this one GET.
+    /// A mix with only this GET.
     pub fn get(path: &str) -> Self {
         let template = Template { weight: 1, method: "GET".into(), path: path.into(), body: String::new() };
         Self { templates: vec![template], weight: 1 }
@@ -61,7 +61,7 @@ impl Mix {
         &self.templates
     }
 
-    /// Index of the template that the draw falls on.
+    /// Index of the randomly chosen template.
     pub fn draw(&self, rng: &mut Rng) -> usize {
         let mut left = rng.below(self.weight);
         for (at, template) in self.templates.iter().enumerate() {
@@ -76,7 +76,7 @@ impl Mix {
 
 fn template(line: &str) -> Result<Template, &'static str> {
     let mut words = line.splitn(4, ' ').filter(|word| !word.is_empty());
-    let weight = words.next().and_then(|w| w.parse().ok()).ok_or("the weight is not a whole number")?;
+    let weight = words.next().and_then(|w| w.parse().ok()).ok_or("the weight is not an integer")?;
     let method = words.next().unwrap_or("").to_ascii_uppercase();
     if !METHODS.contains(&method.as_str()) {
         return Err("the method is not one of GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS");
@@ -94,7 +94,7 @@ fn template(line: &str) -> Result<Template, &'static str> {
 fn check_ranges(text: &str) -> Result<(), &'static str> {
     let wrong =
         text.split('{').skip(1).any(|rest| rest.split_once('}').and_then(|(r, _)| range(r)).is_none());
-    if wrong { Err("{...} is not a range {from..to} of whole numbers") } else { Ok(()) }
+    if wrong { Err("{...} is not a range {from..to} of integers") } else { Ok(()) }
 }
 
 fn range(text: &str) -> Option<(u64, u64)> {
@@ -131,7 +131,7 @@ impl Rng {
         mix64(self.0)
     }
 
-    /// 0 to `bound - 1`; the bias of the remainder is below 2^-40 for the bounds used here.
+    /// 0 to `bound - 1`; the modulo bias is below 2^-40 for the bounds used here.
     pub const fn below(&mut self, bound: u64) -> u64 {
         if bound == 0 { 0 } else { self.next() % bound }
     }
@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mix_is_read_and_drawn_by_weight() {
+    fn a_mix_is_parsed_and_chosen_by_weight() {
         let mix =
             Mix::parse("# reading\n50 get /ads?page={1..20}\n\n1 POST /ads title=a{7..7}&b=c d # write\n")
                 .unwrap();
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_line_is_named() {
+    fn a_bad_line_is_reported_with_its_number() {
         let check = |text: &str, line: usize, reason: &str| {
             let error = Mix::parse(text).unwrap_err();
             assert_eq!((error.line, error.reason.contains(reason)), (line, true), "{error}");

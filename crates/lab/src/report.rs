@@ -1,18 +1,18 @@
-//! What did the run find?
+//! What are the results of a run?
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
 
-/// Requests that did not succeed, apart by cause.
+/// Failed requests, by cause.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Failures {
-    /// Answers with a status of 400 or above, by status.
+    /// Responses with a status of 400 or above, by status.
     pub statuses: BTreeMap<u16, u64>,
-    /// Connections refused, reset or closed before the answer was whole.
+    /// Connections refused, reset or closed before the response was complete.
     pub connection: u64,
-    /// No whole answer within the time limit.
+    /// No complete response within the timeout.
     pub timeout: u64,
 }
 
@@ -30,7 +30,7 @@ impl Failures {
     }
 }
 
-/// The figures of one template.
+/// Results of one template.
 #[derive(Clone, Debug)]
 pub struct TemplateReport {
     /// `GET /ads?page={1..20}`
@@ -40,14 +40,14 @@ pub struct TemplateReport {
     pub failures: Failures,
 }
 
-/// The figures of a run. Throughput counts successful requests only; failures stand apart.
+/// Results of a run. Throughput counts successful requests only; failures are counted separately.
 #[derive(Clone, Debug)]
 pub struct Report {
     pub connections: usize,
-    /// From the first request sent to the last answer received.
+    /// From the first request sent to the last response received.
     pub elapsed: Duration,
     pub templates: Vec<TemplateReport>,
-    /// Bytes of the answers' bodies.
+    /// Bytes of the response bodies.
     pub body_bytes: u64,
 }
 
@@ -56,7 +56,7 @@ impl Report {
     pub fn latency_ns(&self) -> Histogram<u64> {
         let mut all = new_histogram();
         for template in &self.templates {
-            // Equal bounds by construction, so that the addition cannot fail.
+            // Cannot fail, as the bounds are equal by construction.
             let _ = all.add(&template.latency_ns);
         }
         all
@@ -74,14 +74,14 @@ impl Report {
         all
     }
 
-    /// Successful requests a second.
+    /// Successful requests per second.
     pub fn throughput(&self) -> f64 {
         let seconds = self.elapsed.as_secs_f64();
         if seconds > 0.0 { self.succeeded() as f64 / seconds } else { 0.0 }
     }
 }
 
-/// 1 ns to 10 minutes with three significant digits; longer ones count as 10 minutes.
+/// 1 ns to 10 minutes with three significant digits; longer times count as 10 minutes.
 pub fn new_histogram() -> Histogram<u64> {
     Histogram::new_with_bounds(1, LATENCY_NS_MAX, 3).expect("constant bounds are valid")
 }

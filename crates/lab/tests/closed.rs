@@ -1,4 +1,4 @@
-//! The closed loop against a small server of our own that counts, delays, fails and hangs up.
+//! The closed loop against a small test server that counts, delays, fails and closes connections.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
@@ -15,7 +15,7 @@ struct Seen {
     requests: usize,
 }
 
-/// Answers by path: `/ok`, `/missing` (404), `/hangup` (closes without an answer), `/slow` (never answers).
+/// Responds by path: `/ok`, `/missing` (404), `/hangup` (closes without a response), `/slow` (never responds).
 async fn serve(seen: Arc<Mutex<Seen>>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap().to_string();
@@ -78,8 +78,8 @@ async fn load(mix: &str, stop: Stop) -> (Report, Seen) {
 async fn a_number_of_requests_is_kept_exactly_on_kept_connections() {
     let (report, seen) = load("1 GET /ok", Stop::Requests(1_000)).await;
     assert_eq!((report.succeeded(), report.failures().total(), seen.requests), (1_000, 0, 1_000));
-    assert_eq!(seen.ids.len(), 1_000, "every request has an id of its own");
-    assert_eq!(seen.connections, 5, "four, and the one that looks whether somebody is there");
+    assert_eq!(seen.ids.len(), 1_000, "every request has a unique id");
+    assert_eq!(seen.connections, 5, "four, and one that checks that the server is reachable");
     assert_eq!(report.body_bytes, 5_000);
     assert!(report.latency_ns().value_at_quantile(0.5) > 0);
 }
@@ -90,7 +90,7 @@ async fn failures_stand_apart_by_cause() {
     let failures = report.failures();
     assert_eq!(report.succeeded() + failures.total(), 300);
     assert!(failures.statuses[&404] > 0 && failures.connection > 0, "{failures:?}");
-    assert_eq!(report.templates[1].latency_ns.len(), 0, "an error is not a response time");
+    assert_eq!(report.templates[1].latency_ns.len(), 0, "an error has no response time");
 }
 
 #[tokio::test]

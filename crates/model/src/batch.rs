@@ -1,10 +1,10 @@
-//! What a protocol's bytes become and what the store takes.
+//! What does a protocol decoder produce, and what does the store accept?
 
 use std::sync::Arc;
 
 use crate::{Entry, Labels, Operation, Sample, Segment};
 
-/// Records that arrived together. Kept or refused as one by the journal.
+/// Records that arrived together. The journal accepts or refuses a batch as a whole.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Batch {
     pub samples: Vec<SampleSeries>,
@@ -25,7 +25,7 @@ pub struct EntrySeries {
 }
 
 /// Segments of one observed process. `labels` has the name `executions` and at least `service` and `host`.
-/// An [`crate::OperationIndex`] inside `segments` is a position in `operations`.
+/// An [`crate::OperationIndex`] inside `segments` is an index into `operations`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ExecutionSeries {
     pub labels: Arc<Labels>,
@@ -38,7 +38,7 @@ impl Batch {
         self.samples.is_empty() && self.entries.is_empty() && self.executions.is_empty()
     }
 
-    /// Records by kind: samples, entries, executions (one per completed call).
+    /// Number of records by kind: samples, entries, executions (one per completed call).
     pub fn counts(&self) -> [usize; 3] {
         [
             self.samples.iter().map(|s| s.samples.len()).sum(),

@@ -1,8 +1,8 @@
 //! Executions: calls, collected into segments of a trace.
 //!
-//! A *segment* is what one thread did for one trace, from the enter event of its outermost call to that call's
-//! exit. Long ones are cut into parts; a later part lists the calls that it *carries*. Order of events is the
-//! call tree (its shape), and the differences between events are its times:
+//! A *segment* is what one thread did for one trace, from the enter event of its outermost call to the exit of that call.
+//! Long segments are cut into parts; a later part lists the calls that it *carries*. The order of events is the call tree
+//! (its shape); the differences between events are its times:
 //!
 //! ```text
 //!   a() ─┬─ b()            events   enter a, enter b, exit, enter c, exit failed, exit
@@ -47,8 +47,8 @@ impl fmt::Debug for SpanId {
     }
 }
 
-/// The finaliser of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014): a bijection that makes a counter look random.
-/// The agent makes its ids with it; the chunk encoder undoes it and finds a counter that costs next to nothing.
+/// The finaliser of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014): a bijection that makes a counter look random. The agent
+/// generates ids with it; the chunk encoder inverts it and stores a counter, which takes almost no space.
 pub const fn mix64(n: u64) -> u64 {
     let n = (n ^ (n >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let n = (n ^ (n >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -62,15 +62,15 @@ pub const fn unmix64(n: u64) -> u64 {
     n ^ (n >> 30) ^ (n >> 60)
 }
 
-/// What sort of thing an operation is. The discriminants are on the wire and on disk.
+/// Kind of an operation. The discriminants are on the wire and on disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum OperationKind {
     /// A method or constructor of the program: `com.shop.Board.post(java.lang.String)`.
     Method = 1,
-    /// A request that arrived: `GET /ads`.
+    /// A received request: `GET /ads`.
     HttpServer = 2,
-    /// A request that was sent: `GET http://host/path`.
+    /// A sent request: `GET http://host/path`.
     HttpClient = 3,
     /// A statement, normalised: `SELECT * FROM ad WHERE id = ?`.
     Database = 4,
@@ -106,14 +106,14 @@ impl OperationKind {
     }
 }
 
-/// Something that is executed: a method, a route, a statement.
+/// A method, a route, a statement: what a call executes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Operation {
     pub kind: OperationKind,
     pub name: Arc<str>,
 }
 
-/// Position in the table of operations that goes with a segment.
+/// Index into the table of operations that accompanies a segment.
 pub type OperationIndex = u32;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -125,20 +125,20 @@ pub enum EventKind {
     ExitFailed,
 }
 
-/// One enter or exit, `delta` ns after the event before it (0 for a segment's first).
+/// One enter or exit, `delta` ns after the previous event (0 for the first event of a segment).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
     pub delta: u64,
     pub kind: EventKind,
 }
 
-/// A call that an earlier part of the segment opened and that is open still when this part begins.
+/// A call entered in an earlier part of the segment and still open when this part starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Carried {
     pub operation: OperationIndex,
-    /// Number of the call in its segment, from 0 in order of enter events.
+    /// Index of the call in its segment, from 0 in order of enter events.
     pub call: u32,
-    /// How long before this part's `start` the call was entered, ns.
+    /// Time from the enter of the call to `start` of this part, ns.
     pub age: u64,
 }
 
@@ -160,7 +160,7 @@ impl fmt::Display for AttributeValue {
 /// A fact about one call: `http.status` = 200, `request.id` = ..., `exception` = ...
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Attribute {
-    /// Number of the call in its segment.
+    /// Index of the call in its segment.
     pub call: u32,
     pub key: Arc<str>,
     pub value: AttributeValue,
@@ -170,18 +170,18 @@ pub struct Attribute {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Segment {
     pub trace: TraceId,
-    /// Span id of call `k` is `mix64(base + k)`; the same in all parts.
+    /// The span id of call `k` is `mix64(base + k)`; the same base in all parts.
     pub base: u64,
     /// 0 for the first part.
     pub part: u32,
-    /// The span that caused this segment: in another thread or process.
+    /// The span that caused this segment, in another thread or process.
     pub parent: Option<SpanId>,
     pub thread: Arc<str>,
-    /// When the first event happened.
+    /// Time of the first event.
     pub start: Timestamp,
     /// Calls open at the start, outermost first. Empty in part 0.
     pub carried: Vec<Carried>,
-    /// Number of the first call that is entered in this part.
+    /// Index of the first call entered in this part.
     pub first_call: u32,
     pub events: Vec<Event>,
     pub attributes: Vec<Attribute>,
@@ -209,17 +209,17 @@ pub enum SegmentError {
 }
 
 impl Segment {
-    /// Calls whose exit is in this part: what is counted as executions.
+    /// Number of calls that exit in this part: the number of executions.
     pub fn calls_completed(&self) -> usize {
         self.events.iter().filter(|e| !matches!(e.kind, EventKind::Enter(_))).count()
     }
 
-    /// Time from the first event to the last, ns.
+    /// Time from the first to the last event, ns.
     pub fn duration(&self) -> u64 {
         self.events.iter().fold(0, |sum: u64, e| sum.saturating_add(e.delta))
     }
 
-    /// Checks what every holder of a segment relies on: limits, balance, operations within a table of `operations`.
+    /// Checks the invariants that users of a segment rely on: limits, balance, operations within a table of `operations`.
     pub fn check(&self, operations: usize) -> Result<(), SegmentError> {
         if self.trace.0 == 0 {
             return Err(SegmentError::TraceZero);
@@ -266,7 +266,7 @@ impl Segment {
         if end.is_none() || begin.is_none() { Err(SegmentError::TimeOverflow) } else { Ok(()) }
     }
 
-    /// Span id of the segment's call number `call`.
+    /// Span id of call number `call` of the segment.
     pub const fn span(&self, call: u32) -> SpanId {
         SpanId(mix64(self.base.wrapping_add(call as u64)))
     }

@@ -1,7 +1,7 @@
-//! Sets of labels that are read one after the other: which of them share their labels but the name?
+//! Which of a sequence of label sets differ only in the name?
 //!
-//! Files tell a set by what it has in common with the one before, so a few bytes stand for a long set. In memory, too, such
-//! sets share what they have in common: a start takes memory for what a file holds, not for what it would be written out.
+//! Files store a set as a difference from the previous one, so a few bytes can represent a long set. In memory, such sets
+//! share their common labels too: memory at startup is proportional to the size of the file, not to the expanded labels.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,18 +11,18 @@ use xxhash_rust::xxh3::xxh3_128;
 use crate::labels::{SHARED_BYTES_MIN, parts_of};
 use crate::{LabelError, Labels, NAME};
 
-/// Makes labels of canonical bytes; remembers those it has made.
+/// Creates labels from canonical bytes; remembers the labels already created.
 #[derive(Debug, Default)]
 pub struct Families {
-    /// By the hash of all labels of a set but the name: these labels, once a second set has them.
+    /// By the hash of all labels of a set without the name: these labels, as soon as a second set has them.
     seen: HashMap<u128, Option<Arc<Labels>>>,
     others: Vec<u8>,
     scratch: Vec<u8>,
 }
 
 impl Families {
-    /// The labels of these bytes, as [`Labels::from_canonical`] reads them. The first of several sets that differ in their names
-    /// stands for itself, those behind it share.
+    /// The labels of these bytes, as [`Labels::from_canonical`] reads them. Of several sets that differ only in the name,
+    /// the first has its own labels; later ones share.
     pub fn read(&mut self, canonical: &[u8]) -> Result<Labels, LabelError> {
         let Some((before, name, after)) = parts_of(canonical, NAME) else {
             return Labels::from_canonical(canonical);
@@ -46,7 +46,7 @@ impl Families {
             none => none.insert(Arc::new(Labels::from_canonical(&self.others)?)),
         };
         match Labels::sharing(base, NAME, name, &mut self.scratch) {
-            // It was stored when there was no limit on all labels together.
+            // Stored before there was a limit on all labels together.
             Err(LabelError::TooLong { .. }) => Labels::from_canonical(canonical),
             labels => labels,
         }
@@ -61,7 +61,7 @@ mod tests {
     use crate::limits::LABELS_BYTES_MAX;
 
     #[test]
-    fn sets_that_differ_in_their_names_share_the_others() {
+    fn sets_that_differ_in_the_name_share_the_other_labels() {
         let long = "v".repeat(500);
         let set = |name: &str, zone: &str| {
             Labels::new([(NAME, name), ("a", long.as_str()), ("zone", zone)]).unwrap()
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_stored_before_the_limit_stays_readable() {
+    fn labels_stored_before_the_limit_stay_readable() {
         let value = "v".repeat(4_096);
         let names: Vec<String> = (0..20).map(|n| format!("l{n:02}")).collect();
         let canonical: Vec<u8> = names
@@ -111,7 +111,7 @@ mod tests {
         ) {
             let (mut families, mut before): (Families, Vec<Labels>) = Default::default();
             for pairs in sets {
-                // Twice, and then with another name.
+                // Twice with the same name, then with another one.
                 let mut renamed = pairs.clone();
                 renamed.insert(NAME.to_owned(), "other".to_owned());
                 for pairs in [&pairs, &pairs, &renamed] {

@@ -1,7 +1,8 @@
-//! A series is its labels; its id is their hash.
+//! A series is identified by its labels; its id is their hash.
 //!
-//! Labels are kept in the form that is hashed and stored, in one allocation: a million series are mostly labels. Sets that
-//! differ in one label only can share the others ([`Labels::sharing`]): the fields of a line differ in their names.
+//! Labels are kept in the form that is hashed and stored, in one allocation: most of the memory of a million series is
+//! labels. Sets that differ in one label only can share the others ([`Labels::sharing`]): the fields of a line differ only
+//! in the name.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -14,7 +15,7 @@ use xxhash_rust::xxh3::xxh3_128;
 use crate::NAME;
 use crate::limits::{LABEL_NAME_BYTES_MAX, LABEL_VALUE_BYTES_MAX, LABELS_BYTES_MAX, LABELS_MAX};
 
-/// 128-bit XXH3 of a series' canonical labels: any number of recorders agree on it without talking.
+/// 128-bit XXH3 of a series' canonical labels: any number of recorders derive the same id without coordination.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SeriesId(pub u128);
 
@@ -55,25 +56,25 @@ pub enum LabelError {
     Canonical,
 }
 
-/// Ends a name or a value in the canonical form; no UTF-8 text contains this byte.
+/// Ends a name or a value in the canonical form; UTF-8 text never contains this byte.
 const END: u8 = 0xFF;
 
-/// A set of labels: sorted by name, names unique, no empty values (an empty value means "not there").
+/// A set of labels: sorted by name, names unique, no empty values (an empty value means that the label is absent).
 #[derive(Clone)]
 pub struct Labels {
-    /// As bytes: an alignment of 16 would cost a series 8 bytes more.
+    /// As bytes: alignment to 16 would add 8 bytes per series.
     id: [u8; 16],
-    /// `name END value END` for each label in order of name; of the one label that `base` lacks where there is a base.
+    /// `name END value END` for each label, sorted by name. With a `base`: only the label that `base` lacks.
     own: Box<[u8]>,
-    /// The other labels, which further sets have, too. It has no base itself.
+    /// The other labels, shared with further sets. It has no base itself.
     base: Option<Arc<Self>>,
-    /// Where `own` belongs in the bytes of the base.
+    /// Position of `own` in the bytes of the base.
     at: u32,
-    /// Of all labels, at most [`LABELS_MAX`].
+    /// Number of all labels, at most [`LABELS_MAX`].
     count: u8,
 }
 
-/// Canonical labels shorter than this are copied, bytes: sharing them would save nothing to speak of.
+/// Canonical labels shorter than this, in bytes, are copied: sharing them saves almost nothing.
 pub(crate) const SHARED_BYTES_MIN: usize = 64;
 
 impl Labels {
@@ -123,7 +124,7 @@ impl Labels {
         Ok(Self::of(canonical.into(), list.len()))
     }
 
-    /// Of canonical bytes that keep the rules.
+    /// From valid canonical bytes.
     fn of(canonical: Box<[u8]>, count: usize) -> Self {
         let id = xxh3_128(&canonical).to_be_bytes();
         Self { id, own: canonical, base: None, at: 0, count: u8::try_from(count).unwrap_or(u8::MAX) }
@@ -133,7 +134,7 @@ impl Labels {
         Self::of(Box::default(), 0)
     }
 
-    /// These labels and one more; they themselves when `value` is empty. Cheaper than [`Labels::new`].
+    /// These labels plus one; a clone if `value` is empty. Cheaper than [`Labels::new`].
     pub fn with(&self, name: &str, value: &str) -> Result<Self, LabelError> {
         if value.is_empty() {
             return Ok(self.clone());
@@ -148,8 +149,8 @@ impl Labels {
         Ok(Self::of(out.into(), self.len() + 1))
     }
 
-    /// As [`Labels::with`], and `base` keeps its labels for all sets that are made of it. `scratch` is for the bytes that are
-    /// hashed: as many as the set has.
+    /// As [`Labels::with`], but the labels of `base` are shared by all sets created from it. `scratch` is a buffer for the
+    /// bytes to hash; it grows to the size of the set.
     pub fn sharing(
         base: &Arc<Self>,
         name: &str,
@@ -170,7 +171,7 @@ impl Labels {
         Ok(Self { id, own, base: Some(Arc::clone(base)), at: u32::try_from(at).unwrap_or(u32::MAX), count })
     }
 
-    /// At which byte of the canonical form one more label belongs, and whether it may.
+    /// Position of an additional label in the canonical form; an error if it is not allowed.
     fn place(&self, name: &str, value: &str) -> Result<usize, LabelError> {
         check(name, value)?;
         let mut at = 0;
@@ -204,7 +205,7 @@ impl Labels {
         None
     }
 
-    /// The series' name, the label `__name__`; empty when there is none.
+    /// The name of the series, the label `__name__`; empty if absent.
     pub fn name(&self) -> &str {
         self.get(NAME).unwrap_or("")
     }
@@ -233,7 +234,7 @@ impl Labels {
         self.count == 0
     }
 
-    /// `name 0xFF value 0xFF` for each label in order of name: what is hashed and what is stored.
+    /// `name 0xFF value 0xFF` for each label, sorted by name: the form that is hashed and stored.
     pub fn canonical(&self) -> Cow<'_, [u8]> {
         match &self.base {
             None => Cow::Borrowed(&self.own),
@@ -246,17 +247,17 @@ impl Labels {
         self.own.len() + self.base.as_ref().map_or(0, |base| base.own.len())
     }
 
-    /// Bytes that belong to this set alone.
+    /// Bytes not shared with other sets.
     pub fn own_bytes(&self) -> usize {
         self.own.len()
     }
 
-    /// The labels that other sets have, too.
+    /// The labels shared with other sets.
     pub const fn base(&self) -> Option<&Arc<Self>> {
         self.base.as_ref()
     }
 
-    /// The inverse of [`Labels::canonical`]. What was stored before there was a limit on all labels together stays readable.
+    /// The inverse of [`Labels::canonical`]. Also reads labels stored before there was a limit on all labels together.
     pub fn from_canonical(bytes: &[u8]) -> Result<Self, LabelError> {
         let mut pairs = Vec::new();
         let mut parts = Parts(bytes);
@@ -268,7 +269,7 @@ impl Labels {
         Self::within(pairs, usize::MAX)
     }
 
-    /// Was made with the labels: asking costs nothing.
+    /// Computed when the labels are created; this call is free.
     pub const fn id(&self) -> SeriesId {
         SeriesId(u128::from_be_bytes(self.id))
     }
@@ -301,12 +302,12 @@ fn put_pair(out: &mut Vec<u8>, name: &str, value: &str) {
     }
 }
 
-/// Only names and values that were text get into [`Labels`].
+/// [`Labels`] holds only valid UTF-8.
 fn text(part: &[u8]) -> &str {
     std::str::from_utf8(part).unwrap_or_default()
 }
 
-/// What stands before a label in canonical bytes, its value, and what stands behind it; `None` where it is not found.
+/// The canonical bytes before a label, its value, and the bytes after it; `None` if the label is absent.
 pub(crate) fn parts_of<'a>(canonical: &'a [u8], label: &str) -> Option<(&'a [u8], &'a str, &'a [u8])> {
     let mut parts = Parts(canonical);
     loop {
@@ -318,11 +319,11 @@ pub(crate) fn parts_of<'a>(canonical: &'a [u8], label: &str) -> Option<(&'a [u8]
     }
 }
 
-/// What is left of canonical bytes.
+/// The unread part of canonical bytes.
 struct Parts<'a>(&'a [u8]);
 
 impl<'a> Parts<'a> {
-    /// The next name or value; `None` where nothing ends any more.
+    /// The next name or value; `None` if no [`END`] follows.
     fn part(&mut self) -> Option<&'a [u8]> {
         let end = find_end(self.0)?;
         let (part, rest) = (self.0.get(..end)?, self.0.get(end + 1..)?);
@@ -335,7 +336,8 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// Where the first [`END`] is, eight bytes at a time: `!word` has a zero byte exactly where one lies (Mycroft 1987).
+/// Position of the first [`END`], searched eight bytes at a time: `!word` has a zero byte exactly where `word` has [`END`]
+/// (Mycroft 1987).
 fn find_end(bytes: &[u8]) -> Option<usize> {
     const LOW: u64 = 0x0101_0101_0101_0101;
     let (words, rest) = bytes.as_chunks::<8>();
@@ -349,7 +351,7 @@ fn find_end(bytes: &[u8]) -> Option<usize> {
     Some(words.len() * 8 + rest.iter().position(|byte| *byte == END)?)
 }
 
-/// Labels in their order, piece after piece.
+/// Iterates over the labels in order, over all pieces.
 struct Pairs<'a> {
     parts: Parts<'a>,
     later: [&'a [u8]; 2],
@@ -409,7 +411,7 @@ impl Hash for Labels {
     }
 }
 
-/// By name and value, label by label: where two sets differ first, one that ends there comes first.
+/// By name and value, label by label; a set that is a prefix of another comes first.
 impl Ord for Labels {
     fn cmp(&self, other: &Self) -> Ordering {
         self.iter().cmp(other.iter())
@@ -468,7 +470,7 @@ mod tests {
     }
 
     #[test]
-    fn order_does_not_matter_and_empty_values_are_absent() {
+    fn order_is_irrelevant_and_empty_values_are_absent() {
         let a = Labels::new([("b", "2"), ("a", "1"), ("c", "")]).unwrap();
         let b = Labels::new([("a", "1"), ("b", "2")]).unwrap();
         assert_eq!(a, b);
@@ -509,7 +511,7 @@ mod tests {
         }
 
         #[test]
-        fn one_more_label_is_as_if_it_had_been_there(pairs in pairs(), name in "[a-c]{1,3}", value in "[x-z]{0,2}") {
+        fn adding_a_label_equals_building_with_it(pairs in pairs(), name in "[a-c]{1,3}", value in "[x-z]{0,2}") {
             let labels = Labels::new(&pairs).unwrap();
             let mut more: Vec<(&str, &str)> = labels.iter().collect();
             more.push((&name, &value));

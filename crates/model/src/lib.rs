@@ -1,9 +1,9 @@
-//! The nouns of Tachograph: labels, series, samples, entries, executions, batches, limits.
+//! The types of Tachograph: labels, series, samples, entries, executions, batches, limits.
 //!
-//! Everything here is plain data: no async, no I/O, no clock of its own. Timestamps are `i64`
-//! nanoseconds since the Unix epoch, UTC, everywhere.
+//! Everything here is plain data: no async, no I/O, no clock. Timestamps are `i64` nanoseconds since the Unix epoch, UTC,
+//! everywhere.
 //!
-//! Path of one record: `ingest` makes a [`Batch`] of these nouns out of a protocol's bytes; `store` keeps it.
+//! Path of one record: `ingest` decodes the bytes of a protocol into a [`Batch`] of these types; `store` stores it.
 
 #![deny(clippy::unwrap_used, clippy::indexing_slicing, clippy::cast_possible_truncation)]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::cast_possible_truncation))]
@@ -33,5 +33,5 @@ pub use record::{Body, Entry, Kind, Sample, Value, ValueType};
 pub use time::{Clock, ManualClock, TimeRange, Timestamp};
 pub use windows::Windows;
 
-/// Label that holds a series' name, as in Prometheus.
+/// Label with the name of a series, as in Prometheus.
 pub const NAME: &str = "__name__";

@@ -1,13 +1,14 @@
-//! Every limit with its unit and its reason. A value over a limit is refused by name, never cut silently.
+//! Every limit, with its unit and reason. A value over a limit is refused with an error that names it; it is never truncated
+//! silently.
 
-/// Labels on one series. Prometheus' practice stays below 30; 64 leaves room and bounds a hostile sender.
+/// Labels of one series. Real Prometheus setups stay below 30; 64 leaves a margin and bounds a hostile sender.
 pub const LABELS_MAX: usize = 64;
 /// Bytes of one label name.
 pub const LABEL_NAME_BYTES_MAX: usize = 256;
 /// Bytes of one label value.
 pub const LABEL_VALUE_BYTES_MAX: usize = 4_096;
-/// Bytes of all labels of one series, names and values and two for each: as long as a series' key in InfluxDB. With every
-/// label at its longest it would be four times as much, and each field of a line of line protocol has all of it.
+/// Bytes of all labels of one series: names, values, and two bytes per label. The limit of a series key in InfluxDB. With
+/// all labels at their maximum it would be four times as much, and each field of a line of line protocol has all labels.
 pub const LABELS_BYTES_MAX: usize = 65_536;
 /// Bytes of one entry's body: a long stack trace fits, a file does not.
 pub const ENTRY_BYTES_MAX: usize = 1 << 20;
@@ -15,9 +16,9 @@ pub const ENTRY_BYTES_MAX: usize = 1 << 20;
 pub const OPERATION_BYTES_MAX: usize = 8_192;
 /// Events (enters and exits) in one segment; the agent splits longer traces into parts.
 pub const SEGMENT_EVENTS_MAX: usize = 65_536;
-/// Open calls carried from one part of a segment to the next: the deepest recursion that can be followed.
+/// Open calls carried from one part of a segment to the next: the deepest recursion that can be recorded.
 pub const SEGMENT_CARRIED_MAX: usize = 65_536;
 /// Attributes in one segment.
 pub const SEGMENT_ATTRIBUTES_MAX: usize = 4_096;
-/// Bytes of one attribute value; longer ones are cut by the agent and end in `…`.
+/// Bytes of one attribute value; the agent truncates longer values and appends `…`.
 pub const ATTRIBUTE_BYTES_MAX: usize = 4_096;

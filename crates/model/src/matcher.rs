@@ -1,4 +1,4 @@
-//! Selecting series by their labels.
+//! Which series does a matcher select by their labels?
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::Labels;
 use crate::pattern::{Candidates, Fault, Pattern, PatternBudget};
 
-/// How a matcher compares; the four operators of PromQL.
+/// Comparison of a matcher; the four operators of PromQL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MatchOp {
     Equal,
@@ -21,7 +21,7 @@ pub struct MatcherError {
     pub label: String,
     pub pattern: String,
     pub cause: String,
-    /// It is a pattern, and one too many or too costly a one.
+    /// The pattern is valid, but exceeds the number or the cost of patterns.
     pub is_over_budget: bool,
 }
 
@@ -35,7 +35,7 @@ impl MatcherError {
     }
 }
 
-/// One condition on one label. A label that is not there has the empty value. Patterns match the whole value.
+/// A condition on one label. An absent label has the empty value. Patterns must match the whole value.
 #[derive(Clone)]
 pub struct Matcher {
     label: Box<str>,
@@ -45,12 +45,12 @@ pub struct Matcher {
 }
 
 impl Matcher {
-    /// Of what the operator says: its patterns are as many and as costly as they are.
+    /// For matchers from the operator's configuration: patterns have no budget.
     pub fn new(label: &str, op: MatchOp, value: &str) -> Result<Self, MatcherError> {
         Self::new_within(label, op, value, &mut PatternBudget::unlimited())
     }
 
-    /// Of what a request says: its patterns share a budget.
+    /// For matchers from a request: its patterns share a budget.
     pub fn new_within(
         label: &str,
         op: MatchOp,
@@ -66,7 +66,7 @@ impl Matcher {
         Ok(Self { label: label.into(), op, value: value.into(), pattern })
     }
 
-    /// Of what an earlier version has written: its patterns have the syntax of the `regex` crate, where `\w` is Unicode's.
+    /// For patterns stored by an earlier version: they have the syntax of the `regex` crate, where `\w` matches Unicode.
     pub fn new_as_before(label: &str, op: MatchOp, value: &str) -> Result<Self, MatcherError> {
         let pattern = match op {
             MatchOp::Equal | MatchOp::NotEqual => None,
@@ -81,8 +81,8 @@ impl Matcher {
         Self { label: label.into(), op: MatchOp::Equal, value: value.into(), pattern: None }
     }
 
-    /// States of the automaton that its pattern was compiled to, about: of 60 to 250 bytes each. 0 where nothing was compiled, as
-    /// for a choice of values.
+    /// Approximate number of states of the compiled pattern, 60 to 250 bytes each. 0 if nothing was compiled, as for a list
+    /// of values.
     pub fn states(&self) -> u64 {
         self.pattern.as_ref().map_or(0, |pattern| pattern.cost)
     }
@@ -99,7 +99,8 @@ impl Matcher {
         &self.value
     }
 
-    /// What can be matched by what this matcher names, whether it wants that (`=`, `=~`) or not (`!=`, `!~`).
+    /// The values that the text or pattern can match, whether the matcher selects them (`=`, `=~`) or excludes them (`!=`,
+    /// `!~`).
     pub fn candidates(&self) -> Candidates {
         match &self.pattern {
             None => Candidates::Values(vec![self.value.to_string()]),
@@ -173,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_compiled_has_states() {
+    fn only_compiled_patterns_have_states() {
         let states = |op, value: &str| Matcher::new("l", op, value).unwrap().states();
         assert_eq!(["a|b", ".*", ".+"].map(|value| states(MatchOp::Regex, value)), [0; 3]);
         assert_eq!(states(MatchOp::Equal, "a.*b"), 0);
@@ -183,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn patterns_say_what_they_can_match() {
+    fn patterns_have_candidates() {
         let check = |pattern: &str, expect: Candidates| {
             assert_eq!(Matcher::new("l", MatchOp::Regex, pattern).unwrap().candidates(), expect, "{pattern}");
         };
@@ -205,7 +206,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn what_matches_is_a_candidate(pattern in r"(\(|\)|\||[ab.?*+^$]|\\b|\(\?i\)|ö){0,8}", value in "[abAö\n]{0,4}") {
+        fn every_match_is_a_candidate(pattern in r"(\(|\)|\||[ab.?*+^$]|\\b|\(\?i\)|ö){0,8}", value in "[abAö\n]{0,4}") {
             if let Ok(matcher) = Matcher::new("l", MatchOp::Regex, &pattern) {
                 let matches = matcher.matches_value(&value);
                 let text = crate::re2::translate(&pattern, true).unwrap().text;

@@ -1,6 +1,7 @@
-//! A pattern, ready to be asked; what it costs to make one, and how often that is done.
+//! How is a pattern compiled, what does that cost, and how often is it done?
 //!
-//! Compiling takes up to some ten milliseconds: a request has a [`PatternBudget`] for it, and what was compiled lately is kept.
+//! Compiling takes up to about ten milliseconds: a request has a [`PatternBudget`], and recently compiled patterns are
+//! cached.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,29 +13,29 @@ use regex_syntax::hir::literal::Extractor;
 
 use crate::re2::{Translated, translate};
 
-/// Memory that a compiled pattern may take, bytes, and the automatons that it makes while it is used: a hostile query must
-/// not take the server with it.
+/// Memory of a compiled pattern, bytes, and of the automata that it builds while it is used: a hostile query must not
+/// exhaust the server's memory.
 const REGEX_BYTES_MAX: usize = 1 << 20;
 const AUTOMATON_BYTES_MAX: usize = 1 << 18;
 
-/// Compiled patterns that are kept for the next query, and what they may cost together.
+/// Limits on the cache of compiled patterns: their number and their total cost.
 const KEPT_MAX: usize = 64;
 const KEPT_COST_MAX: u64 = 50_000;
 
-/// Values that the text or pattern of a matcher can match: no other one does. Which of them do is still to be asked.
+/// The values that the text or pattern of a matcher can match. Each of them must still be tested.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Candidates {
-    /// All, the empty one included, and all of them match: `.*`.
+    /// All values, including the empty one; all of them match: `.*`.
     Everything,
-    /// All but the empty one, and all of them match: `.+`.
+    /// All values but the empty one; all of them match: `.+`.
     Something,
-    /// Those that begin so.
+    /// Values with this prefix.
     Prefix(String),
-    /// These few.
+    /// Only these values.
     Values(Vec<String>),
 }
 
-/// What the patterns of one request may cost together.
+/// Limit on the total cost of the patterns of one request.
 #[derive(Clone, Debug)]
 pub struct PatternBudget {
     patterns: usize,
@@ -42,20 +43,21 @@ pub struct PatternBudget {
 }
 
 impl PatternBudget {
-    /// Patterns of one request; each takes its time on every value of its label, too.
+    /// Number of patterns of one request; each also takes time per value of its label.
     pub const PATTERNS_MAX: usize = 64;
-    /// States of their automatons, about. One takes a microsecond to make.
+    /// Approximate number of states of their automata. Building one takes a microsecond.
     pub const COST_MAX: u64 = 200_000;
 
-    /// For what the operator has written, not a stranger.
+    /// For patterns from the operator's configuration, which is trusted.
     pub const fn unlimited() -> Self {
         Self { patterns: usize::MAX, cost: u64::MAX }
     }
 
-    /// For a [`Rewrite`] that is made later, if there are any rows for it. What is no pattern costs nothing: making it says why.
+    /// For a [`Rewrite`] that is compiled later, only if there are rows for it. An invalid pattern costs nothing here:
+    /// compiling it reports the error.
     ///
     /// # Errors
-    /// What is exceeded.
+    /// The limit that is exceeded.
     pub fn take_rewrite(&mut self, pattern: &str) -> Result<(), String> {
         let cost = Rewrite::translated(pattern).map_or(0, |translated| translated.cost);
         let taken = self.take_one().and_then(|()| self.take_cost(cost));
@@ -64,14 +66,14 @@ impl PatternBudget {
 
     fn take_one(&mut self) -> Result<(), Fault> {
         self.patterns = self.patterns.checked_sub(1).ok_or_else(|| {
-            Fault::Budget(format!("it is one of more than {} patterns of one request", Self::PATTERNS_MAX))
+            Fault::Budget(format!("the request has more than {} patterns", Self::PATTERNS_MAX))
         })?;
         Ok(())
     }
 
     fn take_cost(&mut self, cost: u64) -> Result<(), Fault> {
         self.cost = self.cost.checked_sub(cost).ok_or_else(|| {
-            Fault::Budget(format!("the patterns of one request need over {} states", Self::COST_MAX))
+            Fault::Budget(format!("the patterns of the request need more than {} states", Self::COST_MAX))
         })?;
         Ok(())
     }
@@ -83,20 +85,20 @@ impl Default for PatternBudget {
     }
 }
 
-/// Why there is no pattern.
+/// Why a pattern cannot be compiled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
     Syntax(String),
     Budget(String),
 }
 
-/// A pattern that matches whole values, as Prometheus' matchers do.
+/// A pattern that matches whole values, as in matchers of Prometheus.
 #[derive(Debug)]
 pub(crate) struct Pattern {
-    /// `None` where the candidates are exactly what matches: compiling would take longer than all that follows.
+    /// `None` if the candidates are exactly the matches: compiling would take longer than all later work.
     regex: Option<Regex>,
     pub(crate) candidates: Candidates,
-    /// States of the automaton, about; above 0 where there is one.
+    /// Approximate number of states of the automaton; above 0 if there is one.
     pub(crate) cost: u64,
 }
 
@@ -106,7 +108,7 @@ impl Pattern {
         if let Some(known) = kept(value) {
             return Ok(known);
         }
-        // By itself: `a)|(b` must not end a group that anchors it.
+        // Parsed without the anchoring group: `a)|(b` must not close it.
         let Translated { text, cost, .. } = translate(value, true).map_err(Fault::Syntax)?;
         let mut parser = ParserBuilder::new().dot_matches_new_line(true).build();
         let tree = parser.parse(&text).map_err(|e| Fault::Syntax(last_words(&e.to_string())))?;
@@ -126,11 +128,12 @@ impl Pattern {
         Ok(pattern)
     }
 
-    /// As patterns were read before Go's syntax was followed: by that of the `regex` crate. Deletions on disk were meant so.
+    /// Compiled with the syntax of the `regex` crate, as in earlier versions, which did not follow Go's syntax. Deletions
+    /// stored on disk need it.
     pub(crate) fn as_before(value: &str) -> Result<Arc<Self>, Fault> {
         let regex = compile(&format!("^(?s:{value})$")).map_err(Fault::Syntax)?;
         let candidates = Candidates::Prefix(String::new());
-        // What it would cost today, where it would be a pattern.
+        // The cost under today's syntax, if the pattern is valid there.
         let cost = translate(value, true).map_or(1, |today| today.cost);
         Ok(Arc::new(Self { regex: Some(regex), candidates, cost }))
     }
@@ -152,14 +155,14 @@ fn compile(text: &str) -> Result<Regex, String> {
     builder.build().map_err(|e| last_words(&e.to_string()))
 }
 
-/// An error of syntax is told with the pattern and a pointer into it, on several lines: the last one says what is wrong.
+/// The crate reports a syntax error with the pattern and a pointer into it, on several lines; the last line is the message.
 fn last_words(error: &str) -> String {
     let last = error.lines().last().unwrap_or(error);
     last.strip_prefix("error: ").unwrap_or(last).to_owned()
 }
 
-/// Literals that every match begins with, or is, as regex-syntax finds them; it ignores `^`, `$` and `\b`, which only
-/// leave out more.
+/// The literals that all matches start with, or are equal to, as found by regex-syntax. It ignores `^`, `$` and `\b`, which
+/// only exclude more values.
 fn candidates(pattern: &str, tree: &Hir) -> Candidates {
     match pattern {
         ".*" => return Candidates::Everything,
@@ -175,12 +178,12 @@ fn candidates(pattern: &str, tree: &Hir) -> Candidates {
         return texts.map_or(anything, Candidates::Values);
     }
     let prefix = begins.longest_common_prefix().unwrap_or_default();
-    // A literal that was cut to its limit may end within a character.
+    // A literal truncated at its limit may end within a character.
     let text = prefix.utf8_chunks().next().map_or("", |chunk| chunk.valid());
     Candidates::Prefix(text.to_owned())
 }
 
-/// Patterns that were compiled lately, the last used one at the end.
+/// Recently compiled patterns; the last used one is at the end.
 static KEPT: Mutex<VecDeque<(Box<str>, Arc<Pattern>)>> = Mutex::new(VecDeque::new());
 
 fn kept(value: &str) -> Option<Arc<Pattern>> {
@@ -202,7 +205,7 @@ fn keep(value: &str, pattern: &Arc<Pattern>) {
     }
 }
 
-/// A pattern and a replacement for what it has found, as `label_replace` has them: both Go's.
+/// The pattern and replacement of `label_replace`, both in the syntax of Go.
 #[derive(Debug)]
 pub struct Rewrite {
     regex: Regex,
@@ -211,7 +214,7 @@ pub struct Rewrite {
 
 impl Rewrite {
     /// # Errors
-    /// Why it is no pattern, or that it costs too much.
+    /// If the pattern is invalid or too costly.
     pub fn new(pattern: &str) -> Result<Self, String> {
         let Translated { text, names, .. } = Self::translated(pattern)?;
         Ok(Self { regex: compile(&text)?, names })
@@ -221,14 +224,14 @@ impl Rewrite {
         translate(&format!("^(?s:{pattern})$"), false)
     }
 
-    /// `template` with what its `$1`, `${1}`, `$name` and `${name}` stand for; `None` where the pattern does not match, an error
-    /// with the bytes so far where they are more than `bytes_max`: each of thousands of references may stand for a long text.
+    /// `template` with `$1`, `${1}`, `$name` and `${name}` replaced by the groups; `None` if the pattern does not match. An
+    /// error with the bytes so far if they exceed `bytes_max`: each of thousands of references may refer to a long text.
     pub fn apply(&self, value: &str, template: &str, bytes_max: usize) -> Option<Result<String, usize>> {
         let found = self.regex.captures(value)?;
         let group = |name: &str| {
             let text = match name.parse::<usize>() {
                 Ok(number) if name == "0" || !name.starts_with('0') => found.get(number),
-                // Several groups may have the name: the first that took part.
+                // Several groups may have the same name: the first one that matched.
                 _ => self.names.iter().filter(|(known, _)| known == name).find_map(|(_, n)| found.get(*n)),
             };
             text.map_or("", |text| text.as_str())
@@ -255,7 +258,7 @@ impl Rewrite {
     }
 }
 
-/// The name that a text begins with, in braces or not, and what is behind it.
+/// The group name at the start of a text, with or without braces, and the rest.
 fn reference(text: &str) -> Option<(&str, &str)> {
     let (braced, inner) = text.strip_prefix('{').map_or((false, text), |inner| (true, inner));
     let is_name = |c: char| c == '_' || c.is_alphanumeric();
@@ -272,30 +275,33 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_request_has_so_many_patterns_and_so_much_to_compile() {
+    fn patterns_of_a_request_are_limited_in_number_and_cost() {
         let mut budget = PatternBudget::default();
         for nth in 0..PatternBudget::PATTERNS_MAX {
             Pattern::new(&format!("budget-{nth}.*"), &mut budget).unwrap();
         }
         let error = Pattern::new("a", &mut budget).unwrap_err();
-        let expect = "it is one of more than 64 patterns of one request";
+        let expect = "the request has more than 64 patterns";
         assert_eq!(error, Fault::Budget(expect.to_owned()));
 
         let mut budget = PatternBudget::default();
         let costly = |nth: u32| format!("costly-{nth}(a|[^b]{{500}}){{2}}");
         let refused = (0..60).find_map(|nth| Pattern::new(&costly(nth), &mut budget).err()).unwrap();
-        assert_eq!(refused, Fault::Budget("the patterns of one request need over 200000 states".to_owned()));
+        assert_eq!(
+            refused,
+            Fault::Budget("the patterns of the request need more than 200000 states".to_owned())
+        );
         assert!(matches!(Pattern::new(r"(\pL{300}){3}", &mut budget), Err(Fault::Syntax(_))));
     }
 
     #[test]
-    fn what_was_compiled_is_kept_within_bounds() {
+    fn the_cache_of_compiled_patterns_is_bounded() {
         let mut none_left = PatternBudget { patterns: 9, cost: 0 };
         assert!(Pattern::new("kept-1.*", &mut none_left).is_err());
         Pattern::new("kept-1.*", &mut PatternBudget::default()).unwrap();
         for nth in 0..2 * KEPT_MAX {
             Pattern::new(&format!("kept-other-{nth}.*"), &mut PatternBudget::unlimited()).unwrap();
-            Pattern::new("kept-1.*", &mut none_left.clone()).expect("the one that is used stays");
+            Pattern::new("kept-1.*", &mut none_left.clone()).expect("the recently used one stays");
         }
         let kept = KEPT.lock().unwrap();
         assert!(kept.len() <= KEPT_MAX, "{}", kept.len());
@@ -305,9 +311,9 @@ mod tests {
         serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line}"))
     }
 
-    /// `testdata/re2/matches.txt` was written by Go.
+    /// Go generated `testdata/re2/matches.txt`.
     #[test]
-    fn patterns_match_what_they_match_in_go() {
+    fn patterns_match_as_in_go() {
         let table = include_str!("../../../testdata/re2/matches.txt");
         let (mut values, mut wrong, mut seen) = (Vec::new(), Vec::new(), 0);
         for line in table.lines().skip(1) {
@@ -323,16 +329,16 @@ mod tests {
             };
             seen += 1;
             if ours != result {
-                wrong.push(format!("{text:?}: {ours} is to be {result}"));
+                wrong.push(format!("{text:?}: got {ours}, expected {result}"));
             }
         }
         assert!(wrong.is_empty(), "{} of {seen}:\n{}", wrong.len(), wrong.join("\n"));
         assert!(seen > 1_500);
     }
 
-    /// `testdata/re2/replacements.txt` was written by Go.
+    /// Go generated `testdata/re2/replacements.txt`.
     #[test]
-    fn replacements_are_what_they_are_in_go() {
+    fn replacements_equal_those_of_go() {
         let table = include_str!("../../../testdata/re2/replacements.txt");
         for line in table.lines().skip(1) {
             let (pattern, value, template, expect): (String, String, String, Option<String>) =

@@ -1,41 +1,41 @@
-//! Patterns as Prometheus understands them (RE2, as Go's `regexp/syntax` parses it), rewritten for the `regex` crate.
+//! How is a pattern of Prometheus (RE2, as Go's `regexp/syntax` parses it) written for the `regex` crate?
 //!
-//! The two agree on most of the syntax and disagree in detail: in Go `\w`, `\d`, `\s` and `\b` are ASCII, `[a&&b]` and
-//! `[a[b]` are plain lists of characters, `{` may stand for itself, `\Q..\E` quotes. [`translate`] reads a pattern by Go's
-//! rules and writes one that means the same to `regex`; surrogates (`\x{D800}`) it refuses. `testdata/re2` holds it to
-//! what Go answers.
+//! Both agree on most of the syntax but differ in details: in Go `\w`, `\d`, `\s` and `\b` are ASCII, `[a&&b]` and `[a[b]`
+//! are plain lists of characters, `{` may be a literal, `\Q..\E` quotes. [`translate`] parses a pattern by Go's rules and
+//! writes an equivalent one for `regex`; it refuses surrogates (`\x{D800}`). `testdata/re2` compares it with results of Go.
 
 use std::fmt::Write;
 use std::iter::Peekable;
 use std::str::Chars;
 
-/// The most repetitions of `{n,m}`, also as the product of nested ones.
+/// Limit on repetitions `{n,m}`, and on the product of nested ones.
 const REPEAT_MAX: u32 = 1_000;
-/// Groups open at once; the `regex` crate ends at 250.
+/// Limit on nested groups; the limit of the `regex` crate is 250.
 const NESTING_MAX: usize = 200;
 
-/// What classes cost, in states of an automaton over bytes, about: ASCII, its complement or any character, a property of Unicode.
+/// Approximate cost of classes, in states of an automaton over bytes: ASCII, its complement or any character, a Unicode
+/// property.
 const COST_ASCII: u64 = 4;
 const COST_ANY: u64 = 12;
 const COST_PROPERTY: u64 = 800;
 
-/// The most that one pattern may cost.
+/// Limit on the cost of one pattern.
 const COST_MAX: u64 = 100_000;
 
 /// A pattern for the `regex` crate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Translated {
     pub text: String,
-    /// States that its automaton has, about: repetitions counted out.
+    /// Approximate number of states of its automaton, with repetitions expanded.
     pub cost: u64,
-    /// Names of groups, with their numbers. In `text` they have none: `regex` allows fewer names.
+    /// Names of groups, with their indexes. `text` has none: `regex` accepts fewer names.
     pub names: Vec<(String, usize)>,
 }
 
-/// Rewrites a pattern. `.` matches a newline where `dot_newline` says so from the start.
+/// Rewrites a pattern. With `dot_newline`, `.` matches a newline from the start.
 ///
 /// # Errors
-/// What Go refuses, with the part that it refuses.
+/// If Go refuses the pattern; names the part that it refuses.
 pub fn translate(pattern: &str, dot_newline: bool) -> Result<Translated, String> {
     let flags = Flags { dot_newline, ..Flags::default() };
     let mut translation = Translation {
@@ -64,7 +64,7 @@ struct Flags {
 }
 
 impl Flags {
-    /// All of them as `regex` writes them: those that are on, `-`, those that are off.
+    /// All flags in the syntax of `regex`: those that are on, `-`, those that are off.
     fn text(self) -> String {
         let all =
             [('i', self.fold_case), ('m', self.multi_line), ('s', self.dot_newline), ('U', self.swap_greed)];
@@ -85,10 +85,10 @@ impl Flags {
     }
 }
 
-/// What a repetition would be about.
+/// The operand of a following repetition operator.
 #[derive(Clone, Copy, Debug, Default)]
 enum Last {
-    /// Nothing: the beginning of a group or of an alternative.
+    /// None: at the start of a group or of an alternative.
     #[default]
     None,
     Item(Item),
@@ -99,15 +99,15 @@ enum Last {
 #[derive(Clone, Copy, Debug)]
 struct Item {
     cost: u64,
-    /// Product of the nested repetitions in it.
+    /// Product of the nested repetitions in the item.
     repeats: u32,
 }
 
-/// A group that is open, or the pattern itself.
+/// An open group, or the pattern itself.
 #[derive(Clone, Copy, Debug, Default)]
 struct Level {
     flags: Flags,
-    /// They are not written yet: `a(?i)*` repeats `a`.
+    /// Whether the flags are not written yet: `a(?i)*` repeats `a`.
     has_new_flags: bool,
     last: Last,
     cost: u64,
@@ -120,9 +120,9 @@ struct Translation<'p> {
     level: Level,
     outer: Vec<Level>,
     names: Vec<(String, usize)>,
-    /// Groups that capture.
+    /// Number of capturing groups.
     groups: usize,
-    /// Whether `:]` may still come.
+    /// Whether `:]` may still follow.
     has_named_class: bool,
 }
 
@@ -176,7 +176,7 @@ impl Translation<'_> {
 
     fn open(&mut self) -> Result<(), String> {
         if self.outer.len() >= NESTING_MAX {
-            return Err(format!("more than {NESTING_MAX} groups in each other"));
+            return Err(format!("more than {NESTING_MAX} nested groups"));
         }
         let mut inner = self.level.flags;
         if self.rest.next_if_eq(&'?').is_some() {
@@ -207,7 +207,7 @@ impl Translation<'_> {
         Ok(())
     }
 
-    /// `P<name>`, or `<name>` where it is short.
+    /// `P<name>`, or `<name>` in the short form.
     fn name(&mut self, short: bool) -> Result<String, String> {
         let skipped = if short { 1 } else { 2 };
         let rest: String = self.rest.clone().skip(skipped).collect();
@@ -220,7 +220,7 @@ impl Translation<'_> {
         Ok(name.to_owned())
     }
 
-    /// Reads flags up to `:` (true: a group) or `)`.
+    /// Parses flags up to `:` (true: a group) or `)`.
     fn flags(&mut self, flags: &mut Flags) -> Result<bool, String> {
         let (mut on, mut seen) = (true, false);
         let mut read = String::from("(?");
@@ -244,7 +244,7 @@ impl Translation<'_> {
         Ok(())
     }
 
-    /// `{n}`, `{n,}`, `{n,m}`; anything else is a brace.
+    /// `{n}`, `{n,}`, `{n,m}`; otherwise a literal brace.
     fn counted(&mut self) -> Result<(), String> {
         let mut ahead = self.rest.clone();
         let Some((min, max, text)) = counts(&mut ahead) else {
@@ -312,7 +312,7 @@ impl Translation<'_> {
         self.item(1, |out| out.push_str(text));
     }
 
-    /// `\Q...\E`: all of it is literal.
+    /// `\Q...\E`: quoted literals.
     fn quoted(&mut self) {
         self.rest.next();
         while let Some(c) = self.rest.next() {
@@ -351,7 +351,7 @@ impl Translation<'_> {
         }
     }
 
-    /// One member of a class: another class, a character, a range. What it costs.
+    /// One member of a class: another class, a character, a range. Returns its cost.
     fn member(&mut self) -> Result<u64, String> {
         let mut ahead = self.rest.clone();
         if ahead.next() == Some('\\') {
@@ -395,7 +395,7 @@ impl Translation<'_> {
         }
     }
 
-    /// `[:alpha:]` within a class; false where it is none, and `[` is a character.
+    /// `[:alpha:]` within a class; false if it is not one, and `[` is a literal.
     fn named_class(&mut self) -> Result<bool, String> {
         let mut ahead = self.rest.clone();
         ahead.next();
@@ -418,7 +418,7 @@ impl Translation<'_> {
 
 fn affordable(cost: u64) -> Result<(), String> {
     if cost > COST_MAX {
-        return Err(format!("it needs {cost} states or more, at most {COST_MAX} are allowed"));
+        return Err(format!("it needs at least {cost} states, at most {COST_MAX} are allowed"));
     }
     Ok(())
 }
@@ -428,7 +428,7 @@ const POSIX: [&str; 14] = [
     "upper", "word", "xdigit",
 ];
 
-/// As a class of `regex`, inside of another one, too.
+/// As a class of `regex`, also inside another class.
 const fn perl_class(c: char) -> Option<&'static str> {
     match c {
         'd' => Some("[0-9]"),
@@ -441,7 +441,7 @@ const fn perl_class(c: char) -> Option<&'static str> {
     }
 }
 
-/// In and outside of classes, under any flags.
+/// Escaped so that it is a literal in and outside of classes, under any flags.
 fn push_char(out: &mut String, c: char) {
     if c.is_ascii_alphanumeric() || !c.is_ascii() {
         out.push(c);
@@ -450,8 +450,8 @@ fn push_char(out: &mut String, c: char) {
     }
 }
 
-/// What stands after `{`, and `}`: the least and the most, `None` inside of which is too large a number. The outer `None` of the
-/// most is "no bound".
+/// The text after `{` up to `}`: minimum and maximum; an inner `None` is a number that is too large. An outer `None` of the
+/// maximum means no bound.
 type Counts = (Option<u32>, Option<Option<u32>>, String);
 
 fn counts(rest: &mut Peekable<Chars<'_>>) -> Option<Counts> {
@@ -479,7 +479,7 @@ fn counts(rest: &mut Peekable<Chars<'_>>) -> Option<Counts> {
     Some((min, max, text))
 }
 
-/// A number without leading zeros; the inner `None` when it is too large.
+/// A number without leading zeros; the inner `None` if it is too large.
 fn count(rest: &mut Peekable<Chars<'_>>, text: &mut String) -> Option<Option<u32>> {
     let mut digits = String::new();
     while let Some(digit) = rest.next_if(char::is_ascii_digit) {
@@ -492,7 +492,7 @@ fn count(rest: &mut Peekable<Chars<'_>>, text: &mut String) -> Option<Option<u32
     Some(digits.parse().ok())
 }
 
-/// `\pN`, `\p{Name}`, `\p{^Name}`, from the `p` on: categories and scripts, as a class of `regex`.
+/// `\pN`, `\p{Name}`, `\p{^Name}`, starting at the `p`: categories and scripts, as a class of `regex`.
 fn property(rest: &mut Peekable<Chars<'_>>) -> Result<String, String> {
     let mut negated = rest.next() == Some('P');
     let bad = |name: &str| format!("invalid character class range: \\p{{{name}}}");
@@ -524,7 +524,7 @@ fn property(rest: &mut Peekable<Chars<'_>>) -> Result<String, String> {
     Ok(if negated { class.replacen('p', "P", 1) } else { class })
 }
 
-/// The character that stands for itself or is spelt out after a backslash.
+/// A character, literal or escaped with a backslash.
 fn escape(rest: &mut Peekable<Chars<'_>>) -> Result<char, String> {
     let Some(c) = rest.next() else { return Err("trailing backslash at end of expression".into()) };
     let bad = || format!("invalid escape sequence: \\{c}");

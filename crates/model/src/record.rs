@@ -1,4 +1,4 @@
-//! Samples and entries: a series' numbers and texts.
+//! Samples and entries: the numbers and texts of a series.
 
 use crate::Timestamp;
 
@@ -14,7 +14,7 @@ pub enum Kind {
 impl Kind {
     pub const ALL: [Self; 3] = [Self::Sample, Self::Entry, Self::Execution];
 
-    /// Name as it appears in label values and in the API.
+    /// Name in label values and in the API.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Sample => "sample",
@@ -33,7 +33,7 @@ impl Kind {
     }
 }
 
-/// A number, exact in its own type: a `U64` above 2^53 is never rounded by storing it.
+/// A number, exact in its own type: a `U64` above 2^53 is stored without rounding.
 #[derive(Clone, Copy, Debug)]
 pub enum Value {
     F64(f64),
@@ -70,7 +70,7 @@ impl Value {
         }
     }
 
-    /// The value as PromQL sees it; integers beyond 2^53 are rounded here and nowhere else.
+    /// The value in PromQL; only here are integers above 2^53 rounded.
     #[expect(clippy::cast_precision_loss, reason = "PromQL is defined on f64")]
     pub const fn as_f64(self) -> f64 {
         match self {
@@ -95,14 +95,14 @@ impl PartialEq for Value {
 
 impl Eq for Value {}
 
-/// One number of a series at one moment.
+/// One number of a series at a point in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sample {
     pub at: Timestamp,
     pub value: Value,
 }
 
-/// What an entry says.
+/// The content of an entry.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Body {
     Text(Box<str>),
@@ -118,7 +118,7 @@ impl Body {
     }
 }
 
-/// One text or byte string of a series at one moment.
+/// One text or byte string of a series at a point in time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
     pub at: Timestamp,

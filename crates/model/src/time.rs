@@ -1,4 +1,4 @@
-//! Time: nanoseconds UTC, ranges, and the clock that is handed in.
+//! Time: nanoseconds UTC, ranges, and the injected clock.
 
 use std::fmt;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 /// Nanoseconds since 1970-01-01T00:00:00Z. Spans the years 1677 to 2262.
 pub type Timestamp = i64;
 
-/// A closed range of time, `start..=end`, in nanoseconds UTC.
+/// A closed time range, `start..=end`, in nanoseconds UTC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TimeRange {
     pub start: Timestamp,
@@ -14,7 +14,7 @@ pub struct TimeRange {
 }
 
 impl TimeRange {
-    /// All of time.
+    /// The whole range of timestamps.
     pub const ALL: Self = Self { start: i64::MIN, end: i64::MAX };
 
     pub const fn new(start: Timestamp, end: Timestamp) -> Self {
@@ -40,13 +40,13 @@ impl fmt::Display for TimeRange {
     }
 }
 
-/// Where "now" comes from. Handed in, so that a test decides what time it is.
+/// Source of the current time. Injected, so that a test controls the time.
 pub trait Clock: Send + Sync {
     /// Nanoseconds since the Unix epoch. May jump in either direction.
     fn now(&self) -> Timestamp;
 }
 
-/// A clock that stands still until told.
+/// A clock that only moves when it is set.
 #[derive(Debug, Default)]
 pub struct ManualClock(AtomicI64);
 

@@ -1,9 +1,9 @@
-//! The windows of time that a query computes over: what may be answered from a chunk's statistics.
+//! Which time windows does a query compute over, and which of them cut a chunk?
 
 use crate::Timestamp;
 
-/// `count` windows of `range` ns, the first ending at `first`, each `step` ns after the one before. A window holds
-/// the moments `end - range < at <= end`. Windows overlap where `step` is less than `range`.
+/// `count` windows of `range` ns; the first ends at `first`, each further one `step` ns after the previous one. A window
+/// contains times with `end - range < at <= end`. Windows overlap if `step` is less than `range`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Windows {
     pub first: Timestamp,
@@ -15,11 +15,11 @@ pub struct Windows {
 }
 
 impl Windows {
-    /// Whether some window holds a part, but not all, of the moments `start..=end`. Where none does, what is known of
-    /// these moments as a whole is enough for every window.
+    /// Whether some window contains a part, but not all, of `start..=end`. If no window does, statistics of this interval as
+    /// a whole are sufficient for every window.
     pub fn cut(&self, start: Timestamp, end: Timestamp) -> bool {
-        // A window cuts them when one of its two edges lies between two of them: the moments up to an edge are on
-        // one side, those after it on the other.
+        // A window cuts the interval if one of its two edges is within it: times up to an edge are on one side, later times
+        // on the other.
         let between = |edge: i128| i128::from(start) <= edge && edge < i128::from(end);
         let after_start = |first: i128| -> i128 {
             let steps = (i128::from(start) - first).max(0);
@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cuts_as_counting_moments_does() {
+    fn cuts_equals_counting_times() {
         let holds = |w: &Windows, n: i64, at: i64| {
             let end = w.first + n * w.step;
             end - w.range < at && at <= end

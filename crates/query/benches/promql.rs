@@ -1,7 +1,7 @@
-//! How long does PromQL take over data at hand? Prints the best of five runs of each query.
+//! How long does PromQL take over data in memory? Prints the best of five runs of each query.
 //!
-//! `cargo bench -p tacho-query`: 100 series of 8,640 samples (a day, one each 10 s), 1,000 steps. Queries may be given
-//! instead: `cargo bench -p tacho-query --bench promql -- 'rate(x[1h])'`.
+//! `cargo bench -p tacho-query`: 100 series of 8,640 samples (one day, one sample per 10 s), 1,000 steps. To measure other
+//! queries: `cargo bench -p tacho-query --bench promql -- 'rate(x[1h])'`.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -1,16 +1,16 @@
-//! Does anybody still wait for the answer?
+//! Has the caller of a query stopped waiting?
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::Error;
 
-/// Shared by a question and whoever works on it, which looks now and then.
+/// A cancellation flag, shared by the caller of a query and the code that computes it, which polls the flag.
 #[derive(Clone, Debug, Default)]
 pub struct Cancel(Arc<AtomicBool>);
 
 impl Cancel {
-    /// Nobody waits any more.
+    /// The caller no longer waits.
     pub fn cancel(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
@@ -20,13 +20,13 @@ impl Cancel {
     }
 
     /// # Errors
-    /// When nobody waits any more.
+    /// If the query was cancelled.
     pub fn check(&self) -> Result<(), Error> {
         if self.is_cancelled() { Err(Self::error()) } else { Ok(()) }
     }
 
-    /// What becomes of a question for which nobody waits.
+    /// The error that a cancelled query returns.
     pub fn error() -> Error {
-        Error::execution("query was cancelled: nobody waits for it")
+        Error::execution("query cancelled: the caller no longer waits")
     }
 }

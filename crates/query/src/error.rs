@@ -1,15 +1,15 @@
-//! Why a query was not answered.
+//! Why did a query fail?
 
 use std::fmt;
 
-/// Whose fault it is, which decides the HTTP status: 400, 422, 422.
+/// Class of an error. It decides the HTTP status: 400, 422, 422.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorKind {
-    /// The query or its parameters cannot be understood.
+    /// The query or its parameters are invalid.
     BadData,
-    /// The query is well formed, but the data does not allow an answer.
+    /// The query is valid, but cannot be computed over this data.
     Execution,
-    /// An answer would exceed a limit; the message names the value and the limit.
+    /// The query exceeds a limit; the message names the value and the limit.
     Limit,
 }
 
@@ -23,12 +23,12 @@ impl ErrorKind {
     }
 }
 
-/// A retry of the same query over the same data fails the same way.
+/// Retrying the same query over the same data fails the same way.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
     pub kind: ErrorKind,
     pub message: String,
-    /// Byte of the query at which the fault was seen, from 0.
+    /// Position of the error in the query, in bytes from 0.
     pub position: Option<usize>,
 }
 
@@ -41,7 +41,7 @@ impl Error {
         Self { kind: ErrorKind::Execution, message: message.into(), position: None }
     }
 
-    /// `what` is a plural with its unit: "steps", "samples".
+    /// `what` is a plural noun with its unit: "steps", "samples".
     pub(crate) fn limit(what: &str, value: u128, limit: usize) -> Self {
         let message = format!("query needs {value} {what}, at most {limit} are allowed");
         Self { kind: ErrorKind::Limit, message, position: None }

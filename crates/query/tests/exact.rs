@@ -10,16 +10,16 @@ use tacho_model::{Labels, NAME};
 use tacho_query::promql::{self, Output, Params, SeriesData};
 
 const SECOND: i64 = 1_000_000_000;
-/// How far an answer may be from the exact one, as a part of it.
+/// Largest relative error of an answer.
 const PART: f64 = 1e-12;
-/// Where the exact answer is nothing beside what was added up to it: as a part of that.
+/// Largest absolute error if the exact answer is tiny compared to its terms, relative to the terms.
 const VANISHING: f64 = 1e-20;
-/// Subnormal doubles are not spaced more closely than the smallest one; a quantile may multiply that.
+/// Absolute error for subnormal doubles, whose spacing is the smallest one; a quantile may multiply it.
 const SMALLEST: f64 = 1e-322;
 
 type Samples = Vec<(i64, f64)>;
 
-/// What values are like: some number times a small whole one, an offset, and a slope.
+/// Shape of the values: a factor times a small integer, an offset, and a slope.
 #[derive(Clone, Debug)]
 struct Shape {
     unit: f64,
@@ -36,7 +36,7 @@ fn shapes() -> impl Strategy<Value = Shape> {
         prop::sample::select(vec![0.0, 0.0, 1.0, -3.7]),
     );
     let plain = plain.prop_map(|(unit, offset, a_second)| Shape { unit, offset, a_second });
-    // So steep that what is off the line is a billionth of a value.
+    // So steep that the distances from the line are a billionth of a value.
     let steep = prop::sample::select(vec![1e3, 1e6, 1e9]);
     let steep = steep.prop_map(|a_second| Shape { unit: 1e-3, offset: 5.0, a_second });
     let large = prop::sample::select(vec![1e297, 3e299, 1e305]);
@@ -46,7 +46,7 @@ fn shapes() -> impl Strategy<Value = Shape> {
     prop_oneof![4 => plain, 2 => steep, 1 => large, 1 => small]
 }
 
-/// Evenly spaced or not, from one second to ten apart.
+/// Samples at even or uneven distances of one to ten seconds.
 fn samples() -> impl Strategy<Value = Samples> {
     let gaps = prop_oneof![Just(1..2_i64), Just(1..10_i64), Just(10..11_i64)];
     let parts = gaps.prop_flat_map(|gaps| prop::collection::vec((gaps, -9..10_i32), 3..400));
@@ -61,7 +61,7 @@ fn samples() -> impl Strategy<Value = Samples> {
     })
 }
 
-/// A ratio of whole numbers, times a power of two.
+/// A ratio of integers, times a power of two.
 struct Ratio {
     over: BigInt,
     under: BigInt,
@@ -76,7 +76,7 @@ fn shifted(value: &BigInt, left: i64) -> BigInt {
     if left >= 0 { value << left } else { value >> -left }
 }
 
-/// `value * 2^exponent`: infinite where it is larger than any double.
+/// `value * 2^exponent`; infinite above the largest double.
 fn scale(value: f64, exponent: i64) -> f64 {
     let half = exponent.clamp(-2_400, 2_400) / 4;
     let rest = exponent.clamp(-2_400, 2_400) - 3 * half;
@@ -85,10 +85,10 @@ fn scale(value: f64, exponent: i64) -> f64 {
 }
 
 impl Ratio {
-    /// The quotient with so many bits at least, and its exponent.
+    /// The quotient with at least `wanted` bits, and its exponent.
     fn quotient(&self, wanted: i64) -> (BigInt, i64) {
         let mut left = wanted - (bits(&self.over) - bits(&self.under));
-        // A root wants an even exponent.
+        // A square root needs an even exponent.
         left += (left + self.exponent).rem_euclid(2);
         let under = if left < 0 { &self.under << -left } else { self.under.clone() };
         (shifted(&self.over, left.max(0)) / under, self.exponent - left)
@@ -111,7 +111,7 @@ impl Ratio {
     }
 }
 
-/// A double's digits and exponent.
+/// The digits and the exponent of a double.
 fn digits(value: f64) -> (BigInt, i64) {
     let (biased, fraction) = ((value.to_bits() >> 52 & 0x7ff) as i64, value.to_bits() & ((1 << 52) - 1));
     let digits = if biased == 0 { fraction } else { fraction | 1 << 52 };
@@ -119,14 +119,14 @@ fn digits(value: f64) -> (BigInt, i64) {
     (BigInt::from(digits) * sign, biased.max(1) - 1_075)
 }
 
-/// Exact sums over times, nanoseconds after the first one, and over values, in units of a power of two.
+/// Exact sums over times, in nanoseconds after the first one, and over values, in units of a power of two.
 struct Exact {
     count: usize,
     origin: i64,
     exponent: i64,
     time: BigInt,
     value: BigInt,
-    /// The count times the sums of squares and products of what is off the means.
+    /// The count times the sums of squares and products of the differences from the means.
     times: BigInt,
     values: BigInt,
     both: BigInt,
@@ -157,7 +157,7 @@ impl Exact {
         Ratio { over: self.value.clone(), under: self.count.into(), exponent: self.exponent }.value()
     }
 
-    /// By the count, or by one less.
+    /// Divides by the count, or by the count minus one.
     fn variance(&self, by: usize) -> Ratio {
         let ratio =
             Ratio { over: self.values.clone(), under: self.count.into(), exponent: 2 * self.exponent };
@@ -182,7 +182,7 @@ impl Exact {
         Ratio { over, under, exponent: 2 * self.exponent }.by(SECOND, 1).by(SECOND, 1).root()
     }
 
-    /// The steepest slope that samples which scatter so can have.
+    /// The steepest slope that samples with this scatter can have.
     fn slope_max(&self) -> f64 {
         let ratio =
             Ratio { over: self.values.clone(), under: self.times.clone(), exponent: 2 * self.exponent };
@@ -205,7 +205,7 @@ fn ask(query: &str, samples: &[(i64, f64)], params: &Params) -> Vec<(i64, f64)> 
     }
 }
 
-/// What an answer is measured by: the exact one, and a size beside which it may vanish.
+/// The exact answer, and the size of its terms, compared to which it may be negligible.
 struct Expect {
     exact: f64,
     size: f64,
@@ -220,7 +220,7 @@ impl Expect {
     }
 }
 
-/// Holds a function to its definition, asked for single times and for many at once.
+/// Compares a function with its definition, in instant queries and in a range query.
 fn check(
     query: &str,
     samples: &Samples,
@@ -280,8 +280,8 @@ proptest! {
         })?;
     }
 
-    /// The margin is the slope's standard error times a quantile that depends on the count alone. So another series with as many
-    /// samples gives the quantile.
+    /// The margin is the standard error of the slope times a quantile that depends only on the count, so another series of
+    /// the same length yields the quantile.
     #[test]
     fn margins_are_exact(samples in samples(), step in 1..60_i64, range in 3..900_i64) {
         let query = format!("trend_margin_over_time(x[{range}s], 0.95)");
@@ -298,7 +298,7 @@ fn quantile(count: usize) -> f64 {
 
 /// Steep lines with little scatter, and values at 2^53 that change by one.
 #[test]
-fn nothing_cancels() {
+fn no_digits_are_lost_by_cancellation() {
     let steep = |k: i64| (k * SECOND, k as f64 * 1e6 + [0.0, 0.01, -0.02][k as usize % 3]);
     let steep: Samples = (0..300).map(steep).collect();
     let large: Samples = (0..300).map(|k| (k * SECOND, 9_007_199_254_740_992.0 - (k % 2) as f64)).collect();

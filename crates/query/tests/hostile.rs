@@ -1,4 +1,4 @@
-//! What nobody should ask: arbitrary text, deep nesting, too much of everything. An error, never a panic.
+//! Hostile queries: arbitrary text, deep nesting, excessive sizes. They yield an error, never a panic.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ fn series(name: &str, value: &str, samples: i64) -> SeriesData {
     SeriesData::new(Arc::new(labels), at, (0..samples).map(|i| (i % 7) as f64).collect())
 }
 
-/// Answers every selection with the same three series.
+/// Evaluates with the same three series for every selector.
 fn ask(query: &str, params: &Params) -> Result<Output, Error> {
     let plan = promql::parse(query)?.plan(params)?;
     let found = || vec![series("x", "1", 60), series("x", "+Inf", 60), series("y", "2", 30)];
@@ -28,7 +28,7 @@ fn params() -> Params {
     Params { limits, ..Params::range(100 * SECOND, 400 * SECOND, 37 * SECOND) }
 }
 
-/// Pieces of PromQL, so that random sequences of them are often nearly right.
+/// Fragments of PromQL, so that random sequences of them are often nearly valid.
 #[rustfmt::skip]
 const PIECES: &[&str] = &[
     "x", "y", "{a=\"1\"}", "{__name__=~\".+\"}", "[5m]", "[1m:10s]", "[2m:]", "[0]", "[1e9]", "[9y]",
@@ -45,7 +45,7 @@ fn pieces() -> impl Strategy<Value = String> {
     proptest::collection::vec(proptest::sample::select(PIECES), 0..12).prop_map(|pieces| pieces.concat())
 }
 
-/// Queries that are well formed, to reach the evaluator.
+/// Valid queries, to reach the evaluator.
 fn well_formed() -> impl Strategy<Value = String> {
     let leaf = proptest::sample::select(vec![
         "x",
@@ -109,11 +109,11 @@ proptest! {
         let _ = ask(&text, &params());
     }
 
-    /// A range query at one step says what an instant query says.
+    /// A range query with one step returns the same as an instant query.
     #[test]
     fn instant_and_range_agree(text in well_formed()) {
         let at = 250 * SECOND;
-        // `end()` is the same in both.
+        // `end()` is the same time in both.
         let range = Params { limits: params().limits, ..Params::range(at, at, SECOND) };
         let instant = Params { limits: params().limits, ..Params::instant(at) };
         match (ask(&text, &instant), ask(&text, &range)) {
@@ -138,7 +138,7 @@ fn refused(query: &str, params: &Params, kind: ErrorKind, message: &str) {
 }
 
 #[test]
-fn the_deepest_query_that_is_allowed_fits_the_stack() {
+fn the_deepest_allowed_query_fits_the_stack() {
     let Limits { nesting_max, operators_max, .. } = Limits::default();
     let sums = format!("{}x{}", "x+".repeat(operators_max), "");
     let signs = format!("{}x", "-".repeat(operators_max));
@@ -172,11 +172,11 @@ fn limits_name_value_and_limit() {
     let few = limits(Limits { points_max: 26, ..Limits::default() });
     refused("x", &few, ErrorKind::Limit, "query needs 27 intermediate points, at most 26 are allowed");
     let few = limits(Limits { visits_max: 10, ..Limits::default() });
-    refused("sum_over_time(x[5m])", &few, ErrorKind::Limit, "visits of samples by windows, at most 10");
+    refused("sum_over_time(x[5m])", &few, ErrorKind::Limit, "samples read by windows, at most 10");
     refused("x{a=~\"(a{1000}){1000}\"}", &params(), ErrorKind::BadData, "invalid repeat count");
 }
 
-/// Patterns of `label_replace` share the budget of the matchers.
+/// Patterns of `label_replace` and matchers share a budget.
 #[test]
 fn patterns_of_label_replace_are_counted() {
     let nested = |levels: usize, pattern: &str| {
@@ -187,12 +187,12 @@ fn patterns_of_label_replace_are_counted() {
     };
     ask(&nested(60, ".*"), &params()).unwrap();
     let sum = ["label_replace(x, \"l\", \"$1\", \"a\", \"(.*)\")"; 65].join(" + ");
-    refused(&sum, &params(), ErrorKind::Limit, "more than 64 patterns of one request");
+    refused(&sum, &params(), ErrorKind::Limit, "the request has more than 64 patterns");
     refused(
         &nested(40, "a{990}b{990}c{990}d{990}e{990}f{990}"),
         &params(),
         ErrorKind::Limit,
-        "need over 200000 states",
+        "need more than 200000 states",
     );
 }
 
@@ -215,7 +215,7 @@ fn extreme_times_do_not_overflow() {
 }
 
 #[test]
-fn what_is_missing_is_named() {
+fn unsupported_parts_are_named() {
     let bad = |query, message| refused(query, &params(), ErrorKind::BadData, message);
     bad(
         "double_exponential_smoothing(x[5m], 0.5, 0.5)",
@@ -241,7 +241,7 @@ fn selectors_for_match_parameters() {
 }
 
 #[test]
-fn errors_say_where() {
+fn errors_have_a_position() {
     let at = |query: &str, message: &str| {
         let error = promql::parse(query).expect_err(query);
         assert_eq!(error.to_string(), message, "{query}");
@@ -258,9 +258,9 @@ fn errors_say_where() {
     at("", "no expression found in input");
 }
 
-/// Few series in, very many out: refused before the memory is taken.
+/// Few series in, very many out: refused before memory is allocated.
 #[test]
-fn what_multiplies_series_is_limited() {
+fn operations_that_multiply_series_are_limited() {
     let params = Params::range(100 * SECOND, 1_600 * SECOND, SECOND);
     let refused = |query: &str, data: Vec<SeriesData>| {
         let limits = Limits { points_max: 1_000_000, ..Limits::default() };
@@ -269,12 +269,12 @@ fn what_multiplies_series_is_limited() {
         let error = plan.evaluate(&data).expect_err(query);
         assert!(error.to_string().contains("intermediate points, at most 1000000"), "{query}: {error}");
     };
-    // A new value at each step is a new series of `count_values`.
+    // `count_values`: each new value is a new series.
     let labels = Arc::new(Labels::new([(NAME, "x")]).unwrap());
     let at: Vec<i64> = (0..2_000).map(|i| i * SECOND).collect();
     let values = (0..2_000).map(f64::from).collect();
     refused("count_values(\"v\", x + x / 7)", vec![SeriesData::new(labels, at, values)]);
-    // Series that take turns are partners of all others.
+    // Series with values at different steps match all others.
     let short = |i: i64| {
         let labels = Arc::new(Labels::new([("i", i.to_string())]).unwrap());
         SeriesData::new(labels, vec![i * SECOND, (i + 1) * SECOND], vec![1.0, promql::STALE])
@@ -282,9 +282,9 @@ fn what_multiplies_series_is_limited() {
     refused("{i=~\".+\"} * on () group_left {i=~\".+\"}", (100..1_000).map(short).collect());
 }
 
-/// Labels that a query makes: as many bytes as are allowed, and one more.
+/// Labels created by a query: exactly the limit, and one byte less.
 #[test]
-fn labels_that_a_query_makes_are_limited() {
+fn labels_created_by_a_query_are_limited() {
     let labels = |i: usize| Labels::new([(NAME, "x".to_owned()), ("i", format!("{i:04}"))]).unwrap();
     let data: Vec<SeriesData> =
         (0..100).map(|i| SeriesData::new(Arc::new(labels(i)), vec![0], vec![i as f64])).collect();
@@ -294,7 +294,7 @@ fn labels_that_a_query_makes_are_limited() {
         let data: Vec<_> = plan.selectors().iter().map(|_| data.clone()).collect();
         plan.evaluate(&data)
     };
-    // Each set takes 192 bytes beside its texts, and two for each name and value.
+    // Each label set takes 192 bytes plus its texts, and two bytes per name and value.
     let name = NAME.len() + 1 + 2;
     let own = 192 + 1 + 4 + 2;
     let text = 192 + name + 1 + 4 + 2 + 1 + 1_000 + 2;
@@ -305,12 +305,12 @@ fn labels_that_a_query_makes_are_limited() {
         ("x + 1", 100 * own),
         (&replace, 100 * text),
         (&join, 100 * text),
-        // What an operand had is gone with it.
+        // Labels of an operand are released with it.
         (&format!("-{replace}"), 100 * (text + text - name)),
         (&format!("-(-(-{replace}))"), 100 * (text + text - name)),
         ("sum by (i) (x)", 100 * own),
         ("count_values without (i) (\"v\", x)", 100 * (192 + 3) + 10 + 2 * 90),
-        // The groups, and the results; one for each pair.
+        // The groups, and the results: one per pair.
         ("x * on (i) group_left () x", 100 * 2 * own),
         ("x * on () group_left () sum(x)", 2 * 192 + 100 * own),
         ("last_over_time(x[1m])", 0),
@@ -338,9 +338,9 @@ fn labels_that_a_query_makes_are_limited() {
     }
 }
 
-/// A value that no label may have is refused before it is written: thousands of references to a long text.
+/// A label value above the limit is refused before it is written: thousands of references to a long text.
 #[test]
-fn long_values_are_not_written_first() {
+fn long_values_are_refused_before_they_are_written() {
     let labels = Labels::new([("a".to_owned(), "v".repeat(4_000))]).unwrap();
     let data = vec![SeriesData::new(Arc::new(labels), vec![0], vec![1.0])];
     for query in [
@@ -353,9 +353,9 @@ fn long_values_are_not_written_first() {
     }
 }
 
-/// A grid of many steps is not drawn for many series at once: 40 GB here.
+/// Rows for many series and many steps are refused before they are allocated: 40 GB here.
 #[test]
-fn rows_of_every_function_are_counted_before_they_are_drawn() {
+fn rows_of_every_function_are_counted_before_allocation() {
     let labels = |i: usize| Arc::new(Labels::new([(NAME, "x".to_owned()), ("i", i.to_string())]).unwrap());
     let data: Vec<SeriesData> = (0..5_000).map(|i| SeriesData::new(labels(i), vec![0], vec![1.0])).collect();
     for function in ["dtw_over_time(x[5m], x[5m])", "sax_over_time(x[5m], \"ab\", 4, 3)", "rate(x[5m])"] {

@@ -1,5 +1,5 @@
-//! However a series is handed in, the answer is the same: as one column, in pieces with regular times, and with
-//! summaries of what no window cuts. And windows that share work say what each says alone.
+//! The answer does not depend on how a series is passed in: as one column, in pieces with regular times, or with summaries
+//! of chunks that no window cuts. Windows that share work return the same as separate windows.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ const SECOND: i64 = 1_000_000_000;
 
 type Samples = Vec<(i64, f64)>;
 
-/// Functions that summaries are enough for.
+/// Functions for which summaries are sufficient.
 const FROM_SUMMARIES: [&str; 13] = [
     "avg_over_time",
     "sum_over_time",
@@ -44,7 +44,7 @@ const SHARED: [&str; 11] = [
     "trend_p_over_time",
 ];
 
-/// Stretches of samples, regular or not, sometimes with NaN, infinities, staleness markers and resets.
+/// Runs of samples, regular or not, sometimes with NaN, infinities, staleness markers and resets.
 fn stretches() -> impl Strategy<Value = Vec<Samples>> {
     let value = prop_oneof![
         40 => (-1_000..1_000_i32).prop_map(f64::from),
@@ -79,7 +79,7 @@ fn columns(samples: &[(i64, f64)]) -> Piece {
     Piece::Samples { at: Times::new(&at).unwrap(), values }
 }
 
-/// The summary of a stretch, where one is allowed.
+/// The summary of a run, if the windows allow one.
 fn summary(samples: &[(i64, f64)], windows: &Windows) -> Option<Piece> {
     let (first, last) = (samples.first()?, samples.last()?);
     let values = || samples.iter().map(|(_, value)| *value);
@@ -105,7 +105,7 @@ struct Asked {
 }
 
 impl Asked {
-    /// `handed_in` gets the samples in reach and the windows, and makes pieces of them.
+    /// `handed_in` converts the samples in range into pieces, given the windows.
     fn answer(
         &self,
         stretches: &[Samples],
@@ -142,7 +142,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
-    fn pieces_and_summaries_answer_as_samples_do(
+    fn pieces_and_summaries_give_the_answer_of_samples(
         stretches in stretches(),
         function in prop::sample::select([FROM_SUMMARIES.as_slice(), &SHARED].concat()),
         (step, range, offset) in (1..300_i64, 1..600_i64, prop_oneof![-50..0_i64, 1..50_i64]),
@@ -159,9 +159,9 @@ proptest! {
         same(&asked.query, &pieces, &whole)?;
     }
 
-    /// An instant query sees one window, alone.
+    /// An instant query reads a single window.
     #[test]
-    fn windows_that_share_work_say_what_each_says_alone(
+    fn windows_that_share_work_give_the_answer_of_separate_windows(
         stretches in stretches(),
         function in prop::sample::select([FROM_SUMMARIES.as_slice(), &SHARED].concat()),
         (step, range) in (7..60_i64, 1..600_i64),
@@ -178,9 +178,9 @@ proptest! {
     }
 }
 
-/// The same selector twice is read once, good enough for both.
+/// The same selector used twice is read once, in a form that suits both uses.
 #[test]
-fn summaries_are_asked_for_where_all_who_read_can_do_with_them() {
+fn summaries_are_requested_only_if_all_functions_accept_them() {
     let windows = |query: &str| {
         let plan = promql::parse(query).unwrap().plan(&Params::range(0, 600 * SECOND, 60 * SECOND)).unwrap();
         plan.selectors().iter().map(|selection| selection.windows).collect::<Vec<_>>()

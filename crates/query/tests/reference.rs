@@ -1,4 +1,4 @@
-//! Sliding windows against the definition: for each step, look at all samples again.
+//! Compares sliding windows with the definition: reads all samples again at each step.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use tacho_query::promql::{self, Output, Params, STALE, SeriesData, is_stale};
 
 const SECOND: i64 = 1_000_000_000;
 
-/// A counter with uneven gaps, resets, and now and then a staleness marker.
+/// A counter with uneven gaps, resets, and some staleness markers.
 fn counter() -> impl Strategy<Value = Vec<(i64, f64)>> {
     proptest::collection::vec((1..40_i64, 0..200_u32), 0..80).prop_map(|steps| {
         let (mut at, mut value) = (0, 0.0);
@@ -31,7 +31,7 @@ fn window(samples: &[(i64, f64)], end: i64, range: i64) -> Vec<(f64, f64)> {
     inside.map(|(at, value)| ((at / SECOND) as f64, *value)).collect()
 }
 
-/// Prometheus' documentation of `rate()` and the reasoning in its issue 2364, in words of its own.
+/// Implements Prometheus' documentation of `rate()` and the reasoning in its issue 2364.
 fn rate(samples: &[(i64, f64)], end: i64, range: i64) -> Option<f64> {
     let seen = window(samples, end, range);
     let [(first_at, first), .., (last_at, last)] = seen[..] else { return None };
@@ -91,7 +91,7 @@ fn check(
 
 proptest! {
     #[test]
-    fn rate_is_what_its_definition_says(samples in counter(), step in 1..200_i64, range in 1..400_i64) {
+    fn rate_follows_its_definition(samples in counter(), step in 1..200_i64, range in 1..400_i64) {
         let query = format!("rate(x[{range}s])");
         check(&query, &samples, step, |at| rate(&samples, at, range * SECOND))?;
     }
@@ -110,7 +110,7 @@ proptest! {
     }
 
     #[test]
-    fn a_subquery_sees_multiples_of_its_step(samples in counter(), step in 1..200_i64, inner in 1..90_i64) {
+    fn a_subquery_is_evaluated_at_multiples_of_its_step(samples in counter(), step in 1..200_i64, inner in 1..90_i64) {
         let query = format!("count_over_time(x[5m:{inner}s])");
         check(&query, &samples, step, |at| {
             let times = (1..).map(|k| ((at - 300 * SECOND).div_euclid(inner * SECOND) + k) * inner * SECOND);

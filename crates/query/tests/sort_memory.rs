@@ -1,6 +1,6 @@
-//! What does it take to sort a vector by its labels?
+//! How much memory does sorting a vector by labels take?
 //!
-//! One test, alone in its process: the allocator counts for all threads.
+//! A single test in its process, as the allocator counts all threads.
 
 use std::sync::Arc;
 
@@ -11,11 +11,11 @@ use tacho_query::promql::{self, Params, SeriesData};
 #[global_allocator]
 static MEMORY: PeakAlloc = PeakAlloc;
 
-/// Bytes of a label's value.
+/// Bytes of a label value.
 const VALUE_BYTES: usize = 4_000;
 
 #[test]
-fn labels_are_compared_without_copies_of_them() {
+fn labels_are_compared_without_copying() {
     let series = |nth: usize| {
         let value = format!("{}{nth}", "x".repeat(VALUE_BYTES));
         let labels = Labels::new([(NAME, "m"), ("host", &value)]).unwrap();

@@ -1,4 +1,4 @@
-//! Which calls does a row hold, and how long did they take? One pass over its times, whatever the depth.
+//! Which calls does a row hold, and how long did each take? One pass over the row's times, at any depth.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,26 +9,26 @@ use super::awaited;
 use super::source::SourceBlock;
 use crate::{Cancel, Error};
 
-/// A call as one row shows it.
+/// A call as one row records it.
 pub(super) struct Visit<'a> {
     pub(super) call: &'a Call,
-    /// Position among the shape's calls.
+    /// Index of the call in the shape.
     pub(super) position: usize,
     pub(super) start: Timestamp,
-    /// Self time since the last event of the part before this row, ns.
+    /// Self time since the last event of the previous part, ns.
     pub(super) self_ns: u64,
-    /// `None` when the call is still open at the row's end: a later part shows its exit, if there is one.
+    /// `None` when the call is still open at the end of the row; a later part may hold its exit.
     pub(super) end: Option<Timestamp>,
 }
 
 impl Visit<'_> {
-    /// From enter to exit, ns, of a call that has ended.
+    /// From enter to exit, ns; `None` while the call is open.
     pub(super) fn duration(&self) -> Option<u64> {
         self.end.map(|end| end.wrapping_sub(self.start).cast_unsigned())
     }
 }
 
-/// Walks over rows with room that is used again.
+/// Walks over rows and reuses its buffers.
 #[derive(Default)]
 pub(super) struct Walker {
     starts: Vec<Timestamp>,
@@ -36,8 +36,8 @@ pub(super) struct Walker {
     ends: PartEnds,
 }
 
-/// When the last event of a part happened that another part follows: what lies between the two belongs to the call
-/// that was innermost all the while. A call that sleeps for minutes has no event of its own in between.
+/// Time of the last event of each part that another part follows. The time between two parts belongs to the call that was
+/// innermost at the cut: a call that sleeps for minutes has no event in between.
 #[derive(Default)]
 struct PartEnds(HashMap<(TraceId, u64, u32), Timestamp>);
 
@@ -60,7 +60,7 @@ impl PartEnds {
         Ok(Self(ends))
     }
 
-    /// From the last event of the part before `row` to its first, ns; 0 when that part is not known.
+    /// From the last event of the previous part to the first event of `row`, ns; 0 when the previous part is missing.
     fn gap(&self, row: RowRef<'_>) -> u64 {
         let before = row.part().checked_sub(1).and_then(|part| self.0.get(&(row.trace(), row.base(), part)));
         before.map_or(0, |end| u64::try_from(row.start().wrapping_sub(*end)).unwrap_or(0))
@@ -68,13 +68,13 @@ impl PartEnds {
 }
 
 impl Walker {
-    /// For rows of these blocks; knows what lies between the parts of a segment.
+    /// A walker for the rows of these blocks; it knows the gaps between parts of a segment.
     pub(super) fn over(blocks: &[SourceBlock], cancel: &Cancel) -> Result<Self, Error> {
         Ok(Self { ends: PartEnds::new(blocks, cancel)?, ..Self::default() })
     }
 
-    /// Shows each call of `row`: those that end in the order of their exits, then those that do not.
-    /// Returns when the row's last event happened.
+    /// Calls `visit` for each call of `row`: first the ended calls in order of their exits, then the open ones. Returns the
+    /// time of the row's last event.
     pub(super) fn walk<'a>(&mut self, row: RowRef<'a>, mut visit: impl FnMut(Visit<'a>)) -> Timestamp {
         let shape = row.shape();
         let calls = shape.calls();

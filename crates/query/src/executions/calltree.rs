@@ -1,7 +1,7 @@
-//! Who called whom, how often, for how long, over all traces? Calls with the same callers are one node.
+//! Which call paths were executed, how often, and for how long, over all traces? Calls with the same callers share a node.
 //!
-//! Segments that were caused by a call of another segment hang below that call, also when it belongs to another service.
-//! Each shape's calls are laid on nodes once; rows of that shape then only add their times.
+//! A segment caused by a call of another segment is a child of that call, even across services. The calls of each shape are
+//! mapped to nodes once; rows of that shape then only add their times.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,18 +14,18 @@ use super::parents::{Parents, Place};
 use super::source::{Filter, SourceBlock, Table};
 use crate::{Cancel, Error};
 
-/// Nodes of one tree, at most; calls that would need more are left out.
+/// Limit on the nodes of one tree; calls that need more are omitted.
 const NODES_MAX: usize = 100_000;
-/// Levels of one tree, at most; deeper calls are left out. Keeps the answer's readers from running out of stack.
+/// Limit on the depth of one tree; deeper calls are omitted. Protects recursive readers of the answer from stack overflow.
 const DEPTH_MAX: u32 = 512;
-/// How far a chain of segments that caused each other is followed.
+/// Limit on the length of a chain of segments, each caused by the next.
 const CHAIN_MAX: usize = 128;
 
-/// The tree of a service, or of all.
+/// The call tree of one service, or of all services.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CallTree {
     pub service: Option<String>,
-    /// Artificial: the sum of its children, with an empty operation.
+    /// Artificial node: the sum of its children, with an empty operation.
     pub root: CallTreeNode,
 }
 
@@ -41,15 +41,15 @@ pub struct CallTreeNode {
     pub errors: u64,
     pub total_ns: u64,
     pub self_ns: u64,
-    /// The largest total time first.
+    /// By descending total time.
     pub children: Vec<CallTreeNode>,
 }
 
-/// A node while the tree grows. The root is number 0.
+/// A node while the tree is built. The root has index 0.
 struct Node {
     parent: usize,
     depth: u32,
-    /// Number in the table of operations.
+    /// Index in the table of operations.
     operation: u32,
     count: u64,
     errors: u64,
@@ -57,10 +57,10 @@ struct Node {
     self_ns: u64,
 }
 
-/// Where a call stands.
+/// Position of a call in the tree.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Spot {
-    /// Above the operation that is asked for, or of a service that is not.
+    /// Above the requested operation, or in a service other than the requested one.
     Outside,
     /// In the tree, but beyond its limits.
     Cut,
@@ -74,17 +74,17 @@ struct Tree<'a> {
     filter: &'a Filter,
     parents: Parents,
     operations: Table<(Arc<str>, Operation), ()>,
-    /// Numbers of each block's operations in the table.
+    /// Per block: index of each of its operations in the table.
     numbers: Vec<Vec<u32>>,
     nodes: Vec<Node>,
     children: HashMap<(usize, u32), usize>,
-    /// For a block, a shape, and the spot it hangs below: the spot of each call.
+    /// Per block, shape and spot of the parent: the spot of each call.
     laid: HashMap<(u32, usize, Spot), Arc<[Spot]>>,
-    /// Spots below which rows hang that have a parent.
+    /// Spot of each row that has a parent.
     hung: HashMap<Place, Spot>,
 }
 
-/// The tree of calls entered in the range. With an operation, it begins at the outermost calls of that operation.
+/// The tree of calls entered in the range. If the filter has an operation, the tree starts at the outermost calls of it.
 pub fn calltree(blocks: &[SourceBlock], filter: &Filter, cancel: &Cancel) -> Result<CallTree, Error> {
     let mut tree = Tree::new(blocks, filter, Parents::new(blocks, cancel)?);
     let mut walker = Walker::over(blocks, cancel)?;
@@ -141,8 +141,9 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// The spot that a row hangs below: that of the call that caused it. Chains of segments are followed upwards first, then
-    /// laid from the top; a chain that is too long, or goes in a circle, is taken to begin where following ended.
+    /// Spot of a row's outermost calls, below the call that caused its segment. First follows the chain of causes upwards,
+    /// then assigns spots from the top down. If the chain is too long or has a cycle, the last segment reached counts as its
+    /// start.
     fn below(&mut self, place: Place) -> Spot {
         if place.row(self.blocks).parent().is_none() {
             return self.hang(place, None);
@@ -163,7 +164,7 @@ impl<'a> Tree<'a> {
             chain.push((place, cause.map(|(_, position)| position)));
             next = cause.map(|(place, _)| place);
         }
-        // The spot of the row above; at first that of the row where following ended.
+        // Spot of the row above; `None` at first, if the chain ended without a known spot.
         let mut above: Option<(Place, Spot)> = next.zip(known);
         let mut spot = known.unwrap_or(Spot::Outside);
         for (place, position) in chain.into_iter().rev() {
@@ -176,7 +177,7 @@ impl<'a> Tree<'a> {
         spot
     }
 
-    /// Spot of a row, when that of the row that caused it is known, and which call did it.
+    /// Spot of a row. `cause` is the spot of the causing row, and the index of the causing call in it.
     fn hang(&mut self, place: Place, cause: Option<((Place, Spot), usize)>) -> Spot {
         let taken = self.filter.takes_service(&self.blocks[place.block as usize]);
         let first = if taken { TOP } else { Spot::Outside };
@@ -191,7 +192,7 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// Lays the calls of a shape on nodes, once for each spot that it hangs below.
+    /// Maps the calls of a shape to nodes, once per spot of the parent.
     fn lay(&mut self, block: u32, shape: usize, below: Spot) -> Arc<[Spot]> {
         if let Some(spots) = self.laid.get(&(block, shape, below)) {
             return Arc::clone(spots);
@@ -205,7 +206,7 @@ impl<'a> Tree<'a> {
             let wanted = self.filter.takes_operation(&source.operations()[operation].name);
             let number = self.numbers[block as usize][operation];
             spots.push(match caller {
-                // Callers of the operation that is asked for are outside, and so is all of a service that is not.
+                // Outside: callers of the requested operation, and all calls of a service other than the requested one.
                 TOP if !wanted => Spot::Outside,
                 Spot::Outside if below != Spot::Outside && wanted => self.child(0, number),
                 Spot::Node(parent) => self.child(parent, number),
@@ -231,7 +232,7 @@ impl<'a> Tree<'a> {
         Spot::Node(node)
     }
 
-    /// Folds nodes into their parents, the last first: a parent always has a lower number.
+    /// Moves each node into its parent, from the last to the first: a parent has a lower index than its children.
     fn finish(self) -> CallTreeNode {
         let operations = self.operations.rows;
         let mut children: Vec<Vec<CallTreeNode>> = self.nodes.iter().map(|_| vec![]).collect();
@@ -239,7 +240,7 @@ impl<'a> Tree<'a> {
             let ((service, operation), ()) = &operations[node.operation as usize];
             let mut below = std::mem::take(&mut children[at]);
             below.sort_by(|a, b| b.total_ns.cmp(&a.total_ns).then_with(|| a.operation.cmp(&b.operation)));
-            // Nodes that only open calls have touched, or none in the range, say nothing.
+            // Skip nodes without a completed call or self time in the range.
             if node.count == 0 && node.self_ns == 0 && below.is_empty() {
                 continue;
             }

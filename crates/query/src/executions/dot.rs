@@ -1,11 +1,11 @@
-//! How does a graph look in Graphviz' language? (<https://graphviz.org/doc/info/lang.html>)
+//! How is a graph written in the language of Graphviz? (<https://graphviz.org/doc/info/lang.html>)
 
 use std::fmt::Write;
 
 use super::graph::{Graph, GraphEdge, GraphNode};
 
 impl Graph {
-    /// The graph as text for `dot`. Names may hold anything: they are quoted and escaped.
+    /// The graph as input of `dot`. Names may contain any character: they are quoted and escaped.
     pub fn to_dot(&self) -> String {
         let mut out = "digraph tachograph {\n  rankdir=LR;\n  node [shape=box];\n".to_owned();
         for node in &self.nodes {
@@ -35,7 +35,7 @@ fn edge_label(edge: &GraphEdge) -> String {
     figures(edge.count, edge.errors, edge.total_ns)
 }
 
-/// Calls, mean duration, and failures where there are any.
+/// Number of calls, mean duration, and number of failures unless 0.
 fn figures(count: u64, errors: u64, total_ns: u64) -> String {
     let mean_ns = total_ns as f64 / count.max(1) as f64;
     let (unit, name) = match mean_ns {
@@ -48,7 +48,7 @@ fn figures(count: u64, errors: u64, total_ns: u64) -> String {
     format!("{count} x {:.3} {name}{failed}", mean_ns / unit)
 }
 
-/// A double-quoted string. A backslash would begin an escape, a control character has no picture.
+/// A double-quoted string. Backslashes are escaped; control characters have no representation.
 fn quote(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');

@@ -1,10 +1,10 @@
-//! What are the percentiles of some durations? Exact for few, to three significant digits for many.
+//! What are the percentiles of a set of durations? Exact for small sets, to three significant digits for large ones.
 
 use hdrhistogram::Histogram;
 
-/// Durations beyond which a histogram is smaller than a list.
+/// Number of durations above which a histogram is smaller than a list.
 const FEW: usize = 1_024;
-/// Three digits: an error of at most 0.1 percent.
+/// Three significant digits: an error of at most 0.1 percent.
 const DIGITS: u8 = 3;
 
 /// Durations in ns, in bounded memory.
@@ -32,7 +32,7 @@ impl Durations {
         }
     }
 
-    /// 0 when there are none, as for all figures here.
+    /// 0 when there are no durations; so for all figures here.
     pub(super) fn min(&self) -> u64 {
         self.min.unwrap_or_default()
     }
@@ -41,7 +41,7 @@ impl Durations {
         self.max
     }
 
-    /// p50, p95 and p99: the smallest duration that so many percent of all do not exceed.
+    /// p50, p95 and p99: the smallest duration that is at least as long as that percentage of all durations.
     pub(super) fn percentiles(&mut self) -> [u64; 3] {
         [0.50, 0.95, 0.99].map(|quantile| self.quantile(quantile))
     }
@@ -56,7 +56,7 @@ impl Durations {
     }
 }
 
-/// Counts one duration. A histogram that grows refuses nothing below 2^63.
+/// Counts one duration. A histogram that resizes itself accepts every value below 2^63.
 fn record(histogram: &mut Histogram<u32>, duration: u64) {
     let _ = histogram.record(duration.min(u64::MAX >> 1));
 }
@@ -65,7 +65,7 @@ fn record(histogram: &mut Histogram<u32>, duration: u64) {
 mod tests {
     use super::*;
 
-    /// Percentiles of 1 to `count`, in microseconds.
+    /// Percentiles of the durations 1 to `count`, in microseconds.
     fn check(count: u64, expected: [u64; 3]) {
         let mut durations = Durations::default();
         (1..=count).rev().for_each(|n| durations.record(n * 1_000));

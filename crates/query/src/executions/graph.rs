@@ -1,4 +1,4 @@
-//! What depends on what? Operations, or services and their databases, and the calls between them.
+//! Which operations, or services and databases, call which others?
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -12,16 +12,16 @@ use super::parents::{Parents, Place};
 use super::source::{Filter, SourceBlock, Table};
 use crate::{Cancel, Error};
 
-/// What a node of the graph is.
+/// What a node of the graph represents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
-    /// An operation of a service; its count and times are those of all its calls.
+    /// An operation of a service; count and times cover all its calls.
     Operation,
-    /// A service, or the databases that a service uses; its count and times are those of calls that enter it.
+    /// A service, or the databases of a service; count and times cover the calls that enter it from outside.
     Service,
 }
 
-/// Nodes by id, edges by their ends.
+/// Nodes sorted by id, edges by their ends.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Graph {
     pub nodes: Vec<GraphNode>,
@@ -34,7 +34,7 @@ pub struct GraphNode {
     pub service: Arc<str>,
     /// Empty for a service.
     pub operation: Arc<str>,
-    /// That of the operation; `service` or `database` on the level of services.
+    /// Kind of the operation; `service` or `database` at service level.
     pub kind: &'static str,
     pub count: u64,
     pub errors: u64,
@@ -42,7 +42,7 @@ pub struct GraphNode {
     pub self_ns: u64,
 }
 
-/// Calls from one node to another, by ids.
+/// Calls from one node to another; both are ids.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GraphEdge {
     pub from: String,
@@ -52,7 +52,7 @@ pub struct GraphEdge {
     pub total_ns: u64,
 }
 
-/// Service, operation, and kind of a node.
+/// Service, operation and kind of a node.
 type Key = (Arc<str>, Arc<str>, &'static str);
 
 #[derive(Clone, Copy, Default)]
@@ -73,13 +73,13 @@ impl Figures {
     }
 }
 
-/// What a call of a shape adds to.
+/// The node and edge to which a call of a shape adds.
 #[derive(Clone, Copy)]
 struct Target {
     node: u32,
     /// Node of the caller; `None` for an outermost call.
     caller: Option<u32>,
-    /// `None` where there is no caller, or none that counts as another node.
+    /// `None` without a caller, or when the call stays within its caller's node.
     edge: Option<u32>,
 }
 
@@ -88,12 +88,12 @@ struct Builder<'a> {
     level: Level,
     nodes: Table<Key, Figures>,
     edges: Table<(u32, u32), Figures>,
-    /// Nodes of each block's operations.
+    /// Per block: node of each of its operations.
     numbers: Vec<Vec<u32>>,
     targets: HashMap<(u32, usize), Arc<[Target]>>,
 }
 
-/// The graph of calls entered in the range. With a service or an operation: that, and what is next to it.
+/// The graph of calls entered in the range. With a service or operation in the filter: its nodes and their neighbours.
 pub fn graph(blocks: &[SourceBlock], filter: &Filter, level: Level, cancel: &Cancel) -> Result<Graph, Error> {
     let parents = Parents::new(blocks, cancel)?;
     let mut builder = Builder::new(blocks, level);
@@ -129,7 +129,7 @@ impl<'a> Builder<'a> {
         self.numbers[place.block as usize][operation as usize]
     }
 
-    /// Adds the calls of a row; `cause` is the node of the call that caused the segment.
+    /// Adds the calls of a row. `cause` is the node of the call that caused the segment.
     fn add(&mut self, block: u32, row: RowRef<'_>, cause: Option<u32>, filter: &Filter, walker: &mut Walker) {
         let targets = self.targets(block, row.shape_index());
         let level = self.level;
@@ -144,7 +144,7 @@ impl<'a> Builder<'a> {
             if counts(level, caller, target.node) {
                 figures.add(&visit);
             }
-            // Only an outermost call's edge depends on the row.
+            // Only the edge to an outermost call depends on the row.
             let edge = target.edge.or_else(|| {
                 let from = cause.filter(|_| target.caller.is_none())?;
                 counts(level, Some(from), target.node)
@@ -224,7 +224,7 @@ fn id((service, operation, kind): &Key) -> String {
     }
 }
 
-/// Whether a call counts for its node, and for the edge to it: on the level of services, only when it comes from elsewhere.
+/// Whether a call counts for its node and for the edge to it. At service level, only a call from another node counts.
 fn counts(level: Level, caller: Option<u32>, node: u32) -> bool {
     level == Level::Operation || caller != Some(node)
 }

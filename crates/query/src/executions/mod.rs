@@ -1,13 +1,14 @@
-//! Here are executions: which traces, operations, call trees and dependencies do they show?
+//! Which traces, operations, call trees and dependencies do these executions show?
 //!
-//! Each question is one function over [`SourceBlock`]s that the caller fetched, and answers with plain data that mirrors
-//! `docs/api.md` field by field. Blocks may reach beyond the range that is asked for: a call belongs to the moment at which it
-//! was entered.
+//! Each question is one function over [`SourceBlock`]s that the caller fetched. It returns plain data that mirrors
+//! `docs/api.md` field by field. Blocks may extend beyond the requested range: a call belongs to the time at which it was
+//! entered.
 //!
-//! A question may take long: each looks now and then, between blocks at least, whether anybody still waits.
+//! Each function polls for cancellation, at least between blocks.
 //!
-//! What a call's **self time** is: the time during which it was the innermost open call of its thread. Calls it makes are taken
-//! off; work that it hands to other threads or services is not, because it waits for that, or goes on, in its own time.
+//! **Self time** of a call: the time during which it was the innermost open call of its thread. Calls that it makes are
+//! subtracted. Work that it hands to other threads or services is not: the call either waits for that work or continues in
+//! parallel.
 //!
 //! Step before: `server/src/http/executions/fetch.rs`, which reads blocks from the store; step after:
 //! `server/src/http/executions/answer.rs`, which writes JSON.
@@ -35,7 +36,7 @@ pub use services::{ServicePoint, ServiceStats, services};
 pub use source::{Filter, Outcome, SourceBlock};
 pub use trace::{SPANS_MAX, Span, Trace, holds, trace};
 
-/// The blocks with their numbers, as long as somebody waits for the answer.
+/// The blocks with their indexes; an error once the query is cancelled.
 fn awaited<'a>(
     blocks: &'a [SourceBlock],
     cancel: &Cancel,

@@ -1,4 +1,4 @@
-//! Which operations were executed, how often, how long, how often in vain?
+//! Which operations were executed, how often, how long, and how often did they fail?
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use super::source::{Filter, SourceBlock, Table};
 use super::timeline::Steps;
 use crate::{Cancel, Error};
 
-/// An operation of a service over the range.
+/// Figures of one operation of a service over the range.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OperationStats {
     pub service: Arc<str>,
@@ -37,14 +37,14 @@ pub struct OperationPoint {
     pub errors: u64,
 }
 
-/// What is gathered of one operation.
+/// Accumulated figures of one operation.
 struct Gathered {
     durations: Durations,
     errors: u64,
     count: u64,
     total_ns: u64,
     self_ns: u64,
-    /// Calls and failed calls by step.
+    /// Calls and failed calls per step.
     steps: Vec<(u64, u64)>,
 }
 
@@ -89,7 +89,7 @@ impl Gathered {
     }
 }
 
-/// Figures of each operation that has a completed call, the largest total time first. `kind` leaves out all others.
+/// Figures of each operation with a completed call, by descending total time. `kind` selects operations of one kind.
 pub fn operations(
     blocks: &[SourceBlock],
     filter: &Filter,

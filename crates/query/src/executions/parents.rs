@@ -1,4 +1,4 @@
-//! Which call caused this segment? A span id says the segment and the call, once its mixing is undone.
+//! Which call caused this segment? An unmixed span id gives the segment and the call.
 
 use tacho_chunk::RowRef;
 use tacho_model::{SpanId, TraceId, unmix64};
@@ -7,7 +7,7 @@ use super::awaited;
 use super::source::SourceBlock;
 use crate::{Cancel, Error};
 
-/// A row: number of its block, and its number there.
+/// A row: index of its block, and its index in the block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Place {
     pub(super) block: u32,
@@ -20,14 +20,14 @@ impl Place {
     }
 }
 
-/// Where spans are, found in logarithmic time.
+/// Index of spans with lookup in logarithmic time.
 pub(super) struct Parents {
-    /// Sorted: span base, trace, and first call of each row.
+    /// Sorted by span base, trace, and first call of each row.
     rows: Vec<(u64, TraceId, u32, Place)>,
 }
 
 impl Parents {
-    /// Builds the index; an empty one when no row asks for its parent.
+    /// Builds the index; it stays empty when no row has a parent.
     pub(super) fn new(blocks: &[SourceBlock], cancel: &Cancel) -> Result<Self, Error> {
         let mut asked = false;
         for source in awaited(blocks, cancel) {
@@ -44,8 +44,8 @@ impl Parents {
         Ok(Self { rows })
     }
 
-    /// Row and position of the call that has this span id in this trace.
-    /// Span ids that were not made by an agent of ours cannot be found so; what they caused then stands alone.
+    /// Row and index of the call with this span id in this trace. Span ids of other tracers are not found; segments that
+    /// they caused then have no cause.
     pub(super) fn find(
         &self,
         blocks: &[SourceBlock],

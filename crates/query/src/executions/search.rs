@@ -1,7 +1,8 @@
-//! Which traces look like this? Newest first.
+//! Which traces match a search? Newest first.
 //!
-//! A trace is shown by its *entry*: the segment without a parent, or the first one that is there. Time, duration and outcome
-//! are those of the entry's first call; service, operation and request id match when any of the trace's calls does.
+//! A trace is represented by its *entry*: the segment without a parent, or else the first segment present. Time, duration
+//! and outcome are those of the entry's first call. Service, operation and request id match if any call of the trace
+//! matches.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -20,7 +21,7 @@ use crate::{Cancel, Error};
 const REQUEST_ID: &str = "request.id";
 const HTTP_STATUS: &str = "http.status";
 
-/// What traces are asked for. `None` asks for nothing.
+/// Conditions of a search; `None` is no condition.
 #[derive(Clone, Debug)]
 pub struct Search {
     pub filter: Filter,
@@ -29,21 +30,21 @@ pub struct Search {
     pub duration_ns_max: Option<u64>,
     pub outcome: Option<Outcome>,
     pub request_id: Option<String>,
-    /// Traces, at most.
+    /// Limit on the number of traces.
     pub limit: usize,
 }
 
-/// Traces that were found.
+/// The traces found.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SearchResult {
     pub traces: Vec<TraceSummary>,
-    /// Whether more than the limit were found.
+    /// Whether more traces than the limit matched.
     pub truncated: bool,
-    /// Traces looked at.
+    /// Number of traces examined.
     pub scanned: usize,
 }
 
-/// A trace in one line.
+/// One line of the result.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TraceSummary {
     pub trace_id: TraceId,
@@ -51,16 +52,16 @@ pub struct TraceSummary {
     pub operation: Arc<str>,
     pub kind: OperationKind,
     pub start: Timestamp,
-    /// Of a call that still runs: as long as it is known to have run.
+    /// For a call that still runs: the time until its last known event.
     pub duration_ns: u64,
-    /// Calls entered, in all services that were looked at.
+    /// Calls entered, in all services examined.
     pub calls: u64,
     pub outcome: Outcome,
     pub request_id: Option<String>,
     pub http_status: Option<i64>,
 }
 
-/// What is known of a trace while rows pass by.
+/// Accumulated facts about a trace while rows are read.
 struct Gathered {
     entry: Entry,
     calls: u64,
@@ -68,19 +69,19 @@ struct Gathered {
     request_seen: bool,
 }
 
-/// The segment that a trace is shown by.
+/// The segment that represents a trace.
 #[derive(Clone, Copy)]
 struct Entry {
-    /// What makes a better entry: no parent, an early part, an early start; of equals, the same one always.
+    /// Lower is better: no parent, earlier part, earlier start; the span base breaks ties.
     rank: (bool, u32, Timestamp, u64),
     place: Place,
-    /// Number of its first call within the segment.
+    /// Index of its first call within the segment.
     first_call: u32,
-    /// The latest part that begins with that call, whose operation is what the call turned out to be.
+    /// The latest part that starts with that call. The operation of that part is the final one.
     named: (u32, Place),
     base: u64,
     start: Timestamp,
-    /// Last moment of the first call that is known.
+    /// Last known time of the first call.
     last: Timestamp,
     outcome: Outcome,
 }
@@ -90,7 +91,7 @@ impl Entry {
         let rank = (row.parent().is_some(), row.part(), row.start(), row.base());
         let (first, end) = (row.shape().calls().first(), row.range().end);
         let age = row.ages().first().copied().unwrap_or(0);
-        // The first call of a row is its outermost: it exits last, or not in this row.
+        // The first call of a row is its outermost: it exits last, or is open at the end of the row.
         let left = first.filter(|call| call.exit.is_some());
         Self {
             rank,
@@ -104,10 +105,10 @@ impl Entry {
         }
     }
 
-    /// Two parts of one segment.
+    /// Joins two parts of one segment.
     fn join(self, other: Self) -> Self {
         let (first, later) = if other.rank < self.rank { (other, self) } else { (self, other) };
-        // A later part begins with another call when the first one has ended before, and says nothing of it.
+        // If the first call ended earlier, a later part starts with another call and adds nothing.
         if first.first_call != later.first_call {
             return first;
         }
@@ -116,7 +117,7 @@ impl Entry {
         Self { last: end.last, outcome: end.outcome, start, named, ..first }
     }
 
-    /// Only parts after its first one have been seen: that one may make it the best of its trace.
+    /// Whether the first part is still missing. When it arrives, this segment may become the entry of its trace.
     const fn is_headless(&self) -> bool {
         self.rank.1 > 0
     }
@@ -126,12 +127,12 @@ impl Entry {
     }
 }
 
-/// Segments whose first part may still come, and that were not the best of their trace without it.
+/// Segments without their first part that currently are not the entry of their trace.
 #[derive(Default)]
 struct Headless(HashMap<(TraceId, u64), Entry>);
 
 impl Headless {
-    /// The better of what is known of a trace and another row of it.
+    /// The better entry of the known one and another row of the trace.
     fn better(&mut self, trace: TraceId, known: Entry, row: Entry) -> Entry {
         if known.base == row.base {
             return known.join(row);
@@ -148,14 +149,14 @@ impl Headless {
     }
 }
 
-/// When event number `event` of a row happened.
+/// Time of event number `event` of a row.
 fn exit_time(row: RowRef<'_>, event: u32) -> Timestamp {
     let passed =
         row.deltas().iter().take(event as usize + 1).fold(0u64, |sum, delta| sum.saturating_add(*delta));
     row.start().saturating_add_unsigned(passed)
 }
 
-/// Finds traces. Looks at each row once and at each shape's operations once.
+/// Finds traces. Reads each row once, and the operations of each shape once.
 pub fn search(blocks: &[SourceBlock], search: &Search, cancel: &Cancel) -> Result<SearchResult, Error> {
     let gathered = gather(blocks, search, cancel)?;
     let scanned = gathered.len();
@@ -185,7 +186,7 @@ fn gather(
 ) -> Result<HashMap<TraceId, Gathered>, Error> {
     let request_id = search.request_id.as_ref().map(|id| AttributeValue::Text(id.as_str().into()));
     let request_id = request_id.map(|id| AttributeData::new(&id));
-    // Most traces are one segment; growing such a table step by step would cost as much as filling it.
+    // Most traces are one segment; growing the table step by step would cost as much as filling it.
     let segments = blocks.iter().map(|source| source.block.len()).sum();
     let mut traces: HashMap<TraceId, Gathered> = HashMap::with_capacity(segments);
     let mut headless = Headless::default();
@@ -215,7 +216,7 @@ fn gather(
     Ok(traces)
 }
 
-/// For each shape of a block, whether it has a call of the service and operation that are asked for.
+/// Per shape of a block: whether it has a call of the requested service and operation.
 fn shapes_with(source: &SourceBlock, filter: &Filter) -> Vec<bool> {
     let service = filter.takes_service(source);
     let operations: Vec<bool> =
@@ -235,7 +236,7 @@ fn has_request_id(row: RowRef<'_>, wanted: &AttributeData) -> bool {
 /// Request id and HTTP status.
 type Facts = (Option<String>, Option<i64>);
 
-/// Attributes of interest of each trace found, from all parts of its entry.
+/// Request id and HTTP status of each trace found, from all parts of its entry.
 fn facts(
     blocks: &[SourceBlock],
     found: &[(TraceId, Gathered)],

@@ -1,4 +1,4 @@
-//! Which services are there, and how do they do?
+//! Which services exist, and how do they perform?
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -11,19 +11,20 @@ use super::source::{Filter, SourceBlock, Table};
 use super::timeline::Steps;
 use crate::{Cancel, Error};
 
-/// A service over the range. A *request* is a call of kind http-server, or, for a service without any, a call without a caller.
+/// Figures of a service over the range. A *request* is a call of kind http-server or, in a service without such calls, a
+/// call without a caller.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ServiceStats {
     pub service: Arc<str>,
     /// Sorted.
     pub hosts: Vec<Arc<str>>,
-    /// Completed ones.
+    /// Completed requests.
     pub requests: u64,
-    /// All completed calls.
+    /// Completed calls of any kind.
     pub calls: u64,
-    /// Requests that failed.
+    /// Failed requests.
     pub errors: u64,
-    /// Requests a second, over the whole range.
+    /// Requests per second, over the whole range.
     pub rate: f64,
     pub p50_ns: u64,
     pub p95_ns: u64,
@@ -40,7 +41,7 @@ pub struct ServicePoint {
     pub p95_ns: u64,
 }
 
-/// Requests of one sort.
+/// Requests of one sort: http-server calls, or calls without a caller.
 struct Requests {
     count: u64,
     errors: u64,
@@ -66,7 +67,7 @@ impl Requests {
     }
 }
 
-/// What is gathered of one service. Whether it has http-server calls is known at the end only.
+/// Accumulated figures of one service. Whether it has http-server calls is known only at the end.
 struct Gathered {
     hosts: BTreeSet<Arc<str>>,
     calls: u64,
@@ -96,7 +97,7 @@ impl Gathered {
     }
 }
 
-/// Figures of each service that has a completed call, by name. The filter's operation plays no part.
+/// Figures of each service with a completed call, sorted by name. Ignores the operation of the filter.
 pub fn services(
     blocks: &[SourceBlock],
     filter: &Filter,

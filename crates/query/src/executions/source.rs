@@ -1,4 +1,4 @@
-//! What is asked, and of what?
+//! What data does an analysis read, and what does it select?
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -9,10 +9,10 @@ use tacho_model::{Labels, TimeRange};
 
 use crate::{Cancel, Error};
 
-/// Name of a service or host that did not say its own.
+/// Name of a service or host that did not send its name.
 const UNKNOWN: &str = "unknown";
 
-/// Segments of one series: of one process, or of several that call themselves the same.
+/// Segments of one series: of one process, or of several processes with the same labels.
 #[derive(Clone, Debug)]
 pub struct SourceBlock {
     pub labels: Arc<Labels>,
@@ -29,19 +29,19 @@ impl SourceBlock {
     }
 }
 
-/// Which calls are asked about.
+/// Selects the calls to analyse.
 #[derive(Clone, Debug)]
 pub struct Filter {
-    /// All when `None`.
+    /// `None`: all services.
     pub service: Option<String>,
-    /// Name of an operation; all when `None`.
+    /// Name of an operation; `None`: all operations.
     pub operation: Option<String>,
-    /// Calls that were entered in it.
+    /// Calls that were entered within it.
     pub range: TimeRange,
 }
 
 impl Filter {
-    /// Blocks of the service, as long as somebody waits for the answer.
+    /// Blocks of the service; an error once the query is cancelled.
     pub(super) fn blocks<'a>(
         &self,
         blocks: &'a [SourceBlock],
@@ -60,13 +60,13 @@ impl Filter {
     }
 }
 
-/// How a call ended.
+/// Outcome of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Outcome {
     Ok,
-    /// With an exception.
+    /// Ended with an exception.
     Failed,
-    /// Not yet, as far as is known.
+    /// Not ended, as far as is known.
     Running,
 }
 
@@ -85,7 +85,7 @@ impl Outcome {
     }
 }
 
-/// Things numbered in order of appearance, each with what is known of it.
+/// Values with an index each, in order of first appearance.
 pub(super) struct Table<K, V> {
     positions: HashMap<K, u32>,
     pub(super) rows: Vec<(K, V)>,
@@ -96,7 +96,7 @@ impl<K: Clone + Eq + Hash, V> Table<K, V> {
         Self { positions: HashMap::new(), rows: vec![] }
     }
 
-    /// Number of `key`, which gets one, and a value, when it has none.
+    /// Index of `key`. Inserts `key` with a new value if absent.
     pub(super) fn position(&mut self, key: K, value: impl FnOnce() -> V) -> u32 {
         *self.positions.entry(key).or_insert_with_key(|key| {
             self.rows.push((key.clone(), value()));

@@ -1,4 +1,4 @@
-//! Traces in a small notation, and what the analyses say of them. One helper for each question; the rest is data.
+//! Traces in a small notation, and the expected answers of the analyses. One helper per question; the rest is data.
 
 mod awaited;
 mod laws;
@@ -105,7 +105,7 @@ fn check_search(traces: &str, change: impl FnOnce(&mut Search), expected: &str) 
 
 /// Spans of trace `id`, indented by depth: operation, thread, offset, duration, self, outcome.
 fn check_trace(traces: &str, id: u128, expected: &str) -> Trace {
-    let found = trace(&blocks(traces), TraceId(id)).expect("the trace is there");
+    let found = trace(&blocks(traces), TraceId(id)).expect("trace exists");
     let mut said = String::new();
     for s in &found.spans {
         let indent = "  ".repeat(s.depth as usize);
@@ -152,7 +152,7 @@ fn check_graph(traces: &str, filter: &Filter, level: Level, expected: &str) -> G
     graph
 }
 
-/// One segment in three parts: `serve` is open in all, `work` over the first cut, `late` until the end.
+/// One segment in three parts: `serve` is open in all, `work` across the first cut, `late` until the end.
 const PARTS: &str = "
 app h1 main trace=b base=500 at=1000
   0 > method serve
@@ -171,7 +171,7 @@ app h1 main trace=b base=500 part=2 first=3 at=1600
   10 <
 ";
 
-/// A request that was answered later, by which time its route was known.
+/// A request that was completed later, when its route was known.
 const LATER: &str = "
 app h1 main trace=d base=600 at=1000
   0 > http-server GET
@@ -183,7 +183,7 @@ app h1 main trace=d base=600 part=1 first=2 at=1500
   @0 http.status = 200
 ";
 
-/// Parents that are not there, that go in a circle, and one that is itself.
+/// Parents that are missing, that form a cycle, and one segment that is its own parent.
 const ODD: &str = "
 app h1 t1 trace=c base=100 at=10 parent=900+7
   0 > method orphan
@@ -221,12 +221,12 @@ mail POST /mail 1/0 p50 400 400..400 total 400 self 400
 ",
     );
     check_operations(SHOP, &filter("mail", ""), "mail POST /mail 1/0 p50 400 400..400 total 400 self 400");
-    check_operations(SHOP, &filter("nobody", ""), "");
+    check_operations(SHOP, &filter("unknown", ""), "");
     check_operations("", &filter("", ""), "");
 }
 
 #[test]
-fn a_call_belongs_to_the_moment_of_its_enter() {
+fn a_call_is_in_range_if_its_enter_is() {
     let asked = |start, end| Filter { range: TimeRange::new(start, end), ..filter("", "") };
     check_operations(
         SHOP,
@@ -295,7 +295,7 @@ fn traces_are_found() {
 }
 
 #[test]
-fn a_trace_is_one_tree() {
+fn a_trace_is_one_tree_of_spans() {
     let shop = check_trace(
         SHOP,
         0xa2,
@@ -313,7 +313,7 @@ POST /ads main: +0 660 self 13 failed http.status=500 request.id=r-2
 }
 
 #[test]
-fn parts_become_one() {
+fn parts_of_a_segment_are_joined() {
     check_trace(
         PARTS,
         0xb,
@@ -327,7 +327,7 @@ serve main: +0 650 self 150 running
     );
 }
 
-/// A segment whose later part carries another call than its first one, which has ended.
+/// A segment in two parts. The first call ends in the first part, so the later part carries another call.
 const PARTED: &str = "
 app h1 main trace=e base=700 at=1000
   0 > method first
@@ -339,11 +339,11 @@ app h1 main trace=e base=700 part=1 first=2 at=1050
 ";
 
 #[test]
-fn a_later_part_names_only_the_call_that_it_begins_with() {
+fn a_later_part_renames_only_its_first_call() {
     check_search(PARTED, |_| {}, "e app first 40 ns 2 calls ok");
 }
 
-/// A later part of the entry comes first, then another segment that looks like an entry, then the first part.
+/// In order of arrival: a later part of the entry, another segment without a parent, the first part of the entry.
 const TURNED: &str = "
 a h1 main trace=d base=600 part=1 first=2 at=1500
   ~ 500 0 http-server GET /users/{name}
@@ -358,12 +358,12 @@ c h1 main trace=d base=600 at=1000
 ";
 
 #[test]
-fn a_later_part_names_its_call_whenever_it_is_seen() {
+fn a_later_part_renames_its_call_in_any_order_of_arrival() {
     check_search(TURNED, |_| {}, "d c GET /users/{name} 500 ns 3 calls ok");
 }
 
 #[test]
-fn the_last_part_says_what_a_call_is() {
+fn the_last_part_determines_the_operation_of_a_call() {
     check_trace(
         LATER,
         0xd,
@@ -384,7 +384,7 @@ app serve 1/0 p50 30 30..30 total 30 self 30
 }
 
 #[test]
-fn odd_parents_lose_no_span() {
+fn missing_or_cyclic_parents_lose_no_span() {
     let odd = check_trace(
         ODD,
         0xc,
@@ -409,7 +409,7 @@ right 1/0 total 5 self 5
 }
 
 #[test]
-fn the_call_tree_follows_causes() {
+fn the_call_tree_crosses_threads_and_services() {
     let post = "
 POST /ads 1/1 total 660 self 13
   post 1/1 total 647 self 47
@@ -448,7 +448,7 @@ serve 0/0 total 0 self 150
 }
 
 #[test]
-fn the_graph_has_two_levels() {
+fn the_graph_has_operation_and_service_levels() {
     let all = "
 mail http-server POST /mail: 1/0 total 400 self 400
 shop database SELECT 1: 2/0 total 500 self 500
@@ -486,7 +486,7 @@ shop method list -> shop database SELECT 1: 2/0 total 500
 }
 
 #[test]
-fn dot_is_quoted() {
+fn names_in_dot_are_quoted() {
     let names = r#"
 a"b\c h t trace=1 base=1
   0 > database SELECT "x\y" -> {größe};
@@ -508,7 +508,7 @@ a"b\c h t trace=1 base=1
 }
 
 #[test]
-fn deep_recursion_is_followed() {
+fn deep_recursion_is_complete_in_traces_and_cut_in_call_trees() {
     let depth = 20_000;
     let enters = "  1 > method f\n".repeat(depth);
     let text = format!("app h t trace=1 base=1\n{enters}{}", "  1 <\n".repeat(depth));
@@ -521,5 +521,5 @@ fn deep_recursion_is_followed() {
     while let Some(child) = node.children.first() {
         (node, levels) = (child, levels + 1);
     }
-    assert_eq!(levels, 512, "deeper calls are left out");
+    assert_eq!(levels, 512, "deeper calls are omitted");
 }

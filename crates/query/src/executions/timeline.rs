@@ -1,12 +1,12 @@
-//! How is a range cut into points that a chart can show?
+//! How is a range divided into the points of a chart?
 
 use tacho_model::{TimeRange, Timestamp};
 
-/// Points of one timeline, at most (`docs/api.md`).
+/// Limit on the points of one timeline (`docs/api.md`).
 const POINTS_MAX: u64 = 120;
 const SECOND: i128 = 1_000_000_000;
 
-/// Cuts a range into equal steps of whole seconds.
+/// Divides a range into equal steps of whole seconds.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Steps {
     start_s: i64,
@@ -23,18 +23,18 @@ impl Steps {
         Self { start_s, step_s: i128::from(step_s), len: span_s.div_ceil(step_s) as usize }
     }
 
-    /// Which step a moment of the range belongs to.
+    /// Index of the step that contains a time of the range.
     pub(super) fn index(&self, at: Timestamp) -> Option<usize> {
         let from_start = i128::from(at).div_euclid(SECOND) - i128::from(self.start_s);
         usize::try_from(from_start.div_euclid(self.step_s)).ok().filter(|index| *index < self.len)
     }
 
-    /// Unix second at which step `index` begins.
+    /// Unix second at which step `index` starts.
     pub(super) fn unix_s(&self, index: usize) -> i64 {
         (i128::from(self.start_s) + self.step_s * index as i128) as i64
     }
 
-    /// Seconds of the range as it was asked for, never 0.
+    /// Length of the requested range in seconds, never 0.
     pub(super) fn seconds(range: TimeRange) -> f64 {
         ((i128::from(range.end) - i128::from(range.start)).max(1) as f64) / SECOND as f64
     }
@@ -44,7 +44,7 @@ impl Steps {
 mod tests {
     use super::*;
 
-    /// Number of steps, seconds of one, and where the range's ends fall.
+    /// Number of steps, seconds per step, and the positions of the range's ends.
     fn check(start: i64, end: i64, len: usize, step_s: i64) {
         let steps = Steps::new(TimeRange::new(start, end));
         assert_eq!((steps.len, steps.index(start), steps.index(end)), (len, Some(0), Some(len - 1)));

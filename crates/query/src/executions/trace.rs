@@ -1,4 +1,4 @@
-//! What happened in this trace? Its segments, from all threads and services, as one tree of spans.
+//! Which calls does a trace consist of? Its segments, from all threads and services, as one tree of spans.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -11,20 +11,20 @@ use super::calls::Walker;
 use super::source::{Outcome, SourceBlock};
 use crate::{Cancel, Error};
 
-/// Spans of one answer, at most; the first of the tree are kept.
+/// Limit on the spans of one answer; the first ones in tree order are returned.
 pub const SPANS_MAX: usize = 100_000;
 
-/// One trace as a tree.
+/// One trace as a tree of spans.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trace {
     pub trace_id: TraceId,
-    /// When its first call was entered.
+    /// Enter of its first call.
     pub start: Timestamp,
-    /// To the last event of any of its segments.
+    /// From `start` to the last event of any of its segments.
     pub duration_ns: u64,
-    /// In order of the tree: a parent before its children, siblings by time.
+    /// In tree order: a parent before its children, siblings by time.
     pub spans: Vec<Span>,
-    /// Spans beyond [`SPANS_MAX`] that were left out.
+    /// Number of spans omitted because of [`SPANS_MAX`].
     pub spans_cut: usize,
 }
 
@@ -32,26 +32,26 @@ pub struct Trace {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Span {
     pub id: SpanId,
-    /// Kept when the parent is not there: such a span stands at the top of the tree.
+    /// Id of the parent, also when the parent is missing; such a span is a root.
     pub parent: Option<SpanId>,
-    /// Spans above it.
+    /// Depth in the tree: 0 for a root.
     pub depth: u32,
     pub service: Arc<str>,
     pub host: Arc<str>,
     pub thread: Arc<str>,
     pub operation: Arc<str>,
     pub kind: OperationKind,
-    /// Since the trace's start.
+    /// From the start of the trace.
     pub offset_ns: u64,
-    /// Of a call that still runs: until the last event of its segment.
+    /// For a call that still runs: until the last event of its segment.
     pub duration_ns: u64,
-    /// Duration without that of the calls it made on its own thread.
+    /// Duration without the calls that it made on its own thread.
     pub self_ns: u64,
     pub outcome: Outcome,
     pub attributes: BTreeMap<Arc<str>, AttributeValue>,
 }
 
-/// Spans as they are put together out of parts.
+/// Spans while they are assembled from parts.
 #[derive(Default)]
 struct Assembly {
     spans: Vec<Loose>,
@@ -63,23 +63,23 @@ struct Loose {
     span: Span,
     start: Timestamp,
     end: Timestamp,
-    /// Position of the caller on the same thread.
+    /// Index of the caller on the same thread.
     caller: Option<usize>,
 }
 
-/// Whether a block holds a part of a trace; [`trace`] needs no others.
+/// Whether a block contains a part of a trace. [`trace`] needs only such blocks.
 pub fn holds(block: &ExecutionBlock, id: TraceId) -> bool {
     block.rows().any(|row| row.trace() == id)
 }
 
-/// The trace with this id, or `None` when no block has a segment of it.
+/// The trace with this id, or `None` when no block contains a segment of it.
 pub fn trace(blocks: &[SourceBlock], id: TraceId, cancel: &Cancel) -> Result<Option<Trace>, Error> {
     let mut rows: Vec<(&SourceBlock, RowRef<'_>)> = vec![];
     for source in awaited(blocks, cancel) {
         let (_, source) = source?;
         rows.extend(source.block.rows().filter(|row| row.trace() == id).map(|row| (source, row)));
     }
-    // Parts in their order, so that a call is there before a later part carries or ends it.
+    // In order of parts, so that a call exists before a later part carries or ends it.
     rows.sort_by_key(|(_, row)| (row.base(), row.part()));
     let mut assembly = Assembly::default();
     let mut walker = Walker::default();
@@ -116,7 +116,7 @@ impl Assembly {
             };
             let at = match self.by_id.get(&id) {
                 Some(at) => {
-                    // What a call is may be known late, such as the route of a request.
+                    // The operation of a call may become known late, e.g. the route of a request.
                     let span = &mut self.spans[*at].span;
                     span.operation = Arc::clone(&operation.name);
                     span.kind = operation.kind;
@@ -140,7 +140,7 @@ impl Assembly {
         }
     }
 
-    /// Times and outcomes of a row's calls; `positions` says which span each call is.
+    /// Sets times and outcomes of the calls of a row; `positions` maps its calls to spans.
     fn time(&mut self, row: RowRef<'_>, positions: &[usize], walker: &mut Walker) {
         let mut open = vec![];
         let last = walker.walk(row, |visit| {
@@ -160,7 +160,7 @@ impl Assembly {
         }
     }
 
-    /// Durations, self times, and the order of the tree.
+    /// Computes durations, self times and the order of the tree.
     fn finish(mut self, trace_id: TraceId) -> Option<Trace> {
         let start = self.spans.iter().map(|loose| loose.start).min()?;
         let end = self.spans.iter().map(|loose| loose.end).max()?;
@@ -185,8 +185,8 @@ impl Assembly {
         Some(Trace { trace_id, start, duration_ns, spans, spans_cut })
     }
 
-    /// All spans with their depth, in order of the tree. Ids come from outside, so parents may be missing, or go in circles:
-    /// what cannot be reached from the top is shown from its earliest span on.
+    /// All spans with their depth, in tree order. Ids come from the network, so parents may be missing or form cycles: spans
+    /// that no root reaches are ordered from the earliest of them on.
     fn order(&self) -> Vec<(usize, u32)> {
         let mut by_time: Vec<usize> = (0..self.spans.len()).collect();
         by_time.sort_by_key(|at| (self.spans[*at].start, *at));

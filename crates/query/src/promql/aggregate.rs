@@ -1,6 +1,6 @@
-//! What do the series of each group amount to at each step?
+//! What is the aggregate of the series of each group at each step?
 //!
-//! Step before: `evaluate.rs` with the rows. The folds are shared with `functions/over_time.rs`.
+//! Step before: `evaluate.rs`, which provides the rows. `functions/over_time.rs` uses the same folds.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -57,7 +57,7 @@ struct Group {
     members: Vec<Row>,
 }
 
-/// In order of appearance.
+/// In order of first appearance.
 fn groups(rows: Vec<Row>, grouping: &LabelChoice, room: &LabelRoom) -> Result<Vec<Group>, Error> {
     let mut groups: Vec<Group> = Vec::new();
     let mut positions: HashMap<Arc<Labels>, usize> = HashMap::new();
@@ -111,7 +111,7 @@ fn quantiles(groups: Vec<Group>, q: &[f64]) -> Vec<Row> {
     groups.into_iter().map(of_group).collect()
 }
 
-/// `k` as a count at each step; less than one selects nothing.
+/// `k` as a count per step; a value below 1 selects nothing.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -127,7 +127,7 @@ fn counts(k: &[f64]) -> Result<Vec<usize>, Error> {
     k.iter().map(count).collect()
 }
 
-/// The `k` best members of each group at each step. Rows come best first where there is one step only.
+/// The `k` best members of each group at each step. With a single step, rows are returned best first.
 fn selected(op: AggregateOp, groups: Vec<Group>, k: &[usize]) -> Vec<Row> {
     let mut rows = Vec::new();
     for mut group in groups {
@@ -145,7 +145,7 @@ fn selected(op: AggregateOp, groups: Vec<Group>, k: &[usize]) -> Vec<Row> {
             }
         }
         for index in order {
-            // Later mentions of a member find nothing.
+            // Later occurrences of a member find nothing.
             let points = std::mem::take(&mut kept[index]);
             if !points.is_empty() {
                 group.members[index].points = points;
@@ -156,7 +156,7 @@ fn selected(op: AggregateOp, groups: Vec<Group>, k: &[usize]) -> Vec<Row> {
     rows
 }
 
-/// Best first; NaN last; equals in the order given.
+/// Best first, NaN last; ties keep the given order.
 fn rank(op: AggregateOp, there: &mut [(usize, f64)]) {
     let by_nan = |a: f64, b: f64| a.is_nan().cmp(&b.is_nan());
     match op {
@@ -175,7 +175,7 @@ fn counted_values(
     if label.is_empty() {
         return Err(Error::execution("invalid label name \"\""));
     }
-    // The value's label identifies the group too, whatever `by` says.
+    // The label with the value also identifies the group, independent of `by`.
     let grouping = match grouping {
         LabelChoice::Only(names) => {
             LabelChoice::Only(names.iter().cloned().chain([label.to_owned()]).collect())
@@ -190,7 +190,7 @@ fn counted_values(
             let labels = chosen(&*with(&row.labels, &[(label, &plain(*value))])?, &grouping);
             let position = match positions.get(&labels) {
                 Some(position) => *position,
-                // As many rows as there are different values: no memory before it is known to be allowed.
+                // One row per distinct value: memory is allocated only after the limit is checked.
                 None => {
                     canvas.check_rows(groups.len() + 1)?;
                     let labels = canvas.labels.keep(labels)?;
@@ -206,7 +206,7 @@ fn counted_values(
     Ok(groups)
 }
 
-/// Never with an exponent.
+/// Without an exponent.
 fn plain(value: f64) -> String {
     if value.is_infinite() {
         if value > 0.0 { "+Inf".into() } else { "-Inf".into() }

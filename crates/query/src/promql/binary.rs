@@ -1,6 +1,6 @@
-//! What is `a op b`?
+//! What is the result of `a op b`?
 //!
-//! Step before: `evaluate.rs` with both operands; `matching.rs` says who belongs to whom.
+//! Step before: `evaluate.rs`, which provides both operands. `matching.rs` pairs the series of both sides.
 
 use std::cell::LazyCell;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ pub fn compute<'d>(
         }
         (Value::Scalar(scalar), other) => {
             with_scalar(node, other.into_rows()?, canvas.labels, |step, value| {
-                // A filter answers with the element, not with the scalar at its left.
+                // A filter returns the element, not the scalar on its left.
                 element(node, scalar[step], value).map(|result| if filters(node) { value } else { result })
             })
         }
@@ -50,12 +50,12 @@ pub fn compute<'d>(
     }
 }
 
-/// Whether the result is the left operand where the comparison holds, and nothing elsewhere.
+/// Whether the operation is a filter: it returns the left operand where the comparison holds, and nothing elsewhere.
 fn filters(node: &Binary) -> bool {
     node.op.is_comparison() && !node.yields_bool
 }
 
-/// A result that is no longer the metric's value.
+/// Whether the result is no longer a value of the metric.
 fn loses_name(node: &Binary) -> bool {
     !filters(node)
 }
@@ -73,7 +73,7 @@ fn arithmetic(op: BinaryOp, a: f64, b: f64) -> f64 {
     }
 }
 
-#[expect(clippy::float_cmp, reason = "== is what was asked for")]
+#[expect(clippy::float_cmp, reason = "exact comparison as PromQL defines it")]
 fn compares(op: BinaryOp, a: f64, b: f64) -> bool {
     match op {
         BinaryOp::Equal => a == b,
@@ -90,7 +90,7 @@ fn of_scalars(op: BinaryOp, a: f64, b: f64) -> f64 {
     if op.is_comparison() { f64::from(compares(op, a, b)) } else { arithmetic(op, a, b) }
 }
 
-/// The result for one pair of values; none where a comparison filters it out.
+/// The result for one pair of values; `None` if a comparison filters it out.
 fn element(node: &Binary, a: f64, b: f64) -> Option<f64> {
     match (node.op.is_comparison(), node.yields_bool) {
         (false, _) => Some(arithmetic(node.op, a, b)),
@@ -114,7 +114,7 @@ fn with_scalar<'d>(
     settle(rows, Twins::Join).map(Value::Vector)
 }
 
-/// `and`, `or`, `unless`: per step, by whether the other side has anything in the group.
+/// `and`, `or`, `unless`: at each step, depends on whether the other side has a value in the group.
 fn of_sets(node: &Binary, left: Vec<Row>, right: Vec<Row>, canvas: &Canvas<'_>) -> Result<Vec<Row>, Error> {
     let grid = &canvas.grid;
     let groups = groups(&left, &right, &node.matching.on, canvas.labels)?;
@@ -139,7 +139,7 @@ fn of_sets(node: &Binary, left: Vec<Row>, right: Vec<Row>, canvas: &Canvas<'_>) 
     Ok(left)
 }
 
-/// The two sides with the one that may have many series of a group first.
+/// Both sides; the one that may have many series per group comes first.
 struct Sides<'r> {
     many: &'r [Row],
     one: &'r [Row],
@@ -166,7 +166,7 @@ fn of_vectors(node: &Binary, left: &[Row], right: &[Row], canvas: &Canvas<'_>) -
     Ok(rows)
 }
 
-/// A result row for each pair of series; the "one" side's do not overlap in time.
+/// One result row per pair of series; at each step at most one series of the "one" side has a value.
 fn of_group(
     node: &Binary,
     many: &[usize],
@@ -190,7 +190,8 @@ fn of_group(
     Ok(results)
 }
 
-/// At no step may two series of the "one" side be there, if the many side has anything at all then (`asked`).
+/// Refuses two series of the "one" side with values at the same step, if the "many" side has any value at that step
+/// (`asked`).
 fn check_one_side(group: &Group, one: &[usize], sides: &Sides<'_>, asked: &[bool]) -> Result<(), Error> {
     for step in (0..asked.len()).filter(|step| asked[*step]) {
         let mut there = one.iter().map(|index| &sides.one[*index]).filter(|row| row.at(step).is_some());
@@ -206,7 +207,7 @@ fn check_one_side(group: &Group, one: &[usize], sides: &Sides<'_>, asked: &[bool
     Ok(())
 }
 
-/// One to one, a group has at most one result at a step; else at most one for the same labels.
+/// One-to-one matching allows one result per group and step; other matchings allow one per set of labels and step.
 fn check_results(node: &Binary, results: &[Row], grid: &Grid) -> Result<(), Error> {
     if results.len() < 2 {
         return Ok(());

@@ -1,7 +1,8 @@
-//! What must be kept of samples so that a function of a window can be told from it?
+//! What must be kept of the samples of a window to compute a function of it?
 //!
-//! A digest of samples joins with that of those after them: so windows that overlap share work (`slide.rs`), and whole
-//! chunks are taken from their headers ([`Summary`]). The functions that read digests are in `functions/`.
+//! The digest of some samples can be joined with the digest of the samples that follow. So overlapping windows share work
+//! (`slide.rs`), and whole chunks are read from their headers only ([`Summary`]). The functions that read digests are in
+//! `functions/`.
 
 use tacho_chunk::Summary;
 use tacho_model::Timestamp;
@@ -11,7 +12,7 @@ use super::grid::seconds;
 use super::series::Run;
 
 pub trait Digest: Clone + Send {
-    /// Whether summaries will do; then [`Digest::of_summary`] always knows.
+    /// Whether summaries are sufficient; if so, [`Digest::of_summary`] always returns a digest.
     const FROM_SUMMARIES: bool = false;
 
     fn of(run: &Run<'_>) -> Self;
@@ -20,11 +21,11 @@ pub trait Digest: Clone + Send {
         None
     }
 
-    /// Takes in what follows in time.
+    /// Adds the digest of the samples that follow.
     fn join(&mut self, later: &Self);
 }
 
-/// A fold of values, whatever their times.
+/// A fold of values, independent of their times.
 impl<F: Fold + Send> Digest for F {
     const FROM_SUMMARIES: bool = F::FROM_SUMMARIES;
 
@@ -41,7 +42,7 @@ impl<F: Fold + Send> Digest for F {
     }
 }
 
-/// First and last sample, and how many there are.
+/// First and last sample, and the number of samples.
 #[derive(Clone, Debug)]
 pub struct Ends {
     pub first: (Timestamp, f64),
@@ -86,7 +87,7 @@ impl<A: Digest, B: Digest> Digest for (A, B) {
     }
 }
 
-/// A counter, with what it had reached at each of its resets.
+/// A counter, with its values before resets.
 #[derive(Clone, Debug)]
 pub struct Counter {
     pub ends: Ends,
@@ -98,7 +99,7 @@ pub struct Counter {
 impl Digest for Counter {
     fn of(run: &Run<'_>) -> Self {
         let (before, after) = (&run.values[..run.values.len() - 1], &run.values[1..]);
-        // Most counters never fall: the question alone is answered for several pairs at a time.
+        // Most counters never reset: counting resets alone is vectorised.
         let resets = before.iter().zip(after).map(|(before, after)| usize::from(after < before)).sum();
         let mut lost = Neumaier::default();
         if resets > 0 {
@@ -119,7 +120,7 @@ impl Digest for Counter {
     }
 }
 
-/// Area under the lines from sample to sample, value * seconds.
+/// Area under the line segments between samples, value * seconds.
 #[derive(Clone, Debug)]
 pub struct Area {
     pub ends: Ends,
@@ -128,7 +129,7 @@ pub struct Area {
 
 impl Area {
     fn between(before: (Timestamp, f64), after: (Timestamp, f64)) -> f64 {
-        // The sum of two large values must not overflow, half of a small one not lose its last digit.
+        // Average of both values without overflow of large values or loss of the last digit of small ones.
         seconds(after.0.saturating_sub(before.0)) * f64::midpoint(before.1, after.1)
     }
 }
@@ -147,7 +148,7 @@ impl Digest for Area {
     }
 }
 
-/// How often the value changed.
+/// Number of changes of the value.
 #[derive(Clone, Debug)]
 pub struct Changes {
     first: f64,

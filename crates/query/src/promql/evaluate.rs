@@ -1,6 +1,6 @@
-//! Computes the nodes of a plan, one after the other, each over all steps of its grid.
+//! Computes the nodes of a plan in order, each over all steps of its grid.
 //!
-//! Step before: `plan.rs`, and the caller with the data. Step after: `output.rs`.
+//! Step before: `plan.rs`, and the caller, which provides the data. Step after: `output.rs`.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -64,7 +64,7 @@ fn check_data(plan: &Plan, data: &[Vec<SeriesData>]) -> Result<(), Error> {
     for (series, selection) in data.iter().zip(plan.selectors()) {
         let summary = |piece: &Piece| matches!(piece, Piece::Summary(_));
         if selection.windows.is_none() && series.iter().flat_map(|series| &series.pieces).any(summary) {
-            return Err(Error::execution("a summary was handed in where samples are needed"));
+            return Err(Error::execution("got a summary, but the query needs samples"));
         }
     }
     Ok(())
@@ -73,20 +73,19 @@ fn check_data(plan: &Plan, data: &[Vec<SeriesData>]) -> Result<(), Error> {
 struct Evaluator<'p> {
     plan: &'p Plan,
     data: &'p [Vec<SeriesData>],
-    /// What has been computed and not yet been used.
-    /// With the bytes of the labels that were made for it.
+    /// Values computed but not used yet, each with the bytes of the labels created for it.
     values: Vec<Option<(Value<'p>, usize)>>,
     points_alive: usize,
-    /// What the labels of all of them take.
+    /// Bytes of the labels of all of them.
     labels: LabelRoom,
-    /// Of these, the labels of the operands of the node that is being computed.
+    /// Part of these bytes: labels of the operands of the current node.
     inherited: usize,
-    /// Samples that windows have passed over.
+    /// Number of samples that windows have passed over.
     visits: AtomicUsize,
 }
 
 impl<'p> Evaluator<'p> {
-    /// Each node is the operand of one other, so its value moves there.
+    /// Each node is the operand of exactly one other node, so its value is moved.
     fn take(&mut self, id: NodeId) -> Result<Value<'p>, Error> {
         let taken = self.values[id].take();
         let (value, label_bytes) = taken.ok_or_else(|| Error::execution("internal: operand used twice"))?;
@@ -95,7 +94,7 @@ impl<'p> Evaluator<'p> {
         Ok(value)
     }
 
-    /// Bytes of the labels that were made for the value: by this node, or by its operands and passed on.
+    /// Bytes of the labels created for the value, by this node or by its operands.
     fn settle_labels(&mut self, before: usize, value: &Value<'_>) -> usize {
         let inherited = std::mem::take(&mut self.inherited);
         let made = self.labels.taken() - before;
@@ -248,7 +247,7 @@ impl<'p> Evaluator<'p> {
         settle(rows, Twins::Refuse).map(Value::Vector)
     }
 
-    /// The same ranges with one more change to the samples in each window; made when a window is looked at.
+    /// The same ranges with one more change to the samples in each window, applied when a window is read.
     fn changed(
         &self,
         arguments: Vec<Value<'p>>,
@@ -274,7 +273,7 @@ impl<'p> Evaluator<'p> {
         }
     }
 
-    /// Changes all rows and takes their names, as the values are no longer those of the metric.
+    /// Changes all rows and drops their metric names, as the values are no longer those of the metric.
     fn unnamed(&self, mut rows: Vec<Row>, change: impl Fn(&mut Row)) -> Result<Value<'p>, Error> {
         for row in &mut rows {
             row.labels = without_name(&row.labels, &self.labels)?;
@@ -300,7 +299,7 @@ impl Named {
     }
 }
 
-/// The one range vector among the arguments, and the scalars in their order.
+/// The range vector among the arguments, and the scalars in order.
 fn ranges_and_scalars(arguments: Vec<Value<'_>>) -> Result<(Ranges<'_>, Vec<Vec<f64>>), Error> {
     let mut parameters = Vec::new();
     let mut ranges = None;
@@ -318,7 +317,7 @@ fn take_only<'d>(values: Vec<Value<'d>>) -> Result<[Value<'d>; 1], Error> {
     values.try_into().map_err(|_| Error::execution("internal: wrong number of arguments"))
 }
 
-/// What `hour()` without argument is about.
+/// The argument of `hour()` and similar functions if none is given: the evaluation times.
 fn times(grid: &Grid) -> Row {
     Row { labels: Arc::new(Labels::empty()), points: grid.times().map(grid::seconds).collect() }
 }

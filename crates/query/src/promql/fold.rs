@@ -1,15 +1,15 @@
 //! Folds over values, shared by aggregations (over series) and `*_over_time` (over samples).
 //!
-//! A fold takes values one by one or a slice at once, in lanes that a processor adds side by side, and folds of
-//! neighbours join. So a window that slides is not read again at each step (`slide.rs`).
+//! A fold takes values one by one, or a slice at once in lanes that the processor adds in parallel. Folds of adjacent parts
+//! can be joined, so a sliding window is not read again at each step (`slide.rs`).
 
 use tacho_chunk::Summary;
 
-/// Values that are folded side by side: two registers of two, or one of four.
+/// Number of values that are folded in parallel: two registers of two, or one of four.
 pub const LANES: usize = 4;
 
-/// Compensated summation: A. Neumaier, "Rundungsfehleranalyse einiger Verfahren zur Summation endlicher
-/// Summen", ZAMM 54 (1974). Keeps what is lost in each addition.
+/// Compensated summation, which keeps the rounding error of each addition: A. Neumaier, "Rundungsfehleranalyse einiger
+/// Verfahren zur Summation endlicher Summen", ZAMM 54 (1974).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Neumaier {
     sum: f64,
@@ -37,7 +37,7 @@ impl Neumaier {
         if self.sum.is_infinite() { self.sum } else { self.sum + self.lost }
     }
 
-    /// Adds what another sum holds.
+    /// Adds another sum.
     pub fn join(&mut self, other: &Self) {
         self.add(other.sum);
         if self.sum.is_finite() {
@@ -45,8 +45,8 @@ impl Neumaier {
         }
     }
 
-    /// Sum of a slice. Lanes take the rounding error of each addition without asking which side is larger:
-    /// D. E. Knuth, "The Art of Computer Programming" 2, section 4.2.2, theorem B.
+    /// Sum of a slice. Each lane computes the rounding error of an addition without comparing the operands: D. E. Knuth,
+    /// "The Art of Computer Programming" 2, section 4.2.2, theorem B.
     pub fn of(values: &[f64]) -> Self {
         let (blocks, rest) = values.as_chunks::<LANES>();
         let (mut sums, mut lost) = ([0.0; LANES], [0.0; LANES]);
@@ -67,7 +67,7 @@ impl Neumaier {
         if total.sum.is_finite() && total.lost.is_finite() { total } else { Self::one_by_one(values) }
     }
 
-    /// As [`Neumaier::of`], with infinities and overflows seen in their order.
+    /// As [`Neumaier::of`], but processes infinities and overflows in order.
     fn one_by_one(values: &[f64]) -> Self {
         let mut total = Self::default();
         values.iter().for_each(|value| total.add(*value));
@@ -80,26 +80,26 @@ impl Neumaier {
     }
 }
 
-/// Takes one value after the other; there is always a first one.
+/// An accumulator of values, created from the first one.
 pub trait Fold: Clone {
-    /// Whether summaries will do; then [`Fold::of_summary`] always knows.
+    /// Whether summaries are sufficient; if so, [`Fold::of_summary`] always returns a fold.
     const FROM_SUMMARIES: bool = false;
 
     fn new(first: f64) -> Self;
     fn add(&mut self, value: f64);
     fn end(&self) -> f64;
 
-    /// Takes in the fold of values that come later; of an aggregation over series, of others.
+    /// Joins the fold of later values or, in an aggregation, of other series.
     fn join(&mut self, later: &Self);
 
-    /// Of a slice with at least one value.
+    /// Fold of a slice with at least one value.
     fn of(values: &[f64]) -> Self {
         let mut state = Self::new(values[0]);
         values[1..].iter().for_each(|value| state.add(*value));
         state
     }
 
-    /// Of samples that only their summary tells of.
+    /// Fold of samples of which only the summary is known.
     fn of_summary(_: &Summary) -> Option<Self> {
         None
     }
@@ -136,7 +136,7 @@ impl Fold for Sum {
     }
 }
 
-/// Sum by count. Once the sum would overflow, a part of it is carried: divided by a power of two, which costs no digit.
+/// Sum divided by count. If the sum would overflow, it is stored divided by a power of two, which loses no digit.
 #[derive(Clone)]
 pub struct Mean {
     carried: Neumaier,
@@ -144,11 +144,11 @@ pub struct Mean {
     carries_part: bool,
 }
 
-/// The part of a sum that is carried when all of it is too large: so much that 2^64 of the largest doubles have a sum.
+/// Factor for a sum that would overflow: small enough for the sum of 2^64 of the largest doubles.
 const PART: f64 = 1.0 / (1_u128 << 64) as f64;
 
 impl Mean {
-    /// The sum, or the part of it that is carried.
+    /// The sum; scaled by [`PART`] if `part`.
     fn carried(&self, part: bool) -> Neumaier {
         let mut carried = self.carried;
         if part && !self.carries_part {
@@ -221,7 +221,7 @@ pub fn as_number(count: usize) -> f64 {
     count as f64
 }
 
-/// The best of a slice, where `worst` is worse than all, lane by lane; NaN is not looked at.
+/// The best value of a slice, lane by lane; `worst` is worse than all values. Ignores NaN.
 fn best_of(values: &[f64], worst: f64, better: impl Fn(f64, f64) -> bool) -> f64 {
     let pick = |value: f64, best: f64| if better(value, best) { value } else { best };
     let (blocks, rest) = values.as_chunks::<LANES>();
@@ -234,7 +234,7 @@ fn best_of(values: &[f64], worst: f64, better: impl Fn(f64, f64) -> bool) -> f64
     best.iter().chain(rest).fold(worst, |best, value| pick(*value, best))
 }
 
-/// The smallest value; NaN only when there is nothing else.
+/// The smallest value; NaN only if all values are NaN.
 #[derive(Clone)]
 pub struct Min(f64);
 
@@ -269,7 +269,7 @@ impl Fold for Min {
     }
 }
 
-/// The largest value; NaN only when there is nothing else.
+/// The largest value; NaN only if all values are NaN.
 #[derive(Clone)]
 pub struct Max(f64);
 
@@ -335,7 +335,7 @@ impl Fold for Count {
     }
 }
 
-/// 1 for anything.
+/// 1 for any value.
 #[derive(Clone)]
 pub struct One;
 

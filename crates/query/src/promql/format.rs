@@ -2,8 +2,8 @@
 
 use tacho_model::Timestamp;
 
-/// The shortest decimal that reads back as `value`: `0.1`, `1e+21`, `NaN`, `+Inf`, `-Inf`. With an exponent
-/// below 10^-6 and from 10^21 on. JSON has none of the last three, so Prometheus quotes all values.
+/// The shortest decimal that parses to `value`: `0.1`, `1e+21`, `NaN`, `+Inf`, `-Inf`. Uses an exponent below 10^-6 and from
+/// 10^21 on. JSON lacks the last three, so Prometheus quotes all values.
 pub fn format_value(value: f64) -> String {
     let magnitude = value.abs();
     if value.is_nan() {
@@ -25,23 +25,23 @@ fn exponential(value: f64) -> String {
     format!("{mantissa}e{sign}{digits:0>2}")
 }
 
-/// Powers of ten that a double holds exactly, as far as they are of use.
+/// Powers of ten that are exact in a double, as far as they are needed.
 const POWERS: [f64; 10] = [1.0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9];
 
-/// Decimal digits that every double keeps apart: what has no more of them is the shortest of its kind.
+/// Limit on the digits that a double always preserves: a decimal below it is the shortest one for its double.
 const DIGITS_KEPT: f64 = 1e15;
 
-/// Values without a short decimal in a row, after which none is looked for.
+/// Consecutive values without a short decimal after which the search pauses.
 const MISSES_MAX: u32 = 8;
-/// Values that are written without looking, then.
+/// Number of values written without a search during a pause.
 const MISSES_PAUSE: u32 = 256;
 
-/// Writes values that follow each other, as [`format_value`] would, and faster: measured values have few decimals, and
-/// neighbours have as many. `m / 10^k` is `v` to the bit when dividing says so, as both are exact; then the digits of
-/// the whole number `m` are those of `v` (W. D. Clinger, "How to Read Floating Point Numbers Accurately", PLDI 1990).
+/// Writes a sequence of values as [`format_value`] does, but faster: measured values have few decimals, and neighbours have
+/// equally many. If `m / 10^k` yields the bits of `v`, the digits of the integer `m` are those of `v`, as `m` and `10^k` are
+/// exact (W. D. Clinger, "How to Read Floating Point Numbers Accurately", PLDI 1990).
 #[derive(Debug, Default)]
 pub struct ValueWriter {
-    /// Decimals of the value before.
+    /// Number of decimals of the previous value.
     decimals: usize,
     misses: u32,
 }
@@ -54,7 +54,7 @@ impl ValueWriter {
         }
     }
 
-    /// Digits and decimals of a value that has at most nine decimals and fifteen digits; 0 as well.
+    /// Digits and number of decimals of a value with at most nine decimals and fifteen digits, or of 0.
     fn decimal(&mut self, value: f64) -> Option<(u64, usize)> {
         let magnitude = value.abs();
         if magnitude >= DIGITS_KEPT || value.is_nan() || (magnitude < 1e-6 && magnitude != 0.0) {
@@ -82,7 +82,7 @@ impl ValueWriter {
     }
 }
 
-/// The whole number that is `magnitude` when its last `decimals` digits are decimals.
+/// The integer whose last `decimals` digits are the decimals of `magnitude`.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -124,7 +124,7 @@ fn write_decimal(out: &mut Vec<u8>, negative: bool, whole: u64, decimals: usize)
 }
 
 fn write_shortest(out: &mut Vec<u8>, value: f64) {
-    // Its decimal form is ours but for the end of a whole number; exponents and names are not.
+    // The library's decimal form equals ours except for a trailing `.0`; exponents, NaN and infinities differ.
     let mut buffer = zmij::Buffer::new();
     if (1e-3..1e15).contains(&value.abs()) {
         let text = buffer.format_finite(value);
@@ -136,7 +136,7 @@ fn write_shortest(out: &mut Vec<u8>, value: f64) {
     out.extend_from_slice(format_value(value).as_bytes());
 }
 
-/// Unix seconds, rounded down to whole milliseconds as Prometheus keeps them, without zeros at the end.
+/// Unix seconds, rounded down to whole milliseconds as Prometheus stores them, without trailing zeros.
 pub fn write_milliseconds(out: &mut Vec<u8>, at: Timestamp) {
     let milliseconds = at.div_euclid(1_000_000);
     if milliseconds < 0 {
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn many_values_are_written_as_one() {
+    fn a_sequence_is_written_as_single_values() {
         let mut values =
             vec![0.0, -0.0, 5e-324, 1e-6, 9.99e-7, 0.3, 2.675, 1e15, 1e15 - 1.0, 1e21, f64::MAX, -1.5];
         values.extend([
@@ -189,7 +189,7 @@ mod tests {
                 [1.0, 1.5, 12.345_678, 1.0 / 7.0, 99.999_99].map(|value| value * 10_f64.powi(exponent)),
             );
         }
-        // A pseudo-random walk of bits, by multiplication.
+        // A pseudo-random sequence of bits, by multiplication.
         let mut bits = 0x9e37_79b9_7f4a_7c15_u64;
         for _ in 0..20_000 {
             bits = bits.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
@@ -201,7 +201,7 @@ mod tests {
             let mut out = Vec::new();
             writer.write(&mut out, value);
             let (got, expect) = (String::from_utf8(out).unwrap(), format_value(value));
-            // Of two shortest decimals as near either will do.
+            // Two shortest decimals at the same distance are equally good.
             let as_good = got.len() == expect.len() && got.parse::<f64>().ok() == Some(value);
             assert!(got == expect || as_good, "{value:e}: {got}, expected {expect}");
         }

@@ -1,6 +1,6 @@
-//! Which functions are there? One line each in the table; the `fn` is in the file of its family.
+//! Which functions exist? One line each in the table; the `fn` is in the file of its family.
 //!
-//! Step before: `evaluate.rs`, which has the arguments. Step after: `rows.rs`, which settles the result.
+//! Step before: `evaluate.rs`, which computes the arguments. Step after: `rows.rs`, which merges equal labels in the result.
 
 mod change;
 mod dtw;
@@ -28,7 +28,7 @@ use super::node::{Node, Type};
 use super::rows::{Canvas, ChangeFn, Value};
 use super::window::{Sliding, Visits};
 
-/// A function of PromQL, as the evaluator uses it and as a page completes it.
+/// A function of PromQL, as used by the evaluator and by completion on the page.
 #[derive(Debug)]
 pub struct Function {
     pub name: &'static str,
@@ -46,31 +46,31 @@ pub struct Parameter {
     pub needed: Needed,
 }
 
-/// How often a parameter is given.
+/// How many arguments a parameter takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Needed {
     Once,
-    /// Only at the end of a list.
+    /// Only as the last parameter.
     AtMostOnce,
-    /// Only at the end of a list.
+    /// Only as the last parameter.
     AnyNumber,
 }
 
 /// How a function is computed.
 pub enum Apply {
-    /// Element by element; with no argument, over the time of evaluation.
+    /// On each element; without an argument, on the evaluation time.
     Each(fn(f64) -> f64),
-    /// Element by element, with the scalar arguments at that step; none removes the element.
+    /// On each element, with the scalar arguments at that step; `None` removes the element.
     EachWith(fn(f64, &[f64]) -> Option<f64>),
-    /// Over the window of each series and step, with the scalar arguments at that step. The name goes.
+    /// On the window of each series and step, with the scalar arguments at that step. Drops the metric name.
     Window(Sliding),
-    /// As `Window`, for functions whose value is still one of the metric's: the name stays.
+    /// As `Window`, for functions whose result is a value of the metric: keeps the name.
     WindowNamed(Sliding),
-    /// Other samples of those in each window, with the scalar arguments at that step. The name goes.
+    /// Replaces the samples in each window, with the scalar arguments at that step. Drops the metric name.
     Change(ChangeFn),
-    /// As `Change`, for functions that choose among the samples: the name stays.
+    /// As `Change`, for functions that select some of the samples: keeps the name.
     ChangeNamed(ChangeFn),
-    /// Over everything at once.
+    /// On all arguments at once.
     Whole(for<'d> fn(Call<'_, 'd>) -> Result<Value<'d>, Error>),
 }
 
@@ -80,10 +80,10 @@ impl std::fmt::Debug for Apply {
     }
 }
 
-/// What a [`Apply::Whole`] function gets.
+/// The input of an [`Apply::Whole`] function.
 pub struct Call<'p, 'd> {
     pub arguments: Vec<Value<'d>>,
-    /// The arguments as the query has them.
+    /// The nodes of the arguments.
     pub nodes: Vec<&'p Node>,
     pub grid: Grid,
     pub canvas: Canvas<'p>,
@@ -91,12 +91,12 @@ pub struct Call<'p, 'd> {
 }
 
 impl<'p, 'd> Call<'p, 'd> {
-    /// A counter of visits, against the limit that holds for the whole query.
+    /// A counter of samples read, against the limit of the whole query.
     pub fn visits(&self) -> Visits<'p> {
         self.visits.another()
     }
 
-    /// The arguments, of which there are `N`: `Function::check_count` has seen to it.
+    /// The arguments; `Function::check_count` guarantees that there are `N`.
     pub fn take<const N: usize>(self) -> Result<[Value<'d>; N], Error> {
         self.arguments.try_into().map_err(|_| Error::execution("internal: wrong number of arguments"))
     }
@@ -107,7 +107,7 @@ impl Function {
         &self.apply
     }
 
-    /// Whether summaries of samples are enough for it.
+    /// Whether summaries of samples are sufficient.
     pub(super) fn does_with_summaries(&self) -> bool {
         matches!(&self.apply, Apply::Window(sliding) | Apply::WindowNamed(sliding) if sliding.from_summaries)
     }
@@ -160,7 +160,7 @@ impl Function {
     }
 }
 
-/// All functions, by name: completion data for a page.
+/// All functions, sorted by name: completion data for the page.
 pub fn functions() -> &'static [Function] {
     &TABLE
 }
@@ -170,7 +170,7 @@ pub(super) fn find(name: &str) -> Option<&'static Function> {
     TABLE.get(at)
 }
 
-/// Aggregations with their doc lines, for completion.
+/// Aggregations with their documentation, for completion.
 pub fn aggregations() -> &'static [(&'static str, &'static str)] {
     &[
         ("avg", "Mean over series."),
@@ -189,8 +189,8 @@ pub fn aggregations() -> &'static [(&'static str, &'static str)] {
     ]
 }
 
-/// `name(parameter: Type, ...) -> Type: How(function), "doc";`. A parameter is wanted once unless it says
-/// `= AtMostOnce` or `= AnyNumber`.
+/// `name(parameter: Type, ...) -> Type: How(function), "doc";`. A parameter takes one argument, or as many as `= AtMostOnce`
+/// or `= AnyNumber` says.
 macro_rules! table {
     ($($name:ident($($parameter:ident: $wants:ident $(= $needed:ident)?),*)
         -> $returns:ident: $how:ident($function:expr), $doc:literal;)*) => {
@@ -299,7 +299,7 @@ static TABLE: LazyLock<Vec<Function>> = LazyLock::new(|| {
             -> Vector: Whole(sax::sax_over_time),
             "How often a pattern of letters occurs in the SAX word of the samples.";
 
-        // Other samples of those in the range.
+        // Functions that replace the samples in the range.
         derivative(v: Range) -> Range: Change(change::derivative),
             "Slope per second from sample to sample, at the later one.";
         derivative_nonnegative(v: Range) -> Range: Change(change::derivative_nonnegative),
@@ -400,21 +400,21 @@ static TABLE: LazyLock<Vec<Function>> = LazyLock::new(|| {
     table
 });
 
-/// As many samples as one may ask for: more than any window holds.
+/// Limit on a number of samples given as argument: more than any window holds.
 const SAMPLES_MAX: usize = u32::MAX as usize;
 
-/// An argument that must be a whole number.
+/// An argument that must be an integer.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
-    reason = "saturates, and is checked after"
+    reason = "saturates, and is checked afterwards"
 )]
 fn whole(number: f64, what: &str, within: &RangeInclusive<usize>) -> Result<usize, Error> {
     if number.fract() == 0.0 && number >= 0.0 && within.contains(&(number as usize)) {
         return Ok(number as usize);
     }
     let (least, most) = (within.start(), within.end());
-    Err(Error::bad_data(format!("{what} must be whole, from {least} to {most}, got {number}")))
+    Err(Error::bad_data(format!("{what} must be an integer from {least} to {most}, got {number}")))
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use tacho_model::Timestamp;
 
-/// `count` times, `step` ns apart. An instant is a grid of one.
+/// `count` times, `step` ns apart. An instant is a grid with one time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Grid {
     pub start: Timestamp,
@@ -15,8 +15,8 @@ impl Grid {
         Self { start: at, step: 1, count: 1 }
     }
 
-    /// Times from `start` to at most `end`; none when `end` is before `start`. `step` is positive.
-    /// The count is returned unbounded, for the caller to check.
+    /// Times from `start` to at most `end`; empty if `end` is before `start`. `step` is positive. The count is not limited
+    /// here; the caller checks it.
     pub fn count_between(start: Timestamp, end: Timestamp, step: i64) -> u128 {
         debug_assert!(step > 0);
         let span = i128::from(end) - i128::from(start);
@@ -38,10 +38,10 @@ impl Grid {
     }
 }
 
-/// Which time a selector looks at when it is asked for time `t`: `t - offset`, or a fixed one.
+/// Maps an evaluation time `t` to the time that a selector reads: `t - offset`, or a fixed time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reference {
-    /// Given by `@`; already without the offset.
+    /// Set by `@`; the offset is already subtracted.
     pub fixed: Option<Timestamp>,
     pub offset: i64,
 }
@@ -51,13 +51,13 @@ impl Reference {
         self.fixed.unwrap_or_else(|| evaluated_at.saturating_sub(self.offset))
     }
 
-    /// First and last time looked at over a whole grid.
+    /// First and last time read over a whole grid.
     pub fn bounds(&self, grid: &Grid) -> (Timestamp, Timestamp) {
         (self.time(grid.start), self.time(grid.last()))
     }
 }
 
-/// Nanoseconds as seconds. Whole milliseconds take Prometheus' own way, so that results agree to the bit.
+/// Nanoseconds as seconds. Whole milliseconds are converted as in Prometheus, so that results are bit-identical.
 #[expect(clippy::cast_precision_loss, reason = "PromQL is defined on f64")]
 pub fn seconds(ns: i64) -> f64 {
     const MILLISECOND: i64 = 1_000_000;

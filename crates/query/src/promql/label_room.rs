@@ -1,8 +1,8 @@
-//! How much memory may the labels take that a query makes?
+//! How much memory do the labels created by a query take?
 //!
-//! In the index series share what they have in common, and a result of few points may have labels of its own for each:
-//! `label_replace` and `group_left` write texts into all of them, `rate` takes a name off, `count_values` makes a set for each
-//! value. What nodes pass on unchanged costs nothing.
+//! Series in the index share common labels, but a result of few points may have its own labels for each point:
+//! `label_replace` and `group_left` write texts into all of them, `rate` drops the name, `count_values` creates a set for
+//! each value. Labels that a node passes on unchanged are not counted.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,10 +14,10 @@ use crate::{Cancel, Error};
 use super::plan::Params;
 use super::rows::Value;
 
-/// Memory of a row and its set of labels beside their texts.
+/// Memory of a row and its label set, without the texts.
 const SET_BYTES: usize = 192;
 
-/// Counts labels against the limit; several threads may.
+/// Counts the bytes of labels against the limit; safe to share between threads.
 #[derive(Debug)]
 pub struct LabelRoom {
     bytes_max: usize,
@@ -31,7 +31,7 @@ impl LabelRoom {
         Self { bytes_max, taken: AtomicUsize::new(0), cancel }
     }
 
-    /// For labels that were made and go into a result.
+    /// Counts labels that were created for a result.
     pub fn keep(&self, labels: Arc<Labels>) -> Result<Arc<Labels>, Error> {
         let bytes = bytes_of(&labels);
         let taken = self.taken.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
@@ -45,7 +45,7 @@ impl LabelRoom {
         Ok(labels)
     }
 
-    /// Where each row takes long, for as many labels are asked for.
+    /// For loops with a costly iteration per row that creates labels.
     pub fn check_cancel(&self) -> Result<(), Error> {
         self.cancel.check()
     }
@@ -54,7 +54,7 @@ impl LabelRoom {
         self.taken.load(Ordering::Relaxed)
     }
 
-    /// A node has its value: of what it made and what its operands had, only that is left.
+    /// Called after a node is computed, with the bytes that remain of its own labels and those of its operands.
     pub fn settle(&self, taken: usize) {
         self.taken.store(taken, Ordering::Relaxed);
     }
@@ -64,7 +64,7 @@ fn bytes_of(labels: &Labels) -> usize {
     SET_BYTES + labels.canonical_bytes()
 }
 
-/// What the labels of a value take if nobody else has them.
+/// Bytes of the labels of a value if no other value shares them.
 pub fn label_bytes(value: &Value<'_>) -> usize {
     match value {
         Value::Vector(rows) => rows.iter().map(|row| bytes_of(&row.labels)).sum(),

@@ -10,7 +10,7 @@ use crate::Error;
 use super::label_room::LabelRoom;
 use super::node::LabelChoice;
 
-/// `labels` as a result carries them once the value is no longer that of the metric.
+/// `labels` of a result whose value is no longer that of the metric.
 pub fn without_name(labels: &Arc<Labels>, room: &LabelRoom) -> Result<Arc<Labels>, Error> {
     match labels.get(NAME) {
         None => Ok(labels.clone()),
@@ -18,7 +18,7 @@ pub fn without_name(labels: &Arc<Labels>, room: &LabelRoom) -> Result<Arc<Labels
     }
 }
 
-/// What identifies a group of series.
+/// The labels that identify a group of series.
 pub fn chosen(labels: &Labels, choice: &LabelChoice) -> Arc<Labels> {
     match choice {
         LabelChoice::Only(names) => rebuilt(labels, |name| names.iter().any(|n| n == name)),
@@ -28,20 +28,20 @@ pub fn chosen(labels: &Labels, choice: &LabelChoice) -> Arc<Labels> {
     }
 }
 
-/// All labels whose name passes.
+/// All labels whose name passes the filter.
 pub fn rebuilt(labels: &Labels, keep: impl Fn(&str) -> bool) -> Arc<Labels> {
-    // Fewer of labels that were within the limits: this cannot fail.
+    // Cannot fail: a subset of labels that were within the limits.
     Arc::new(Labels::new(labels.iter().filter(|(name, _)| keep(name))).unwrap_or_else(|_| Labels::empty()))
 }
 
-/// `labels` with some set anew; an empty value removes the label.
+/// `labels` with some replaced; an empty value removes the label.
 pub fn with(labels: &Labels, changes: &[(&str, &str)]) -> Result<Arc<Labels>, Error> {
     let kept = labels.iter().filter(|(name, _)| changes.iter().all(|(changed, _)| changed != name));
     let labels = Labels::new(kept.chain(changes.iter().copied()));
     labels.map(Arc::new).map_err(refused)
 }
 
-/// Refuses a value that is longer than any label's, before it is written.
+/// Refuses a value above the limit before it is written.
 pub fn check_value(name: &str, bytes: usize) -> Result<(), Error> {
     if bytes <= LABEL_VALUE_BYTES_MAX {
         return Ok(());

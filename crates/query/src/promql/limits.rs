@@ -1,28 +1,29 @@
-//! What one query may cost. Over a limit is an error that names value and limit; nothing is cut silently.
+//! What is the maximum cost of one query? Exceeding a limit is an error that names value and limit; nothing is truncated
+//! silently.
 
-/// Limits as data, so that a server's configuration can set them.
+/// Limits as plain data, so that the server's configuration can set them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of a query's text. Dashboards stay below 4 KiB.
+    /// Bytes of the query text. Queries of dashboards stay below 4 KiB.
     pub query_bytes_max: usize,
-    /// Brackets open at once: bounds the stack that the parser needs.
+    /// Depth of nested brackets: bounds the stack of the parser.
     pub nesting_max: usize,
-    /// Operators in one query, which nest too: `a+a+a` is a tree of depth 2.
+    /// Operators in one query, which also nest: `a+a+a` is a tree of depth 2.
     pub operators_max: usize,
-    /// Regular expressions in one query: each may take milliseconds to compile.
+    /// Regular expressions in one query: compiling one may take milliseconds.
     pub patterns_max: usize,
-    /// Steps of a range query; as Prometheus, so that a week at minutes passes and a typing error does not.
+    /// Steps of a range query; the limit of Prometheus. A week at one-minute steps passes, a mistyped step does not.
     pub steps_max: usize,
     /// Steps of one subquery over its whole range.
     pub subquery_steps_max: usize,
-    /// Series that all selections of a query find together.
+    /// Series found by all selectors of a query together.
     pub series_max: usize,
-    /// Samples handed in for one query, 16 bytes each; as Prometheus' `--query.max-samples`.
+    /// Samples read for one query, 16 bytes each; the default of Prometheus' `--query.max-samples`.
     pub samples_max: usize,
-    /// Values of all intermediate results that live at once, 8 bytes each.
+    /// Values of all intermediate results that exist at the same time, 8 bytes each.
     pub points_max: usize,
-    /// Memory of the labels that a query makes and that live at once, bytes: half a million series of 300 bytes each that lose
-    /// their name.
+    /// Memory of the labels that a query creates and that exist at the same time, bytes: half a million series that lose
+    /// their name, 300 bytes each.
     pub label_bytes_max: usize,
     /// Samples that sliding windows pass over: some seconds of one core.
     pub visits_max: usize,

@@ -1,7 +1,7 @@
-//! Which line fits the samples of a window best, and how well?
+//! Which line fits the samples of a window best, and how well does it fit?
 //!
-//! [`Moments`] are enough for the line itself; [`Fit`] also knows how far the samples are from it. Both join. Step after:
-//! `functions/trend.rs` reads them.
+//! [`Moments`] are sufficient for the line; [`Fit`] also holds the residuals. Both can be joined. Step after:
+//! `functions/trend.rs`.
 
 use tacho_model::Timestamp;
 
@@ -10,45 +10,45 @@ use super::double_double::{DoubleDouble, exponent_of, scale, scale_down, split, 
 use super::fold::LANES;
 use super::series::{At, Run};
 
-/// Nanoseconds a second.
+/// Nanoseconds per second.
 const SECOND: f64 = 1e9;
-/// Seconds; a product of more nanoseconds cannot be split into two doubles. The slope alone counts there.
+/// Seconds. Products with more nanoseconds cannot be split into two doubles; above it only the slope matters.
 const AHEAD_MAX: f64 = 1e250;
-/// Relative precision of two doubles: a smaller distance from the line is rounding and counts as 0.
+/// Relative precision of two doubles: a smaller distance from the line is a rounding error and counts as 0.
 const NOISE: f64 = 1.0 / (1_u128 << 98) as f64;
 
-/// How times and values scatter about their means. Values are summed up as what they are off one of them, so that differences
-/// keep all digits, however large the values are.
+/// First and second moments of times and values. Values are summed as differences from one of them (the pivot), so that all
+/// digits of their differences are kept, however large the values are.
 #[derive(Clone, Debug)]
 pub struct Moments {
     pub count: f64,
-    /// Values were divided by 2^exponent, so that products neither overflow nor vanish.
+    /// Values are divided by 2^exponent, so that products neither overflow nor underflow.
     exponent: i32,
-    /// Times are counted from this one.
+    /// Times are relative to this one.
     origin: Timestamp,
-    /// A value, and the sum of what all are off it.
+    /// One of the values, and the sum of the differences of all values from it.
     pivot: f64,
     values: DoubleDouble,
-    /// Sum over products of times less their mean and values.
+    /// Sum of the products (time - mean time) * value.
     both: DoubleDouble,
     spacing: Spacing,
 }
 
-/// What is known of the times.
+/// Moments of the times.
 #[derive(Clone, Copy, Debug)]
 enum Spacing {
-    /// Each so many nanoseconds after the one before: all that lines need of them follows. Products are with half steps.
+    /// Times with a constant step in ns, from which all their moments follow. `both` counts times in half steps.
     Even { step: i64 },
-    /// Their mean, and the sum of the squares of what they are off it. Products are with nanoseconds.
+    /// Mean of the times, and the sum of the squared differences from it. `both` counts times in nanoseconds.
     Any { mean: DoubleDouble, squares: DoubleDouble },
 }
 
 impl Moments {
-    /// Of the line, value a second. NaN for less than two samples.
+    /// Slope of the line, value per second. NaN for less than two samples.
     #[expect(clippy::cast_precision_loss, reason = "a step's rounding is a part of 2^-53 of the slope")]
     pub fn slope(&self) -> f64 {
         let slope = match self.spacing {
-            // The sum has all digits that are needed: what follows loses no more than the last one.
+            // The sum is accurate enough: the operations below affect only the last digit.
             Spacing::Even { step } => {
                 let count = self.count;
                 self.both.value() * 6.0 / (count * (count * count - 1.0)) / (step as f64)
@@ -58,7 +58,7 @@ impl Moments {
         scale(slope * SECOND, self.exponent)
     }
 
-    /// Of the line, so many seconds after a time.
+    /// Value of the line, `ahead` seconds after `time`.
     pub fn value_at(&self, time: Timestamp, ahead: f64) -> f64 {
         if ahead.abs() > AHEAD_MAX {
             return self.value_at(time, 0.0) + self.slope() * ahead;
@@ -69,7 +69,7 @@ impl Moments {
         scale(value.value(), self.exponent)
     }
 
-    /// Value a nanosecond.
+    /// Slope as value per nanosecond.
     fn slope_scaled(&self) -> DoubleDouble {
         match self.spacing {
             Spacing::Even { step } => {
@@ -79,7 +79,8 @@ impl Moments {
         }
     }
 
-    /// Value a half step, of even times: half steps off the middle have squares that sum up to n (n^2 - 1) / 3.
+    /// Slope as value per half step, for evenly spaced times: the squares of the half steps from the middle sum up to n (n^2
+    /// - 1) / 3.
     fn slope_of_half_steps(&self) -> DoubleDouble {
         self.both.multiply_double(3.0).divide(cube_less_one(self.count))
     }
@@ -93,7 +94,7 @@ impl Moments {
         }
     }
 
-    /// Sum of the squares of times less their mean.
+    /// Sum of the squared differences of the times from their mean.
     fn squares(&self) -> DoubleDouble {
         match self.spacing {
             Spacing::Even { step } => {
@@ -104,12 +105,12 @@ impl Moments {
         }
     }
 
-    /// Less the pivot.
+    /// Mean of the values minus the pivot.
     fn mean_value(&self) -> DoubleDouble {
         self.values.divide_double(self.count)
     }
 
-    /// To a larger exponent, or, if all is 0, to any.
+    /// Changes the exponent to a larger one or, if all values are 0, to any.
     fn rescale(&mut self, exponent: i32) {
         let less = scale_down(self.exponent, exponent);
         self.pivot *= less;
@@ -118,8 +119,8 @@ impl Moments {
         self.exponent = exponent;
     }
 
-    /// The exponent under which two sets of values can be looked at together: the larger one, where `is_zero` does not say that
-    /// there are only zeros, which have no exponent of their own.
+    /// The exponent common to two sets of values: the larger one. A set for which `is_zero` is true has only zeros and thus
+    /// no exponent of its own.
     fn common_exponent(&self, later: &Self, is_zero: [bool; 2]) -> i32 {
         match is_zero {
             [true, _] => later.exponent,
@@ -132,7 +133,7 @@ impl Moments {
         self.pivot == 0.0 && self.values.hi == 0.0 && self.both.hi == 0.0
     }
 
-    /// The step of all samples of both, where those of the other go on where these end.
+    /// The common step of both, if the samples of `later` continue these at the same step.
     #[expect(clippy::cast_possible_truncation, reason = "a count is a whole number")]
     fn step_with(&self, later: &Self) -> Option<i64> {
         let (Spacing::Even { step }, Spacing::Even { step: another }) = (self.spacing, later.spacing) else {
@@ -142,7 +143,8 @@ impl Moments {
         (step == another && i128::from(later.origin) == next).then_some(step)
     }
 
-    /// The sum of what later values are off the pivot here, and how far the means of both are apart, times both counts.
+    /// Sum of the differences of the later values from the pivot of `self`; and the difference of both means, times both
+    /// counts.
     fn off(&self, later: &Self) -> (DoubleDouble, DoubleDouble) {
         let apart = DoubleDouble::sum(later.pivot, -self.pivot);
         let moved = if apart.hi == 0.0 { DoubleDouble::ZERO } else { apart.multiply_count(later.count) };
@@ -153,7 +155,7 @@ impl Moments {
     fn join_scaled(&mut self, later: &Self) {
         let (values, off) = self.off(later);
         if self.step_with(later).is_some() {
-            // The means of the times are as many half steps apart as there are samples.
+            // In half steps, the distance between the mean times equals the number of samples.
             self.both = self.both.add(later.both).add(off);
         } else {
             self.join_times(later, off);
@@ -162,7 +164,7 @@ impl Moments {
         self.count += later.count;
     }
 
-    /// Of any times: P. Pebay, "Formulas for Robust, One-Pass Parallel Computation of Covariances and Arbitrary-Order
+    /// Join for any times: P. Pebay, "Formulas for Robust, One-Pass Parallel Computation of Covariances and Arbitrary-Order
     /// Statistical Moments", SAND2008-6212 (2008).
     fn join_times(&mut self, later: &Self, off: DoubleDouble) {
         let [(mean, squares, both), (_, later_squares, later_both)] = [&*self, later].map(Self::of_any);
@@ -176,7 +178,7 @@ impl Moments {
         self.spacing = Spacing::Any { mean, squares };
     }
 
-    /// Mean of the times, sums over their squares and over products with values, all in nanoseconds.
+    /// Mean of the times, sum of their squares, and sum of their products with values, all in nanoseconds.
     fn of_any(&self) -> (DoubleDouble, DoubleDouble, DoubleDouble) {
         match self.spacing {
             Spacing::Even { step } => {
@@ -187,12 +189,12 @@ impl Moments {
         }
     }
 
-    /// From the mean of these times to that of others.
+    /// Distance from the mean of these times to that of the later ones.
     fn time_to(&self, later: &Self) -> DoubleDouble {
         later.mean_time().add(since(self.origin, later.origin)).subtract(self.mean_time())
     }
 
-    /// Of values that need no scaling.
+    /// Moments of values that need no scaling.
     fn of_plain(at: At<'_>, values: &[f64], exponent: i32) -> Self {
         match at {
             At::Regular { start, step } => Self::regular(start, step, values, exponent),
@@ -200,8 +202,8 @@ impl Moments {
         }
     }
 
-    /// The time of a sample is its distance from the middle, in half steps: a small whole number. The sum of all of them is 0, so
-    /// that any value may stand for the mean of the values.
+    /// The time of a sample is its distance from the middle in half steps: a small integer. These times sum up to 0, so any
+    /// value may be subtracted from the values in place of their mean.
     #[expect(clippy::cast_precision_loss, reason = "a run holds less than 2^53 samples")]
     fn regular(start: Timestamp, step: i64, values: &[f64], exponent: i32) -> Self {
         let pivot = values[0];
@@ -222,7 +224,7 @@ impl Moments {
         Self { count, exponent, origin: start, pivot, values, both, spacing: Spacing::Even { step } }
     }
 
-    /// Times are counted from the whole nanosecond before their mean: whole numbers, whose own sum is less than their count.
+    /// Times are relative to the last whole nanosecond before their mean: integers whose sum is less than their count.
     #[expect(clippy::cast_precision_loss, reason = "less than 2^53 nanoseconds and samples")]
     fn explicit(at: &[Timestamp], values: &[f64], exponent: i32) -> Self {
         let (origin, pivot) = (at[0], values[0]);
@@ -251,7 +253,7 @@ impl Moments {
         Self { count, exponent, origin, pivot, values, both, spacing: Spacing::Any { mean, squares } }
     }
 
-    /// Of times that doubles do not hold.
+    /// Moments for times too far apart for exact doubles.
     #[expect(clippy::cast_precision_loss, reason = "a run holds less than 2^53 samples")]
     fn explicit_long(at: &[Timestamp], values: &[f64], exponent: i32) -> Self {
         let (origin, pivot) = (at[0], values[0]);
@@ -283,20 +285,20 @@ fn since(origin: Timestamp, at: Timestamp) -> DoubleDouble {
     }
 }
 
-/// The largest number of nanoseconds up to which all are doubles: 104 days.
+/// Number of nanoseconds up to which every integer is a double: 104 days.
 const EXACT_MAX: u64 = 1 << 53;
 
-/// n (n^2 - 1): of samples at even times.
+/// n (n^2 - 1), for evenly spaced times.
 fn cube_less_one(count: f64) -> DoubleDouble {
     DoubleDouble::product(count, count).add_double(-1.0).multiply_double(count)
 }
 
-/// How far the first samples of a run at a constant step are from its middle, in half steps.
+/// Distances of the first samples of an evenly spaced run from its middle, in half steps.
 fn half_steps(count: f64) -> [f64; LANES] {
     [0.0, 2.0, 4.0, 6.0].map(|half_steps| half_steps - (count - 1.0))
 }
 
-/// A sum in lanes, high and low halves by themselves, so that a processor adds several side by side.
+/// A sum in lanes, with separate high and low halves, so that the processor adds several in parallel.
 #[derive(Clone, Copy, Default)]
 struct Lanes {
     hi: [f64; LANES],
@@ -304,7 +306,7 @@ struct Lanes {
 }
 
 impl Lanes {
-    /// The low halves are added as they come: what they lose in turn is 2^-106 of the sum.
+    /// The low halves are added without compensation: their rounding error is 2^-106 of the sum.
     #[inline]
     fn add(&mut self, lane: usize, value: f64, rest: f64) {
         let (sum, error) = two_sum(self.hi[lane], value);
@@ -322,7 +324,7 @@ impl Lanes {
     }
 }
 
-/// Sums over values less a pivot, and over their products with times that are whole numbers.
+/// Sums over (value - pivot), and over its products with integer times.
 #[derive(Clone, Copy, Default)]
 struct Sums {
     values: Lanes,
@@ -330,7 +332,7 @@ struct Sums {
 }
 
 impl Sums {
-    /// Of a time of up to 26 bits: half of a value's digits times that is exact.
+    /// For a time of up to 26 bits: its product with half the digits of a value is exact.
     #[inline]
     fn add(&mut self, lane: usize, time: f64, value: f64, pivot: f64) {
         let (value, rest) = two_sum(value, -pivot);
@@ -340,7 +342,7 @@ impl Sums {
         self.both.add(lane, time * low, 0.0);
     }
 
-    /// Of any time that is a double.
+    /// For any time that is exact in a double.
     #[inline]
     fn add_exact(&mut self, lane: usize, time: f64, value: f64, pivot: f64) {
         let (value, rest) = two_sum(value, -pivot);
@@ -375,8 +377,8 @@ fn scaled(values: &[f64], exponent: i32) -> Vec<f64> {
     values.iter().map(|value| scale(*value, -exponent)).collect()
 }
 
-/// A line, and the sum of the squares of what samples are off it. That sum is never a difference of larger ones: each sample's
-/// distance is taken by itself, and when two lines join only squares are added, of what their slopes are apart.
+/// A line and the sum of the squared residuals. The sum is never computed as a difference of larger sums: each residual is
+/// computed directly, and joining two lines adds only squares of the difference of their slopes.
 #[derive(Clone, Debug)]
 pub struct Fit {
     moments: Moments,
@@ -388,12 +390,12 @@ impl Fit {
         self.moments.count
     }
 
-    /// Value a second.
+    /// Value per second.
     pub fn slope(&self) -> f64 {
         self.moments.slope()
     }
 
-    /// Standard error of the slope, value a second. None for less than three samples.
+    /// Standard error of the slope, value per second. `None` for less than three samples.
     pub fn slope_error(&self) -> Option<f64> {
         let Moments { count, exponent, .. } = self.moments;
         (count > 2.0).then(|| {
@@ -417,13 +419,13 @@ impl Fit {
             let expected = slope.multiply(time);
             let noise = NOISE * off.hi.abs().max(expected.hi.abs()).max(mean_value.hi.abs());
             let off = off.subtract(expected).value();
-            // NaN is no noise.
+            // NaN is not treated as rounding error.
             if off.abs() <= noise { 0.0 } else { off * off }
         };
         values.iter().enumerate().map(square).sum()
     }
 
-    /// As [`Fit::scatter_of`]; the time of a sample is a small whole number of half steps, as for [`Moments::regular`].
+    /// As [`Fit::scatter_of`], with times in half steps as in [`Moments::regular`].
     fn scatter_even(moments: &Moments, values: &[f64]) -> f64 {
         let slope = moments.slope_of_half_steps();
         let (slope_high, slope_low) = split(slope.hi);
@@ -436,7 +438,7 @@ impl Fit {
             let (off, low_error) = two_sum(off, -slope_low * time);
             let off = off + (mean_error + high_error + low_error + (rest - mean.lo - slope.lo * time));
             let noise = NOISE * off_size.max((slope.hi * time).abs()).max(mean.hi.abs());
-            // NaN is no noise.
+            // NaN is not treated as rounding error.
             if off.abs() <= noise { 0.0 } else { off * off }
         };
         let (blocks, rest) = values.as_chunks::<LANES>();
@@ -451,14 +453,14 @@ impl Fit {
         squares.into_iter().chain(rest).sum()
     }
 
-    /// By Lagrange's identity, with the slopes of both and of the line from mean to mean.
+    /// By Lagrange's identity, with both slopes and the slope of the line between the means.
     fn join_scaled(&mut self, later: &Self, less: [f64; 2]) {
         let (one, other) = (&self.moments, &later.moments);
         let (values, off) = one.off(other);
         let count = one.count + other.count;
         let counts = DoubleDouble::product(one.count, other.count);
         let is_even = one.step_with(other).is_some();
-        // In half steps, or in nanoseconds.
+        // In half steps if evenly spaced, else in nanoseconds.
         let time = if is_even { DoubleDouble { hi: count, lo: 0.0 } } else { one.time_to(other) };
         let weight = time.hi * time.hi * (one.count * (other.count / count));
         let between = Slope { weight, slope: off.divide(counts.multiply(time)) };
@@ -474,14 +476,14 @@ impl Fit {
     }
 }
 
-/// A slope, with the sum of the squares of the times that it is known from.
+/// A slope, with the sum of the squared times from which it was computed.
 struct Slope {
     weight: f64,
     slope: DoubleDouble,
 }
 
 impl Slope {
-    /// Of a half step, or of a nanosecond.
+    /// Value per half step, or per nanosecond.
     fn of(moments: &Moments, of_half_steps: bool) -> Self {
         if of_half_steps {
             let weight = cube_less_one(moments.count).hi / 3.0;
@@ -490,7 +492,7 @@ impl Slope {
         Self { weight: moments.squares().value(), slope: moments.slope_scaled() }
     }
 
-    /// What it adds to the scatter that two slopes differ.
+    /// Contribution of the difference of two slopes to the sum of squared residuals.
     fn apart(&self, other: &Self, noise: f64, whole: f64) -> f64 {
         // A single sample has no slope.
         if self.weight == 0.0 || other.weight == 0.0 {
@@ -535,7 +537,7 @@ mod tests {
     }
 
     #[test]
-    fn times_of_any_kind_give_one_line() {
+    fn all_kinds_of_times_give_the_same_line() {
         let at: Vec<Timestamp> = (0..40).map(|n| 5 + n * 1_000).collect();
         let even = Moments::regular(5, 1_000, &values(), 0);
         let kinds = [Moments::explicit(&at, &values(), 0), Moments::explicit_long(&at, &values(), 0)];
@@ -547,7 +549,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_join_to_the_whole_also_where_their_steps_differ() {
+    fn parts_with_different_spacing_join_to_the_whole() {
         let values = values();
         let at = |n: i64| 5 + n * 1_000;
         let whole = Moments::regular(5, 1_000, &values, 0);

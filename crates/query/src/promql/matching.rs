@@ -1,4 +1,4 @@
-//! Which series of the two sides of a binary operation belong together?
+//! Which series on the two sides of a binary operation match?
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,14 +12,14 @@ use super::labels::chosen;
 use super::node::LabelChoice;
 use super::rows::Row;
 
-/// Series of both sides that agree in the labels of `on` or `ignoring`; positions in the lists of rows.
+/// Series of both sides with equal values of the labels of `on` or `ignoring`, as indexes into the lists of rows.
 pub struct Group {
     pub labels: Arc<Labels>,
     pub left: Vec<usize>,
     pub right: Vec<usize>,
 }
 
-/// Groups in order of appearance, left side first.
+/// Groups in order of first appearance, left side first.
 pub fn groups(left: &[Row], right: &[Row], on: &LabelChoice, room: &LabelRoom) -> Result<Vec<Group>, Error> {
     let mut groups: Vec<Group> = Vec::new();
     let mut positions: HashMap<Arc<Labels>, usize> = HashMap::new();

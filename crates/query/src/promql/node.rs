@@ -1,4 +1,4 @@
-//! What a query consists of.
+//! What are the nodes of a query?
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use tacho_model::{Matcher, Timestamp};
 
 use super::functions::Function;
 
-/// Position of a node in the query's list; smaller than that of the node that uses it.
+/// Index of a node in the query's list; smaller than the index of the node that uses it.
 pub type NodeId = usize;
 
 /// The types of PromQL.
@@ -34,13 +34,13 @@ impl fmt::Display for Type {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Modifiers {
     pub at: Option<At>,
-    /// ns into the past; negative looks ahead.
+    /// ns into the past; negative: into the future.
     pub offset: i64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum At {
-    /// First time of the whole query, also inside a subquery.
+    /// Start of the whole query, also inside a subquery.
     Start,
     End,
     Time(Timestamp),
@@ -52,7 +52,7 @@ pub struct Selector {
     pub modifiers: Modifiers,
 }
 
-/// What an instant selector yields of the sample it finds: `timestamp(x)` wants its time.
+/// What an instant selector returns of a sample: its value, or its time for `timestamp(x)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Yield {
     Value,
@@ -72,7 +72,7 @@ pub enum Node {
         selector: Selector,
         range: i64,
     },
-    /// `step` in ns; none: the plan's default.
+    /// `step` in ns; `None`: the plan's default.
     Subquery {
         inner: NodeId,
         range: i64,
@@ -85,7 +85,7 @@ pub enum Node {
     Call {
         function: &'static Function,
         arguments: Vec<NodeId>,
-        /// The result is grouped by name, so it stays although the value is no longer the metric's.
+        /// The result is grouped by name, so the name is kept although the value is no longer the metric's.
         keeps_name: bool,
     },
 }
@@ -95,7 +95,7 @@ pub struct Binary {
     pub op: BinaryOp,
     pub left: NodeId,
     pub right: NodeId,
-    /// A comparison that answers 0 or 1 instead of filtering.
+    /// Whether a comparison returns 0 or 1 (`bool`) instead of filtering.
     pub yields_bool: bool,
     pub matching: Matching,
 }
@@ -131,7 +131,7 @@ impl BinaryOp {
     }
 }
 
-/// How the two sides of a binary operation find each other.
+/// How the series on the two sides of a binary operation are matched.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Matching {
     pub on: LabelChoice,
@@ -143,16 +143,16 @@ pub struct Matching {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cardinality {
     OneToOne,
-    /// `group_left`: many on the left.
+    /// `group_left`: many series on the left.
     ManyToOne,
     /// `group_right`.
     OneToMany,
 }
 
-/// Labels that identify a group.
+/// The labels that identify a group.
 #[derive(Clone, Debug, PartialEq)]
 pub enum LabelChoice {
-    /// `by`, `on`: these.
+    /// `by`, `on`: only these.
     Only(Vec<String>),
     /// `without`, `ignoring`: all but these and the name.
     Except(Vec<String>),
@@ -162,7 +162,7 @@ pub enum LabelChoice {
 pub struct Aggregate {
     pub op: AggregateOp,
     pub inner: NodeId,
-    /// `k` of `topk`, quantile, label of `count_values`.
+    /// `k` of `topk`, quantile of `quantile`, label of `count_values`.
     pub parameter: Option<NodeId>,
     pub grouping: LabelChoice,
 }

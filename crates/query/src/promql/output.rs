@@ -1,4 +1,4 @@
-//! The answer to a query.
+//! What is the answer of a query?
 
 use std::sync::Arc;
 
@@ -31,14 +31,14 @@ pub enum Output {
         at: Timestamp,
         text: Arc<str>,
     },
-    /// In the order that the query asks for, if it does (`sort`, `topk`).
+    /// In the order that the query requests (`sort`, `topk`), if any.
     Vector(Vec<(Arc<Labels>, Point)>),
     /// Sorted by labels.
     Matrix(Vec<Series>),
 }
 
 impl Output {
-    /// An instant query answers with its own type, a range query always with a matrix.
+    /// An instant query returns its own type, a range query a matrix.
     pub(super) fn new(
         value: Value<'_>,
         grid: &Grid,
@@ -77,7 +77,7 @@ fn over(row: Row, grid: &Grid) -> Series {
     Series { labels: row.labels, points: points.map(|(at, value)| Point { at, value }).collect() }
 }
 
-/// The samples themselves: what `x[5m]` answers as a whole query.
+/// Samples of a range vector, the answer of `x[5m]` as a whole query.
 fn windowed(ranges: &Ranges<'_>, at: Timestamp, visits: &mut Visits<'_>) -> Result<Vec<Series>, Error> {
     let series = ranges.series.iter().map(|samples| {
         Ok(Series { labels: samples.labels.clone(), points: window_at(samples, ranges, at, visits)? })

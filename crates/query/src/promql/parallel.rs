@@ -1,18 +1,18 @@
-//! Many series, more than one core: the same for each of them, where there is enough to do.
+//! How are many series processed on more than one core? Only above a minimum of work.
 
 use std::num::NonZero;
 use std::thread;
 
 use crate::Error;
 
-/// Samples below which one thread is about done before another has started.
+/// Samples below which one thread finishes about as early as a second one starts.
 const WORK_MIN: usize = 1 << 20;
 
-/// Threads for one query; others want to be answered, too.
+/// Limit on the threads of one query, so that other queries get cores too.
 const THREADS_MAX: usize = 4;
 
-/// `each` of all items, in their order; `work` is the number of samples that will be looked at. Every thread has a
-/// state of its own. The first error in the order of the items is the answer.
+/// Applies `each` to all items, in order. `work` is the number of samples that will be read. Each thread has its own state.
+/// Returns the first error in the order of the items.
 pub fn map<T: Sync, S, R: Send>(
     items: &[T],
     work: usize,
@@ -26,7 +26,7 @@ pub fn map<T: Sync, S, R: Send>(
     if work < WORK_MIN || items.len() < 2 {
         return in_turn(items);
     }
-    // Asked only here: the answer is in several files, which takes longer than many a query.
+    // Only queried here: it reads several files, which takes longer than many a query.
     let threads = thread::available_parallelism().map_or(1, NonZero::get).min(THREADS_MAX).min(items.len());
     if threads < 2 {
         return in_turn(items);
@@ -34,7 +34,7 @@ pub fn map<T: Sync, S, R: Send>(
     let parts = thread::scope(|scope| {
         let (mine, others) = items.split_at(items.len().div_ceil(threads));
         let others = others.chunks(mine.len()).map(|part| scope.spawn(|| in_turn(part)));
-        // All are started before the first is waited for.
+        // Start all before joining the first.
         let others: Vec<_> = others.collect();
         let mine = in_turn(mine);
         let joined = others.into_iter().map(|other| match other.join() {

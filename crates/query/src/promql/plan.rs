@@ -1,7 +1,7 @@
-//! When is each node evaluated, and what must be read for it?
+//! At which times is each node evaluated, and what must be read for it?
 //!
-//! Step before: `lower.rs` with the nodes. Step after: the caller reads what [`Plan::selectors`] asks for, and
-//! `evaluate.rs` computes.
+//! Step before: `lower.rs`, which provides the nodes. Step after: the caller reads what [`Plan::selectors`] returns, and
+//! `evaluate.rs` computes the answer.
 
 use tacho_model::{Matcher, TimeRange, Timestamp, Windows};
 
@@ -14,19 +14,19 @@ use super::{Limits, Output, Query, SeriesData};
 
 const MINUTE: i64 = 60_000_000_000;
 
-/// When a query is asked.
+/// Times, limits and settings of one evaluation.
 #[derive(Clone, Debug)]
 pub struct Params {
     pub start: Timestamp,
     pub end: Timestamp,
-    /// ns; none for an instant query, whose time is `start`.
+    /// ns; `None` for an instant query, whose time is `start`.
     pub step: Option<i64>,
-    /// How long a sample stays valid when no newer one arrives, ns.
+    /// How long a sample stays valid without a newer one, ns.
     pub lookback: i64,
-    /// Step of a subquery that gives none (`[1h:]`), ns.
+    /// Step of a subquery without its own (`[1h:]`), ns.
     pub subquery_step: i64,
     pub limits: Limits,
-    /// Ends the evaluation early.
+    /// Cancels the evaluation.
     pub cancel: Cancel,
 }
 
@@ -48,12 +48,12 @@ impl Params {
     }
 }
 
-/// What to read: every series that matches, with its samples within `range`.
+/// What to read: every matching series, with its samples within `range`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Selection {
     pub matchers: Vec<Matcher>,
     pub range: TimeRange,
-    /// Where summaries will do for what no window cuts.
+    /// Windows, if summaries are sufficient for chunks that no window cuts.
     pub windows: Option<Windows>,
 }
 
@@ -62,29 +62,29 @@ pub struct Selection {
 pub struct Plan {
     pub(super) nodes: Vec<Node>,
     pub(super) params: Params,
-    /// One for each node.
+    /// One per node.
     pub(super) grids: Vec<Grid>,
-    /// One for each node that selects or is a subquery.
+    /// One per selector or subquery.
     pub(super) references: Vec<Option<Reference>>,
-    /// For each node that selects, the position in `selections`.
+    /// Per selector: its index in `selections`.
     pub(super) sources: Vec<Option<usize>>,
-    /// Whether what uses a node can do with summaries.
+    /// Per node: whether its consumer accepts summaries.
     from_summaries: Vec<bool>,
     selections: Vec<Selection>,
 }
 
 impl Plan {
-    /// What [`Plan::evaluate`] wants: one list of series for each, in this order.
+    /// The input of [`Plan::evaluate`]: one list of series for each, in this order.
     pub fn selectors(&self) -> &[Selection] {
         &self.selections
     }
 
-    /// Steps of all parts of the query together: what it computes for each series.
+    /// Steps of all parts of the query together: the number of values computed per series.
     pub fn steps(&self) -> usize {
         self.grids.iter().fold(0, |steps, grid| steps.saturating_add(grid.count))
     }
 
-    /// The answer. `data[i]` belongs to `selectors()[i]`; samples are sorted by time.
+    /// Computes the answer. `data[i]` belongs to `selectors()[i]`; samples are sorted by time.
     pub fn evaluate(&self, data: &[Vec<SeriesData>]) -> Result<Output, Error> {
         evaluate::evaluate(self, data)
     }
@@ -103,7 +103,7 @@ impl Query {
             from_summaries: vec![false; nodes],
             selections: Vec::new(),
         };
-        // From the whole to its parts, so that each node knows its grid when its operands ask for theirs.
+        // From the root to the leaves, so that the grid of a node is known before those of its operands.
         for id in (0..nodes).rev() {
             plan.place(id)?;
         }
@@ -191,7 +191,7 @@ impl Plan {
         let same = |other: &&mut Selection| other.matchers == selector.matchers && other.range == range;
         let source = match self.selections.iter_mut().enumerate().find(|(_, other)| same(other)) {
             Some((source, other)) => {
-                // One reading for both, good enough for both.
+                // One read serves both; summaries only if both accept the same.
                 other.windows = other.windows.filter(|others| Some(*others) == windows);
                 source
             }
@@ -204,7 +204,7 @@ impl Plan {
         self.sources[id] = Some(source);
     }
 
-    /// The windows of `range` ns that `grid` looks at; none where one would reach past the ends of time.
+    /// The windows of `range` ns that `grid` reads; `None` if one would exceed the range of timestamps.
     fn windows(&self, selector: &Selector, grid: &Grid, range: i64) -> Option<Windows> {
         let reference = self.resolve(&selector.modifiers);
         let (first, last) = reference.bounds(grid);
@@ -224,7 +224,7 @@ impl Plan {
     }
 }
 
-/// The multiples of `step` that fall into any of the windows of `range` that `grid` looks at.
+/// The multiples of `step` within any of the windows of `range` that `grid` reads.
 fn subquery_grid(
     reference: &Reference,
     grid: &Grid,

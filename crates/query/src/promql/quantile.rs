@@ -1,14 +1,14 @@
-//! Order statistics, as Prometheus computes them.
+//! How are order statistics computed? As in Prometheus.
 
 use std::cmp::Ordering;
 
-/// NaN before everything else.
+/// Orders values, NaN first.
 pub fn by_value(a: &f64, b: &f64) -> Ordering {
     a.partial_cmp(b).unwrap_or_else(|| b.is_nan().cmp(&a.is_nan()))
 }
 
-/// The `q`-quantile by linear interpolation between the two nearest ranks; changes the order of `values`.
-/// NaN without values or with `q` NaN; -Inf below 0, +Inf above 1.
+/// The `q`-quantile by linear interpolation between the two nearest ranks; changes the order of `values`. NaN if `values` is
+/// empty or `q` is NaN; -Inf for `q` below 0, +Inf above 1.
 #[expect(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,
@@ -32,9 +32,10 @@ pub fn quantile(q: f64, values: &mut [f64]) -> f64 {
     lower * (1.0 - weight) + upper * weight
 }
 
-/// The value of a rank, from 0, and that of the next one; of the last rank it is the same. Sorts no more than it needs.
+/// The value of a rank, from 0, and the value of the next rank (the same value for the last rank). Sorts only as far as
+/// needed.
 pub fn neighbours(values: &mut [f64], rank: usize) -> (f64, f64) {
-    // Counters are in order already, and NaN is in order with nothing.
+    // Counters are sorted already; a slice with NaN never counts as sorted.
     if values.is_sorted_by(|a, b| a <= b) {
         return (values[rank], values[(rank + 1).min(values.len() - 1)]);
     }
@@ -50,7 +51,7 @@ pub fn neighbours(values: &mut [f64], rank: usize) -> (f64, f64) {
     (*lower, upper.unwrap_or(*lower))
 }
 
-/// An integer of the same order, -0.0 below 0.0: integers are compared in a fraction of the time.
+/// An integer with the same order as the value, -0.0 below 0.0: integers are compared much faster.
 const fn key(value: f64) -> i64 {
     turn(value.to_bits().cast_signed())
 }
@@ -59,7 +60,7 @@ const fn of_key(key: i64) -> f64 {
     f64::from_bits(turn(key).cast_unsigned())
 }
 
-/// Where the sign is set, all other bits are inverted.
+/// Inverts all bits but the sign if the sign is set.
 const fn turn(bits: i64) -> i64 {
     bits ^ ((bits >> 63).cast_unsigned() >> 1).cast_signed()
 }

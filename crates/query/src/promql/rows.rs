@@ -1,4 +1,4 @@
-//! Intermediate results: what a node yields over its grid.
+//! What does a node yield over its grid? Intermediate results.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -20,12 +20,12 @@ use super::{STALE, is_stale};
 #[derive(Clone, Debug)]
 pub struct Row {
     pub labels: Arc<Labels>,
-    /// One for each step; [`STALE`] where the series has no value.
+    /// One per step; [`STALE`] where the series has no value.
     pub points: Vec<f64>,
 }
 
 impl Row {
-    /// The value at `step`, if there is one.
+    /// The value at `step`, if present.
     pub fn at(&self, step: usize) -> Option<f64> {
         let value = self.points[step];
         if is_stale(value) { None } else { Some(value) }
@@ -35,7 +35,7 @@ impl Row {
         self.points.iter().all(|value| is_stale(*value))
     }
 
-    /// The same steps with other values; steps without a value stay so.
+    /// Replaces the values; steps without a value stay empty.
     pub fn map(&mut self, change: impl Fn(f64) -> f64) {
         for value in &mut self.points {
             if !is_stale(*value) {
@@ -44,7 +44,7 @@ impl Row {
         }
     }
 
-    /// As [`Row::map`], with the step; a value may vanish.
+    /// As [`Row::map`], with the step as argument; `None` removes the value.
     pub fn filter_map(&mut self, change: impl Fn(usize, f64) -> Option<f64>) {
         for (step, value) in self.points.iter_mut().enumerate() {
             if !is_stale(*value) {
@@ -54,7 +54,7 @@ impl Row {
     }
 }
 
-/// The samples of one series that range windows slide over; no staleness markers among them.
+/// The samples of one series that range windows slide over, without staleness markers.
 #[derive(Clone, Debug)]
 pub struct Samples<'d> {
     pub labels: Arc<Labels>,
@@ -69,7 +69,7 @@ pub struct Columns<'d> {
 }
 
 impl Samples<'_> {
-    /// All samples at hand in one place.
+    /// All samples in memory as one piece.
     pub fn columns(&self) -> Columns<'_> {
         if let [Piece::Samples { at: Times::Explicit(at), values }] = &*self.pieces {
             return Columns { at: Cow::Borrowed(at), values: Cow::Borrowed(values) };
@@ -93,7 +93,7 @@ impl FromIterator<(Timestamp, f64)> for Columns<'_> {
     }
 }
 
-/// A function that makes other samples of those in a window, with its scalar arguments.
+/// A function that replaces the samples in a window, with its scalar arguments.
 pub type ChangeFn = fn(&Window<'_>, &[f64], &mut Visits<'_>) -> Result<Columns<'static>, Error>;
 
 /// A [`ChangeFn`] in a query.
@@ -104,14 +104,14 @@ pub struct Change {
     pub parameters: Vec<Vec<f64>>,
 }
 
-/// A range vector at all steps at once: samples, the window that each step sees, and what becomes of the samples in it.
+/// A range vector at all steps: samples, the window of each step, and the changes to the samples in it.
 #[derive(Clone, Debug)]
 pub struct Ranges<'d> {
     pub series: Vec<Samples<'d>>,
     pub reference: Reference,
-    /// ns
+    /// In ns.
     pub range: i64,
-    /// One after the other.
+    /// Applied in order.
     pub changes: Vec<Change>,
 }
 
@@ -148,7 +148,7 @@ impl Ranges<'_> {
 
 #[derive(Clone, Debug)]
 pub enum Value<'d> {
-    /// One number for each step.
+    /// One number per step.
     Scalar(Vec<f64>),
     Vector(Vec<Row>),
     Ranges(Ranges<'d>),
@@ -156,7 +156,7 @@ pub enum Value<'d> {
 }
 
 impl<'d> Value<'d> {
-    /// Numbers held, for the limit on points.
+    /// Number of values held, for the limit on points.
     pub fn points(&self) -> usize {
         match self {
             Self::Scalar(points) => points.len(),
@@ -202,13 +202,13 @@ impl<'d> Value<'d> {
     }
 }
 
-/// `lower.rs` has checked all types, so this is a fault of ours; a query must not end the process for it.
+/// `lower.rs` has checked all types, so this is a bug; it must not end the process.
 fn mistyped(wanted: &str) -> Error {
     debug_assert!(false, "operand is no {wanted}");
     Error::execution(format!("internal: operand is no {wanted}"))
 }
 
-/// Where a node that makes rows of its own draws them: how wide they are, and how much room there is.
+/// Where a node creates rows: their width and the limits on them.
 #[derive(Clone, Copy, Debug)]
 pub struct Canvas<'l> {
     pub grid: Grid,
@@ -217,7 +217,7 @@ pub struct Canvas<'l> {
 }
 
 impl Canvas<'_> {
-    /// Refuses `rows` that would not fit, before they are made.
+    /// Refuses `rows` above the limit before they are allocated.
     pub fn check_rows(&self, rows: usize) -> Result<(), Error> {
         let points = rows as u128 * self.grid.count as u128;
         if points > self.points_max as u128 {
@@ -227,16 +227,16 @@ impl Canvas<'_> {
     }
 }
 
-/// What two series with the same labels mean.
+/// How two series with the same labels are treated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Twins {
-    /// One series, as long as they never have a value at the same step.
+    /// As one series, if they never have values at the same step.
     Join,
-    /// An error in any case: what Prometheus does for functions of ranges.
+    /// As an error, as in Prometheus for functions of ranges.
     Refuse,
 }
 
-/// Drops rows without any value and settles those with the same labels.
+/// Removes rows without any value, and merges or refuses rows with the same labels.
 pub fn settle(rows: Vec<Row>, twins: Twins) -> Result<Vec<Row>, Error> {
     let mut settled: Vec<Row> = Vec::with_capacity(rows.len());
     let mut positions: HashMap<Arc<Labels>, usize> = HashMap::with_capacity(rows.len());
@@ -269,18 +269,18 @@ fn join(into: &mut Row, from: Row) -> Result<(), Error> {
     Ok(())
 }
 
-/// What is wrong with two series of these labels.
+/// The error about two series with the same labels.
 pub fn same_labels(labels: &Labels) -> Error {
     Error::execution(format!("vector cannot contain metrics with the same labelset: {labels}"))
 }
 
-/// A row of `value` at each step of `grid` where `present` holds.
+/// A row with `value` at each step of `grid` for which `present` returns true.
 pub fn row_where(labels: Arc<Labels>, grid: &Grid, value: f64, present: impl Fn(usize) -> bool) -> Row {
     let points = (0..grid.count).map(|step| if present(step) { value } else { STALE }).collect();
     Row { labels, points }
 }
 
-/// At which steps any of the rows has a value.
+/// Per step: whether any of the rows has a value.
 pub fn presence<'r>(rows: impl IntoIterator<Item = &'r Row>, grid: &Grid) -> Vec<bool> {
     let mut present = vec![false; grid.count];
     for row in rows {

@@ -1,6 +1,6 @@
-//! What do the selected series say at each step?
+//! What is the value of each selected series at each step?
 //!
-//! Step before: `series.rs` with what was read. Step after: `functions.rs` and its like.
+//! Step before: `series.rs`, which holds what was read. Step after: `functions.rs` and the other operators.
 
 use std::borrow::Cow;
 
@@ -15,7 +15,7 @@ use super::series::{Cursor, Piece, SeriesData};
 use super::slide::cut;
 use super::{STALE, is_stale};
 
-/// For each step the newest sample of the last `lookback` ns, unless it is a staleness marker.
+/// At each step, the newest sample of the last `lookback` ns, unless it is a staleness marker.
 pub fn instants(
     series: &SeriesData,
     grid: &Grid,
@@ -38,7 +38,7 @@ pub fn instants(
     Ok(Row { labels: series.labels.clone(), points })
 }
 
-/// All samples of a series but its staleness markers, for windows to slide over.
+/// All samples of a series without staleness markers, for windows to slide over.
 pub fn samples(series: &SeriesData) -> Samples<'_> {
     let pieces = if series.pieces.iter().any(Piece::has_stale) {
         Cow::Owned(series.pieces.iter().map(Piece::without_stale).collect())

@@ -1,6 +1,6 @@
-//! What was read of a series: columns of samples, and summaries where no more is needed.
+//! What was read of a series? Columns of samples, and summaries where they are sufficient.
 //!
-//! Step before: `server`, which read them from the store. Step after: `select.rs` and `slide.rs`, which walk over them.
+//! Step before: `server`, which read them from the store. Step after: `select.rs` and `slide.rs`, which iterate over them.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use tacho_model::{Labels, Timestamp};
 
 use super::is_stale;
 
-/// Values that are searched for staleness markers at once.
+/// Number of values that are searched for staleness markers at once.
 const BLOCK: usize = 256;
 
 /// One series of a [`super::Selection`]. Pieces ascend in time and do not overlap.
@@ -21,20 +21,20 @@ pub struct SeriesData {
 
 #[derive(Clone, Debug)]
 pub enum Piece {
-    /// Two columns of equal length; staleness markers are among the values.
+    /// Two columns of equal length; values may be staleness markers.
     Samples { at: Times, values: Vec<f64> },
-    /// Only where the selection has windows, none of which cuts it.
+    /// Only if the selection has windows, none of which cuts it.
     Summary(Summary),
 }
 
 impl SeriesData {
-    /// Of two columns of equal length, sorted by time.
+    /// From two columns of equal length, sorted by time.
     pub fn new(labels: Arc<Labels>, at: Vec<Timestamp>, values: Vec<f64>) -> Self {
         debug_assert_eq!(at.len(), values.len());
         Self { labels, pieces: vec![Piece::Samples { at: Times::Explicit(at.into()), values }] }
     }
 
-    /// Samples at hand; those of a summary are not.
+    /// Number of samples in memory; those of summaries do not count.
     pub fn len(&self) -> usize {
         self.pieces.iter().map(Piece::len).sum()
     }
@@ -68,7 +68,7 @@ impl Piece {
 
     pub(super) fn has_stale(&self) -> bool {
         match self {
-            // Whole blocks are looked at, without asking after each value whether it was the one.
+            // Whole blocks are scanned without a branch per value.
             Self::Samples { values, .. } => {
                 let any = |block: &[f64]| block.iter().fold(false, |any, value| any | is_stale(*value));
                 values.chunks(BLOCK).any(any)
@@ -77,7 +77,7 @@ impl Piece {
         }
     }
 
-    /// The same without staleness markers.
+    /// The same piece without staleness markers.
     pub(super) fn without_stale(&self) -> Self {
         match self {
             Self::Samples { at, values } => {
@@ -90,7 +90,7 @@ impl Piece {
     }
 }
 
-/// Samples that follow each other, as a cursor passes them; at least one.
+/// Consecutive samples passed by a cursor; at least one.
 #[derive(Clone, Copy, Debug)]
 pub struct Run<'s> {
     pub at: At<'s>,
@@ -123,22 +123,22 @@ impl Run<'_> {
     }
 }
 
-/// What a cursor passes.
+/// What a cursor passes over.
 pub enum Passed<'s> {
     Run(Run<'s>),
     Summary(&'s Summary),
 }
 
-/// Walks over the pieces of a series, forward only.
+/// Iterates over the pieces of a series, forward only.
 #[derive(Clone, Debug)]
 pub struct Cursor<'s> {
     pieces: &'s [Piece],
-    /// The piece that comes next, and how much of it has been passed.
+    /// The current piece, and the number of its samples already passed.
     piece: usize,
     index: usize,
 }
 
-/// A summary of which a window wants a part.
+/// Error: a window needs only a part of a summary.
 #[derive(Debug)]
 pub struct Cut;
 
@@ -147,7 +147,7 @@ impl<'s> Cursor<'s> {
         Self { pieces, piece: 0, index: 0 }
     }
 
-    /// Passes everything up to and with the time `until`.
+    /// Passes everything up to and including the time `until`.
     pub fn pass(&mut self, until: Timestamp, mut visit: impl FnMut(Passed<'s>)) -> Result<(), Cut> {
         while let Some(piece) = self.pieces.get(self.piece) {
             match piece {
@@ -172,7 +172,7 @@ impl<'s> Cursor<'s> {
         Ok(())
     }
 
-    /// The sample that was passed last; none at the beginning, or when it was a summary.
+    /// The sample passed last; `None` at the start, or if a summary was passed last.
     pub fn behind(&self) -> Option<(Timestamp, f64)> {
         let before = |piece: usize, index: usize| match self.pieces.get(piece)? {
             Piece::Samples { at, values } => Some((at.get(index.checked_sub(1)?)?, *values.get(index - 1)?)),
@@ -195,7 +195,7 @@ fn part(at: &Times, from: usize, to: usize) -> At<'_> {
     }
 }
 
-/// Times of a chunk are within 64 bits: nothing overflows for an index that is in it.
+/// All times of a chunk fit into 64 bits, so an index within the chunk does not overflow.
 fn regular(start: Timestamp, step: i64, index: usize) -> Timestamp {
     start.wrapping_add(step.wrapping_mul(index.cast_signed() as i64))
 }
@@ -213,7 +213,7 @@ fn first_after(at: &Times, from: usize, until: Timestamp) -> usize {
                 .map_or(*count, |more| from.saturating_add(more).saturating_add(1).min(*count))
         }
         Times::Explicit(at) => {
-            // Windows are short beside a series: look near the cursor first, in doubling steps.
+            // Windows are short compared to a series: search near the cursor first, in doubling steps.
             let (mut low, mut step) = (from, 1);
             while low + step <= at.len() && at[low + step - 1] <= until {
                 low += step;

@@ -1,14 +1,14 @@
-//! Which function was meant by a name that is none?
+//! Which function was meant by an unknown name?
 
 use super::functions::{aggregations, functions};
 
-/// Names that are told, at most.
+/// Limit on the number of suggestions.
 const TOLD_MAX: usize = 3;
-/// A part of a name that says something, characters.
+/// Minimum length of a word to be searched within names, characters.
 const PART_MIN: usize = 3;
 
-/// Names of functions and aggregations near `word`: the fewest letters changed first, else those that have it in them.
-/// As a sentence names them: `a, b or c`. `None` when there is none.
+/// Names of functions and aggregations similar to `word`: by edit distance, or else names that contain it. As a phrase: `a,
+/// b or c`. `None` if there are none.
 pub fn similar(word: &str) -> Option<String> {
     let word = word.to_lowercase();
     let all = || functions().iter().map(|f| f.name).chain(aggregations().iter().map(|(name, _)| *name));
@@ -28,7 +28,7 @@ pub fn similar(word: &str) -> Option<String> {
     }
 }
 
-/// Letters to put in, take out or change to make `b` of `a` (Levenshtein).
+/// Levenshtein distance of `a` and `b`.
 fn changes(a: &str, b: &str) -> usize {
     let mut row: Vec<usize> = (0..=b.chars().count()).collect();
     for (i, letter) in a.chars().enumerate() {
@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_that_were_meant() {
+    fn similar_names_are_suggested() {
         for (word, expect) in [
             ("rat", Some("rate")),
             ("avg_overtime", Some("avg_over_time")),

@@ -1,13 +1,13 @@
-//! What do windows that slide over a series amount to, without reading what they share again?
+//! What is the digest of each of many sliding windows, without reading shared samples again?
 //!
-//! Where windows are short, or share little, each is digested by itself: that is done before panes are sorted. Else the
-//! starts and ends of all windows cut a series into panes; a window is a row of panes. Panes are digested once and
-//! kept in two stacks: the back takes new ones and knows their join; the front has each joined with all that came
-//! after it, so that the oldest leaves by a `pop`. When the front is empty the back is turned over into it, so each
-//! pane is joined three times, however many windows see it, and nothing is ever subtracted (K. Tangwongsan, M. Hirzel,
-//! S. Schneider, "Low-Latency Sliding-Window Aggregation in Worst-Case Constant Time", DEBS 2017, section 2).
+//! If windows are short or share few samples, each is digested separately, without panes. Else the starts and ends of all
+//! windows cut a series into panes; a window is a sequence of panes. Each pane is digested once and kept in two stacks: the
+//! back receives new panes and holds the join of all of them; each entry of the front is joined with all entries after it in
+//! time, so that the oldest pane is removed by a `pop`. When the front is empty, the back is moved into it in reverse. So
+//! each pane is joined three times, independent of the number of windows, and nothing is subtracted (K. Tangwongsan, M.
+//! Hirzel, S. Schneider, "Low-Latency Sliding-Window Aggregation in Worst-Case Constant Time", DEBS 2017, section 2).
 //!
-//! Step before: `window.rs`, which knows the windows. Step after: a function reads the digest at each step.
+//! Step before: `window.rs`, which provides the windows. Step after: a function reads the digest at each step.
 
 use tacho_model::Timestamp;
 
@@ -18,12 +18,12 @@ use super::digest::Digest;
 use super::series::{Cursor, Passed, Piece};
 use super::window::{Bounds, Frame, Visits};
 
-/// The panes that the current window sees, each with the time at which it leaves: that of its end.
+/// The panes of the current window, each with its end: it is removed when the window starts at or after that time.
 pub struct Panes<D> {
-    /// The oldest is the last; each joined with those after it in time, as far as they are here.
+    /// The oldest is last; each is joined with the front panes after it in time.
     front: Vec<(Timestamp, D)>,
     back: Vec<(Timestamp, D)>,
-    /// All of the back.
+    /// The join of all panes of the back.
     joined: Option<D>,
 }
 
@@ -40,7 +40,7 @@ impl<D: Digest> Panes<D> {
         self.back.push((end, digest));
     }
 
-    /// Lets go of panes that end at or before the start of a window.
+    /// Removes panes that end at or before the start of a window.
     pub fn leave(&mut self, start: Timestamp) {
         if self.back.last().is_some_and(|(end, _)| *end <= start) {
             self.front.clear();
@@ -81,10 +81,10 @@ impl<D: Digest> Panes<D> {
     }
 }
 
-/// Samples of a window up to which it is digested by itself; panes cost as much as to look at so many.
+/// Samples per window up to which windows are digested separately; panes cost as much as reading this many.
 const WINDOW_SAMPLES_MAX: f64 = 64.0;
 
-/// What `read` makes of each window's digest; [`STALE`] where a window is empty or `read` has nothing to say.
+/// The result of `read` for the digest of each window; [`STALE`] if the window is empty or `read` returns `None`.
 pub fn slide<D: Digest>(
     pieces: &[Piece],
     frame: &Frame<'_>,
@@ -99,7 +99,7 @@ pub fn slide<D: Digest>(
     }
 }
 
-/// How many samples a window of `range` ns has, if they are spread evenly.
+/// Estimated number of samples in a window of `range` ns if samples are spread evenly.
 #[expect(clippy::cast_precision_loss, reason = "an estimate")]
 fn samples_within(pieces: &[Piece], range: i64) -> f64 {
     let (first, last) = (pieces.first().and_then(Piece::first), pieces.last().and_then(Piece::last));
@@ -136,7 +136,7 @@ fn in_panes<D: Digest>(
 ) -> Result<Vec<f64>, Error> {
     let mut cursor = Cursor::new(pieces);
     let mut panes = Panes::new();
-    // Window whose start cuts next.
+    // The next window whose start cuts a pane.
     let mut cutter = 1;
     let mut parameters = vec![0.0; frame.parameters.len()];
     let mut points = Vec::with_capacity(frame.grid.count);
@@ -165,7 +165,7 @@ fn in_panes<D: Digest>(
     Ok(points)
 }
 
-/// Digests what comes next, up to and with the time `end`.
+/// Digests the samples up to and including the time `end`.
 fn digest_until<D: Digest>(
     cursor: &mut Cursor<'_>,
     end: Timestamp,
@@ -216,7 +216,7 @@ mod tests {
     use crate::promql::rows::Ranges;
     use crate::promql::variance::Deviation;
 
-    /// Columns of samples with small gaps, so that windows hold many.
+    /// Columns of samples with small gaps, so that each window has many samples.
     fn pieces() -> impl Strategy<Value = Vec<Piece>> {
         let samples = prop::collection::vec((1..4_i64, -50..50_i32), 1..120);
         let regular = prop::collection::vec((Just(1_i64), -50..50_i32), 1..120);
@@ -267,7 +267,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn panes_say_what_windows_say_alone(pieces in pieces(), step in 1..40_i64, range in 1..300_i64) {
+        fn panes_and_separate_windows_give_the_same_results(pieces in pieces(), step in 1..40_i64, range in 1..300_i64) {
             let windows = (step, range);
             same::<Sum>(&pieces, windows, |sum, _, _| Some(sum.end()))?;
             same::<Mean>(&pieces, windows, |mean, _, _| Some(mean.end()))?;

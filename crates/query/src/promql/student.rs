@@ -1,13 +1,13 @@
-//! Student's t distribution.
+//! What are the probabilities and quantiles of Student's t distribution?
 
-/// Iterations of the continued fraction; it needs about the square root of the larger parameter, and has converged long
-/// before where the argument is on the right side.
+/// Limit on the iterations of the continued fraction. It needs about the square root of the larger parameter, and converges
+/// long before the limit for arguments below the mean.
 const TERMS_MAX: usize = 10_000;
 
-/// Halvings of the interval that holds a quantile: enough for all bits of a double.
+/// Limit on the bisections of the interval of a quantile: enough for all bits of a double.
 const HALVINGS: usize = 200;
 
-/// Probability of a value at least as far from 0 as `t`, with `degrees` of freedom (above 0). NaN for NaN.
+/// Probability of a value at least as far from 0 as `t`, with `degrees` of freedom (above 0). NaN if `t` is NaN.
 pub fn two_sided(t: f64, degrees: f64) -> f64 {
     if t.is_infinite() {
         return 0.0;
@@ -16,7 +16,8 @@ pub fn two_sided(t: f64, degrees: f64) -> f64 {
     beta_regularized(degrees / (degrees + t * t), degrees / 2.0, 0.5)
 }
 
-/// The `t` such that a value is nearer to 0 with probability `confidence`. NaN unless that is above 0 and below 1.
+/// The `t` such that the absolute value is below it with probability `confidence`. NaN unless `confidence` is between 0 and
+/// 1.
 pub fn quantile_two_sided(confidence: f64, degrees: f64) -> f64 {
     if confidence.is_nan() || confidence <= 0.0 || confidence >= 1.0 {
         return f64::NAN;
@@ -47,7 +48,7 @@ fn beta_regularized(x: f64, a: f64, b: f64) -> f64 {
     if x >= 1.0 {
         return 1.0;
     }
-    // It converges fast below the mean; above, 8.17.4 turns it around.
+    // The fraction converges fast below the mean; above it, DLMF 8.17.4 reflects the argument.
     if x > (a + 1.0) / (a + b + 2.0) {
         return 1.0 - beta_regularized(1.0 - x, b, a);
     }
@@ -77,8 +78,8 @@ fn fraction(x: f64, a: f64, b: f64) -> f64 {
     result
 }
 
-/// Logarithm of the gamma function above 0: Stirling's series (DLMF 5.11.1), after the argument has been raised to 10
-/// or more, where eight terms are exact to a double.
+/// Logarithm of the gamma function for positive numbers: Stirling's series (DLMF 5.11.1), after raising the argument to at
+/// least 10, where eight terms reach the precision of a double.
 fn ln_gamma(x: f64) -> f64 {
     const COEFFICIENTS: [f64; 8] = [
         1.0 / 12.0,
@@ -130,7 +131,7 @@ mod tests {
             let t = quantile_two_sided(confidence, degrees);
             assert!((two_sided(t, degrees) - (1.0 - confidence)).abs() < 1e-10);
         }
-        // With many degrees it is the normal distribution.
+        // With many degrees of freedom it converges to the normal distribution.
         assert!((quantile_two_sided(0.95, 1e7) - 1.959_963_984_540_054).abs() < 1e-6);
         assert!(quantile_two_sided(1.0, 3.0).is_nan() && quantile_two_sided(f64::NAN, 3.0).is_nan());
     }

@@ -1,32 +1,33 @@
-//! How far are values from their mean?
+//! What is the variance of values?
 //!
-//! The mean is kept in two doubles: what its rounding would add to the variance is as large as the variance itself where values
-//! are 2^53 times as large as their differences. The squares of what is off the mean are all positive, so plain doubles add them.
+//! The mean is kept in two doubles: where values are 2^53 times as large as their differences, the error of a rounded mean
+//! would be as large as the variance. Squared differences from the mean are all positive, so they are summed in plain
+//! doubles.
 
 use super::double_double::{DoubleDouble, exponent_for, exponent_of, scale, scale_down};
 use super::fold::{Fold, LANES, Mean, Neumaier, count_of};
 
-/// Values whose squares are added without compensation.
+/// Number of values whose squares are summed without compensation.
 const BLOCK: usize = 256;
 
-/// Population variance: of a slice in two passes, joined as T. F. Chan, G. H. Golub and R. J. LeVeque, "Algorithms for Computing
-/// the Sample Variance", The American Statistician 37 (1983).
+/// Population variance. A slice takes two passes; joins follow T. F. Chan, G. H. Golub and R. J. LeVeque, "Algorithms for
+/// Computing the Sample Variance", The American Statistician 37 (1983).
 #[derive(Clone)]
 pub struct Variance {
     count: f64,
-    /// Values were divided by 2^exponent, so that squares neither overflow nor vanish.
+    /// Values are divided by 2^exponent, so that squares neither overflow nor underflow.
     exponent: i32,
     mean: DoubleDouble,
     squares: Neumaier,
 }
 
 impl Variance {
-    /// Standard deviation of a sample: by one less than the count; none for a single value.
+    /// Standard deviation of a sample: divides by the count minus one; `None` for a single value.
     pub fn deviation_of_sample(&self) -> Option<f64> {
         (self.count > 1.0).then(|| self.root_by(self.count - 1.0))
     }
 
-    /// A number also where its square is too large, or too small, for one.
+    /// The standard deviation; finite also if the variance overflows or underflows.
     fn root_by(&self, count: f64) -> f64 {
         let deviation = (self.squares.total() / count).sqrt();
         if self.exponent == 0 { deviation } else { scale(deviation, self.exponent) }
@@ -42,7 +43,8 @@ impl Variance {
             squares.add(of_block);
             off.add(off_block);
         }
-        // What the rounded mean is off adds up; the square of that is too much in the squares.
+        // Corrects the rounding error of the mean, which is the average remaining difference; its square is contained in
+        // `squares`.
         let off = off.total() / count;
         squares.add(-off * off * count);
         if squares.total() < 0.0 {
@@ -51,7 +53,7 @@ impl Variance {
         Self { count, exponent, mean: DoubleDouble::sum(mean, off), squares }
     }
 
-    /// The same with values divided by a larger power of two, or, of zeros, by any.
+    /// The same variance with values divided by a larger power of two or, if all are 0, by any.
     fn rescaled(&self, exponent: i32) -> Self {
         let less = scale_down(self.exponent, exponent);
         let mut squares = self.squares;
@@ -70,8 +72,8 @@ impl Variance {
         self.shift(off, later.count);
     }
 
-    /// Takes in that the mean of so many values is off. The mean itself needs all digits; what it moves by only as many as the
-    /// variance, which is at least as large as the square of that.
+    /// Adds `count` values whose mean differs by `off`. The mean needs all digits; its change needs only as many as the
+    /// variance, which is at least as large as the square of the change.
     #[inline]
     fn shift(&mut self, off: f64, count: f64) {
         let share = count / (self.count + count);
@@ -81,7 +83,7 @@ impl Variance {
     }
 }
 
-/// Sums of the squares of what is off the mean, and of that itself, in lanes.
+/// Sums of the squared differences from the mean, and of the differences, in lanes.
 fn squares_of(values: &[f64], mean: f64) -> (f64, f64) {
     let (mut squares, mut off) = ([0.0; LANES], [0.0; LANES]);
     let (blocks, rest) = values.as_chunks::<LANES>();
@@ -100,7 +102,7 @@ fn squares_of(values: &[f64], mean: f64) -> (f64, f64) {
 impl Fold for Variance {
     fn new(first: f64) -> Self {
         let exponent = exponent_for(first.abs());
-        // Of an infinity or NaN there is no variance.
+        // The variance of an infinity or NaN is NaN.
         let squares = Neumaier::new(if first.is_finite() { 0.0 } else { f64::NAN });
         Self { count: 1.0, exponent, mean: DoubleDouble { hi: scale(first, -exponent), lo: 0.0 }, squares }
     }
@@ -108,7 +110,7 @@ impl Fold for Variance {
     #[inline]
     fn add(&mut self, value: f64) {
         if self.exponent == 0 && exponent_for(value.abs()) == 0 {
-            // NaN of what is not finite.
+            // NaN if a value is not finite.
             let off = DoubleDouble::sum(value, -self.mean.hi);
             self.shift(off.hi + (off.lo - self.mean.lo), 1.0);
         } else {

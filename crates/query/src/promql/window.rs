@@ -1,4 +1,4 @@
-//! Which samples does a range window see, and what does a function make of them at each step?
+//! Which samples does a range window contain, and what is the result of a function at each step?
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,12 +15,12 @@ use super::series::{At, Cursor, Passed, Piece, Run};
 use super::slide::{cut, slide};
 use super::{Params, STALE};
 
-/// When a window begins, ends and is looked at: it sees `start < at <= end`.
+/// Bounds of a window: it contains samples with `start < at <= end`.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
     pub start: Timestamp,
     pub end: Timestamp,
-    /// The time of evaluation; differs from `end` by `offset` and `@`.
+    /// The evaluation time; differs from `end` by `offset` and `@`.
     pub now: Timestamp,
 }
 
@@ -32,7 +32,7 @@ pub struct Window<'s> {
     pub bounds: Bounds,
 }
 
-/// Two indexes that only move forward, as long as windows do.
+/// Two indexes that only move forward, like the windows.
 struct Slider {
     seen: Range<usize>,
 }
@@ -49,7 +49,7 @@ impl Slider {
     }
 }
 
-/// The windows of a call, which are the same for all series.
+/// The windows of a call; the same for all series.
 pub struct Frame<'a> {
     pub ranges: &'a Ranges<'a>,
     pub grid: Grid,
@@ -68,7 +68,7 @@ impl Frame<'_> {
         }
     }
 
-    /// `rate(x[1d] @ end())` sees the same window at each step.
+    /// True for `rate(x[1d] @ end())`, which reads the same window at each step.
     fn is_constant(&self) -> bool {
         let steady = |values: &Vec<f64>| values.iter().all(|value| value.to_bits() == values[0].to_bits());
         let of_changes = |change: &super::rows::Change| change.parameters.iter().all(steady);
@@ -78,21 +78,21 @@ impl Frame<'_> {
     }
 }
 
-/// How a function of windows is computed for one series over all steps.
+/// Computes a function of windows for one series over all steps.
 pub type Slide =
     Box<dyn Fn(&Samples<'_>, &Frame<'_>, &mut Visits<'_>) -> Result<Vec<f64>, Error> + Send + Sync>;
 
 /// A function of windows.
 pub struct Sliding {
     slide: Slide,
-    /// Whether the function looks at [`Bounds::now`].
+    /// Whether the function reads [`Bounds::now`].
     uses_now: bool,
-    /// Whether it can do with summaries instead of samples.
+    /// Whether summaries are sufficient instead of samples.
     pub from_summaries: bool,
 }
 
 impl Sliding {
-    /// A function of what a digest keeps of the samples.
+    /// A function of a digest of the samples.
     pub fn digest<D: Digest + 'static>(read: fn(&D, &Bounds, &[f64]) -> Option<f64>) -> Self {
         let slide = move |series: &Samples<'_>, frame: &Frame<'_>, visits: &mut Visits<'_>| {
             if frame.ranges.changes.is_empty() {
@@ -106,7 +106,7 @@ impl Sliding {
         Self { slide: Box::new(slide), uses_now: false, from_summaries: D::FROM_SUMMARIES }
     }
 
-    /// A function that wants to see all samples of each window.
+    /// A function that needs all samples of each window.
     pub fn window(read: fn(&Window<'_>, &[f64]) -> Option<f64>) -> Self {
         let slide = move |series: &Samples<'_>, frame: &Frame<'_>, visits: &mut Visits<'_>| {
             each_window(series, frame, visits, read)
@@ -114,7 +114,7 @@ impl Sliding {
         Self { slide: Box::new(slide), uses_now: false, from_summaries: false }
     }
 
-    /// A function of the values of each window, whatever their times; it may change their order and the values themselves.
+    /// A function of the values of each window, independent of their times; it may reorder and change the values.
     pub fn values(read: fn(&mut [f64], &[f64]) -> Option<f64>) -> Self {
         let slide = move |series: &Samples<'_>, frame: &Frame<'_>, visits: &mut Visits<'_>| {
             if frame.ranges.changes.is_empty() {
@@ -131,7 +131,7 @@ impl Sliding {
         Self { uses_now: true, ..self }
     }
 
-    /// The function's value for `series` at each step.
+    /// The values of the function for `series` at each step.
     pub fn apply(
         &self,
         series: &Samples<'_>,
@@ -147,7 +147,7 @@ impl Sliding {
     }
 }
 
-/// Goes from window to window of one series.
+/// Iterates over the windows of one series.
 pub struct Walk<'s> {
     columns: Columns<'s>,
     slider: Slider,
@@ -159,7 +159,7 @@ impl<'s> Walk<'s> {
         Self { columns: series.columns(), slider: Slider { seen: 0..0 }, ranges }
     }
 
-    /// What the window at `now` sees, as the changes leave it; the times must ascend.
+    /// The samples of the window at `now` after all changes; times must ascend.
     pub fn window(
         &mut self,
         now: Timestamp,
@@ -177,7 +177,7 @@ impl<'s> Walk<'s> {
     }
 }
 
-/// What `read` makes of the samples of each window, after the changes that come before it.
+/// The result of `read` for the samples of each window, after its changes.
 fn each_window(
     series: &Samples<'_>,
     frame: &Frame<'_>,
@@ -198,7 +198,7 @@ fn each_window(
     Ok(points)
 }
 
-/// What `read` makes of the values of each window. Times are not laid out for it.
+/// The result of `read` for the values of each window. Times are not materialised.
 fn each_values(
     pieces: &[Piece],
     frame: &Frame<'_>,
@@ -227,24 +227,24 @@ fn each_values(
     Ok(points)
 }
 
-/// Counts the samples that windows pass over, against the limit.
+/// Counts the samples that windows read, against the limit.
 pub struct Visits<'l> {
     params: &'l Params,
-    /// What all who count have counted.
+    /// The total of all counters.
     all: &'l AtomicUsize,
-    /// Counted here and not yet there.
+    /// Samples counted here and not yet added to the total.
     here: usize,
 }
 
 impl<'l> Visits<'l> {
-    /// Counted before the others hear of it: an addition that others see takes as long as twenty samples.
+    /// Samples counted before the total is updated: an atomic addition takes as long as twenty samples.
     const HERE_MAX: usize = 1 << 16;
 
     pub fn new(params: &'l Params, all: &'l AtomicUsize) -> Self {
         Self { params, all, here: 0 }
     }
 
-    /// For another who counts.
+    /// Another counter with the same total.
     pub fn another(&self) -> Self {
         Self::new(self.params, self.all)
     }
@@ -259,13 +259,13 @@ impl<'l> Visits<'l> {
         let before = self.all.fetch_add(self.here, Ordering::Relaxed);
         let visits = before.saturating_add(std::mem::take(&mut self.here));
         if visits > visits_max {
-            return Err(Error::limit("visits of samples by windows", visits as u128, visits_max));
+            return Err(Error::limit("samples read by windows", visits as u128, visits_max));
         }
         Ok(())
     }
 }
 
-/// At which steps any series has a sample in its window.
+/// Per step: whether any series has a sample in its window.
 pub fn presence_of_ranges(
     ranges: &Ranges<'_>,
     grid: &Grid,
@@ -282,7 +282,7 @@ pub fn presence_of_ranges(
     Ok(present)
 }
 
-/// The samples of the one window that is seen at `now`, as the changes leave them: what a whole query answers with.
+/// The samples of the window at `now` after all changes: the answer of a whole query.
 pub fn window_at(
     series: &Samples<'_>,
     ranges: &Ranges<'_>,

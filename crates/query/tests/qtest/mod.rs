@@ -1,6 +1,6 @@
-//! Reads a `*.qtest` file: series to load, queries to ask, answers to expect.
+//! Parses a `*.qtest` file: series to load, queries to evaluate, expected answers.
 //!
-//! The notation is that of Prometheus' promqltest, as its documentation describes it:
+//! The notation is that of Prometheus' promqltest, as documented there:
 //!
 //! ```text
 //! # Series from time 0, a value every minute: first+stepxrepeats, _ for a gap, stale.
@@ -17,8 +17,8 @@
 //!   expected_fail_message got instant vector
 //! ```
 //!
-//! `eval_ordered` wants the order too, `clear` forgets all series, `expect string "..."` wants a string, and `expect range
-//! vector from 10s to 1m step 10s` wants samples at just these times (`_` for none), each series in a line.
+//! `eval_ordered` also checks the order, `clear` removes all series, `expect string "..."` expects a string, and `expect
+//! range vector from 10s to 1m step 10s` expects samples at exactly these times (`_`: no sample), one line per series.
 
 use std::sync::Arc;
 
@@ -36,7 +36,7 @@ pub struct Eval {
     pub query: String,
     pub when: When,
     pub expect: Expect,
-    /// The times of the samples of a range vector: first, last, step.
+    /// Times of the samples of a range vector: first, last, step.
     pub samples: Option<[i64; 3]>,
 }
 
@@ -47,14 +47,14 @@ pub enum When {
 }
 
 pub enum Expect {
-    /// One list of values for each series; none where there is no value.
+    /// One list of values per series; `None` where there is no value.
     Series {
         series: Vec<(Labels, Vec<Option<f64>>)>,
         ordered: bool,
     },
     Scalar(f64),
     Text(String),
-    /// With what the message must contain.
+    /// With a text that the message must contain.
     Failure(String),
 }
 
@@ -229,7 +229,7 @@ fn parse_values(text: &str) -> Result<Vec<Option<f64>>, String> {
     Ok(values)
 }
 
-/// `1+2` is 1 and a step of 2; the sign of a number or of its exponent is no step.
+/// `1+2` is 1 and a step of 2; the sign of a number or of its exponent does not start a step.
 fn split_step(text: &str) -> Result<(f64, f64), String> {
     if let Ok(value) = number(text) {
         return Ok((value, 0.0));

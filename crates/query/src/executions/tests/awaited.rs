@@ -1,4 +1,4 @@
-//! The questions, asked by somebody who waits for the answer; and by somebody who has left.
+//! The analyses with a caller that waits, and with a caller that has cancelled.
 
 use tacho_model::{OperationKind, TimeRange, TraceId};
 
@@ -8,7 +8,7 @@ use crate::executions::{ServiceStats, SourceBlock, Trace};
 use crate::{Cancel, Error};
 
 fn waited<T>(ask: impl FnOnce(&Cancel) -> Result<T, Error>) -> T {
-    ask(&Cancel::default()).expect("somebody waits")
+    ask(&Cancel::default()).expect("not cancelled")
 }
 
 pub fn operations(
@@ -39,7 +39,7 @@ pub fn graph(blocks: &[SourceBlock], filter: &Filter, level: Level) -> Graph {
     waited(|cancel| executions::graph(blocks, filter, level, cancel))
 }
 
-/// Two blocks, the second caused by the first: every pass over blocks is made.
+/// Two blocks, the second caused by the first, so that every pass over the blocks runs.
 const TWO: &str = "
 shop h1 main trace=a1 base=1000 at=5000000000
   0 > http-server GET /ads
@@ -50,7 +50,7 @@ mail h2 main trace=a1 base=3000 at=5000000005 parent=1000+0
 ";
 
 #[test]
-fn every_question_ends_when_nobody_waits() {
+fn every_analysis_ends_when_cancelled() {
     let blocks = blocks(TWO);
     assert_eq!(blocks.len(), 2);
     let filter = Filter { service: None, operation: None, range: TimeRange::ALL };
@@ -72,6 +72,6 @@ fn every_question_ends_when_nobody_waits() {
         executions::calltree(&blocks, &filter, &left).err(),
         executions::graph(&blocks, &filter, Level::Operation, &left).err(),
     ] {
-        assert_eq!(error.map(|e| e.message).as_deref(), Some("query was cancelled: nobody waits for it"));
+        assert_eq!(error.map(|e| e.message).as_deref(), Some("query cancelled: the caller no longer waits"));
     }
 }

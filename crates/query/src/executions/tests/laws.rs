@@ -1,4 +1,4 @@
-//! What must hold for any segments: every analysis counts the same calls and the same time.
+//! Invariants over random segments: every analysis counts the same calls and the same time.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ fn table() -> Vec<Operation> {
     (0..OPERATIONS).map(operation).collect()
 }
 
-/// What one segment is made of: trace, service, cause (segment and call, which may not be there), and events.
+/// Description of one segment: trace, service, cause (segment and call, which may be missing), and events.
 type Seed = (u128, usize, Option<(u64, u64)>, Vec<(u8, u32, u64)>);
 
 fn seeds() -> impl Strategy<Value = Vec<Seed>> {
@@ -63,7 +63,7 @@ fn segment(number: u64, (trace, _, cause, events): &Seed) -> Segment {
     }
 }
 
-/// A segment in parts that begin with these events; each part has other names for the calls that it carries.
+/// A segment cut into parts at these events. Each part uses other operations for the calls that it carries.
 fn parts(whole: &Segment, cuts: &[usize]) -> Vec<Segment> {
     let (mut now, mut calls, mut open, mut parts) = (whole.start, 0, Vec::new(), Vec::<Segment>::new());
     for (n, event) in whole.events.iter().enumerate() {
@@ -144,7 +144,7 @@ proptest! {
     #[test]
     fn no_time_is_counted_twice(seeds in seeds()) {
         let blocks = blocks(&seeds);
-        // All time between events during which a call was open, of any thread.
+        // Time between events while a call is open, summed over all threads.
         let open = |row: tacho_chunk::RowRef<'_>| {
             let mut depth = 0u64;
             let steps = row.shape().events().iter().zip(row.deltas());
@@ -161,7 +161,7 @@ proptest! {
     }
 
     #[test]
-    fn each_trace_found_is_shown_whole(seeds in seeds()) {
+    fn each_trace_found_is_complete(seeds in seeds()) {
         let blocks = blocks(&seeds);
         let found = search(&blocks, &EVERYTHING);
         prop_assert_eq!(found.traces.len(), found.scanned);
@@ -172,7 +172,7 @@ proptest! {
             for (at, span) in trace.spans.iter().enumerate() {
                 let end = span.offset_ns + span.duration_ns;
                 prop_assert!(end <= trace.duration_ns && span.self_ns <= span.duration_ns);
-                // A span stands one deeper than its parent, which is before it, or at the top.
+                // A span is one level below its parent, which precedes it; a root has depth 0.
                 let parent = trace.spans[..at].iter().find(|other| Some(other.id) == span.parent);
                 prop_assert_eq!(span.depth, parent.map_or(0, |parent| parent.depth + 1));
             }
@@ -180,7 +180,7 @@ proptest! {
     }
 
     #[test]
-    fn traces_are_told_alike_in_whatever_order_their_parts_come(
+    fn search_results_are_independent_of_the_order_of_parts(
         seeds in seeds(),
         cuts in prop::collection::vec(1usize..12, 0..4),
         order in any::<u64>(),
@@ -189,7 +189,7 @@ proptest! {
         for (number, seed) in (0u64..).zip(&seeds) {
             rows.extend(parts(&segment(number, seed), &cuts).into_iter().map(|part| (seed.1, part)));
         }
-        let told = |rows: &[(usize, Segment)]| {
+        let searched = |rows: &[(usize, Segment)]| {
             let block = |(service, part): &(usize, Segment)| {
                 let mut block = ExecutionBlock::new();
                 block.push(part, &table());
@@ -199,10 +199,10 @@ proptest! {
             let blocks: Vec<SourceBlock> = rows.iter().map(block).collect();
             search(&blocks, &EVERYTHING).traces
         };
-        let in_order = told(&rows);
+        let in_order = searched(&rows);
         for turn in 0..6 {
             rows.sort_by_cached_key(|(_, part)| mix64(order ^ part.base ^ u64::from(part.part) << 8 ^ turn));
-            prop_assert_eq!(&told(&rows), &in_order);
+            prop_assert_eq!(&searched(&rows), &in_order);
         }
     }
 }

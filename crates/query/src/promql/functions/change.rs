@@ -1,7 +1,7 @@
-//! Which other samples follow from those of a window? Some of them, or new ones at their times.
+//! Which functions replace the samples of a window? They select some samples, or compute new ones at the same times.
 //!
-//! These functions return range vectors: alone they are the answer of an instant query, and functions `*_over_time`
-//! take them as arguments: `max_over_time(derivative(x[1h]))`. Other changes of this kind are in `outliers.rs`.
+//! These functions return range vectors: such a vector is a valid answer of an instant query, and an argument of functions
+//! `*_over_time`: `max_over_time(derivative(x[1h]))`. `outliers.rs` has more functions of this kind.
 
 use std::collections::HashSet;
 
@@ -30,7 +30,7 @@ fn slopes(window: &Window<'_>) -> impl Iterator<Item = (i64, f64)> {
     pairs.map(|(at, values)| (at[1], (values[1] - values[0]) / seconds(at[1].saturating_sub(at[0]))))
 }
 
-/// At each sample the mean of the last so many seconds of the window, open at the left.
+/// At each sample, the mean of the last `seconds` seconds of the window, open at the left.
 pub fn moving_avg(window: &Window<'_>, parameters: &[f64], visits: &mut Visits<'_>) -> Changed {
     let Some(width) = nanoseconds(parameters[0]) else { return Ok(Columns::default()) };
     visits.count(window.at.len())?;
@@ -43,7 +43,7 @@ pub fn moving_avg(window: &Window<'_>, parameters: &[f64], visits: &mut Visits<'
     Ok(means.collect())
 }
 
-/// At each sample from the n-th on the mean of the last n.
+/// At each sample from the n-th on, the mean of the last n samples.
 pub fn moving_avg_samples(window: &Window<'_>, parameters: &[f64], visits: &mut Visits<'_>) -> Changed {
     let n = i64::try_from(whole(parameters[0], "number of samples", &(1..=SAMPLES_MAX))?).unwrap_or(i64::MAX);
     visits.count(window.at.len())?;
@@ -57,11 +57,11 @@ pub fn moving_avg_samples(window: &Window<'_>, parameters: &[f64], visits: &mut 
     Ok(means.collect())
 }
 
-/// The first sample of each value. All NaN are one value.
+/// The first sample of each distinct value. All NaN count as one value.
 pub fn keep_distinct(window: &Window<'_>, _: &[f64], _: &mut Visits<'_>) -> Changed {
     let mut seen = HashSet::new();
     Ok(kept(window, |_, value| {
-        // Adding 0 makes -0 and 0 the same.
+        // Adding 0 makes -0 equal to 0.
         seen.insert(if value.is_nan() { f64::NAN.to_bits() } else { (value + 0.0).to_bits() })
     }))
 }
@@ -74,7 +74,7 @@ pub fn keep_bottom(window: &Window<'_>, parameters: &[f64], _: &mut Visits<'_>) 
     Ok(best(window, count(parameters[0]), by_value))
 }
 
-/// The first `n` by `order`, in order of time; of equals the earlier ones, NaN only after all numbers.
+/// The first `n` samples by `order`, returned in order of time. Ties: the earlier sample first; NaN after all numbers.
 fn best(window: &Window<'_>, n: usize, order: impl Fn(&f64, &f64) -> std::cmp::Ordering) -> Columns<'static> {
     let mut places: Vec<usize> = (0..window.values.len()).collect();
     let value = |place: usize| &window.values[place];
@@ -89,13 +89,13 @@ fn best(window: &Window<'_>, n: usize, order: impl Fn(&f64, &f64) -> std::cmp::O
     places.into_iter().map(|place| (window.at[place], window.values[place])).collect()
 }
 
-/// As few samples as lines between them need to pass by all others within a tolerance, in the unit of the value: the
-/// sample furthest from the line between two kept ones is kept as well, until none is too far. Distances are taken at
-/// the time of the sample, not across the line, as time has another unit. U. Ramer, "An Iterative Procedure for the
-/// Polygonal Approximation of Plane Curves" (1972); D. Douglas, T. Peucker, "Algorithms for the Reduction of the Number
-/// of Points Required to Represent a Digitized Line or its Caricature" (1973).
+/// A minimal set of samples such that the line segments between them are within a tolerance of all others, in the unit of
+/// the value: starting with the ends, adds the sample furthest from the current segment until none is further than the
+/// tolerance. Distances are vertical (at the time of the sample), as time has another unit. U. Ramer, "An Iterative
+/// Procedure for the Polygonal Approximation of Plane Curves" (1972); D. Douglas, T. Peucker, "Algorithms for the Reduction
+/// of the Number of Points Required to Represent a Digitized Line or its Caricature" (1973).
 ///
-/// What is not finite, and its neighbours, are kept: no line passes by it.
+/// Samples that are not finite, and their neighbours, are kept: no line passes through them.
 pub fn simplify(window: &Window<'_>, parameters: &[f64], visits: &mut Visits<'_>) -> Changed {
     let tolerance = if parameters[0] > 0.0 { parameters[0] } else { 0.0 };
     let finite = |place: &usize| window.values.get(*place).is_some_and(|value| value.is_finite());
@@ -123,10 +123,10 @@ pub fn simplify(window: &Window<'_>, parameters: &[f64], visits: &mut Visits<'_>
     Ok(kept(window, |_, _| keep.next().unwrap_or(true)))
 }
 
-/// The sample between two others that is furthest from the line between them, and how far.
+/// The sample between two others that is furthest from the line between them, and its distance.
 fn furthest(window: &Window<'_>, from: usize, to: usize) -> Option<(usize, f64)> {
     let after = |place: usize| seconds(window.at[place].saturating_sub(window.at[from]));
-    // Halves, as the difference of two large values overflows.
+    // Computed with halves, as the difference of two large values overflows.
     let slope = (window.values[to] / 2.0 - window.values[from] / 2.0) / after(to);
     let distance = |place: usize| {
         let half = window.values[place] / 2.0 - window.values[from] / 2.0 - slope * after(place);
@@ -135,15 +135,15 @@ fn furthest(window: &Window<'_>, from: usize, to: usize) -> Option<(usize, f64)>
     (from + 1..to).map(distance).reduce(|best, next| if next.1 > best.1 { next } else { best })
 }
 
-/// Windows of so many seconds, counted back from the end of the range, with at least so many more samples than the one
-/// before; a sample at the end of each says how many more. The oldest whole window has none before it.
+/// Windows of `seconds` seconds, counted back from the end of the range, with at least `n` more samples than the previous
+/// window. A sample at the end of each such window holds the difference. The oldest complete window has no previous one.
 #[expect(clippy::cast_precision_loss, reason = "a window holds less than 2^53 samples")]
 pub fn bursts(window: &Window<'_>, parameters: &[f64], visits: &mut Visits<'_>) -> Changed {
     let Some(width) = nanoseconds(parameters[0]) else { return Ok(Columns::default()) };
     visits.count(window.at.len())?;
     let (end, width) = (i128::from(window.bounds.end), i128::from(width));
     let windows = (end - i128::from(window.bounds.start)) / width;
-    // Newest first, those without samples left out.
+    // Newest first, without empty windows.
     let mut counts: Vec<(i128, usize)> = Vec::new();
     for at in window.at.iter().rev() {
         let number = (end - i128::from(*at)) / width;
@@ -164,19 +164,19 @@ pub fn bursts(window: &Window<'_>, parameters: &[f64], visits: &mut Visits<'_>) 
     Ok(bursts.into_iter().collect())
 }
 
-/// The samples that `keep` wants, asked in order of time.
+/// The samples for which `keep` returns true; called in order of time.
 pub fn kept(window: &Window<'_>, mut keep: impl FnMut(i64, f64) -> bool) -> Columns<'static> {
     let samples = window.at.iter().copied().zip(window.values.iter().copied());
     samples.filter(|(at, value)| keep(*at, *value)).collect()
 }
 
-/// Seconds above 0 as nanoseconds.
-#[expect(clippy::cast_possible_truncation, reason = "checked before; below 1 ns it is 1 ns")]
+/// Positive seconds as nanoseconds.
+#[expect(clippy::cast_possible_truncation, reason = "checked before; at least 1 ns")]
 fn nanoseconds(seconds: f64) -> Option<i64> {
     if seconds > 0.0 { Some(((seconds * 1e9) as i64).max(1)) } else { None }
 }
 
-/// A number of samples; what is below 1 or NaN is none.
+/// A number of samples; 0 for NaN and values below 1.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
 fn count(number: f64) -> usize {
     number as usize

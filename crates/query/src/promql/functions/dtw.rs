@@ -1,7 +1,7 @@
-//! How alike are two series, when one may run now faster, now slower than the other? Dynamic time warping, found fast:
-//! S. Salvador, P. Chan, "Toward Accurate Dynamic Time Warping in Linear Time and Space" (Intelligent Data Analysis 11,
-//! 2007). The path is found for both series at half the resolution first, and then only cells within a radius of it
-//! are looked at; with a radius as long as the series it is exact.
+//! How similar are two series if one may run faster or slower than the other at times? Dynamic time warping with a fast
+//! approximation: S. Salvador, P. Chan, "Toward Accurate Dynamic Time Warping in Linear Time and Space" (Intelligent Data
+//! Analysis 11, 2007). The path is first found for both series at half the resolution, and then only cells within a radius
+//! of it are computed. With a radius as long as the series the result is exact.
 
 use std::ops::Range;
 
@@ -11,13 +11,13 @@ use crate::promql::rows::{Row, Twins, Value, settle};
 use crate::promql::window::{Visits, Walk};
 use crate::promql::{STALE, labels};
 
-/// The paper finds errors of a few per cent from 1 on, below 1 % from 10 on.
+/// Radius. The paper measures errors of a few per cent from 1 on, below 1 % from 10 on.
 const RADIUS_DEFAULT: usize = 1;
 
-/// Cells of the matrix that are looked at for one pair of windows, 8 bytes each.
+/// Limit on the matrix cells computed for one pair of windows, 8 bytes each.
 const CELLS_MAX: usize = 50_000_000;
 
-/// Mean distance along the warp path between each series of the first range vector and the only one of the second.
+/// Mean distance along the warp path between each series of the first range vector and the only series of the second.
 pub fn dtw_over_time<'d>(call: Call<'_, 'd>) -> Result<Value<'d>, Error> {
     let (grid, canvas, mut visits) = (call.grid, call.canvas, call.visits());
     let mut arguments = call.arguments.into_iter();
@@ -48,7 +48,7 @@ pub fn dtw_over_time<'d>(call: Call<'_, 'd>) -> Result<Value<'d>, Error> {
     settle(rows, Twins::Refuse).map(Value::Vector)
 }
 
-/// The samples of the only series that has some.
+/// The samples of the only non-empty series.
 fn only(
     walks: &mut [Walk<'_>],
     now: i64,
@@ -62,7 +62,7 @@ fn only(
             continue;
         }
         if found.replace(samples).is_some() {
-            let message = "dtw_over_time compares with one series, and the second argument has several";
+            let message = "the second argument of dtw_over_time must be one series, got several";
             return Err(Error::execution(message));
         }
     }
@@ -73,7 +73,7 @@ fn finite(values: &[f64]) -> Vec<f64> {
     values.iter().copied().filter(|value| value.is_finite()).collect()
 }
 
-/// Cost of the warp path by its length: both series have at least one value.
+/// Cost of the warp path divided by its length. Both series have at least one value.
 #[expect(clippy::cast_precision_loss, reason = "paths are in memory")]
 fn distance(a: &[f64], b: &[f64], radius: usize, visits: &mut Visits<'_>) -> Result<f64, Error> {
     let mut halves = vec![(a.to_vec(), b.to_vec())];
@@ -96,18 +96,18 @@ fn distance(a: &[f64], b: &[f64], radius: usize, visits: &mut Visits<'_>) -> Res
     Ok(cost)
 }
 
-/// Means of neighbours; of an odd number the last one stays.
+/// Means of pairs of neighbours; an odd last value stays.
 fn halved(values: &[f64]) -> Vec<f64> {
     values.chunks(2).map(|pair| pair.iter().map(|value| value / pair.len() as f64).sum()).collect()
 }
 
-/// The columns of each row that a path at half the resolution passes, in full resolution, and `radius` more around.
+/// The columns of each row that a path at half resolution passes, at full resolution and widened by `radius`.
 fn widened(path: &[Range<usize>], rows: usize, columns: usize, radius: usize) -> Vec<Range<usize>> {
     let fine = |row: usize| {
         let Range { start, end } = path[(row / 2).min(path.len() - 1)];
         2 * start..(2 * end).min(columns)
     };
-    // A path only goes on: what the rows around pass lies between the first's start and the last's end.
+    // A path never goes back, so the rows around `row` pass columns between the start of the first and the end of the last.
     let around = |row: usize| {
         let (first, last) = (row.saturating_sub(radius), row.saturating_add(radius).min(rows - 1));
         fine(first).start.saturating_sub(radius)..fine(last).end.saturating_add(radius).min(columns)
@@ -117,17 +117,17 @@ fn widened(path: &[Range<usize>], rows: usize, columns: usize, radius: usize) ->
 
 struct Warped {
     cost: f64,
-    /// Pairs on the path.
+    /// Number of pairs on the path.
     length: usize,
-    /// For each row the columns on the path.
+    /// Per row: the columns on the path.
     path: Vec<Range<usize>>,
 }
 
-/// The cheapest path from the first pair to the last within a band, one step at a time in either series or both.
+/// The cheapest path from the first pair to the last within a band. Each step advances either series or both by one.
 fn warp(a: &[f64], b: &[f64], band: &[Range<usize>], visits: &mut Visits<'_>) -> Result<Warped, Error> {
     let cells = band.iter().map(ExactSizeIterator::len).sum::<usize>();
     if cells > CELLS_MAX {
-        return Err(Error::limit("cells to warp one window into another", cells as u128, CELLS_MAX));
+        return Err(Error::limit("matrix cells of dynamic time warping", cells as u128, CELLS_MAX));
     }
     visits.count(cells)?;
     let mut costs: Vec<Vec<f64>> = Vec::with_capacity(a.len());
@@ -156,7 +156,7 @@ fn at(costs: &[f64], band: &Range<usize>, column: usize) -> f64 {
     place.and_then(|place| costs.get(place)).copied().unwrap_or(f64::INFINITY)
 }
 
-/// From the last pair to the first, over the cheapest each time; of equals the step in both series.
+/// Walks from the last pair to the first along the cheapest cells; ties prefer the step in both series.
 fn walk_back(costs: &[Vec<f64>], band: &[Range<usize>]) -> Warped {
     let cost = |row: usize, column: usize| at(&costs[row], &band[row], column);
     let (mut row, mut column) = (costs.len() - 1, band[costs.len() - 1].end - 1);
@@ -200,7 +200,7 @@ mod tests {
         assert_eq!(ask(&[0.0, 5.0, 0.0], &[0.0, 5.0, 4.0, 0.0], 10), 0.25);
     }
 
-    /// The whole matrix, cheapest total by its definition.
+    /// Computes the whole matrix, by definition.
     fn slow(a: &[f64], b: &[f64]) -> f64 {
         let mut costs = vec![vec![f64::INFINITY; b.len() + 1]; a.len() + 1];
         costs[0][0] = 0.0;

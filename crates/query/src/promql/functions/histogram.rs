@@ -1,4 +1,4 @@
-//! How are the observations of a histogram with buckets by `le` distributed?
+//! What is the distribution of a histogram with buckets by `le`?
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::promql::rows::{Canvas, Row, Twins, Value, settle};
 
 const BOUND_LABEL: &str = "le";
 
-/// Observations at or below an upper bound; cumulative.
+/// Cumulative bucket: number of observations at or below an upper bound.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Bucket {
     bound: f64,
@@ -35,8 +35,8 @@ pub fn fraction<'d>(call: Call<'_, 'd>) -> Result<Value<'d>, Error> {
     distribution(rows.into_rows()?, &canvas, |step, buckets| fraction_of(lower[step], upper[step], buckets))
 }
 
-/// Applies `function` to the buckets of each histogram at each step. The buckets are sorted by bound, one of
-/// each, and there is at least one. Series without a usable `le` are passed over.
+/// Applies `function` to the buckets of each histogram at each step. The buckets are sorted by bound, one per bound, at
+/// least one. Series without a usable `le` are skipped.
 fn distribution<'d>(
     rows: Vec<Row>,
     canvas: &Canvas<'_>,
@@ -64,7 +64,7 @@ fn distribution<'d>(
 
 type Members = Vec<(f64, Row)>;
 
-/// Buckets by what identifies a histogram, in order of appearance.
+/// Buckets by the labels that identify a histogram, in order of first appearance.
 fn histograms(rows: Vec<Row>, room: &LabelRoom) -> Result<Vec<(Arc<Labels>, Members)>, Error> {
     let mut groups: Vec<(Arc<Labels>, Members)> = Vec::new();
     let mut positions: HashMap<Arc<Labels>, usize> = HashMap::new();
@@ -85,7 +85,7 @@ fn histograms(rows: Vec<Row>, room: &LabelRoom) -> Result<Vec<(Arc<Labels>, Memb
     Ok(groups)
 }
 
-/// Linear interpolation within the bucket that holds the rank; the lowest one begins at 0.
+/// Linear interpolation within the bucket that contains the rank; the lowest bucket starts at 0.
 fn quantile_of(q: f64, buckets: &mut [Bucket]) -> f64 {
     if q.is_nan() {
         return f64::NAN;
@@ -121,8 +121,8 @@ fn quantile_of(q: f64, buckets: &mut [Bucket]) -> f64 {
     }
 }
 
-/// Counts must not fall from bucket to bucket. Rounding makes them fall, or rise, by next to nothing; and rates
-/// of buckets that were scraped at different moments make them fall by more. Both are levelled.
+/// Makes the counts non-decreasing. Rounding causes tiny decreases and increases; rates of buckets that were scraped at
+/// different times cause larger decreases. Both are set to the highest count so far.
 fn make_monotonic(buckets: &mut [Bucket]) {
     let mut highest = buckets[0].count;
     for bucket in &mut buckets[1..] {
@@ -134,7 +134,7 @@ fn make_monotonic(buckets: &mut [Bucket]) {
     }
 }
 
-/// Within 10^-12 of their sum.
+/// Whether the difference is within 10^-12 of the sum.
 fn nearly_equal(a: f64, b: f64) -> bool {
     const TOLERANCE: f64 = 1e-12;
     let sum = a.abs() + b.abs();
@@ -144,7 +144,7 @@ fn nearly_equal(a: f64, b: f64) -> bool {
     (a - b).abs() / sum.min(f64::MAX) < TOLERANCE
 }
 
-/// Share of observations above `lower` and at or below `upper`.
+/// Fraction of observations above `lower` and at or below `upper`.
 fn fraction_of(lower: f64, upper: f64, buckets: &mut [Bucket]) -> f64 {
     let last = buckets.len() - 1;
     let count = buckets[last].count;
@@ -161,7 +161,7 @@ fn fraction_of(lower: f64, upper: f64, buckets: &mut [Bucket]) -> f64 {
     (rank(upper) - rank(lower)) / count
 }
 
-/// Observations at or below `value`, by linear interpolation.
+/// Number of observations at or below `value`, by linear interpolation.
 fn rank_of(value: f64, buckets: &[Bucket]) -> f64 {
     let mut before = Bucket { bound: f64::NEG_INFINITY, count: 0.0 };
     for bucket in buckets {
@@ -198,7 +198,7 @@ mod tests {
         check(0.5, &[(2.0, 10.0)], f64::NAN);
         check(0.5, &[(INF, 10.0)], f64::NAN);
         check(0.5, &[(1.0, 0.0), (INF, 0.0)], f64::NAN);
-        // The fall from 10 to 5 is levelled.
+        // The decrease from 10 to 5 is removed.
         check(0.75, &[(1.0, 10.0), (2.0, 5.0), (3.0, 20.0), (INF, 20.0)], 2.5);
     }
 }

@@ -1,4 +1,4 @@
-//! How are labels rewritten?
+//! Which functions change labels?
 
 use std::sync::Arc;
 
@@ -45,7 +45,7 @@ pub fn join<'d>(call: Call<'_, 'd>) -> Result<Value<'d>, Error> {
     })
 }
 
-/// Gives each row the labels that `change` returns; none keeps them.
+/// Gives each row the labels that `change` returns; `None` keeps its labels.
 fn relabel<'d>(
     mut rows: Vec<Row>,
     room: &LabelRoom,
@@ -66,7 +66,7 @@ fn compile(pattern: &str) -> Result<Rewrite, Error> {
     })
 }
 
-/// Any UTF-8 but the empty string is a label name.
+/// Every non-empty UTF-8 text is a valid label name.
 fn check_name(name: &str) -> Result<(), Error> {
     if name.is_empty() {
         Err(Error::execution("invalid destination label name: it is empty"))

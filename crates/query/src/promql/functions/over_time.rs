@@ -1,4 +1,4 @@
-//! What do the samples in a window amount to?
+//! What is the aggregate of the samples in a window?
 
 use crate::promql::digest::{Area, Ends};
 use crate::promql::fold::{Count, Fold, Max, Mean, Min, One, Sum};
@@ -35,7 +35,7 @@ pub fn stdvar(variance: &Variance, _: &Bounds, _: &[f64]) -> Option<f64> {
     Some(variance.end())
 }
 
-/// By one less than the count: none for a single sample.
+/// Divides by the count minus one; `None` for a single sample.
 pub fn stddev_sample(variance: &Variance, _: &Bounds, _: &[f64]) -> Option<f64> {
     variance.deviation_of_sample()
 }
@@ -60,7 +60,7 @@ pub fn time_of_last(ends: &Ends, _: &Bounds, _: &[f64]) -> Option<f64> {
     Some(seconds(ends.last.0))
 }
 
-/// Largest less smallest; NaN counts as in `max` and `min`.
+/// Largest minus smallest value; NaN as in `max` and `min`.
 pub fn range(extremes: &(Min, Max), _: &Bounds, _: &[f64]) -> Option<f64> {
     Some(extremes.1.end() - extremes.0.end())
 }
@@ -73,7 +73,7 @@ pub fn diff(ends: &Ends, _: &Bounds, _: &[f64]) -> Option<f64> {
     Some((ends.last.1 - ends.first.1).abs())
 }
 
-/// None for a single sample: there is no time to integrate over.
+/// `None` for a single sample: there is no interval to integrate over.
 pub fn integral(area: &Area, _: &Bounds, _: &[f64]) -> Option<f64> {
     (area.ends.count > 1).then(|| area.area.total())
 }

@@ -1,4 +1,4 @@
-//! How fast does it change? Functions of the samples in a window.
+//! How fast does a value change? Functions of the samples in a window.
 
 use crate::promql::digest::{Changes, Counter, Ends};
 use crate::promql::grid::seconds;
@@ -26,23 +26,24 @@ fn extrapolated(counter: &Counter, window: &Bounds) -> Option<(f64, f64)> {
     increase.add(last - first);
     let increase = increase.total();
     if increase > 0.0 && first >= 0.0 {
-        // A counter does not start below zero: no extrapolation past the moment when it was zero.
+        // A counter does not start below zero: no extrapolation past the time at which it would be zero.
         span.before = span.before.min(span.sampled * (first / increase));
     }
     Some((increase, span.factor()))
 }
 
-/// How much of the window the samples cover, seconds.
+/// Durations from which the extrapolation is computed, seconds.
 struct Span {
     sampled: f64,
-    /// By how much to extrapolate at each end.
+    /// Duration to extrapolate at each end.
     before: f64,
     after: f64,
 }
 
 impl Span {
-    /// Samples nearer to a boundary than 1.1 times their mean distance are taken to reach it; else the series
-    /// is taken to begin or end half a distance beyond its outermost sample. None with less than two samples.
+    /// If the gap between a boundary and the nearest sample is less than 1.1 times the mean distance of samples, the series
+    /// extends to the boundary; else it extends half a distance beyond its outermost sample. `None` for less than two
+    /// samples.
     #[expect(clippy::cast_precision_loss, reason = "a window holds less than 2^53 samples")]
     fn of(ends: &Ends, window: &Bounds) -> Option<Self> {
         let gaps = ends.count.checked_sub(1).filter(|gaps| *gaps > 0)?;
@@ -71,7 +72,7 @@ pub fn idelta(window: &Window<'_>, _: &[f64]) -> Option<f64> {
     Some(after - before)
 }
 
-/// Seconds between the last two samples, and their values.
+/// Seconds between the last two samples, and both values.
 fn last_two(window: &Window<'_>) -> Option<(f64, f64, f64)> {
     let (&[.., earlier, later], &[.., before, after]) = (window.at, window.values) else { return None };
     if later == earlier { None } else { Some((seconds(later.saturating_sub(earlier)), before, after)) }

@@ -1,8 +1,9 @@
-//! Does a shape occur in a window? Symbolic Aggregate approXimation: J. Lin, E. Keogh, S. Lonardi, B. Chiu, "A Symbolic
-//! Representation of Time Series, with Implications for Streaming Algorithms" (DMKD 2003).
+//! How often does a shape occur in a window? Symbolic Aggregate approXimation: J. Lin, E. Keogh, S. Lonardi, B. Chiu, "A
+//! Symbolic Representation of Time Series, with Implications for Streaming Algorithms" (DMKD 2003).
 //!
-//! The values are brought to mean 0 and deviation 1, averaged over equal segments (PAA), and each mean becomes a letter:
-//! which of so many intervals, equally probable under the normal distribution, it is in; `a` is the lowest.
+//! The values are normalised to mean 0 and deviation 1 and averaged over equal segments (PAA). Each mean becomes a letter:
+//! the index of the interval that contains it, among intervals of equal probability under the normal distribution; `a` is
+//! the lowest.
 
 use crate::Error;
 use crate::promql::fold::{Fold, Mean};
@@ -12,16 +13,16 @@ use crate::promql::variance::Deviation;
 use crate::promql::window::Walk;
 use crate::promql::{STALE, labels};
 
-/// Letters of an alphabet: with less than two all is the same, and there are no more than `z`.
+/// Number of letters in the alphabet: one letter distinguishes nothing, and `z` is the last.
 const LETTERS: std::ops::RangeInclusive<usize> = 2..=26;
 
-/// Segments of a window; the paper uses dozens.
+/// Limit on the segments of a window; the paper uses dozens.
 const SEGMENTS_MAX: usize = 65_536;
 
-/// Deviation, in the unit of the value, below which a window is flat, so that noise does not become a shape.
+/// Default deviation, in the unit of the value, below which a window counts as flat, so that noise does not become a shape.
 const FLAT_DEFAULT: f64 = 0.01;
 
-/// How often the pattern occurs in the word of each window; occurrences may overlap.
+/// Number of occurrences of the pattern in the word of each window; occurrences may overlap.
 pub fn sax_over_time<'d>(call: Call<'_, 'd>) -> Result<Value<'d>, Error> {
     let (grid, canvas, mut visits) = (call.grid, call.canvas, call.visits());
     let mut arguments = call.arguments.into_iter();
@@ -49,7 +50,7 @@ pub fn sax_over_time<'d>(call: Call<'_, 'd>) -> Result<Value<'d>, Error> {
     settle(rows, Twins::Refuse).map(Value::Vector)
 }
 
-/// How a window becomes a word.
+/// Parameters that turn a window into a word.
 struct Word {
     segments: usize,
     letters: usize,
@@ -57,20 +58,20 @@ struct Word {
 }
 
 impl Word {
-    /// A pattern has letters of the alphabet, and `.` for any.
+    /// A pattern consists of letters of the alphabet, and `.` for any letter.
     fn check<'p>(&self, pattern: &'p str) -> Result<&'p [u8], Error> {
         let last = b'a' + u8::try_from(self.letters - 1).unwrap_or(25);
         match pattern.chars().find(|letter| *letter != '.' && !('a'..=char::from(last)).contains(letter)) {
             _ if pattern.is_empty() => Err(Error::bad_data("pattern is empty")),
             Some(letter) => Err(Error::bad_data(format!(
-                "pattern {pattern:?} has {letter:?}, letters are a to {}, and . for any",
+                "pattern {pattern:?} contains {letter:?}, letters are a to {}, . matches any",
                 char::from(last)
             ))),
             None => Ok(pattern.as_bytes()),
         }
     }
 
-    /// None when there are fewer samples than segments. Samples that are not finite are left out.
+    /// `None` if there are fewer samples than segments. Samples that are not finite are ignored.
     fn of(&self, values: &[f64]) -> Option<Vec<u8>> {
         let values: Vec<f64> = values.iter().copied().filter(|value| value.is_finite()).collect();
         if values.len() < self.segments {
@@ -80,7 +81,7 @@ impl Word {
         let normal = |value: f64| if deviation < self.flat { 0.0 } else { (value - mean) / deviation };
         let breakpoints = breakpoints(self.letters);
         let letter = |mean: f64| {
-            // A mean on a breakpoint belongs to the letter above it.
+            // A mean equal to a breakpoint gets the letter above it.
             let above = breakpoints.partition_point(|breakpoint| *breakpoint <= mean);
             b'a' + u8::try_from(above).unwrap_or(25)
         };
@@ -88,10 +89,10 @@ impl Word {
     }
 }
 
-/// Means over `segments` parts of equal length; a sample on a border belongs to both, in part.
+/// Means over `segments` parts of equal length; a sample on a border counts for both parts proportionally.
 #[expect(clippy::cast_precision_loss, reason = "there are less than 2^53 samples")]
 fn segment_means(values: &[f64], segments: usize) -> impl Iterator<Item = f64> {
-    // In units of 1 / segments of a sample each sample has `segments` of them, and each segment `values.len()`.
+    // In units of 1 / segments of a sample: each sample has `segments` units, each segment `values.len()` units.
     (0..segments).map(move |segment| {
         let (from, to) = (segment * values.len(), (segment + 1) * values.len());
         let parts = (from / segments..to.div_ceil(segments)).map(|place| {
@@ -102,12 +103,12 @@ fn segment_means(values: &[f64], segments: usize) -> impl Iterator<Item = f64> {
     })
 }
 
-/// Where the standard normal distribution is cut into `letters` parts of the same probability.
+/// Breakpoints that divide the standard normal distribution into `letters` parts of equal probability.
 #[expect(clippy::cast_precision_loss, reason = "there are at most 26 letters")]
 fn breakpoints(letters: usize) -> Vec<f64> {
     let breakpoint = |below: usize| {
         let wanted = below as f64 / letters as f64;
-        // 1/26 lies at -1.77.
+        // The breakpoint for 1/26 is -1.77.
         let (mut low, mut high) = (-3.0, 3.0);
         if 2 * below == letters {
             return 0.0;
@@ -146,7 +147,7 @@ fn occurrences(word: &[u8], pattern: &[u8]) -> f64 {
 mod tests {
     use super::*;
 
-    /// The table of the paper, figure 5, to its two decimals.
+    /// Figure 5 of the paper, to two decimals.
     #[test]
     fn breakpoints_are_those_of_the_paper() {
         for (letters, expect) in [

@@ -1,4 +1,4 @@
-//! What time is it? Times of evaluation and samples, and the UTC calendar.
+//! What time is it? Evaluation times, sample times, and the UTC calendar.
 
 use crate::Error;
 use crate::promql::functions::Call;
@@ -63,7 +63,7 @@ pub fn minute(at: f64) -> f64 {
     whole(at).map_or(f64::NAN, |at| small(at.rem_euclid(3_600) / 60))
 }
 
-/// Seconds without their fraction; none for what is no time.
+/// Whole seconds; `None` for a value outside the calendar's range.
 #[expect(clippy::cast_possible_truncation, reason = "checked against the years that the calendar knows")]
 fn whole(at: f64) -> Option<i64> {
     // +- 10^14 s, three million years.

@@ -1,4 +1,4 @@
-//! Vectors as a whole: is it empty, has it one element, in which order?
+//! Which functions take a vector as a whole? Absence, conversion to a scalar, sorting.
 
 use std::cmp::Ordering;
 use std::collections::HashSet;
@@ -53,8 +53,7 @@ pub fn absent_over_time<'d>(call: Call<'_, 'd>) -> Result<Value<'d>, Error> {
     Ok(Value::Vector(settle(vec![row], Twins::Join)?))
 }
 
-/// The labels that the missing series would have for certain: those that the selector requires to be equal to
-/// something, once.
+/// The labels that the missing series would certainly have: those with exactly one matcher, which requires equality.
 fn labels_of_absent(nodes: &[&Node]) -> Result<Arc<Labels>, Error> {
     let [Node::Instant { selector, .. } | Node::Range { selector, .. }] = nodes else {
         return Ok(Arc::new(Labels::empty()));
@@ -80,7 +79,8 @@ pub fn sort_desc<'d>(call: Call<'_, 'd>) -> Result<Value<'d>, Error> {
     sorted(call, |a, b| nan_last(a, b, |a, b| by_value(b, a)))
 }
 
-/// By the value at the first step, the only one of an instant query; a range query's answer is sorted by labels.
+/// By the value at the first step, which is the only one of an instant query; the answer of a range query is sorted by
+/// labels.
 fn sorted<'d>(call: Call<'_, 'd>, order: impl Fn(&f64, &f64) -> Ordering) -> Result<Value<'d>, Error> {
     let steps = call.grid.count;
     let [rows] = call.take()?;
@@ -116,12 +116,13 @@ fn sorted_by_label<'d>(call: Call<'_, 'd>, direction: fn(Ordering) -> Ordering) 
     Ok(Value::Vector(rows))
 }
 
-/// Where it lies: labels may be long.
+/// Borrowed, as labels may be long.
 fn value<'r>(row: &'r Row, name: &str) -> &'r str {
     row.labels.get(name).unwrap_or("")
 }
 
-/// Each once, and only those that a row has: a query may name a hundred thousand, and a comparison looks at all of them.
+/// Names without duplicates that occur in a row: a query may list a hundred thousand names, and each comparison iterates
+/// over all of them.
 fn known(names: Vec<Arc<str>>, rows: &[Row]) -> Vec<Arc<str>> {
     let mut passed: HashSet<Arc<str>> = names.iter().cloned().collect();
     for row in rows {
@@ -135,7 +136,7 @@ fn known(names: Vec<Arc<str>>, rows: &[Row]) -> Vec<Arc<str>> {
     names.into_iter().filter(|name| passed.insert(Arc::clone(name))).collect()
 }
 
-/// Digits by the number they make: `cpu2` before `cpu10`.
+/// Compares runs of digits as numbers: `cpu2` before `cpu10`.
 fn natural(a: &str, b: &str) -> Ordering {
     let (mut a, mut b) = (a, b);
     while !a.is_empty() && !b.is_empty() {
@@ -158,7 +159,7 @@ fn starts_with_digit(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_digit())
 }
 
-/// The leading run of digits, or of anything else.
+/// Splits off the leading run of digits or of other characters.
 fn split_run(text: &str) -> (&str, &str) {
     let digits = starts_with_digit(text);
     text.split_at(text.find(|c: char| c.is_ascii_digit() != digits).unwrap_or(text.len()))
@@ -169,7 +170,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_count_once_and_only_where_a_row_has_them() {
+    fn duplicate_and_unknown_names_are_ignored() {
         let row = |name| Row { labels: Arc::new(Labels::new([(name, "x")]).unwrap()), points: Vec::new() };
         let names = ["c", "b", "a", "b", "d"].map(Arc::from).to_vec();
         let found = known(names.clone(), &[row("a"), row("b"), row("e")]);
