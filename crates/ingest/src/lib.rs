@@ -8,6 +8,7 @@
 #![deny(clippy::unwrap_used, clippy::indexing_slicing, clippy::cast_possible_truncation)]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::cast_possible_truncation))]
 
+pub mod budget;
 pub mod csv;
 mod error;
 pub mod json_lines;
@@ -19,7 +20,6 @@ pub mod parquet;
 mod reader;
 mod reject;
 pub mod remote_write;
-pub mod room;
 pub mod rows;
 pub mod time_text;
 pub mod wire;

@@ -17,8 +17,8 @@ use std::sync::Arc;
 use tacho_model::limits::LABELS_MAX;
 use tacho_model::{Batch, LabelError, Labels, Sample, SampleSeries, Value};
 
+use crate::budget::{Budget, Full};
 use crate::reader::{Flaw, Reader};
-use crate::room::{Full, Room};
 use crate::{Error, Rejects};
 
 /// A snappy block grows at most by this factor: a copy of 64 bytes takes 3, rounded up.
@@ -75,7 +75,7 @@ fn decode_message(message: &[u8]) -> Result<Decoded, Error> {
     let mut decoded = Decoded::default();
     let mut reader = Reader::new(message);
     let mut position = 0;
-    let mut room = Room::of_body(message.len());
+    let mut budget = Budget::of_body(message.len());
     while let Some(field) = next_field(&mut reader).map_err(malformed)? {
         let (TIME_SERIES, Content::Bytes(bytes)) = (field.number, field.content) else { continue };
         let mut refuse = |reason: SeriesError| {
@@ -86,7 +86,7 @@ fn decode_message(message: &[u8]) -> Result<Decoded, Error> {
                 let taken = SERIES_BYTES
                     + read.series.labels.own_bytes()
                     + size_of::<Sample>() * read.series.samples.capacity();
-                if let Err(full) = room.take_beyond(taken, bytes.len()) {
+                if let Err(full) = budget.take_beyond(taken, bytes.len()) {
                     refuse(SeriesError::Full(full));
                     position += 1;
                     continue;

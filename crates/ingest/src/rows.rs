@@ -8,14 +8,14 @@ use std::ops::Range;
 
 use tacho_model::Batch;
 
-use crate::room;
+use crate::budget;
 
 /// What a byte of a block may take in memory: two make a broken row, which is named with its reason and its place.
 pub const MEMORY_PER_BYTE: usize = 240;
 
 /// The most memory that decoding a block of this many bytes takes.
 pub const fn memory_bytes_max(block_bytes: usize) -> usize {
-    room::MEMORY_BYTES_MIN.saturating_add(block_bytes.saturating_mul(MEMORY_PER_BYTE))
+    budget::MEMORY_BYTES_MIN.saturating_add(block_bytes.saturating_mul(MEMORY_PER_BYTE))
 }
 
 /// One format of rows. A row is what is kept or refused as one: a line, most often.

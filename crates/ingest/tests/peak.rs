@@ -8,10 +8,10 @@ mod climb;
 use std::fmt::Write;
 
 use climb::{Shape, Taken};
+use tacho_ingest::budget::{Budget, memory_bytes_max};
 use tacho_ingest::json_lines::JsonLines;
 use tacho_ingest::line_protocol::{Decoder, Precision};
 use tacho_ingest::open_metrics::{Exposition, OpenMetrics};
-use tacho_ingest::room::{Room, memory_bytes_max};
 use tacho_ingest::rows::{self, Rows};
 use tacho_ingest::wire::{ClientFrame, DICT_IDS_MAX, FrameDecoder, Hello, Session};
 use tacho_ingest::{csv, remote_write};
@@ -318,7 +318,7 @@ fn put_record(data: &mut Vec<u8>, kind: usize, nth: usize, numbers: usize) {
 }
 
 fn import(body: &[u8]) {
-    let (mut decoder, mut room) = (FrameDecoder::new(), Room::of_body(body.len()));
+    let (mut decoder, mut budget) = (FrameDecoder::new(), Budget::of_body(body.len()));
     decoder.push(body);
     let mut session: Option<Session> = None;
     let mut kept = Vec::new();
@@ -326,7 +326,7 @@ fn import(body: &[u8]) {
         match (ClientFrame::decode(frame).unwrap(), &mut session) {
             (ClientFrame::Hello(hello), _) => session = Some(Session::new(&hello).unwrap()),
             (ClientFrame::Dict(body), Some(session)) => drop(session.define(body)),
-            (ClientFrame::Data(body), Some(session)) => kept.extend(session.data_within(body, &mut room)),
+            (ClientFrame::Data(body), Some(session)) => kept.extend(session.data_within(body, &mut budget)),
             _ => {}
         }
     }

@@ -24,7 +24,7 @@ use jiff::tz::TimeZone;
 use tacho_model::limits::ENTRY_BYTES_MAX;
 use tacho_model::{Batch, Body, Entry, EntrySeries, Labels, NAME, Sample, SampleSeries, Timestamp, Value};
 
-use crate::room::Room;
+use crate::budget::Budget;
 use crate::rows::{Block, Broken, Rows, not_utf8, shown};
 use crate::time_text::{TimeFormat, TimeReader};
 pub use detect::{Detected, Given, detect};
@@ -76,7 +76,7 @@ pub struct Csv {
     known: HashMap<String, Arc<Labels>>,
     known_bytes: usize,
     /// What the series of a block may take that it names first.
-    room: Room,
+    budget: Budget,
     /// Of a number, while its thousands separators are taken out.
     scratch: String,
 }
@@ -155,8 +155,8 @@ impl Csv {
         };
         let is_text = |column: usize| dialect.text_columns.contains(&column).then_some(0);
         let texts = (0..columns.len()).map(is_text).collect();
-        let (known, scratch, room) = (HashMap::new(), String::new(), Room::default());
-        Ok(Self { dialect, times, header, base, columns, texts, known, known_bytes: 0, room, scratch })
+        let (known, scratch, budget) = (HashMap::new(), String::new(), Budget::default());
+        Ok(Self { dialect, times, header, base, columns, texts, known, known_bytes: 0, budget, scratch })
     }
 
     /// Local times that came twice because a clock was set back.
@@ -249,7 +249,7 @@ impl Csv {
         let labels = Arc::new(Labels::new(base.chain(cells)).map_err(|error| error.to_string())?);
         // The names of the columns stand in each series, but not in each row.
         let bytes = KNOWN_BYTES + labels.own_bytes() + key.len();
-        self.room.take(bytes).map_err(|full| full.to_string())?;
+        self.budget.take(bytes).map_err(|full| full.to_string())?;
         self.known_bytes += bytes;
         if self.known_bytes > KNOWN_BYTES_MAX {
             self.known.clear();
@@ -269,7 +269,7 @@ impl Rows for Csv {
         let mut out = Block::default();
         let mut slots = Slots::default();
         let mut faults = Vec::new();
-        self.room = Room::of_body(block.len() * ROW_MEMORY);
+        self.budget = Budget::of_body(block.len() * ROW_MEMORY);
         for (bytes, row) in split::rows(block, self.dialect.delimiter) {
             out.rows += 1;
             let number = before + out.rows;

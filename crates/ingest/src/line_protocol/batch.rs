@@ -24,7 +24,7 @@ pub(super) struct Gathering {
     /// Number of the body.
     body: u32,
     /// Samples that lists may still be made for beforehand.
-    room: usize,
+    prealloc: usize,
 }
 
 /// Where a series' samples are gathered.
@@ -48,7 +48,7 @@ const FIELD_BYTES_MIN: usize = 4;
 impl Gathering {
     pub(super) fn begin_body(&mut self, bytes: usize) {
         self.body = self.body.wrapping_add(1).max(1);
-        self.room = bytes / FIELD_BYTES_MIN;
+        self.prealloc = bytes / FIELD_BYTES_MIN;
     }
 
     #[inline]
@@ -110,8 +110,8 @@ impl Gathering {
         }
         let Some(labels) = table.labels(series) else { return u32::MAX };
         let Some(slot) = self.slots.get_mut(series as usize) else { return u32::MAX };
-        let count = (slot.count as usize).min(self.room);
-        self.room -= count;
+        let count = (slot.count as usize).min(self.prealloc);
+        self.prealloc -= count;
         (slot.body, slot.position) = (self.body, position);
         // One at least: a list that grows has room for four at once.
         let samples = Vec::with_capacity(count.max(1));

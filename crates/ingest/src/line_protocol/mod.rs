@@ -119,8 +119,8 @@ impl Decoder {
             let begin = cursor.at();
             let read = self.read_line(&mut cursor, precision).and_then(|read| {
                 let taken = self.gathering.line_bytes();
-                let room = self.table.room().take_beyond(taken, cursor.at() - begin);
-                room.map(|()| read).map_err(|full| Fault::new(begin, full.to_string()))
+                let budget = self.table.budget().take_beyond(taken, cursor.at() - begin);
+                budget.map(|()| read).map_err(|full| Fault::new(begin, full.to_string()))
             });
             match read {
                 Ok((line, time)) => {

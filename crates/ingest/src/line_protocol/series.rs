@@ -13,7 +13,7 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 use super::cursor::{Cursor, Fault, Piece};
 use super::places::Places;
 use super::text::{shown, unescape};
-use crate::room::Room;
+use crate::budget::Budget;
 
 const IN_MEASUREMENTS: &[char] = &[',', ' '];
 const IN_NAMES: &[char] = &[',', '=', ' '];
@@ -42,7 +42,7 @@ pub(super) struct SeriesTable {
     learning: Vec<Box<[u8]>>,
     seed: u64,
     bytes: usize,
-    room: Room,
+    budget: Budget,
     line: LineBegan,
     scratch: Vec<u8>,
 }
@@ -107,7 +107,7 @@ impl Default for SeriesTable {
             learning: Vec::new(),
             seed: RandomState::new().hash_one(0),
             bytes: 0,
-            room: Room::default(),
+            budget: Budget::default(),
             line: LineBegan::default(),
             scratch: Vec::new(),
         }
@@ -134,11 +134,11 @@ impl SeriesTable {
     }
 
     pub(super) const fn begin_body(&mut self, bytes: usize) {
-        self.room = Room::of_body(bytes);
+        self.budget = Budget::of_body(bytes);
     }
 
-    pub(super) const fn room(&mut self) -> &mut Room {
-        &mut self.room
+    pub(super) const fn budget(&mut self) -> &mut Budget {
+        &mut self.budget
     }
 
     /// Takes the head of a line.
@@ -189,7 +189,7 @@ impl SeriesTable {
 
     /// Room for something new of this line.
     fn take(&mut self, bytes: usize, at: usize) -> Result<(), Fault> {
-        self.room.take(bytes).map_err(|full| Fault::new(at, full.to_string()))?;
+        self.budget.take(bytes).map_err(|full| Fault::new(at, full.to_string()))?;
         self.line.taken += bytes;
         Ok(())
     }
@@ -277,7 +277,7 @@ impl SeriesTable {
             self.head_places.remove(hash, index_of(self.heads.len()));
         }
         self.bytes = bytes;
-        self.room.give(taken);
+        self.budget.give(taken);
         self.line = LineBegan { heads, series, bytes, taken: 0, labels_bytes: 0 };
     }
 

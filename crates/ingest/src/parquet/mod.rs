@@ -37,7 +37,7 @@ use crate::csv::{self, Given};
 use crate::rows::{Block, Broken};
 use crate::time_text::TimeFormat;
 use cell::{Cell, CellReader};
-use pages::{Guard, Held, PAGES_BYTES_MAX, Room, Shared, is_prefixed};
+use pages::{Guard, Held, PAGES_BYTES_MAX, PageBudget, Shared, is_prefixed};
 use plan::{Plan, Shape};
 use sort::Sorter;
 use times::Times;
@@ -284,10 +284,10 @@ impl<R: ChunkReader + 'static> Parquet<R> {
         let columns: Vec<usize> =
             [self.plan.time].into_iter().chain(labels).chain(values.iter().copied()).collect();
         let (mut readers, mut held) = (Vec::with_capacity(columns.len()), Vec::with_capacity(columns.len()));
-        let (room, mut step) = (Room::default(), BLOCK_ROWS);
+        let (budget, mut step) = (PageBudget::default(), BLOCK_ROWS);
         for at in &columns {
             let Some(kind) = self.plan.kind(*at) else { continue };
-            let of_column = room.column();
+            let of_column = budget.column();
             let reader = reader(&self.file, &self.input, self.place.group, *at, kind, of_column.clone());
             let mut reader = reader.map_err(|e| fault(Some(*at), e))?;
             let skip = usize::try_from(self.place.row).unwrap_or(usize::MAX);
@@ -438,7 +438,7 @@ fn head<R: ChunkReader + 'static>(
     let Some(group) = groups.iter().position(|group| group.num_rows() > 0) else { return vec![] };
     // A damaged group is told when it is read: here it teaches nothing.
     let read = guarded(|| {
-        let mut reader = reader(file, input, group, column, kind, Room::default().column())?;
+        let mut reader = reader(file, input, group, column, kind, PageBudget::default().column())?;
         let mut cells = Vec::new();
         while cells.len() < HEAD_ROWS && cells.iter().map(Cell::text_bytes).sum::<usize>() < HEAD_TEXT_BYTES {
             let before = cells.len();

@@ -61,22 +61,22 @@ impl<R: ChunkReader> ChunkReader for Shared<R> {
 
 /// Memory of the pages of all columns that are read together.
 #[derive(Clone, Debug, Default)]
-pub struct Room(Arc<AtomicUsize>);
+pub struct PageBudget(Arc<AtomicUsize>);
 
 /// What one column has of it.
 #[derive(Clone, Debug, Default)]
 pub struct Held {
-    room: Room,
+    budget: PageBudget,
     /// Pages before the one that is being read: cells may still point into them.
     passed: Arc<AtomicUsize>,
     /// The largest page, unpacked.
     largest: Arc<AtomicUsize>,
 }
 
-impl Room {
+impl PageBudget {
     /// For one more column.
     pub fn column(&self) -> Held {
-        Held { room: self.clone(), ..Held::default() }
+        Held { budget: self.clone(), ..Held::default() }
     }
 
     fn take(&self, bytes: usize) -> Result<()> {
@@ -108,7 +108,7 @@ impl Held {
 
     /// No cell points into pages that were passed.
     pub fn settle(&self) {
-        self.room.give(self.passed.swap(0, Ordering::Relaxed));
+        self.budget.give(self.passed.swap(0, Ordering::Relaxed));
     }
 }
 
@@ -233,16 +233,16 @@ impl<R: ChunkReader> Guard<R> {
 impl<R: ChunkReader> PageReader for Guard<R> {
     fn get_next_page(&mut self) -> Result<Option<Page>> {
         let Some(head) = self.look()? else { return Ok(None) };
-        let room = self.held.room.clone();
+        let budget = self.held.budget.clone();
         let values = if head.kind == Kind::Dictionary { head.values.saturating_mul(CELL_BYTES) } else { 0 };
         let mut kept = head.unpacked.saturating_add(values);
-        room.take(kept.saturating_add(head.packed))?;
+        budget.take(kept.saturating_add(head.packed))?;
         let page = self.inner.get_next_page();
-        room.give(head.packed);
+        budget.give(head.packed);
         self.pass();
         let page = page?;
         let lengths = page.as_ref().map_or(Ok(0), |page| self.lengths(page))?;
-        room.take(lengths)?;
+        budget.take(lengths)?;
         kept += lengths;
         self.held.largest.fetch_max(head.unpacked, Ordering::Relaxed);
         if head.kind == Kind::Data {

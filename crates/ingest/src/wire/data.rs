@@ -14,8 +14,8 @@ use super::message::{Hello, malformed};
 use super::record::{RecordError, Tag, entry, samples};
 use super::segment::{Context, OperationTable, segment};
 use super::{SEQ_FIRST_MAX, SEQ_JUMP_MAX};
+use crate::budget::Budget;
 use crate::reader::{Flaw, Reader};
-use crate::room::Room;
 use crate::{Error, Rejects};
 
 /// Name of the series that a session's executions belong to.
@@ -136,15 +136,15 @@ impl Session {
     /// Takes the body of a DATA frame apart. A bad record never takes good ones with it; only a frame
     /// without number or base is an error.
     pub fn data(&mut self, body: &[u8]) -> Result<Data, Error> {
-        self.data_within(body, &mut Room::of_body(body.len()))
+        self.data_within(body, &mut Budget::of_body(body.len()))
     }
 
     /// As [`Session::data`], of a frame that shares its room with others.
-    pub fn data_within(&mut self, body: &[u8], room: &mut Room) -> Result<Data, Error> {
+    pub fn data_within(&mut self, body: &[u8], budget: &mut Budget) -> Result<Data, Error> {
         let mut reader = Reader::new(body);
         let (seq, base) = read_head(&mut reader)?;
         let Self { id, executions, dictionary, table } = self;
-        let context = Context { session: *id, base, dictionary, room: Cell::new(*room) };
+        let context = Context { session: *id, base, dictionary, budget: Cell::new(*budget) };
         table.begin_frame(dictionary);
         let mut batch = Batch::default();
         let mut segments = Vec::new();
@@ -160,7 +160,7 @@ impl Session {
             }
             position += 1;
         }
-        *room = context.room.get();
+        *budget = context.budget.get();
         if !segments.is_empty() {
             let labels = Arc::clone(executions);
             batch.executions.push(ExecutionSeries { labels, operations: table.take(), segments });

@@ -10,8 +10,8 @@ use tacho_model::{
 use super::descriptor::RecordTypeError;
 use super::dict::Dictionary;
 use super::segment::Context;
+use crate::budget::Full;
 use crate::reader::{Flaw, Reader};
-use crate::room::Full;
 
 /// What kind of record follows. The discriminants are on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

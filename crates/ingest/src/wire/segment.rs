@@ -16,8 +16,8 @@ use tacho_model::{
 
 use super::dict::Dictionary;
 use super::record::{RecordError, check_length, check_operation, text};
+use crate::budget::{Budget, Full};
 use crate::reader::{Flaw, Reader};
-use crate::room::{Full, Room};
 
 /// Bits of a segment's first byte.
 pub(super) mod flag {
@@ -117,7 +117,7 @@ pub(super) struct Context<'a> {
     pub base: Timestamp,
     pub dictionary: &'a Dictionary,
     /// What the frame's records may still take.
-    pub room: Cell<Room>,
+    pub budget: Cell<Budget>,
 }
 
 impl Context<'_> {
@@ -126,9 +126,9 @@ impl Context<'_> {
     }
 
     pub(super) fn take_beyond(&self, bytes: usize, record_bytes: usize) -> Result<(), Full> {
-        let mut room = self.room.get();
-        let taken = room.take_beyond(bytes, record_bytes);
-        self.room.set(room);
+        let mut budget = self.budget.get();
+        let taken = budget.take_beyond(bytes, record_bytes);
+        self.budget.set(budget);
         taken
     }
 }

@@ -6,7 +6,7 @@ use std::io::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tacho_ingest::room::memory_bytes_max;
+use tacho_ingest::budget::memory_bytes_max;
 use tacho_ingest::wire::{ErrorCode, FRAME_BODY_BYTES_MAX, ServerFrame};
 use tacho_model::Clock;
 use tacho_store::Store;
@@ -28,7 +28,7 @@ const DRAIN_TIME_MAX: Duration = Duration::from_secs(10);
 /// Pause after accept failed (no file descriptors are left), so that the failure is not repeated in a tight loop.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// Memory of the records of DATA frames that are decoded and not yet on disk, over all connections, bytes; a frame at its
-/// longest may come to `tacho_ingest::room::memory_bytes_max` of it, 208 MiB, while it is decoded.
+/// longest may come to `tacho_ingest::budget::memory_bytes_max` of it, 208 MiB, while it is decoded.
 const IN_FLIGHT_BYTES_MAX: usize = 256 << 20;
 const _: () = assert!(memory_bytes_max(FRAME_BODY_BYTES_MAX as usize) <= IN_FLIGHT_BYTES_MAX);
 /// Connections that may gather a frame larger than `incoming::SMALL_BYTES_MAX` at the same time.

@@ -23,7 +23,7 @@ pub const fn memory_bytes_max(body_bytes: usize) -> usize {
 
 /// What a body may still take beyond [`PLAIN_PER_BYTE`].
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Room {
+pub struct Budget {
     max: usize,
     left: usize,
 }
@@ -35,7 +35,7 @@ pub struct Full {
     pub max: usize,
 }
 
-impl Room {
+impl Budget {
     /// Of a body of this many bytes when it is unpacked.
     pub const fn of_body(bytes: usize) -> Self {
         let max = MEMORY_BYTES_MIN.saturating_add(bytes.saturating_mul(MEMORY_PER_BYTE - PLAIN_PER_BYTE));
@@ -74,13 +74,13 @@ mod tests {
 
     #[test]
     fn room_is_given_to_the_last_byte() {
-        let mut room = Room::of_body(10);
-        assert_eq!(room.take(MEMORY_BYTES_MIN + 280), Ok(()));
-        assert_eq!(room.take_beyond(20, 1), Ok(()));
-        assert_eq!(room.take(1), Err(Full { max: 16_777_496 }));
-        room.give(1);
-        assert_eq!(room.take_beyond(21, 1), Ok(()));
-        assert_eq!(room.used(), MEMORY_BYTES_MIN + 280);
+        let mut budget = Budget::of_body(10);
+        assert_eq!(budget.take(MEMORY_BYTES_MIN + 280), Ok(()));
+        assert_eq!(budget.take_beyond(20, 1), Ok(()));
+        assert_eq!(budget.take(1), Err(Full { max: 16_777_496 }));
+        budget.give(1);
+        assert_eq!(budget.take_beyond(21, 1), Ok(()));
+        assert_eq!(budget.used(), MEMORY_BYTES_MIN + 280);
         assert_eq!(memory_bytes_max(10), MEMORY_BYTES_MIN + 480);
     }
 }
