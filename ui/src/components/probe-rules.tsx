@@ -43,8 +43,8 @@ export function ProbeRules({ rules, agents, now, onChange }: Props) {
       {rules.length === 0 ? (
         <Empty title="No rules">
           <p>
-            Without rules, the agents' own settings apply. A rule switches matching methods on or off immediately, without a
-            restart of the program. If several rules match a method, the last one applies.
+            Without rules, the agents' own settings apply. A rule switches matching methods on or off immediately,
+            without a restart of the program. If several rules match a method, the last one applies.
           </p>
         </Empty>
       ) : (

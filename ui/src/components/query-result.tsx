@@ -46,8 +46,7 @@ export function QueryChart({ answers, window: range, step, onArea }: ChartProps)
       <div class="panel-body">
         {total > lines.length && (
           <p class="notice warn">
-            The first {lines.length} of {grouped(total)} series are drawn. Aggregate with sum, or topk to see
-            all.
+            The first {lines.length} of {grouped(total)} series are drawn. Aggregate with sum, or topk to see all.
           </p>
         )}
         <Legend lines={shown} hidden={hidden} onChange={setHidden} />

@@ -257,11 +257,7 @@ function errorOf(status: number, text: string): ApiError {
     const body = JSON.parse(text) as { errorType?: string; error?: string };
     return new ApiError(status, body.errorType ?? 'error', body.error ?? text);
   } catch {
-    return new ApiError(
-      status,
-      'error',
-      text.trim() === '' ? `HTTP status ${status}` : text.trim().slice(0, 400),
-    );
+    return new ApiError(status, 'error', text.trim() === '' ? `HTTP status ${status}` : text.trim().slice(0, 400));
   }
 }
 

@@ -70,7 +70,9 @@ function Agents({ list, needle, now }: { list: AgentList; needle: string; now: n
   return (
     <Panel
       title="Agents"
-      aside={<span class="faint">{`${grouped(list.connected)} connected, ${left} disconnected within the last hour`}</span>}
+      aside={
+        <span class="faint">{`${grouped(list.connected)} connected, ${left} disconnected within the last hour`}</span>
+      }
     >
       {shown.length === 0 ? (
         <Empty title="No matching agent">
@@ -131,7 +133,7 @@ function counts(): Column<Agent>[] {
     {
       id: 'dropped',
       title: 'Dropped',
-      hint: 'Records lost because the agent's buffer was full',
+      hint: 'Records lost because a buffer of the agent was full',
       numeric: true,
       value: dropped,
       cell: (agent) => <span class={dropped(agent) > 0 ? 'bad' : 'zero'}>{grouped(dropped(agent))}</span>,

@@ -126,11 +126,11 @@ export const FUNCTIONS: readonly (readonly [string, string, string])[] = [
   ['tanh', 'v vector', 'Hyperbolic tangent.'],
   ['time', '', 'Unix seconds of the evaluation.'],
   ['timestamp', 'v vector', 'Unix seconds of each sample.'],
-  ['trend_intercept_over_time', 'v range', "Value of the trend line at the start of the range."],
+  ['trend_intercept_over_time', 'v range', 'Value of the trend line at the start of the range.'],
   [
     'trend_margin_over_time',
     'v range, confidence scalar',
-    "Half the width of the confidence interval of the trend, for a confidence such as 0.95.",
+    'Half the width of the confidence interval of the trend, for a confidence such as 0.95.',
   ],
   ['trend_over_time', 'v range', 'Slope per second of a line through the samples by least squares; as deriv.'],
   ['trend_p_over_time', 'v range', 'Probability of a slope at least this steep without a trend: two-sided t-test.'],

@@ -121,7 +121,7 @@ test('a trace contains HTTP, methods and a statement, and its address can be sha
   await close();
 });
 
-test('a trace that does not exist shows the server's error message', async () => {
+test('a trace that does not exist shows the error message of the server', async () => {
   const { page, faults, close } = await open(browser, '#/traces/00000000000000000000000000000001');
   await page.getByRole('alert').waitFor();
   assert.match(await page.getByRole('alert').textContent(), /Not found \(404\) \S/);

@@ -77,7 +77,7 @@ test('the page shows the program, switches its methods and shows the result', as
   await close();
 });
 
-test('the form shows the server's error and keeps the input', async () => {
+test('the form shows the error message of the server and keeps the input', async () => {
   const { page, close } = await open(browser, '#/agents');
   await page.getByText('No rules').waitFor();
   for (const { pattern, service, said } of [

@@ -68,8 +68,7 @@ describe('completion', () => {
     expect(labels('histogram_q|', [])).toEqual(['histogram_quantile']);
     expect(labels('su|', [])).toContain('sum');
   });
-  test('a complete name needs no suggestion', () =>
-    expect(labels('jvm_heap_bytes|', ['jvm_heap_bytes'])).toEqual([]));
+  test('a complete name needs no suggestion', () => expect(labels('jvm_heap_bytes|', ['jvm_heap_bytes'])).toEqual([]));
   test('__name__ is not offered as a label', () => expect(labels('up{|', ['__name__', 'host'])).toEqual(['host']));
 
   test.each([
