@@ -77,7 +77,7 @@ test('a declared record is shown with its members, their units and its call', as
 
   const wanted = new URLSearchParams({ 'match[]': 'board_ad_posted', field: `title=${title}` });
   let found = [];
-  await until('the record is there', async () => {
+  await until('the record is stored', async () => {
     found = (await ask(`/api/v1/entries?${wanted}`)).data.entries;
     return found.length > 0;
   });
@@ -87,7 +87,7 @@ test('a declared record is shown with its members, their units and its call', as
   const fields = type.fields.map((field) => `${field.name} ${field.type} ${field.unit}`.trim());
   assert.deepEqual(fields, ['ad i64', 'title text', 'price i64 ct']);
   let span;
-  await until('the call is there', async () => {
+  await until('the call is stored', async () => {
     const answer = await fetch(`${URL_BASE}/api/traces/${trace_id}`);
     span = answer.ok ? (await answer.json()).spans.find((one) => one.id === span_id) : undefined;
     return span !== undefined;
