@@ -4,24 +4,24 @@ JAR_AGENT   := agent/java/target/tachograph-agent.jar
 JAR_EXAMPLE := examples/bulletin-board/java/target/bulletin-board.jar
 MVN         := mvn -B -q -ntp
 TACHO       := target/release/tacho
-# What the tests of agents and page start: the binary of `cargo test`, out of the way of later builds.
+# The binary that the tests of agents and page start: that of `cargo test`, linked so that later builds do not replace it.
 TEST_TACHO  := target/test/tacho
-# The longest first, so that the last ones end together.
+# The longest first, for a short total time.
 TEST_PARTS  := test-rust test-java test-python test-lint test-fuzz test-node test-page test-bench
 TEST_JOBS   ?= 2
-# What the feature adds is built and tested by itself: it is off in all else.
+# The feature parquet is off by default; these packages are also built and tested with it.
 WITH_PARQUET := -p tacho-ingest -p tacho-cli --features tacho-cli/parquet
 
 .PHONY: help
-help: ## what can be made
+help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: demo
-demo: build $(JAR_EXAMPLE) ## watch a real program for half a minute and look at the answer; ARGS=--exit ends by itself
+demo: build $(JAR_EXAMPLE) ## record an example program for half a minute and show the results; ARGS=--exit exits afterwards
 	$(TACHO) demo --agent $(JAR_AGENT) --app $(JAR_EXAMPLE) $(ARGS)
 
 .PHONY: build
-build: tacho $(JAR_AGENT) ## the one binary, target/release/tacho, and the Java agent, agent/java/target/tachograph-agent.jar
+build: tacho $(JAR_AGENT) ## build the binary, target/release/tacho, and the Java agent, agent/java/target/tachograph-agent.jar
 
 .PHONY: tacho
 tacho:
@@ -36,7 +36,7 @@ $(JAR_EXAMPLE): $(JAR_AGENT) $(shell find examples/bulletin-board/java -name '*.
 	@touch $@
 
 .PHONY: test
-test: packages $(JAR_AGENT) $(JAR_EXAMPLE) ## everything, two parts at a time (TEST_JOBS=2); needs no network but the package registries
+test: packages $(JAR_AGENT) $(JAR_EXAMPLE) ## run all tests, two parts at a time (TEST_JOBS=2); needs no network except package registries
 	@$(MAKE) --no-print-directory --keep-going --jobs=$(TEST_JOBS) --output-sync=target $(TEST_PARTS:%=timed-%)
 
 timed-%:
@@ -44,11 +44,11 @@ timed-%:
 		echo "make $*: $$(($$(date +%s) - begun)) s, exit $$code"; exit $$code
 
 .PHONY: test-quick
-test-quick: test-lint ## the part that needs no server, no browser and no Java
+test-quick: test-lint ## run the tests that need no server, no browser and no Java
 	TACHO_TEST_QUICK=1 cargo test --locked --workspace
 
 .PHONY: packages
-packages: ## install what the tests start (PostgreSQL, Chromium ...), or name it
+packages: ## install the programs that the tests start (PostgreSQL, Chromium ...), or list the missing ones
 	@scripts/packages.sh
 
 .PHONY: test-lint
@@ -98,27 +98,27 @@ test-page: test-tacho $(JAR_EXAMPLE)
 	cd ui && npm ci --no-audit --no-fund && npm test && npm run check-dist && TACHO_BIN=$(abspath $(TEST_TACHO)) npm run test:browser
 
 .PHONY: bench-embedded
-bench-embedded: ## the embedded driver beside fjall: write, scan, space, open, SIGKILL (docs/adr/0001)
+bench-embedded: ## compare the embedded driver with fjall: write, scan, space, open, SIGKILL (docs/adr/0001)
 	cargo run --release --locked -p tacho-drivers --features fjall --example embedded_compare
 
 .PHONY: bench-rates
-bench-rates: ## appending, recovering, flushing and reading back, without a server
+bench-rates: ## measure append, recovery, flush and read, without a server
 	cargo run --release --locked -p tacho-drivers --example store_rates
 
 .PHONY: bench-store
-bench-store: tacho ## space, write cost and queries beside VictoriaMetrics, InfluxDB ...; ARGS='--only tacho --work a' (bench/store/README.md)
+bench-store: tacho ## compare space, write cost and queries with VictoriaMetrics, InfluxDB ...; ARGS='--only tacho --work a' (bench/store/README.md)
 	TACHO=$(TACHO) python3 -m bench.store $(ARGS)
 
 .PHONY: bench-probe
-bench-probe: tacho $(JAR_AGENT) ## what watching costs, beside Kieker, OpenTelemetry ...; ARGS='--only ours,kieker-tcp' or --full (docs/guide/overhead.md)
+bench-probe: tacho $(JAR_AGENT) ## compare the overhead of the Java agent with Kieker, OpenTelemetry ...; ARGS='--only ours,kieker-tcp' or --full (docs/guide/overhead.md)
 	TACHO=$(TACHO) python3 -m experiments.overhead $(ARGS)
 
 .PHONY: bench-agents
-bench-agents: tacho ## what watching a Node.js and a Python program costs, in fresh processes by turns
+bench-agents: tacho ## measure the overhead of the Node.js and Python agents, in fresh processes, alternately
 	cd agent/node && TACHO=$(abspath $(TACHO)) npm run bench
 	cd agent/python && python3 bench/overhead.py --tacho $(abspath $(TACHO)) && python3 bench/statements.py
 
 .PHONY: clean
-clean: ## forget everything that was built
+clean: ## remove all build output
 	cargo clean
 	rm -rf fuzz/target ui/node_modules agent/node/node_modules agent/java/target agent/java/*/target examples/bulletin-board/java/target experiments/overhead/target

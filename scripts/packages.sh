@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs the servers and the browser that the tests start, from Debian's packages, or names what is missing.
+# Installs the servers and the browser that the tests use from Debian packages, or prints the missing packages.
 set -eu
 
 missing=""

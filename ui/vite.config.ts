@@ -1,7 +1,7 @@
 import { defineConfig } from 'vite';
 
-// The built files are checked in and embedded by the server, so the same sources must give the same bytes:
-// names depend on content only, and nothing of the machine or the moment goes in.
+// The built files are committed and embedded by the server, so the same sources must give the same bytes: names
+// depend on content only, and the output contains nothing of the machine or the time.
 export default defineConfig({
   base: './',
   oxc: { jsx: { runtime: 'automatic', importSource: 'preact' } },
@@ -10,7 +10,7 @@ export default defineConfig({
     assetsInlineLimit: 0, // the page's content security policy forbids data: addresses
     modulePreload: { polyfill: false },
     cssCodeSplit: false,
-    license: { fileName: 'licenses.txt' }, // of the libraries that are in the bundle
+    license: { fileName: 'licenses.txt' }, // licences of the bundled libraries
     rolldownOptions: {
       output: {
         entryFileNames: 'assets/app-[hash].js',

@@ -1,1 +1,1 @@
-"""What benchmarks of this project share: processes and what they cost, the machine, tables, packages, HTTP."""
+"""Shared by the project's benchmarks: processes and their cost, the machine, tables, packages, HTTP."""

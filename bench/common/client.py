@@ -1,6 +1,6 @@
-"""HTTP over one kept connection, with as little time of our own as Python allows: what is timed should be the server's.
+"""HTTP over one kept connection, with as little client time as Python allows: the measured time should be the server's.
 
-Only what the systems here answer with: a status, `Content-Length` or chunks.
+Supports only the responses of the systems here: a status, `Content-Length` or chunks.
 """
 
 import socket
@@ -11,7 +11,7 @@ RECEIVE_BYTES = 1 << 20
 
 
 class HttpError(Exception):
-    """An answer with a status other than 2xx."""
+    """A response with a status other than 2xx."""
 
     def __init__(self, status: int, text: str):
         super().__init__(f"{status}: {text}")
@@ -20,7 +20,7 @@ class HttpError(Exception):
 
 @dataclass(frozen=True)
 class Request:
-    """What is sent. `path` is escaped already."""
+    """A request. `path` is already escaped."""
 
     method: str
     path: str
@@ -29,7 +29,7 @@ class Request:
 
 
 class Client:
-    """One connection to 127.0.0.1; opened when first used and again after an error."""
+    """One connection to 127.0.0.1; opened at first use, and reopened after an error."""
 
     def __init__(self, port: int):
         self._port = port
@@ -47,7 +47,7 @@ class Client:
             self._socket = None
 
     def send(self, request: Request) -> bytes:
-        """The answer's body. Raises HttpError with the answer's beginning, or OSError."""
+        """The response's body. Raises HttpError with the beginning of the response, or OSError."""
         try:
             status, body = self._exchange(request)
         except BaseException:
@@ -88,7 +88,7 @@ class Client:
         return status, body
 
     def _chunks(self, data: bytearray) -> bytes:
-        """Joins chunks; `data` is what has arrived of them already."""
+        """Joins chunks; `data` are the bytes received so far."""
         body, at = bytearray(), 0
         while True:
             while (end := data.find(b"\r\n", at)) < 0:
@@ -103,7 +103,7 @@ class Client:
             at += size + 2
 
     def _rest(self, data: bytearray) -> bytes:
-        """Everything until the server closes the connection."""
+        """All bytes until the server closes the connection."""
         while piece := self._socket.recv(RECEIVE_BYTES):
             data += piece
         self.close()
@@ -112,7 +112,7 @@ class Client:
     def _more(self) -> bytes:
         piece = self._socket.recv(RECEIVE_BYTES)
         if not piece:
-            raise ConnectionError("the server closed the connection within an answer")
+            raise ConnectionError("the server closed the connection within a response")
         return piece
 
 
@@ -123,7 +123,7 @@ def _head(text: bytes) -> tuple[int, dict[str, str]]:
 
 
 def free_port() -> int:
-    """A port nobody listens on at this moment."""
+    """A port that is currently unused."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]

@@ -1,7 +1,7 @@
-"""Where do the peers come from? Packages of Debian, Maven and Python, fetched by their own tools into the cache.
+"""Fetches the peers: packages of Debian, Maven and Python, downloaded by their own tools into the cache.
 
-Nothing is installed into the system and no service is started: a Debian package is unpacked, a jar lies where it was put,
-Python packages get an environment of their own.
+Nothing is installed into the system and no service is started: a Debian package is unpacked, a jar is copied,
+Python packages get their own environment.
 """
 
 import os
@@ -13,7 +13,7 @@ COPY_GOAL = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy"
 
 
 def run(command: list[str], directory: Path | None = None, environment: dict[str, str] | None = None) -> str:
-    """What it wrote. Raises RuntimeError with the end of what it said when it fails."""
+    """The output of the command. Raises RuntimeError with the end of the output if it fails."""
     done = subprocess.run(
         command, cwd=directory, env=os.environ | (environment or {}), capture_output=True, text=True, check=False
     )
@@ -23,7 +23,7 @@ def run(command: list[str], directory: Path | None = None, environment: dict[str
 
 
 def debian(cache: Path, package: str) -> str:
-    """Unpacks a package of this machine's Debian or Ubuntu below `cache`/<package>. Its version."""
+    """Unpacks a package of this machine's Debian or Ubuntu below `cache`/<package>. Returns its version."""
     target = cache / package
     if not target.exists():
         cache.mkdir(parents=True, exist_ok=True)
@@ -35,7 +35,7 @@ def debian(cache: Path, package: str) -> str:
 
 
 def maven(cache: Path, group: str, artifact: str, version: str, classifier: str = "") -> Path:
-    """The jar."""
+    """The path of the jar."""
     suffix = f"-{classifier}" if classifier else ""
     jar = cache / f"{artifact}-{version}{suffix}.jar"
     if not jar.exists():
@@ -54,7 +54,7 @@ def maven(cache: Path, group: str, artifact: str, version: str, classifier: str 
 
 
 def python(cache: Path, name: str, packages: list[str]) -> Path:
-    """A virtual environment with the packages."""
+    """The path of a virtual environment with the packages."""
     environment = cache / name
     if not (environment / "ready").exists():
         run([sys.executable, "-m", "venv", "--clear", str(environment)])

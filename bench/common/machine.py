@@ -1,11 +1,11 @@
-"""On what, and how busy was it? Figures without this are worth nothing."""
+"""The machine and its load during a run. Figures without this are meaningless."""
 
 import os
 import platform
 from pathlib import Path
 
 QUIET_LOAD_MAX = 1.0
-"""One-minute load average before a run, above which wall times are marked as disturbed."""
+"""One-minute load average before a run; above it, wall times are marked as disturbed."""
 
 
 def machine() -> dict[str, str | int]:
@@ -24,5 +24,5 @@ def machine() -> dict[str, str | int]:
 
 
 def load_average() -> float:
-    """Processes that ran or waited for a core, over the last minute."""
+    """Number of processes that ran or waited for a core, averaged over the last minute."""
     return round(os.getloadavg()[0], 2)

@@ -1,6 +1,6 @@
-"""What does a server cost? Its processor time, memory and files, read from /proc.
+"""The resources of a server: processor time, memory and files, read from /proc.
 
-A `Server` is one or more processes (Graphite has several); everything counts the whole tree of each.
+A `Server` is one or more processes (Graphite has several); all figures include their child processes.
 """
 
 import os
@@ -14,13 +14,13 @@ from pathlib import Path
 
 TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
 CPU_CLOCK = 2
-"""The clock of a process that counts the time it ran, as clock_getcpuclockid(3) numbers it; ticks are 10 ms."""
+"""The CPU-time clock of a process, numbered as by clock_getcpuclockid(3); ticks are 10 ms."""
 STOP_SECONDS = 60
 
 
 @dataclass(frozen=True)
 class Memory:
-    """Resident bytes: now, at most so far, and the part that is not backed by files."""
+    """Resident bytes: current, peak, and the part that is not backed by files."""
 
     resident: int
     peak: int
@@ -28,7 +28,7 @@ class Memory:
 
 
 class Server:
-    """Processes that were started here, and are stopped here."""
+    """Processes started and stopped by the benchmark."""
 
     def __init__(self, log: Path):
         self._log = log
@@ -36,7 +36,7 @@ class Server:
         self._ended_cpu_seconds = 0.0
 
     def start(self, command: list[str], environment: dict[str, str] | None = None, directory: Path | None = None) -> None:
-        """One more process; what it says goes to the log."""
+        """Starts another process; its output goes to the log."""
         self._log.parent.mkdir(parents=True, exist_ok=True)
         with self._log.open("ab") as log:
             self._processes.append(
@@ -52,7 +52,7 @@ class Server:
             )
 
     def stop(self) -> None:
-        """Asks each to end; kills what does not within a minute."""
+        """Terminates each process; kills those that still run after a minute."""
         before = _awaited_cpu_seconds()
         for process in reversed(self._processes):
             process.send_signal(signal.SIGTERM)
@@ -65,13 +65,13 @@ class Server:
         self._ended_cpu_seconds += _awaited_cpu_seconds() - before
 
     def check(self) -> None:
-        """Raises when a process has ended by itself."""
+        """Raises if a process has exited unexpectedly."""
         for process in self._processes:
             if process.poll() is not None:
-                raise RuntimeError(f"{process.args[0]} ended with {process.returncode}; see {self._log}")
+                raise RuntimeError(f"{process.args[0]} exited with {process.returncode}; see {self._log}")
 
     def cpu_seconds(self) -> float:
-        """User and system time since the first start, that of what has ended included."""
+        """User and system time since the first start, including exited processes."""
         return self._ended_cpu_seconds + sum(map(_cpu_seconds, self._pids()))
 
     def memory(self) -> Memory:
@@ -79,7 +79,7 @@ class Server:
         return Memory(*(sum(entry.get(name, 0) for entry in status) for name in ("VmRSS", "VmHWM", "RssAnon")))
 
     def wait_until(self, condition: Callable[[], bool], seconds_max: float) -> None:
-        """Until the condition holds. Raises TimeoutError, or when a process ends meanwhile."""
+        """Waits until the condition holds. Raises TimeoutError, or if a process exits."""
         deadline = time.monotonic() + seconds_max
         while not condition():
             self.check()
@@ -88,7 +88,7 @@ class Server:
             time.sleep(0.05)
 
     def wait_idle(self, quiet_seconds: float = 2.0, seconds_max: float = 120.0) -> None:
-        """Until the processes use less than a tenth of a core for `quiet_seconds`; or for `seconds_max`, whatever they do."""
+        """Waits until the processes use less than a tenth of a core for `quiet_seconds`, at most for `seconds_max`."""
         deadline = time.monotonic() + seconds_max
         while time.monotonic() < deadline:
             before = self.cpu_seconds()
@@ -107,9 +107,9 @@ class Server:
 
 
 def disk_bytes(*directories: Path, reserves: frozenset[str] = frozenset()) -> int:
-    """The bytes of all files but those of the names in `reserves`, which hold nothing.
+    """The bytes of all files except those named in `reserves`, which contain no data.
 
-    Where length and reserved room differ, what is smaller counts.
+    If length and allocated space differ, the smaller one counts.
     """
     total = 0
     for directory in directories:
@@ -117,7 +117,7 @@ def disk_bytes(*directories: Path, reserves: frozenset[str] = frozenset()) -> in
             for name in set(names) - reserves:
                 try:
                     stat = os.lstat(os.path.join(folder, name))
-                except FileNotFoundError:  # merged away meanwhile
+                except FileNotFoundError:  # removed by a merge
                     continue
                 total += min(stat.st_size, stat.st_blocks * 512) if stat.st_blocks else stat.st_size
     return total
@@ -129,7 +129,7 @@ def _awaited_cpu_seconds() -> float:
 
 
 def _cpu_seconds(pid: int) -> float:
-    """Of a process by its own clock, in nanoseconds, and of the children that it has waited for, in ticks."""
+    """CPU time of a process by its own clock, in nanoseconds, and of its reaped children, in ticks."""
     ended = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[13:15]
     return time.clock_gettime((~pid << 3) | CPU_CLOCK) + sum(map(int, ended)) / TICKS_A_SECOND
 

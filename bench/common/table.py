@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 
 CELL_MIN = 2
-"""The line below the head needs a hyphen and a colon."""
+"""Minimum width: the line below the head needs a hyphen and a colon."""
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Columns are as wide as their widest cell; the first is flush left, the others right."""
+    """Columns are as wide as their widest cell; the first is left-aligned, the others right-aligned."""
     widths = [max(CELL_MIN, *(len(row[column]) for row in (head, *rows))) for column in range(len(head))]
     lines = [
         _line(head, widths),

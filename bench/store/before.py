@@ -1,7 +1,7 @@
-"""This build beside another of the same run: what has become dearer, pair by pair?
+"""Compares this build with an earlier one in the same run, pair by pair.
 
-A load is paired with the other's of the same turn, a question with the same question to the other. What the machine does
-besides falls on both of a pair.
+A load is paired with the earlier build's load of the same turn, a query with the same query to it. Other activity of
+the machine affects both values of a pair.
 """
 
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from ..common.table import table
 from .targets import BEFORE, OURS
 
 CHANGE_MIN = 0.02
-"""A smaller change says nothing, however certain it is: memory layout alone does as much."""
+"""A smaller change is not significant, however certain it is: memory layout alone causes as much."""
 LOADS = (
     ("CPU us/value, written", "cpu_seconds", 1e6, True),
     ("CPU us/value, settling", "settle_cpu_seconds", 1e6, True),
@@ -23,12 +23,12 @@ LOADS = (
     ("MB peak", "resident_peak", 1e-6, False),
     ("MB settled", "resident_settled", 1e-6, False),
 )
-"""Name, figure, its unit, and whether it is told for each value."""
+"""Name, figure, its unit, and whether it is per value."""
 
 
 @dataclass(frozen=True)
 class Change:
-    """One figure: medians, and this build as a part of the one before."""
+    """One figure: medians, and the ratio of this build to the earlier one."""
 
     what: str
     pairs: int
@@ -38,25 +38,25 @@ class Change:
 
     @property
     def verdict(self) -> str:
-        """Less is better of every figure here."""
+        """Lower is better for every figure."""
         if self.ratio.holds(1.0) or abs(self.ratio.value - 1) < CHANGE_MIN:
             return "-"
         return "WORSE" if self.ratio.value > 1 else "better"
 
 
 def changes(experiment: dict) -> list[Change]:
-    """None where no build before took part."""
+    """None if the run has no earlier build."""
     if not {OURS, BEFORE} <= set(experiment["loads"]):
         return []
     return [*_loads(experiment), *_queries(experiment)]
 
 
 def beside(experiment: dict) -> str:
-    """Markdown; empty where no build before took part."""
+    """Markdown; empty if the run has no earlier build."""
     found = changes(experiment)
     if not found:
         return ""
-    head = ("beside the build before", "pairs", "before", "now", "ratio", "95 %", "change")
+    head = ("compared with the earlier build", "pairs", "before", "now", "ratio", "95 %", "change")
     return table(
         head,
         [
@@ -85,7 +85,7 @@ def _queries(experiment: dict) -> Iterator[Change]:
     for group, row in experiment["queries"].items():
         if row[OURS]["latencies_ms"] and row[BEFORE]["latencies_ms"]:
             cpu = (row[system]["turns_cpu_seconds"] for system in (BEFORE, OURS))
-            yield _change(f"{group}, CPU ms a turn", *([seconds * 1e3 for seconds in turns] for turns in cpu))
+            yield _change(f"{group}, CPU ms per turn", *([seconds * 1e3 for seconds in turns] for turns in cpu))
             yield _change(f"{group}, ms", *(row[system]["latencies_ms"] for system in (BEFORE, OURS)))
 
 

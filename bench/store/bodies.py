@@ -1,11 +1,11 @@
-"""Bodies of requests, generated once and kept in the cache, so that generating costs nothing while something is measured."""
+"""Bodies of requests, generated once and kept in the cache, so that generation does not affect measurements."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 
 def kept(cache: Path, name: str, bodies: Iterator[bytes]) -> list[Path]:
-    """One file a body, in order. `bodies` is read only when the cache does not have them whole."""
+    """One file per body, in order. `bodies` is read only if the cache is incomplete."""
     folder = cache / "bodies" / name
     complete = folder / "complete"
     if not complete.exists():

@@ -1,15 +1,15 @@
-"""Is an answer right? Compares it with the reference; says in a few words what differs.
+"""Compares a result with the reference; describes the first difference.
 
-| question | tolerance |
+| query | tolerance |
 |---|---|
 | max | none |
 | mean | 1e-9 relative |
 | values of a range | times none; values 1e-12 relative |
 | slope | 1e-6 relative, or 1e-9 of the values' spread over the range |
-| quartiles | 1e-9 relative; of systems that name nearest ranks: any value between the neighbours in rank, 0.5 % beside |
+| quartiles | 1e-9 relative; of systems with nearest ranks: any value between the neighbours in rank, with 0.5 % tolerance |
 | largest value | 1e-12 relative |
 
-Values need not come back bit by bit, for VictoriaMetrics keeps about 12 digits; `value_error_max` says how far they are off.
+Values need not be equal bit by bit, since VictoriaMetrics keeps about 12 digits; `value_error_max` is the largest error.
 """
 
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ RANK_TOLERANCE = 0.005
 
 
 def fault(reference: Reference, question: Question, answer: Answer, by_rank: bool) -> str | None:
-    """None when the answer is right. `by_rank`: the system's quantiles are nearest ranks or approximate."""
+    """None if the result is right. `by_rank`: the system's quantiles are nearest ranks or approximate."""
     expected = reference.answer(question)
     match question:
         case Grouped():
@@ -40,7 +40,7 @@ def fault(reference: Reference, question: Question, answer: Answer, by_rank: boo
 
 
 def value_error_max(expected: RangeAnswer, answer: RangeAnswer) -> float:
-    """The largest relative difference between values of a right answer and those of the reference."""
+    """The largest relative difference between the values of a right result and the reference."""
     return max((abs(got - value) / abs(value) for value, got in zip(expected[1], answer[1]) if got != value), default=0.0)
 
 
@@ -62,7 +62,7 @@ def _range_fault(expected: RangeAnswer, answer: RangeAnswer) -> str | None:
         return f"{len(answer_times)} values instead of {len(times)}"
     for row, (time, answer_time) in enumerate(zip(times, answer_times)):
         if time != answer_time:
-            return f"value {row} is of {answer_time} ms instead of {time}"
+            return f"value {row} has the time {answer_time} ms instead of {time}"
     for row, (value, answer_value) in enumerate(zip(values, answer_values)):
         if value != answer_value and not isclose(value, answer_value, rel_tol=VALUE_TOLERANCE):
             return f"value {row} is {answer_value!r} instead of {value!r}"

@@ -1,13 +1,13 @@
-"""How small is Chronix's published method? Date-delta compaction, protobuf, gzip, chunks of 128 KiB; a codec, no server.
+"""Size with Chronix's published method: date-delta compaction, protobuf, gzip, chunks of 128 KiB; a codec, no server.
 
 ```
 Points { repeated Point p = 1; uint32 ddc = 2 }
 Point { uint64 tlong = 1; uint32 tint = 2; uint64 tlongBP = 3; uint32 tintBP = 4; double v = 5; uint32 vIndex = 6 }
 ```
-A point holds the distance to the one before, unless that repeats the last one stored (`ddc` 0, as its converter calls it:
-lossless), and its value, or the index of an earlier point of the chunk with the same value. What Chronix keeps beside a chunk
-(id, attributes, bounds, the index) is not counted, which favours it. The processor time of gzip is that of zlib in C; the rest
-is Python and no measure of Java.
+A point contains the difference to the previous point, unless it equals the last one stored (`ddc` 0, which its converter
+calls lossless), and its value, or the index of an earlier point of the chunk with the same value. Data that Chronix stores
+in addition to a chunk (id, attributes, bounds, the index) are not counted, which favours it. The processor time of gzip is
+that of zlib in C; the rest runs in Python and says nothing about Java.
 """
 
 import struct
@@ -30,7 +30,7 @@ DOUBLE = struct.Struct("<Bd")
 
 @dataclass
 class ChronixCost:
-    """Of a whole dataset."""
+    """Figures of a whole dataset."""
 
     values: int = 0
     chunks: int = 0
@@ -39,7 +39,7 @@ class ChronixCost:
 
 
 def chronix_cost(dataset: Dataset) -> ChronixCost:
-    """Encodes every series; decodes the first chunk of each and raises ValueError when that is not what went in."""
+    """Encodes every series; decodes the first chunk of each and raises ValueError if it differs from the input."""
     cost = ChronixCost()
     for frame in dataset.frames:
         for column in frame.columns.values():
@@ -52,7 +52,7 @@ def chronix_cost(dataset: Dataset) -> ChronixCost:
                     list(frame.times_ms[begun : begun + count]),
                     list(map(float, column[begun : begun + count])),
                 ):
-                    raise ValueError(f"a chunk of {frame.identity} does not decode to what went in")
+                    raise ValueError(f"a chunk of {frame.identity} does not decode to its input")
                 begun, first = begun + count, False
                 cost.chunks += 1
                 cost.values += count
@@ -61,7 +61,7 @@ def chronix_cost(dataset: Dataset) -> ChronixCost:
 
 
 def encode(times: Sequence[int], values: Sequence[float]) -> Iterator[tuple[int, bytes]]:
-    """(points, protobuf) of each chunk; a chunk's first point is at the start that Chronix keeps beside it."""
+    """(points, protobuf) of each chunk; a chunk's first point is at the start, which Chronix stores separately."""
     chunk, seen, count, stored, omitted = bytearray(), {}, 0, 0, False
     previous = times[0]
     for moment, value in zip(times, values):
@@ -116,7 +116,7 @@ def _gzip(chunk: bytes) -> bytes:
 
 
 def _varint_at(data: bytes, at: int) -> tuple[int, int]:
-    """The number and where the next begins."""
+    """The number and the position of the next one."""
     number = shift = 0
     while True:
         byte = data[at]

@@ -1,6 +1,6 @@
-"""The nouns: what is written, and which parts of it can be asked for.
+"""The data model: written data, and the parts that can be queried.
 
-A `Frame` is what one source reports: fields that share one column of times. A `Dataset` is frames of one measurement.
+A `Frame` has the fields of one source, which share one column of times. A `Dataset` has the frames of one measurement.
 """
 
 from array import array
@@ -14,12 +14,12 @@ ROWS_A_BODY = 10_000
 
 @dataclass(frozen=True)
 class Frame:
-    """Columns of one source. `tags` in the order in which they are written; `key` names the tags that identify the frame."""
+    """Columns of one source. `tags` in the order of writing; `key` names the tags that identify the frame."""
 
     tags: dict[str, str]
     key: tuple[str, ...]
     times_ms: array
-    """Ascending Unix milliseconds, array('q'), without repetitions."""
+    """Ascending Unix milliseconds, array('q'), without duplicates."""
     columns: dict[str, array]
     """By field: array('b'), array('q') for whole numbers or array('d'); each as long as the times."""
 
@@ -30,14 +30,14 @@ class Frame:
 
 @dataclass(frozen=True)
 class Dataset:
-    """Frames of one measurement. `name` contains everything that decides about its content: bodies are kept under it."""
+    """Frames of one measurement. `name` contains all parameters of its content: it is the cache key of the bodies."""
 
     name: str
     title: str
     measurement: str
     frames: list[Frame]
     step_ms: int = field(default=0)
-    """The constant distance of times, 0 when there is none."""
+    """The constant step of times, 0 if they have none."""
 
     @property
     def values(self) -> int:
@@ -56,13 +56,13 @@ class Dataset:
         return max(frame.times_ms[-1] for frame in self.frames)
 
     def rows(self) -> Iterator[tuple[int, int, int]]:
-        """(time in ms, frame, row in the frame), in the order in which a monitor would see them."""
+        """(time in ms, frame, row in the frame), in the order of arrival at a monitoring system."""
         return merge(
             *(zip(frame.times_ms, repeat(number), range(len(frame.times_ms))) for number, frame in enumerate(self.frames))
         )
 
     def bodies(self) -> Iterator[list[tuple[int, int, int]]]:
-        """The rows in pieces of `ROWS_A_BODY`: what one request carries in any protocol."""
+        """The rows in pieces of `ROWS_A_BODY`: the content of one request in every protocol."""
         rows = self.rows()
         while piece := list(islice(rows, ROWS_A_BODY)):
             yield piece

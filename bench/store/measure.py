@@ -1,7 +1,7 @@
-"""What does it cost to write, to settle, and to ask? Returns plain figures.
+"""Measures writing, settling and querying. Returns plain figures.
 
-A system stays up between its load and its queries; queries go round the systems, a few to each at a time, so that whatever else
-the machine does falls on all of them alike.
+A system keeps running between its load and its queries; the systems are queried alternately, a few queries each, so that
+other activity of the machine affects all of them equally.
 """
 
 import shutil
@@ -21,7 +21,7 @@ from .systems.base import NotOffered, System
 
 QUERIES_A_TURN = 10
 CLASS_SECONDS_MAX = 20
-"""A system that has been busy for so long with a class gets no more questions of it."""
+"""Time limit of a system for a class: afterwards it gets no more queries of it."""
 FAULTS_KEPT = 3
 SERVICE_UNAVAILABLE = 503
 REFUSALS_MAX = 600
@@ -30,7 +30,7 @@ PAUSE_SECONDS = 0.1
 
 @dataclass
 class LoadCost:
-    """Of writing one dataset once. Bytes; seconds are wall unless they say CPU."""
+    """Cost of writing one dataset once. Sizes in bytes; seconds are wall time unless named CPU."""
 
     values: int
     ready_seconds: float
@@ -39,7 +39,7 @@ class LoadCost:
     seconds: float
     cpu_seconds: float
     refused: int
-    """Writes that were answered with 503, come again later, and came again."""
+    """Writes that got 503 with Retry-After and were retried."""
     resident_peak: int
     disk_bytes_live: int
     settle_seconds: float = 0.0
@@ -51,22 +51,22 @@ class LoadCost:
 
 @dataclass
 class QueryCost:
-    """Of one class of questions: latencies in the order asked, and what was wrong."""
+    """Cost of one class of queries: latencies in order, and wrong results."""
 
     latencies_ms: list[float] = field(default_factory=list)
     cpu_seconds: float = 0.0
     turns_cpu_seconds: list[float] = field(default_factory=list)
-    """Of each turn of questions."""
+    """CPU seconds of each turn of queries."""
     answer_bytes: int = 0
     value_error_max: float = 0.0
-    """Relative, of raw values that were taken as right."""
+    """Largest relative error of raw values that count as right."""
     wrong: int = 0
     faults: list[str] = field(default_factory=list)
     not_offered: str | None = None
 
 
 def load(system: System) -> LoadCost:
-    """Starts it on an empty directory, writes everything, settles. Leaves it running."""
+    """Starts the system on an empty directory, writes everything, settles. Leaves it running."""
     files = kept(system.cache, system.bodies_name, system.bodies())
     shutil.rmtree(system.run, ignore_errors=True)
     system.run.mkdir(parents=True)
@@ -100,7 +100,7 @@ def load(system: System) -> LoadCost:
 
 
 def ask(systems: list[System], reference: Reference, classes: list[QuestionClass]) -> dict[str, dict[str, QueryCost]]:
-    """By class and system. Each system answers the first questions of a class once without being timed."""
+    """Costs by class and system. Each system runs the first queries of a class once without timing."""
     costs: dict[str, dict[str, QueryCost]] = {}
     for group in classes:
         costs[group.name] = {system.name: QueryCost() for system in systems}
@@ -115,7 +115,7 @@ def ask(systems: list[System], reference: Reference, classes: list[QuestionClass
 
 
 def _write_all(system: System, files: list[Path]) -> int:
-    """Files go to `system.writers` connections, the next to whoever is free. How many were refused.
+    """Distributes files over `system.writers` connections, each to the next free one. Returns the number of refusals.
 
     Raises the first failure.
     """
@@ -146,7 +146,7 @@ def _write_all(system: System, files: list[Path]) -> int:
 
 
 def _write(system: System, client: Client, body: bytes) -> int:
-    """Writes until it is taken. How often it was refused because the system was full."""
+    """Repeats the write until it is accepted. Returns how often the system refused it for lack of capacity."""
     for refused in range(REFUSALS_MAX):
         try:
             system.write(client, body)
@@ -159,7 +159,7 @@ def _write(system: System, client: Client, body: bytes) -> int:
 
 
 def _offers(system: System, group: QuestionClass, cost: QueryCost) -> bool:
-    """Whether its language has the question. Warms it up when it does."""
+    """Whether the system's language can express the query. If so, warms it up."""
     try:
         requests = [system.request(question) for question in group.questions[:QUERIES_A_TURN]]
     except NotOffered as reason:
@@ -169,7 +169,7 @@ def _offers(system: System, group: QuestionClass, cost: QueryCost) -> bool:
         try:
             system.send(request)
         except (OSError, HttpError):
-            break  # the timed questions say what is wrong
+            break  # the timed queries report the error
     return True
 
 
@@ -201,7 +201,7 @@ def _check(system: System, reference: Reference, question: Question, body: bytes
         if wrong is None and isinstance(question, Range):
             cost.value_error_max = max(cost.value_error_max, value_error_max(reference.answer(question), answer))
     except (ValueError, KeyError, IndexError, TypeError) as failure:
-        wrong = f"cannot be read: {failure!r}; {body[:200]!r}"
+        wrong = f"unreadable result: {failure!r}; {body[:200]!r}"
     if wrong:
         _note(cost, f"{question}: {wrong}")
 
@@ -213,6 +213,6 @@ def _note(cost: QueryCost, text: str) -> None:
 
 
 def rotated(systems: list[System], turn: int) -> list[System]:
-    """So that no system is always the first after another."""
+    """Rotates the order, so that no system always follows the same one."""
     at = turn % len(systems) if systems else 0
     return systems[at:] + systems[:at]

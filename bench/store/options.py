@@ -1,4 +1,4 @@
-"""What can be chosen on the command line."""
+"""Options of the command line."""
 
 import argparse
 from dataclasses import dataclass
@@ -30,8 +30,8 @@ class Options:
 
 
 def parse(arguments: list[str]) -> Options:
-    """Ends the process with a message and 2 when the arguments are wrong."""
-    parser = argparse.ArgumentParser(prog="python3 -m bench.store", description="The store beside its peers.")
+    """Exits with a message and code 2 if the arguments are invalid."""
+    parser = argparse.ArgumentParser(prog="python3 -m bench.store", description="Compares the store with its peers.")
     parser.add_argument(
         "--full", action="store_true", help="also 1,000 hosts, and Chronix's 20 rounds of 72 range queries (hours)"
     )
@@ -40,28 +40,28 @@ def parse(arguments: list[str]) -> Options:
         "--work",
         type=_names(WORKS),
         default=WORKS,
-        help="some of a (devops load), b (real series), c (range queries), d (analyses); all by default",
+        help="some of a (devops load), b (real series), c (range queries), d (analyses); default: all",
     )
     parser.add_argument(
-        "--scale", type=_positive(float), default=1.0, help="a part of the hosts of (a) and of the days of (c) and (d)"
+        "--scale", type=_positive(float), default=1.0, help="factor for the hosts of (a) and the days of (c) and (d)"
     )
     parser.add_argument(
-        "--queries", type=_positive(int), default=None, help="questions of each class of (a); 60, with --full 1,000"
+        "--queries", type=_positive(int), default=None, help="queries per class of (a); default 60, with --full 1,000"
     )
     parser.add_argument("--seed", type=int, default=123)
     parser.add_argument("--p4", type=Path, default=None, help="a folder with Chronix's published P4 files (*.csv.gz)")
     parser.add_argument(
-        "--sample-seconds", type=_positive(int), default=60, help="how long to read this machine's /proc for (b)"
+        "--sample-seconds", type=_positive(int), default=60, help="seconds of reading this machine's /proc for (b)"
     )
     parser.add_argument(
-        "--cache", type=Path, default=Path("bench/.cache"), help="what was installed and generated is kept here"
+        "--cache", type=Path, default=Path("bench/.cache"), help="directory for installed packages and generated data"
     )
     parser.add_argument("--results", type=Path, default=Path("bench-results"))
     parser.add_argument(
-        "--before", type=_binary, default=None, metavar="TACHO", help="an earlier build of tacho, measured in turn with this one"
+        "--before", type=_binary, default=None, metavar="TACHO", help="an earlier build of tacho, measured alternately"
     )
     parser.add_argument(
-        "--loads", type=_positive(int), default=None, help="how often each system is written to, in turn; 1, with --before 3"
+        "--loads", type=_positive(int), default=None, help="loads per system, alternately; default 1, with --before 3"
     )
     chosen = vars(parser.parse_args(arguments))
     chosen["queries"] = chosen["queries"] or (1_000 if chosen["full"] else 60)
@@ -75,7 +75,7 @@ def _names(known: tuple[str, ...]):
     def names(text: str) -> tuple[str, ...]:
         chosen = tuple(text.split(","))
         if unknown := set(chosen) - set(known):
-            raise argparse.ArgumentTypeError(f"unknown: {', '.join(sorted(unknown))}; there are {', '.join(known)}")
+            raise argparse.ArgumentTypeError(f"unknown: {', '.join(sorted(unknown))}; known are {', '.join(known)}")
         return chosen
 
     return names
@@ -83,7 +83,7 @@ def _names(known: tuple[str, ...]):
 
 def _binary(text: str) -> Path:
     if not (file := Path(text).resolve()).is_file():
-        raise argparse.ArgumentTypeError(f"{text} is no file")
+        raise argparse.ArgumentTypeError(f"{text} is not a file")
     return file
 
 

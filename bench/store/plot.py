@@ -1,4 +1,4 @@
-"""Bars of the main figures, as SVG without a library; logarithmic where figures differ by much. Ours is marked by colour."""
+"""Bar charts of the main figures, as SVG without a library; logarithmic where figures differ by much. Tachograph is highlighted."""
 
 from html import escape
 from math import log10
@@ -15,7 +15,7 @@ Bars = list[tuple[str, float, bool]]
 
 
 def plots(result: dict) -> dict[str, str]:
-    """By file name without its ending: space, processor time and queries of each experiment."""
+    """Charts by file name without its extension: space, processor time and queries of each experiment."""
     drawings = {}
     for number, experiment in enumerate(result["experiments"], start=1):
         title, prefix, values = experiment["title"], f"{number}-{experiment['work']}", experiment["values"]
@@ -24,9 +24,9 @@ def plots(result: dict) -> dict[str, str]:
         )
         if experiment["chronix"]:
             space.append(("Chronix's method", experiment["chronix"]["bytes"] / values, False))
-        drawings[f"{prefix}-space"] = bars(f"bytes a value: {title}", space)
-        drawings[f"{prefix}-cpu"] = bars(f"CPU us a value, written: {title}", cpu)
-        drawings[f"{prefix}-queries"] = bars(f"median ms a query: {title}", _queries(experiment))
+        drawings[f"{prefix}-space"] = bars(f"bytes per value: {title}", space)
+        drawings[f"{prefix}-cpu"] = bars(f"CPU us per value, written: {title}", cpu)
+        drawings[f"{prefix}-queries"] = bars(f"median ms per query: {title}", _queries(experiment))
     return drawings
 
 
@@ -54,7 +54,7 @@ def bars(title: str, entries: Bars) -> str:
 
 
 def _share(number: float, smallest: float, largest: float, logarithmic: bool) -> float:
-    """Of the full width. The smallest bar of a logarithmic drawing still has a width."""
+    """Bar length as a share of the full width. The smallest bar of a logarithmic chart still has a length."""
     if number <= 0:
         return 0.0
     if not logarithmic:

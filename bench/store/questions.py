@@ -1,7 +1,7 @@
-"""What is asked: questions as plain data, and seeded random sets of them.
+"""The queries as plain data, and seeded random sets of them.
 
-Windows of `Grouped` are [start, start + window), ... on whole minutes. The bounds of the other questions lie between two times
-of the data, so that it does not matter which end of a range a system counts in.
+Windows of `Grouped` are [start, start + window), ... on whole minutes. The bounds of the other queries are between two times
+of the data, so that it does not matter which end of a range a system includes.
 """
 
 from dataclasses import dataclass
@@ -12,12 +12,12 @@ from .dataset import Dataset, Frame
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS
 RANGE_MIX = ((1, 30), (7, 30), (14, 10), (91, 2))
-"""Days and how often of Chronix's range queries: 72 in a round."""
+"""Days and number of Chronix's range queries: 72 per round."""
 
 
 @dataclass(frozen=True)
 class Grouped:
-    """An aggregate of fields by window; over all chosen frames, or for each of them."""
+    """An aggregate of fields by window; over all selected frames, or for each of them."""
 
     aggregate: str
     """max or mean"""
@@ -32,7 +32,7 @@ class Grouped:
 
 @dataclass(frozen=True)
 class OneSeries:
-    """Something about one series between two moments."""
+    """A query on one series between two times."""
 
     identity: tuple[tuple[str, str], ...]
     field: str
@@ -41,15 +41,15 @@ class OneSeries:
 
 
 class Range(OneSeries):
-    """All its values."""
+    """All values."""
 
 
 class Trend(OneSeries):
-    """The slope, in units a second, of the line of least squares."""
+    """The slope, in units per second, of the least-squares line."""
 
 
 class Outliers(OneSeries):
-    """First and third quartile and the largest value: what a test for outliers by interquartile range needs."""
+    """First and third quartile and the largest value: the input of an outlier test by interquartile range."""
 
 
 Question = Grouped | Range | Trend | Outliers
@@ -57,14 +57,14 @@ Question = Grouped | Range | Trend | Outliers
 
 @dataclass(frozen=True)
 class QuestionClass:
-    """Questions of one kind; medians are taken within it."""
+    """Queries of one kind; medians are computed per class."""
 
     name: str
     questions: list[Question]
 
 
 def devops_classes(dataset: Dataset, count: int, seed: int) -> list[QuestionClass]:
-    """Four of TSBS's classes, `count` random questions each."""
+    """Four of TSBS's classes, `count` random queries each."""
     random = Random(seed)
     hosts = [frame.tags["hostname"] for frame in dataset.frames]
     fields = list(dataset.frames[0].columns)
@@ -93,7 +93,7 @@ def devops_classes(dataset: Dataset, count: int, seed: int) -> list[QuestionClas
 
 
 def range_classes(dataset: Dataset, rounds: int, seed: int) -> list[QuestionClass]:
-    """`rounds` times Chronix's mix, a class for each length."""
+    """`rounds` times Chronix's mix, one class per length."""
     random = Random(seed)
     return [
         QuestionClass(f"range-{days}d", [_one_series(Range, random, dataset, days) for _ in range(times * rounds)])
@@ -102,7 +102,7 @@ def range_classes(dataset: Dataset, rounds: int, seed: int) -> list[QuestionClas
 
 
 def analysis_classes(dataset: Dataset, rounds: int, seed: int) -> list[QuestionClass]:
-    """Trends and outliers over ranges as those of `range_classes`."""
+    """Trends and outliers over ranges like those of `range_classes`."""
     random = Random(seed)
     return [
         QuestionClass(
@@ -114,7 +114,7 @@ def analysis_classes(dataset: Dataset, rounds: int, seed: int) -> list[QuestionC
 
 
 def whole_series(dataset: Dataset, count: int, seed: int) -> QuestionClass:
-    """`count` random series from their beginning to their end: what was written must come back."""
+    """`count` random series as a whole: must return the written values."""
     random = Random(seed)
     pairs = [(frame, name) for frame in dataset.frames for name in frame.columns]
     chosen = random.sample(pairs, min(count, len(pairs)))

@@ -1,6 +1,6 @@
-"""What is the right answer? Computed from the generated values, without any of the systems.
+"""Reference results, computed from the generated values, without any of the systems.
 
-Answers have one form for every system: a number by (field, frame, start of the window), two columns, or a tuple of numbers.
+Results have the same form for every system: a number by (field, frame, start of the window), two columns, or a tuple of numbers.
 """
 
 from bisect import bisect_left
@@ -16,7 +16,7 @@ Answer = GroupedAnswer | RangeAnswer | tuple[float, ...]
 
 
 class Reference:
-    """Answers questions about one dataset."""
+    """Evaluates queries on one dataset."""
 
     def __init__(self, dataset: Dataset):
         self._frames = dataset.frames
@@ -36,7 +36,7 @@ class Reference:
                 return quantile(ordered, 0.25), quantile(ordered, 0.75), float(ordered[-1])
 
     def sorted_values(self, question: OneSeries) -> list[float]:
-        """What quantiles of other definitions are compared with."""
+        """The values for comparing quantiles of other definitions."""
         return sorted(self._cut(question)[1])
 
     def _cut(self, question: OneSeries) -> RangeAnswer:
@@ -70,7 +70,7 @@ def _rows(frame: Frame, start_ms: int, end_ms: int) -> slice:
 
 
 def _slope(times_ms: Sequence[int], values: Sequence[float]) -> float:
-    """Least squares; times and values are taken from their first so that nothing cancels."""
+    """Least squares; times and values are relative to the first ones, which avoids cancellation."""
     seconds = [(time - times_ms[0]) / 1_000 for time in times_ms]
     mean_s, mean_v = fsum(seconds) / len(seconds), fsum(values) / len(values)
     above = fsum((second - mean_s) * (value - mean_v) for second, value in zip(seconds, values))
@@ -78,7 +78,7 @@ def _slope(times_ms: Sequence[int], values: Sequence[float]) -> float:
 
 
 def quantile(ordered: Sequence[float], fraction: float) -> float:
-    """Linear between neighbours, at (n - 1) x fraction: as PromQL, type 7 of Hyndman and Fan 1996."""
+    """Linear interpolation between neighbours, at (n - 1) x fraction: as PromQL, type 7 of Hyndman and Fan 1996."""
     place = (len(ordered) - 1) * fraction
     below = int(place)
     above = min(below + 1, len(ordered) - 1)

@@ -1,4 +1,4 @@
-"""The raw result as a page of tables: what was measured, and which aims were reached or missed."""
+"""Formats the raw result as tables: measurements, and aims reached or missed."""
 
 from math import isnan
 from statistics import median
@@ -26,7 +26,7 @@ def _head(result: dict) -> str:
     host = result["machine"]
     versions = ", ".join(f"{TITLES[name]} {version}" for name, version in result["versions"].items())
     lines = [
-        f"# The store beside its peers, {result['begun']}",
+        f"# The store compared with its peers, {result['begun']}",
         "",
         f"{host['processor']}, {host['cores']} cores, {host['memory_bytes'] / 2**30:.0f} GiB, {host['system']}; "
         f"load average before the run {result['load_average_before']}.  ",
@@ -63,11 +63,11 @@ def _experiment(experiment: dict) -> str:
 
 
 def _rounded(experiment: dict) -> list[str]:
-    """Who does not give back what was written, bit by bit."""
+    """Systems that do not return the written values bit by bit."""
     errors = {
         name: max(row[name]["value_error_max"] for row in experiment["queries"].values()) for name in experiment["loads"]
     }
-    return [f"- {TITLES[name]} gives values back rounded, by {error:.1e} at most" for name, error in errors.items() if error]
+    return [f"- {TITLES[name]} rounds values, error at most {error:.1e}" for name, error in errors.items() if error]
 
 
 def _loads(experiment: dict) -> str:
@@ -111,18 +111,18 @@ def _chronix(experiment: dict) -> str:
     size, gzip_us = cost["bytes"] / cost["values"], cost["gzip_cpu_seconds"] / cost["values"] * 1e6
     return (
         "Chronix's method (date-delta compaction, protobuf, gzip, 128 KiB chunks), the chunks alone: "
-        f"{size:.3f} bytes a value; gzip alone takes {gzip_us:.3f} us CPU a value."
+        f"{size:.3f} bytes per value; gzip alone takes {gzip_us:.3f} us CPU a value."
     )
 
 
 def _queries(experiment: dict) -> str:
-    """median / p95 ms, and processor ms of the server for a query."""
+    """median / p95 ms, and processor ms of the server per query."""
     names = list(experiment["loads"])
     rows = [
         (group, str(max(len(cost["latencies_ms"]) for cost in row.values())), *(_query(row[name]) for name in names))
         for group, row in experiment["queries"].items()
     ]
-    return "median / p95 ms (server CPU ms) a query:\n\n" + table(
+    return "median / p95 ms (server CPU ms) per query:\n\n" + table(
         ("asked", "times", *(TITLES[name] for name in names)), rows
     )
 
@@ -158,7 +158,7 @@ def _outcome(verdict: Verdict) -> str:
 
 
 def _figure(number: float) -> str:
-    """Three digits that matter; `-` where there is none."""
+    """Three significant digits; `-` if there is no figure."""
     if isnan(number):
         return "-"
     return f"{number:.0f}" if number >= 100 else f"{number:.3g}"
@@ -168,10 +168,10 @@ def _notes(result: dict) -> str:
     lines = [f"- {TITLES[name]}: {note}" for name in result["versions"] for note in result["notes"][name]]
     return "\n".join(
         (
-            "## What to know of the figures",
+            "## Notes on the figures",
             "",
             *lines,
             "",
-            "Every answer was compared with a reference computed from the generated values; tolerances are in check.py.",
+            "Every result was compared with a reference computed from the generated values; tolerances are in check.py.",
         )
     )

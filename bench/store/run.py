@@ -1,4 +1,4 @@
-"""Who goes when: all systems take one dataset in turn, then all are asked about it in turn, then all stop."""
+"""The order of a run: all systems load one dataset in turn, then all are queried alternately, then all stop."""
 
 import json
 import os
@@ -22,11 +22,11 @@ from .systems.base import NotOffered, System
 
 CODEC_WORKS = ("a", "b")
 CODEC_VALUES_MAX = 20_000_000
-"""Chronix's method runs in Python here; beyond this it would take longer than everything else."""
+"""Limit on values for Chronix's method, which runs in Python: above it, it would take longer than everything else."""
 
 
 def run(options: Options) -> int:
-    """The exit code: 1 when a system failed or answered wrongly, 0 otherwise. Missed aims are results, not failures."""
+    """The exit code: 1 if a system failed or returned wrong results, 0 otherwise. Missed aims are results, not failures."""
     TachoBefore.binary = options.before
     begun = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
     result = {
@@ -58,7 +58,7 @@ def run(options: Options) -> int:
 
 
 def _install(options: Options) -> dict[str, str]:
-    """The versions of the chosen systems; one that cannot be had is named and left out."""
+    """The versions of the chosen systems; one that cannot be installed is reported and skipped."""
     versions = {}
     for system in SYSTEMS:
         if system.name not in options.only:
@@ -66,7 +66,7 @@ def _install(options: Options) -> dict[str, str]:
         try:
             versions[system.name] = system.install(options.cache)
         except (RuntimeError, OSError) as failure:
-            print(f"{system.title} is left out: {failure}", flush=True)
+            print(f"{system.title} is skipped: {failure}", flush=True)
     return versions
 
 
@@ -115,7 +115,7 @@ def _experiment(options: Options, runs: Path, names: list[str], experiment: Expe
 
 
 def _load(system: System, outcome: dict) -> bool:
-    """Whether it can be asked afterwards; a failure is part of the result."""
+    """Whether the system can be queried afterwards; a failure is part of the result."""
     try:
         cost = load(system)
     except (OSError, HttpError, RuntimeError) as failure:
@@ -127,7 +127,7 @@ def _load(system: System, outcome: dict) -> bool:
     turns.append(asdict(cost))
     outcome["loads"][system.name] = {name: median_low(turn[name] for turn in turns) for name in turns[0]}
     cpu_us, size = cost.cpu_seconds / cost.values * 1e6, cost.disk_bytes / cost.values
-    print(f"  {system.title}: {cpu_us:.3f} us CPU and {size:.3f} bytes a value", flush=True)
+    print(f"  {system.title}: {cpu_us:.3f} us CPU and {size:.3f} bytes per value", flush=True)
     return True
 
 

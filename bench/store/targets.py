@@ -1,4 +1,4 @@
-"""What is aimed at, and was it reached? Ours beside a figure, or beside the best peer of the same run."""
+"""The aims, and whether they are reached: Tachograph compared with a figure, or with the best peer of the same run."""
 
 from dataclasses import dataclass, replace
 from math import isnan, nan
@@ -6,7 +6,7 @@ from statistics import median
 
 OURS = "tacho"
 BEFORE = "tacho-before"
-"""Another build of ours: no peer."""
+"""An earlier build of Tachograph: not a peer."""
 CPU_US_A_VALUE_MAX = 0.15
 BYTES_A_VALUE_MAX = {"a": 0.285, "b": 0.20}
 QUERY_RATIO_MAX = 0.5
@@ -15,7 +15,7 @@ MEMORY_RATIO_MAX = 1.0
 
 @dataclass(frozen=True)
 class Verdict:
-    """One aim. `best` is the best peer's figure, nan where no peer took part."""
+    """One aim. `best` is the best peer's figure, nan without a peer."""
 
     aim: str
     ours: float
@@ -23,7 +23,7 @@ class Verdict:
     best: float
     peer: str
     wrong: bool = False
-    """Whether ours gave wrong answers: then nothing is reached, however quickly they came."""
+    """Whether Tachograph returned wrong results: then no aim is reached."""
 
     @property
     def reached(self) -> bool:
@@ -31,12 +31,12 @@ class Verdict:
 
     @property
     def ratio(self) -> float:
-        """Ours as a part of the best peer's."""
+        """Ratio to the best peer."""
         return self.ours / self.best if self.best else nan
 
 
 def verdicts(experiment: dict) -> list[Verdict]:
-    """Every aim that this experiment can decide; none without ours."""
+    """All aims that this experiment measures; none without Tachograph."""
     if OURS not in experiment["loads"]:
         return []
     peers = experiment | {"loads": _without_before(experiment["loads"])}
@@ -54,18 +54,18 @@ def _load_verdicts(experiment: dict) -> list[Verdict]:
     if work == "a":
         written, settling = (_figures(loads, name, 1e6 / values) for name in ("cpu_seconds", "settle_cpu_seconds"))
         both = {name: written[name] + settling[name] for name in written}
-        verdicts.append(_verdict("CPU us a value, written", written, limit=CPU_US_A_VALUE_MAX))
-        verdicts.append(_verdict("CPU us a value, written and settled", both, limit=CPU_US_A_VALUE_MAX))
+        verdicts.append(_verdict("CPU us per value, written", written, limit=CPU_US_A_VALUE_MAX))
+        verdicts.append(_verdict("CPU us per value, written and settled", both, limit=CPU_US_A_VALUE_MAX))
     if work == "a" or "P4" in experiment["title"]:
         figures = _figures(loads, "disk_bytes", 1 / values)
-        verdicts.append(_verdict("bytes a value, settled", figures, limit=BYTES_A_VALUE_MAX[work]))
+        verdicts.append(_verdict("bytes per value, settled", figures, limit=BYTES_A_VALUE_MAX[work]))
     for name, aim in (("resident_peak", "peak memory, MB"), ("resident_settled", "memory after settling, MB")):
         verdicts.append(_verdict(aim, _figures(loads, name, 1e-6), ratio_max=MEMORY_RATIO_MAX))
     return verdicts
 
 
 def _query_verdict(name: str, row: dict) -> Verdict | None:
-    """None when no peer offers the question. Peers that answered wrongly are no measure."""
+    """None if no peer supports the query. Ignores peers with wrong results."""
     measured = {system: cost for system, cost in row.items() if cost["latencies_ms"]}
     figures = {
         system: median(cost["latencies_ms"]) for system, cost in measured.items() if system == OURS or not cost["wrong"]
@@ -77,7 +77,7 @@ def _query_verdict(name: str, row: dict) -> Verdict | None:
 
 
 def _verdict(aim: str, figures: dict[str, float], limit: float = nan, ratio_max: float = nan) -> Verdict:
-    """Against a figure, or against a part of the best peer's."""
+    """Compares with a figure, or with a share of the best peer's."""
     best, peer = min(((figure, name) for name, figure in figures.items() if name != OURS), default=(nan, "none"))
     return Verdict(aim, figures[OURS], best * ratio_max if isnan(limit) else limit, best, peer)
 

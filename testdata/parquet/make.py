@@ -1,6 +1,6 @@
-"""Makes the Parquet files beside it, as data frames are written: python3 -m pip install pyarrow==26.0.1.
+"""Writes the Parquet files in this directory, like data frame libraries: python3 -m pip install pyarrow==26.0.1.
 
-They are kept as they are: what pyarrow of another version writes are other bytes.
+The committed files are never regenerated: other versions of pyarrow write other bytes.
 """
 
 import datetime
@@ -16,7 +16,7 @@ BEGIN = 1_767_225_600  # 2026-01-01
 
 
 def long():
-    """A record a row, labels as categories; in two row groups, with nulls."""
+    """One record per row, labels as categories; two row groups, with nulls."""
     time = pa.array([BEGIN, BEGIN, BEGIN + 1, BEGIN + 2, None, BEGIN + 3])
     time = pc.multiply(time, 1_000_000).cast(pa.timestamp("us", "UTC"))
     return pa.table(
@@ -30,7 +30,7 @@ def long():
 
 
 def wide():
-    """A series a column, the index at the end, as pandas writes it."""
+    """One series per column, the index at the end, as written by pandas."""
     time = pa.array([BEGIN * 1_000_000_000 + 123_456_789, (BEGIN + 1) * 1_000_000_000])
     return pa.table(
         {
@@ -45,7 +45,7 @@ def wide():
 
 
 def types():
-    """Columns of all types that are times, values or labels."""
+    """Columns of all types that can be times, values or labels."""
     moments = [datetime.datetime(2026, 1, 1), datetime.datetime(1969, 12, 31, 23, 59, 59)]
     seconds = [BEGIN, -1]
     return pa.table(

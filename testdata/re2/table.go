@@ -1,5 +1,5 @@
-// Writes matches.txt and replacements.txt: what Go's regexp makes of patterns, as Prometheus hands them over.
-// Run once with `go run table.go`; the tables are committed (made with Go 1.26), so that no test needs Go.
+// Writes matches.txt and replacements.txt: results of Go's regexp for patterns, compiled as in Prometheus.
+// Run once with `go run table.go`; the tables are committed (generated with Go 1.26), so that no test needs Go.
 package main
 
 import (
@@ -39,7 +39,7 @@ var pieces = []string{
 	`\w`, `\W`, `\d`, `\s`, `\S`, "[a-b]", "[^a]", `[\w-]`, `[^\s]`, "[[:alpha:]]", "[", "]", "&&", `\.`, `\pL`, `\Q`, `\E`, `\n`, "-", "\n",
 }
 
-// compile does as Prometheus' FastRegexMatcher: the pattern is parsed by itself, and anchored then.
+// compile follows Prometheus' FastRegexMatcher: parses the pattern first, then anchors it.
 func compile(pattern string) (*regexp.Regexp, error) {
 	parsed, err := syntax.Parse(pattern, syntax.Perl|syntax.DotNL)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Is ui/dist what the sources build? Builds into a temporary directory and compares byte by byte.
+// Checks that ui/dist is up to date: builds into a temporary directory and compares byte by byte.
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
@@ -34,10 +34,10 @@ try {
   await build({ root, logLevel: 'error', build: { outDir: fresh, emptyOutDir: true } });
   const wrong = await differences(fresh, join(root, 'dist'));
   if (wrong.length > 0) {
-    console.error(`ui/dist is not what ui/src builds; run "npm run build" in ui/ and commit:\n  ${wrong.join('\n  ')}`);
+    console.error(`ui/dist is not up to date; run "npm run build" in ui/ and commit:\n  ${wrong.join('\n  ')}`);
     process.exitCode = 1;
   } else {
-    console.log('ui/dist is what ui/src builds');
+    console.log('ui/dist is up to date');
   }
 } finally {
   await rm(fresh, { recursive: true, force: true });

@@ -1,4 +1,4 @@
-// Which page does the address name?
+// Selects the page that the address names.
 import type { ComponentChildren } from 'preact';
 import { useErrorBoundary } from 'preact/hooks';
 import { Shell } from './components/shell';
@@ -25,7 +25,7 @@ export function App() {
   );
 }
 
-/** A fault of one page leaves the frame standing, so that the user can go elsewhere. */
+/** An exception in one page keeps the navigation, so that the user can open another page. */
 function Guarded({ children }: { children: ComponentChildren }) {
   const [error] = useErrorBoundary();
   return error === undefined ? <>{children}</> : <Failure error={error as Error} />;
@@ -50,7 +50,7 @@ function Page({ path, window: state }: { path: string[]; window: WindowState }) 
       return <AgentsPage window={state} />;
     default:
       return (
-        <Empty title="There is no such page">
+        <Empty title="Page not found">
           <p>
             The address names “{section}”. <a href={linkTo(['services'])}>Go to the overview</a>
           </p>

@@ -1,4 +1,4 @@
-// The page's start. Path of one record: `crates/server` answers with JSON; from here on `lib/api.ts` reads it and the
+// Entry point of the page. Path of one record: `crates/server` responds with JSON; `lib/api.ts` parses it and the
 // pages draw it. This is the last step of the record's path.
 import { render } from 'preact';
 import 'uplot/dist/uPlot.min.css';

@@ -1,34 +1,34 @@
-//! `cargo xtask fuzz [--seconds N] [TARGET ...]`: does hostile input break a decoder?
+//! `cargo xtask fuzz [--seconds N] [TARGET ...]`: runs the fuzz targets of all decoders.
 //!
-//! Builds the targets in `fuzz/src/bin/` and runs each for N seconds (10 when not told), from what lies in `testdata/` and in
-//! the corpus of earlier runs. Works with a stable toolchain: the coverage flags are those of LLVM's SanitizerCoverage, without
-//! the address sanitizer, which safe Rust can do without. Needs a C++ compiler for libFuzzer.
+//! Builds the targets in `fuzz/src/bin/` and runs each for N seconds (default 10), starting from `testdata/` and the
+//! corpus of earlier runs. Works with a stable toolchain: the coverage flags are those of LLVM's SanitizerCoverage; the
+//! address sanitizer is not used, since the code is safe Rust. Needs a C++ compiler for libFuzzer.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// What `cargo fuzz` passes, less what only a nightly compiler takes.
+/// The flags that `cargo fuzz` passes, without those of nightly compilers.
 const RUSTFLAGS: &str = "--cfg fuzzing -Ccodegen-units=1 -Cpasses=sancov-module \
     -Cllvm-args=-sanitizer-coverage-level=4 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
     -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares";
 const SECONDS: u64 = 10;
-/// A decoder that needs more for one input of a few kilobytes is broken.
+/// Memory limit. A decoder that needs more for one input of a few kilobytes is broken.
 const MEMORY_MB: u64 = 3_072;
-/// Seconds for one input.
+/// Time limit for one input, seconds.
 const TIMEOUT: u64 = 10;
 
-/// What was asked for.
+/// Command-line options.
 struct Options {
     seconds: u64,
-    /// All when empty.
+    /// Names of the targets; empty for all.
     targets: Vec<String>,
 }
 
-/// Runs the targets; fails when one of them crashes.
+/// Runs the targets; fails if any of them crashes.
 pub fn run(args: &[String]) -> Result<(), String> {
     let options = parse(args)?;
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().ok_or("xtask stands alone")?;
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().ok_or("xtask is not in a workspace")?;
     let targets = targets(root, &options)?;
     let host = host()?;
     build(root, &host)?;
@@ -48,7 +48,7 @@ fn parse(args: &[String]) -> Result<Options, String> {
     while let Some(arg) = args.next() {
         match arg.as_str() {
             "--seconds" => {
-                let value = args.next().ok_or("--seconds wants a number")?;
+                let value = args.next().ok_or("--seconds needs a number")?;
                 options.seconds = value.parse().map_err(|_| format!("--seconds {value}: not a number"))?;
             }
             flag if flag.starts_with('-') => {
@@ -70,26 +70,26 @@ fn targets(root: &Path, options: &Options) -> Result<Vec<String>, String> {
     let mut all: Vec<String> = files.filter_map(|file| stem(file.ok()?.path())).collect();
     all.sort();
     if let Some(unknown) = options.targets.iter().find(|target| !all.contains(target)) {
-        return Err(format!("no fuzz target {unknown}; there are {}", all.join(", ")));
+        return Err(format!("no fuzz target {unknown}; targets are {}", all.join(", ")));
     }
     all.retain(|target| options.targets.is_empty() || options.targets.contains(target));
     Ok(all)
 }
 
-/// The host's triple. Given as `--target`, so that build scripts and macros are built without instruments.
+/// The host's target triple. Passed as `--target`, so that build scripts and macros are not instrumented.
 fn host() -> Result<String, String> {
     let rustc = std::env::var("RUSTC").unwrap_or_else(|_| "rustc".to_owned());
     let output = Command::new(&rustc).arg("-vV").output().map_err(|error| format!("{rustc}: {error}"))?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let host = text.lines().find_map(|line| line.strip_prefix("host: "));
-    host.map(str::to_owned).ok_or_else(|| format!("{rustc} -vV names no host"))
+    host.map(str::to_owned).ok_or_else(|| format!("{rustc} -vV prints no host"))
 }
 
 fn build(root: &Path, host: &str) -> Result<(), String> {
     let compiler = std::env::var("CXX").unwrap_or_else(|_| "c++".to_owned());
     if Command::new(&compiler).arg("--version").output().is_err() {
         return Err(format!(
-            "fuzzing needs a C++ compiler for libFuzzer; {compiler} is not there (install g++)"
+            "fuzzing needs a C++ compiler for libFuzzer; {compiler} not found (install g++)"
         ));
     }
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
@@ -99,10 +99,10 @@ fn build(root: &Path, host: &str) -> Result<(), String> {
     command.arg("--target-dir").arg(root.join("fuzz/target"));
     command.env("RUSTFLAGS", RUSTFLAGS).env_remove("CARGO_ENCODED_RUSTFLAGS");
     let status = command.status().map_err(|error| format!("{cargo}: {error}"))?;
-    if status.success() { Ok(()) } else { Err("fuzz targets do not build".to_owned()) }
+    if status.success() { Ok(()) } else { Err("cannot build the fuzz targets".to_owned()) }
 }
 
-/// Runs one target. libFuzzer leaves with an error when an input panics, takes too long, or takes too much memory.
+/// Runs one target. libFuzzer exits with an error if an input panics, takes too long, or takes too much memory.
 fn fuzz(root: &Path, host: &str, target: &str, seconds: u64) -> Result<(), String> {
     let corpus = root.join("fuzz/corpus").join(target);
     let artifacts = root.join("fuzz/artifacts");
@@ -121,7 +121,7 @@ fn fuzz(root: &Path, host: &str, target: &str, seconds: u64) -> Result<(), Strin
     report(target, &output)
 }
 
-/// One line when all is well, the end of libFuzzer's own words when not: they name the input's file.
+/// Prints one line on success; on failure returns the end of libFuzzer's output, which names the input file.
 fn report(target: &str, output: &Output) -> Result<(), String> {
     let said = String::from_utf8_lossy(&output.stderr);
     if output.status.success() {

@@ -1,4 +1,4 @@
-//! Is the tree tidy? The rules of STYLE.md that a machine can check.
+//! Checks the rules of STYLE.md that a machine can check.
 //!
 //! One rule = one file here with a `check(&Tree) -> Vec<Finding>` and one line in [`RULES`].
 
@@ -8,28 +8,30 @@ mod links;
 mod paths;
 mod sizes;
 mod tree;
+mod words;
 
 use tree::Tree;
 
-/// Something to mend, and where.
+/// A violation of a rule, and its position.
 pub struct Finding {
     pub path: String,
-    /// From 1; 0 means the file as a whole.
+    /// From 1; 0 means the whole file.
     pub line: usize,
     pub message: String,
 }
 
 type Rule = fn(&Tree) -> Vec<Finding>;
 
-const RULES: [(&str, Rule); 5] = [
+const RULES: [(&str, Rule); 6] = [
     ("sizes", sizes::check),
     ("banned", banned::check),
     ("links", links::check),
     ("paths", paths::check),
     ("constants", constants::check),
+    ("words", words::check),
 ];
 
-/// Prints every finding; fails when there is one.
+/// Prints all findings; fails if there is one.
 pub fn run() -> Result<(), String> {
     let tree = Tree::read()?;
     let mut count = 0;

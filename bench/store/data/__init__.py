@@ -1,1 +1,1 @@
-"""Which values are stored? One module per kind of data; each returns a `Dataset`."""
+"""The stored values. One module per kind of data; each returns a `Dataset`."""

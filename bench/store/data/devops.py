@@ -1,7 +1,7 @@
-"""Work (a): the load of a fleet, in the manner of TSBS cpu-only.
+"""Work (a): the load of a fleet, similar to TSBS cpu-only.
 
-Hosts report ten percentages every ten seconds. A percentage is a walk with steps from normal(0, 1), held between 0 and 100 and
-written as a whole number, so its differences carry about 2.1 bits. The generator is ours; only the shape of the load is TSBS's.
+Hosts report ten percentages every ten seconds. A percentage is a random walk with steps from normal(0, 1), limited to 0..100 and
+written as a whole number, so its differences carry about 2.1 bits. The generator is not TSBS's; only the shape of the load is.
 """
 
 from array import array

@@ -1,7 +1,7 @@
-"""Works (c) and (d): a hundred days of series with the shapes of a running system's. They are generated, not recorded.
+"""Works (c) and (d): a hundred days of series shaped like those of a running system. Generated, not recorded.
 
-Each shape is one that Chronix's published JMX series show: a saw tooth of a heap, counters that restart, levels that hardly
-move, queues that are mostly empty, latencies with decimals, and a daily cycle.
+Each shape occurs in Chronix's published JMX series: the saw tooth of a heap, counters that restart, levels that rarely
+change, queues that are mostly empty, latencies with decimals, and a daily cycle.
 """
 
 from array import array
@@ -18,7 +18,7 @@ SERVICES = ("checkout", "search", "billing")
 
 
 def operational(days: int, seed: int) -> Dataset:
-    """A frame for each service, with one field for each shape, every minute for `days`."""
+    """A frame per service, with one field per shape, every minute for `days`."""
     random = Random(seed)
     count = days * MINUTES_A_DAY
     times = array("q", range(START_MS, START_MS + count * STEP_MS, STEP_MS))
@@ -46,7 +46,7 @@ def _day(index: int) -> float:
 
 
 def _heap_bytes(random: Random, count: int) -> array:
-    """Grows with the load, falls at each collection."""
+    """Rises with the load, falls at each collection."""
     used, floor, values = 2e8, 2e8, array("q")
     for index in range(count):
         used += random.expovariate(1 / (5e6 + 4e7 * _day(index)))
@@ -69,7 +69,7 @@ def _requests(random: Random, count: int) -> array:
 
 
 def _threads(random: Random, count: int) -> array:
-    """A level that seldom moves."""
+    """A level that rarely changes."""
     level, values = 84, array("q")
     for _ in range(count):
         if random.random() < 0.02:
@@ -79,7 +79,7 @@ def _threads(random: Random, count: int) -> array:
 
 
 def _queue(random: Random, count: int) -> array:
-    """Empty but for bursts."""
+    """Empty except for bursts."""
     length, values = 0, array("q")
     for _ in range(count):
         if random.random() < 0.003:
@@ -90,7 +90,7 @@ def _queue(random: Random, count: int) -> array:
 
 
 def _latency_ms(random: Random, count: int) -> array:
-    """Three decimals, log-normal round a level that follows the load."""
+    """Three decimals, log-normal around a level that follows the load."""
     return array("d", (round(random.lognormvariate(2.2 + 0.6 * _day(index), 0.25), 3) for index in range(count)))
 
 
@@ -105,7 +105,7 @@ def _load(random: Random, count: int) -> array:
 
 
 def _disk_percent(random: Random, count: int) -> array:
-    """Fills slowly, is emptied once a week; a full quotient of doubles, as many exporters write it."""
+    """Fills slowly, is emptied once a week; a quotient of doubles with all digits, as from many exporters."""
     used, capacity, values = 4.1e11, 9.6e11, array("d")
     for index in range(count):
         used = 4.1e11 if index % (7 * MINUTES_A_DAY) == 0 else used + random.expovariate(1 / 2e7)
@@ -114,7 +114,7 @@ def _disk_percent(random: Random, count: int) -> array:
 
 
 def _limit(_random: Random, count: int) -> array:
-    """A constant: many published series are."""
+    """A constant, like many published series."""
     return array("q", [65_536]) * count
 
 

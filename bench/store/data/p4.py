@@ -1,9 +1,9 @@
-"""Work (b): Chronix's published data set P4, as far as it lies in a folder of the user's.
+"""Work (b): Chronix's published data set P4, from the files in a folder of the user.
 
 Files are `<source>_<group>_<kind>_<source>_<date>_<time>--<metric>.csv.gz`; the first column is a German date in UTC with
 milliseconds, the second a number with thousands separators: `12.08.2015 17:25:41.389;2,555,904`. A series with a point in any
-value is of floats, others are of whole numbers; they are written as fields of different names, for most systems want one type
-a field.
+value is of floats, others are of whole numbers; they are written as fields of different names, since most systems allow one
+type per field.
 """
 
 import gzip
@@ -18,7 +18,7 @@ MIDNIGHTS: dict[str, int] = {}
 
 
 def p4(folder: Path) -> Dataset:
-    """One frame a file. Raises ValueError, which names file and row, for what is not a row of this form."""
+    """One frame per file. Raises ValueError, which names file and row, for a row of another form."""
     files = sorted(folder.glob("*.csv.gz"))
     if not files:
         raise ValueError(f"no *.csv.gz in {folder}")
@@ -30,7 +30,7 @@ def p4(folder: Path) -> Dataset:
 
 
 def _frame(file: Path) -> Frame:
-    """A series. Rows that do not come after the one before are refused: the published files have none."""
+    """A series. Refuses rows that are not later than the previous row: the published files have none."""
     run, _, metric = file.name.removesuffix(".csv.gz").partition("--")
     times, texts = array("q"), []
     with gzip.open(file, "rt", encoding="utf-8") as rows:
@@ -41,7 +41,7 @@ def _frame(file: Path) -> Frame:
                 raise ValueError(f"{file}:{number}: expected <date>;<number>, got {row.strip()!r}")
             moment = _milliseconds(date)
             if times and moment <= times[-1]:
-                raise ValueError(f"{file}:{number}: {date} does not come after the row before")
+                raise ValueError(f"{file}:{number}: {date} is not after the previous row")
             times.append(moment)
             texts.append(text.replace(",", ""))
     whole = not any("." in text or "E" in text for text in texts)

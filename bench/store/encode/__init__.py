@@ -1,1 +1,1 @@
-"""How does a dataset look on the wire of a system? One module per protocol; each yields the bodies of requests."""
+"""Encodes a dataset for the protocols. One module per protocol; each yields the bodies of requests."""

@@ -1,4 +1,4 @@
-"""Graphite's pickle protocol: messages of `[(path, (seconds, value)), ...]`, each after its length.
+"""Graphite's pickle protocol: messages of `[(path, (seconds, value)), ...]`, each preceded by its length.
 
 A path is `<measurement>.<identity>.<field>`. Whisper keeps a ring of fixed slots that ends now, so times are moved by
 `shift_s`.

@@ -1,4 +1,4 @@
-"""InfluxDB's line protocol: one line for each row of a frame, times in nanoseconds, whole numbers as `58i`."""
+"""InfluxDB's line protocol: one line per row of a frame, times in nanoseconds, whole numbers as `58i`."""
 
 from collections.abc import Iterator
 

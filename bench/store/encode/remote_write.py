@@ -6,8 +6,9 @@ TimeSeries { repeated Label labels = 1; repeated Sample samples = 2 }
 Label { string name = 1; string value = 2 }
 Sample { double value = 1; int64 timestamp = 2 (ms) }
 ```
-The snappy block is one literal, so a server spends next to nothing on decompression. A body holds the rows that a body of lines
-holds, by series: about a hundred samples for each mention of the labels, which is kinder than what Prometheus itself sends.
+The snappy block is one literal, so that a server needs almost no time for decompression. A body has the same rows as a
+body of lines, by series: about a hundred samples per mention of the labels, which is more favourable than the requests of
+Prometheus itself.
 """
 
 import struct

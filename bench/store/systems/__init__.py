@@ -1,6 +1,6 @@
-"""Who is measured? One module a system: how it is started, written to, settled, asked, and how its answers read.
+"""The measured systems. One module per system: how to start, load, settle and query it, and how to parse its responses.
 
-One more system is one module and one line here.
+To add a system, add a module and one line here.
 """
 
 from .base import System

@@ -1,4 +1,4 @@
-"""What every system can do. An adapter says how."""
+"""The interface of all systems, implemented by the adapters."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
@@ -15,36 +15,36 @@ READY_SECONDS_MAX = 120
 
 
 class NotOffered(Exception):
-    """The system's language has no such question; the text says what is missing."""
+    """The system's language cannot express the query; the text names the missing feature."""
 
 
 class System(ABC):
-    """One server with a data directory of its own. Started and stopped as often as one likes; the data stays."""
+    """One server with its own data directory. May be started and stopped repeatedly; the data stays."""
 
     name: str
     title: str
     wire: str = "line protocol"
-    """How it is written to, for the tables."""
+    """The write protocol, for the tables."""
     writers: int = 2
     reserves: frozenset[str] = frozenset()
-    """Names of files that only keep room free."""
+    """Names of files that only reserve space."""
     notes: tuple[str, ...] = ()
-    """What a reader of the figures must know."""
+    """Notes for readers of the figures."""
 
     def __init__(self, cache: Path, run: Path, dataset: Dataset):
-        """`cache` keeps what was installed; `run` is an empty directory for this system and this dataset."""
+        """`cache` holds installed packages; `run` is an empty directory for this system and this dataset."""
         self.cache = cache
         self.run = run
         self.dataset = dataset
         self.port = free_port()
         self.server = Server(run / "log")
 
-    # What an adapter must say.
+    # # Implemented by adapters.
 
     @classmethod
     @abstractmethod
     def install(cls, cache: Path) -> str:
-        """Makes it runnable from `cache`, without starting a service. The version."""
+        """Installs the system into `cache`, without starting a service. Returns the version."""
 
     @abstractmethod
     def launch(self) -> None:
@@ -52,50 +52,50 @@ class System(ABC):
 
     @abstractmethod
     def is_ready(self, client: Client) -> bool:
-        """Whether it can be written to; may raise OSError or HttpError when not."""
+        """Whether it accepts writes; may raise OSError or HttpError if not."""
 
     @abstractmethod
     def settle(self) -> None:
-        """Brings everything to disk in its final form: journals flushed, parts merged."""
+        """Writes all data to disk in its final form: journals flushed, parts merged."""
 
     @abstractmethod
     def data(self) -> list[Path]:
-        """The directories whose bytes count; caches that can be lost are not among them."""
+        """The directories whose bytes count; without caches that may be lost."""
 
     @abstractmethod
     def request(self, question: Question) -> Request:
-        """The question in the system's own language. Raises NotOffered."""
+        """The query in the system's own language. Raises NotOffered."""
 
     @abstractmethod
     def answer(self, question: Question, body: bytes) -> Answer:
-        """What it said, in the form of `Reference.answer`."""
+        """The response, in the form of `Reference.answer`."""
 
-    # What adapters share.
+    # # Shared by adapters.
 
     def bodies(self) -> Iterator[bytes]:
-        """What is written, request by request."""
+        """The data to write, request by request."""
         return lines(self.dataset)
 
     @property
     def bodies_name(self) -> str:
-        """Bodies of the same name are the same bytes, and are kept."""
+        """Bodies of the same name are the same bytes, and are cached."""
         return f"{self.dataset.name}/lines"
 
     def write(self, client: Client, body: bytes) -> None:
-        """One request, answered when the system answers."""
+        """Sends one write request and waits for the response."""
         client.send(self.write_request(body))
 
     def write_request(self, body: bytes) -> Request:
         return Request("POST", "/write", body)
 
     def prepare(self) -> None:
-        """What has to be said once before the first write, and cannot be in the configuration."""
+        """Setup before the first write that the configuration cannot express."""
 
     def finish_writes(self) -> None:
-        """Returns when what was written can be read; most systems' answers to writes say so already."""
+        """Returns when the written data can be read; most systems respond to writes only then."""
 
     def quantiles_are_ranks(self) -> bool:
-        """Whether quantiles are values that occur (nearest rank), instead of lying between them."""
+        """Whether quantiles are existing values (nearest rank) instead of interpolated ones."""
         return False
 
     def start(self) -> None:
@@ -114,16 +114,16 @@ class System(ABC):
         return Client(self.port)
 
     def send(self, request: Request) -> bytes:
-        """One request on a connection of its own."""
+        """Sends one request on its own connection."""
         with self.client() as client:
             return client.send(request)
 
     def disk_bytes_live(self) -> int:
-        """What lies in its directories at this moment."""
+        """Current bytes in its directories."""
         return disk_bytes(*self.data(), reserves=self.reserves)
 
     def disk_bytes(self) -> int:
-        """What the data take once they are settled."""
+        """Bytes of the settled data."""
         return self.disk_bytes_live()
 
     def cpu_seconds(self) -> float:

@@ -34,7 +34,7 @@ bind-address = "127.0.0.1:{rpc}"
   level = "warn"
 """
 COLD_SECONDS = 15
-"""Quiet for longer than the configuration's: then what was written is compacted in full."""
+"""Idle time longer than the configured one: then all data are fully compacted."""
 
 
 class InfluxDB(System):

@@ -1,4 +1,4 @@
-"""Prometheus from Debian, written to by remote write, which it takes when it is asked to."""
+"""Prometheus from Debian, written by remote write, which an option enables."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,9 +18,9 @@ class Prometheus(PromQL):
     wire = "remote write"
     writers = 1
     notes = (
-        "written to by remote write, bodies of as many rows, one writer: it takes the samples of a series in order only",
-        "its log of writes is not synced to disk for each write",
-        "bytes are those of a snapshot; the data directory also keeps a log and an open head",
+        "written by remote write, bodies of as many rows, one writer: it accepts only ordered samples of a series",
+        "its write-ahead log is not synced for each write",
+        "bytes are those of a snapshot; the data directory also has a log and an open head",
     )
 
     def __init__(self, *arguments):

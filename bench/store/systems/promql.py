@@ -1,7 +1,7 @@
-"""PromQL and the JSON it is answered with: what VictoriaMetrics, Prometheus and ours have in common.
+"""PromQL and its JSON responses: shared by VictoriaMetrics, Prometheus and Tachograph.
 
-A window [start, start + w) is asked as [w] at half a step before its end, so that it holds the same samples whether a system
-counts a range's left end in or not.
+A window [start, start + w) is queried as [w] at half a step before its end, so that it has the same samples whether a system
+includes a range's left end or not.
 """
 
 import json
@@ -22,9 +22,9 @@ class PromQL(System):
 
     extra_parameters: dict[str, str] = {}
     raw_by_export = False
-    """Whether raw ranges are asked of `/api/v1/export`, which answers in columns."""
+    """Whether raw ranges are queried at `/api/v1/export`, which returns columns."""
     keeps_names = False
-    """Whether maxima over time keep the metric's name, so that one selector can take several metrics."""
+    """Whether maxima over time keep the metric's name, so that one selector can match several metrics."""
 
     def request(self, question: Question) -> Request:
         match question:
@@ -64,7 +64,7 @@ class PromQL(System):
                 return tuple(float(row["value"][1]) for row in sorted(result, key=lambda row: float(row["metric"][PLACE])))
 
     def grouped(self, question: Grouped) -> str:
-        """One expression for all fields. Where functions over time drop the name, each field is named by a label."""
+        """One expression for all fields. If functions over time drop the name, a label names each field."""
         if len(question.fields) > 1 and self.keeps_names:
             names = "|".join(self._metric(field) for field in question.fields)
             return self._aggregated(question, f'{{__name__=~"{names}",{self._frames(question)}}}', ("__name__",))

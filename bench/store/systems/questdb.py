@@ -19,7 +19,7 @@ SQL_AGGREGATES = {"max": "max", "mean": "avg"}
 class QuestDB(System):
     name = "questdb"
     title = "QuestDB"
-    notes = ("restarted to settle: it reserves room in files while it runs", "does not sync writes to disk by default")
+    notes = ("restarted to settle: it reserves space in files while it runs", "does not sync writes to disk by default")
 
     @classmethod
     def install(cls, cache: Path) -> str:
@@ -116,7 +116,7 @@ class QuestDB(System):
         return True
 
     def _is_applied(self) -> bool:
-        """Whether the table holds what its log holds."""
+        """Whether the table has all rows of its log."""
         rows = json.loads(self.send(_execute("SELECT writerTxn,sequencerTxn FROM wal_tables()")))["dataset"]
         return all(written == logged for written, logged in rows)
 

@@ -1,4 +1,4 @@
-"""Tachograph, as it is built by `make build`: the journal is on, every write is answered when it is on disk."""
+"""Tachograph, as built by `make build`: the journal is on, every write is acknowledged when it is on disk."""
 
 import os
 from pathlib import Path
@@ -17,8 +17,8 @@ class Tacho(PromQL):
     keeps_names = True
     reserves = frozenset({"RESERVE"})
     notes = (
-        "answers a write when it is on disk (fsync)",
-        "keeps 4 MiB free for deleting on a full disk (RESERVE), which do not count",
+        "acknowledges a write when it is on disk (fsync)",
+        "reserves 4 MiB for deletion on a full disk (RESERVE), which are not counted",
     )
 
     @classmethod
@@ -57,9 +57,9 @@ class Tacho(PromQL):
 
 
 class TachoBefore(Tacho):
-    """Another build of ours, in the same run as this one: what has changed is told pair by pair (`before.py`)."""
+    """An earlier build in the same run: `before.py` reports the changes pair by pair."""
 
     name = "tacho-before"
     title = "Tachograph before"
     binary = None
-    """Of `--before`; without it this system takes no part."""
+    """Given by `--before`; without it this system does not run."""

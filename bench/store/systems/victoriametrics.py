@@ -14,8 +14,8 @@ class VictoriaMetrics(PromQL):
     name = "victoriametrics"
     title = "VictoriaMetrics"
     notes = (
-        "answers a write from memory, up to a second may be lost",
-        "asked with nocache=1: answers are computed, not remembered",
+        "acknowledges a write from memory, up to a second may be lost",
+        "queried with nocache=1: results are computed, not cached",
     )
     extra_parameters = {"nocache": "1"}
     raw_by_export = True

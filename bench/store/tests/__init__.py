@@ -1,1 +1,1 @@
-"""Does the benchmark itself tell the truth? Its encoders, its reference and its judgement, each against known values."""
+"""Tests of the benchmark itself: encoders, reference and checks, each against known values."""

@@ -1,4 +1,4 @@
-"""A dataset that fits on a page: two hosts, two fields, seven samples ten seconds apart."""
+"""A small dataset: two hosts, two fields, seven samples ten seconds apart."""
 
 from array import array
 
@@ -9,7 +9,7 @@ STEP_MS = 10_000
 
 
 def small() -> Dataset:
-    """`user` is of whole numbers, `idle` of floats."""
+    """`user` has whole numbers, `idle` floats."""
     times = array("q", range(START_MS, START_MS + 7 * STEP_MS, STEP_MS))
     columns = (
         ({"user": array("b", [1, 2, 3, 4, 5, 6, 9]), "idle": array("d", [0.5, 0.5, 1.5, 1.5, 2.5, 2.5, 3.5])}),

@@ -1,4 +1,4 @@
-"""Does Chronix's method come back, and does it leave out what it should?"""
+"""Tests that Chronix's method decodes to its input, and omits repeated differences."""
 
 from array import array
 from random import Random
@@ -10,7 +10,7 @@ from .small import small
 
 class Chronix(TestCase):
     def check(self, times: list[int], values: list[float]) -> list[bytes]:
-        """Decodes every chunk to what went in; the chunks."""
+        """Checks that every chunk decodes to its input; returns the chunks."""
         at, chunks = 0, []
         for count, chunk in encode(array("q", times), array("d", values)):
             self.assertEqual((times[at : at + count], values[at : at + count]), decode(chunk, times[at]))

@@ -1,4 +1,4 @@
-"""Are answers received whole, however they arrive?"""
+"""Tests that responses are received completely, in pieces of any size."""
 
 import socket
 import threading
@@ -15,7 +15,7 @@ EMPTY = b"HTTP/1.1 204 No Content\r\n\r\n"
 
 class Answers(TestCase):
     def receive(self, answer: bytes, piece: int) -> bytes:
-        """What a client makes of an answer that arrives in pieces of this size."""
+        """The client's result for a response that arrives in pieces of this size."""
         with socket.create_server(("127.0.0.1", 0)) as listener:
             server = threading.Thread(target=_serve, args=(listener, answer, piece))
             server.start()

@@ -1,4 +1,4 @@
-"""Are bodies what the protocols say?"""
+"""Tests that bodies match the protocols."""
 
 import pickle
 import struct
@@ -46,7 +46,7 @@ class Encode(TestCase):
 
 
 def _literal(body: bytes) -> bytes:
-    """What a snappy block of one literal holds."""
+    """The content of a snappy block of one literal."""
     length, at = _varint(body, 0)
     assert body[at] == 0xFC and struct.unpack_from("<I", body, at + 1)[0] == length - 1 == len(body) - at - 6
     return body[at + 5 :]

@@ -1,4 +1,4 @@
-"""Are the reference's answers right, and does the judgement tell right from wrong?"""
+"""Tests that the reference is right, and that the check accepts right and refuses wrong results."""
 
 from unittest import TestCase
 
@@ -14,7 +14,7 @@ ALL = (START_MS - 5_000, START_MS + 65_000)
 
 class Judgement(TestCase):
     def check(self, question, expected, wrong):
-        """The reference says `expected`; that is right, and `wrong` is not."""
+        """The reference returns `expected`; the check accepts it, and refuses `wrong`."""
         reference = Reference(small())
         self.assertEqual(expected, reference.answer(question))
         self.assertIsNone(fault(reference, question, expected, by_rank=False))

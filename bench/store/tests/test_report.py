@@ -1,4 +1,4 @@
-"""Are missed aims called missed, wrong answers wrong, and what has become slower slower?"""
+"""Tests that the report shows missed aims, wrong results and regressions."""
 
 from copy import deepcopy
 from unittest import TestCase
@@ -27,7 +27,7 @@ QUERY = {"cpu_seconds": 0.01, "answer_bytes": 100, "value_error_max": 0.0, "wron
 
 
 def result(ours_ms: float, peer_wrong: int, ours_wrong: int = 0) -> dict:
-    """Two systems and one class of questions; the peer needs 1 ms."""
+    """Two systems and one class of queries; the peer needs 1 ms."""
     queries = {
         "one": {
             "tacho": QUERY | {"latencies_ms": [ours_ms] * 3, "wrong": ours_wrong, "faults": ["off by two"]},
@@ -60,7 +60,7 @@ def result(ours_ms: float, peer_wrong: int, ours_wrong: int = 0) -> dict:
 
 
 def with_before(factor: float) -> dict:
-    """The build before took `factor` times as long for everything but the bytes; the machine slowed down meanwhile."""
+    """The earlier build took `factor` times as long, with the same bytes; the machine slowed down during the run."""
     found = result(0.4, 0)
     experiment = found["experiments"][0]
     ours = experiment["loads"]["tacho"]
@@ -87,14 +87,14 @@ class Before(TestCase):
             self.assertEqual(asked, found["one, ms"].verdict, factor)
             self.assertEqual("-", found["bytes/value"].verdict)
             self.assertAlmostEqual(1 / factor, found["one, ms"].ratio.value)
-            self.assertEqual("-", found["one, CPU ms a turn"].verdict, "one pair says nothing")
+            self.assertEqual("-", found["one, CPU ms per turn"].verdict, "one pair is not significant")
 
     def test_it_stands_in_the_report_and_is_no_peer(self):
         text = report(with_before(0.8))
         self.assertIn("| CPU us/value, written", text)
         self.assertIn("WORSE", text)
         self.assertEqual({"victoriametrics"}, {each.peer for each in verdicts(with_before(0.8)["experiments"][0])})
-        self.assertNotIn("beside the build before", report(result(0.4, 0)))
+        self.assertNotIn("compared with the earlier build", report(result(0.4, 0)))
 
     def test_it_takes_part_when_it_is_given(self):
         self.assertNotIn("tacho-before", parse([]).only)
@@ -109,9 +109,9 @@ class Report(TestCase):
             found = {verdict.aim: verdict.reached for verdict in verdicts(result(ours_ms, 0)["experiments"][0])}
             self.assertEqual(
                 {
-                    "CPU us a value, written": True,
-                    "CPU us a value, written and settled": False,
-                    "bytes a value, settled": False,
+                    "CPU us per value, written": True,
+                    "CPU us per value, written and settled": False,
+                    "bytes per value, settled": False,
                     "peak memory, MB": True,
                     "memory after settling, MB": True,
                     "one, median ms": reached,

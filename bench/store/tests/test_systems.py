@@ -1,4 +1,4 @@
-"""Are questions put in each system's language, and its answers understood? Answers are as the systems give them."""
+"""Tests that queries are translated to each system's language and responses are parsed. Responses are in the systems' form."""
 
 import json
 from pathlib import Path
@@ -23,7 +23,7 @@ OUTLIERS = Outliers(H0, "user", START_MS - 5_000, START_MS + 65_000)
 
 class Systems(TestCase):
     def check(self, kind: type[System], question: Question, parameter: str, asked: str, body: object) -> None:
-        """The question is `asked` in a parameter of the request, and `body` is the right answer to it."""
+        """The query is `asked` in a parameter of the request, and `body` is the right response to it."""
         system = kind(Path("cache"), Path("run"), small())
         parameters = parse_qs(urlsplit(system.request(question).path).query)
         self.assertEqual(asked, parameters[parameter][0])

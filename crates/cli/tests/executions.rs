@@ -180,6 +180,7 @@ fn status_counts_what_is_stored() {
     let status = server.get("/api/status").json();
     assert_eq!(status["records"], json!({"sample": 0, "entry": 0, "execution": 5}));
     assert_eq!(status["stored"]["execution"]["records"], 0);
+    assert_eq!(status["records_port"], server.records.port());
     assert_eq!(server.post("/api/flush", &[], b"").status, 204);
     let status = server.get("/api/status").json();
     assert_eq!(status["stored"]["execution"]["records"], 5);

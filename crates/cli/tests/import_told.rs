@@ -33,7 +33,7 @@ const EARLY_FILES: [(&str, &str, &[&str], &str); 10] = [
         "cut.om",
         "# TYPE a gauge\na 1 1700000000\n",
         &[],
-        "it does not end with \"# EOF\", as OpenMetrics has to: it may be cut off",
+        "\"# EOF\" is missing at the end: the file may be truncated",
     ),
     (
         "s.jsonl",
@@ -65,17 +65,10 @@ const ODD_FILES: [Case<'_>; 15] = [
         b"\xff\xfet\0i\0m\0e\0,\0a\0\n\x001\0,\x002\0\n\0",
         &[],
         1,
-        "convert the file, such as with `iconv -f utf-16 -t utf-8`",
+        "convert the file, for example with `iconv -f utf-16 -t utf-8`",
         0,
     ),
-    (
-        "bare.csv",
-        b"1700000000,2\n1700000001,4\n",
-        &[],
-        1,
-        "there is no header: the first row has \"1700000000\"",
-        0,
-    ),
+    ("bare.csv", b"1700000000,2\n1700000001,4\n", &[], 1, "no header: the first row has \"1700000000\"", 0),
     ("bare.csv", b"1700000000,2\n1700000001,4\n", &["--columns", "time,temp"], 0, "", 2),
     ("twice.csv", b"time,cpu,cpu\n1700000000,2,3\n", &[], 1, "columns 2 and 3 are both called \"cpu\"", 0),
     ("value.csv", b"time,value\n1700000000,2\n", &["--name", "named"], 0, "", 1),
@@ -84,7 +77,7 @@ const ODD_FILES: [Case<'_>; 15] = [
         b"time,a,b\n1700000000,2,3\n",
         &["--name", "named"],
         1,
-        "--name \"named\" is for one series, here 2",
+        "--name \"named\" applies to one series, but 2",
         0,
     ),
     ("name.csv", b"time,name,value\n1700000000,c,3\n", &["--name", "named"], 0, "warning: ", 1),
@@ -125,7 +118,7 @@ const ODD_FILES: [Case<'_>; 15] = [
         b"time;a\n1700000000;1,234\n1700000001;5\n",
         &[],
         3,
-        "\"1,234\" is 1234 or 1.234, which nothing in the file decides: say --decimal",
+        "\"1,234\" is ambiguous, 1234 or 1.234: give --decimal",
         1,
     ),
     (
@@ -249,7 +242,7 @@ fn a_file_that_is_not_there_leaves_nothing_behind() {
     for (files, code, expect) in [
         (vec![&*missing], 1, "error: cannot read "),
         (vec![there.to_str().unwrap(), &missing], 1, "missing.csv: No such file"),
-        (vec![bare.to_str().unwrap()], 1, "there is no header"),
+        (vec![bare.to_str().unwrap()], 1, "no header"),
         (vec![&*dir], 2, " is a directory: name the files in it"),
     ] {
         let (ended, _, stderr) = place.import(&files);
@@ -271,11 +264,7 @@ fn what_is_out_of_range_is_no_infinity() {
                  {\"metric\":{\"__name__\":\"n\"},\"values\":[1,-1e400],\"timestamps\":[1,2]}\n\
                  {\"__name__\":\"n\",\"time\":1700000001,\"value\":\"Infinity\"}\n";
     for (name, content, broken) in [
-        (
-            "a.jsonl",
-            jsonl,
-            vec!["\\\"1e400\\\" is out of the range of numbers", "\\\"-1e400\\\" is out of the range"],
-        ),
+        ("a.jsonl", jsonl, vec!["\\\"1e400\\\" is out of range: a number", "\\\"-1e400\\\" is out of range"]),
         ("a.csv", "time,a\n1700000000,1e400\n1700000001,1\n", vec!["\\\"1e400\\\" is not a number"]),
     ] {
         let file = place.file(name, content.as_bytes());

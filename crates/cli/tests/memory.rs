@@ -75,7 +75,7 @@ fn a_line_whose_fields_repeat_long_tags_does_not_end_the_server() {
     // Within what one series may have: labels of 1.8 GB.
     let body = format!("{}good,host=c value=1\n", line("long", 60, 1_000, 30_000));
     let said = post_gzip(&server, &body).text();
-    assert!(said.contains("labels of the new series of this line are more than 8388608 bytes"), "{said}");
+    assert!(said.contains("labels of the new series of this line exceed 8388608 bytes"), "{said}");
     assert_eq!(count(&server, "good"), 3);
     let resident = resident_bytes(&server);
     assert!(resident < RESIDENT_BYTES_MAX, "{resident} bytes resident");

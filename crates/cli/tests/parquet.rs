@@ -66,7 +66,7 @@ fn parquet_comes_back_as_it_was() {
     assert_eq!(sorted(&exported), entries);
     let (code, _, stderr) = run(&["import", &files[0], "--text", "--data", &path("texts")]);
     assert_eq!(code, Some(1), "{stderr}");
-    assert!(stderr.contains("file holds samples, not texts: leave --text out"), "{stderr}");
+    assert!(stderr.contains("file holds samples, not texts: omit --text"), "{stderr}");
 
     // To standard output it is the same file.
     let out = std::process::Command::new(support::tacho())
@@ -108,7 +108,7 @@ fn parquet_of_others_is_read_and_its_broken_rows_are_kept() {
     let cases: [(&[u8], &[&str], i32, &str); 4] = [
         (&whole[..whole.len() / 2], &[], 1, "not a whole Parquet file"),
         (b"PAR1PAR1", &[], 1, "not a whole Parquet file"),
-        (&whole, &["--time-column", "host"], 1, "no known way of writing times fits \"a\""),
+        (&whole, &["--time-column", "host"], 1, "unknown time format in \"a\""),
         (&whole, &["--value-column", "host"], 1, "does not hold numbers"),
     ];
     for (bytes, args, code, expect) in cases {

@@ -1,4 +1,4 @@
-//! How long does decoding take? `cargo bench -p tacho-ingest --bench decode` prints ns a call and ns a value.
+//! How long does decoding take? `cargo bench -p tacho-ingest --bench decode` prints ns per call and ns per value.
 
 #[path = "../tests/support/request.rs"]
 mod request;
@@ -19,7 +19,7 @@ fn main() {
     lines();
 }
 
-/// The best of several rounds, in ns for each of `count` items.
+/// The best of several rounds, in ns per item of `count`.
 fn measure(what: &str, count: usize, bytes: usize, mut run: impl FnMut() -> usize) {
     let mut best = f64::INFINITY;
     for _ in 0..50 {
@@ -86,7 +86,7 @@ fn samples() {
     frames("native, f64 values", &dictionary.finish(), &frame, 6_000);
 }
 
-/// As TSBS writes its devops load: ten tags of some 200 bytes, ten fields, hosts in turn.
+/// The devops load as TSBS writes it: ten tags of some 200 bytes, ten fields, hosts in turn.
 fn body(hosts: usize, lines: usize, value: impl Fn(usize) -> String) -> String {
     let mut text = String::new();
     for line in 0..lines {

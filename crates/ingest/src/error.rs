@@ -1,9 +1,10 @@
-//! What can be wrong with a whole message; a single record's fault is a reject instead.
+//! Errors of a whole message; an error of a single record is a reject instead.
 
 use crate::reader::Flaw;
 use crate::wire::{ErrorCode, FRAME_BODY_BYTES_MAX};
 
-/// Why bytes of a protocol could not be read on. Each message names the value, and the place where there is one.
+/// Why bytes of a protocol could not be decoded further. Each message names the value, and the position where there is
+/// one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// Offsets count bytes of the connection.
@@ -11,7 +12,7 @@ pub enum Error {
     Checksum { expected: u32, got: u32, offset: u64 },
     #[error("frame of {length} bytes, at most {FRAME_BODY_BYTES_MAX} are allowed (frame at byte {offset})")]
     FrameTooLong { length: u32, offset: u64 },
-    /// The place counts bytes of the message's body.
+    /// The position counts bytes of the message's body.
     #[error("malformed {message}: {flaw}")]
     Malformed { message: &'static str, flaw: Flaw },
     /// Of a DATA frame.
@@ -33,7 +34,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// The code that goes to the client in an ERROR frame.
+    /// The code sent to the client in an ERROR frame.
     pub const fn code(&self) -> ErrorCode {
         match self {
             Self::Checksum { .. } | Self::Snappy(_) => ErrorCode::Damaged,
@@ -44,7 +45,7 @@ impl Error {
         }
     }
 
-    /// True where sending the same again may succeed: bytes were damaged on their way.
+    /// True where sending the same bytes again may succeed: they were damaged in transit.
     pub const fn retry_may_help(&self) -> bool {
         matches!(self, Self::Checksum { .. })
     }

@@ -1,13 +1,14 @@
 //! Bytes of a protocol in, a [`tacho_model::Batch`] out. No sockets, no clock, no async.
 //!
 //! One module a protocol; each answers "what records are in these bytes, and which of them are refused?".
-//! A refused record never takes a good one with it.
-//!
+//! One module per protocol; each answers "which records are in these bytes, and which of them are refused?".
+//! A refused record never affects a good one.
 //! Path of one record: `server/src/listen/` and `server/src/http/` hand bytes in; `store` takes the batch.
 
 #![deny(clippy::unwrap_used, clippy::indexing_slicing, clippy::cast_possible_truncation)]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::cast_possible_truncation))]
 
+pub mod budget;
 pub mod csv;
 mod error;
 pub mod json_lines;
@@ -19,7 +20,6 @@ pub mod parquet;
 mod reader;
 mod reject;
 pub mod remote_write;
-pub mod room;
 pub mod rows;
 pub mod time_text;
 pub mod wire;

@@ -1,7 +1,7 @@
 //! Files of line protocol: where does a line end, and which lines of a block are broken?
 //!
-//! Lines are read by [`crate::line_protocol`]; here blocks are cut, since a text may hold line feeds, and the lines of
-//! a block with a fault are read one by one, so that each broken one is known.
+//! [`crate::line_protocol`] decodes the lines. This module cuts blocks, since a string may contain line feeds, and
+//! decodes the lines of a faulty block one by one, so that each broken line is reported.
 
 use std::fmt::Write;
 use std::ops::Range;
@@ -11,7 +11,7 @@ use tacho_model::{Body, Entry, Labels, NAME, Sample, Timestamp, Value};
 use crate::line_protocol::{Precision, decode};
 use crate::rows::{Block, Broken, Rows};
 
-/// Bytes of a line with its texts: past this a quote that is not closed costs one line.
+/// Bytes of a line with its strings: above this an unclosed quote costs one line.
 const LINE_BYTES_MAX: usize = 4 << 20;
 
 /// Reads line protocol.
@@ -61,8 +61,8 @@ impl Rows for LineProtocol {
     }
 }
 
-/// Appends a line for each sample and calls `written` with it. Others are left out: the protocol has no infinities, no
-/// NaN, and not every text can be a tag.
+/// Appends one line per sample and calls `written` with it. Omits samples that the protocol cannot express: infinities,
+/// NaN, and labels that cannot be tags.
 pub fn write_samples(
     out: &mut String,
     labels: &Labels,
@@ -77,13 +77,13 @@ pub fn write_samples(
             Value::U64(value) => format!("{value}u"),
             Value::F64(_) => continue,
         };
-        // A string takes everything.
+        // Writing to a string cannot fail.
         let _ = writeln!(out, "{head} value={field} {}", sample.at);
         written(sample);
     }
 }
 
-/// Appends a line for each text and calls `written` with it. Bytes are left out, and what cannot be a tag.
+/// Appends one line per text entry and calls `written` with it. Omits bytes, and labels that cannot be tags.
 pub fn write_entries(out: &mut String, labels: &Labels, entries: &[Entry], mut written: impl FnMut(&Entry)) {
     let Some(head) = head(labels) else { return };
     for entry in entries {
@@ -117,8 +117,8 @@ fn lines(block: &[u8]) -> impl Iterator<Item = Range<usize>> {
     })
 }
 
-/// Length of the line at the front with its line feed; `None` where its end is not there. A quote opens a text only
-/// right behind the `=` of a field: in names and tags it stands for itself.
+/// Length of the first line with its line feed; `None` where its end is missing. A quote opens a string only right
+/// after the `=` of a field: in names and tags it is an ordinary character.
 fn line_length(bytes: &[u8]) -> Option<usize> {
     let end = bytes.iter().position(|byte| *byte == b'\n').map(|at| at + 1);
     let line = end.and_then(|end| bytes.get(..end)).unwrap_or(bytes);
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn every_broken_line_is_known() {
+    fn every_broken_line_is_reported() {
         let mut text = String::from("a v=1 1\n");
         (0..40).for_each(|_| text.push_str("a v=x 2\n"));
         text.push_str("a v=\"x\ny\" 3\nb v\n");
@@ -179,7 +179,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_reads_back_or_is_counted(
+        fn written_lines_read_back_or_are_counted(
             labels in prop::collection::btree_map(".{1,8}", ".{1,8}", 0..4),
             name in ".{1,8}",
             samples in prop::collection::vec((any::<i64>(), any::<f64>()), 1..10),

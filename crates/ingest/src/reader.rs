@@ -1,6 +1,6 @@
-//! Numbers and strings of a message: how are they read without trusting them?
+//! Reads numbers and strings of an untrusted message.
 //!
-//! Serves the native protocol and protobuf alike: both have LEB128 varints and little-endian fixed widths.
+//! Used for the native protocol and protobuf: both have LEB128 varints and little-endian fixed widths.
 
 /// A varint has at most ten bytes; the tenth holds one bit.
 const VARINT_BYTES_MAX: u32 = 10;
@@ -13,11 +13,11 @@ pub struct Flaw {
     pub at: usize,
 }
 
-/// Reads a body from front to back. Every method either takes what it names or reports a [`Flaw`].
+/// Reads a body from front to back. Every method consumes the named item or reports a [`Flaw`].
 #[derive(Clone, Debug)]
 pub struct Reader<'a> {
     rest: &'a [u8],
-    /// Where `rest` ends, counted in bytes of the body.
+    /// Position of the end of `rest` in the body, bytes.
     end: usize,
 }
 
@@ -30,7 +30,7 @@ impl<'a> Reader<'a> {
         self.rest.is_empty()
     }
 
-    /// Bytes that are left: the bound for every count that the input claims.
+    /// Remaining bytes: the limit for every count that the input states.
     pub const fn remaining(&self) -> usize {
         self.rest.len()
     }
@@ -98,14 +98,14 @@ impl<'a> Reader<'a> {
         self.varint().map(|n| (n >> 1).cast_signed() ^ -(n & 1).cast_signed())
     }
 
-    /// A length or count that is followed by at least one byte for each: bounded by what is left.
+    /// A length or count of items of at least one byte each: limited by the remaining bytes.
     pub fn length(&mut self) -> Result<usize, Flaw> {
         let flaw = self.flaw("length beyond the end of the input");
         let length = usize::try_from(self.varint()?).map_err(|_| flaw)?;
         if length <= self.rest.len() { Ok(length) } else { Err(flaw) }
     }
 
-    /// `varint` length, then that many bytes.
+    /// A `varint` length, then that many bytes.
     pub fn bytes(&mut self) -> Result<&'a [u8], Flaw> {
         let length = self.length()?;
         let flaw = self.flaw("length beyond the end of the input");
@@ -114,7 +114,7 @@ impl<'a> Reader<'a> {
         Ok(bytes)
     }
 
-    /// So many bytes, without a length before them.
+    /// This many bytes, without a length before them.
     pub fn take(&mut self, length: usize) -> Result<&'a [u8], Flaw> {
         let flaw = self.flaw("end of input in a fixed-width field");
         let (bytes, rest) = self.rest.split_at_checked(length).ok_or(flaw)?;
@@ -127,12 +127,12 @@ impl<'a> Reader<'a> {
         std::str::from_utf8(self.bytes()?).map_err(|_| flaw)
     }
 
-    /// Everything that is left.
+    /// All remaining bytes.
     pub fn take_rest(&mut self) -> &'a [u8] {
         std::mem::take(&mut self.rest)
     }
 
-    /// A record has to end where its length says.
+    /// A record must end where its length says.
     pub const fn finish(&self) -> Result<(), Flaw> {
         if self.rest.is_empty() { Ok(()) } else { Err(self.flaw("bytes left over")) }
     }
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn varints_hold_64_bits_and_not_one_more() {
+    fn varints_hold_at_most_64_bits() {
         check(&[0], Ok(0));
         check(&[0x80, 0x00], Ok(0));
         check(&[0xac, 0x02], Ok(300));
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_length_is_no_longer_than_the_input() {
+    fn a_length_beyond_the_input_is_refused() {
         assert_eq!(Reader::new(&[2, 1, 2]).bytes(), Ok(&[1, 2][..]));
         let flaw = Reader::new(&[3, 1, 2]).bytes().unwrap_err();
         assert_eq!(flaw.to_string(), "length beyond the end of the input at byte 0");

@@ -1,9 +1,9 @@
-//! What of a message was refused while the rest was kept.
+//! Records of a message that were refused while the rest was kept.
 
-/// Refused records of one message that are named; the others are only counted, so that an answer stays short.
+/// Refused records of one message that are named; the others are only counted, to keep the response short.
 pub const REJECTS_NAMED_MAX: usize = 16;
 
-/// The first refused records with their places and reasons, and how many there were.
+/// The first refused records with their positions and reasons, and the number of all.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rejects<T> {
     pub named: Vec<T>,
@@ -21,7 +21,7 @@ impl<T> Rejects<T> {
         self.count == 0
     }
 
-    /// Counts one more; `name` is called only where it is still named.
+    /// Counts one more; calls `name` only if this one is to be named.
     pub(crate) fn add(&mut self, name: impl FnOnce() -> T) {
         self.count += 1;
         if self.named.len() < REJECTS_NAMED_MAX {

@@ -1,6 +1,6 @@
 //! Prometheus remote write 1.0: which samples does a snappy-compressed `WriteRequest` hold?
 //!
-//! The fields that count (`prometheus.WriteRequest`, remote write specification 1.0):
+//! The relevant fields (`prometheus.WriteRequest`, remote write specification 1.0):
 //!
 //! ```text
 //!   WriteRequest  1 timeseries*              3 metadata*: ignored
@@ -9,22 +9,23 @@
 //!   Sample        1 value: double            2 timestamp: int64, ms since the Unix epoch
 //! ```
 //!
-//! Read by hand, series by series: labels stay slices of the message until they are a series' labels, and a
-//! hostile message of many empty fields takes no memory. The step before is `server/src/http/`; the batch goes to the store.
+//! Parsed by hand, series by series: labels stay slices of the message until the series is built, and a hostile message
+//! of many empty fields takes no memory. The step before is `server/src/http/`; the batch goes to the store.
 
 use std::sync::Arc;
 
 use tacho_model::limits::LABELS_MAX;
 use tacho_model::{Batch, LabelError, Labels, Sample, SampleSeries, Value};
 
+use crate::budget::{Budget, Full};
 use crate::reader::{Flaw, Reader};
-use crate::room::{Full, Room};
 use crate::{Error, Rejects};
 
-/// A snappy block grows at most by this factor: a copy of 64 bytes takes 3, rounded up.
+/// A snappy block grows at most by this factor: a copy of 64 bytes takes 3 bytes; rounded up.
 const SNAPPY_GROWTH_MAX: usize = 22;
 const NS_PER_MS: i64 = 1_000_000;
-/// Memory of a series beside its labels' bytes and its samples, while the list of all is there twice, bytes.
+/// Memory of a series in addition to its labels' bytes and its samples, bytes: the list of series exists twice while it
+/// grows.
 const SERIES_BYTES: usize = 3 * size_of::<SampleSeries>() + 96;
 
 /// Field numbers.
@@ -40,7 +41,7 @@ pub struct Decoded {
     pub rejects: Rejects<Refused>,
 }
 
-/// One series that was refused, with all its samples.
+/// One series that was refused with all its samples.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("series {position}: {reason}")]
 pub struct Refused {
@@ -49,14 +50,15 @@ pub struct Refused {
     pub reason: String,
 }
 
-/// Bytes of the message when it is decompressed, as the body states them: at most `bytes_max`, and no more than it can hold.
+/// Decompressed size of the message as the body states it, bytes: at most `bytes_max`, and no more than the body can
+/// hold.
 pub fn message_bytes(body: &[u8], bytes_max: usize) -> Result<usize, Error> {
     let bytes = snap::raw::decompress_len(body).map_err(damaged)?;
     if bytes > bytes_max {
         return Err(Error::MessageTooLong { bytes, max: bytes_max });
     }
     if bytes > body.len().saturating_mul(SNAPPY_GROWTH_MAX) {
-        return Err(Error::Snappy(format!("{} bytes cannot hold the {bytes} that they claim", body.len())));
+        return Err(Error::Snappy(format!("{} bytes cannot decompress to the stated {bytes}", body.len())));
     }
     Ok(bytes)
 }
@@ -75,7 +77,7 @@ fn decode_message(message: &[u8]) -> Result<Decoded, Error> {
     let mut decoded = Decoded::default();
     let mut reader = Reader::new(message);
     let mut position = 0;
-    let mut room = Room::of_body(message.len());
+    let mut budget = Budget::of_body(message.len());
     while let Some(field) = next_field(&mut reader).map_err(malformed)? {
         let (TIME_SERIES, Content::Bytes(bytes)) = (field.number, field.content) else { continue };
         let mut refuse = |reason: SeriesError| {
@@ -86,7 +88,7 @@ fn decode_message(message: &[u8]) -> Result<Decoded, Error> {
                 let taken = SERIES_BYTES
                     + read.series.labels.own_bytes()
                     + size_of::<Sample>() * read.series.samples.capacity();
-                if let Err(full) = room.take_beyond(taken, bytes.len()) {
+                if let Err(full) = budget.take_beyond(taken, bytes.len()) {
                     refuse(SeriesError::Full(full));
                     position += 1;
                     continue;
@@ -129,12 +131,12 @@ enum SeriesError {
 
 struct ReadSeries {
     series: SampleSeries,
-    /// A time that does not fit: that sample is left out, the others are kept.
+    /// A time out of range: that sample is refused, the others are kept.
     timestamp_refused: Option<i64>,
 }
 
 fn read_series(message: &[u8]) -> Result<ReadSeries, SeriesError> {
-    // Counted first: a list that grows would take three times as much, and a sample of two bytes becomes 24 anyway.
+    // Counts first: a growing list would take three times the memory, and a sample of two bytes becomes 24 anyway.
     let (mut pairs, mut samples) = {
         let [labels, samples] = counts(message)?;
         (Vec::with_capacity(labels.min(LABELS_MAX)), Vec::with_capacity(samples))
@@ -171,7 +173,7 @@ fn read_series(message: &[u8]) -> Result<ReadSeries, SeriesError> {
     Ok(ReadSeries { series: SampleSeries { labels: Arc::new(labels), samples }, timestamp_refused })
 }
 
-/// How many labels and samples a series has.
+/// Number of labels and samples of a series.
 fn counts(message: &[u8]) -> Result<[usize; 2], Flaw> {
     let mut reader = Reader::new(message);
     let mut counts = [0; 2];
@@ -227,7 +229,8 @@ enum Content<'a> {
     Fixed32,
 }
 
-/// The next field of a protobuf message (Protocol Buffers encoding: the key is `number << 3 | wire type`).
+/// The next field of a protobuf message (Protocol Buffers encoding: the key is `number << 3
+/// wire type`).
 fn next_field<'a>(reader: &mut Reader<'a>) -> Result<Option<Field<'a>>, Flaw> {
     if reader.is_empty() {
         return Ok(None);
@@ -250,7 +253,7 @@ mod tests {
     use proptest::prelude::*;
     use prost::Message;
 
-    /// The messages as prost writes them: an independent other end.
+    /// The messages as prost writes them: an independent encoder.
     #[derive(Clone, PartialEq, Message)]
     struct WriteRequest {
         #[prost(message, repeated, tag = "1")]
@@ -325,7 +328,7 @@ mod tests {
     const STALE: u64 = 0x7ff0_0000_0000_0002;
 
     #[test]
-    fn good_series_are_kept_beside_refused_ones() {
+    fn good_series_beside_refused_ones_are_kept() {
         let stale = f64::from_bits(STALE);
         let mut histogram = series(&[("__name__", "h")], &[]);
         histogram.histograms.push(vec![8, 1]);
@@ -362,11 +365,11 @@ mod tests {
         let body = body(vec![series(&[("a", &"x".repeat(5_000))], &[])]);
         assert_eq!(fail(&body, 5_000), "message of 5020 bytes when decompressed, at most 5000 are allowed");
         assert!(decode(&body, 5_020).is_ok());
-        // Claims 1 GiB in five bytes.
+        // States 1 GiB in five bytes.
         let claim = [0x80, 0x80, 0x80, 0x80, 0x04, 0x00];
         assert_eq!(
             fail(&claim, usize::MAX),
-            "snappy block is damaged: 6 bytes cannot hold the 1073741824 that they claim"
+            "snappy block is damaged: 6 bytes cannot decompress to the stated 1073741824"
         );
         assert!(fail(b"not snappy", 1 << 20).starts_with("snappy block is damaged"));
         let garbage = snap::raw::Encoder::new().compress_vec(&[0x0b]).unwrap();

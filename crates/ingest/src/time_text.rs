@@ -1,7 +1,7 @@
-//! Which moment does this text name?
+//! Which time does this text name?
 //!
-//! Three ways of writing a time: a number since 1970 in some unit, ISO 8601 (RFC 3339, RFC 9557), and a pattern in
-//! the manner of `strptime`. Times without an offset are local to a zone that is handed in.
+//! Three formats: a number since 1970 in some unit, ISO 8601 (RFC 3339, RFC 9557), and a pattern as in `strptime`.
+//! Times without an offset are local to a given zone.
 
 use std::fmt;
 
@@ -30,7 +30,8 @@ impl Unit {
         }
     }
 
-    /// The unit in which a number is a time between 1973 and 5138: the four do not overlap there.
+    /// The unit in which a number is a time between 1973 and 5138: the ranges of the four units do not overlap
+    /// there.
     pub fn guess(number: f64) -> Self {
         match number.abs() {
             n if n < 1e11 => Self::Seconds,
@@ -52,12 +53,12 @@ impl fmt::Display for Unit {
     }
 }
 
-/// How times are written.
+/// The format of a time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TimeFormat {
     Epoch(Unit),
     Iso,
-    /// Directives of `strptime`, as jiff has them.
+    /// A pattern with directives of `strptime`, as jiff defines them.
     Pattern(String),
 }
 
@@ -102,7 +103,7 @@ impl std::str::FromStr for TimeFormat {
 pub struct TimeReader {
     format: TimeFormat,
     zone: TimeZone,
-    /// Local times that the zone had twice, when a clock was set back; the earlier moment was taken.
+    /// Local times that occurred twice because a clock was set back; the earlier time was used.
     pub ambiguous: u64,
 }
 
@@ -139,7 +140,7 @@ impl TimeReader {
         }
     }
 
-    /// The moment at which a clock on the wall had counted so many nanoseconds since it was 1970.
+    /// The time at which a local clock shows this many nanoseconds since 1970.
     #[cfg(feature = "parquet")]
     pub(crate) fn on_the_wall(&mut self, ns: i128) -> Result<Timestamp, String> {
         let text = format!("{ns} ns");
@@ -169,7 +170,7 @@ fn outside(text: &str) -> String {
     format!("time {} is outside the years 1677 to 2262", super::rows::shown(text))
 }
 
-/// A decimal number times `scale`, exact to the nanosecond; further digits are cut. Exponents are not read.
+/// A decimal number times `scale`, exact to the nanosecond; further digits are truncated. Exponents are not allowed.
 pub(crate) fn decimal(text: &str, scale: i64) -> Option<i64> {
     let (negative, digits) = match text.strip_prefix('-') {
         Some(rest) => (true, rest),
@@ -209,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_exact_and_mistakes_are_named() {
+    fn times_are_exact_and_errors_name_the_text() {
         let berlin = || TimeZone::posix("CET-1CEST,M3.5.0,M10.5.0/3").unwrap();
         let utc = || TimeZone::UTC;
         let german = "%d.%m.%Y %H:%M:%S%.f";
@@ -236,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_that_came_twice_is_counted() {
+    fn an_ambiguous_local_time_is_counted() {
         let zone = TimeZone::posix("CET-1CEST,M3.5.0,M10.5.0/3").unwrap();
         let mut reader = TimeReader::new(TimeFormat::Iso, zone);
         let earlier = reader.read("2015-10-25T02:30:00").unwrap();
@@ -244,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn units_are_told_by_size() {
+    fn the_unit_is_detected_from_the_size() {
         for (number, unit) in [
             (1.7e9, Unit::Seconds),
             (1.7e12, Unit::Milliseconds),

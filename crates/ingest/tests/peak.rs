@@ -1,6 +1,7 @@
-//! Is what decoding takes bounded by the body's bytes, for the worst body that can be found?
+//! Is the memory for decoding limited by the body's size, for the worst body that can be found?
 //!
-//! One test, alone in its process. The server's own doors are in `server/tests/peak.rs`, Parquet's in `peak_parquet.rs`.
+//! One test, alone in its process. The server's entry points are in `server/tests/peak.rs`, Parquet in
+//! `peak_parquet.rs`.
 
 #[path = "support/climb.rs"]
 mod climb;
@@ -8,17 +9,17 @@ mod climb;
 use std::fmt::Write;
 
 use climb::{Shape, Taken};
+use tacho_ingest::budget::{Budget, memory_bytes_max};
 use tacho_ingest::json_lines::JsonLines;
 use tacho_ingest::line_protocol::{Decoder, Precision};
 use tacho_ingest::open_metrics::{Exposition, OpenMetrics};
-use tacho_ingest::room::{Room, memory_bytes_max};
 use tacho_ingest::rows::{self, Rows};
 use tacho_ingest::wire::{ClientFrame, DICT_IDS_MAX, FrameDecoder, Hello, Session};
 use tacho_ingest::{csv, remote_write};
 
-/// Shapes that the climber tries for each door.
+/// Shapes that the search tries for each decoder.
 const TRIES: usize = 12;
-/// Bodies of the climber are about this long: what small ones take for their bytes is in the bound's fixed part.
+/// Approximate length of the search's bodies: the budget of small ones is dominated by its fixed part.
 const BODY_BYTES: usize = 200_000;
 
 struct Door {
@@ -26,7 +27,7 @@ struct Door {
     body: fn(&Shape) -> Vec<u8>,
     decode: fn(&[u8]),
     bound: fn(usize) -> usize,
-    /// Shapes that begin the search.
+    /// Shapes that the search starts with.
     worst: &'static [Shape],
 }
 
@@ -133,7 +134,7 @@ const DOORS: &[Door] = &[
     },
 ];
 
-/// Numbers as short names that differ.
+/// Numbers as short distinct names.
 fn name(mut number: usize) -> String {
     let mut out = String::new();
     loop {
@@ -145,7 +146,7 @@ fn name(mut number: usize) -> String {
     }
 }
 
-/// Rows one after the other until they are a body; `row` writes the one of this number.
+/// Repeats rows until a body is full; `row` writes the row with the given number.
 fn rows_of(head: String, mut row: impl FnMut(&mut String, usize)) -> Vec<u8> {
     let mut out = head;
     for number in 0.. {
@@ -158,7 +159,7 @@ fn rows_of(head: String, mut row: impl FnMut(&mut String, usize)) -> Vec<u8> {
     out.into_bytes()
 }
 
-/// Names that differ and values of so many bytes, with what stands before, between and behind each.
+/// Distinct names with values of so many bytes, and the text before, between and after each.
 fn pairs(
     out: &mut String,
     names: std::ops::Range<usize>,
@@ -222,7 +223,7 @@ fn write_request(shape: &Shape) -> Vec<u8> {
     snap::raw::Encoder::new().compress_vec(&message).unwrap()
 }
 
-/// Header and checksum as a sender makes them.
+/// Header and checksum as a sender writes them.
 fn frame(out: &mut Vec<u8>, type_byte: u8, body: &[u8]) {
     let mut header = (body.len() as u32).to_le_bytes().to_vec();
     header.extend_from_slice(&[type_byte, 0, 0, 0]);
@@ -318,7 +319,7 @@ fn put_record(data: &mut Vec<u8>, kind: usize, nth: usize, numbers: usize) {
 }
 
 fn import(body: &[u8]) {
-    let (mut decoder, mut room) = (FrameDecoder::new(), Room::of_body(body.len()));
+    let (mut decoder, mut budget) = (FrameDecoder::new(), Budget::of_body(body.len()));
     decoder.push(body);
     let mut session: Option<Session> = None;
     let mut kept = Vec::new();
@@ -326,7 +327,7 @@ fn import(body: &[u8]) {
         match (ClientFrame::decode(frame).unwrap(), &mut session) {
             (ClientFrame::Hello(hello), _) => session = Some(Session::new(&hello).unwrap()),
             (ClientFrame::Dict(body), Some(session)) => drop(session.define(body)),
-            (ClientFrame::Data(body), Some(session)) => kept.extend(session.data_within(body, &mut room)),
+            (ClientFrame::Data(body), Some(session)) => kept.extend(session.data_within(body, &mut budget)),
             _ => {}
         }
     }

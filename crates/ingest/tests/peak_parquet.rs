@@ -1,7 +1,7 @@
-//! Is what reading a Parquet file takes bounded, for the worst file that can be found?
+//! Is the memory for reading a Parquet file limited, for the worst file that can be found?
 //!
-//! Files are put together byte by byte, so that they can say what no writer says: a page of some bytes that holds gigabytes, a
-//! dictionary or a list of lengths of billions. One test, alone in its process.
+//! Files are built byte by byte, so that they can contain what no writer writes: a small page that decompresses to
+//! gigabytes, a dictionary or a list of lengths of billions. One test, alone in its process.
 
 #[path = "support/climb.rs"]
 mod climb;
@@ -14,9 +14,9 @@ use tacho_ingest::csv::Given;
 use tacho_ingest::parquet::{Bytes, Parquet, memory_bytes_max};
 use tacho_ingest::time_text::TimeZone;
 
-/// Shapes that the climber tries beyond those that are given.
+/// Shapes that the search tries in addition to the given ones.
 const TRIES: usize = 12;
-/// Blocks of a file that are read.
+/// Blocks read per file.
 const BLOCKS_MAX: usize = 4;
 
 /// Form, rows, bytes of a text, labels, values, different texts of a label.
@@ -36,12 +36,12 @@ const WORST: &[Shape] = &[
     [2, 200_000, 1_000_000, 0, 60, 2],
     [2, 200_000, 2_000_000, 0, 1, 2],
     [2, 200_000, 3, 0, 1, 2],
-    // Texts that are put together from those before them; with a page each.
+    // Prefix-compressed texts; with a page for each.
     [3, 200_000, 1_000_000, 1, 1, 1],
     [3, 200_000, 50, 1, 1, 1],
     [4, 3_000, 1_000_000, 1, 1, 1],
     [4, 3_000, 100, 1, 1, 1],
-    // Pages that lie: unpacked length, values of a dictionary, lengths of texts.
+    // Pages with false numbers: decompressed length, values of a dictionary, lengths of texts.
     [5, 9, 1 << 30, 1, 1, 1],
     [5, 9, 1 << 27, 60, 1, 1],
     [6, 9, 1 << 30, 1, 1, 1],
@@ -79,7 +79,7 @@ fn file(shape: &Shape) -> (Bytes, usize) {
     let rows = rows.clamp(1, 200_000);
     let length = text_bytes.min(2_000_000);
     let (labels, values, texts) = (labels.min(5_000), values.clamp(1, 64), texts.clamp(1, 300));
-    // All texts of a file lie in it: it stays one of some megabytes.
+    // All texts of a file are stored in it: it stays at some megabytes.
     let length = if lies { 1 } else { length.min(16_000_000 / (labels.max(values) * texts).max(1)) };
     let mut file = File::new(rows, if form == 9 { texts * 60 } else { 1 });
     file.add(Column::numbers("time", rows));
@@ -109,7 +109,7 @@ fn file(shape: &Shape) -> (Bytes, usize) {
     file.bytes()
 }
 
-/// Texts of one length that differ.
+/// Distinct texts of one length.
 fn text_of(nth: usize, length: usize) -> Vec<u8> {
     let mut text = format!("{nth:03}").into_bytes();
     text.resize(length.max(3), b'v');

@@ -1,4 +1,4 @@
-//! DATA frames record by record: what is refused and why, what is kept beside it, and any records there and back.
+//! DATA frames record by record: which records are refused and why, which are kept, and round trips of any records.
 
 use proptest::prelude::*;
 use tacho_ingest::Error;
@@ -17,7 +17,7 @@ use tacho_model::{
 
 const BASE: i64 = 1_700_000_000_000_000_000;
 
-/// A session whose dictionary has a good and a bad one of everything.
+/// A session whose dictionary has one valid and one invalid definition of every kind.
 fn session() -> Session {
     let pairs = vec![("service".into(), "shop".into()), ("host".into(), String::new())];
     let hello = Hello { version_min: 1, version_max: 1, session: 5 << 64 | 9, pairs, secret: None };
@@ -39,7 +39,7 @@ fn session() -> Session {
     session
 }
 
-/// A good record type, and then one for each limit: at it, where that is said, else past it.
+/// A valid record type, then one for each limit: at the limit where the name says so, otherwise above it.
 fn record_types() -> Vec<RecordType> {
     let field =
         |field_type, name: &str, unit: &str| RecordField { field_type, name: name.into(), unit: unit.into() };
@@ -83,7 +83,7 @@ fn sample(at: i64) -> Sample {
     Sample { at, value: Value::I64(at) }
 }
 
-/// A frame with a good record, the one that `build` writes, and another good one: the middle one is refused.
+/// A frame with a valid record, the one that `build` writes, and another valid one: the middle one is refused.
 fn check_refused(reason: &str, build: impl FnOnce(&mut DataFrame)) {
     let mut frame = DataFrame::new(1, BASE);
     frame.samples(1, &[sample(BASE)]);
@@ -96,7 +96,7 @@ fn check_refused(reason: &str, build: impl FnOnce(&mut DataFrame)) {
     assert_eq!(data.batch.samples[0].samples, [sample(BASE), sample(BASE + 1)], "{reason}");
 }
 
-/// `record` as it stands behind its tag and length.
+/// `record` is the bytes after its tag and length.
 fn check_raw(reason: &str, tag: u8, record: &[u8]) {
     check_refused(reason, |frame| frame.raw(tag, record));
 }
@@ -118,7 +118,7 @@ fn check_segment(reason: &str, events: &[EventKind], change: impl FnOnce(&mut Se
 }
 
 #[test]
-fn malformed_records_are_refused_alone() {
+fn malformed_records_do_not_affect_others() {
     check_raw("record of unknown tag 9", 9, &[1, 2, 3]);
     check_raw("end of input in a byte at byte 0", 1, &[]);
     check_raw("value type 4 is unknown", 1, &[4, 1, 0]);
@@ -141,7 +141,7 @@ fn malformed_records_are_refused_alone() {
 }
 
 #[test]
-fn declared_records_that_do_not_fit_their_type_are_refused_alone() {
+fn mistyped_declared_records_do_not_affect_others() {
     check_raw("record type 99 is not defined", 4, &[99, 1, 0, 0]);
     check_raw("series 7 is not defined", 4, &[1, 7, 0, 0]);
     check_raw("label \"a\" is given twice", 4, &[1, 2, 0, 0]);
@@ -151,7 +151,7 @@ fn declared_records_that_do_not_fit_their_type_are_refused_alone() {
     check_raw("trace id is zero", 4, &[[1, 1, 0, 5, 1].as_slice(), &[0; 16], &[0]].concat());
     check_raw("number of more than 32 bits at byte 5", 4, &[1, 1, 0, 1, 1, 0xff, 0xff, 0xff, 0xff, 0x1f]);
     check_raw("end of input in a fixed-width field at byte 4", 4, &[1, 1, 0, 2]);
-    check_raw("null that is no field's at byte 4", 4, &[1, 1, 0, 2, 0x10]);
+    check_raw("null bit without a field at byte 4", 4, &[1, 1, 0, 2, 0x10]);
     check_raw("end of input in a byte at byte 4", 4, &[1, 1, 0, 0]);
     check_raw("truth value 2 is unknown", 4, &[1, 1, 0, 0, 2]);
     check_raw("string that is not UTF-8 at byte 6", 4, &[1, 1, 0, 0, 1, 5, 1, 0xff]);
@@ -210,7 +210,7 @@ fn record_types_over_a_limit_are_refused_record_by_record() {
 }
 
 #[test]
-fn segments_that_do_not_hold_are_refused_alone() {
+fn invalid_segments_do_not_affect_other_records() {
     use EventKind::{Enter, Exit};
     check_segment("segment has no events", &[], |_| ());
     check_segment("operation 4 is not defined", &[Enter(4)], |_| ());
@@ -266,9 +266,9 @@ fn limits_hold_at_the_limit_and_one_past_it() {
     });
 }
 
-/// A length that cannot be trusted makes the rest of the frame one refused record.
+/// An invalid length makes the rest of the frame one refused record.
 #[test]
-fn what_is_before_a_broken_length_is_kept() {
+fn records_before_a_broken_length_are_kept() {
     let mut frame = DataFrame::new(1, BASE);
     frame.samples(1, &[sample(BASE)]);
     let body = with_body(&frame.finish(), |body| [body, &[1, 0xff, 0x7f, 1, 1]].concat());
@@ -306,7 +306,7 @@ fn a_frame_carries_only_the_operations_that_it_uses() {
 }
 
 #[test]
-fn numbers_rise_and_what_does_not_is_a_repetition() {
+fn a_frame_number_that_does_not_rise_is_a_repetition() {
     let mut sequence = Sequence::new(5);
     let seqs = [5, 6, 6, 9, 8, 9 + SEQ_JUMP_MAX];
     let got: Vec<Numbering> = seqs.into_iter().map(|seq| sequence.take(seq).unwrap()).collect();
@@ -316,7 +316,7 @@ fn numbers_rise_and_what_does_not_is_a_repetition() {
 }
 
 #[test]
-fn a_number_out_of_all_proportion_is_refused_and_changes_nothing() {
+fn a_frame_number_too_far_ahead_is_refused() {
     let mut sequence = Sequence::new(4);
     assert_eq!(sequence.take(5), Ok(Numbering::Fresh));
     for seq in [6 + SEQ_JUMP_MAX, 1 << 62, u64::MAX] {
@@ -325,14 +325,14 @@ fn a_number_out_of_all_proportion_is_refused_and_changes_nothing() {
         assert_eq!(error.code(), ErrorCode::Malformed);
     }
     assert_eq!(sequence.take(6), Ok(Numbering::Fresh));
-    // Of a session that nobody knows any more, or as it was long ago, for an older copy of the data was put back.
+    // A session that the server lost, or knows in an older state because an older copy of the data was restored.
     for acked in [0, 5] {
         let mut sequence = Sequence::new(acked);
         assert!(sequence.take(SEQ_FIRST_MAX + 1).is_err());
         assert_eq!(sequence.take(SEQ_FIRST_MAX), Ok(Numbering::Fresh));
         assert!(sequence.take(SEQ_FIRST_MAX + SEQ_JUMP_MAX + 1).is_err());
     }
-    // Only the first frame that comes tells how far it is.
+    // Only the connection's first frame may skip this far.
     let mut sequence = Sequence::new(5);
     assert_eq!(sequence.take(5), Ok(Numbering::Repeated));
     assert!(sequence.take(6 + SEQ_JUMP_MAX).is_err());
@@ -354,7 +354,7 @@ fn any_body() -> impl Strategy<Value = Body> {
     ]
 }
 
-/// Calls that nest: enters and exits with differences, never an exit too many.
+/// Nested calls: enters and exits with differences, never an exit without an open call.
 fn any_events() -> impl Strategy<Value = Vec<Event>> {
     prop::collection::vec((0u8..3, 0u64..1 << 40), 1..60).prop_map(|steps| {
         let mut open = 0;
@@ -374,7 +374,7 @@ fn any_events() -> impl Strategy<Value = Vec<Event>> {
 
 proptest! {
     #[test]
-    fn samples_and_entries_come_back(
+    fn samples_and_entries_round_trip(
         base in any::<i64>(),
         samples in prop::collection::vec((any::<i64>(), any_value()), 0..50),
         entries in prop::collection::vec((any::<i64>(), any_body()), 0..10),
@@ -393,7 +393,7 @@ proptest! {
     }
 
     #[test]
-    fn segments_come_back(
+    fn segments_round_trip(
         number in any::<u64>(),
         start in -1i64 << 60..1 << 60,
         parent in any::<Option<u64>>(),

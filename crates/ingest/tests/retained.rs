@@ -1,4 +1,4 @@
-//! What does a decoder of the line protocol keep from one body to the next, when the bodies are bad?
+//! How much memory does a decoder of the line protocol keep after bad bodies?
 //!
 //! One test, alone in its process: the allocator counts for all threads.
 
@@ -20,11 +20,15 @@ fn refused_lines_leave_no_memory_behind() {
             assert!(decoded.rejects.count > 0, "{name}");
         }
         let kept = MEMORY.current_usage().saturating_sub(before);
-        assert!(kept <= DECODER_BYTES_MAX, "{name}: {kept} bytes are kept of bodies of {}", body.len());
+        assert!(
+            kept <= DECODER_BYTES_MAX,
+            "{name}: {kept} bytes are kept after bodies of {} bytes",
+            body.len()
+        );
     }
 }
 
-/// Lines of many fields, each with other keys than the 40 before it, whose times are out of range.
+/// Lines of many fields, each with other keys than the 40 lines before, whose times are out of range.
 fn late_times() -> String {
     let mut body = String::new();
     for line in 0..40 {
@@ -37,12 +41,12 @@ fn late_times() -> String {
     body
 }
 
-/// The same, whose times are no numbers.
+/// The same lines, with times that are not numbers.
 fn no_times() -> String {
     late_times().replace("9000000000000000", "soon")
 }
 
-/// One line with more new series than a body has room for.
+/// One line with more new series than a body's memory budget allows.
 fn full() -> String {
     let mut body = "m ".to_owned();
     for field in 0..400_000 {

@@ -1,4 +1,4 @@
-//! What does a call cost on the wire? At most 12 bytes on average, with everything that a request carries.
+//! The size of a call on the wire: at most 12 bytes on average, including everything that a request carries.
 
 #[path = "support/request.rs"]
 mod request;
@@ -14,6 +14,6 @@ fn a_call_takes_at_most_12_bytes() {
     }
     let bytes = frame.finish().len();
     let calls = 100 * request::CALLS;
-    println!("{:.2} bytes a call ({bytes} bytes, {calls} calls)", bytes as f64 / calls as f64);
+    println!("{:.2} bytes per call ({bytes} bytes, {calls} calls)", bytes as f64 / calls as f64);
     assert!(bytes <= 12 * calls, "{bytes} bytes for {calls} calls");
 }

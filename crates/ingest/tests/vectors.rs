@@ -1,4 +1,4 @@
-//! `testdata/wire/*.vec`: each case is encoded from its keys and compared, decoded and compared, to the byte.
+//! `testdata/wire/*.vec`: each case is encoded from its keys and decoded, and compared byte for byte.
 
 mod support;
 

@@ -1,6 +1,6 @@
 //! How much memory do bodies take, all together, that are being read, worked on, decoded, or on their way to disk?
 //!
-//! Each body takes at most a stated multiple of its bytes (`tacho_ingest::room`). Here is what all may take at the same time:
+//! Each body takes at most a stated multiple of its bytes (`tacho_ingest::budget`). Here is what all may take at the same time:
 //! who comes when it is taken waits for a while, and is then told to come again.
 //!
 //! Path of one record: `http/body.rs` reads with a [`Hold`] on the bytes, as it does with a query's form; `http/write.rs` and
@@ -9,7 +9,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tacho_ingest::room::memory_bytes_max;
+use tacho_ingest::budget::memory_bytes_max;
 use tacho_model::{AttributeValue, Batch};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 

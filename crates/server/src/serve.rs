@@ -59,6 +59,8 @@ pub async fn run<S: Future<Output = ()>>(
     let stop = signals().map_err(ServeError::Signal)?;
     let (http_listener, http_address) = listen("http", config.http).await?;
     let (records_listener, records_address) = listen("records", config.records).await?;
+    // The bound port instead of 0, for `/api/status`.
+    let config = Config { records: Address(records_address), ..config };
     let (trigger, shutdown) = shutdown::channel();
     let (connections_max, write_time_max) = (config.connections_max, config.request_time_max);
     raise_descriptors(connections_max);

@@ -1,17 +1,17 @@
-//! No bytes make the reader of a chunk of version 1 panic, and what it reads can be trusted, written, and read again.
+//! No bytes make the decoder of chunks of version 1 panic; decoded records are valid, can be encoded, and decode again.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use tacho_chunk::{Chunk, Encoding, encode_entries, encode_executions};
 use tacho_model::Kind;
 
-/// Records beyond which writing again would only slow the search.
+/// Limit on records that are encoded again: more would only slow down the search.
 const RECORDS_MAX: usize = 4_096;
 
 fuzz_target!(|bytes: &[u8]| {
     let mut bytes = bytes.to_vec();
     read(&bytes);
-    // No search finds two right checksums; it shall reach what is behind them.
+    // The fuzzer cannot guess two correct checksums: repairs them, so that it reaches the code after the check.
     repair(&mut bytes);
     read(&bytes);
 });
@@ -22,7 +22,7 @@ fn read(bytes: &[u8]) {
         Kind::Sample => {
             let Ok(samples) = chunk.samples() else { return };
             assert_eq!(samples.at.len(), samples.values.len());
-            // Written in another version: see `chunk_group`.
+            // Encoded in another version: see `chunk_group`.
             None
         }
         Kind::Entry => {
@@ -42,7 +42,7 @@ fn read(bytes: &[u8]) {
     }
 }
 
-/// Makes version, reserved bytes and both checksums right (`docs/format/chunk.md`).
+/// Sets the version, the reserved bytes and both checksums to valid values (`docs/format/chunk.md`).
 fn repair(bytes: &mut [u8]) {
     let Some((prefix, rest)) = bytes.split_first_chunk_mut::<20>() else { return };
     prefix[..5].copy_from_slice(b"TCHK\x01");

@@ -1,19 +1,19 @@
-//! No bytes make the reader of a group's chunk panic, and what it reads can be trusted, written, and read again.
+//! No bytes make the decoder of a group's chunk panic; decoded values are valid, can be encoded, and decode again.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use tacho_chunk::{Chunk, Encoding, Error, GroupColumn, Times, ValueColumn, encode_group};
 
-/// Values beyond which writing again would only slow the search.
+/// Limit on values that are encoded again: more would only slow down the search.
 const VALUES_MAX: usize = 4_096;
-/// Columns of a chunk. A checksum may stand elsewhere too, so that the search would go round in circles.
+/// Columns of a chunk. Limits the repairs: a checksum may also occur elsewhere, which would repeat the loop endlessly.
 const COLUMNS_MAX: usize = 65;
 /// Bytes before the header.
 const PREFIX: usize = 16;
 
 fuzz_target!(|bytes: &[u8]| {
     let mut bytes = bytes.to_vec();
-    // No search finds right checksums; it shall reach what is behind them.
+    // The fuzzer cannot guess correct checksums: repairs them, so that it reaches the code after the check.
     repair(&mut bytes);
     for _ in 0..COLUMNS_MAX {
         let Err(Error::Column { source, .. }) = read(&bytes) else { return };
@@ -30,7 +30,7 @@ fn read(bytes: &[u8]) -> Result<(), Error> {
     let times = chunk.times()?;
     let mut members = vec![];
     for info in &chunk.header().members {
-        let Some(values) = chunk.values(info.member)? else { panic!("member {} is not there", info.member) };
+        let Some(values) = chunk.values(info.member)? else { panic!("member {} is missing", info.member) };
         assert_eq!((values.len(), values.value_type()), (times.len(), info.value_type));
         assert!(info.value_error_max() >= 0.0);
         members.push((info.member, values));
@@ -57,7 +57,7 @@ fn write(times: &Times, members: &[(u16, ValueColumn)]) {
     }
 }
 
-/// Makes version, kind, reserved bytes and the header's checksum right (`docs/format/chunk.md`).
+/// Sets the version, the kind, the reserved bytes and the header's checksum to valid values (`docs/format/chunk.md`).
 fn repair(bytes: &mut [u8]) {
     let Some((prefix, rest)) = bytes.split_first_chunk_mut::<PREFIX>() else { return };
     prefix[..8].copy_from_slice(b"TCHK\x02\x01\x00\x00");
@@ -67,7 +67,7 @@ fn repair(bytes: &mut [u8]) {
     prefix[12..].copy_from_slice(&checksum.to_le_bytes());
 }
 
-/// Puts the right checksum of a column where the wrong one is. Whether there was one.
+/// Replaces a column's wrong checksum by the right one. False if it was not found.
 fn replace(bytes: &mut [u8], wrong: u32, right: u32) -> bool {
     let header = u32::from_le_bytes([bytes[8], bytes[9], bytes[10], bytes[11]]) as usize;
     let fields = &mut bytes[PREFIX..][..header];

@@ -1,4 +1,4 @@
-//! No file makes recovery panic, and the batches that it reads can be trusted, written, and read again.
+//! No file makes recovery panic; recovered batches are valid, can be encoded, and are recovered again.
 #![no_main]
 
 use std::path::Path;
@@ -11,17 +11,17 @@ use tacho_store::journal::{Encoder, read_bytes};
 fuzz_target!(|bytes: &[u8]| {
     let mut bytes = bytes.to_vec();
     copy(&bytes);
-    // No search finds right checksums; it shall reach what is behind them.
+    // The fuzzer cannot guess correct checksums: repairs them, so that it reaches the code after the check.
     repair(&mut bytes);
     let Some(first) = copy(&bytes) else { return };
     let second = copy(&first.file).expect("a file that was just written");
     assert_eq!(first.records, second.records);
-    // Blocks of one series and operations of one name are put together once, and stay so.
+    // Blocks of one series and operations of one name are merged by the first copy; a further copy changes nothing.
     let third = copy(&second.file).expect("a file that was just written");
     assert_eq!(second.executions, third.executions);
 });
 
-/// What was read, and a file of the same.
+/// The recovered batches, and a file with the same batches.
 struct Copy {
     file: Vec<u8>,
     records: Vec<String>,
@@ -44,7 +44,7 @@ fn copy(bytes: &[u8]) -> Option<Copy> {
         }
         copy.executions.extend(arrival.executions().map(|series| format!("{series:?}")));
         let synced = copy.file.len() as u64;
-        encoder.encode(&arrival, synced, &mut copy.file).expect("no larger than what was read");
+        encoder.encode(&arrival, synced, &mut copy.file).expect("no larger than the decoded record");
         encoder.end_group(synced, &mut copy.file);
         encoder.committed();
         let synced = copy.file.len() as u64;
@@ -60,18 +60,18 @@ fn header() -> Header {
     Header { generation: 1, store: 2, created: 3, older: vec![Older { generation: 4, length: 5 }] }
 }
 
-/// Makes the header and the lengths and checksums of all records right (`docs/format/journal.md`).
+/// Sets the header, and the lengths and checksums of all records, to valid values (`docs/format/journal.md`).
 fn repair(bytes: &mut [u8]) {
     let Some((header, mut rest)) = bytes.split_first_chunk_mut::<HEADER_BYTES>() else { return };
     let version = u16::from(header[8] % 3) + 1;
     let of_all = self::header().encode();
     header.copy_from_slice(&of_all[..HEADER_BYTES]);
     header[8..10].copy_from_slice(&version.to_le_bytes());
-    // One that names no older ones: what stands behind it is the header again, or damage.
+    // Without older generations: the header is followed by a copy of itself, or by damage.
     header[10..12].fill(0);
     let checksum = crc32c::crc32c(&header[..44]);
     header[44..].copy_from_slice(&checksum.to_le_bytes());
-    // What is between records stays broken, so that stepping over it is tried, too.
+    // Keeps the bytes between records broken, so that skipping them is tested, too.
     while let Some(start) = rest.windows(RECORD_MAGIC.len()).position(|bytes| bytes == RECORD_MAGIC) {
         let Some((head, behind)) = rest[start..].split_first_chunk_mut::<RECORD_HEAD_BYTES>() else { return };
         let length = usize::from(u16::from_le_bytes([head[4], head[5]])) % (behind.len() + 1);

@@ -1,4 +1,4 @@
-//! No bytes make the remote write decoder panic or grow.
+//! No bytes make the remote write decoder panic or exceed its memory limit.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -8,7 +8,7 @@ const BYTES_MAX: usize = 1 << 20;
 
 fuzz_target!(|bytes: &[u8]| {
     let _ = decode(bytes, BYTES_MAX);
-    // As a literal of a snappy block, for the search shall reach the message behind it.
+    // As one literal of a snappy block, so that the fuzzer reaches the message.
     if let Ok(decoded) = decode(&literal(bytes), BYTES_MAX) {
         assert!(decoded.batch.counts()[0] <= bytes.len());
         assert!(decoded.batch.samples.iter().all(|series| !series.labels.is_empty()));

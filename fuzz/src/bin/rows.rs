@@ -1,4 +1,5 @@
-//! No file makes a reader of rows panic; every broken row is one of the rows, and where a block is cut changes nothing.
+//! No file makes a decoder of rows panic; every broken row is a row of the file, and cutting blocks elsewhere changes
+//! no result.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -13,7 +14,7 @@ use tacho_ingest::time_text::TimeZone;
 fuzz_target!(|bytes: &[u8]| {
     let zone = TimeZone::UTC;
     check(JsonLines::new(zone.clone()), bytes);
-    // Behind a fault, where a line ends depends on what the fault was: its blocks are not compared.
+    // After an error, the end of the line depends on the error: such blocks are not compared.
     alone(LineProtocol::new(Precision::Nanoseconds, 0), bytes);
     check(OpenMetrics::new(Exposition::OpenMetrics, 0), bytes);
     check(OpenMetrics::new(Exposition::Prometheus, 0), bytes);

@@ -1,4 +1,5 @@
-//! No samples and no settings make semantic compression leave its bounds, and its chunks read back as what was verified.
+//! No samples and no settings make semantic compression exceed its error bounds; its chunks decode to the verified
+//! values.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -8,9 +9,9 @@ use tacho_chunk::{
 };
 use tacho_model::{Value, ValueType};
 
-/// Bytes of the settings.
+/// Number of bytes for the settings.
 const SETTINGS: usize = 28;
-/// Samples beyond which a single look would only take longer.
+/// Limit on samples: more would only slow down one run.
 const RECORDS_MAX: usize = 400;
 
 fuzz_target!(|bytes: &[u8]| {
@@ -21,9 +22,10 @@ fuzz_target!(|bytes: &[u8]| {
         return;
     }
     let values = ValueColumn::from_words(words, kind);
-    // Most often of a series that is known as a gauge, so that its values may be moved.
+    // Usually a known gauge, whose values may be changed.
     let is_gauge = settings[2] & 0xc0 != 0;
-    let life = if is_gauge { Movement { changes: 64, descents: 64 } } else { Movement::of(values.as_values()) };
+    let life =
+        if is_gauge { Movement { changes: 64, descents: 64 } } else { Movement::of(values.as_values()) };
     let Ok(reduced) = apply(&at, values.as_values(), &semantic, &life) else { return };
     if semantic.aggregation.is_none() {
         compare(&at, &values, &reduced, &semantic);
@@ -52,7 +54,7 @@ fn semantic(bytes: &[u8; SETTINGS]) -> (ValueType, Semantic) {
     (kind, Semantic { time: word(20), value, method, aggregation })
 }
 
-/// Each record is a distance in time, whose length is its first byte, and a value.
+/// Each record is a time difference, whose length is its first byte, and a value.
 fn samples(mut records: &[u8]) -> (Vec<i64>, Vec<u64>) {
     let (mut at, mut words, mut now) = (vec![], vec![], 0i64);
     while let Some((record, rest)) = records.split_first_chunk::<12>().filter(|_| at.len() < RECORDS_MAX) {
@@ -67,7 +69,7 @@ fn samples(mut records: &[u8]) -> (Vec<i64>, Vec<u64>) {
     (at, words)
 }
 
-/// How far a value was moved, in its unit; 0 for what is the same bit for bit, and infinite for what may not be moved.
+/// Error of a value in its unit: 0 if it is equal bit for bit, infinite if it must not change.
 fn difference(before: Value, after: Value) -> f64 {
     match (before, after) {
         (Value::F64(a), Value::F64(b)) if a.to_bits() == b.to_bits() => 0.0,
@@ -91,7 +93,10 @@ fn compare(at: &[i64], values: &ValueColumn, reduced: &Reduced, semantic: &Seman
             Some(Tolerance::Absolute(bound)) => bound,
             Some(Tolerance::Relative(share)) => share * before.as_f64().abs(),
         };
-        assert!(difference == 0.0 || difference <= allowed, "{before:?} became {after:?}, {allowed} is allowed");
+        assert!(
+            difference == 0.0 || difference <= allowed,
+            "{before:?} became {after:?}, {allowed} is allowed"
+        );
     }
     assert!(reduced.loss.is_none_or(|loss| loss.achieved <= loss.bound.amount()));
 }

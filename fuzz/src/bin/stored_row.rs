@@ -1,4 +1,4 @@
-//! No value makes the readers of stored rows panic, and what they read of one is written to the same bytes again.
+//! No value makes the decoders of stored rows panic; a decoded row encodes to the same bytes.
 #![no_main]
 
 use bytes::Bytes;
@@ -13,18 +13,23 @@ const PREFIX_BYTES_MAX: usize = 5 + 10 + 24 + 2 * 10;
 fuzz_target!(|bytes: &[u8]| {
     let value = Bytes::copy_from_slice(bytes);
     prefix(&value);
-    // No search finds a right checksum; it shall reach what is behind it.
+    // The fuzzer cannot guess a correct checksum: repairs it, so that it reaches the code after the check.
     for before in (29..=PREFIX_BYTES_MAX).filter(|before| before + 4 <= bytes.len()) {
         let mut repaired = bytes.to_vec();
         let checksum = crc32c::crc32c(&repaired[..before]);
         repaired[before..before + 4].copy_from_slice(&checksum.to_le_bytes());
         prefix(&repaired.into());
     }
-    let row = Row { table: Table::Series, partition: vec![0], clustering: [[1].as_slice(), &[0; 16]].concat(), value };
+    let row = Row {
+        table: Table::Series,
+        partition: vec![0],
+        clustering: [[1].as_slice(), &[0; 16]].concat(),
+        value,
+    };
     if let Ok(read) = decode_series(&row, &mut Families::default()) {
         let members: Vec<_> = read.members.iter().collect();
         let again = series_row(Kind::Sample, SeriesId(0), &members);
-        assert_eq!(decode_series(&again, &mut Families::default()).expect("what was just written"), read);
+        assert_eq!(decode_series(&again, &mut Families::default()).expect("row that was just encoded"), read);
     }
 });
 
@@ -38,5 +43,8 @@ fn prefix(value: &Bytes) {
     assert_eq!(replacement_bytes(value), Some(value.len() - chunk.len()));
     assert_eq!(left.chunk, chunk);
     let Some(replacement) = replacement else { return };
-    assert_eq!(split_value(&replacement.encode(*overhang, chunk)).expect("what was just written"), split);
+    assert_eq!(
+        split_value(&replacement.encode(*overhang, chunk)).expect("value that was just encoded"),
+        split
+    );
 }

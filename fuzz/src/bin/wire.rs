@@ -1,10 +1,10 @@
-//! No bytes make the native protocol's decoders panic, and what they let through keeps its promises.
+//! No bytes make the native protocol's decoders panic; accepted frames and records satisfy their invariants.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use tacho_ingest::wire::{ClientFrame, Frame, FrameDecoder, Hello, ServerFrame, Session};
-use tacho_model::limits::ENTRY_BYTES_MAX;
 use tacho_model::Batch;
+use tacho_model::limits::ENTRY_BYTES_MAX;
 
 fuzz_target!(|bytes: &[u8]| {
     stream(bytes);
@@ -12,7 +12,7 @@ fuzz_target!(|bytes: &[u8]| {
     dialogue(bytes);
 });
 
-/// As bytes of a connection, in two pieces.
+/// The input as bytes of a connection, in two pieces.
 fn stream(bytes: &[u8]) {
     let (first, second) = bytes.split_at(bytes.len() / 2);
     let mut decoder = FrameDecoder::new();
@@ -24,7 +24,8 @@ fn stream(bytes: &[u8]) {
     }
 }
 
-/// As a control frame, checksum aside: a byte of type, the body. What is read is written and read again as the same.
+/// The input as a control frame without checksum: a type byte, then the body. A decoded frame encodes and decodes to
+/// the same.
 fn control(bytes: &[u8]) {
     let [type_byte, body @ ..] = bytes else { return };
     let frame = Frame { type_byte: *type_byte, body };
@@ -33,18 +34,18 @@ fn control(bytes: &[u8]) {
     if let Ok(client) = ClientFrame::decode(frame) {
         client.encode(&mut out);
         decoder.push(&out);
-        let again = decoder.pull().expect("own frame is whole").expect("own frame is there");
+        let again = decoder.pull().expect("own frame is whole").expect("own frame is returned");
         assert_eq!(ClientFrame::decode(again), Ok(client));
     } else if let Ok(Some(server)) = ServerFrame::decode(frame) {
         server.encode(&mut out);
         decoder.push(&out);
-        let again = decoder.pull().expect("own frame is whole").expect("own frame is there");
+        let again = decoder.pull().expect("own frame is whole").expect("own frame is returned");
         assert_eq!(ServerFrame::decode(again), Ok(Some(server)));
     }
 }
 
-/// As bodies of DICT and DATA frames, for no search finds right checksums: a byte of type, a byte of length, the body.
-/// The ids 1 of a series and a record type are there from the start, so that what uses them is soon met.
+/// The input as bodies of DICT and DATA frames, since the fuzzer cannot guess checksums: a type byte, a length byte,
+/// the body. Series 1 and record type 1 are predefined, so that the fuzzer soon uses them.
 fn dialogue(mut bytes: &[u8]) {
     let hello = Hello { version_min: 1, version_max: 1, session: 1, pairs: vec![], secret: None };
     let mut session = Session::new(&hello).expect("HELLO is within the limits");
@@ -65,7 +66,7 @@ fn dialogue(mut bytes: &[u8]) {
 const DEFINED: &[u8] = b"\x01\x01\x01t\x03\x01\x01\x08__name__\x01s\x04\x01\x01r\x09\
     \x01\x01a\x00\x02\x01b\x00\x03\x01c\x00\x04\x01d\x00\x05\x01e\x00\x06\x01f\x00\x07\x01g\x00\x08\x01h\x00\x09\x01i\x00";
 
-/// A record takes at least two bytes, and every segment stands on its table of operations.
+/// A record takes at least two bytes, and every segment refers to a valid operation table.
 fn check(batch: &Batch, bytes: usize) {
     assert!(batch.counts().iter().sum::<usize>() <= bytes);
     for entry in batch.entries.iter().flat_map(|series| &series.entries) {

@@ -1,19 +1,19 @@
-// What is said about an agent, and about a rule, in a few words.
+// Short texts for the states of agents and rules.
 import type { Agent, ProbeRule } from '../lib/api';
 import { grouped } from '../lib/units';
 
 export interface Words {
   text: string;
-  /** Class of the sign before it. */
+  /** Class of the icon before the text. */
   sign: 'ok' | 'running' | 'failed';
 }
 
 const STATES: Record<Agent['state'], Words> = {
-  follows: { text: 'follows its rules', sign: 'ok' },
-  waiting: { text: 'was told, answers soon', sign: 'running' },
-  silent: { text: 'does not answer', sign: 'failed' },
-  none: { text: 'takes no rules', sign: 'running' },
-  left: { text: 'has left', sign: 'running' },
+  follows: { text: 'rules applied', sign: 'ok' },
+  waiting: { text: 'response pending', sign: 'running' },
+  silent: { text: 'no response', sign: 'failed' },
+  none: { text: 'rules unsupported', sign: 'running' },
+  left: { text: 'disconnected', sign: 'running' },
 };
 
 export const stateOf = (agent: Agent): Words => STATES[agent.state];
@@ -21,13 +21,13 @@ export const stateOf = (agent: Agent): Words => STATES[agent.state];
 const agents = (count: number): string => (count === 1 ? '1 agent' : `${grouped(count)} agents`);
 const methods = (count: number): string => (count === 1 ? '1 method' : `${grouped(count)} methods`);
 
-/** What a rule came to: the first of these that holds is what one has to know. */
+/** The result of a rule: the most important one first. */
 export function outcomeOf({ agents: said }: ProbeRule): Words {
-  if (said.told === 0) return { text: 'no agent that it is for', sign: 'running' };
-  if (said.faults > 0) return { text: `${said.faults} of ${agents(said.told)} cannot follow it`, sign: 'failed' };
+  if (said.told === 0) return { text: 'no matching agent', sign: 'running' };
+  if (said.faults > 0) return { text: `failed in ${said.faults} of ${agents(said.told)}`, sign: 'failed' };
   if (said.answered < said.told)
-    return { text: `${said.told - said.answered} of ${agents(said.told)} to answer`, sign: 'running' };
-  if (said.matched === 0) return { text: 'no method', sign: 'failed' };
+    return { text: `pending in ${said.told - said.answered} of ${agents(said.told)}`, sign: 'running' };
+  if (said.matched === 0) return { text: 'no matching method', sign: 'failed' };
   return { text: `${methods(said.matched)} in ${agents(said.answered)}`, sign: 'ok' };
 }
 

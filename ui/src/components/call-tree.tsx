@@ -1,4 +1,4 @@
-// All traces of a service laid over each other: which path of calls took the time?
+// The call tree of a service, aggregated over all its traces.
 import { useMemo, useState } from 'preact/hooks';
 import { api, type CallNode } from '../lib/api';
 import { useResource } from '../lib/resource';
@@ -13,7 +13,7 @@ export function CallTree({ service, window: range }: { service: string; window: 
     api.calltree(service, null, range, signal),
   );
   if (tree.error !== null) return <Failure error={tree.error} />;
-  if (tree.data === null) return <Loading what="Laying calls over each other" />;
+  if (tree.data === null) return <Loading what="Aggregating calls" />;
   if (tree.data.children.length === 0)
     return (
       <Empty title="No calls">

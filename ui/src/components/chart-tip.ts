@@ -1,11 +1,11 @@
-// The box beside the cursor of a chart: the moment and the value of each line, highest first.
+// The tooltip of a chart: the time and the value of each line, highest first.
 import type uPlot from 'uplot';
 import { moment } from '../lib/time';
 import { format, type Unit } from '../lib/units';
 
 export interface TipLine {
   label: string;
-  /** Class that sets the colour of the swatch. */
+  /** Class with the colour of the swatch. */
   color: string;
 }
 
@@ -45,7 +45,7 @@ function fill(box: HTMLElement, plot: uPlot, lines: TipLine[], unit: Unit, index
   box.replaceChildren(element('div', 'when', moment(plot.data[0][index] ?? 0)), ...rows);
 }
 
-/** Beside the cursor, on the side that has more room. */
+/** Next to the cursor, on the side with more space. */
 function place(box: HTMLElement, plot: uPlot): void {
   const { left = 0, top = 0 } = plot.cursor;
   const over = plot.over;

@@ -25,13 +25,13 @@ interface Props {
   window: TimeWindow;
   height?: number;
   sync?: string;
-  /** Said in the middle when there is no line. */
+  /** Text in the middle of a chart without lines. */
   empty?: string;
-  /** Called when the time axis lies elsewhere than before. */
+  /** Called when the time axis moves or changes its width. */
   onArea?: (area: Area) => void;
 }
 
-/** Where the time axis lies, in pixels from the chart's left edge. */
+/** Position of the time axis, in pixels from the chart's left edge. */
 export interface Area {
   left: number;
   width: number;
@@ -68,7 +68,7 @@ export function Chart(props: Props) {
       lines.forEach((line, index) => plot.current?.setSeries(index + 1, { show: line.hidden !== true }));
       plot.current?.setData(data);
     });
-    // The axis of the values is as wide as its widest label.
+    // The axis of values is as wide as its widest label.
     if (plot.current !== null) tellArea(plot.current, onArea);
   });
   const drawn = lines.some((line) => line.values.some((value) => value !== null));
@@ -128,7 +128,7 @@ function lineOptions(line: Line): uPlot.Series {
   };
 }
 
-/** Points between two gaps, which no line would show. */
+/** Points between two gaps, which a line would not show. */
 function lonely(values: ArrayLike<number | null | undefined>): number[] {
   const found: number[] = [];
   for (let index = 0; index < values.length; index += 1) {
@@ -138,9 +138,9 @@ function lonely(values: ArrayLike<number | null | undefined>): number[] {
   return found;
 }
 
-/** Begins at zero unless the values vary little far away from it. */
+/** Starts at zero unless the values vary little and are far from zero. */
 export function valueRange(low: number | null, high: number | null, unit: Unit): [number, number] {
-  // Where all is zero, the axis still needs a length: one percent is a better measure than a hundred.
+  // If all values are zero, the axis still needs a length: one percent suits better than a hundred.
   const length = unit === 'percent' ? 0.01 : 1;
   if (low === null || high === null || !Number.isFinite(low) || !Number.isFinite(high)) return [0, length];
   const room = (high - low) * 0.08;
@@ -173,7 +173,7 @@ function timeAxis(): uPlot.Axis {
   };
 }
 
-/** The date stands where a day begins; seconds only where the steps need them. */
+/** Shows the date where a day begins, and seconds only where the steps need them. */
 export function timeLabel(at: number, step: number, before: number | undefined): string {
   if (step >= 86_400 || (before !== undefined && day(before) !== day(at))) return day(at).slice(5);
   if (step < 1) return clock(at, true);

@@ -1,4 +1,4 @@
-// The list of suggestions below the word that is being written.
+// The list of suggestions below the word at the cursor.
 import { useEffect, useRef } from 'preact/hooks';
 import type { Suggestion } from '../promql/complete';
 import type { Context } from '../promql/context';
@@ -8,7 +8,7 @@ interface Place {
   top: number;
 }
 
-/** Below the start of the word. The field does not wrap and its letters have one width, so that can be counted. */
+/** Below the start of the word: counted in characters, since the field does not wrap and its font is monospaced. */
 export function placeOf(field: HTMLTextAreaElement | null, text: string, context: Context): Place {
   const from = 'from' in context ? context.from : 0;
   const before = text.slice(0, from).split('\n');
@@ -47,7 +47,7 @@ export function Completions({ id, list, chosen, place, onTake }: ListProps) {
       style={{ transform: `translate(${place.left}px, ${place.top}px)` }}
     >
       {list.map((one, index) => (
-        // The field keeps the focus: the button of the mouse going down must not take it away.
+        // Keeps the focus in the field: pressing the mouse button would take it away.
         <li
           key={`${one.kind} ${one.label}`}
           id={`${id}-${index}`}

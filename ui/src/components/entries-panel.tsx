@@ -1,4 +1,4 @@
-// Entries of the chart's range: a lane of marks on its axis, and a table of what they say.
+// Entries in the chart's range: a lane of marks on its axis, and a table.
 import { useState } from 'preact/hooks';
 import { api, type RecordForm } from '../lib/api';
 import { isTraceId, memberOrder, memberText, membersOf, rowsOf, unitOf, type EntryRow } from '../lib/entries';
@@ -13,7 +13,7 @@ import { Panel } from './page';
 import { Empty } from './states';
 import { Table, type Column } from './table';
 
-/** All entries there are. */
+/** Selects all entries. */
 const EVERYTHING = '{__name__=~".+"}';
 const ROWS_MAX = 200;
 
@@ -22,7 +22,7 @@ interface Props {
   area: Area;
 }
 
-/** Nothing where there are no entries and none were asked for. */
+/** Renders nothing if there are no entries and the user did not ask for any. */
 export function EntriesPanel({ window: range, area }: Props) {
   const { params } = usePlace();
   const selector = params.get('entries') ?? '';
@@ -63,7 +63,7 @@ export function EntriesPanel({ window: range, area }: Props) {
       )}
       {answer.error === null && rows.length === 0 && (
         <Empty title="No entries">
-          <p>None of this range has these labels and this text.</p>
+          <p>No entry in this range matches these labels and this text.</p>
         </Empty>
       )}
       {rows.length > 0 && (
@@ -110,7 +110,7 @@ function Filter({ selector, contains }: { selector: string; contains: string }) 
   );
 }
 
-/** A table of members where every entry has some, else the text. */
+/** A table of members if every entry is an object, otherwise the text. */
 function columnsOf(rows: readonly EntryRow[], chosen: string | null, forms: readonly RecordForm[]): Column<EntryRow>[] {
   const time: Column<EntryRow> = {
     id: 'time',

@@ -1,4 +1,4 @@
-// Marks of entries under a chart, on its time axis: pale bars where many are, a line for each that is listed.
+// Marks of entries under a chart, on its time axis: pale bars for counts, a line for each listed entry.
 import { barsOf, placeOf, type EntryRow } from '../lib/entries';
 import type { TimeWindow } from '../lib/time';
 import type { Area } from './chart';
@@ -9,7 +9,7 @@ interface Props {
   rows: readonly EntryRow[];
   counts: readonly number[];
   window: TimeWindow;
-  /** Where the chart above has its axis. */
+  /** Position of the time axis of the chart above. */
   area: Area;
   chosen: string | null;
   onChoose: (key: string | null) => void;

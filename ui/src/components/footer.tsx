@@ -1,10 +1,10 @@
-// Which server answers, and how much does it hold?
+// The server's version and the amount of its data.
 import { api, type Status } from '../lib/api';
 import { useResource } from '../lib/resource';
 import { fromNanos } from '../lib/time';
 import { bytes, duration, number } from '../lib/units';
 
-/** Asked again whenever `end` moves. */
+/** Reloads when `end` changes. */
 export function Footer({ end }: { end: number }) {
   const status = useResource(`status|${end}`, (signal) => api.status(signal));
   return (

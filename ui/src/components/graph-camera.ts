@@ -1,9 +1,9 @@
-// How do wheel and pointer move the drawing of the graph?
+// Moves and zooms the drawing of the graph by wheel and pointer.
 import { useEffect, useRef } from 'preact/hooks';
 import { NODE_HEIGHT, NODE_WIDTH, zoomAt, type Camera, type Direction, type PlacedNode } from '../graph/layout';
 import type { Size } from '../lib/size';
 
-/** Whether all of a node can be seen. */
+/** Whether a node is completely visible. */
 export function inSight(node: PlacedNode, camera: Camera, size: Size): boolean {
   const [x, y] = [node.x * camera.k + camera.x, node.y * camera.k + camera.y];
   const [dx, dy] = [(NODE_WIDTH / 2) * camera.k, (NODE_HEIGHT / 2) * camera.k];
@@ -37,7 +37,7 @@ export function useWheel(
   }, []);
 }
 
-/** Dragging moves; a press without a move chooses the node under it, or none. */
+/** Dragging moves the drawing; a click selects the node under it, or none. */
 export function useDrag(camera: Camera, setCamera: (camera: Camera) => void, onChoose: (id: string | null) => void) {
   const drag = useRef<{ x: number; y: number; camera: Camera; moved: boolean; id: string | null } | null>(null);
   return {

@@ -1,4 +1,4 @@
-// What the drawing of the graph is made of: nodes, edges, arrow heads.
+// The parts of the drawing: nodes, edges, arrow heads.
 import type { GraphEdge } from '../lib/api';
 import {
   NODE_HEIGHT,
@@ -84,7 +84,7 @@ function EdgeLine({
   );
 }
 
-/** Where the count stands: half way between the ends, or at the middle bend. */
+/** Position of the count: half way between the ends, or at the middle bend. */
 function middleOf(points: readonly Point[]): Point | undefined {
   const [first, second] = points;
   if (points.length !== 2 || first === undefined || second === undefined) return points[Math.floor(points.length / 2)];

@@ -1,4 +1,4 @@
-// The graph as a drawing to move about in: wheel or + and - zoom, dragging moves, arrows go from node to node.
+// The graph as a drawing: wheel or + and - zoom, dragging moves, arrow keys select the next node.
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { centred, fit, nodeTowards, zoomAt, type Camera, type Direction, type Placed } from '../graph/layout';
 import { useSize } from '../lib/size';
@@ -10,16 +10,16 @@ interface Props {
   placed: Placed;
   chosen: string | null;
   onChoose: (id: string | null) => void;
-  /** Self time of all nodes of the graph, the ones that are not drawn included, ns. */
+  /** Self time of all nodes of the graph, including those not drawn, ns. */
   whole: number;
-  /** Nodes that a search found; null when nothing is searched. */
+  /** Nodes found by the search; null without a search. */
   found: ReadonlySet<string> | null;
 }
 
 const LABEL =
-  'Dependency graph. Arrow keys go from node to node, with Shift they move the drawing; + and - zoom, 0 shows all.';
+  'Dependency graph. Arrow keys select the next node, with Shift they move the drawing; + and - zoom, 0 shows all.';
 
-/** The scale at which names can just be read; a larger graph is shown in part at first. */
+/** The smallest scale with readable names; a larger graph is shown in part at first. */
 const READABLE = 0.5;
 
 const ARROWS: Record<string, Direction> = { ArrowLeft: 'left', ArrowRight: 'right', ArrowUp: 'up', ArrowDown: 'down' };

@@ -1,4 +1,4 @@
-// Puts the bars of an icicle on its canvas.
+// Draws the bars of an icicle on its canvas.
 import { token } from '../lib/theme';
 import { duration } from '../lib/units';
 import { ticks, type Frame, type View } from '../trace/icicle';
@@ -55,7 +55,7 @@ function drawBars(context: CanvasRenderingContext2D, picture: Picture): void {
   const { frames, bars, view, width, chosen, hover } = picture;
   const scale = width / (view.end - view.start);
   const paint = painter(context, width);
-  // Bars narrower than a pixel that follow each other on a row are drawn once.
+  // Adjacent bars narrower than a pixel are drawn once.
   const drawnTo: number[] = [];
   frames.forEach((frame, index) => {
     const bar = bars[index];

@@ -1,5 +1,5 @@
-// Bars over bars on a canvas: a trace over time, or an aggregated call tree. Zoom with Ctrl and the wheel, the buttons or
-// the keys; drag to move; a click chooses; a double click or Enter fills the width with the chosen bar.
+// Stacked bars on a canvas: a trace over time, or an aggregated call tree. Ctrl and the wheel, the buttons or the
+// keys zoom; dragging moves; a click selects; a double click or Enter zooms to the selected bar.
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { useSize } from '../lib/size';
@@ -11,7 +11,7 @@ import { ZoomButtons } from './zoom-buttons';
 
 export interface Bar {
   label: string;
-  /** Colour token of the ground. */
+  /** Colour token of the background. */
   token: string;
   failed: boolean;
 }
@@ -25,9 +25,9 @@ interface Props {
   onView: (view: View) => void;
   chosen: number;
   onChoose: (index: number) => void;
-  /** Content of the box beside the pointer. */
+  /** Content of the tooltip. */
   tip: (index: number) => ComponentChildren;
-  /** Said to screen readers when a bar is chosen. */
+  /** Text for screen readers when a bar is selected. */
   say: (index: number) => string;
 }
 
@@ -56,7 +56,7 @@ export function Icicle(props: Props) {
           ref={canvas}
           tabIndex={0}
           role="application"
-          aria-label={`${label}. Arrow keys choose, Enter zooms, Escape shows all.`}
+          aria-label={`${label}. Arrow keys select, Enter zooms, Escape shows all.`}
           onKeyDown={(event) => pressed(event, props)}
           {...pointer}
         />
@@ -101,7 +101,7 @@ function around(frame: Frame, view: View, whole: View): View {
   return clamp({ start: middle - half, end: middle + half }, whole);
 }
 
-/** Scrolls the box so that the chosen bar's row can be seen. */
+/** Scrolls the box so that the selected bar's row is visible. */
 function useChosenInSight(canvas: { current: HTMLCanvasElement | null }, frame: Frame | undefined): void {
   useEffect(() => {
     const box = canvas.current?.parentElement;
@@ -114,7 +114,7 @@ function useChosenInSight(canvas: { current: HTMLCanvasElement | null }, frame: 
 
 type SetHover = (hover: { index: number; x: number; y: number } | null) => void;
 
-/** Hover, choosing, double click and dragging. */
+/** Hover, selection, double click and dragging. */
 function usePointer(props: Props, width: number, setHover: SetHover) {
   const { frames, view, whole, onView, onChoose } = props;
   const drag = useRef<{ x: number; view: View; moved: boolean } | null>(null);
@@ -150,8 +150,8 @@ function usePointer(props: Props, width: number, setHover: SetHover) {
   };
 }
 
-/** Ctrl and the wheel zoom, Shift and the wheel move; the wheel alone scrolls as everywhere.
- *  Needs a listener of its own, since one that Preact adds may not prevent what the browser does. */
+/** Ctrl and the wheel zoom, Shift and the wheel move; the wheel alone scrolls the page.
+ *  Needs its own listener: one added by Preact cannot prevent the browser's default action. */
 function useWheel(canvas: { current: HTMLCanvasElement | null }, props: Props, width: number): void {
   const latest = useRef({ props, width });
   latest.current = { props, width };

@@ -1,4 +1,4 @@
-// The few drawn signs of the page, 16 by 16, in the colour of the text.
+// The icons of the page, 16 by 16, in the colour of the text.
 import type { ComponentChildren } from 'preact';
 
 function Icon({ children, size = 16 }: { children: ComponentChildren; size?: number }) {

@@ -1,9 +1,10 @@
-// The lines of a chart by name. A click shows one alone, a second one all again; with Shift or Ctrl it hides or shows one.
+// The lines of a chart by name. A click shows only one line, a second click all; with Shift or Ctrl a click hides
+// or shows one.
 import type { Line } from './chart';
 
 export type Hidden = ReadonlySet<string>;
 
-/** What is hidden after a click on `label`. */
+/** The hidden lines after a click on `label`. */
 export function toggle(hidden: Hidden, labels: string[], label: string, single: boolean): Hidden {
   if (!single) {
     const next = new Set(hidden);
@@ -26,7 +27,7 @@ export function Legend({ lines, hidden, onChange }: Props) {
   const click = (event: MouseEvent, label: string): void =>
     onChange(toggle(hidden, labels, label, !(event.shiftKey || event.ctrlKey || event.metaKey)));
   return (
-    <ul class="legend" aria-label="Lines: click shows one alone, Shift and click hides one">
+    <ul class="legend" aria-label="Lines: click shows only one, Shift and click hides one">
       {lines.map((line) => (
         <li key={line.label}>
           <button

@@ -1,4 +1,4 @@
-// What is known about one node of the graph: its figures, who calls it, whom it calls.
+// One node of the graph: its figures, callers and callees.
 import type { Graph, GraphEdge, GraphNode } from '../lib/api';
 import { linkTo } from '../lib/router';
 import { duration, grouped, percent, share } from '../lib/units';
@@ -16,8 +16,8 @@ export function NodeDetails({ graph, id, onChoose }: Props) {
   if (node === undefined) {
     return (
       <div class="panel-body details muted">
-        <p>Choose a node to see its figures, who calls it and whom it calls.</p>
-        <p>A line is as wide as its calls are many; the bar in a node is its share of all self time.</p>
+        <p>Select a node to see its figures, callers and callees.</p>
+        <p>Line width shows the number of calls; the bar in a node shows its share of all self time.</p>
       </div>
     );
   }

@@ -1,13 +1,13 @@
-// Above every page: what its answers lack, and what in them stands for many.
+// Warnings and infos of the responses, above every page: unreadable records, and samples that represent many.
 import { useEffect } from 'preact/hooks';
 import { forget, notices } from '../lib/notices';
 import { useStore } from '../lib/store';
 import { grouped } from '../lib/units';
 
-/** Lines of one kind that are shown at once. */
+/** Lines of one kind that are always visible. */
 const SHOWN_MAX = 3;
 
-/** `page` is what the answers are for. */
+/** `page` is the page that the responses belong to. */
 export function Notices({ page }: { page: string }) {
   const { warnings, infos } = useStore(notices);
   useEffect(() => forget, [page]);

@@ -13,9 +13,9 @@ import { Table, type Column } from './table';
 interface Props {
   rows: readonly Operation[];
   window: TimeWindow;
-  /** Names the service of each operation. */
+  /** Adds a column with the service of each operation. */
   several: boolean;
-  /** Column it is sorted by at first, and the address' parameter for another. */
+  /** The default sort column, and the address parameter that overrides it. */
   sort: string;
   param?: string;
 }
@@ -114,7 +114,7 @@ function timeColumns(rows: readonly Operation[]): Column<Operation>[] {
     {
       id: 'self',
       title: 'Self',
-      hint: 'Total without the calls it made; the bar is its share of all self time',
+      hint: 'Total minus the durations of its callees; the bar is its share of all self time',
       numeric: true,
       value: (one) => one.self_ns,
       cell: (one) => (

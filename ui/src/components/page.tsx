@@ -1,4 +1,4 @@
-// Parts that pages share: head, panel, tiles, badges.
+// Parts shared by pages: head, panel, tiles, badges.
 import type { ComponentChildren } from 'preact';
 import { useEffect } from 'preact/hooks';
 import type { Kind } from '../lib/api';
@@ -72,7 +72,7 @@ export function Tiles({ tiles }: { tiles: Tile[] }) {
   );
 }
 
-/** A thin line under the top bar while something is on its way. */
+/** A thin line under the top bar while a request is running. */
 export function Progress({ on }: { on: boolean }) {
   return on ? <div class="progress" aria-hidden="true" /> : null;
 }
@@ -92,7 +92,7 @@ export function KindBadge({ kind }: { kind: Kind }) {
   return <span class={`kind ${kind}`}>{kindName(kind)}</span>;
 }
 
-/** Failed of all, as a share. */
+/** Share of failed calls. */
 export function Errors({ count, of }: { count: number; of: number }) {
   return (
     <span class={count > 0 ? 'bad' : 'zero'} title={`${grouped(count)} of ${grouped(of)}`}>

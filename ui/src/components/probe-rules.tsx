@@ -1,4 +1,4 @@
-// The rules that switch probes: which there are, what they came to, and a form for another.
+// The rules that switch probes: list, results, and a form for a new one.
 import { outcomeOf, scopeOf } from '../agents/words';
 import { useAction, type Action } from '../lib/action';
 import { api, type Agent, type ProbeRule, type ProbeState } from '../lib/api';
@@ -12,7 +12,7 @@ import { Table, type Column } from './table';
 const STATES: { state: ProbeState; title: string; hint: string }[] = [
   { state: 'on', title: 'On', hint: 'Each call is recorded' },
   { state: 'off', title: 'Off', hint: 'Nothing is recorded' },
-  { state: 'aggregate', title: 'Aggregate', hint: 'Count, sum, maximum and histogram in place of calls' },
+  { state: 'aggregate', title: 'Aggregate', hint: 'Count, sum, maximum and histogram instead of single calls' },
 ];
 
 interface Props {
@@ -20,7 +20,7 @@ interface Props {
   agents: readonly Agent[];
   /** Unix seconds. */
   now: number;
-  /** Something was changed. */
+  /** Called after a change. */
   onChange: () => void;
 }
 
@@ -43,8 +43,8 @@ export function ProbeRules({ rules, agents, now, onChange }: Props) {
       {rules.length === 0 ? (
         <Empty title="No rules">
           <p>
-            Agents record what their own settings say. A rule switches the methods that fit its pattern on or off in
-            programs that run, at once. Of the rules that fit a method the last one decides.
+            Without rules, the agents' own settings apply. A rule switches matching methods on or off immediately,
+            without a restart of the program. If several rules match a method, the last one applies.
           </p>
         </Empty>
       ) : (
@@ -76,9 +76,9 @@ function columns(action: Action, now: number): Column<ProbeRule>[] {
     { id: 'scope', title: 'For', value: scopeOf, cell: scopeOf },
     {
       id: 'kept',
-      title: 'Holds',
-      hint: 'Until the server ends, or also after it has started again',
-      cell: (rule) => (rule.kept ? 'for good' : 'until the server ends'),
+      title: 'Kept',
+      hint: 'Whether the rule remains after a restart of the server',
+      cell: (rule) => (rule.kept ? 'permanently' : 'until the server stops'),
     },
     { id: 'age', title: 'Since', numeric: true, value: age, cell: (rule) => duration(age(rule)) },
     { id: 'outcome', title: 'Decides', cell: (rule) => <Outcome rule={rule} /> },
@@ -106,7 +106,7 @@ function Remove({ rule, action }: { rule: ProbeRule; action: Action }) {
   );
 }
 
-/** Another state is another rule of the same pattern and scope: it takes the place of this one, and stands last. */
+/** Changing the state adds a rule with the same pattern and scope, which replaces this one and is last in the list. */
 function StateSwitch({ rule, action }: { rule: ProbeRule; action: Action }) {
   const { pattern, service, instance, kept: keep } = rule;
   const pick = (state: ProbeState): void => {
@@ -171,7 +171,7 @@ function RuleForm({ agents, action }: { agents: readonly Agent[]; action: Action
       </label>
       <Scope label="Service" name="service" values={agents.map((agent) => agent.service)} />
       <Scope label="Instance" name="instance" values={agents.map((agent) => agent.instance)} />
-      <label class="keep" title="Holds also after the server has started again">
+      <label class="keep" title="Keep the rule after a restart of the server">
         <input type="checkbox" name="keep" />
         Keep
       </label>

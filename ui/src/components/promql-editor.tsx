@@ -1,4 +1,4 @@
-// A text field for PromQL that completes metrics, labels, values, functions and durations.
+// A text field for PromQL with completion of metrics, labels, values, functions and durations.
 import { useRef, useState } from 'preact/hooks';
 import type { TimeWindow } from '../lib/time';
 import { accept, suggest, type Suggestion } from '../promql/complete';
@@ -13,7 +13,7 @@ interface Props {
   window: TimeWindow;
   onInput: (text: string) => void;
   onRun: () => void;
-  /** Marks the field for `/`. */
+  /** The key `/` focuses the field. */
   search: boolean;
   invalid: boolean;
 }
@@ -27,12 +27,12 @@ export function PromqlEditor({ id, label, value, window: range, onInput, onRun, 
   const list = cursor === null ? [] : suggest(context, names);
   const take = (suggestion: Suggestion): void => {
     const edit = accept(value, cursor ?? 0, context, suggestion);
-    // At once, not with the next rendering: the next key may come before it.
+    // Immediately, not at the next rendering: the next key may come before it.
     if (field.current !== null) field.current.value = edit.text;
     field.current?.setSelectionRange(edit.cursor, edit.cursor);
     onInput(edit.text);
     setChosen(0);
-    // A label wants its value next, a function its argument; anything else is done.
+    // A label name is followed by its value, a function by its argument: keeps completing.
     setCursor(/["(]$/.test(suggestion.insert) && suggestion.kind !== 'value' ? edit.cursor : null);
   };
   const press = (event: KeyboardEvent): void => {
@@ -81,6 +81,6 @@ export function PromqlEditor({ id, label, value, window: range, onInput, onRun, 
   );
 }
 
-/** Tab or Enter, but not Shift and Enter, which begins a new line. */
+/** Tab or Enter, but not Shift and Enter, which inserts a line break. */
 const accepts = (event: KeyboardEvent): boolean =>
   (event.key === 'Tab' || event.key === 'Enter') && !event.shiftKey && !event.ctrlKey;

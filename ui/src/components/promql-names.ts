@@ -1,10 +1,10 @@
-// Which names does the server know for the place of the cursor?
+// The names that the server knows for the position of the cursor.
 import { api } from '../lib/api';
 import { useResource } from '../lib/resource';
 import type { TimeWindow } from '../lib/time';
 import type { Context } from '../promql/context';
 
-/** What to ask for; the same key is asked once. Null where no names help. */
+/** The request for names; one request per key. Null where no names apply. */
 function keyOf(context: Context): string | null {
   switch (context.kind) {
     case 'expression':
@@ -21,7 +21,7 @@ function keyOf(context: Context): string | null {
   }
 }
 
-/** Empty while they are on their way: names for another place would be wrong. */
+/** Empty while they are loading: names for another position would be wrong. */
 export function useNames(context: Context, range: TimeWindow): readonly string[] {
   const key = keyOf(context);
   const names = useResource(key, (signal) => {

@@ -1,4 +1,4 @@
-// The answers to queries: lines over time, and a table of the newest values.
+// Query results: lines over time, and a table of the newest values.
 import { useMemo, useState } from 'preact/hooks';
 import type { Point } from '../lib/api';
 import { colorClass, colorToken } from '../lib/palette';
@@ -12,7 +12,7 @@ import { Panel } from './page';
 import { Empty } from './states';
 import { Table, type Column } from './table';
 
-/** More lines than this can neither be told apart nor drawn quickly. */
+/** Limit on lines: more are neither distinguishable nor fast to draw. */
 const LINES_MAX = 200;
 const LABEL_COLUMNS_MAX = 7;
 
@@ -46,8 +46,7 @@ export function QueryChart({ answers, window: range, step, onArea }: ChartProps)
       <div class="panel-body">
         {total > lines.length && (
           <p class="notice warn">
-            The first {lines.length} of {grouped(total)} series are drawn. Aggregate with sum, topk or the like to see
-            all.
+            The first {lines.length} of {grouped(total)} series are drawn. Aggregate with sum, or topk to see all.
           </p>
         )}
         <Legend lines={shown} hidden={hidden} onChange={setHidden} />
@@ -98,7 +97,7 @@ export function QueryTable({ answers }: { answers: Answer[] }) {
     <Panel title="At the end of the range" aside={<span class="faint">{grouped(rows.length)} series</span>}>
       {rows.length === 0 ? (
         <Empty title="No series">
-          <p>Nothing has a value at the end of the range. Check the names, or move the range to where there is data.</p>
+          <p>No series has a value at the end of the range. Check the names, or choose a range with data.</p>
         </Empty>
       ) : (
         <Table

@@ -9,9 +9,9 @@ import { timeLabel } from './chart';
 
 const HEIGHT = 210;
 const EDGES = { left: 62, right: 10, top: 8, bottom: 24 };
-/** Left and right of the drawing, in pixels; as in trace.css. */
+/** Margins left and right of the drawing, in pixels; as in trace.css. */
 const PADDING = 32;
-/** Pixels around a mark in which it is meant. */
+/** Distance in pixels at which the pointer hits a mark. */
 const REACH = 14;
 
 export interface Selection extends TimeWindow {
@@ -23,7 +23,7 @@ export interface Selection extends TimeWindow {
 interface Props {
   traces: readonly TraceSummary[];
   window: TimeWindow;
-  /** The traces are but the newest of more: the axis shows only where they lie. */
+  /** Only the newest traces were returned: the axis shows only their range. */
   part: boolean;
   onOpen: (trace: TraceSummary) => void;
   onSelect: (selection: Selection) => void;
@@ -65,7 +65,7 @@ export function Scatter({ traces, window: whole, part, onOpen, onSelect }: Props
         viewBox={`0 0 ${width} ${HEIGHT}`}
         width={width}
         role="img"
-        aria-label={`Durations of ${traces.length} traces over time; the list below holds the same`}
+        aria-label={`Durations of ${traces.length} traces over time; the list below has the same traces`}
       >
         <Axes scale={scale} box={box} window={range} />
         {traces.map((trace, index) => (
@@ -140,7 +140,7 @@ function Axes({ scale, box, window: range }: { scale: Scale; box: Box; window: T
   );
 }
 
-/** A failed trace differs by shape, not by colour alone. */
+/** A failed trace differs by shape, not only by colour. */
 function MarkOf({ trace, x, y, lit }: { trace: TraceSummary; x: number; y: number; lit: boolean }) {
   const failed = trace.outcome === 'failed';
   const classes = `mark${failed ? ' failed' : ''}${lit ? ' lit' : ''}`;

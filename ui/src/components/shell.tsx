@@ -1,4 +1,4 @@
-// The frame around every page: skip link, navigation, time window, theme, keys.
+// The frame of every page: skip link, navigation, time window, theme, keys.
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
 import { focusSearch, useKeys } from '../lib/keys';
@@ -25,9 +25,9 @@ const KEYS: [string[], string][] = [
   [['r'], 'Refresh'],
   [['t'], 'Light or dark'],
   [['↑', '↓', '←', '→'], 'Move in trees and lists; open and close branches'],
-  [['Enter'], 'Open what is chosen'],
-  [['+', '-', '0'], 'Zoom in a trace or a graph; all of it'],
-  [['Esc'], 'Close; show all of what is zoomed'],
+  [['Enter'], 'Open the selected item'],
+  [['+', '-', '0'], 'Zoom a trace or a graph; 0 shows all'],
+  [['Esc'], 'Close; reset the zoom'],
   [['?'], 'This list'],
 ];
 
@@ -89,7 +89,7 @@ export function Shell({ section, window: state, children }: Props) {
   );
 }
 
-/** The # of the address is the page's state, so the jump is done by hand. */
+/** The # of the address holds the page's state, so the link scrolls by script. */
 function skip(event: Event): void {
   event.preventDefault();
   document.getElementById('content')?.focus();

@@ -1,11 +1,11 @@
-// Everything that is known about one span.
+// The details of one span.
 import type { Span, Trace } from '../lib/api';
 import { linkTo } from '../lib/router';
 import { duration, percent, share } from '../lib/units';
 import { KindBadge } from './page';
 
 export function SpanDetails({ span, trace }: { span: Span | undefined; trace: Trace }) {
-  if (span === undefined) return <p class="panel-body muted">Choose a span to see its attributes.</p>;
+  if (span === undefined) return <p class="panel-body muted">Select a span to see its attributes.</p>;
   const attributes = Object.entries(span.attributes);
   return (
     <div class="details panel-body">

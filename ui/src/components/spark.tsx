@@ -1,7 +1,7 @@
-// A small chart without axes for a table's cell: a line with its area, and marks where errors were.
+// A small chart without axes in a table cell: a line with its area, and marks for errors.
 interface Props {
   values: (number | null)[];
-  /** Same length; a mark stands where it is above 0. */
+  /** Same length; values above 0 get a mark. */
   errors?: (number | null)[];
   label: string;
   width?: number;

@@ -1,7 +1,8 @@
-// What is shown when there is nothing, not yet anything, or an error.
+// Empty, loading and error states.
 import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
-import { api, ApiError } from '../lib/api';
+import { recordsAddress } from '../agents/address';
+import { api, ApiError, type Status } from '../lib/api';
 import { useResource } from '../lib/resource';
 import { linkTo } from '../lib/router';
 import { grouped } from '../lib/units';
@@ -24,7 +25,7 @@ export function Empty({ title, children }: { title: string; children?: Component
   );
 }
 
-/** The server's own words, and a way to try again. */
+/** The server's error message, and a button to retry. */
 export function Failure({ error }: { error: Error }) {
   const status = error instanceof ApiError && error.status > 0 ? ` (${error.status})` : '';
   return (
@@ -60,7 +61,7 @@ export function Command({ text }: { text: string }) {
   );
 }
 
-/** A button that copies; says so for two seconds. */
+/** A button that copies `text`; shows "Copied" for two seconds. */
 export function Copy({ text, label }: { text: string; label: string }) {
   const [done, setDone] = useState(false);
   const copy = (): void => {
@@ -79,7 +80,7 @@ export function Copy({ text, label }: { text: string; label: string }) {
   );
 }
 
-/** The clipboard needs a secure context; a page served over plain HTTP from another machine has only the old way. */
+/** The clipboard API needs a secure context; over plain HTTP from another machine only execCommand works. */
 async function copyText(text: string): Promise<void> {
   if (navigator.clipboard !== undefined) return navigator.clipboard.writeText(text);
   const area = document.createElement('textarea');
@@ -91,39 +92,39 @@ async function copyText(text: string): Promise<void> {
   area.remove();
 }
 
-/** Where to find what is there beside calls. */
-function Elsewhere() {
-  const status = useResource('status', api.status);
-  const { sample = 0, entry = 0 } = status.data?.series ?? {};
+/** Number of series other than calls, with a link to Explore. */
+function Elsewhere({ status }: { status: Status | null }) {
+  const { sample = 0, entry = 0 } = status?.series ?? {};
   if (sample + entry === 0) return null;
   return (
     <p>
-      {`There are ${grouped(sample)} series of samples and ${grouped(entry)} of texts: `}
-      <a href={linkTo(['explore'])}>look at them in Explore</a>.
+      {`The server has ${grouped(sample)} series of samples and ${grouped(entry)} series of entries: `}
+      <a href={linkTo(['explore'])}>open them in Explore</a>.
     </p>
   );
 }
 
-/** What to do on a server that has not heard of any program yet; `elsewhere` unless Explore itself says it. */
+/** Instructions for a server without calls; `elsewhere` unless the page is Explore itself. */
 export function NoData({ elsewhere = true }: { elsewhere?: boolean }) {
-  const host = window.location.hostname || '127.0.0.1';
+  const status = useResource('status', api.status).data;
+  const server = recordsAddress(window.location.hostname, status);
   return (
     <div class="panel">
       <Empty title="No calls in this time range">
-        {elsewhere && <Elsewhere />}
+        {elsewhere && <Elsewhere status={status} />}
         <p>
-          Attach the agent to a Java program. TACHO_INCLUDE names the methods to record; HTTP requests and SQL
-          statements are recorded without it. The service appears here with its first call:
+          Start a Java program with the agent. TACHO_INCLUDE selects the methods to record; HTTP requests and SQL
+          statements do not need it. The service appears here after its first call:
         </p>
         <Command
           text={[
-            `TACHO_SERVER=${host}:7071 TACHO_SERVICE=shop TACHO_INCLUDE='com.shop..*' \\`,
+            `TACHO_SERVER=${server} TACHO_SERVICE=shop TACHO_INCLUDE='com.shop..*' \\`,
             '  java -javaagent:tachograph-agent.jar -jar app.jar',
           ].join('\n')}
         />
-        <p>Or see it work with the example that comes along:</p>
+        <p>Or run the included example:</p>
         <Command text="make demo" />
-        <p>Data that is older lies outside the range at the top right; widen it there.</p>
+        <p>Older data? Widen the range at the top right.</p>
       </Empty>
     </div>
   );

@@ -1,4 +1,4 @@
-// A table whose columns sort. The sorted column lies in the address, so that a link shows the same order.
+// A sortable table. The address holds the sort column, so that a link shows the same order.
 import type { ComponentChildren } from 'preact';
 import { change, goTo, usePlace } from '../lib/router';
 
@@ -7,12 +7,12 @@ export interface Column<T> {
   title: string;
   /** Explains the column on hover. */
   hint?: string;
-  /** Numbers stand to the right and sort from high to low first. */
+  /** Numbers are right-aligned and sort in descending order first. */
   numeric?: boolean;
   wide?: boolean;
-  /** Stands to the left though it is a number. */
+  /** Left-aligned although it is a number. */
   left?: boolean;
-  /** What the column sorts by; a column without it does not sort. */
+  /** The sort key; a column without it is not sortable. */
   value?: (row: T) => number | string | null;
   cell: (row: T) => ComponentChildren;
 }
@@ -22,11 +22,11 @@ interface Props<T> {
   columns: Column<T>[];
   rows: readonly T[];
   rowKey: (row: T) => string;
-  /** Address that a click on a row opens; the row's own link stays for the keyboard. */
+  /** Address opened by a click on a row; keyboard users have the link in the row. */
   rowLink?: (row: T) => string;
-  /** Column and direction when the address says nothing: `total` or `-name`; numbers go high to low without the minus. */
+  /** Default column and direction: `total` or `-name`; without the minus, numbers are in descending order. */
   sort: string;
-  /** Name of the address' parameter, when a page has several tables. */
+  /** Name of the address parameter, if a page has several tables. */
   param?: string | undefined;
 }
 
@@ -89,7 +89,7 @@ export function Table<T>(props: Props<T>) {
   );
 }
 
-/** Up and down go from the link of a row to that of the next. */
+/** The arrow keys move the focus between the links of the rows. */
 function walk(event: KeyboardEvent): void {
   if (event.key !== 'ArrowDown' && event.key !== 'ArrowUp') return;
   const row = (event.target as HTMLElement).closest('tr');

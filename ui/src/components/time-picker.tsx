@@ -1,4 +1,4 @@
-// Chooses the time window and how often the page asks again.
+// Selects the time window and the refresh interval.
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { describe, moment, parseDuration, parseMoment, RANGES, REFRESH_SECONDS } from '../lib/time';
 import { refreshNow, setFixed, setRange, setRefresh, type WindowState } from '../lib/window';
@@ -96,7 +96,7 @@ function Custom({ state, close }: { state: WindowState; close: () => void }) {
     const start = parseMoment(from, now);
     const end = parseMoment(to, now);
     if (start === null || end === null) setProblem(`Not a time: ${start === null ? from : to}`);
-    else if (end <= start) setProblem('The end must lie after the start');
+    else if (end <= start) setProblem('The end must be after the start');
     else {
       if (range !== undefined && parseDuration(range) !== null) setRange(range);
       else setFixed(start, end);

@@ -1,4 +1,4 @@
-// The form that finds traces. What it holds lies in the address; selects apply at once, texts on Enter.
+// The form for searching traces. The address holds its values; selects apply immediately, texts on Enter.
 import { api, type Service } from '../lib/api';
 import { useResource } from '../lib/resource';
 import { change, usePlace } from '../lib/router';
@@ -25,7 +25,7 @@ export function TraceSearch({ services, window: range }: Props) {
   };
   const pick = (event: Event): void => apply((event.currentTarget as HTMLSelectElement).form);
   return (
-    // A changed address must show in the fields: the key makes them anew.
+    // The key creates new fields when the address changes, so that they show it.
     <form class="search form" role="search" onSubmit={submit} key={NAMES.map(value).join('|')}>
       <label>
         Service
@@ -67,7 +67,7 @@ interface TextProps {
   name: string;
   value: string;
   placeholder: string;
-  /** Id of the list of suggestions; the field with one is the page's search field. */
+  /** Id of the list of suggestions; the field that has one is the page's search field. */
   list?: string;
 }
 
@@ -118,7 +118,7 @@ function apply(form: HTMLFormElement | null): void {
   change(changes, 'keep');
 }
 
-/** Names for the operation's completion. */
+/** Suggestions for the operation. */
 function useOperations(service: string, range: TimeWindow): string[] {
   const key = `operations|${service}|${range.start}|${range.end}`;
   const { data } = useResource(key, (signal) => api.operations(service === '' ? null : service, range, signal));

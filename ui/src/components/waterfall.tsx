@@ -1,4 +1,5 @@
-// The spans of a trace as a table with their bars over time. Only the rows in sight exist, so 10,000 spans scroll freely.
+// The spans of a trace as a table with bars over time. Only visible rows are in the DOM, so that 10,000 spans
+// scroll smoothly.
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { Span } from '../lib/api';
 import { duration } from '../lib/units';
@@ -6,7 +7,7 @@ import { labelOf, type View } from '../trace/icicle';
 import { move, visibleRows, type Step, type TreeRow } from '../trace/tree';
 
 const ROW = 28;
-/** Rows drawn above and below what is in sight. */
+/** Rows drawn above and below the visible ones. */
 const SPARE = 8;
 
 const STEPS: Record<string, Step> = {
@@ -79,7 +80,7 @@ export function Waterfall({ rows, view, chosen, onChoose, collapsed, onCollapsed
   );
 }
 
-/** How far the box is scrolled and how much of it shows, in pixels. */
+/** Scroll position and visible height of the box, in pixels. */
 function useScroll(box: { readonly current: HTMLElement | null }) {
   const [scroll, setScroll] = useState({ top: 0, height: 400 });
   useEffect(() => {

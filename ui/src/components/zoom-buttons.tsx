@@ -1,4 +1,4 @@
-// The three buttons in the corner of a drawing that zooms; the keys + - 0 do the same.
+// The zoom buttons of a drawing; the keys + - 0 do the same.
 import { Fit, Minus, Plus } from './icons';
 
 interface Props {

@@ -1,4 +1,4 @@
-// Where does each node of the graph stand, and how do its edges run? Layers from left to right (Sugiyama, by dagre).
+// Positions of the graph's nodes and edges: layers from left to right (Sugiyama, by dagre).
 import { graphlib, layout } from '@dagrejs/dagre';
 import type { Graph, GraphEdge, GraphNode } from '../lib/api';
 
@@ -26,11 +26,11 @@ export interface Placed {
 /** Size of a node in the units of the drawing. */
 export const NODE_WIDTH = 252;
 export const NODE_HEIGHT = 56;
-/** The scale at which everything in a node can be read. */
+/** The scale at which all text in a node is readable. */
 const NEAR = 0.8;
 
-/** The nodes that took most time, calls within them included, with the edges between them. The chosen node is always
- *  among them, with its neighbours. */
+/** The nodes with the largest total time, including their callees, and the edges between them. Always contains the selected node
+ *  and its neighbours. */
 export function busiest(graph: Graph, count: number, chosen: string | null): Graph {
   if (graph.nodes.length <= count) return graph;
   const sorted = [...graph.nodes].sort((a, b) => b.total_ns - a.total_ns);
@@ -68,16 +68,16 @@ export function place(graph: Graph): Placed {
 const finite = (value: number | undefined): number =>
   value !== undefined && Number.isFinite(value) && value > 0 ? value : 1;
 
-/** From the middle of the right side to the middle of the left side, past the nodes between. */
+/** From the middle of the caller's right side to the middle of the callee's left side, around the nodes between them. */
 export function ports(from: Point, to: Point, route: readonly Point[]): Point[] {
   const forward = to.x - from.x >= NODE_WIDTH;
   if (!forward) return [...route];
-  // A route between neighbouring layers has one point in the middle, which only adds a bend.
+  // A route between adjacent layers has one point in the middle, which only adds a bend.
   const between = route.length > 3 ? route.slice(1, -1) : [];
   return [{ x: from.x + NODE_WIDTH / 2, y: from.y }, ...between, { x: to.x - NODE_WIDTH / 2, y: to.y }];
 }
 
-/** A path that leaves and reaches every point horizontally. */
+/** A path that is horizontal at every point. */
 export function pathOf(points: readonly Point[]): string {
   const text = (x: number, y: number): string => `${x.toFixed(1)} ${y.toFixed(1)}`;
   return points
@@ -90,30 +90,30 @@ export function pathOf(points: readonly Point[]): string {
     .join('');
 }
 
-/** Width of a line by its count: 1 to 6, in steps of magnitude, since counts differ by powers of ten. */
+/** Line width by number of calls: 1 to 6, on a logarithmic scale, since counts differ by powers of ten. */
 export function strokeOf(count: number, most: number): number {
   return most <= 1 ? 1.5 : 1 + 5 * (Math.log(Math.max(count, 1)) / Math.log(most)) ** 2;
 }
 
-/** How the drawing lies in its window: scaled by k, then moved. */
+/** The transformation from drawing to window: scaled by k, then moved. */
 export interface Camera extends Point {
   k: number;
 }
 
-/** The whole drawing in the middle, neither enlarged nor made smaller than `least`. Where it does not fit then, its left
- *  side shows: that is where requests come in. */
+/** Centres the drawing, never enlarged and never smaller than `least`. If it does not fit, its left side is visible:
+ *  that is where requests enter. */
 export function fit(drawing: { width: number; height: number }, width: number, height: number, least = 0): Camera {
   const k = Math.max(Math.min(width / drawing.width, height / drawing.height, 1), least);
   return { k, x: Math.max((width - drawing.width * k) / 2, 0), y: (height - drawing.height * k) / 2 };
 }
 
-/** Zooms by a factor and keeps the point under `at` (in the window's pixels) where it is. */
+/** Zooms by a factor; the point under `at` (in pixels of the window) stays in place. */
 export function zoomAt(camera: Camera, factor: number, at: Point): Camera {
   const k = Math.min(Math.max(camera.k * factor, 0.05), 4);
   return { k, x: at.x - ((at.x - camera.x) * k) / camera.k, y: at.y - ((at.y - camera.y) * k) / camera.k };
 }
 
-/** Brings a point to the middle, near enough to read what stands there. */
+/** Centres a point at a readable scale. */
 export function centred(camera: Camera, point: Point, width: number, height: number): Camera {
   const k = Math.max(camera.k, NEAR);
   return { k, x: width / 2 - point.x * k, y: height / 2 - point.y * k };
@@ -121,7 +121,7 @@ export function centred(camera: Camera, point: Point, width: number, height: num
 
 export type Direction = 'left' | 'right' | 'up' | 'down';
 
-/** The nearest node in a direction: far sideways counts double. Stays where there is none. */
+/** The nearest node in a direction; sideways distance counts double. Returns the same node if there is none. */
 export function nodeTowards(nodes: readonly PlacedNode[], from: PlacedNode, direction: Direction): PlacedNode {
   let best = from;
   let least = Infinity;
@@ -137,7 +137,7 @@ export function nodeTowards(nodes: readonly PlacedNode[], from: PlacedNode, dire
   return best;
 }
 
-/** A node is found by its operation, or where nodes are services by that, whatever the case. */
+/** Matches a node by its operation, or its service at service level; ignores case. */
 export function matches(node: GraphNode, needle: string): boolean {
   return needle !== '' && (node.operation || node.service).toLowerCase().includes(needle.toLowerCase());
 }

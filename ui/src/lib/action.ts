@@ -1,14 +1,14 @@
-// How does a component hold what it asks the server to change? One change at a time; the last error stays to be read.
+// State of a request that changes data on the server: one at a time; the last error remains visible.
 import { useState } from 'preact/hooks';
 
 export interface Action {
   busy: boolean;
   error: Error | null;
-  /** False when it failed. */
+  /** False if it failed. */
   run: (work: () => Promise<unknown>) => Promise<boolean>;
 }
 
-/** `done` is called after each change, also after one that failed. */
+/** `done` is called after each change, also after a failed one. */
 export function useAction(done: () => void): Action {
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<Error | null>(null);

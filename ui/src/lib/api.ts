@@ -1,5 +1,6 @@
-// What does the server answer? One function for each question of docs/api.md, and the shapes of the answers.
-// Path of one record: before, `crates/server/src/http/executions/answer.rs` writes the JSON; after, `pages/` draws it.
+// The server's HTTP API: one function per request of docs/api.md, and the types of the responses.
+// Path of one record: before, `crates/server/src/http/executions/answer.rs` writes the JSON; after, `pages/` draws
+// it.
 import { take, type Told } from './notices';
 import type { TimeWindow } from './time';
 
@@ -121,6 +122,8 @@ export interface Status {
   started: string;
   data_dir: string;
   driver: string;
+  /** Port for agents; absent from responses of older servers. */
+  records_port?: number;
   series: { sample: number; entry: number; execution: number };
   chunks: number;
   chunk_bytes: number;
@@ -130,7 +133,7 @@ export interface Status {
 }
 
 export type Metric = Record<string, string>;
-/** Unix seconds and the value as text, as Prometheus answers. */
+/** Unix seconds and the value as text, as in Prometheus responses. */
 export type Point = [number, string];
 
 export type QueryData =
@@ -140,14 +143,14 @@ export type QueryData =
 
 export interface EntryList {
   series: Metric[];
-  /** `time` in Unix nanoseconds; `series` is a position in `series`; bytes that are no text are `hex`. */
+  /** `time` in Unix nanoseconds; `series` is a position in `series`; bytes that are not text are `hex`. */
   entries: { time: string; series: number; text?: string; hex?: string }[];
-  /** All that match, also those that are not listed. */
+  /** Number of all matching entries, including those not listed. */
   matched: number;
   histogram: { start: string; end: string; counts: number[] };
 }
 
-/** One form of a record type that a program has declared. */
+/** One version of a declared record type. */
 export interface RecordForm {
   name: string;
   service: string;
@@ -156,15 +159,15 @@ export interface RecordForm {
 
 export type ProbeState = 'on' | 'off' | 'aggregate';
 
-/** What an agent made of its rules. */
+/** An agent's result of its rules. */
 export interface ProbeReport {
   on: number;
   aggregated: number;
   off: number;
   rules: { id: number; matched: number; fault: string }[];
-  /** What the agent aggregates of itself. */
+  /** Operations that the agent itself switched to aggregation. */
   moved: { operation: string; reason: string; since: string }[];
-  /** The lists were left out for want of room. */
+  /** The lists are omitted because the response reached its size limit. */
   cut: boolean;
 }
 
@@ -192,18 +195,18 @@ export interface AgentList {
 
 export interface ProbeRule {
   id: number;
-  /** Empty for all, as `instance`. */
+  /** Empty for all; the same for `instance`. */
   service: string;
   instance: string;
   state: ProbeState;
   pattern: string;
   since: string;
   kept: boolean;
-  /** What the connected agents say of it. */
+  /** Results of the connected agents. */
   agents: { told: number; answered: number; matched: number; faults: number };
 }
 
-/** A rule that is to be. */
+/** A rule to add. */
 export interface ProbeWish {
   state: ProbeState;
   pattern: string;
@@ -212,7 +215,7 @@ export interface ProbeWish {
   keep: boolean;
 }
 
-/** An error the server answered, or the lack of an answer (status 0). */
+/** An error response of the server, or no response (status 0). */
 export class ApiError extends Error {
   constructor(
     readonly status: number,
@@ -240,7 +243,7 @@ async function ask<T>(address: string, request: RequestInit): Promise<T> {
     response = await fetch(address, { ...request, headers: { accept: 'application/json', ...request.headers } });
   } catch (cause) {
     if (request.signal?.aborted === true) throw cause;
-    throw new ApiError(0, 'unreachable', 'the server does not answer; is `tacho serve` still running?');
+    throw new ApiError(0, 'unreachable', 'no response from the server; is `tacho serve` still running?');
   }
   const text = await response.text();
   if (!response.ok) throw errorOf(response.status, text);
@@ -254,11 +257,7 @@ function errorOf(status: number, text: string): ApiError {
     const body = JSON.parse(text) as { errorType?: string; error?: string };
     return new ApiError(status, body.errorType ?? 'error', body.error ?? text);
   } catch {
-    return new ApiError(
-      status,
-      'error',
-      text.trim() === '' ? `the server answered ${status}` : text.trim().slice(0, 400),
-    );
+    return new ApiError(status, 'error', text.trim() === '' ? `HTTP status ${status}` : text.trim().slice(0, 400));
   }
 }
 
@@ -319,10 +318,10 @@ export const api = {
     ask<unknown>('api/v1/probes', {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
-      // A scope that is not given is left out: the server refuses one that is empty.
+      // Omits an empty scope: the server refuses empty ones.
       body: JSON.stringify(wish, (_, value: unknown) => (value === '' ? undefined : value)),
     }),
-  /** No id for all rules. */
+  /** Removes all rules if `id` is null. */
   removeProbe: (id: number | null) =>
     ask<unknown>(`api/v1/probes?${id === null ? 'all=1' : `id=${id}`}`, { method: 'DELETE' }),
 };

@@ -1,4 +1,4 @@
-// How do entries become marks on a time axis and rows of a table?
+// Converts entries to marks on a time axis and rows of a table.
 import type { EntryList, Metric, RecordForm } from './api';
 import type { TimeWindow } from './time';
 
@@ -8,11 +8,11 @@ export interface EntryRow {
   at: number;
   metric: Metric;
   text: string;
-  /** Of a text that is a JSON object. */
+  /** Members of a text that is a JSON object. */
   members: Record<string, unknown> | null;
 }
 
-/** Members are columns when all texts are objects; more than this are no table any more. */
+/** Members become columns if all texts are objects with at most so many members. */
 const COLUMNS_MAX = 24;
 
 export function rowsOf(list: EntryList): EntryRow[] {
@@ -34,12 +34,12 @@ function objectOf(text: string): Record<string, unknown> | null {
   }
 }
 
-/** Strings, so that what is in them stays, and numbers of JSON. */
+/** Matches strings, so that their content is kept, and numbers of JSON. */
 const TOKENS = /"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g;
-/** Stands before a whole number that a double cannot hold, in place of the number. */
+/** Prefix of a string that replaces a whole number that a double cannot hold. */
 const EXACT = '\u0001';
 
-/** Whole numbers keep all their digits. */
+/** Parses JSON; whole numbers keep all digits. */
 function parse(text: string): unknown {
   const quoted = (token: string): string =>
     /^-?\d{16,}$/.test(token) && !Number.isSafeInteger(Number(token)) ? JSON.stringify(EXACT + token) : token;
@@ -48,7 +48,7 @@ function parse(text: string): unknown {
   return /\d{16}/.test(text) ? JSON.parse(text.replace(TOKENS, quoted), exact) : JSON.parse(text);
 }
 
-/** Names of the members in the order in which they are met; none when there is a text that is no object. */
+/** Names of the members in order of appearance; none if any text is not an object. */
 export function membersOf(rows: readonly EntryRow[]): string[] {
   if (rows.some((row) => row.members === null)) return [];
   const names = new Set(rows.flatMap((row) => Object.keys(row.members ?? {})));
@@ -61,14 +61,14 @@ export function memberText(value: unknown): string {
   return typeof value === 'string' || typeof value === 'bigint' ? String(value) : JSON.stringify(value, written);
 }
 
-/** What a column of this member sorts by: numbers as numbers. */
+/** The sort key of a member: numbers sort as numbers. */
 export function memberOrder(rows: readonly EntryRow[], name: string): 'number' | 'text' {
   const values = rows.map((row) => row.members?.[name]).filter((value) => value !== undefined && value !== null);
   const isNumber = (value: unknown): boolean => typeof value === 'number' || typeof value === 'bigint';
   return values.length > 0 && values.every(isNumber) ? 'number' : 'text';
 }
 
-/** Unit of a member, where the declared types of these entries agree on one. */
+/** Unit of a member, if the declared types of these entries agree. */
 export function unitOf(forms: readonly RecordForm[], rows: readonly EntryRow[], member: string): string {
   const shown = new Set(rows.map((row) => row.metric['__name__']));
   const fields = forms
@@ -78,22 +78,22 @@ export function unitOf(forms: readonly RecordForm[], rows: readonly EntryRow[], 
   return units.size === 1 ? ([...units][0] ?? '') : '';
 }
 
-/** A trace id as records have it. */
+/** A trace id in the form used by records. */
 export const isTraceId = (value: unknown): value is string => typeof value === 'string' && /^[0-9a-f]{32}$/.test(value);
 
-/** Where a moment lies on an axis of `width` pixels. */
+/** Position of a time on an axis of `width` pixels. */
 export const placeOf = (at: number, window: TimeWindow, width: number): number =>
   ((at - window.start) / (window.end - window.start)) * width;
 
 export interface Bar {
   x: number;
   width: number;
-  /** Share of the highest. */
+  /** Share of the highest bar. */
   height: number;
   count: number;
 }
 
-/** Bars of counts over the axis; where nothing is, there is none. */
+/** Bars of counts over the axis; no bar for a count of 0. */
 export function barsOf(counts: readonly number[], width: number): Bar[] {
   const most = Math.max(...counts, 1);
   const each = width / Math.max(counts.length, 1);

@@ -19,7 +19,7 @@ export function useKeys(handle: (key: string, event: KeyboardEvent) => void, dep
   }, deps);
 }
 
-/** Puts the cursor into the search field of the page, marked with `data-search`. */
+/** Focuses the search field of the page, marked with `data-search`. */
 export function focusSearch(): boolean {
   const field = document.querySelector<HTMLElement>('[data-search]');
   field?.focus();

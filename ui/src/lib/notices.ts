@@ -1,7 +1,7 @@
-// What do answers say of themselves: which stored records could not be read, what stands for many? Shown above their page.
+// Warnings and infos of responses: unreadable records, samples that represent many. Shown above their page.
 import { Store } from './store';
 
-/** What an answer may have beside its data. */
+/** Optional members of a response. */
 export interface Told {
   warnings?: string[];
   infos?: string[];
@@ -12,16 +12,16 @@ export interface Notices {
   infos: string[];
 }
 
-/** Questions of one page whose notices are kept. */
+/** Requests of one page whose notices are kept. */
 const QUESTIONS_MAX = 64;
 const NONE: Notices = { warnings: [], infos: [] };
 
-/** By question, so that the next answer to it takes the place of the last. */
+/** By request, so that its next response replaces the previous one. */
 const told = new Map<string, Told>();
 
 export const notices = new Store<Notices>(NONE);
 
-/** The question of an answer: its times do not matter. */
+/** The key of a request: without its times. */
 export function questionOf(address: string): string {
   const [path = '', query = ''] = address.split('?');
   const params = [...new URLSearchParams(query)].filter(([name]) => !['start', 'end', 'time', 'step'].includes(name));
@@ -40,7 +40,7 @@ export function take(address: string, { warnings, infos }: Told): void {
   show();
 }
 
-/** Another page asks other questions. */
+/** Clears the notices when another page opens. */
 export function forget(): void {
   told.clear();
   show();

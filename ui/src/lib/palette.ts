@@ -1,7 +1,7 @@
-// Which colour does the n-th series get? Tokens of tokens.css, used again from the start after the last.
+// The colour of the n-th series: tokens of tokens.css, repeated after the last.
 const SERIES = 8;
 
-/** Class that sets the colour: c1 to c8. */
+/** Class with the colour: c1 to c8. */
 export const colorClass = (index: number): string => `c${(index % SERIES) + 1}`;
 
 /** Token for canvases: --s1 to --s8. */

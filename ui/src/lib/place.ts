@@ -1,4 +1,4 @@
-// How is a place on the page written as the part of an address behind the #?
+// Encodes the state of a page in the part of the address behind the #.
 //
 //   #/services/bulletin-board?range=15m&sort=p95
 //     path                     params
@@ -9,7 +9,7 @@ export interface Place {
   params: URLSearchParams;
 }
 
-/** Values to set; null or '' removes one, a list repeats it. */
+/** Values to set; null or '' removes a parameter, a list repeats it. */
 export type Changes = Record<string, string | number | null | undefined | string[]>;
 
 export function parsePlace(hash: string): Place {

@@ -1,16 +1,16 @@
-// How does a component hold what the server answers? The last answer stays while the next is on its way, so that
-// nothing flickers; an answer that is overtaken is dropped.
+// State of a request for data. The last response stays visible until the next one arrives, so that nothing
+// flickers; outdated responses are discarded.
 import { useEffect, useRef, useState } from 'preact/hooks';
 
 export interface Resource<T> {
-  /** What `data` answers. */
+  /** The key that `data` belongs to. */
   key: string | null;
   data: T | null;
   error: Error | null;
   loading: boolean;
 }
 
-/** Loads again whenever `key` changes. A null key loads nothing and empties the resource. */
+/** Reloads when `key` changes. A null key loads nothing and clears the data. */
 export function useResource<T>(key: string | null, load: (signal: AbortSignal) => Promise<T>): Resource<T> {
   const [state, setState] = useState<Resource<T>>({ key: null, data: null, error: null, loading: key !== null });
   const latest = useRef(load);

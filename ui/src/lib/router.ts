@@ -1,11 +1,11 @@
-// Where is the user? All state of the page lives behind the # of its address, so that an address can be shared.
+// The current page. All state is behind the # of the address, so that an address can be shared.
 import { useEffect, useState } from 'preact/hooks';
 import { formatPlace, parsePlace, withChanges, type Changes, type Place } from './place';
 
-/** Parameters that go along from page to page. */
+/** Parameters kept when another page opens. */
 const CARRIED = ['range', 'from', 'to', 'refresh'];
 
-/** Address of another page: the time range goes along, everything else starts anew. */
+/** Address of another page: keeps the time range, resets everything else. */
 export function linkTo(path: string[], changes: Changes = {}): string {
   const carried = new URLSearchParams();
   const here = parsePlace(window.location.hash).params;
@@ -16,12 +16,12 @@ export function linkTo(path: string[], changes: Changes = {}): string {
   return formatPlace(path, withChanges(carried, changes));
 }
 
-/** Goes to another page; back returns here. */
+/** Opens another page; the back button returns here. */
 export function goTo(address: string): void {
   window.location.hash = address;
 }
 
-/** Changes parameters of this page. `keep` adds a step to the history; the default replaces, as for typing and sorting. */
+/** Changes parameters of this page. `keep` adds a history entry; the default replaces it, for typing and sorting. */
 export function change(changes: Changes, history: 'replace' | 'keep' = 'replace'): void {
   const here = parsePlace(window.location.hash);
   const address = formatPlace(here.path, withChanges(here.params, changes));

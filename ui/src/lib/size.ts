@@ -1,4 +1,4 @@
-// How large is an element now, in pixels? Drawings fill what they are given.
+// Current size of an element in pixels, for drawings that fill it.
 import { useEffect, useState } from 'preact/hooks';
 
 export interface Size {

@@ -1,4 +1,4 @@
-// A value that several components watch.
+// An observable value shared by components.
 import { useEffect, useState } from 'preact/hooks';
 
 export class Store<T> {

@@ -1,4 +1,4 @@
-// Light or dark? The system decides until the user does; the choice is kept in this browser.
+// Light or dark theme: the system's setting until the user chooses; the choice is kept in this browser.
 import { Store } from './store';
 
 export type Choice = 'system' | 'light' | 'dark';
@@ -17,7 +17,7 @@ function effective(choice: Choice): 'light' | 'dark' {
 }
 
 export const choice = new Store<Choice>(stored());
-/** What is shown now; canvases redraw when it changes. */
+/** The current theme; canvases redraw when it changes. */
 export const theme = new Store<'light' | 'dark'>(effective(choice.get()));
 
 function apply(): void {

@@ -1,7 +1,7 @@
-// How does a part of the page that shows the state of this moment stay up to date?
+// Refreshes parts of the page that show the current state.
 import { useEffect, useRef, useState } from 'preact/hooks';
 
-/** A number that rises every so often while somebody looks and nothing is on its way; and whenever the second is called. */
+/** A counter that rises periodically while the page is visible and no request is running, and on each call of `next`. */
 export function useTick(milliseconds: number): { tick: number; next: () => void; busy: { current: boolean } } {
   const [tick, setTick] = useState(0);
   const busy = useRef(false);

@@ -1,4 +1,4 @@
-// Which moments does the page look at, and how are moments written and read?
+// Time windows, and parsing and formatting of times.
 
 export interface TimeWindow {
   /** Unix seconds. */
@@ -7,11 +7,11 @@ export interface TimeWindow {
   end: number;
 }
 
-/** Relative ranges that the picker offers, shortest first. */
+/** Relative ranges in the picker, shortest first. */
 export const RANGES = ['5m', '15m', '1h', '6h', '24h'] as const;
 export const RANGE_DEFAULT = '1h';
 
-/** Refresh intervals that the picker offers, in seconds; 0 is off. */
+/** Refresh intervals in the picker, in seconds; 0 is off. */
 export const REFRESH_SECONDS = [0, 5, 10, 30, 60] as const;
 
 const UNIT_SECONDS: Record<string, number> = { ms: 0.001, s: 1, m: 60, h: 3600, d: 86_400, w: 604_800, y: 31_536_000 };
@@ -27,7 +27,7 @@ export function parseDuration(text: string): number | null {
   return seconds > 0 ? seconds : null;
 }
 
-/** Reads a moment: `now`, `now-15m`, Unix seconds, or a local or zoned date and time; null when it is none of these. */
+/** Reads a time: `now`, `now-15m`, Unix seconds, or a local or zoned date and time; null for other text. */
 export function parseMoment(text: string, now: number): number | null {
   const trimmed = text.trim();
   const relative = /^now(?:\s*-\s*(\S+))?$/.exec(trimmed);
@@ -49,7 +49,7 @@ export function day(seconds: number): string {
   return `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}`;
 }
 
-/** Local time of day with seconds, and milliseconds where they are not zero or are asked for. */
+/** Local time of day with seconds; with milliseconds if they are not zero or `withMillis` is set. */
 export function clock(seconds: number, withMillis = false): string {
   const date = new Date(Math.round(seconds * 1000));
   const base = `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`;
@@ -61,18 +61,18 @@ export function moment(seconds: number, withMillis = false): string {
   return `${day(seconds)} ${clock(seconds, withMillis)}`;
 }
 
-/** The server's times are strings of nanoseconds, since they exceed what a double holds. Microseconds survive. */
+/** The server's times are strings of nanoseconds, which exceed the precision of a double. Microseconds are kept. */
 export function fromNanos(text: string): number {
   return Number(BigInt(text) / 1000n) / 1e6;
 }
 
-/** How a window is called on the picker's button. */
+/** Text of the picker's button for a window. */
 export function describe(window: TimeWindow): string {
   const sameDay = day(window.start) === day(window.end);
   return `${moment(window.start)} – ${sameDay ? clock(window.end) : moment(window.end)}`;
 }
 
-/** Seconds between points so that a chart of this width has about one point every two pixels, in round steps. */
+/** Step in seconds, rounded, so that a chart of this width has about one point every two pixels. */
 export function autoStep(window: TimeWindow, pixels: number): number {
   const steps = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 21_600, 43_200, 86_400];
   const points = Math.min(Math.max(pixels / 2, 100), 11_000);

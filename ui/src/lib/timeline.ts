@@ -1,5 +1,5 @@
-// How do the server's timelines become lines of a chart? Several services share one grid of times; a bucket in which
-// nothing happened is 0 for a count and a gap for a percentile; the bucket that the window cuts off counts for its part.
+// Converts the server's timelines to lines of a chart. Several services share one grid of times; an empty bucket
+// is 0 for a count and a gap for a percentile; a bucket cut off by the window counts in proportion.
 import type { TimeWindow } from './time';
 import { share } from './units';
 
@@ -8,14 +8,14 @@ export type Row = readonly [number, ...(number | null)[]];
 
 export interface Grid {
   times: number[];
-  /** Seconds a bucket lasts. */
+  /** Length of a bucket in seconds. */
   step: number;
 }
 
 const BUCKETS = 120;
 const GRID_POINTS_MAX = 2000;
 
-/** The regular grid on which the buckets of all timelines lie. */
+/** The regular grid of the buckets of all timelines. */
 export function gridOf(timelines: (readonly Row[])[], window: TimeWindow): Grid {
   const known = [...new Set(timelines.flatMap((rows) => rows.map((row) => row[0])))].sort((a, b) => a - b);
   const first = known[0];
@@ -32,7 +32,7 @@ export function gridOf(timelines: (readonly Row[])[], window: TimeWindow): Grid 
   return { times: Array.from({ length: count }, (_, index) => first + index * step), step };
 }
 
-/** Values of one column on the grid; `absent` stands where the timeline has no bucket. */
+/** Values of one column on the grid; `absent` where the timeline has no bucket. */
 export function column(rows: readonly Row[], grid: Grid, index: number, absent: number | null): (number | null)[] {
   const values = new Map(rows.map((row) => [slot(row[0], grid), row[index] ?? null]));
   return grid.times.map((time) => {
@@ -41,7 +41,7 @@ export function column(rows: readonly Row[], grid: Grid, index: number, absent: 
   });
 }
 
-/** A percentile column; where nothing happened there is none, whatever the timeline says. */
+/** A percentile column; a gap where the count is 0, whatever the timeline contains. */
 export function percentile(rows: readonly Row[], grid: Grid, index: number, counts: number): (number | null)[] {
   const values = column(rows, grid, index, null);
   return column(rows, grid, counts, 0).map((count, at) => (count === 0 ? null : (values[at] ?? null)));
@@ -54,12 +54,12 @@ export function perSecond(counts: (number | null)[], grid: Grid, window: TimeWin
   return counts.map((count, index) => {
     const from = grid.times[index] ?? 0;
     const covered = Math.min(from + grid.step, window.end) - Math.max(from, window.start);
-    // A sliver of a bucket would turn one request into a peak.
+    // A very short part of a bucket would turn one request into a peak.
     return count === null ? null : count / Math.min(grid.step, Math.max(covered, grid.step / 2));
   });
 }
 
-/** Share of failed requests in each bucket, of a timeline of requests and errors; nothing failed where nothing happened. */
+/** Share of failed requests in each bucket of a timeline of requests and errors; 0 without requests. */
 export function errorShares(rows: readonly Row[], grid: Grid): (number | null)[] {
   const requests = column(rows, grid, 1, 0);
   return column(rows, grid, 2, 0).map((errors, index) => share(errors ?? 0, requests[index] ?? 0) ?? 0);

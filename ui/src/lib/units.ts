@@ -1,13 +1,13 @@
-// How is a number written so that a person reads its size at a glance?
-// Three significant digits, one unit, a narrow set of units: ns, µs, ms, s, min, h; B to TB; k, M, G; /s; %.
+// Formats numbers for reading at a glance.
+// Three significant digits, one unit, a small set of units: ns, µs, ms, s, min, h; B to TB; k, M, G; /s; %.
 
-/** What a number measures; decides its unit on axes, in tables and in tooltips. */
+/** The kind of a number; determines its unit on axes, in tables and in tooltips. */
 export type Unit = 'duration' | 'bytes' | 'rate' | 'count' | 'percent' | 'number' | 'seconds';
 
-/** What stands where there is no value. */
+/** Shown for a missing value. */
 export const NONE = '–';
 
-/** Three significant digits without trailing zeros after the point: 1.24, 12.4, 124, 1240 never (callers scale first). */
+/** Three significant digits without trailing zeros after the point: 1.24, 12.4, 124 (callers scale values of 1000 and more). */
 export function digits(value: number): string {
   if (value === 0) return '0';
   const size = Math.abs(value);
@@ -16,7 +16,7 @@ export function digits(value: number): string {
   return places === 0 ? text : text.replace(/\.?0+$/, '') || '0';
 }
 
-/** Duration given in nanoseconds. */
+/** Formats a duration given in nanoseconds. */
 export function duration(ns: number | null | undefined): string {
   if (ns === null || ns === undefined || !Number.isFinite(ns)) return NONE;
   const size = Math.abs(ns);
@@ -35,7 +35,7 @@ function longDuration(seconds: number): string {
   return `${sign}${Math.floor(whole / 86_400)} d ${Math.floor((whole % 86_400) / 3600)} h`;
 }
 
-/** Bytes with decimal prefixes, as disks and networks are sold. */
+/** Bytes with decimal prefixes, as for disks and networks. */
 export function bytes(value: number | null | undefined): string {
   if (value === null || value === undefined || !Number.isFinite(value)) return NONE;
   const prefixes = ['B', 'kB', 'MB', 'GB', 'TB', 'PB'];
@@ -96,7 +96,7 @@ export function percent(share: number | null | undefined): string {
   return Math.abs(value) < 0.01 ? '< 0.01 %' : `${digits(Number(value.toFixed(2)))} %`;
 }
 
-/** `part` of `whole` as a share; nothing of nothing is no share. */
+/** `part` of `whole` as a share; null for 0 of 0. */
 export function share(part: number, whole: number): number | null {
   return whole > 0 ? part / whole : null;
 }
@@ -133,7 +133,7 @@ const NANOS: Record<string, number> = {
   h: 3600e9,
 };
 
-/** Reads a duration as a person writes it, `1.5ms`, `200 µs`, `2s`, in nanoseconds; null when it is none. */
+/** Parses a duration such as `1.5ms`, `200 µs` or `2s` to nanoseconds; null for other text. */
 export function parseNanos(text: string): number | null {
   const found = /^(\d+(?:\.\d+)?|\.\d+)\s*(ns|us|µs|μs|ms|s|min|m|h)$/i.exec(text.trim());
   const scale = NANOS[found?.[2]?.toLowerCase() ?? ''];

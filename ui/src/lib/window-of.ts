@@ -1,14 +1,14 @@
-// Which time window do the parameters of an address name?
+// Reads the time window from the parameters of an address.
 import { parseDuration, RANGE_DEFAULT, type TimeWindow } from './time';
 
 export interface WindowState extends TimeWindow {
-  /** `15m` for a range that ends now, null for a fixed one. */
+  /** `15m` for a range up to now, null for a fixed one. */
   range: string | null;
   /** Seconds between refreshes, 0 for none. */
   refresh: number;
 }
 
-/** `at` is now, in Unix seconds. What cannot be read counts as absent. */
+/** `at` is now, in Unix seconds. Invalid parameters are ignored. */
 export function windowOf(params: URLSearchParams, at: number): WindowState {
   const refresh = Math.max(0, Number(params.get('refresh') ?? 0) || 0);
   const from = Number(params.get('from'));

@@ -1,5 +1,5 @@
-// What is the time window of this moment? It is set in the address, and "now" moves only on refresh, so that every
-// request of one page asks for the same window.
+// The current time window. It is set in the address; "now" moves only on refresh, so that all requests of one page
+// use the same window.
 import { useEffect, useMemo } from 'preact/hooks';
 import { change, usePlace } from './router';
 import { Store, useStore } from './store';
@@ -9,7 +9,7 @@ export type { WindowState };
 
 const now = new Store(Date.now() / 1000);
 
-/** Moves "now" forward: every request of the page is sent again. */
+/** Moves "now" forward: all requests of the page are repeated. */
 export function refreshNow(): void {
   now.set(Date.now() / 1000);
 }
@@ -21,7 +21,7 @@ export function useWindow(): WindowState {
   return useMemo(() => windowOf(params, at), [key, at]);
 }
 
-/** Refreshes as often as the window says, and not while nobody looks. Used once, by the shell. */
+/** Refreshes at the window's interval while the page is visible. Used once, by the shell. */
 export function useRefresh(state: WindowState): void {
   useEffect(() => {
     if (state.refresh === 0 || state.range === null) return;
@@ -35,7 +35,7 @@ export function setRange(range: string): void {
   change({ range, from: null, to: null }, 'keep');
 }
 
-/** A fixed window, as drawn with the mouse on a chart; at least 10 ms wide. */
+/** A fixed window, for example drawn on a chart; at least 10 ms wide. */
 export function setFixed(start: number, end: number): void {
   const last = Math.max(end, start + 0.01);
   change({ range: null, from: start.toFixed(3), to: last.toFixed(3) }, 'keep');

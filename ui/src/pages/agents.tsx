@@ -1,4 +1,5 @@
-// Agents: who records, what does each record now, and by which rules?
+// Agents: connected agents, the state of their probes, and the rules.
+import { recordsAddress } from '../agents/address';
 import { nameOf, stateOf } from '../agents/words';
 import { PageHead, Panel } from '../components/page';
 import { ProbeRules } from '../components/probe-rules';
@@ -12,7 +13,7 @@ import { fromNanos } from '../lib/time';
 import { duration, grouped, NONE } from '../lib/units';
 import type { WindowState } from '../lib/window';
 
-/** It shows this moment, whatever the time range. */
+/** The page shows the current state, independent of the time range. */
 const REFRESH_MS = 1_000;
 
 export function AgentsPage({ window: state }: { window: WindowState }) {
@@ -20,7 +21,7 @@ export function AgentsPage({ window: state }: { window: WindowState }) {
   const key = `${tick}|${state.end}`;
   const agents = useResource(`agents|${key}`, (signal) => api.agents(signal));
   const rules = useResource(`probes|${key}`, (signal) => api.probes(signal));
-  // A slow answer is waited for, not asked for again.
+  // A slow response is waited for, not requested again.
   busy.current = agents.loading || rules.loading;
   const needle = usePlace().params.get('find') ?? '';
   const error = agents.error ?? rules.error;
@@ -41,7 +42,7 @@ export function AgentsPage({ window: state }: { window: WindowState }) {
       </PageHead>
       {error !== null && <Failure error={error} />}
       {list === null && agents.loading && <Loading what="Reading agents" />}
-      {list !== null && (list.total === 0 ? <Nobody /> : <Agents list={list} needle={needle} now={now} />)}
+      {list !== null && (list.total === 0 ? <NoAgents /> : <Agents list={list} needle={needle} now={now} />)}
       {rules.data !== null && <ProbeRules rules={rules.data} agents={list?.agents ?? []} now={now} onChange={next} />}
       {list !== null && <Faults agents={list.agents} />}
       {list !== null && <Moved agents={list.agents} now={now} />}
@@ -49,13 +50,15 @@ export function AgentsPage({ window: state }: { window: WindowState }) {
   );
 }
 
-function Nobody() {
-  const host = window.location.hostname || '127.0.0.1';
+function NoAgents() {
+  const status = useResource('status', api.status).data;
   return (
     <Panel title="Agents">
       <Empty title="No agent is connected">
-        <p>None was within the last hour either. A Java program is recorded from its start with</p>
-        <Command text={`TACHO_SERVER=${host}:7071 java -javaagent:tachograph-agent.jar -jar app.jar`} />
+        <p>None was connected within the last hour. To record a Java program, start it with the agent:</p>
+        <Command
+          text={`TACHO_SERVER=${recordsAddress(window.location.hostname, status)} java -javaagent:tachograph-agent.jar -jar app.jar`}
+        />
       </Empty>
     </Panel>
   );
@@ -67,11 +70,13 @@ function Agents({ list, needle, now }: { list: AgentList; needle: string; now: n
   return (
     <Panel
       title="Agents"
-      aside={<span class="faint">{`${grouped(list.connected)} connected, ${left} left within the last hour`}</span>}
+      aside={
+        <span class="faint">{`${grouped(list.connected)} connected, ${left} disconnected within the last hour`}</span>
+      }
     >
       {shown.length === 0 ? (
-        <Empty title="No agent has this in its name">
-          <p>{`Nothing matches "${needle}".`}</p>
+        <Empty title="No matching agent">
+          <p>{`No name contains "${needle}".`}</p>
         </Empty>
       ) : (
         <Table label="Agents" columns={columns(now)} rows={shown} rowKey={(agent) => agent.session} sort="service" />
@@ -123,12 +128,12 @@ function counts(): Column<Agent>[] {
   const dropped = ({ dropped: lost }: Agent): number => lost.executions + lost.samples + lost.entries;
   return [
     count('on', 'On', 'Methods whose calls are recorded'),
-    count('aggregated', 'Aggregated', 'Methods that give counts, sums and histograms in place of calls'),
-    count('off', 'Off', 'Methods that a rule switches off'),
+    count('aggregated', 'Aggregated', 'Methods with counts, sums and histograms instead of single calls'),
+    count('off', 'Off', 'Methods switched off by a rule'),
     {
       id: 'dropped',
       title: 'Dropped',
-      hint: 'Records that the agent had no room for',
+      hint: 'Records lost because a buffer of the agent was full',
       numeric: true,
       value: dropped,
       cell: (agent) => <span class={dropped(agent) > 0 ? 'bad' : 'zero'}>{grouped(dropped(agent))}</span>,
@@ -148,7 +153,7 @@ function Faults({ agents }: { agents: readonly Agent[] }) {
     .filter((rule) => rule.fault !== '');
   if (faults.length === 0) return null;
   return (
-    <Panel title="Rules that cannot be followed">
+    <Panel title="Failed rules">
       <ul class="panel-body">
         {faults.map(({ id, agent, fault }) => (
           <li key={`${id} ${agent.session}`}>{`Rule ${id} in ${nameOf(agent)}: ${fault}`}</li>
@@ -165,7 +170,7 @@ interface MovedRow {
   since: string;
 }
 
-/** What agents aggregate or leave out by themselves: none of the rules says so. */
+/** Operations that agents aggregate or do not record by their own decision, without a rule. */
 function Moved({ agents, now }: { agents: readonly Agent[]; now: number }) {
   const rows: MovedRow[] = agents.flatMap((agent) => (agent.probes?.moved ?? []).map((moved) => ({ ...moved, agent })));
   if (rows.length === 0) return null;
@@ -177,7 +182,7 @@ function Moved({ agents, now }: { agents: readonly Agent[]; now: number }) {
     { id: 'since', title: 'Since', numeric: true, value: age, cell: (row) => duration(age(row)) },
   ];
   return (
-    <Panel title="Aggregated or left out by the agents themselves">
+    <Panel title="Aggregated or not recorded by the agents' own decision">
       <Table
         label="Moved operations"
         columns={columns}

@@ -1,4 +1,4 @@
-// Explore: what does this PromQL say, over time and now?
+// Explore: PromQL queries over time and at the end of the range.
 import { useState } from 'preact/hooks';
 import type { Area } from '../components/chart';
 import { EntriesPanel } from '../components/entries-panel';
@@ -76,7 +76,7 @@ interface QueriesProps {
   step: number;
 }
 
-/** Drafts, which become part of the address when they are run. */
+/** Drafts of queries; running them stores them in the address. */
 function Queries({ applied, answers, window: range, step }: QueriesProps) {
   const [drafts, setDrafts] = useState(applied.length === 0 ? [''] : applied);
   const set = (index: number, text: string): void =>
@@ -140,7 +140,7 @@ function Queries({ applied, answers, window: range, step }: QueriesProps) {
 const errorOf = (answers: Answer[], query: string): Error | null =>
   answers.find((answer) => answer.query === query)?.error ?? null;
 
-/** The server's message, and under the text a mark where the fault is. */
+/** The server's message, and a mark under the query at the position of the error. */
 function Fault({ query, error }: { query: string; error: Error | null }) {
   if (error === null) return null;
   const at = faultAt(error.message, query);
@@ -175,7 +175,7 @@ function StepChoice({ step }: { step: number }) {
   );
 }
 
-/** What can be asked for: the names of all metrics. */
+/** The names of all metrics. */
 function Metrics({ window: range }: { window: TimeWindow }) {
   const names = useResource(`metrics|${range.start}`, (signal) => api.labelValues('__name__', null, range, signal));
   const [needle, setNeedle] = useState('');
@@ -197,7 +197,7 @@ function Metrics({ window: range }: { window: TimeWindow }) {
       }
     >
       {found.length === 0 ? (
-        <Empty title="No metric has this in its name" />
+        <Empty title="No matching metric" />
       ) : (
         <ul class="metrics panel-body">
           {found.map((name) => (

@@ -1,4 +1,4 @@
-// Graph: which operation or service calls which, how often, and where does the time stay?
+// Graph: calls between operations or services, their counts and self times.
 import { useMemo } from 'preact/hooks';
 import { GraphView } from '../components/graph-view';
 import { NodeDetails } from '../components/node-details';
@@ -10,7 +10,7 @@ import { useResource } from '../lib/resource';
 import { change, usePlace } from '../lib/router';
 import type { WindowState } from '../lib/window';
 
-/** How many nodes can be asked for; more than the last make a drawing that nobody reads. */
+/** Selectable numbers of nodes; larger drawings are unreadable. */
 const COUNTS = ['20', '40', '80', '300'] as const;
 const COUNT_DEFAULT = '40';
 
@@ -41,7 +41,7 @@ function Drawn({ graph }: { graph: Graph }) {
   const count = Number(params.get('top') ?? COUNT_DEFAULT) || Number(COUNT_DEFAULT);
   const shown = useMemo(() => busiest(graph, count, chosen), [graph, count, chosen]);
   const drawn = shown.nodes.map((node) => node.id).join('\n');
-  // Choosing a node that is drawn already must not move anything.
+  // Selecting a node that is already drawn must not move the drawing.
   const placed = useMemo(() => place(shown), [graph, drawn]);
   const found = useMemo(() => foundIn(graph, needle), [graph, needle]);
   const whole = graph.nodes.reduce((sum, node) => sum + node.self_ns, 0);
@@ -78,7 +78,7 @@ function Controls({ filter, level, window: state, graph }: ControlsProps) {
   const { params } = usePlace();
   const services = useResource(`services|${state.start}|${state.end}`, (signal) => api.services(state, signal));
   const needle = params.get('find') ?? '';
-  /** Enter goes from one find to the next. */
+  /** Enter selects the next match. */
   const next = (event: KeyboardEvent): void => {
     if (event.key !== 'Enter') return;
     const ids = (graph?.nodes ?? []).filter((node) => matches(node, needle)).map((node) => node.id);

@@ -1,4 +1,4 @@
-// Overview: which services report, how busy, how fast and how healthy are they?
+// Overview: the services with their load, latency and errors.
 import { Chart, type Line } from '../components/chart';
 import { Legend, type Hidden } from '../components/legend';
 import { OperationsTable } from '../components/operations-table';
@@ -16,9 +16,9 @@ import { column, errorShares, gridOf, percentile, perSecond, type Grid } from '.
 import { duration, grouped, rate, share } from '../lib/units';
 import type { WindowState } from '../lib/window';
 
-/** Lines a chart of services shows: the busiest. */
+/** Number of lines in a chart: the busiest services. */
 const LINES_MAX = 8;
-/** Operations shown. */
+/** Number of operations shown. */
 const HOT = 10;
 
 export function Overview({ window: state }: { window: WindowState }) {
@@ -103,8 +103,8 @@ function Services({ services, window: range, needle }: { services: Service[]; wi
   return (
     <Panel title="Services" aside={<span class="faint">{services.length}</span>}>
       {services.length === 0 ? (
-        <Empty title="No service has this in its name">
-          <p>{`Nothing matches "${needle}".`}</p>
+        <Empty title="No matching service">
+          <p>{`No name contains "${needle}".`}</p>
         </Empty>
       ) : (
         <Table
@@ -185,7 +185,7 @@ function hostsText(hosts: string[]): string {
   return hosts.length > 2 ? `${hosts.slice(0, 2).join(', ')} and ${hosts.length - 2} more` : hosts.join(', ');
 }
 
-/** Where the time goes, whatever the service. */
+/** The operations with most self time, over all services. */
 function HotOperations({ window: state, needle }: { window: WindowState; needle: string }) {
   const operations = useResource(`operations||${state.start}|${state.end}`, (signal) =>
     api.operations(null, state, signal),

@@ -1,4 +1,4 @@
-// One service: how does it do over time, and in which operations does its time go?
+// One service: load, latency and errors over time, and its operations.
 import { CallTree } from '../components/call-tree';
 import { Chart, type Line } from '../components/chart';
 import { OperationsTable } from '../components/operations-table';

@@ -1,4 +1,4 @@
-// One trace: what happened in it, in which order, and where did the time go?
+// One trace: its spans in order, and their durations.
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { Icicle, type Bar } from '../components/icicle';
 import { kindName, PageHead, Panel, Tiles } from '../components/page';
@@ -63,14 +63,14 @@ function Found({ trace }: { trace: Trace }) {
   );
 }
 
-/** From the first start to the last end, which may lie outside of what the root took. */
+/** From the first start to the last end; spans may exceed the root's duration. */
 function wholeOf(trace: Trace): View {
   const start = trace.spans.reduce((least, span) => Math.min(least, span.offset_ns), 0);
   const end = trace.spans.reduce((most, span) => Math.max(most, span.offset_ns + span.duration_ns), trace.duration_ns);
   return { start, end: Math.max(end, start + 1) };
 }
 
-/** The zoom lies in the address, written once the hand is still. */
+/** The address holds the zoom, written after the last movement. */
 function useView(whole: View): [View, (view: View) => void] {
   const { params } = usePlace();
   const [view, setView] = useState<View>(() => viewOf(params.get('at'), whole));

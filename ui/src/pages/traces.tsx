@@ -1,4 +1,4 @@
-// Traces: which requests were slow, failed, or are the one with this id?
+// Traces: search by duration, outcome or id.
 import { PageHead, Panel, Progress } from '../components/page';
 import { Scatter, type Selection } from '../components/scatter';
 import { Empty, Failure, Loading, NoData } from '../components/states';
@@ -103,8 +103,8 @@ function ScatterKey({ ok, failed }: { ok: number; failed: number }) {
 function Counts({ list }: { list: TraceList }) {
   return (
     <span class="faint">
-      {list.truncated ? `the newest ${grouped(list.traces.length)}, there are more` : grouped(list.traces.length)}
-      {` · ${grouped(list.scanned)} looked at`}
+      {list.truncated ? `the newest ${grouped(list.traces.length)} of more` : grouped(list.traces.length)}
+      {` · ${grouped(list.scanned)} scanned`}
     </span>
   );
 }

@@ -1,12 +1,12 @@
-// What could stand at the cursor, best first, and what does the text become when one is taken?
+// Suggestions for the cursor's position, best first, and the text after accepting one.
 import type { Context } from './context';
 import { AGGREGATIONS, FUNCTIONS, KEYWORDS } from './functions';
 import { selectorOf } from './result';
 
 export interface Suggestion {
-  /** What stands in the list. */
+  /** Text in the list. */
   label: string;
-  /** What is written. */
+  /** Inserted text. */
   insert: string;
   kind: 'metric' | 'function' | 'aggregation' | 'keyword' | 'label' | 'value' | 'duration';
   detail: string;
@@ -36,10 +36,10 @@ const WORDS: Suggestion[] = [
   ...KEYWORDS.map((name): Suggestion => ({ label: name, insert: `${name} `, kind: 'keyword', detail: '' })),
 ];
 
-/** `names` are what the server knows for this place: metrics, label names or values. */
+/** `names` are the server's names for this position: metrics, label names or values. */
 export function suggest(context: Context, names: readonly string[]): Suggestion[] {
   const found = ranked(candidates(context, names), 'word' in context ? context.word : '');
-  // What is already written in full needs no help.
+  // A word that is complete needs no suggestion.
   const only = found.length === 1 && 'word' in context && found[0]?.label === context.word;
   return only ? [] : found.slice(0, SHOWN_MAX);
 }
@@ -67,7 +67,7 @@ function candidates(context: Context, names: readonly string[]): Suggestion[] {
 
 const escape = (value: string): string => value.replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll('\n', '\\n');
 
-/** Begins with the word, then begins a part of the name with it, then contains it. */
+/** Rank: the name starts with the word, then one of its parts does, then the name contains it. */
 function rankOf(label: string, word: string): number {
   const at = label.toLowerCase().indexOf(word.toLowerCase());
   if (at <= 0) return at;
@@ -82,7 +82,7 @@ function ranked(list: Suggestion[], word: string): Suggestion[] {
     .map(({ suggestion }) => suggestion);
 }
 
-/** Puts the suggestion in place of the word; a quote or bracket that is there already is not written twice. */
+/** Replaces the word by the suggestion; does not repeat a quote or bracket that is already there. */
 export function accept(text: string, cursor: number, context: Context, suggestion: Suggestion): Edit {
   if (context.kind === 'none') return { text, cursor };
   const rest = text.slice(cursor).replace(/^[A-Za-z0-9_:.]*/, context.kind === 'value' ? '$&' : '');

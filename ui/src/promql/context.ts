@@ -1,4 +1,4 @@
-// What is being written at the cursor: a metric, a label's name, its value, a duration?
+// The syntactic context at the cursor: a metric, a label's name, its value, a duration.
 import { GROUPINGS } from './functions';
 
 export type Context =
@@ -17,7 +17,7 @@ interface Open {
 
 interface Scan {
   open: Open[];
-  /** The word that ends last, and where; null after anything but a word and blanks. */
+  /** The last word and its position; null after other characters than blanks. */
   word: { text: string; from: number; to: number } | null;
   /** Text and start of a string that the cursor is in. */
   quoted: { text: string; from: number } | null;
@@ -75,7 +75,7 @@ export function contextAt(text: string, cursor: number): Context {
     if (inner?.bracket !== '{' || label === null) return { kind: 'none' };
     return { kind: 'value', from: quoted.from, word: quoted.text, metric, label };
   }
-  // A word is written only while the cursor touches it.
+  // A word is being written only while the cursor touches it.
   const touched = word !== null && word.to === cursor;
   const here = { from: touched ? word.from : cursor, word: touched ? word.text : '' };
   if (inner?.bracket === '{') return { kind: 'label', ...here, metric };
@@ -83,7 +83,7 @@ export function contextAt(text: string, cursor: number): Context {
   if (inner?.bracket === '(' && (GROUPINGS as readonly string[]).includes(inner.before ?? ''))
     return { kind: 'grouping', ...here };
   if (/^[0-9.]/.test(here.word)) return { kind: 'none' };
-  // After the end of an expression no other begins without an operator.
+  // After a complete expression, another one needs an operator.
   if (here.word === '' && /[\w)}\]"'`]\s*$/.test(text.slice(0, cursor))) return { kind: 'none' };
   return { kind: 'expression', ...here };
 }

@@ -1,6 +1,7 @@
-// Which functions does PromQL have here? The same names as the table of `crates/query/src/promql/functions.rs`; a test compares.
+// The PromQL functions of the server. The same names as in `crates/query/src/promql/functions.rs`; a test compares
+// them.
 
-/** Name, parameters, what it does. */
+/** Name, parameters, description. */
 export const FUNCTIONS: readonly (readonly [string, string, string])[] = [
   ['abs', 'v vector', 'Absolute value.'],
   ['absent', 'v vector', '1 where the vector is empty.'],
@@ -15,13 +16,13 @@ export const FUNCTIONS: readonly (readonly [string, string, string])[] = [
   [
     'bursts',
     'v range, seconds scalar, n scalar',
-    'Where a window of so many seconds has at least n more samples than the one before: how many more.',
+    'Increase of the number of samples from one window of so many seconds to the next, where it is at least n.',
   ],
   ['ceil', 'v vector', 'Rounded up.'],
   ['changes', 'v range', 'How often the value changed.'],
-  ['clamp', 'v vector, min scalar, max scalar', 'Values held between min and max; nothing when min is above max.'],
-  ['clamp_max', 'v vector, max scalar', 'Values held at or below max.'],
-  ['clamp_min', 'v vector, min scalar', 'Values held at or above min.'],
+  ['clamp', 'v vector, min scalar, max scalar', 'Values limited to min and max; empty if min is above max.'],
+  ['clamp_max', 'v vector, max scalar', 'Values limited to at most max.'],
+  ['clamp_min', 'v vector, min scalar', 'Values limited to at least min.'],
   ['cos', 'v vector', 'Cosine of radians.'],
   ['cosh', 'v vector', 'Hyperbolic cosine.'],
   ['count_over_time', 'v range', 'Number of samples in the range.'],
@@ -33,7 +34,7 @@ export const FUNCTIONS: readonly (readonly [string, string, string])[] = [
   ['delta', 'v range', 'Difference of a gauge between the ends of the range, extrapolated.'],
   ['deriv', 'v range', 'Slope per second of a gauge by linear regression.'],
   ['derivative', 'v range', 'Slope per second from sample to sample, at the later one.'],
-  ['derivative_nonnegative', 'v range', 'As derivative, without what is below 0.'],
+  ['derivative_nonnegative', 'v range', 'As derivative, without negative values.'],
   ['diff_over_time', 'v range', 'Distance between the oldest and the newest sample in the range.'],
   [
     'dtw_over_time',
@@ -71,7 +72,7 @@ export const FUNCTIONS: readonly (readonly [string, string, string])[] = [
   [
     'label_replace',
     'v vector, destination string, replacement string, source string, pattern string',
-    'Sets destination to replacement, with $1 and the like, where the label source matches pattern.',
+    'Sets destination to replacement, with $1, $2, ... for groups, where the label source matches pattern.',
   ],
   ['last_over_time', 'v range', 'Newest sample in the range.'],
   ['ln', 'v vector', 'Natural logarithm.'],
@@ -104,7 +105,7 @@ export const FUNCTIONS: readonly (readonly [string, string, string])[] = [
   [
     'simplify',
     'v range, tolerance scalar',
-    'The samples whose connecting lines pass by all others within the tolerance.',
+    'The samples whose connecting lines are within the tolerance of all others.',
   ],
   ['sin', 'v vector', 'Sine of radians.'],
   ['sinh', 'v vector', 'Hyperbolic sine.'],
@@ -125,23 +126,23 @@ export const FUNCTIONS: readonly (readonly [string, string, string])[] = [
   ['tanh', 'v vector', 'Hyperbolic tangent.'],
   ['time', '', 'Unix seconds of the evaluation.'],
   ['timestamp', 'v vector', 'Unix seconds of each sample.'],
-  ['trend_intercept_over_time', 'v range', "Value of the trend's line at the start of the range."],
+  ['trend_intercept_over_time', 'v range', 'Value of the trend line at the start of the range.'],
   [
     'trend_margin_over_time',
     'v range, confidence scalar',
-    "Half the width of the trend's confidence interval, for a confidence such as 0.95.",
+    'Half the width of the confidence interval of the trend, for a confidence such as 0.95.',
   ],
   ['trend_over_time', 'v range', 'Slope per second of a line through the samples by least squares; as deriv.'],
-  ['trend_p_over_time', 'v range', 'Probability of so steep a slope where there is no trend: two-sided t-test.'],
+  ['trend_p_over_time', 'v range', 'Probability of a slope at least this steep without a trend: two-sided t-test.'],
   ['ts_of_first_over_time', 'v range', 'Time of the oldest sample in the range.'],
   ['ts_of_last_over_time', 'v range', 'Time of the newest sample in the range.'],
-  ['ts_of_max_over_time', 'v range', 'Time of the largest sample in the range, the last of equals.'],
-  ['ts_of_min_over_time', 'v range', 'Time of the smallest sample in the range, the last of equals.'],
+  ['ts_of_max_over_time', 'v range', 'Time of the largest sample in the range, the last among equals.'],
+  ['ts_of_min_over_time', 'v range', 'Time of the smallest sample in the range, the last among equals.'],
   ['vector', 's scalar', 'The scalar as a vector of one element without labels.'],
   ['year', '[v vector]', 'Year of Unix seconds, UTC; of now without argument.'],
 ];
 
-/** Name and what it does; each takes `by (...)` or `without (...)`. */
+/** Name and description; each takes `by (...)` or `without (...)`. */
 export const AGGREGATIONS: readonly (readonly [string, string])[] = [
   ['avg', 'Mean over series.'],
   ['bottomk', 'The k series with the smallest values: bottomk(k, v).'],
@@ -158,8 +159,8 @@ export const AGGREGATIONS: readonly (readonly [string, string])[] = [
   ['topk', 'The k series with the largest values: topk(k, v).'],
 ];
 
-/** Words that take a list of label names in parentheses. */
+/** Keywords followed by label names in parentheses. */
 export const GROUPINGS = ['by', 'without', 'on', 'ignoring', 'group_left', 'group_right'] as const;
 
-/** Words between and after expressions. */
+/** Keywords between and after expressions. */
 export const KEYWORDS = [...GROUPINGS, 'and', 'or', 'unless', 'bool', 'offset'] as const;

@@ -1,4 +1,4 @@
-// How do the answers to queries become lines and rows?
+// Converts query results to lines and rows.
 import type { Metric, Point, QueryData } from '../lib/api';
 import type { Unit } from '../lib/units';
 
@@ -17,18 +17,18 @@ export function seriesName(metric: Metric): string {
   return inner === '' ? name || '{}' : `${name}{${inner}}`;
 }
 
-/** The selector of all series of a name, which may be none that PromQL takes for one: `cpu.load` comes from a file. */
+/** The selector of all series of a name, which may not be a valid PromQL identifier: `cpu.load` comes from a file. */
 export function selectorOf(name: string): string {
   return /^[a-zA-Z_:][a-zA-Z0-9_:]*$/.test(name) ? name : `{${JSON.stringify(name)}}`;
 }
 
-/** What to ask of a metric. A counter says little as such: its rate is asked for. */
+/** The default query for a metric: the rate of a counter, otherwise the metric itself. */
 export function suggestedQuery(name: string): string {
   const selector = selectorOf(name);
   return /_(total|count|sum|bucket)$/.test(name) ? `rate(${selector}[5m])` : selector;
 }
 
-/** Names for a legend: labels that all series share are left out, unless there is but one. */
+/** Names for a legend: omits labels that all series share, unless there is only one series. */
 export function legendNames(metrics: readonly Metric[]): string[] {
   const first = metrics[0];
   if (first === undefined || metrics.length === 1) return metrics.map(seriesName);
@@ -39,7 +39,7 @@ export function legendNames(metrics: readonly Metric[]): string[] {
   });
 }
 
-/** A scalar is a series without labels. */
+/** A scalar becomes a series without labels. */
 export function matrixOf(data: QueryData): SeriesOf<Point[]>[] {
   if (data.resultType === 'matrix') return data.result;
   if (data.resultType === 'vector') return data.result.map(({ metric, value }) => ({ metric, values: [value] }));
@@ -78,7 +78,7 @@ export function unitOf(query: string): Unit {
   return perTime ? 'rate' : 'number';
 }
 
-/** Place of the fault that a message names, as index into the text: `(at character 7)` counts bytes from 1,
+/** Position of the error that a message names, as index into the text: `(at character 7)` counts bytes from 1,
  *  `2:5:` lines and columns. */
 export function faultAt(message: string, query: string): number | null {
   const byte = /\(at character (\d+)\)/.exec(message)?.[1];

@@ -1,4 +1,4 @@
-// What does the search form ask the server? The address holds what the user wrote; the server wants seconds.
+// Converts the search form to request parameters: the address holds the user's text; the server expects seconds.
 import type { Params } from '../lib/api';
 import { duration, parseNanos } from '../lib/units';
 
@@ -8,7 +8,7 @@ export const OUTCOMES = ['ok', 'failed'] as const;
 
 export interface Filter {
   filter: Params;
-  /** Why the address cannot be asked. */
+  /** Why the address is not a valid search. */
   problem: string | null;
 }
 
@@ -35,18 +35,18 @@ function problemOf(
   if (min === null) return `Not a duration: "${params.get('min')}". Write 250us, 1.5ms or 2s.`;
   if (max === null) return `Not a duration: "${params.get('max')}". Write 250us, 1.5ms or 2s.`;
   if (min !== undefined && max !== undefined && min > max)
-    return `The shortest (${duration(min)}) is above the longest (${duration(max)}).`;
+    return `The minimum duration (${duration(min)}) is above the maximum (${duration(max)}).`;
   return null;
 }
 
-/** Undefined when there is none, null when it cannot be read. */
+/** Undefined if absent, null if invalid. */
 function nanosOf(text: string | null): number | null | undefined {
   return text === null || text.trim() === '' ? undefined : parseNanos(text);
 }
 
 const seconds = (nanos: number): string => (nanos / 1e9).toFixed(9);
 
-/** A duration from the chart, as a person would write it into the form. */
+/** Formats a duration from the chart for the form. */
 export function inWords(nanos: number): string {
   if (nanos < 1e3) return `${Math.round(nanos)}ns`;
   if (nanos < 1e6) return `${Number((nanos / 1e3).toPrecision(3))}us`;

@@ -1,4 +1,4 @@
-// Where does each bar of an icicle lie? Bars of a trace lie at their times, bars of an aggregated call tree side by side.
+// Positions of an icicle's bars: bars of a trace at their times, bars of an aggregated call tree side by side.
 import type { CallNode, Span } from '../lib/api';
 import type { TreeRow } from './tree';
 
@@ -16,7 +16,7 @@ export interface View {
   end: number;
 }
 
-/** Frame i belongs to row i. A span that runs beside its sibling (another thread) goes to the next row that is free. */
+/** Frame i belongs to row i. A span concurrent with its sibling (another thread) goes to the next free row. */
 export function traceFrames(rows: readonly TreeRow[]): Frame[] {
   const ends: number[] = [];
   const frames: Frame[] = [];
@@ -34,7 +34,7 @@ export interface CallFrames {
   nodes: CallNode[];
 }
 
-/** Children stand side by side from the left of their parent; where they took longer together (in parallel) they are squeezed. */
+/** Children are side by side from their parent's left edge, scaled down if their sum exceeds the parent (parallel calls). */
 export function callFrames(root: CallNode): CallFrames {
   const frames: Frame[] = [];
   const nodes: CallNode[] = [];
@@ -56,7 +56,7 @@ export function callFrames(root: CallNode): CallFrames {
 export const rowCount = (frames: readonly Frame[]): number =>
   frames.reduce((most, frame) => Math.max(most, frame.row + 1), 0);
 
-/** Keeps a view inside the whole and no narrower than a millionth of it (but at least 10 ns). */
+/** Limits a view to the whole, and its width to at least a millionth of it and 10 ns. */
 export function clamp(view: View, whole: View): View {
   const length = whole.end - whole.start;
   const width = Math.min(Math.max(view.end - view.start, length / 1e6, Math.min(10, length)), length);
@@ -64,12 +64,12 @@ export function clamp(view: View, whole: View): View {
   return { start, end: start + width };
 }
 
-/** Zooms by a factor (> 1 shows more) around a fixed point. */
+/** Zooms by a factor (> 1 zooms out) around a fixed point. */
 export function zoom(view: View, whole: View, factor: number, around: number): View {
   return clamp({ start: around - (around - view.start) * factor, end: around + (view.end - around) * factor }, whole);
 }
 
-/** Frame under a point; the last drawn wins. */
+/** Frame under a point: the one drawn last. */
 export function frameAt(frames: readonly Frame[], at: number, row: number, slack: number): number {
   let found = -1;
   frames.forEach((frame, index) => {
@@ -80,7 +80,7 @@ export function frameAt(frames: readonly Frame[], at: number, row: number, slack
 
 export type Direction = 'up' | 'down' | 'left' | 'right';
 
-/** The neighbour an arrow key goes to: parent, longest child, sibling before or after. Stays where there is none. */
+/** Target of an arrow key: parent, longest child, previous or next sibling. The same frame if there is none. */
 export function neighbour(frames: readonly Frame[], from: number, direction: Direction): number {
   const here = frames[from];
   if (here === undefined) return frames.length > 0 ? 0 : -1;
@@ -119,7 +119,7 @@ export function ticks(view: View, pixels: number, space = 110): number[] {
   return result;
 }
 
-/** The part of a name that says most on a narrow bar: class and method without package and parameters. */
+/** Short form of a name for a narrow bar: class and method without package and parameters. */
 export function shortName(operation: string): string {
   const method = /^([\p{L}\p{N}_$.<>]+)\(.*\)$/su.exec(operation)?.[1];
   if (method === undefined) return operation;

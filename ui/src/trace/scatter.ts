@@ -1,4 +1,4 @@
-// Where does each trace lie on the chart of durations over time? Time goes to the right, duration up on a log scale.
+// Positions of traces in the chart of durations over time: time to the right, duration up on a log scale.
 import type { TimeWindow } from '../lib/time';
 
 export interface Mark {
@@ -26,7 +26,7 @@ export interface Scale {
   ticks: number[];
 }
 
-/** The part of the window in which the marks lie, with a little room: the newest few of many traces lie close together. */
+/** The part of the window that contains the marks, with a margin: the newest of many traces are close together. */
 export function extent(marks: readonly Mark[], window: TimeWindow): TimeWindow {
   const first = marks.reduce((least, mark) => Math.min(least, mark.at), Infinity);
   const last = marks.reduce((most, mark) => Math.max(most, mark.at), -Infinity);
@@ -35,7 +35,7 @@ export function extent(marks: readonly Mark[], window: TimeWindow): TimeWindow {
   return { start: Math.max(first - room, window.start), end: Math.min(last + room, window.end) };
 }
 
-/** From a power of ten at or below the shortest to one at or above the longest; at least one decade. */
+/** Range from the power of ten at or below the shortest duration to the one at or above the longest; at least one decade. */
 export function decades(durations: readonly number[]): [number, number] {
   const positive = durations.filter((duration) => duration > 0);
   if (positive.length === 0) return [5, 7];

@@ -1,4 +1,4 @@
-// Which rows does the tree of a trace show? Spans come in the order of the tree, parent before child.
+// Visible rows of a trace's tree. Spans arrive in tree order, parent before child.
 import type { Span } from '../lib/api';
 
 export interface TreeRow {
@@ -10,7 +10,7 @@ export interface TreeRow {
   last: number;
 }
 
-/** Rows of all spans. A span whose parent is not there (not recorded, or not yet) is a root. */
+/** Rows of all spans. A span without its parent (not recorded, or not yet received) is a root. */
 export function rowsOf(spans: readonly Span[]): TreeRow[] {
   const position = new Map<string, number>();
   const rows = spans.map((span, index): TreeRow => {
@@ -29,7 +29,7 @@ export function rowsOf(spans: readonly Span[]): TreeRow[] {
   return rows;
 }
 
-/** Numbers of the rows that no collapsed row hides, in order. */
+/** Indices of the visible rows, in order. */
 export function visibleRows(rows: readonly TreeRow[], collapsed: ReadonlySet<string>): number[] {
   const visible: number[] = [];
   let index = 0;
@@ -42,14 +42,14 @@ export function visibleRows(rows: readonly TreeRow[], collapsed: ReadonlySet<str
   return visible;
 }
 
-/** Opens every ancestor of a row, so that it can be seen. */
+/** Opens every ancestor of a row, so that it is visible. */
 export function reveal(rows: readonly TreeRow[], collapsed: ReadonlySet<string>, index: number): ReadonlySet<string> {
   const next = new Set(collapsed);
   for (let at = rows[index]?.parent ?? -1; at >= 0; at = rows[at]?.parent ?? -1) next.delete(rows[at]?.span.id ?? '');
   return next.size === collapsed.size ? collapsed : next;
 }
 
-/** Ids of the rows that have children and lie at this depth or below: what to collapse so that only `depth` levels show. */
+/** Ids of rows with children at this depth or below: collapsing them leaves `depth` levels visible. */
 export function belowDepth(rows: readonly TreeRow[], depth: number): Set<string> {
   return new Set(rows.filter((row, index) => row.depth >= depth && row.last > index).map((row) => row.span.id));
 }
@@ -57,13 +57,13 @@ export function belowDepth(rows: readonly TreeRow[], depth: number): Set<string>
 export type Step = 'up' | 'down' | 'left' | 'right' | 'home' | 'end';
 
 export interface Move {
-  /** Row to go to. */
+  /** Row to select. */
   to: number;
   collapse?: string;
   expand?: string;
 }
 
-/** What an arrow key does in the tree, as the ARIA tree pattern describes it. */
+/** Effect of an arrow key in the tree, as in the ARIA tree pattern. */
 export function move(
   rows: readonly TreeRow[],
   visible: readonly number[],

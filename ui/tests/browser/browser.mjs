@@ -1,4 +1,4 @@
-// A real Chromium with a fresh profile, and pages that tell when something went wrong in them.
+// A Chromium with a fresh profile, and pages that report their errors.
 import { existsSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -29,7 +29,7 @@ export async function launch() {
   return chromium.launch({ executablePath: executable(), headless: true, args: FLAGS });
 }
 
-/** Opens a place of the page. `faults` collects errors of the console, exceptions and violations of the security policy. */
+/** Opens an address of the page. `faults` collects console errors, exceptions and violations of the security policy. */
 export async function open(
   browser,
   place,
@@ -55,13 +55,13 @@ export async function open(
   return { page, faults, close: () => context.close() };
 }
 
-/** A picture for people to look at; never compared. */
+/** A screenshot for manual review; never compared. */
 export async function picture(page, name) {
   mkdirSync(PICTURES, { recursive: true });
   await page.screenshot({ path: join(PICTURES, `${name}.png`) });
 }
 
-/** How many different colours a canvas shows: 1 is an empty one. */
+/** Number of different colours of a canvas: 1 if it is empty. */
 export function colorsOf(page, selector) {
   return page
     .locator(selector)
@@ -75,12 +75,12 @@ export function colorsOf(page, selector) {
     });
 }
 
-/** Text of all elements, trimmed. */
+/** Texts of all elements, trimmed. */
 export async function texts(page, selector) {
   return (await page.locator(selector).allTextContents()).map((text) => text.trim());
 }
 
-/** Waits until a function of the page's content is true. */
+/** Waits until a condition on the page is true. */
 export async function until(what, check, milliseconds = 15_000) {
   const deadline = Date.now() + milliseconds;
   while (Date.now() < deadline) {

@@ -1,4 +1,5 @@
-// A chunk that cannot be read: every page over it says what is missing. A server of its own, with a bit flipped in its data.
+// A chunk that cannot be read: every page over it shows a warning. Uses its own server with a flipped bit in its
+// data.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -49,7 +50,7 @@ after(async () => {
   if (directory !== undefined) rmSync(directory, { recursive: true, force: true });
 });
 
-test('a query over damage says so, and another page does not', async () => {
+test('a query over damaged data shows a warning, another page does not', async () => {
   const { page, faults, close } = await open(browser, '#/explore?range=1h&q=m', { base });
   const notice = page.locator('.notice', { hasText: 'Warning:' });
   await notice.waitFor();

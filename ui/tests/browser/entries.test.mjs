@@ -1,4 +1,4 @@
-// Entries under a chart's time axis: marks, what they say on hover, the table, and the filter.
+// Entries under a chart's time axis: marks, their text on hover, the table, and the filter.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { launch, open, picture, texts, until, URL_BASE } from './browser.mjs';
@@ -10,7 +10,7 @@ let begin;
 
 const TRACE = '0f1e2d3c4b5a6978ecd7ba92fd62a5d4';
 
-/** A log of two lines, an order that was placed in a call, and a table of rows, within the last minute. */
+/** A log of two lines, an order from a call, and a table of rows, within the last minute. */
 before(async () => {
   browser = await launch();
   begin = Math.floor(Date.now() / 1000) - 40;
@@ -32,7 +32,7 @@ async function ask(path) {
 
 const place = (more) => `#/explore?range=5m&q=${encodeURIComponent('time()')}&${more}`;
 
-test('marks lie under the chart, say their text, and the table lists them', async () => {
+test('marks are under the chart and show their text, and the table lists them', async () => {
   const { page, faults, close } = await open(browser, place(`entries=${encodeURIComponent('page_log')}`));
   await page.locator('table[aria-label=Entries] tbody tr').first().waitFor();
   assert.deepEqual(await texts(page, '.entry-text'), ['out of memory', 'deploy of version 7'], 'the newest first');
@@ -48,7 +48,7 @@ test('marks lie under the chart, say their text, and the table lists them', asyn
   const seconds = ((newest.x - oldest.x) / over.width) * range;
   assert.ok(Math.abs(seconds - 20) < 2, `${seconds} s between the marks`);
   await page.locator('.lane-mark').nth(1).hover();
-  await until('the text is said', async () =>
+  await until('the text is shown', async () =>
     (await page.locator('.lane-said').textContent()).includes('deploy of version 7'),
   );
   await picture(page, 'entries');
@@ -56,7 +56,7 @@ test('marks lie under the chart, say their text, and the table lists them', asyn
   await close();
 });
 
-test('a record that was written in a call leads to its trace', async () => {
+test('a record written in a call links to its trace', async () => {
   const { page, faults, close } = await open(browser, place(`entries=${encodeURIComponent('page_orders')}`));
   const link = page.locator('table[aria-label=Entries] tbody a');
   await link.waitFor();
@@ -67,7 +67,7 @@ test('a record that was written in a call leads to its trace', async () => {
   await close();
 });
 
-test('what a program declares is there with its members, their units and the call in which it was written', async () => {
+test('a declared record is shown with its members, their units and its call', async () => {
   assert.ok(BOARD, 'TACHO_BOARD is the address of the bulletin board');
   const title = `Lamp of ${Date.now()}`;
   const ad = new URLSearchParams({ title, text: 'Shines well', contact: 'me@example.org', price: '12.50' });
@@ -77,7 +77,7 @@ test('what a program declares is there with its members, their units and the cal
 
   const wanted = new URLSearchParams({ 'match[]': 'board_ad_posted', field: `title=${title}` });
   let found = [];
-  await until('the record is there', async () => {
+  await until('the record is stored', async () => {
     found = (await ask(`/api/v1/entries?${wanted}`)).data.entries;
     return found.length > 0;
   });
@@ -87,7 +87,7 @@ test('what a program declares is there with its members, their units and the cal
   const fields = type.fields.map((field) => `${field.name} ${field.type} ${field.unit}`.trim());
   assert.deepEqual(fields, ['ad i64', 'title text', 'price i64 ct']);
   let span;
-  await until('the call is there', async () => {
+  await until('the call is stored', async () => {
     const answer = await fetch(`${URL_BASE}/api/traces/${trace_id}`);
     span = answer.ok ? (await answer.json()).spans.find((one) => one.id === span_id) : undefined;
     return span !== undefined;
@@ -109,7 +109,7 @@ test('what a program declares is there with its members, their units and the cal
   await close();
 });
 
-test('objects are a table, and the filter goes into the address', async () => {
+test('objects are shown as a table, and the address holds the filter', async () => {
   const { page, faults, close } = await open(browser, place(`entries=${encodeURIComponent('page_files')}`));
   await page.locator('table[aria-label=Entries] tbody tr').first().waitFor();
   const heads = await texts(page, 'table[aria-label=Entries] th');
@@ -123,7 +123,7 @@ test('objects are a table, and the filter goes into the address', async () => {
   await page.getByLabel('Labels of entries').fill('page_log{');
   await page.getByRole('button', { name: 'Find' }).click();
   await page.locator('.entries [role=alert]').waitFor();
-  // The browser's console tells of the refusal, too.
+  // The browser's console reports the refusal, too.
   assert.deepEqual(
     faults.filter((fault) => !fault.includes('400 (Bad Request)')),
     [],

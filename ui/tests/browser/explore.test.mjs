@@ -1,4 +1,4 @@
-// Explore: completion, chart, table, zoom, and what happens to a query with a fault.
+// Explore: completion, chart, table, zoom, and errors in a query.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { colorsOf, launch, open, picture, texts, until } from './browser.mjs';
@@ -11,7 +11,7 @@ after(() => browser.close());
 
 const QUERY = 'sum by (kind) (rate(tacho_records_received_total[1m]))';
 
-test('metrics are listed, and one of them is charted', async () => {
+test('metrics are listed, and a selected one is charted', async () => {
   const { page, faults, close } = await open(browser, '#/explore?range=5m');
   await page.locator('.metrics a').first().waitFor();
   const names = await texts(page, '.metrics a');
@@ -48,7 +48,7 @@ test('a query is completed, run by Enter, charted and listed', async () => {
   await close();
 });
 
-test('a legend shows one line alone and all again; dragging sets the time range', async () => {
+test('a click in the legend shows only one line, a second one all; dragging sets the time range', async () => {
   const { page, faults, close } = await open(browser, `#/explore?range=5m&q=${encodeURIComponent(QUERY)}`);
   const entries = page.locator('.legend button');
   await entries.first().waitFor();
@@ -72,7 +72,7 @@ test('a legend shows one line alone and all again; dragging sets the time range'
   await close();
 });
 
-test('the pointer over the chart tells the values there', async () => {
+test('the tooltip of the chart shows the values at the pointer', async () => {
   const { page, faults, close } = await open(browser, `#/explore?range=5m&q=${encodeURIComponent('time()')}`);
   await page.locator('table[aria-label=Values] tbody tr').first().waitFor();
   const over = await page.locator('.u-over').boundingBox();
@@ -82,7 +82,7 @@ test('the pointer over the chart tells the values there', async () => {
   await close();
 });
 
-test('a fault in a query is told with its place, and the other query is still answered', async () => {
+test('an error in a query is shown with its position, and the other query still runs', async () => {
   const { page, faults, close } = await open(
     browser,
     `#/explore?range=5m&q=${encodeURIComponent('1 + 1')}&q=${encodeURIComponent('sum(tacho_records_received_total')}`,
@@ -94,7 +94,7 @@ test('a fault in a query is told with its place, and the other query is still an
   assert.equal(await page.getByRole('textbox', { name: 'Query B' }).getAttribute('aria-invalid'), 'true');
   assert.deepEqual(await texts(page, 'table[aria-label=Values] tbody td:last-child'), ['2']);
   await picture(page, 'explore-fault');
-  // Chromium itself reports the status 400 on its console; nothing else may be there.
+  // Chromium reports the status 400 on its console; no other error is expected.
   assert.deepEqual(
     faults.filter((fault) => !/status of 400/.test(fault)),
     [],
@@ -102,7 +102,7 @@ test('a fault in a query is told with its place, and the other query is still an
   await close();
 });
 
-test('a query without an answer says so', async () => {
+test('a query without a result shows an empty state', async () => {
   const { page, faults, close } = await open(browser, '#/explore?q=up&from=1000000000&to=1000003600');
   await page.getByText('No series').waitFor();
   await page.getByText('No data for this query').waitFor();

@@ -1,7 +1,7 @@
-// What holds for every page: keys, themes, contrast, sizes, empty and error states.
+// Tests for every page: keys, themes, contrast, sizes, empty and error states.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { launch, open, picture, until } from './browser.mjs';
+import { launch, open, picture, until, URL_BASE } from './browser.mjs';
 
 let browser;
 before(async () => {
@@ -13,7 +13,7 @@ const PAGES = ['#/services', '#/services/bulletin-board', '#/explore?q=time()', 
 /** A window in which nothing was recorded. */
 const PAST = 'from=1000000000&to=1000003600';
 
-test('the way from the overview to a trace by keyboard alone', async () => {
+test('keyboard navigation from the overview to a trace', async () => {
   const { page, faults, close } = await open(browser, '#/services?range=15m');
   await page.locator('tbody tr').first().waitFor();
   await page.keyboard.press('Tab');
@@ -23,7 +23,7 @@ test('the way from the overview to a trace by keyboard alone', async () => {
   await page.keyboard.press('/');
   assert.equal(await page.evaluate(() => document.activeElement.getAttribute('aria-label')), 'Find a service');
   await page.keyboard.type('bulletin');
-  await until('the filter lies in the address', async () => /find=bulletin/.test(page.url()));
+  await until('the address holds the filter', async () => /find=bulletin/.test(page.url()));
   await page.locator('body').press('Escape');
   await page.evaluate(() => document.activeElement.blur());
   await page.keyboard.press('3');
@@ -46,7 +46,7 @@ test('the way from the overview to a trace by keyboard alone', async () => {
   await close();
 });
 
-test('the time range is chosen, typed, refused when wrong, and kept between pages', async () => {
+test('the time range is chosen, typed, refused if invalid, and kept between pages', async () => {
   const { page, faults, close } = await open(browser, '#/services');
   const button = page.locator('button[aria-haspopup=dialog]');
   await button.click();
@@ -61,7 +61,7 @@ test('the time range is chosen, typed, refused when wrong, and kept between page
   await page.getByRole('button', { name: 'Apply' }).click();
   await until('a fixed range', async () => /2026-01-01 10:00:00 – 11:00:00/.test(await button.textContent()));
   await page.getByRole('link', { name: 'Graph', exact: true }).click();
-  await until('the range goes along', async () => /#\/graph\?from=.*to=/.test(page.url()));
+  await until('the range is kept', async () => /#\/graph\?from=.*to=/.test(page.url()));
   await button.click();
   await page.keyboard.press('Escape');
   assert.equal(await page.locator('.popover').count(), 0);
@@ -69,7 +69,7 @@ test('the time range is chosen, typed, refused when wrong, and kept between page
   await close();
 });
 
-test('dark or light follows the system, then the user, and is kept', async () => {
+test("the theme follows the system, then the user's choice, which is kept", async () => {
   const { page, faults, close } = await open(browser, '#/services', { theme: 'dark' });
   const theme = () => page.evaluate(() => document.documentElement.dataset.theme);
   assert.equal(await theme(), 'dark');
@@ -84,7 +84,7 @@ test('dark or light follows the system, then the user, and is kept', async () =>
 });
 
 for (const theme of ['light', 'dark']) {
-  test(`text can be read on its ground: ${theme}`, async () => {
+  test(`text has enough contrast: ${theme}`, async () => {
     const { page, close } = await open(browser, '#/services', { theme });
     const low = await page.evaluate(() => {
       const style = getComputedStyle(document.documentElement);
@@ -142,18 +142,22 @@ for (const place of PAGES) {
 }
 
 for (const place of ['#/services', '#/services/bulletin-board', '#/traces', '#/graph']) {
-  test(`${place} without data says how to attach the agent`, async () => {
+  test(`${place} without data shows how to start a program with the agent`, async () => {
+    const { records_port: port } = await (await fetch(`${URL_BASE}/api/status`)).json();
     const { page, faults, close } = await open(browser, `${place}?${PAST}`);
     await page.getByText('No calls in this time range').waitFor();
-    assert.match(await page.locator('.command code').first().textContent(), /-javaagent:tachograph-agent\.jar/);
-    await page.locator('a', { hasText: 'look at them in Explore' }).waitFor();
+    await until('the command names the port for agents', async () => {
+      const command = await page.locator('.command code').first().textContent();
+      return command.includes(`:${port} `) && command.includes('-javaagent:tachograph-agent.jar');
+    });
+    await page.locator('a', { hasText: 'open them in Explore' }).waitFor();
     if (place === '#/services') await picture(page, 'empty');
     assert.deepEqual(faults, []);
     await close();
   });
 }
 
-test('a server that does not answer is told, and asked again on demand', async () => {
+test('an unreachable server is reported, and Try again repeats the request', async () => {
   let broken = true;
   const prepare = (page) => page.route('**/api/services*', (route) => (broken ? route.abort() : route.continue()));
   const { page, close } = await open(browser, '#/services?range=15m', { prepare });
@@ -167,7 +171,7 @@ test('a server that does not answer is told, and asked again on demand', async (
   await close();
 });
 
-test('an address that names no page leads back', async () => {
+test('an unknown address links to the overview', async () => {
   const { page, faults, close } = await open(browser, '#/nowhere');
   await page.getByRole('link', { name: 'Go to the overview' }).click();
   await page.getByRole('heading', { name: 'Overview' }).waitFor();

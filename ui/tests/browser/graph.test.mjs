@@ -9,7 +9,7 @@ before(async () => {
 });
 after(() => browser.close());
 
-test('operations are drawn, found by name, and lead to traces', async () => {
+test('operations are drawn, found by name, and link to traces', async () => {
   const { page, faults, close } = await open(browser, '#/graph?range=15m');
   await page.locator('.node').first().waitFor();
   const nodes = await page.locator('.node').count();
@@ -49,7 +49,7 @@ test('the drawing zooms and moves by wheel, buttons and keys', async () => {
   await page.keyboard.press('ArrowRight');
   await page.locator('.node.chosen').waitFor();
   await page.keyboard.press('Escape');
-  await until('nothing is chosen', async () => (await page.locator('.node.chosen').count()) === 0);
+  await until('nothing is selected', async () => (await page.locator('.node.chosen').count()) === 0);
   assert.deepEqual(faults, []);
   await close();
 });

@@ -1,4 +1,4 @@
-// Draws the pictures of the documentation from a running server: docs/images/overview.png and trace.png.
+// Takes the screenshots for the documentation from a running server: docs/images/overview.png and trace.png.
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -15,7 +15,7 @@ async function draw(browser, place, name, ready) {
   await close();
 }
 
-/** A search has all layers in it, and takes long enough to show them. */
+/** A search calls all layers, and takes long enough to show them. */
 async function goodTrace() {
   const answer = await fetch(
     `${URL_BASE}/api/traces?limit=500&min_duration=0.0005&operation=${encodeURIComponent('GET /search')}`,

@@ -1,4 +1,4 @@
-// Overview and one service: real figures of the running program.
+// Overview and one service: figures of the running program.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { colorsOf, launch, open, picture, texts, until } from './browser.mjs';
@@ -11,7 +11,7 @@ after(() => browser.close());
 
 test('the overview shows the service with its figures and charts', async () => {
   const { page, faults, close } = await open(browser, '#/services?range=15m');
-  // The service's own row: its operations name it, too, as soon as they are there.
+  // The service's own row: the rows of its operations contain its name, too.
   const row = page.locator('tr', { has: page.locator('td a.name', { hasText: 'bulletin-board' }) });
   await row.waitFor();
   const cells = (await row.locator('td').allTextContents()).map((text) => text.trim());
@@ -25,7 +25,7 @@ test('the overview shows the service with its figures and charts', async () => {
   await close();
 });
 
-test('a service leads to its operations, which sort and filter, and to traces', async () => {
+test('a service links to its operations, which sort and filter, and to traces', async () => {
   const { page, faults, close } = await open(browser, '#/services?range=15m');
   await page.locator('td a.name', { hasText: 'bulletin-board' }).click();
   await page.locator('table[aria-label=Operations] tbody tr').first().waitFor();
@@ -62,7 +62,7 @@ test('a service leads to its operations, which sort and filter, and to traces', 
   await close();
 });
 
-test('the call tree of a service is drawn and can be walked', async () => {
+test('the call tree of a service is drawn, and keys select its bars', async () => {
   const { page, faults, close } = await open(browser, '#/services/bulletin-board?range=15m&tab=tree');
   const canvas = page.locator('.icicle canvas');
   await canvas.waitFor();

@@ -1,8 +1,8 @@
-// Runs the browser tests: against TACHO_URL when it is set, else against a world of their own.
+// Runs the browser tests: against TACHO_URL if it is set, otherwise against a server and a program of their own.
 //
 //   npm run test:browser
 //   TACHO_URL=http://127.0.0.1:7070 TACHO_BOARD=http://127.0.0.1:8080 npm run test:browser
-//   node tests/browser/start.mjs --images          draws the pictures of the documentation instead
+//   node tests/browser/start.mjs --images          takes the screenshots for the documentation instead
 import { spawn } from 'node:child_process';
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
@@ -21,7 +21,7 @@ function command() {
   return ['--test', '--test-concurrency=1', ...files];
 }
 
-/** Five minutes of uneven load, for pictures that look like something. */
+/** Five minutes of uneven load, for meaningful screenshots. */
 function day() {
   return Array.from({ length: 110 }, (_, index) => ({
     requests: Math.round(220 + 130 * Math.sin(index / 12) + 60 * Math.sin(index / 3.1)),

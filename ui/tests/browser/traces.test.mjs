@@ -22,7 +22,7 @@ test('traces are listed, drawn as marks, and searched', async () => {
   await page.getByLabel('Longest').fill('10m');
   await page.getByLabel('Service').selectOption('bulletin-board');
   await until(
-    'the search lies in the address',
+    'the address holds the search',
     async () => /service=bulletin-board/.test(page.url()) && /max=10m/.test(page.url()),
   );
   await until('traces of the service', async () => new Set(await texts(page, `${rows} td:nth-child(3)`)).size === 1);
@@ -35,7 +35,7 @@ test('traces are listed, drawn as marks, and searched', async () => {
   await close();
 });
 
-test('a duration that is none is told at once', async () => {
+test('an invalid duration is reported immediately', async () => {
   const { page, faults, close } = await open(browser, '#/traces?min=fast');
   await page.getByRole('alert').waitFor();
   assert.match(await page.getByRole('alert').textContent(), /"fast".*1\.5ms/);
@@ -43,7 +43,7 @@ test('a duration that is none is told at once', async () => {
   await close();
 });
 
-test('a request id leads to its one trace', async () => {
+test('a request id finds its trace', async () => {
   const { page, faults, close } = await open(browser, '#/traces?range=15m');
   await page.locator(rows).first().waitFor();
   const id = (await texts(page, `${rows} td:last-child`)).find((text) => text.length > 4);
@@ -72,7 +72,7 @@ test('a mark of the scatter opens its trace; a box narrows the search', async ()
   await page.mouse.down();
   await page.mouse.move(box.x + box.width - 12, box.y + box.height - 30, { steps: 4 });
   await page.mouse.up();
-  await until('the box lies in the address', async () => /from=.*to=.*min=.*max=/.test(page.url()));
+  await until('the address holds the box', async () => /from=.*to=.*min=.*max=/.test(page.url()));
   assert.deepEqual(faults, []);
   await close();
 });
@@ -100,7 +100,7 @@ test('one trace: figures, icicle, tree by keyboard, details', async () => {
   assert.match(await page.locator('.details').textContent(), /Self time/);
   await page.locator('.icicle canvas').focus();
   await page.keyboard.press('+');
-  await until('the zoom lies in the address', async () => /at=\d+-\d+/.test(page.url()));
+  await until('the address holds the zoom', async () => /at=\d+-\d+/.test(page.url()));
   await page.keyboard.press('0');
   await until('all of it again', async () => !/at=/.test(page.url()));
   await picture(page, 'trace');
@@ -108,7 +108,7 @@ test('one trace: figures, icicle, tree by keyboard, details', async () => {
   await close();
 });
 
-test('a trace has HTTP, methods and a statement in it, and its address can be shared', async () => {
+test('a trace contains HTTP, methods and a statement, and its address can be shared', async () => {
   const list = await (await fetch(`${URL_BASE}/api/traces?limit=50&outcome=ok`)).json();
   const largest = list.traces.sort((a, b) => b.calls - a.calls)[0];
   const { page, faults, close } = await open(browser, `#/traces/${largest.trace_id}`);
@@ -121,7 +121,7 @@ test('a trace has HTTP, methods and a statement in it, and its address can be sh
   await close();
 });
 
-test('a trace that does not exist is told with the words of the server', async () => {
+test('a trace that does not exist shows the error message of the server', async () => {
   const { page, faults, close } = await open(browser, '#/traces/00000000000000000000000000000001');
   await page.getByRole('alert').waitFor();
   assert.match(await page.getByRole('alert').textContent(), /Not found \(404\) \S/);

@@ -1,5 +1,5 @@
-// Agents and rules: switched on the page and from the command line, followed by the running program. Runs last, in the
-// order of names: it switches off what the others look for.
+// Agents and rules: set on the page and on the command line, applied by the running program. Runs last, in the
+// order of names: it switches off methods that the other tests need.
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { after, afterEach, before, test } from 'node:test';
@@ -25,7 +25,7 @@ async function data(path, params = {}) {
   return answer.json();
 }
 
-/** The program, once it has answered the rules that hold now. */
+/** The agent, once it has responded to the current rules. */
 async function settled() {
   let agent;
   await until('the agent follows its rules', async () => {
@@ -36,12 +36,12 @@ async function settled() {
   return agent;
 }
 
-test('the page shows the program, switches its methods and says what came of it', async () => {
+test('the page shows the program, switches its methods and shows the result', async () => {
   const { on } = (await settled()).probes;
   assert.ok(on > 0);
   const { page, faults, close } = await open(browser, '#/agents');
   const agent = page.locator('table[aria-label=Agents] tbody tr', { hasText: 'bulletin-board' });
-  await agent.getByText('follows its rules').waitFor();
+  await agent.getByText('rules applied').waitFor();
   await page.getByText('No rules').waitFor();
 
   await page.locator('select[name=state]').selectOption('off');
@@ -65,19 +65,19 @@ test('the page shows the program, switches its methods and says what came of it'
   await rule.getByRole('button', { name: 'On' }).click();
   await until('methods are on again', async () => (await counts())[0] !== '0');
   await until('there is one rule', async () => (await rule.count()) === 1);
-  // A letter that names have in other languages, for all that the server knows.
+  // A letter that is valid in names of other languages: the server accepts it.
   await page.getByLabel('Pattern').fill('wrong.→');
   await page.getByRole('button', { name: 'Add' }).click();
-  await page.getByText('1 of 1 agent cannot follow it').waitFor();
+  await page.getByText('failed in 1 of 1 agent').waitFor();
   await page.getByText(/^Rule \d+ in bulletin-board on .*wrong\.→/).waitFor();
   await page.getByRole('button', { name: 'Remove all' }).click();
   await page.getByText('No rules').waitFor();
-  await until('the settings hold again', async () => (await settled()).probes.on === on);
+  await until('the settings apply again', async () => (await settled()).probes.on === on);
   assert.deepEqual(faults, []);
   await close();
 });
 
-test('what the server refuses stands under the form, and the form keeps what was typed', async () => {
+test('the form shows the error message of the server and keeps the input', async () => {
   const { page, close } = await open(browser, '#/agents');
   await page.getByText('No rules').waitFor();
   for (const { pattern, service, said } of [
@@ -93,7 +93,7 @@ test('what the server refuses stands under the form, and the form keeps what was
   await close();
 });
 
-/** Calls of the board that were counted in place of being recorded, over all of its time. */
+/** Calls of the board that were counted instead of recorded, since its start. */
 async function countedCalls() {
   const query = 'sum(tacho_operation_seconds_count{service="bulletin-board"})';
   const { result } = (await data('/api/v1/query', { query })).data;
@@ -125,7 +125,7 @@ test('a rule from the command line takes effect in the running program', async (
     const before = requests;
     await until('the program has worked on', async () => requests > before + 50 && clock() > off + 1);
     const onAt = clock();
-    // What was open when the rule came has ended by then.
+    // Calls that were open at the switch have ended by then.
     assert.equal(await methodCalls(off + 0.2, onAt), 0);
     await tacho('on', PATTERN, '--service', 'bulletin-board');
     await until('calls are recorded again', async () => (await methodCalls(onAt, clock() + 1)) > 0);

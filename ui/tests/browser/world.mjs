@@ -1,4 +1,5 @@
-// Starts what the page needs: a server on a fresh directory, the bulletin board with the agent, and some load.
+// Starts the environment of the page: a server on a fresh directory, the bulletin board with the agent, and some
+// load.
 import { spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, openSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -12,7 +13,7 @@ const MIX = fileURLToPath(new URL('demo.mix', import.meta.url));
 const START_MS_MAX = 60_000;
 const STOP_MS_MAX = 15_000;
 
-/** The newest of the two builds, or the one that TACHO_BIN names. */
+/** The newer of the two builds, or the file named by TACHO_BIN. */
 export function binary() {
   if (process.env.TACHO_BIN) return process.env.TACHO_BIN;
   const built = ['release', 'debug']
@@ -23,11 +24,11 @@ export function binary() {
 }
 
 function demand(path, how) {
-  if (!existsSync(path)) throw new Error(`${path} is not there; make it with: ${how}`);
+  if (!existsSync(path)) throw new Error(`${path} does not exist; build it with: ${how}`);
   return path;
 }
 
-/** A child process whose stdout is searched for a line; everything it says goes into a log. */
+/** A child process whose stdout is searched for a line; its whole output goes to a log. */
 class Child {
   constructor(name, command, args, { directory, env = {} }) {
     this.name = name;
@@ -94,7 +95,7 @@ async function reported(url) {
 /** One burst of load over four connections, then a pause. */
 export const BURST = { requests: 4000, pauseSeconds: 0 };
 
-/** Puts `bursts` on the bulletin board. Returns where the page and the board are, and a way to stop everything. */
+/** Runs `bursts` of load on the bulletin board. Returns the addresses of the page and the board, and a function that stops everything. */
 export async function startWorld(bursts) {
   const tacho = demand(binary(), 'cargo build --release -p tacho-cli');
   demand(AGENT, 'mvn -f agent/java package');

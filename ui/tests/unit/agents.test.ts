@@ -15,12 +15,12 @@ const rule = (said: Partial<ProbeRule['agents']>, scope: Partial<ProbeRule> = {}
 });
 
 test.each([
-  [{}, 'no agent that it is for', 'running'],
+  [{}, 'no matching agent', 'running'],
   [{ told: 2, answered: 2, matched: 12_872 }, '12\u202f872 methods in 2 agents', 'ok'],
   [{ told: 1, answered: 1, matched: 1 }, '1 method in 1 agent', 'ok'],
-  [{ told: 3, answered: 1, matched: 7 }, '2 of 3 agents to answer', 'running'],
-  [{ told: 2, answered: 2 }, 'no method', 'failed'],
-  [{ told: 2, answered: 2, matched: 4, faults: 1 }, '1 of 2 agents cannot follow it', 'failed'],
+  [{ told: 3, answered: 1, matched: 7 }, 'pending in 2 of 3 agents', 'running'],
+  [{ told: 2, answered: 2 }, 'no matching method', 'failed'],
+  [{ told: 2, answered: 2, matched: 4, faults: 1 }, 'failed in 1 of 2 agents', 'failed'],
 ])('outcome of %j', (said, text, sign) => expect(outcomeOf(rule(said))).toEqual({ text, sign }));
 
 test.each([
@@ -34,5 +34,5 @@ test('agents have names and states', () => {
   const agent = { service: 'shop', host: 'h1', instance: '', state: 'silent' } as Agent;
   expect(nameOf(agent)).toBe('shop on h1');
   expect(nameOf({ ...agent, instance: '8080' })).toBe('shop on h1 (8080)');
-  expect(stateOf(agent)).toEqual({ text: 'does not answer', sign: 'failed' });
+  expect(stateOf(agent)).toEqual({ text: 'no response', sign: 'failed' });
 });

@@ -3,7 +3,7 @@ import { api } from '../../src/lib/api';
 
 afterEach(() => vi.unstubAllGlobals());
 
-test('a scope that is not given is left out of a rule', async () => {
+test('an empty scope is omitted from a rule', async () => {
   const sent: string[] = [];
   vi.stubGlobal('fetch', async (_: string, { body }: RequestInit) => {
     sent.push(String(body));

@@ -17,7 +17,7 @@ describe('entries', () => {
     expect(rowsOf(bytes)[0]).toMatchObject({ text: 'bytes 00ff', metric: {}, members: null });
   });
 
-  test('members are columns when every text is an object, and not too many', () => {
+  test('members are columns if every text is an object and their number is limited', () => {
     const table = rowsOf(list('{"pid":7,"fd":"3r"}', '{"pid":8,"user":null}'));
     expect(membersOf(table)).toEqual(['pid', 'fd', 'user']);
     expect(membersOf(rowsOf(list('{"pid":7}', 'text')))).toEqual([]);
@@ -37,7 +37,7 @@ describe('entries', () => {
     expect(memberText(rowsOf(list('{"f":1e300}'))[0]?.members?.['f'])).toBe('1e+300');
   });
 
-  test('a unit is shown where the declared types agree on it', () => {
+  test('a unit is shown if the declared types agree on it', () => {
     const form = (name: string, unit: string): RecordForm => ({
       name,
       service: 'shop',
@@ -55,7 +55,7 @@ describe('entries', () => {
     ]);
   });
 
-  test('marks and bars lie on the axis', () => {
+  test('marks and bars are positioned on the axis', () => {
     expect(placeOf(15, { start: 10, end: 20 }, 200)).toBe(100);
     expect(barsOf([0, 2, 4], 300)).toEqual([
       { x: 100, width: 100, height: 0.5, count: 2 },

@@ -35,7 +35,7 @@ function graph(nodes: string, edges: string): Graph {
   };
 }
 
-test('a callee stands to the right of its caller, and the line goes from side to side', () => {
+test('a callee is to the right of its caller, and the line connects their facing sides', () => {
   const placed = place(graph('a b c', 'a>b a>c'));
   const [a, b, c] = placed.nodes;
   if (a === undefined || b === undefined || c === undefined) throw new Error('three nodes');
@@ -58,7 +58,7 @@ test.each([
   expect(placed.width > 0 && placed.height > 0).toBe(true);
 });
 
-test('of many nodes the busiest are kept, with the edges between them', () => {
+test('the busiest of many nodes are kept, with the edges between them', () => {
   const kept = busiest(graph('a b c d', 'a>b b>c c>d'), 2, null);
   expect(kept.nodes.map((one) => one.id)).toEqual(['a', 'b']);
   expect(kept.edges).toHaveLength(1);
@@ -67,7 +67,7 @@ test('of many nodes the busiest are kept, with the edges between them', () => {
   expect(busiest(graph('a b', ''), 1, 'gone').nodes).toHaveLength(1);
 });
 
-test('arrow keys go to the nearest node in their direction', () => {
+test('arrow keys select the nearest node in their direction', () => {
   const placed = place(graph('a b c', 'a>b a>c')).nodes;
   const [a, b] = placed;
   if (a === undefined || b === undefined) throw new Error('nodes');
@@ -76,7 +76,7 @@ test('arrow keys go to the nearest node in their direction', () => {
   expect(nodeTowards(placed, b, 'left')).toBe(a);
 });
 
-test('the camera', () => {
+test('the camera centres, zooms and limits the scale', () => {
   expect(fit({ width: 2000, height: 500 }, 1000, 500)).toEqual({ k: 0.5, x: 0, y: 125 });
   expect(fit({ width: 100, height: 100 }, 1000, 500)).toEqual({ k: 1, x: 450, y: 200 });
   expect(fit({ width: 4000, height: 100 }, 1000, 500, 0.5)).toEqual({ k: 0.5, x: 0, y: 225 });

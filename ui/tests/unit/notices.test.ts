@@ -1,11 +1,11 @@
-// What the page shows of the warnings and infos of answers.
+// The warnings and infos of responses that the page shows.
 import { beforeEach, describe, expect, it } from 'vitest';
 import { forget, notices, questionOf, take } from '../../src/lib/notices';
 
 beforeEach(forget);
 
 describe('notices', () => {
-  it('belong to a question, whatever its times', () => {
+  it('belong to a request, independent of its times', () => {
     const ask = (query: string, start: number): string =>
       `api/v1/query_range?query=${query}&start=${start}&end=9&step=1`;
     expect(questionOf(ask('up', 1))).toBe(questionOf(ask('up', 2)));
@@ -19,7 +19,7 @@ describe('notices', () => {
     expect(notices.get()).toEqual({ warnings: [], infos: [] });
   });
 
-  it('of many questions are bounded', () => {
+  it('of many requests are limited', () => {
     for (let n = 0; n < 1000; n++) take(`api/graph?service=${n}`, { warnings: [`warning ${n}`] });
     expect(notices.get().warnings.length).toBe(64);
     expect(notices.get().warnings.at(-1)).toBe('warning 999');

@@ -45,7 +45,7 @@ describe('context', () => {
   ])('%s', (marked, expected) => expect(contextAt(...at(marked))).toEqual(expected));
 });
 
-describe('what is asked of a metric', () => {
+describe('the default query of a metric', () => {
   test.each([
     ['up', 'up'],
     ['http_requests_total', 'rate(http_requests_total[5m])'],
@@ -63,14 +63,13 @@ describe('completion', () => {
   test('names that begin with the word come before those that contain it', () => {
     expect(labels('heap|', ['jvm_heap_bytes', 'cheap', 'heap_used'])).toEqual(['heap_used', 'jvm_heap_bytes', 'cheap']);
   });
-  test('functions and aggregations are offered once something is written', () => {
+  test('functions and aggregations are offered after the first letter', () => {
     expect(labels('|', ['up'])).toEqual(['up']);
     expect(labels('histogram_q|', [])).toEqual(['histogram_quantile']);
     expect(labels('su|', [])).toContain('sum');
   });
-  test('what is written in full needs no help', () =>
-    expect(labels('jvm_heap_bytes|', ['jvm_heap_bytes'])).toEqual([]));
-  test('the name is no label to choose', () => expect(labels('up{|', ['__name__', 'host'])).toEqual(['host']));
+  test('a complete name needs no suggestion', () => expect(labels('jvm_heap_bytes|', ['jvm_heap_bytes'])).toEqual([]));
+  test('__name__ is not offered as a label', () => expect(labels('up{|', ['__name__', 'host'])).toEqual(['host']));
 
   test.each([
     ['ra|', [], 'rate', 'rate(|'],
@@ -109,7 +108,7 @@ describe('results', () => {
     expect(seriesName({ __name__: 'up', b: '2', a: '1' })).toBe('up{a="1", b="2"}');
     expect([seriesName({ __name__: 'up' }), seriesName({})]).toEqual(['up', '{}']);
   });
-  test('a legend leaves out what all series share', () => {
+  test('a legend omits labels that all series share', () => {
     expect(
       legendNames([
         { __name__: 'up', a: '1', b: 'x' },
@@ -119,7 +118,7 @@ describe('results', () => {
     expect(legendNames([{ __name__: 'up', a: '1' }])).toEqual(['up{a="1"}']);
     expect(legendNames([])).toEqual([]);
   });
-  test('values stand on the grid, what is no number is a gap', () => {
+  test('values are on the grid, NaN and infinities are gaps', () => {
     expect(
       onGrid(
         [

@@ -10,7 +10,7 @@ test.each([
   ['#/services/%E0%A4%A', ['services', '%E0%A4%A']],
 ])('path of %j', (hash, path) => expect(parsePlace(hash).path).toEqual(path));
 
-test('an address is read as it was written', () => {
+test('an address round-trips', () => {
   const address = formatPlace(
     ['services', 'Börse/漢 & co'],
     new URLSearchParams([

@@ -20,7 +20,7 @@ test.each([
   expect(decades(durations)).toEqual(span);
 });
 
-test('the axis of a part of the traces shows where they lie', () => {
+test('the axis of a truncated list shows the range of its traces', () => {
   const window = { start: 0, end: 1000 };
   const marks = [900, 950].map((at) => ({ at, duration: 1 }));
   expect(extent(marks, window)).toEqual({ start: 898, end: 952 });
@@ -36,7 +36,7 @@ test('the axis of a part of the traces shows where they lie', () => {
   expect(extent(marks.slice(1), window)).toBe(window);
 });
 
-test('marks lie between the edges and can be read back', () => {
+test('marks are between the edges, and their positions convert back', () => {
   const scale = scaleOf(
     [
       { at: 0, duration: 1e6 },
@@ -86,7 +86,7 @@ test.each([
   ['min=fast', /"fast"/],
   ['max=5', /"5"/],
   ['min=2s&max=1ms', /2 s.*above.*1 ms/],
-])('the form %j has a problem', (text, words) => {
+])('the form %j is invalid', (text, words) => {
   expect(filterOf(new URLSearchParams(text)).problem).toMatch(words);
 });
 
@@ -95,4 +95,4 @@ test.each([
   [1234, '1.23us'],
   [1_500_000, '1.5ms'],
   [2e9, '2s'],
-])('%d ns in words: %s', (nanos, text) => expect(inWords(nanos)).toBe(text));
+])('%d ns is written as %s', (nanos, text) => expect(inWords(nanos)).toBe(text));

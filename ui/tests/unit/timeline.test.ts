@@ -3,7 +3,7 @@ import { column, gridOf, percentile, perSecond, type Row } from '../../src/lib/t
 
 const window = { start: 100, end: 160 };
 
-test('timelines of several services share a grid, holes included', () => {
+test('timelines of several services share a grid, including gaps', () => {
   const a: Row[] = [
     [100, 5, 0],
     [110, 7, 1],
@@ -17,7 +17,7 @@ test('timelines of several services share a grid, holes included', () => {
   expect(column(b, grid, 1, 0)).toEqual([0, 0, 1, 0, 0]);
 });
 
-test('there is no percentile of nothing', () => {
+test('an empty bucket has no percentile', () => {
   const rows: Row[] = [
     [100, 0, 0],
     [110, 2, 70],
@@ -25,12 +25,12 @@ test('there is no percentile of nothing', () => {
   expect(percentile(rows, gridOf([rows], window), 2, 1)).toEqual([null, 70]);
 });
 
-test('without data there is no point, with one there is a step nevertheless', () => {
+test('without data there is no point; one point has a step', () => {
   expect(gridOf([], window).times).toEqual([]);
   expect(gridOf([[[120, 1]]], window)).toEqual({ times: [120], step: 0.5 });
 });
 
-test('a step far too small for the span does not fill the memory', () => {
+test('a step far too small for the span does not exhaust memory', () => {
   const rows: Row[] = [
     [0, 1],
     [0.001, 1],
@@ -39,7 +39,7 @@ test('a step far too small for the span does not fill the memory', () => {
   expect(gridOf([rows], { start: 0, end: 1e6 }).times).toHaveLength(3);
 });
 
-test('a bucket that the window cuts off counts for its part, but not for less than half', () => {
+test('a bucket cut off by the window counts in proportion, at least as half', () => {
   const grid = { times: [90, 100, 150], step: 20 };
   expect(perSecond([10, 20, 10], grid, window)).toEqual([1, 1, 1]);
   expect(perSecond([10], { times: [159], step: 20 }, window)).toEqual([1]);

@@ -64,13 +64,13 @@ describe('tree', () => {
     expect(visibleRows(rows, closed(...ids))).toEqual(shown);
   });
 
-  test('revealing a row opens its ancestors only', () => {
+  test('revealing a row opens only its ancestors', () => {
     expect([...reveal(rows, closed('a', 'b', 'd'), 2)]).toEqual(['d']);
     const same = closed('d');
     expect(reveal(rows, same, 1)).toBe(same);
   });
 
-  test('closing all but the roots', () => expect([...belowDepth(rows, 1)]).toEqual(['b']));
+  test('collapsing all but the roots', () => expect([...belowDepth(rows, 1)]).toEqual(['b']));
 
   test.each([
     ['down', 0, [], { to: 1 }],
@@ -111,7 +111,7 @@ describe('tree', () => {
 describe('icicle', () => {
   const frames = traceFrames(rowsOf(spans(TREE)));
 
-  test('a call lies below its caller', () => {
+  test('a call is below its caller', () => {
     expect(frames.map((frame) => [frame.start, frame.width, frame.row, frame.parent])).toEqual([
       [0, 100, 0, -1],
       [10, 30, 1, 0],
@@ -121,7 +121,7 @@ describe('icicle', () => {
     expect(rowCount(frames)).toBe(3);
   });
 
-  test('a call beside its sibling on another thread goes to a free row', () => {
+  test('a call concurrent with its sibling goes to a free row', () => {
     expect(
       traceFrames(rowsOf(spans(['a - 0 100', 'b a 10 60', 'c a 30 80', 'd a 60 70']))).map((frame) => frame.row),
     ).toEqual([0, 1, 2, 1]);
@@ -175,7 +175,7 @@ describe('icicle', () => {
     children,
   });
 
-  test('calls of an aggregated tree stand side by side and are squeezed when they ran in parallel', () => {
+  test('calls of an aggregated tree are side by side and scaled down if they ran in parallel', () => {
     const tree = node('', 100, [node('a', 60, [node('b', 60), node('c', 60)]), node('d', 30)]);
     expect(callFrames(tree).frames.map((frame) => [frame.start, frame.width, frame.row])).toEqual([
       [0, 100, 0],
@@ -197,4 +197,4 @@ test.each([
   ['GET /ads/{id}', 'GET /ads/{id}'],
   ['SELECT count(*) FROM ad', 'SELECT count(*) FROM ad'],
   ['main()', 'main'],
-])('%s is called %s', (operation, short) => expect(shortName(operation)).toBe(short));
+])('the short name of %s is %s', (operation, short) => expect(shortName(operation)).toBe(short));

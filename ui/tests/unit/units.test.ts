@@ -101,7 +101,7 @@ test.each([
   expect(percent(value)).toBe(text);
 });
 
-test('nothing of nothing is no share', () => expect([share(0, 0), share(1, 4)]).toEqual([null, 0.25]));
+test('0 of 0 is not a share', () => expect([share(0, 0), share(1, 4)]).toEqual([null, 0.25]));
 
 test('three significant digits', () =>
   expect([0.12345, 1.2345, 12.345, 123.45].map(digits)).toEqual(['0.123', '1.23', '12.3', '123']));

@@ -1,10 +1,10 @@
-//! Does any line do what this project has decided not to do?
+//! Refuses code that this project does not use.
 
 use super::Finding;
 use super::tree::{File, Tree};
 
 struct Ban {
-    /// Split in two, so that this file does not find itself.
+    /// Split in two, so that this file does not match itself.
     text: (&'static str, &'static str),
     why: &'static str,
     applies: fn(&File) -> bool,
@@ -49,22 +49,18 @@ const BANS: [Ban; 13] = [
     },
     Ban { text: ("async ", "fn"), why: "a pure crate is synchronous", applies: is_pure },
     Ban { text: ("print", "ln!"), why: "libraries do not print: return data or log", applies: is_library },
-    Ban { text: ("#[ig", "nore"), why: "a test runs or goes", applies: is_rust },
-    Ban { text: ("@Disab", "led"), why: "a test runs or goes", applies: is_code },
-    Ban { text: ("TO", "DO"), why: "an open end belongs into an issue", applies: is_code },
-    Ban { text: ("FIX", "ME"), why: "an open end belongs into an issue", applies: is_code },
+    Ban { text: ("#[ig", "nore"), why: "run the test or remove it", applies: is_rust },
+    Ban { text: ("@Disab", "led"), why: "run the test or remove it", applies: is_code },
+    Ban { text: ("TO", "DO"), why: "open an issue instead", applies: is_code },
+    Ban { text: ("FIX", "ME"), why: "open an issue instead", applies: is_code },
     Ban {
         text: ("System.", "out."),
         why: "the agent never writes to the program's output",
         applies: is_agent,
     },
-    Ban {
-        text: ("sun.misc.", "Unsafe"),
-        why: "warns on JDK 24 and later: VarHandle does it",
-        applies: is_agent,
-    },
-    Ban { text: ("/wo", "rk/"), why: "a path of one machine", applies: is_any },
-    Ban { text: ("../sha", "red"), why: "a path of one machine", applies: is_any },
+    Ban { text: ("sun.misc.", "Unsafe"), why: "warns on JDK 24 and later: use VarHandle", applies: is_agent },
+    Ban { text: ("/wo", "rk/"), why: "path of a single machine", applies: is_any },
+    Ban { text: ("../sha", "red"), why: "path of a single machine", applies: is_any },
 ];
 
 pub fn check(tree: &Tree) -> Vec<Finding> {

@@ -1,7 +1,11 @@
-//! Do Rust, Java and the format documents agree on every constant of a format?
+//! Checks that Rust, Java and the format documents agree on every constant of a format.
 //!
-//! A row `` | `NAME` | 4,194,304 | ... | `` of a table in `docs/format/` is the truth. Rust must define `NAME` with that
-//! value; a Java constant of that name must have it too.
+//! A row ``
+//! `NAME`
+//! 4,194,304
+//! ...
+//! `` of a table in `docs/format/` is authoritative. Rust must define `NAME` with that value; a Java constant of that
+//! name must have the same value.
 
 use super::Finding;
 use super::tree::{File, Tree};
@@ -27,7 +31,7 @@ pub fn check(tree: &Tree) -> Vec<Finding> {
         }
         for constant in same_name.iter().filter(|c| c.value.is_some() && c.value != row.value) {
             let message = format!(
-                "{} = {:?}, but {}:{} says {:?}",
+                "{} = {:?}, but {}:{} has {:?}",
                 row.name, constant.value, row.path, row.line, row.value
             );
             findings.push(Finding { path: constant.path.clone(), line: constant.line, message });
@@ -93,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_read_in_every_notation() {
+    fn numbers_are_parsed_in_every_notation() {
         let cases =
             [("4,194,304", Some(4_194_304)), ("4_194_304", Some(4_194_304)), ("4 << 20", Some(4_194_304))];
         let more = [

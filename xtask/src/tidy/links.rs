@@ -1,4 +1,4 @@
-//! Does every link in a document lead somewhere? Relative links to files, and `#anchors` within and across files.
+//! Checks the links in documents: relative links to files, and `#anchors` within and across files.
 
 use super::Finding;
 use super::tree::{File, Tree};
@@ -25,7 +25,7 @@ fn check_file(tree: &Tree, file: &File) -> Vec<Finding> {
     findings
 }
 
-/// What stands in the round brackets of `[text](target)`.
+/// The target of each `[text](target)`.
 fn targets(line: &str) -> Vec<String> {
     let parts = line.split("](").skip(1);
     parts.filter_map(|rest| rest.split_once(')')).map(|(target, _)| target.to_owned()).collect()
@@ -63,7 +63,7 @@ fn resolve(from: &str, relative: &str) -> String {
     parts.join("/")
 }
 
-/// The anchor that code forges give a heading: lower case, spaces to hyphens, punctuation dropped.
+/// The anchor that code forges generate for a heading: lower case, spaces to hyphens, punctuation removed.
 fn slug(heading: &str) -> String {
     let text = heading.trim_start_matches('#').trim().to_lowercase();
     text.chars()
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn headings_and_paths_become_what_a_link_says() {
+    fn headings_and_paths_resolve_to_link_targets() {
         assert_eq!(slug("## What is `there`, at the end?"), "what-is-there-at-the-end");
         assert_eq!(resolve("docs/format/wire.md", "../adr/0001.md"), "docs/adr/0001.md");
         assert_eq!(targets("see [a](b.md#c) and [d](e)"), ["b.md#c", "e"]);

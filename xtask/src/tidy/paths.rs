@@ -1,6 +1,7 @@
-//! Is every file that a text speaks of there? A map that names files that were renamed leads nowhere.
+//! Checks that every file named in a text exists.
 //!
-//! Looks at words in back ticks (and `{@code ...}` of Java) that begin with one of our folders; `...` stands for any folders.
+//! Examines words in back ticks (and `{@code ...}` in Java) that start with one of the project's folders; `...` matches
+//! any folders.
 
 use super::Finding;
 use super::tree::{File, Tree};
@@ -16,14 +17,14 @@ fn check_file(tree: &Tree, file: &File) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (line, text) in file.lines() {
         for path in paths(text).filter(|path| !is_there(tree, path)) {
-            let message = format!("there is no {path}");
+            let message = format!("{path} does not exist");
             findings.push(Finding { path: file.path.clone(), line, message });
         }
     }
     findings
 }
 
-/// Words that are paths of ours, patterns and what is built left out.
+/// Words that are project paths, without patterns and build output.
 fn paths(line: &str) -> impl Iterator<Item = &str> {
     let ticked = line.split('`').skip(1).step_by(2);
     let coded = line.split("{@code ").skip(1).filter_map(|rest| rest.split_once('}')).map(|(code, _)| code);
@@ -46,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_that_are_paths_of_ours() {
+    fn project_paths_are_recognised() {
         let found = |line| paths(line).collect::<Vec<_>>();
         assert_eq!(found("| `xtask/src/tidy.rs`, `c/d.rs` | `ui/src/` |"), ["xtask/src/tidy.rs", "ui/src/"]);
         assert_eq!(found(" * After: {@code xtask/src/main.rs}."), ["xtask/src/main.rs"]);

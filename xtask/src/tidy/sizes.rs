@@ -1,10 +1,10 @@
-//! Are lines, functions and files of a size that one can take in?
+//! Limits the lengths of lines, functions and files.
 
 use super::Finding;
 use super::tree::{File, Tree};
 
 const CODE: [&str; 6] = ["rs", "java", "ts", "tsx", "js", "mjs"];
-/// Characters; rustfmt and the editors are set to 110, prose in comments may run a little over.
+/// Characters; rustfmt and the editors use 110, prose in comments may be slightly longer.
 const LINE_CHARS_MAX: usize = 130;
 const FILE_LINES_MAX: usize = 600;
 const FUNCTION_LINES_MAX: usize = 70;
@@ -22,7 +22,7 @@ fn check_file(file: &File) -> Vec<Finding> {
             findings.push(finding(number, format!("line of {chars} characters, at most {LINE_CHARS_MAX}")));
         }
         if line.ends_with([' ', '\t']) {
-            findings.push(finding(number, "white space at the end".to_owned()));
+            findings.push(finding(number, "trailing white space".to_owned()));
         }
     }
     let lines = file.text.lines().count();
@@ -38,8 +38,8 @@ fn check_file(file: &File) -> Vec<Finding> {
     findings
 }
 
-/// Functions of Rust and Java as the formatters leave them: the body ends at the first `}` that stands as far in
-/// as the line that begins it.
+/// Functions of Rust and Java as formatted by the formatters: the body ends at the first `}` with the indentation of
+/// the function's first line.
 fn functions(file: &File) -> Vec<(usize, String, usize)> {
     let lines: Vec<&str> = file.text.lines().collect();
     let mut found = Vec::new();

@@ -1,10 +1,10 @@
-//! Which files are the project's own text? Those that git tracks, less what is built or locked.
+//! The project's own text files: those tracked by git, except build output and lock files.
 
 use std::path::PathBuf;
 use std::process::Command;
 
 pub struct File {
-    /// Relative to the repository, with `/`.
+    /// Path relative to the repository, with `/`.
     pub path: String,
     pub text: String,
 }
@@ -31,8 +31,12 @@ pub struct Tree {
     pub files: Vec<File>,
 }
 
-const ENDINGS: [&str; 14] =
-    ["rs", "java", "ts", "tsx", "js", "mjs", "css", "html", "md", "toml", "sh", "yml", "xml", "qtest"];
+const ENDINGS: [&str; 18] = [
+    "rs", "java", "ts", "tsx", "js", "mjs", "cjs", "css", "html", "md", "toml", "sh", "yml", "xml", "qtest",
+    "py", "go", "json",
+];
+/// Endings of the files in `testdata/` that are not test data.
+const TESTDATA_ENDINGS: [&str; 3] = ["md", "py", "go"];
 
 impl Tree {
     pub fn read() -> Result<Self, String> {
@@ -53,7 +57,8 @@ impl Tree {
 fn is_ours(path: &str) -> bool {
     let ending = path.rsplit('.').next().unwrap_or("");
     let own = ENDINGS.contains(&ending) || path.ends_with("Makefile") || path == ".ci/run";
-    own && !path.starts_with("ui/dist/") && !path.starts_with("testdata/")
+    let is_data = path.starts_with("testdata/") && !TESTDATA_ENDINGS.contains(&ending);
+    own && !path.starts_with("ui/dist/") && !is_data && !path.ends_with("package-lock.json")
 }
 
 fn git(args: &[&str]) -> Result<String, String> {

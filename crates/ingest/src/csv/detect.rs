@@ -1,7 +1,8 @@
-//! How is this file written? Looked for in its head, and told to the user before it is used.
+//! How is this file written? Detects the [`Dialect`] from the first rows and reports it to the user before any row is
+//! imported.
 //!
-//! Every choice is the one under which the most rows of the head can be read; a broken row there changes nothing. What
-//! has two readings that fit equally well is not guessed where a wrong one would not be noticed: day and month.
+//! Each choice is the one under which the most rows of the head parse; a broken row there changes nothing. An ambiguity
+//! that nobody would notice, day or month, is an error and not guessed.
 
 use super::number::{self, Numbers};
 use super::{Dialect, Shape, header, split};
@@ -9,14 +10,14 @@ use crate::rows::shown;
 use crate::time_text::{TimeFormat, TimeReader, Unit};
 use jiff::tz::TimeZone;
 
-/// Rows of the head that are looked at to find separators, times and columns.
+/// Rows of the head that are examined to detect separators, times and columns.
 const ROWS_MAX: usize = 500;
-/// Values that have more than digits and a sign, which are looked at to find how numbers are written.
+/// Values with more than digits and a sign that are examined to detect the number format.
 const VALUES_MAX: usize = 2_000;
 
 const DELIMITERS: [u8; 4] = [b';', b'\t', b'|', b','];
 
-/// In the order of preference among equals.
+/// In order of preference among equally good ones.
 const PATTERNS: [&str; 16] = [
     "%d.%m.%Y %H:%M:%S%.f",
     "%d.%m.%Y %H:%M:%S,%f",
@@ -35,13 +36,13 @@ const PATTERNS: [&str; 16] = [
     "%m/%d/%Y %I:%M:%S %p",
     "%m/%d/%Y %I:%M %p",
 ];
-/// Pairs of which one may be taken for the other.
+/// Pairs of formats that the same text can match.
 const DAY_OR_MONTH_FIRST: [[&str; 2]; 3] = [
     ["%d/%m/%Y %H:%M:%S%.f", "%m/%d/%Y %H:%M:%S%.f"],
     ["%d/%m/%Y %H:%M", "%m/%d/%Y %H:%M"],
     ["%d/%m/%Y", "%m/%d/%Y"],
 ];
-/// The same for people.
+/// The known time formats, for error messages.
 const KNOWN_TIMES: &str = "numbers since 1970, ISO 8601 (2026-01-31T23:59:59Z), 31.01.2026, 31/01/2026, 01/31/2026 or \
                            2026/01/31 alone or with 23:59 or 23:59:59.999, 31/Jan/2026:23:59:59 +0000";
 
@@ -50,7 +51,7 @@ pub(crate) const TIME_NAMES: [&str; 9] =
 pub(crate) const VALUE_NAMES: [&str; 3] = ["value", "_value", "wert"];
 pub(crate) const SERIES_NAMES: [&str; 5] = ["__name__", "name", "metric", "measurement", "series"];
 
-/// What the user has said; the rest is looked for.
+/// Settings given by the user; the rest is detected.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Given {
     pub delimiter: Option<u8>,
@@ -58,37 +59,37 @@ pub struct Given {
     pub decimal: Option<char>,
     pub thousands: Option<char>,
     pub time_column: Option<String>,
-    /// Makes it a long file.
+    /// Column of the name; makes the file a long one.
     pub value_column: Option<String>,
     pub wide: bool,
     pub texts: bool,
-    /// Names of the columns of a file that has no header.
+    /// Column names for a file without a header.
     pub columns: Vec<String>,
-    /// How numbers are written in other files of this kind: wins where this file's head leaves a choice.
+    /// Number format of other files of this kind: decides where this file's head is ambiguous.
     pub like: Option<Numbers>,
 }
 
-/// What was found.
+/// The detected dialect and header.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Detected {
     pub dialect: Dialect,
     pub header: Vec<String>,
-    /// Bytes of the header with its line feed, and its rows: those before it are blank.
+    /// Bytes of the header with its line feed, and its rows, leading blank rows included.
     pub header_bytes: usize,
     pub header_rows: u64,
-    /// Choices that another reading of the head would fit as well.
+    /// Choices where another reading of the head fits equally well.
     pub doubts: Vec<String>,
-    /// The head leaves no choice which character the decimal point is.
+    /// The head determines which character the decimal point is.
     pub numbers_certain: bool,
 }
 
 /// A row with its end and its number, from 1.
 type Row = (usize, u64, Vec<String>);
 
-/// Looks at the head of a file: its first row is the header, at least one row has to follow.
+/// Examines the head of a file: the first row is the header, at least one row must follow.
 ///
 /// # Errors
-/// What cannot be found out, and what the user has to say.
+/// What cannot be detected, and the option that sets it.
 pub fn detect(head: &[u8], given: &Given) -> Result<Detected, String> {
     let (head, bom) = head.strip_prefix(b"\xef\xbb\xbf").map_or((head, 0), |rest| (rest, 3));
     let delimiter = given.delimiter.unwrap_or_else(|| delimiter(head));
@@ -156,14 +157,14 @@ fn table(head: &[u8], delimiter: u8) -> Vec<Row> {
         .collect()
 }
 
-/// Whether there is something in a column, and no number.
+/// Whether a column has values and none of them is a number.
 fn is_text<'a>(cells: impl Iterator<Item = &'a str>, numbers: Numbers) -> bool {
     let mut scratch = String::new();
     let mut cells = cells.filter(|cell| !cell.is_empty()).peekable();
     cells.peek().is_some() && cells.all(|cell| numbers.read(cell, &mut scratch).is_none())
 }
 
-/// Values that tell something: those that have more than digits and a sign.
+/// Values that show the number format: those with more than digits and a sign.
 fn odd_values(rows: &[u8], delimiter: u8, holds_values: impl Fn(usize) -> bool) -> Vec<String> {
     let plain = |cell: &str| cell.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
     let rows = split::rows(rows, delimiter).filter_map(|(_, row)| std::str::from_utf8(row).ok());
@@ -187,7 +188,7 @@ pub(crate) fn position(header: &[String], name: &str) -> Result<usize, String> {
     })
 }
 
-/// The one that cuts the most rows into as many cells as the header, and more than one.
+/// The delimiter that cuts the most rows into as many cells as the header, and more than one.
 fn delimiter(head: &[u8]) -> u8 {
     let even = |delimiter: &u8| {
         let mut counts = split::rows(head, *delimiter)
@@ -212,7 +213,7 @@ pub(crate) fn time_format(cells: &[&str]) -> Result<TimeFormat, String> {
         let mut reader = TimeReader::new(format.clone(), TimeZone::UTC);
         cells.iter().filter(|cell| reader.read(cell).is_ok()).count()
     };
-    // Of equals the first; none is better than one that fits all.
+    // The first of equally good ones; a delimiter that fits all rows cannot be beaten.
     let mut best: Option<(usize, &TimeFormat)> = None;
     for format in &candidates {
         let count = fits(format);
@@ -224,8 +225,8 @@ pub(crate) fn time_format(cells: &[&str]) -> Result<TimeFormat, String> {
     let first = || shown(cells.first().unwrap_or(&""));
     let Some((count, best)) = best.filter(|(count, _)| *count * 2 > cells.len()) else {
         return Err(format!(
-            "no known way of writing times fits {}: known are {KNOWN_TIMES}; --time-format names another, \
-             --time-column the times' column",
+            "unknown time format in {}: known are {KNOWN_TIMES}; --time-format sets another, \
+             --time-column the column of times",
             first()
         ));
     };
@@ -233,7 +234,7 @@ pub(crate) fn time_format(cells: &[&str]) -> Result<TimeFormat, String> {
     let pair = DAY_OR_MONTH_FIRST.iter().find(|pair| pair.iter().any(|one| of_pattern(one) == *best));
     if let Some([day, month]) = pair.filter(|pair| pair.map(|one| fits(&of_pattern(one))) == [count, count]) {
         return Err(format!(
-            "day and month cannot be told apart in {}: give --time-format '{day}' or '{month}'",
+            "ambiguous day and month in {}: give --time-format '{day}' or '{month}'",
             first()
         ));
     }
@@ -247,7 +248,7 @@ fn shape(header: &[String], time_column: usize, given: &Given) -> Result<Shape, 
     let value_column = match &given.value_column {
         _ if given.wide => None,
         Some(name) => Some(position(header, name)?),
-        // A time, a value and nothing else is a wide file of one series.
+        // A time, a value and nothing else: a wide file of one series.
         None => named(&VALUE_NAMES).filter(|_| header.len() > 2),
     };
     Ok(match value_column {
@@ -266,7 +267,7 @@ struct Found {
     certain: bool,
 }
 
-/// The way of writing under which the most values are numbers; of equals that of other files, then the plainest.
+/// The number format under which the most values are numbers; among equals that of other files, then the plainest.
 fn numbers(values: &[String], delimiter: u8, given: &Given) -> Found {
     let separators = [None, Some(','), Some('.'), Some('\''), Some(' '), Some('\u{a0}'), Some('\u{202f}')];
     let all = ['.', ','].into_iter().flat_map(|decimal| {
@@ -284,7 +285,7 @@ fn numbers(values: &[String], delimiter: u8, given: &Given) -> Found {
         .filter(allowed)
         .map(|n| (number::fitting(n, values.iter().map(String::as_str)), n))
         .collect();
-    // Stable: of equals the first stays first.
+    // Stable sort: the first of equals stays first.
     let unlike = |numbers: &Numbers| given.like.is_some_and(|like| like.decimal != numbers.decimal);
     ranked.sort_by_key(|(count, numbers)| (std::cmp::Reverse(*count), unlike(numbers)));
     let said = Numbers { decimal: given.decimal.unwrap_or('.'), thousands: given.thousands };
@@ -297,10 +298,10 @@ fn numbers(values: &[String], delimiter: u8, given: &Given) -> Found {
     if given.like == Some(numbers) {
         return Found { numbers, doubtful: None, doubts: vec![], certain };
     }
-    // What other files say about the decimal point decides here, too.
+    // The decimal point of other files decides here, too.
     let decided = given.like.as_ref().is_some_and(same_decimal);
     let equals: Vec<Numbers> = equals.into_iter().filter(|other| !decided || same_decimal(other)).collect();
-    // Between cells it is a comma, or else it may be a decimal one.
+    // A comma between cells is the delimiter, otherwise it may be the decimal point.
     let with_comma = values.iter().filter(|cell| delimiter != b',' && cell.contains(','));
     let two_readings = |other: &Numbers| {
         with_comma.clone().any(|cell| match (value(numbers, cell), value(*other, cell)) {
@@ -313,7 +314,7 @@ fn numbers(values: &[String], delimiter: u8, given: &Given) -> Found {
     let doubt = equals.iter().find_map(differs).filter(|_| doubtful.is_none());
     let doubts = doubt.map(|cell| {
         let read = numbers.read(cell, &mut String::new()).unwrap_or(f64::NAN);
-        format!("{} is read as {read}; another way of writing numbers fits as well", shown(cell))
+        format!("{} is read as {read}; another number format fits as well", shown(cell))
     });
     Found { numbers, doubtful, doubts: doubts.into_iter().collect(), certain }
 }

@@ -1,8 +1,8 @@
 //! Labels in the name of a file, as in the published data of Chronix (github.com/ChronixDB): fields before `--`, with
 //! `_` between them.
 
-/// Labels of a file's name: `names` in the order of the fields; an empty name or `-` passes over a field, fields
-/// without a name are left out.
+/// Labels of a file's name: `names` in the order of the fields. An empty name or `-` skips a field; fields after the
+/// last name are ignored.
 ///
 /// # Errors
 /// When the name has fewer fields.

@@ -1,4 +1,4 @@
-//! Is the first row a header that says which column is which? What is refused here would be read wrongly, in silence.
+//! Is the first row a header that names each column? Refuses headers that would be misread without an error.
 
 use jiff::tz::TimeZone;
 
@@ -6,9 +6,9 @@ use super::split;
 use crate::rows::{not_utf8, shown};
 use crate::time_text::{TimeFormat, TimeReader};
 
-/// The first row that is not blank has to be UTF-8: every name comes from it.
+/// The first row that is not blank must be UTF-8: all names come from it.
 pub(super) fn check_text(head: &[u8], delimiter: u8) -> Result<(), String> {
-    let convert = |from: &str| format!("convert the file, such as with `iconv -f {from} -t utf-8`");
+    let convert = |from: &str| format!("convert the file, for example with `iconv -f {from} -t utf-8`");
     if head.starts_with(&[0xff, 0xfe]) || head.starts_with(&[0xfe, 0xff]) {
         return Err(format!("file is UTF-16, as its first two bytes say: {}", convert("utf-16")));
     }
@@ -17,10 +17,10 @@ pub(super) fn check_text(head: &[u8], delimiter: u8) -> Result<(), String> {
         return Ok(());
     };
     if let Some(at) = row.iter().position(|byte| *byte == 0) {
-        // Letters of most languages have one zero byte: the second in little endian.
+        // Letters of most languages have one zero byte: in little endian the second.
         let from = if at % 2 == 1 { "utf-16le" } else { "utf-16be" };
         let place = format!("row {number} has a zero byte at byte {}", at + 1);
-        return Err(format!("{place}, as UTF-16 has: {}", convert(from)));
+        return Err(format!("{place}, probably UTF-16: {}", convert(from)));
     }
     match std::str::from_utf8(row) {
         Ok(_) => Ok(()),
@@ -39,7 +39,7 @@ pub(super) fn check_names(header: &[String]) -> Result<(), String> {
     Ok(())
 }
 
-/// What a column without a name holds would be left out. `cells` are those of a column in the rows of the head.
+/// A column without a name would be ignored. `cells` are those of a column in the rows of the head.
 pub(super) fn check_unnamed<'a, I: Iterator<Item = &'a str>>(
     header: &[String],
     time_column: usize,
@@ -59,7 +59,7 @@ pub(super) fn check_unnamed<'a, I: Iterator<Item = &'a str>>(
     Ok(())
 }
 
-/// A header does not have a time where the rows have theirs.
+/// A header has no time where the rows have theirs.
 pub(super) fn check_no_row(header: &[String], time_column: usize, time: &TimeFormat) -> Result<(), String> {
     let Some(cell) = header.get(time_column) else { return Ok(()) };
     if TimeReader::new(time.clone(), TimeZone::UTC).read(cell).is_err() {
@@ -70,13 +70,13 @@ pub(super) fn check_no_row(header: &[String], time_column: usize, time: &TimeFor
         _ => format!("time,NAME,... (there are {})", header.len()),
     };
     Err(format!(
-        "there is no header: the first row has {}, a time as in the rows below; put a line with the columns' names \
-         before it, or give them with --columns {example}",
+        "no header: the first row has {}, a time as in the rows below; put a line with the column names \
+         above it, or give them with --columns {example}",
         shown(cell)
     ))
 }
 
-/// Names that the user gave have to be as many as there are columns.
+/// As many names as there are columns.
 pub(super) fn check_given(names: &[String], first: &[String]) -> Result<(), String> {
     match names.len() == first.len() {
         true => Ok(()),

@@ -1,13 +1,13 @@
 //! CSV (RFC 4180): which samples does each row hold?
 //!
 //! ```text
-//!   wide   Date;cpu;memory                      a series for each column, named by its header
-//!   long   time,host,name,value                 a record a row; other columns are labels
+//!   wide   Date;cpu;memory                      one series per column, named by its header
+//!   long   time,host,name,value                 one record per row; other columns are labels
 //! ```
 //! `detect.rs` finds the [`Dialect`] in a file's head, so that it can be shown before it is used; `split.rs` cuts rows,
-//! `number.rs` and `../time_text.rs` read cells. A broken cell is refused with its row's number, its column and its
+//! `detect.rs` finds the [`Dialect`] in a file's head, so that it can be shown before the import starts; `split.rs`
+//! cuts rows, `number.rs` and `../time_text.rs` read cells. A broken cell is refused with its row number, column and
 //! value; the other cells of a wide row are kept. Empty cells are no samples.
-
 mod detect;
 mod file_name;
 mod header;
@@ -24,7 +24,7 @@ use jiff::tz::TimeZone;
 use tacho_model::limits::ENTRY_BYTES_MAX;
 use tacho_model::{Batch, Body, Entry, EntrySeries, Labels, NAME, Sample, SampleSeries, Timestamp, Value};
 
-use crate::room::Room;
+use crate::budget::Budget;
 use crate::rows::{Block, Broken, Rows, not_utf8, shown};
 use crate::time_text::{TimeFormat, TimeReader};
 pub use detect::{Detected, Given, detect};
@@ -49,18 +49,18 @@ pub struct Dialect {
     pub texts: bool,
     /// Columns of a wide file whose head has texts and no number.
     pub text_columns: Vec<usize>,
-    /// Another way to read a comma that fits as well and gives other numbers: such cells are refused.
+    /// Another reading of a comma that fits equally well and gives other numbers: such cells are refused.
     pub doubtful: Option<Numbers>,
 }
 
-/// What the other columns are.
+/// What the other columns hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Shape {
     Wide,
     Long { value_column: usize, name_column: Option<usize> },
 }
 
-/// Reads the rows behind a header.
+/// Reads the rows after a header.
 #[derive(Clone, Debug)]
 pub struct Csv {
     dialect: Dialect,
@@ -70,14 +70,14 @@ pub struct Csv {
     base: Vec<(String, String)>,
     /// Wide: the series of each column.
     columns: Vec<Option<Arc<Labels>>>,
-    /// Wide: texts of a block in each column that holds no numbers.
+    /// Wide: number of texts of a block in each column without numbers.
     texts: Vec<Option<u64>>,
     /// Long: the series by the cells that name it.
     known: HashMap<String, Arc<Labels>>,
     known_bytes: usize,
-    /// What the series of a block may take that it names first.
-    room: Room,
-    /// Of a number, while its thousands separators are taken out.
+    /// Memory budget for the new series of a block.
+    budget: Budget,
+    /// Buffer for a number while its thousands separators are removed.
     scratch: String,
 }
 
@@ -105,39 +105,40 @@ fn series(
     header.iter().enumerate().map(of).collect()
 }
 
-/// A name that was given is for a column that has none of its own: the only one, called `value`.
+/// A given name applies to a column without a name of its own: the only one, called `value`.
 pub(crate) fn name_of_one<'a>(given: &'a str, columns: &[&str]) -> Result<&'a str, String> {
     match columns {
         [one] if is_one_of(one, &VALUE_NAMES) => Ok(given),
         [one] => Err(format!(
-            "--name {given:?} is for values without a name, column {one:?} names its series: leave --name out, \
+            "--name {given:?} applies to values without a name, but column {one:?} names its series: omit --name, \
              or give --value-column {one:?}"
         )),
         many => Err(format!(
-            "--name {given:?} is for one series, here {} columns are series, named by the header: leave --name \
-             out, or say with --value-column which of them has the values",
+            "--name {given:?} applies to one series, but {} columns are series named by the header: omit --name, \
+             or select the column of values with --value-column",
             many.len()
         )),
     }
 }
 
-/// What a name that is given does to a file that has names.
+/// How a given name applies to a file that has names.
 pub fn only_where_empty(name: &str, column: &str) -> String {
     format!("--name {name:?} is used only in rows where column {column:?} is empty")
 }
 
-/// How much more the rows of a file may take than what is sent to a server: they are read where they are.
+/// The budget for a file's rows is larger than for a request by this factor: rows are decoded where the file is read.
 const ROW_MEMORY: usize = 4;
-/// Memory of the series of a long file that are known from row to row, bytes; past it all are looked up anew.
+/// Memory of the series of a long file that are remembered from row to row, bytes; above it all are looked up again.
 const KNOWN_BYTES_MAX: usize = 64 << 20;
-/// Memory of one of them beside its names and values.
+/// Memory of one of them in addition to its names and values.
 const KNOWN_BYTES: usize = 400;
 
 impl Csv {
-    /// `header` as [`Detected`] has it; `base` are labels of every series, a name among them for long files without one.
+    /// `header` as [`Detected`] has it; `base` are labels of every series, including a name for long files without
+    /// one.
     ///
     /// # Errors
-    /// What of the header cannot be a series.
+    /// The part of the header that cannot be a series.
     pub fn new(
         header: Vec<String>,
         dialect: Dialect,
@@ -155,11 +156,11 @@ impl Csv {
         };
         let is_text = |column: usize| dialect.text_columns.contains(&column).then_some(0);
         let texts = (0..columns.len()).map(is_text).collect();
-        let (known, scratch, room) = (HashMap::new(), String::new(), Room::default());
-        Ok(Self { dialect, times, header, base, columns, texts, known, known_bytes: 0, room, scratch })
+        let (known, scratch, budget) = (HashMap::new(), String::new(), Budget::default());
+        Ok(Self { dialect, times, header, base, columns, texts, known, known_bytes: 0, budget, scratch })
     }
 
-    /// Local times that came twice because a clock was set back.
+    /// Local times that occurred twice because a clock was set back.
     pub const fn ambiguous(&self) -> u64 {
         self.times.ambiguous
     }
@@ -174,7 +175,7 @@ impl Csv {
         self.times.read(cell.trim()).map_err(|reason| (position, reason))
     }
 
-    /// The faults of the row: position of a column and reason.
+    /// The errors of the row: position of a column and reason.
     fn wide(&mut self, row: &[Cow<'_, str>], slots: &mut Slots, faults: &mut Vec<(usize, String)>) {
         let at = match self.time(row) {
             Ok(at) => at,
@@ -192,7 +193,7 @@ impl Csv {
                 continue;
             }
             let Some(labels) = labels else {
-                // Numbers of rows stand before all others: pandas writes them so.
+                // Row numbers in the first column, as pandas writes them.
                 if position > 0 {
                     faults.push((position, "the column has no name".to_owned()));
                 }
@@ -247,9 +248,9 @@ impl Csv {
         let base = self.base.iter().filter(|(label, _)| name.is_empty() || label != NAME);
         let base = base.map(|(label, value)| (label.as_str(), value.as_str()));
         let labels = Arc::new(Labels::new(base.chain(cells)).map_err(|error| error.to_string())?);
-        // The names of the columns stand in each series, but not in each row.
+        // The column names are part of each series, but not of each row.
         let bytes = KNOWN_BYTES + labels.own_bytes() + key.len();
-        self.room.take(bytes).map_err(|full| full.to_string())?;
+        self.budget.take(bytes).map_err(|full| full.to_string())?;
         self.known_bytes += bytes;
         if self.known_bytes > KNOWN_BYTES_MAX {
             self.known.clear();
@@ -269,7 +270,7 @@ impl Rows for Csv {
         let mut out = Block::default();
         let mut slots = Slots::default();
         let mut faults = Vec::new();
-        self.room = Room::of_body(block.len() * ROW_MEMORY);
+        self.budget = Budget::of_body(block.len() * ROW_MEMORY);
         for (bytes, row) in split::rows(block, self.dialect.delimiter) {
             out.rows += 1;
             let number = before + out.rows;
@@ -308,7 +309,7 @@ impl Rows for Csv {
 }
 
 impl Csv {
-    /// One report for a row: its first fault, and how many more there are.
+    /// One error per row: the first, and the number of further ones.
     fn broken(&self, row: u64, bytes: Range<usize>, faults: &mut Vec<(usize, String)>) -> Option<Broken> {
         let more = faults.len().saturating_sub(1);
         let (position, reason) = faults.drain(..).next()?;
@@ -317,7 +318,7 @@ impl Csv {
     }
 }
 
-/// Where in the batch the records of each series are collected.
+/// The positions in the batch where the records of each series are collected.
 #[derive(Default)]
 struct Slots {
     batch: Batch,
@@ -365,7 +366,7 @@ impl Slots {
             && other.to_bits() != value.to_bits()
         {
             return Err(format!(
-                "{} is {value} or {other}, which nothing in the file decides: say --decimal . or --decimal ,",
+                "{} is ambiguous, {value} or {other}: give --decimal . or --decimal ,",
                 shown(cell)
             ));
         }
@@ -380,10 +381,10 @@ impl Slots {
     }
 }
 
-/// Whole numbers from here on are not all floats.
+/// From 2^53 on, not every whole number is a float.
 const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
 
-/// A whole number that a float would round stays whole.
+/// A whole number that a float would round stays an integer.
 fn exact(value: f64, cell: &str) -> Value {
     if value.abs() < EXACT_MAX || !value.is_finite() {
         return Value::F64(value);

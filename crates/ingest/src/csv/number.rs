@@ -4,7 +4,7 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Numbers {
     pub decimal: char,
-    /// Stands between groups of three digits.
+    /// The character between groups of three digits.
     pub thousands: Option<char>,
 }
 
@@ -15,9 +15,9 @@ impl Default for Numbers {
 }
 
 impl Numbers {
-    /// `None` for what is not a number in this way of writing; groups have to be of three digits.
+    /// `None` for text that is not a number in this format; groups must have three digits.
     pub(super) fn read(self, cell: &str, scratch: &mut String) -> Option<f64> {
-        // What is out of the range of numbers would become an infinity.
+        // A number out of range would become an infinity.
         let digits = |text: &str| text.parse().ok().filter(|number: &f64| number.is_finite());
         let plain = |byte: u8| byte.is_ascii_digit() || matches!(byte, b'-' | b'+' | b'e' | b'E');
         if self.decimal == '.'
@@ -41,7 +41,7 @@ impl Numbers {
             Some(separator) if whole.contains(separator) => ungroup(whole, separator, scratch)?,
             _ => scratch.push_str(whole),
         }
-        // Where the comma is the decimal one, a point is none.
+        // Where the comma is the decimal point, a point is not allowed.
         let all_plain = |text: &str| text.bytes().all(plain);
         if !all_plain(scratch) || !fraction.is_none_or(all_plain) {
             return None;
@@ -63,7 +63,7 @@ fn named(cell: &str) -> Option<f64> {
     }
 }
 
-/// Takes the separators out; `None` where a group is not of three digits, or the first one is nothing but a nought.
+/// Removes the separators; `None` where a group does not have three digits, or the first one is just `0`.
 fn ungroup(whole: &str, separator: char, out: &mut String) -> Option<()> {
     for (nth, group) in whole.split(separator).enumerate() {
         let digits = if nth == 0 { group.strip_prefix(['-', '+']).unwrap_or(group) } else { group };
@@ -80,7 +80,7 @@ fn ungroup(whole: &str, separator: char, out: &mut String) -> Option<()> {
     Some(())
 }
 
-/// How many of the cells are numbers in this way of writing.
+/// How many of the cells are numbers in this format.
 pub(super) fn fitting<'a>(numbers: Numbers, cells: impl Iterator<Item = &'a str>) -> usize {
     let mut scratch = String::new();
     cells.filter(|cell| numbers.read(cell, &mut scratch).is_some()).count()
@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn separators_have_to_be_where_they_belong() {
+    fn thousands_separators_are_accepted_only_every_three_digits() {
         let english = Numbers { decimal: '.', thousands: Some(',') };
         let german = Numbers { decimal: ',', thousands: Some('.') };
         let comma = Numbers { decimal: ',', thousands: None };

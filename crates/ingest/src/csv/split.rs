@@ -1,19 +1,19 @@
 //! Where do rows and cells end?
 //!
-//! A quote counts only at the beginning of a cell (RFC 4180): other programs write it elsewhere without meaning it.
+//! A quote counts only at the beginning of a cell (RFC 4180): other programs write it elsewhere as an ordinary
+//! character.
 
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// Bytes and lines of one row. A quote that is not closed costs one line and not the file: past this, a row ends with
-/// its line.
+/// Bytes and lines of one row. An unclosed quote costs one line and not the file: above this, a row ends with its line.
 pub const ROW_BYTES_MAX: usize = 4 << 20;
 const ROW_LINES_MAX: usize = 1_000;
 
-/// Length of the row at the front with its line feed; `None` where its end is not there.
+/// Length of the first row with its line feed; `None` where its end is missing.
 ///
-/// A row of several lines has to close its quotes as it should, right before a delimiter or the end of a line: or else
-/// one was opened by mistake, and the row is its first line.
+/// A row of several lines must close its quotes right before a delimiter or the end of a line. Otherwise the quote was
+/// opened by mistake, and the row is its first line.
 fn row_length(bytes: &[u8], delimiter: u8) -> Option<usize> {
     let line = bytes.iter().position(|byte| *byte == b'\n').map(|at| at + 1);
     let head = line.map_or(bytes, |end| bytes.get(..end).unwrap_or(bytes));
@@ -37,7 +37,8 @@ fn row_length(bytes: &[u8], delimiter: u8) -> Option<usize> {
             b'\n' => lines += 1,
             _ => {}
         }
-        // A doubled quote leaves and enters again: the second one is not at a cell's beginning, but the state is.
+        // A doubled quote closes and opens again: the second one is not at a cell's beginning, but the state is
+        // the same.
         begins = !quoted && (*byte == delimiter || *byte == b'"');
     }
     if bytes.len() >= ROW_BYTES_MAX { line } else { None }
@@ -65,7 +66,7 @@ pub(super) fn whole(bytes: &[u8], delimiter: u8) -> usize {
     at
 }
 
-/// Rows with the place of each, without their line feeds. The last one may lack its line feed.
+/// Rows with the position of each, without their line feeds. The last one may lack its line feed.
 pub(super) fn rows(block: &[u8], delimiter: u8) -> impl Iterator<Item = (Range<usize>, &[u8])> {
     let mut at = 0;
     std::iter::from_fn(move || {
@@ -78,15 +79,15 @@ pub(super) fn rows(block: &[u8], delimiter: u8) -> impl Iterator<Item = (Range<u
     })
 }
 
-/// Length of a row that has no end: all that is left, but its first line where a quote is still open at the end.
+/// Length of a row without an end: all remaining bytes, or its first line where a quote is still open at the end.
 fn last_length(rest: &[u8], delimiter: u8) -> usize {
     let line = rest.iter().position(|byte| *byte == b'\n').map(|at| at + 1);
     line.filter(|_| is_open(rest, delimiter)).unwrap_or(rest.len())
 }
 
-/// What a cell says: blanks in quotes belong to it, others are between the cells. Of [`cells`] those that were in quotes
-/// are owned.
-#[expect(clippy::ptr_arg, reason = "which of the two it is says whether there were quotes")]
+/// The text of a cell: blanks inside quotes belong to it, others are trimmed. Cells from [`cells`] that were quoted are
+/// owned.
+#[expect(clippy::ptr_arg, reason = "borrowed or owned tells whether the cell was quoted")]
 pub(super) fn meant<'a>(cell: &'a Cow<'_, str>) -> &'a str {
     match cell {
         Cow::Borrowed(plain) => plain.trim(),
@@ -117,7 +118,7 @@ pub(super) fn cells(row: &str, delimiter: char) -> Vec<Cow<'_, str>> {
     }
 }
 
-/// A cell behind its opening quote, and what follows the delimiter after it.
+/// A cell after its opening quote, and the rest after the next delimiter.
 fn quoted(inside: &str, delimiter: char) -> (Cow<'_, str>, Option<&str>) {
     let mut cell = String::new();
     let mut rest = inside;
@@ -165,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn only_whole_rows_are_whole() {
+    fn a_row_without_its_end_is_not_whole() {
         for (bytes, expect) in
             [("a,b\nc", 4), ("a,\"b\n", 0), ("a,\"b\nc\"\nd", 8), ("", 0), ("a\"\nb", 3), ("\"a\"\"\n", 0)]
         {
@@ -174,8 +175,9 @@ mod tests {
     }
 
     #[test]
-    fn a_quote_that_is_never_closed_costs_one_line() {
-        // At the end of a file, past the bound for bytes, past that for lines, and where a later one opens a cell.
+    fn an_unclosed_quote_costs_one_line() {
+        // At the end of a file, above the limit of bytes, above that of lines, and where a later quote opens a
+        // cell.
         let ends =
             [String::new(), "x".repeat(ROW_BYTES_MAX), "z\n".repeat(ROW_LINES_MAX), "3,\"z\"\n".into()];
         for end in ends {
@@ -185,6 +187,6 @@ mod tests {
             assert!(is_open(first[0], b',') && !is_open(first[1], b','));
         }
         let long = format!("1,\"{}\"\n2,y", "z\n".repeat(ROW_LINES_MAX));
-        assert_eq!(rows(long.as_bytes(), b',').count(), 2, "as many lines as there may be");
+        assert_eq!(rows(long.as_bytes(), b',').count(), 2, "as many lines as allowed");
     }
 }

@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Records of a file as `labels time value`, with what detection finds.
+/// Records of a file as `labels time value`, with the detected dialect.
 fn read(
     file: &str,
     given: &Given,
@@ -86,7 +86,7 @@ fn wide_and_long_files() {
 }
 
 #[test]
-fn broken_rows_leave_the_others_alone() {
+fn good_rows_beside_broken_ones_are_kept() {
     let file = "time,a,b\n1,1,2\nsoon,1,2\n3,x,2\n4,1,y\n5,1,2,3\n\n7,1\n";
     let (_, records, broken) = read(file, &Given::default(), &[]).unwrap();
     assert_eq!(records.iter().filter(|r| r.starts_with('a')).count(), 4, "{records:?}");
@@ -105,7 +105,7 @@ fn broken_rows_leave_the_others_alone() {
 }
 
 #[test]
-fn what_cannot_be_found_out_is_asked_for() {
+fn undetectable_settings_are_errors_that_name_the_option() {
     let fails = |file: &str, given: &Given, expect: &str| {
         let error = read(file, given, &[]).unwrap_err();
         assert!(error.contains(expect), "{expect} in {error}");
@@ -113,12 +113,10 @@ fn what_cannot_be_found_out_is_asked_for() {
     let given = Given::default();
     fails("", &given, "file has no header");
     fails("a,b\n", &given, "file has a header and no rows");
-    fails("when,a\nyesterday,1\n", &given, "no known way of writing times fits \"yesterday\"");
+    fails("when,a\nyesterday,1\n", &given, "unknown time format in \"yesterday\"");
     for (time, day) in [("10:00:00", "%d/%m/%Y %H:%M:%S%.f"), ("10:00", "%d/%m/%Y %H:%M"), ("", "%d/%m/%Y")] {
-        let expect = format!(
-            "day and month cannot be told apart in \"01/02/2020{}",
-            if time.is_empty() { "" } else { " " }
-        );
+        let expect =
+            format!("ambiguous day and month in \"01/02/2020{}", if time.is_empty() { "" } else { " " });
         fails(&format!("t,a\n01/02/2020 {time},1\n"), &given, &expect);
         fails(&format!("t,a\n01/02/2020 {time},1\n"), &given, &format!("give --time-format '{day}' or"));
     }
@@ -147,7 +145,7 @@ fn what_cannot_be_found_out_is_asked_for() {
 }
 
 #[test]
-fn what_would_be_read_wrongly_is_refused() {
+fn files_that_would_be_misread_are_refused() {
     let fails = |file: &[u8], given: &Given, expect: &str| {
         let error = match detect(file, given) {
             Ok(found) => Csv::new(found.header, found.dialect, TimeZone::UTC, vec![]).err(),
@@ -171,20 +169,20 @@ fn what_would_be_read_wrongly_is_refused() {
         (&utf16("\u{feff}time,a\n1,2\n", false), "`iconv -f utf-16 -t utf-8`"),
         (
             &utf16("time,a\n1,2\n", true),
-            "row 1 has a zero byte at byte 2, as UTF-16 has: convert the file, such as with `iconv -f utf-16le",
+            "row 1 has a zero byte at byte 2, probably UTF-16: convert the file, for example with `iconv -f utf-16le",
         ),
         (
             &utf16("time,a\n1,2\n", false),
-            "row 1 has a zero byte at byte 1, as UTF-16 has: convert the file, such as with `iconv -f utf-16be",
+            "row 1 has a zero byte at byte 1, probably UTF-16: convert the file, for example with `iconv -f utf-16be",
         ),
         (
             b"2026-01-01T00:00:00Z,1\n2026-01-01T00:01:00Z,2\n",
-            "there is no header: the first row has \"2026-01-01T00:00:00Z\", a time",
+            "no header: the first row has \"2026-01-01T00:00:00Z\", a time",
         ),
         (b"1,2\n3,4\n5,6\n", "or give them with --columns time,value"),
         (b"02.01.2026 10:00:00;a;2\n03.01.2026 10:00:00;a;2\n", "--columns time,NAME,... (there are 3)"),
         (b"time,,b\n1,2,3\n", "column 2 has no name and holds \"2\": name it in the header"),
-        (b"1767225600,0,0\n1767225601,0,0\n", "there is no header: the first row has \"1767225600\", a time"),
+        (b"1767225600,0,0\n1767225601,0,0\n", "no header: the first row has \"1767225600\", a time"),
         (b"time,cpu,mem,cpu\n1,2,3,4\n", "columns 2 and 4 are both called \"cpu\""),
         (b"time,host,host,value\n1,2,3,4\n", "columns 2 and 3 are both called \"host\""),
     ] {
@@ -198,14 +196,14 @@ fn what_would_be_read_wrongly_is_refused() {
         (&*records, broken.len()),
         (&["cpu 5000000000 F64(2.0)".to_owned(), "cpu 6000000000 F64(3.0)".into()][..], 0)
     );
-    // A column that is called by a number, and no header as pandas writes it for a frame without names.
+    // A column named by a number, and the header that pandas writes for a frame without names.
     let named = Given { time_column: Some("0".into()), ..given.clone() };
     assert_eq!(read("0,1\n5,2\n", &named, &[]).unwrap().1, ["1 5000000000 F64(2.0)"]);
     assert_eq!(read(",0,1\n5,2,3\n", &given, &[]).unwrap().1.len(), 2);
 }
 
 #[test]
-fn a_name_is_for_values_without_one() {
+fn a_given_name_applies_only_to_values_without_one() {
     let base = [(NAME, "temp"), ("job", "j")];
     for (file, expect) in [
         ("time,value\n1,2\n", Ok(&["temp{job=\"j\"} 1000000000 F64(2.0)"][..])),
@@ -216,9 +214,9 @@ fn a_name_is_for_values_without_one() {
         ),
         (
             "time,cpu\n1,2\n",
-            Err("--name \"temp\" is for values without a name, column \"cpu\" names its series"),
+            Err("--name \"temp\" applies to values without a name, but column \"cpu\" names its series"),
         ),
-        ("time,cpu,mem\n1,2,3\n", Err("--name \"temp\" is for one series, here 2 columns are series")),
+        ("time,cpu,mem\n1,2,3\n", Err("--name \"temp\" applies to one series, but 2 columns are series")),
     ] {
         match (read(file, &Given::default(), &base), expect) {
             (Ok((_, records, broken)), Ok(expect)) => assert_eq!(
@@ -232,7 +230,7 @@ fn a_name_is_for_values_without_one() {
 }
 
 #[test]
-fn texts_in_a_wide_file_cost_their_column_only() {
+fn texts_in_a_wide_file_exclude_only_their_column() {
     let file = "time,cpu,status,mem,note\n1,1,ok,2,\n2,3,ok,x,\n3,5,fine,6,\n";
     let found = detect(file.as_bytes(), &Given::default()).unwrap();
     assert_eq!(found.dialect.text_columns, [2]);
@@ -245,16 +243,16 @@ fn texts_in_a_wide_file_cost_their_column_only() {
         let broken: Vec<String> = block.broken.iter().map(ToString::to_string).collect();
         assert_eq!(broken, ["row 3, column \"mem\": \"x\" is not a number"]);
     }
-    // A number that comes later is one all the same.
+    // A number in a later block of such a column is still read.
     let block = csv.decode(b"4,1,7,2,\n", 4);
     assert_eq!((block.texts_left_out.len(), block.batch.samples.len()), (0, 3));
 }
 
 #[test]
-fn a_comma_that_may_be_either_is_refused_cell_by_cell() {
+fn an_ambiguous_comma_is_refused_cell_by_cell() {
     let said = |decimal: char| Given { decimal: Some(decimal), ..Given::default() };
-    let doubt = "row 2, column \"a\": \"1,234\" is 1234 or 1.234, which nothing in the file decides: \
-                 say --decimal . or --decimal ,";
+    let doubt = "row 2, column \"a\": \"1,234\" is ambiguous, 1234 or 1.234: \
+                 give --decimal . or --decimal ,";
     for (file, given, values, expect) in [
         ("t;a\n1;1,234\n2;5\n", Given::default(), &[5.0][..], &[doubt][..]),
         ("t\ta\n1\t1,234\n2\t5\n", Given::default(), &[5.0], &[doubt]),
@@ -282,11 +280,11 @@ fn a_comma_that_may_be_either_is_refused_cell_by_cell() {
 }
 
 #[test]
-fn doubts_are_told() {
+fn ambiguous_choices_are_reported() {
     let doubts = |file: &str| detect(file.as_bytes(), &Given::default()).unwrap().doubts;
     assert_eq!(
         doubts("t,a\n1,\"1,234\"\n"),
-        ["\"1,234\" is read as 1234; another way of writing numbers fits as well"]
+        ["\"1,234\" is read as 1234; another number format fits as well"]
     );
     assert_eq!(doubts("t;a\n1;1.234\n").len(), 1);
     assert_eq!(doubts("t;a\n1;1,234\n").len(), 0, "it is refused");
@@ -295,7 +293,7 @@ fn doubts_are_told() {
 }
 
 #[test]
-fn other_files_decide_where_this_one_does_not() {
+fn number_format_of_other_files_decides_ambiguities() {
     let numbers = |file: &str, like: Option<Numbers>| {
         let found = detect(file.as_bytes(), &Given { like, ..Given::default() }).unwrap();
         (
@@ -310,7 +308,7 @@ fn other_files_decide_where_this_one_does_not() {
     assert_eq!(numbers("t;a\n1;-1\n", german), (Some('.'), ',', 0, false));
     assert_eq!(numbers("t;a\n1;1,234\n", german), (Some('.'), ',', 0, false));
     assert_eq!(numbers("t;a\n1;1,234.5\n", german), (Some(','), '.', 0, true));
-    // The decimal point alone is something to learn from.
+    // Other files may determine only the decimal point.
     assert_eq!(numbers("t;a\n1;1,5\n", None), (None, ',', 0, true));
     let [comma, point] = [',', '.'].map(|decimal| Some(Numbers { decimal, thousands: None }));
     assert_eq!(numbers("t;a\n1;1,234\n", comma), (None, ',', 0, false));
@@ -320,7 +318,7 @@ fn other_files_decide_where_this_one_does_not() {
 }
 
 #[test]
-fn labels_called_as_other_columns_get_another_name() {
+fn labels_named_like_other_columns_get_a_prefix() {
     let names = ["Date", "label_x", "name", "value", "zone"].map(str::to_owned);
     let mut header = String::new();
     write_header(&mut header, &names);
@@ -337,7 +335,7 @@ proptest! {
             prop_assert!(block.broken.len() as u64 <= block.rows);
             let whole = csv.whole(&bytes);
             prop_assert!(whole <= bytes.len());
-            // Cut where it says, the rows are the same.
+            // The rows are the same when the block is cut at the returned length.
             let (front, back) = bytes.split_at(whole);
             let parts = csv.decode(front, 0).rows + csv.decode(back, 0).rows;
             prop_assert_eq!(parts, block.rows);
@@ -347,7 +345,7 @@ proptest! {
 
 proptest! {
     #[test]
-    fn what_is_written_reads_back(
+    fn written_rows_read_back(
         pairs in prop::collection::btree_map("[a-z]{2,6}", "[^\u{0}]{1,9}", 1..4),
         name in "[^\u{0}]{1,13}",
         samples in prop::collection::vec((any::<i64>(), any::<f64>()), 1..20),

@@ -1,11 +1,11 @@
-//! The other end of [`super::Csv`]: rows of a long file, one record each.
+//! The inverse of [`super::Csv`]: writes rows of a long file, one record each.
 
 use std::fmt::Write;
 
 use super::detect::{SERIES_NAMES, TIME_NAMES, VALUE_NAMES, is_one_of};
 use tacho_model::{Body, Entry, Labels, NAME, Sample, Timestamp, Value};
 
-/// Before a label that would be taken for another column, or for one that has this before it.
+/// Prefix of a label that has the name of another column, or that has this prefix already.
 const LABEL: &str = "label_";
 
 /// Columns of the file: the time, the series' name, `names`, the value.
@@ -25,21 +25,21 @@ pub(super) fn column(label: &str) -> String {
     if clashes { format!("{LABEL}{label}") } else { label.to_owned() }
 }
 
-/// Appends a row for each sample. Values read back bit for bit, but for the bits of a NaN and the type of whole numbers
-/// up to 2^53, which become floats.
+/// Appends one row per sample. Values read back bit for bit, except the bits of a NaN and the type of whole numbers up
+/// to 2^53, which become floats.
 pub fn write_samples(out: &mut String, names: &[String], labels: &Labels, samples: &[Sample]) {
     let series = series(names, labels);
     for sample in samples {
         time(out, sample.at);
         out.push_str(&series);
-        // A string takes everything.
+        // Writing to a string cannot fail.
         let _ = match sample.value {
             Value::F64(f64::INFINITY) => write!(out, "Inf"),
             Value::F64(f64::NEG_INFINITY) => write!(out, "-Inf"),
             Value::F64(value) if value == 0.0 || (1e-5..9e15).contains(&value.abs()) => {
                 write!(out, "{value}")
             }
-            // With a point, so that it is read as a float: a whole number this large would be kept whole.
+            // With a point, so that it is read as a float: a whole number this large would stay an integer.
             Value::F64(value) => write!(out, "{value:e}"),
             Value::I64(value) => write!(out, "{value}"),
             Value::U64(value) => write!(out, "{value}"),
@@ -48,7 +48,7 @@ pub fn write_samples(out: &mut String, names: &[String], labels: &Labels, sample
     }
 }
 
-/// Appends a row for each text and calls `written` with it. Bytes are left out.
+/// Appends one row per text entry and calls `written` with it. Entries of bytes are omitted.
 pub fn write_entries(
     out: &mut String,
     names: &[String],
@@ -80,11 +80,11 @@ fn series(names: &[String], labels: &Labels) -> String {
 
 fn time(out: &mut String, at: Timestamp) {
     let moment = jiff::Timestamp::from_nanosecond(i128::from(at));
-    // Every time of 64 bits of nanoseconds lies within jiff's years.
+    // Every time of 64 bits of nanoseconds is within the range of jiff.
     let _ = moment.map(|moment| write!(out, "{moment}"));
 }
 
-/// In quotes where it has to be.
+/// In quotes where necessary.
 fn cell(out: &mut String, text: &str) {
     let odd = |c: char| matches!(c, ',' | '"' | '\n' | '\r' | ';' | '\t' | '|');
     if !text.contains(odd) && text.trim() == text {

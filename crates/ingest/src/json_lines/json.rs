@@ -1,10 +1,10 @@
-//! As much JSON as rows need: objects, arrays, texts, numbers, read in place (RFC 8259).
+//! The part of JSON that rows need: objects, arrays, strings, numbers, read in place (RFC 8259).
 //!
 //! Numbers stay text until their type is known, so that 64-bit integers and floats are exact.
 
 use std::borrow::Cow;
 
-/// Depth of arrays and objects that are stepped over.
+/// Depth of arrays and objects that are skipped.
 const DEPTH_MAX: usize = 32;
 
 /// What is wrong, and at which byte of the line.
@@ -14,7 +14,7 @@ pub(super) struct Fault {
     pub(super) reason: String,
 }
 
-/// A value without parts.
+/// A value that is neither an array nor an object.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Scalar<'a> {
     Null,
@@ -64,7 +64,7 @@ impl<'a> Cursor<'a> {
         if self.take(byte) { Ok(()) } else { self.fault(format!("{:?} is missing", char::from(byte))) }
     }
 
-    /// Calls `each` at every element; it has to take the element.
+    /// Calls `each` at every element; it must consume the element.
     pub(super) fn array(
         &mut self,
         mut each: impl FnMut(&mut Self) -> Result<(), Fault>,
@@ -81,7 +81,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Calls `each` with every name, at its value; it has to take the value.
+    /// Calls `each` with every name, positioned at its value; it must consume the value.
     pub(super) fn object(
         &mut self,
         mut each: impl FnMut(&mut Self, Cow<'a, str>) -> Result<(), Fault>,
@@ -159,7 +159,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// What follows a backslash.
+    /// The character after a backslash.
     fn escape(&mut self) -> Result<char, Fault> {
         let Some(char) = self.rest().chars().next() else { return self.fault("text ends after a backslash") };
         self.at += char.len_utf8();
@@ -175,7 +175,7 @@ impl<'a> Cursor<'a> {
         })
     }
 
-    /// Four hexadecimal digits, or two times four for a character beyond U+FFFF.
+    /// Four hexadecimal digits, or two times four for a character above U+FFFF.
     fn unicode(&mut self) -> Result<char, Fault> {
         let first = self.hex4()?;
         let code = match first {
@@ -205,7 +205,7 @@ impl<'a> Cursor<'a> {
         code.map_or_else(|| self.fault("four hexadecimal digits are missing"), Ok)
     }
 
-    /// Steps over a value of any kind and returns a cursor at its beginning.
+    /// Skips a value of any kind and returns a cursor at its beginning.
     pub(super) fn skip(&mut self) -> Result<Self, Fault> {
         self.blank();
         let begin = self.clone();
@@ -224,7 +224,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Nothing but blanks may follow.
+    /// Only blanks may follow.
     pub(super) fn finish(&mut self) -> Result<(), Fault> {
         match self.peek() {
             None => Ok(()),
@@ -236,7 +236,7 @@ impl<'a> Cursor<'a> {
         self.at
     }
 
-    /// The text from here to where `end` is.
+    /// The text from here up to the position of `end`.
     pub(super) fn until(&self, end: &Self) -> &'a str {
         self.text.get(self.at..end.at).unwrap_or("")
     }

@@ -1,19 +1,19 @@
 //! JSON lines: which samples and entries does each object hold?
 //!
-//! Two shapes, told apart by their members, line by line:
+//! Two shapes, distinguished line by line by their members:
 //! ```text
 //! {"metric":{"__name__":"up","job":"a"},"values":[1,0.5],"timestamps":[1700000000000,1700000060000]}
 //! {"__name__":"up","job":"a","time":"2023-11-14T22:13:20Z","value":1}
 //! ```
 //! The first is what VictoriaMetrics exports and imports (docs.victoriametrics.com, "JSON line format"): times in
 //! milliseconds, NaN as `null`, infinities as `"Infinity"` and `"-Infinity"`. Members of our own make it exact, and
-//! VictoriaMetrics passes over them: `nanoseconds` (0 to 999,999 each, added to the time), `type` (`i64`, `u64`; `f64`
-//! when absent), `nan` (the 64 bits of NaNs that are not the usual one, by position), `within` (how far the values may be from
-//! what was recorded; with `thinned` in it each stands for many). A line of entries has `entries` in
-//! place of `values`: texts, or `{"hex":"00ff"}` for bytes. `write.rs` writes this shape.
+//! VictoriaMetrics ignores them: `nanoseconds` (0 to 999,999 each, added to the time), `type` (`i64`, `u64`; `f64` when
+//! absent), `nan` (the 64 bits of NaNs other than the usual one, by position), `within` (how far the values may be from
+//! the recorded ones; with `thinned` in it each value represents many). A line of entries has `entries` in place of
+//! `values`: texts, or `{"hex":"00ff"}` for bytes. `write.rs` writes this shape.
 //!
-//! In the second, `time` is a number since 1970 (s, ms, us or ns by its size) or a text in ISO 8601; a `value` that is a
-//! text becomes an entry; `labels` or `metric` may hold labels, and so may any member whose value is a text.
+//! In the second, `time` is a number since 1970 (s, ms, us or ns by its size) or a string in ISO 8601; a `value` that
+//! is a string becomes an entry; `labels` or `metric` may hold labels, and so may any member whose value is a string.
 
 mod json;
 mod write;
@@ -41,7 +41,7 @@ pub struct JsonLines {
 }
 
 impl JsonLines {
-    /// `zone` is that of times in text that have no offset.
+    /// `zone` applies to times in text without an offset.
     pub const fn new(zone: TimeZone) -> Self {
         Self { times: TimeReader::new(TimeFormat::Iso, zone) }
     }
@@ -77,7 +77,7 @@ impl Rows for JsonLines {
     }
 }
 
-/// The members of one object; arrays stay unread until all is known that their reading depends on.
+/// The members of one object; arrays stay unparsed until all members are known that their parsing depends on.
 #[derive(Default)]
 struct Members<'a> {
     labels: Vec<(Cow<'a, str>, Cow<'a, str>)>,
@@ -89,12 +89,12 @@ struct Members<'a> {
     value_type: Option<ValueType>,
     time: Option<(usize, Scalar<'a>)>,
     value: Option<Cursor<'a>>,
-    /// The samples stand for many.
+    /// Each sample represents many.
     thinned: bool,
 }
 
 impl JsonLines {
-    /// Nothing of a line is kept before all of it is good.
+    /// Nothing of a line is kept before all of it is valid.
     fn line(&mut self, text: &str, out: &mut Block) -> Result<(), Fault> {
         let mut cursor = Cursor::new(text);
         let mut members = Members::default();
@@ -165,7 +165,7 @@ fn member<'a>(cursor: &mut Cursor<'a>, name: Cow<'a, str>, members: &mut Members
         "timestamps" => members.timestamps = Some(cursor.skip()?),
         "nanoseconds" => members.nanoseconds = Some(cursor.skip()?),
         "nan" => members.nan = Some(cursor.skip()?),
-        // What an export says about values that are not exact.
+        // What an export reports about inexact values.
         "within" if cursor.peek() == Some(b'{') => {
             return cursor.object(|cursor, name| {
                 members.thinned |= name == "thinned";
@@ -182,7 +182,7 @@ fn member<'a>(cursor: &mut Cursor<'a>, name: Cow<'a, str>, members: &mut Members
                 Scalar::Text(text) => value_type(text),
                 _ => None,
             };
-            // Elsewhere a label of this name is as good as any other.
+            // A label named `type` in other lines is an ordinary label.
             match (known, said) {
                 (Some(known), _) => members.value_type = Some(known),
                 (None, Scalar::Text(text)) => members.labels.push((name, text)),
@@ -217,7 +217,7 @@ fn value_type(name: &str) -> Option<ValueType> {
     }
 }
 
-/// The second shape's one record.
+/// The one record of a line of the second shape.
 fn one(
     out: &mut Block,
     labels: Arc<Labels>,
@@ -234,7 +234,7 @@ fn one(
         Ok(())
     };
     if matches!(value.peek(), Some(b'{' | b'[')) {
-        // A structured entry stays the JSON that it is.
+        // A structured entry keeps its JSON text.
         let begin = value.skip()?;
         return entry(begin.until(&value));
     }
@@ -269,14 +269,14 @@ fn zip<T, R>(
     Ok(times.into_iter().zip(of).map(|(at, value)| make(at, value)).collect())
 }
 
-/// Milliseconds, and nanoseconds to add where they are given.
+/// Milliseconds, plus nanoseconds where given.
 fn moments(mut timestamps: Cursor<'_>, nanoseconds: Option<Cursor<'_>>) -> Result<Vec<Timestamp>, Fault> {
     let mut out = Vec::new();
     timestamps.array(|cursor| {
         let at = cursor.at();
         let scalar = cursor.scalar()?;
         let ms = match &scalar {
-            // Times at both ends of what 64 bits hold lie within the millisecond that does not fit whole.
+            // The first and the last representable time are inside milliseconds that do not fit completely.
             Scalar::Number(text) => {
                 text.parse().ok().filter(|ms: &i64| ms.unsigned_abs() <= MILLISECONDS_MAX)
             }
@@ -310,7 +310,7 @@ fn moments(mut timestamps: Cursor<'_>, nanoseconds: Option<Cursor<'_>>) -> Resul
     out.into_iter().map(|time| i64::try_from(time).map_err(late)).collect()
 }
 
-/// Beyond this no time of 64 bits of nanoseconds lies.
+/// Limit above which no time of 64 bits of nanoseconds exists.
 const MILLISECONDS_MAX: u64 = (1 << 63) / 1_000_000 + 1;
 
 fn numbers(mut values: Cursor<'_>, value_type: ValueType) -> Result<Vec<Value>, Fault> {
@@ -329,7 +329,7 @@ fn number(scalar: &Scalar<'_>, value_type: ValueType, at: usize) -> Result<Value
     if let (Scalar::Number(text), ValueType::F64) = (scalar, value_type)
         && text.parse().is_ok_and(f64::is_infinite)
     {
-        let reason = format!("{} is out of the range of numbers, up to about 1.8e308", shown(text));
+        let reason = format!("{} is out of range: a number is at most about 1.8e308", shown(text));
         return Err(Fault { at, reason });
     }
     let read = match (scalar, value_type) {
@@ -357,7 +357,7 @@ fn number(scalar: &Scalar<'_>, value_type: ValueType, at: usize) -> Result<Value
     })
 }
 
-/// Numbers that JSON has no digits for.
+/// Numbers that JSON cannot express as digits.
 fn special(text: &str) -> Option<f64> {
     match text {
         "Infinity" | "+Infinity" | "Inf" | "+Inf" => Some(f64::INFINITY),
@@ -367,7 +367,7 @@ fn special(text: &str) -> Option<f64> {
     }
 }
 
-/// `{"position":"bits in hexadecimal"}` of the NaNs that are not the usual one.
+/// `{"position":"bits in hexadecimal"}` of the NaNs other than the usual one.
 fn put_nans(values: &mut [Value], nan: Option<Cursor<'_>>) -> Result<(), Fault> {
     let Some(mut nan) = nan else { return Ok(()) };
     nan.object(|cursor, position| {

@@ -25,7 +25,7 @@ fn fails(line: &str, expect: &str) {
     let [broken] = &*block.broken else { panic!("{line}: {:?}", block.broken) };
     assert_eq!(broken.to_string(), format!("row 1, column {expect}"), "{line}");
     assert_eq!(broken.bytes, 0..line.len() + 1);
-    assert_eq!((block.rows, block.batch.counts()), (2, [1, 0, 0]), "the row after it is kept");
+    assert_eq!((block.rows, block.batch.counts()), (2, [1, 0, 0]), "the next row is kept");
 }
 
 #[test]
@@ -63,7 +63,7 @@ fn both_shapes() {
 }
 
 #[test]
-fn mistakes_name_the_place_and_the_value() {
+fn errors_name_position_and_value() {
     fails(r#"{"__name__":"up","time":"soon","value":1}"#, "byte 25: \"soon\" is not a time in ISO 8601");
     fails(r#"{"__name__":"up","time":1}"#, "byte 27: member \"value\" is missing");
     fails(r#"{"time":1,"value":1}"#, "byte 21: no labels: give \"__name__\" at least");
@@ -105,7 +105,7 @@ fn any_time() -> impl Strategy<Value = i64> {
 
 proptest! {
     #[test]
-    fn what_is_written_reads_back_bit_for_bit(
+    fn written_lines_read_back_bit_for_bit(
         labels in prop::collection::btree_map(".{1,12}", ".{1,12}", 1..5),
         samples in prop::collection::vec((any_time(), any_value()), 1..40),
         entries in prop::collection::vec((any_time(), prop_oneof![
@@ -136,7 +136,7 @@ proptest! {
 }
 
 #[test]
-fn samples_that_stand_for_many_are_counted() {
+fn samples_that_represent_many_are_counted() {
     let line = |within: &str| {
         format!(r#"{{"metric":{{"__name__":"a"}},"values":[1,2],"timestamps":[1,2]{within}}}"#) + "\n"
     };

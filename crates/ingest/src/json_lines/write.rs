@@ -1,10 +1,11 @@
-//! The other end of [`super::JsonLines`]: what `tacho export` and `/api/v1/export` write, read back bit for bit.
+//! The inverse of [`super::JsonLines`]: the lines that `tacho export` and `/api/v1/export` write; they read back bit
+//! for bit.
 
 use std::fmt::Write;
 
 use tacho_model::{Body, Entry, Labels, Sample, Timestamp, Value, ValueType};
 
-/// The NaN that `null` stands for.
+/// The NaN that `null` represents.
 const NAN_BITS: u64 = f64::NAN.to_bits();
 
 /// Appends one line for each run of values of one type.
@@ -45,7 +46,7 @@ pub fn write_entries(out: &mut String, labels: &Labels, entries: &[Entry]) {
 }
 
 fn put(out: &mut String, what: std::fmt::Arguments<'_>) {
-    // A string takes everything.
+    // Writing to a string cannot fail.
     let _ = out.write_fmt(what);
 }
 
@@ -71,7 +72,7 @@ fn metric(out: &mut String, labels: &Labels) {
     out.push('}');
 }
 
-/// A text in quotes (RFC 8259, section 7).
+/// A string in quotes (RFC 8259, section 7).
 pub(crate) fn text(out: &mut String, text: &str) {
     out.push('"');
     for char in text.chars() {
@@ -93,7 +94,7 @@ fn value(out: &mut String, value: Value) {
         Value::F64(value) if value.is_nan() => out.push_str("null"),
         Value::F64(f64::INFINITY) => out.push_str("\"Infinity\""),
         Value::F64(f64::NEG_INFINITY) => out.push_str("\"-Infinity\""),
-        // The shortest digits that read back the same; an exponent where plain digits would be many.
+        // The shortest digits that read back the same; an exponent where plain digits would be long.
         Value::F64(value) if value == 0.0 || (1e-5..1e17).contains(&value.abs()) => {
             put(out, format_args!("{value}"));
         }

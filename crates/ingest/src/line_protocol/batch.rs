@@ -1,4 +1,4 @@
-//! Values in the order of the lines become series with all their values.
+//! Collects the values of all lines into one list per series.
 
 use std::collections::HashMap;
 
@@ -7,7 +7,7 @@ use tacho_model::{Batch, Body, Entry, EntrySeries, Sample, SampleSeries, Timesta
 use super::series::{IN_STRINGS, SeriesIndex, SeriesTable};
 use super::text::unescape;
 
-/// The values of a body so far, and how many each series had in the last one.
+/// The values of a body so far, and how many each series had in the previous body.
 #[derive(Debug, Default)]
 pub(super) struct Gathering {
     /// The numbers and texts of a line; they have no time yet.
@@ -16,39 +16,39 @@ pub(super) struct Gathering {
     samples: Vec<SampleSeries>,
     /// The series of `samples`.
     order: Vec<SeriesIndex>,
-    /// How many of `samples` began with each line that began some.
+    /// Lengths of runs of `samples` that one line introduced each.
     runs: Vec<usize>,
     entries: Vec<EntrySeries>,
     entry_slots: HashMap<SeriesIndex, usize>,
     slots: Vec<Slot>,
     /// Number of the body.
     body: u32,
-    /// Samples that lists may still be made for beforehand.
-    room: usize,
+    /// Samples for which capacity may still be reserved in advance.
+    prealloc: usize,
 }
 
-/// Where a series' samples are gathered.
+/// Where a series' samples are collected.
 #[derive(Clone, Copy, Debug, Default)]
 struct Slot {
-    /// The last body that had some, and the position in its list.
+    /// The last body with samples of the series, and the position in its list.
     body: u32,
     position: u32,
-    /// How many there were then: probably as many as now.
+    /// Number of samples in that body: a prediction for this one.
     count: u32,
 }
 
-/// Memory of an entry beside its text, while its list grows and is there twice, bytes.
+/// Memory of an entry in addition to its text, bytes: its list exists twice while it grows.
 const TEXT_BYTES: usize = 128;
-/// Values of one line that take no memory to speak of before it is kept.
+/// Values of one line that need negligible memory before the line is kept.
 const VALUES_FEW: usize = 10_000;
 
-/// A field with its comma has four bytes at least: what a body cannot hold, no list is made for.
+/// A field with its comma has at least four bytes: limits the reserved capacity to what a body can hold.
 const FIELD_BYTES_MIN: usize = 4;
 
 impl Gathering {
     pub(super) fn begin_body(&mut self, bytes: usize) {
         self.body = self.body.wrapping_add(1).max(1);
-        self.room = bytes / FIELD_BYTES_MIN;
+        self.prealloc = bytes / FIELD_BYTES_MIN;
     }
 
     #[inline]
@@ -60,13 +60,13 @@ impl Gathering {
         self.texts.push((series, Body::Text(unescape(raw, IN_STRINGS).into())));
     }
 
-    /// Memory that the values of the line take, bytes: in the lists that they go to, and here where a line has many.
+    /// Memory of the line's values, bytes: in the destination lists, and here where a line has many.
     pub(super) fn line_bytes(&self) -> usize {
         let lists = 3 * size_of::<Sample>() * self.numbers.len() + TEXT_BYTES * self.texts.len();
         if self.numbers.len() + self.texts.len() < VALUES_FEW { lists } else { 2 * lists }
     }
 
-    /// The line is not good: nothing of it is kept.
+    /// The line is refused: discards its values.
     pub(super) fn drop_line(&mut self) {
         self.numbers.clear();
         self.texts.clear();
@@ -101,7 +101,7 @@ impl Gathering {
         }
     }
 
-    /// The first sample of a series in this body. Its list is made as long as it became the last time.
+    /// The first sample of a series in this body. Its list gets the length that it had in the previous body.
     #[cold]
     fn begin_list(&mut self, table: &SeriesTable, series: SeriesIndex) -> u32 {
         let position = u32::try_from(self.samples.len()).unwrap_or(u32::MAX);
@@ -110,17 +110,18 @@ impl Gathering {
         }
         let Some(labels) = table.labels(series) else { return u32::MAX };
         let Some(slot) = self.slots.get_mut(series as usize) else { return u32::MAX };
-        let count = (slot.count as usize).min(self.room);
-        self.room -= count;
+        let count = (slot.count as usize).min(self.prealloc);
+        self.prealloc -= count;
         (slot.body, slot.position) = (self.body, position);
-        // One at least: a list that grows has room for four at once.
+        // At least one: a growing list starts with capacity for four.
         let samples = Vec::with_capacity(count.max(1));
         self.samples.push(SampleSeries { labels: labels.clone(), samples });
         self.order.push(series);
         position
     }
 
-    /// Series in the order in which they came first, each with its values in theirs, and the runs of those that one line began.
+    /// Series in order of first appearance, each with its values in order, and the runs of series that one line
+    /// introduced.
     pub(super) fn take_batch(&mut self) -> (Batch, Vec<usize>) {
         for (series, list) in self.order.drain(..).zip(&self.samples) {
             if let Some(slot) = self.slots.get_mut(series as usize) {
@@ -132,7 +133,7 @@ impl Gathering {
         (Batch { samples, entries, executions: Vec::new() }, std::mem::take(&mut self.runs))
     }
 
-    /// Memory that is kept from one body to the next, bytes.
+    /// Memory kept from one body to the next, bytes.
     pub(super) fn bytes(&self) -> usize {
         self.numbers.capacity() * size_of::<(SeriesIndex, Value)>()
             + self.texts.capacity() * size_of::<(SeriesIndex, Body)>()

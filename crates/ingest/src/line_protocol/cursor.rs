@@ -1,4 +1,4 @@
-//! Where in the lines are we, and what stands there?
+//! Which token is at the current position of the lines?
 
 use tacho_model::Value;
 use tacho_model::limits::ENTRY_BYTES_MAX;
@@ -20,7 +20,7 @@ impl Fault {
     }
 }
 
-/// A piece of the body, still escaped, and where it begins.
+/// A slice of the body, still escaped, and its position.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Piece<'a> {
     pub bytes: &'a [u8],
@@ -70,7 +70,7 @@ impl<'a> Cursor<'a> {
         found
     }
 
-    /// Goes to the next line that says something; false at the end.
+    /// Moves to the next line that is neither empty nor a comment; false at the end.
     pub(super) fn next_line(&mut self) -> bool {
         loop {
             self.skip(is_blank);
@@ -91,7 +91,7 @@ impl<'a> Cursor<'a> {
         self.line_at = self.at;
     }
 
-    /// Goes to the end of the line.
+    /// Moves to the end of the line.
     pub(super) fn skip_line(&mut self) {
         self.skip(|byte| byte != b'\n');
     }
@@ -100,7 +100,7 @@ impl<'a> Cursor<'a> {
         self.input.get(self.at..).unwrap_or_default()
     }
 
-    /// Takes this head, which is well known, if it is next and one blank and a field follow.
+    /// Consumes this known head if it is next and is followed by one blank and a field.
     #[inline]
     pub(super) fn take_head(&mut self, head: &[u8]) -> bool {
         let Some(behind) = self.rest().strip_prefix(head) else { return false };
@@ -109,7 +109,7 @@ impl<'a> Cursor<'a> {
         found
     }
 
-    /// Takes this key and the `=` behind it if they are next.
+    /// Consumes this key and the `=` after it if they are next.
     #[inline]
     pub(super) fn take_key(&mut self, key: &[u8]) -> bool {
         let found = matches!(self.rest().strip_prefix(key), Some([b'=', ..]));
@@ -117,7 +117,7 @@ impl<'a> Cursor<'a> {
         found
     }
 
-    /// Takes a number that is read without a second look: its end is the value's end.
+    /// Consumes a number that needs no further check: it ends where the value ends.
     #[inline]
     pub(super) fn short_number(&mut self) -> Option<Value> {
         let (value, bytes) = short_number(self.rest())?;
@@ -127,7 +127,7 @@ impl<'a> Cursor<'a> {
         ends.then_some(value)
     }
 
-    /// Takes one blank, the time, and the end of the line, where nothing else stands there.
+    /// Consumes one blank, the time, and the end of the line, if nothing else is on the line.
     #[inline]
     fn short_time(&mut self) -> Option<(i64, usize)> {
         let digits = self.rest().strip_prefix(b" ")?;
@@ -164,7 +164,7 @@ impl<'a> Cursor<'a> {
         Err(Fault::new(from, format!("field {} has no value", shown(key.bytes))))
     }
 
-    /// Goes to the first byte that `ends` says, over escaped ones.
+    /// Moves to the first byte for which `ends` is true, skipping escaped ones.
     fn scan(&mut self, ends: impl Fn(u8) -> bool) {
         loop {
             self.skip(|byte| byte != b'\\' && !ends(byte));
@@ -178,14 +178,14 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// A value that is not quoted, or a time.
+    /// An unquoted value, or a time.
     pub(super) fn token(&mut self) -> Piece<'a> {
         let from = self.at;
         self.skip(|byte| !matches!(byte, b',' | b'\n') && !is_blank(byte));
         self.piece(from)
     }
 
-    /// A string behind its opening quote. It may hold line feeds.
+    /// A string after its opening quote. It may contain line feeds.
     pub(super) fn string(&mut self) -> Result<&'a str, Fault> {
         let from = self.at;
         let (line, line_at) = (self.line, self.line_at);
@@ -197,10 +197,10 @@ impl<'a> Cursor<'a> {
                     self.at += 1;
                     self.begin_line();
                 }
-                // The byte after a backslash belongs to it, unless it is a line feed, which has to be counted.
+                // A backslash escapes the next byte, unless it is a line feed, which must be counted.
                 Some(_) => self.at += if self.input.get(self.at + 1) == Some(&b'\n') { 1 } else { 2 },
                 None => {
-                    // Only this line is lost, not all that follow.
+                    // Only this line is refused, not all following ones.
                     (self.at, self.line, self.line_at) = (from, line, line_at);
                     return Err(Fault::new(from - 1, "string without a closing quote"));
                 }
@@ -211,7 +211,7 @@ impl<'a> Cursor<'a> {
         check_string(raw)
     }
 
-    /// The time at the end of a line and its place; `None` where the line ends without.
+    /// The time at the end of a line and its position; `None` if the line has none.
     pub(super) fn time(&mut self) -> Result<Option<(i64, usize)>, Fault> {
         if let Some(time) = self.short_time() {
             return Ok(Some(time));

@@ -9,9 +9,9 @@
 //! are kept as they are: labels may hold any UTF-8. Floats are f64, `3i` is i64, `3u` is u64, booleans are the u64 1
 //! and 0, strings are entries. A line without a time gets the time of its arrival.
 //!
-//! Lines that repeat a head (most do, over many bodies) find their series by the head's bytes: it is compared with the one
-//! that followed the line before the last time, the fields with those of that head, and nothing is unescaped, copied or
-//! hashed again. The step before is `server/src/http/`; the batch goes to the store.
+//! Lines that repeat a head (most do, over many bodies) find their series by the head's bytes: it is compared with the
+//! head that followed the previous line the last time, and the fields with those of that head; nothing is unescaped,
+//! copied or hashed again. The step before is `server/src/http/`; the batch goes to the store.
 
 mod batch;
 mod cursor;
@@ -54,7 +54,7 @@ impl Precision {
     }
 }
 
-/// The names that versions 1 and 2 of the HTTP API use.
+/// The names from versions 1 and 2 of the HTTP API.
 impl FromStr for Precision {
     type Err = String;
 
@@ -66,7 +66,7 @@ impl FromStr for Precision {
             "s" => Ok(Self::Seconds),
             "m" => Ok(Self::Minutes),
             "h" => Ok(Self::Hours),
-            other => Err(format!("unknown precision {other:?}, ns, us, ms, s, m and h are known")),
+            other => Err(format!("unknown precision {other:?}: use ns, us, ms, s, m or h")),
         }
     }
 }
@@ -75,12 +75,13 @@ impl FromStr for Precision {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Decoded {
     pub batch: Batch,
-    /// Numbers of series of samples, in the batch's order, that differ in their names only: one line brought them.
+    /// Lengths of runs of sample series, in the batch's order, that differ only in their names: one line introduced
+    /// them.
     pub runs: Vec<usize>,
     pub rejects: Rejects<Refused>,
 }
 
-/// One line that was refused, with all its fields.
+/// One line that was refused with all its fields.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}, column {column}: {reason}")]
 pub struct Refused {
@@ -91,16 +92,16 @@ pub struct Refused {
     pub reason: String,
 }
 
-/// Decodes a body. `now` is the time of lines that have none. Who decodes many keeps a [`Decoder`].
+/// Decodes a body. `now` is the time of lines without one. To decode many bodies, keep a [`Decoder`].
 pub fn decode(input: &[u8], precision: Precision, now: Timestamp) -> Decoded {
     Decoder::default().decode(input, precision, now)
 }
 
-/// Memory for heads and series from one body to the next, bytes, estimated: some 50,000 series. When a body leaves more
-/// behind, all of it is forgotten.
+/// Memory for heads and series kept from one body to the next, bytes, estimated: some 50,000 series. When a body
+/// exceeds it, all of them are discarded.
 pub const DECODER_BYTES_MAX: usize = 16 << 20;
 
-/// Decodes bodies, and knows the heads of the last ones.
+/// Decodes bodies and remembers the heads of previous ones.
 #[derive(Debug, Default)]
 pub struct Decoder {
     table: SeriesTable,
@@ -109,7 +110,7 @@ pub struct Decoder {
 }
 
 impl Decoder {
-    /// `now` is the time of lines that have none.
+    /// `now` is the time of lines without one.
     pub fn decode(&mut self, input: &[u8], precision: Precision, now: Timestamp) -> Decoded {
         let mut cursor = Cursor::new(input);
         let mut rejects = Rejects::default();
@@ -119,8 +120,8 @@ impl Decoder {
             let begin = cursor.at();
             let read = self.read_line(&mut cursor, precision).and_then(|read| {
                 let taken = self.gathering.line_bytes();
-                let room = self.table.room().take_beyond(taken, cursor.at() - begin);
-                room.map(|()| read).map_err(|full| Fault::new(begin, full.to_string()))
+                let budget = self.table.budget().take_beyond(taken, cursor.at() - begin);
+                budget.map(|()| read).map_err(|full| Fault::new(begin, full.to_string()))
             });
             match read {
                 Ok((line, time)) => {
@@ -144,12 +145,12 @@ impl Decoder {
         Decoded { batch, runs, rejects }
     }
 
-    /// How often all of it was forgotten.
+    /// How often the remembered heads were discarded.
     pub const fn resets(&self) -> u64 {
         self.resets
     }
 
-    /// Gathers the values of one line; nothing is kept before the whole line is good.
+    /// Collects the values of one line; nothing is kept before the whole line is valid.
     fn read_line(
         &mut self,
         cursor: &mut Cursor<'_>,
@@ -175,7 +176,7 @@ impl Decoder {
     }
 }
 
-/// A field's value as it stands in the line; a string is still escaped.
+/// A field's value as written; a string is still escaped.
 #[derive(Clone, Copy, Debug)]
 enum FieldValue<'a> {
     Number(Value),
@@ -204,7 +205,7 @@ fn parse_value(token: &str) -> Option<Value> {
     match token {
         "t" | "T" | "true" | "True" | "TRUE" => Some(Value::U64(1)),
         "f" | "F" | "false" | "False" | "FALSE" => Some(Value::U64(0)),
-        // Also keeps out "inf" and "nan", which would be numbers to Rust.
+        // Also rejects "inf" and "nan", which Rust parses as numbers.
         _ => token.parse().ok().filter(|number: &f64| number.is_finite()).map(Value::F64),
     }
 }

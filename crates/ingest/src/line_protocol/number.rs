@@ -1,20 +1,20 @@
-//! What number stands here? Integers and short decimals at once, everything else as the standard library reads it.
+//! Which number is this? Integers and short decimals take a fast path; the standard library parses everything else.
 
 use tacho_model::Value;
 
-/// Digits of the largest integer that an f64 holds with all its smaller ones (2^53 has 16), less one.
+/// One digit less than 2^53 has: every integer of so many digits is exact in an f64.
 const MANTISSA_DIGITS_MAX: usize = 15;
-/// Digits that an i64 or u64 holds whatever they are.
+/// Every integer of so many digits fits an i64 and a u64.
 const INTEGER_DIGITS_MAX: usize = 18;
 
-/// Powers of ten that an f64 holds exactly and that stand below [`MANTISSA_DIGITS_MAX`] digits.
+/// Powers of ten, exact in an f64, that divide decimals of up to [`MANTISSA_DIGITS_MAX`] digits.
 const POWERS: [f64; MANTISSA_DIGITS_MAX + 1] =
     [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15];
 
-/// The number at the beginning of `rest`, and its bytes with `i` or `u`. `None`: not such a number, or not surely; what
-/// follows it is for the caller to check.
+/// The number at the beginning of `rest`, and its length including `i` or `u`. `None`: not such a number, or not
+/// certainly one; the caller checks what follows.
 ///
-/// A decimal of at most 15 digits is an integer and a power of ten that are both exact, so that one division rounds it
+/// A decimal of at most 15 digits is an integer divided by a power of ten, both exact, so that one division rounds it
 /// correctly (Clinger, "How to read floating point numbers accurately", 1990).
 #[inline]
 pub(super) fn short_number(rest: &[u8]) -> Option<(Value, usize)> {
@@ -45,8 +45,8 @@ pub(super) fn short_number(rest: &[u8]) -> Option<(Value, usize)> {
     }
 }
 
-/// Digits at the beginning of `rest`, appended to those of `number`, and how many they are. Meaningless, but never out of
-/// bounds, past [`INTEGER_DIGITS_MAX`] in all.
+/// Appends the digits at the beginning of `rest` to `number` and counts them. Above [`INTEGER_DIGITS_MAX`] digits in
+/// all, the result is meaningless, but never out of bounds.
 #[inline]
 fn leading_digits(rest: &[u8], number: u64) -> (u64, usize) {
     let mut number = number;
@@ -60,7 +60,7 @@ fn leading_digits(rest: &[u8], number: u64) -> (u64, usize) {
     (number, rest.len())
 }
 
-/// The digits at the beginning of `rest` as a time, and how many they are: 18 at most, eight at a time.
+/// The digits at the beginning of `rest` as a time, and their count: at most 18, eight at a time.
 #[inline]
 pub(super) fn short_time(rest: &[u8]) -> Option<(i64, usize)> {
     let (mut number, mut digits) = (0, 0);
@@ -76,19 +76,19 @@ pub(super) fn short_time(rest: &[u8]) -> Option<(i64, usize)> {
     }
     let (number, more) = leading_digits(rest.get(digits..)?, number);
     let digits = digits + more;
-    // 19 digits may be more than an i64, but not more than a u64.
+    // 19 digits may exceed an i64, but not a u64.
     let number = if digits <= INTEGER_DIGITS_MAX + 1 { i64::try_from(number).ok() } else { None };
     number.filter(|_| digits > 0).map(|number| (number, digits))
 }
 
-/// Eight digits at once: neighbours are added in pairs, then in fours, then in eights (Lemire, "Quickly parsing eight
+/// Parses eight digits at once: adds neighbours in pairs, then fours, then eights (Lemire, "Quickly parsing eight
 /// digits", 2018).
 #[inline]
 fn eight_digits(bytes: [u8; 8]) -> Option<u64> {
     const ZEROS: u64 = 0x3030_3030_3030_3030;
     const HIGH: u64 = 0xf0f0_f0f0_f0f0_f0f0;
     let word = u64::from_le_bytes(bytes);
-    // All are 0x30 to 0x3f, and stay so with 6 more.
+    // All bytes are 0x30 to 0x3f, also after adding 6.
     if word & HIGH != ZEROS || word.wrapping_add(0x0606_0606_0606_0606) & HIGH != ZEROS {
         return None;
     }
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_surely_right_is_left_to_others() {
+    fn uncertain_numbers_are_left_to_the_standard_library() {
         check("12i,", Some((Value::I64(12), 3)));
         check("-0i", Some((Value::I64(0), 3)));
         check("-0", Some((Value::F64(-0.0), 2)));
@@ -125,7 +125,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn numbers_are_what_the_standard_library_reads(text in "-?[0-9]{1,19}(\\.[0-9]{0,17})?[iu]?") {
+        fn numbers_agree_with_the_standard_library(text in "-?[0-9]{1,19}(\\.[0-9]{0,17})?[iu]?") {
             if let Some((value, bytes)) = short_number(text.as_bytes()) {
                 let read = &text[..bytes];
                 let expect = match value {
@@ -138,7 +138,7 @@ mod tests {
         }
 
         #[test]
-        fn times_are_what_the_standard_library_reads(text in "[0-9]{0,21}[ \n:/a]?") {
+        fn times_agree_with_the_standard_library(text in "[0-9]{0,21}[ \n:/a]?") {
             let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
             let read = short_time(text.as_bytes());
             if let Some((time, bytes)) = read {

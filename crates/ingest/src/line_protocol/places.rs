@@ -1,9 +1,9 @@
-//! Where in a list stands what has this hash? A table of positions alone, for the list is kept elsewhere.
+//! Hash table from hashes to positions in a list that is stored elsewhere.
 
 /// Open addressing with linear probing, at most half full (Knuth, TAOCP 6.4, algorithm L).
 #[derive(Debug, Default)]
 pub(super) struct Places {
-    /// Hash and position; the number of places is a power of two.
+    /// Hash and position; the number of slots is a power of two.
     places: Vec<(u64, u32)>,
     len: usize,
 }
@@ -18,11 +18,11 @@ impl Places {
     }
 
     fn first(hash: u64, mask: usize) -> usize {
-        // The lower bits; what is lost on a machine of 32 bits is not looked at.
+        // The lower bits; truncation on a 32-bit machine does not matter.
         usize::try_from(hash & mask as u64).unwrap_or_default()
     }
 
-    /// `is_it` compares what stands at a position.
+    /// `is_it` compares the element at a position.
     pub(super) fn find(&self, hash: u64, is_it: impl Fn(u32) -> bool) -> Option<u32> {
         let mask = self.places.len().checked_sub(1)?;
         let mut at = Self::first(hash, mask);
@@ -35,7 +35,7 @@ impl Places {
         None
     }
 
-    /// What is inserted is not here yet.
+    /// The element must not be in the table yet.
     pub(super) fn insert(&mut self, hash: u64, position: u32) {
         if (self.len + 1) * 2 > self.places.len() {
             let places = vec![FREE; (self.places.len() * 2).max(PLACES_MIN)];
@@ -46,7 +46,7 @@ impl Places {
         self.len += 1;
     }
 
-    /// Takes out what is here.
+    /// Removes an element that is in the table.
     pub(super) fn remove(&mut self, hash: u64, position: u32) {
         let mask = self.places.len().saturating_sub(1);
         let at = |at: usize| self.places.get(at).copied().unwrap_or(FREE);
@@ -58,7 +58,7 @@ impl Places {
             hole = (hole + 1) & mask;
         }
         self.len -= 1;
-        // What stands behind and would not be found any more moves into the hole (TAOCP 6.4, algorithm R).
+        // Elements that could no longer be found move into the hole (TAOCP 6.4, algorithm R).
         let mut next = hole;
         loop {
             next = (next + 1) & mask;
@@ -99,8 +99,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_inserted_is_found_until_it_is_removed(steps in proptest::collection::vec((0u32..60, any::<bool>()), 0..300)) {
-            // Hashes that meet in the table.
+        fn inserted_elements_are_found_until_removed(steps in proptest::collection::vec((0u32..60, any::<bool>()), 0..300)) {
+            // Hashes that collide.
             let hash = |position: u32| u64::from(position % 7);
             let mut places = Places::default();
             let mut here = std::collections::BTreeSet::new();

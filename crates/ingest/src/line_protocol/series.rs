@@ -1,6 +1,6 @@
 //! Which series does a field of a line belong to? Found by the bytes of the line's head and the field's key.
 //!
-//! What a body teaches is kept for the next one, up to a bound: senders repeat their heads for ever.
+//! Heads and series are remembered for the next body, up to a limit: senders repeat their heads.
 
 use std::borrow::Cow;
 use std::hash::{BuildHasher, RandomState};
@@ -13,7 +13,7 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 use super::cursor::{Cursor, Fault, Piece};
 use super::places::Places;
 use super::text::{shown, unescape};
-use crate::room::Room;
+use crate::budget::Budget;
 
 const IN_MEASUREMENTS: &[char] = &[',', ' '];
 const IN_NAMES: &[char] = &[',', '=', ' '];
@@ -27,35 +27,35 @@ pub(super) type HeadIndex = u32;
 /// Position in the table's list of series.
 pub(super) type SeriesIndex = u32;
 
-/// All heads and series that were seen.
+/// All heads and series seen so far.
 #[derive(Debug)]
 pub(super) struct SeriesTable {
     heads: Vec<Head>,
     head_places: Places,
     series: Vec<Series>,
     series_places: Places,
-    /// Keys of the fields of heads, in the order of a line; most heads share one.
+    /// Keys of the fields of heads, in the order of a line; most heads share one list.
     shapes: Vec<Vec<Box<[u8]>>>,
-    /// The head of the line before.
+    /// The head of the previous line.
     before: HeadIndex,
-    /// The shape of the head that is being learnt, as far as it goes.
+    /// The field keys of the new head, as far as they were read.
     learning: Vec<Box<[u8]>>,
     seed: u64,
     bytes: usize,
-    room: Room,
+    budget: Budget,
     line: LineBegan,
     scratch: Vec<u8>,
 }
 
-/// What there was before the line that is read.
+/// State before the current line, to undo it.
 #[derive(Clone, Copy, Debug, Default)]
 struct LineBegan {
     heads: usize,
     series: usize,
     bytes: usize,
-    /// What the line took of the room.
+    /// Memory that the line took from the budget.
     taken: usize,
-    /// Bytes of the labels of its new series, written out.
+    /// Bytes of the labels of its new series, repeated for each series.
     labels_bytes: usize,
 }
 
@@ -63,9 +63,9 @@ struct LineBegan {
 struct Head {
     bytes: Box<[u8]>,
     measurement: Box<str>,
-    /// `Err`: two tags of one name, or too many. Its lines are refused.
+    /// `Err`: two tags of one name, or too many. The head's lines are refused.
     tags: Result<Arc<Labels>, LabelError>,
-    /// The head of the line after this one the last time: a guess.
+    /// The head that followed this one the last time: a prediction.
     next: HeadIndex,
     /// The series of its first line, in order; their keys are those of `shape`.
     first: SeriesIndex,
@@ -79,16 +79,16 @@ struct Series {
     labels: Arc<Labels>,
 }
 
-/// Memory of a head or a series beside its bytes, as long as it is known.
+/// Memory of a remembered head or series in addition to its bytes.
 const ENTRY_BYTES: usize = 240;
-/// Memory of a new one while a body is decoded, beside its bytes: lists that grow are there twice, and a series has its own
-/// list of values.
+/// Memory of a new one while a body is decoded, in addition to its bytes: growing lists exist twice, and a series has
+/// its own list of values.
 const NEW_BYTES: usize = 640;
-/// Bytes of the labels of all new series of one line, written out for their hash: bounds the time that a line takes. 8,000
-/// fields with tags of a kilobyte.
+/// Bytes of the labels of all new series of one line, which are written out to be hashed: limits the time that a line
+/// takes. Enough for 8,000 fields with tags of a kilobyte.
 pub(super) const LINE_LABELS_BYTES_MAX: usize = 8 << 20;
 
-/// A line's head, and the series that its next field is probably of.
+/// A line's head, and the series that its next field probably belongs to.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Line {
     head: HeadIndex,
@@ -107,7 +107,7 @@ impl Default for SeriesTable {
             learning: Vec::new(),
             seed: RandomState::new().hash_one(0),
             bytes: 0,
-            room: Room::default(),
+            budget: Budget::default(),
             line: LineBegan::default(),
             scratch: Vec::new(),
         }
@@ -123,7 +123,7 @@ impl SeriesTable {
         self.series.len()
     }
 
-    /// Memory, bytes, estimated. Refused lines leave the room of their series in the lists.
+    /// Memory, bytes, estimated. The lists keep the capacity of refused lines.
     pub(super) const fn bytes(&self) -> usize {
         let lists = self.series.capacity() * size_of::<Series>()
             + self.heads.capacity() * size_of::<Head>()
@@ -134,14 +134,14 @@ impl SeriesTable {
     }
 
     pub(super) const fn begin_body(&mut self, bytes: usize) {
-        self.room = Room::of_body(bytes);
+        self.budget = Budget::of_body(bytes);
     }
 
-    pub(super) const fn room(&mut self) -> &mut Room {
-        &mut self.room
+    pub(super) const fn budget(&mut self) -> &mut Budget {
+        &mut self.budget
     }
 
-    /// Takes the head of a line.
+    /// Reads the head of a line.
     pub(super) fn head(&mut self, cursor: &mut Cursor<'_>) -> Result<Line, Fault> {
         let (heads, series) = (self.heads.len(), self.series.len());
         self.line = LineBegan { heads, series, bytes: self.bytes, taken: 0, labels_bytes: 0 };
@@ -187,14 +187,14 @@ impl SeriesTable {
         xxh3_64_with_seed(key, self.seed ^ u64::from(head).wrapping_mul(0x9e37_79b9_7f4a_7c15))
     }
 
-    /// Room for something new of this line.
+    /// Takes memory for new series or heads of this line from the budget.
     fn take(&mut self, bytes: usize, at: usize) -> Result<(), Fault> {
-        self.room.take(bytes).map_err(|full| Fault::new(at, full.to_string()))?;
+        self.budget.take(bytes).map_err(|full| Fault::new(at, full.to_string()))?;
         self.line.taken += bytes;
         Ok(())
     }
 
-    /// Takes a field's key and the `=` behind it.
+    /// Consumes a field's key and the `=` after it.
     #[inline]
     pub(super) fn field(&mut self, line: &mut Line, cursor: &mut Cursor<'_>) -> Result<SeriesIndex, Fault> {
         let guess = line.next;
@@ -231,14 +231,14 @@ impl SeriesTable {
             return Err(Fault::new(key.at, "field without a measurement"));
         };
         let series = index_of(self.series.len());
-        // The first series of a head stands for itself, those behind it share their tags.
+        // The first series of a head owns its tags, the following ones share them.
         let shares = series != head.first;
         let tags_bytes = head.tags.as_ref().map_or(0, |tags| tags.canonical_bytes());
         let name_bytes = NAME.len() + head.measurement.len() + key.bytes.len() + 3;
         self.line.labels_bytes += tags_bytes + name_bytes;
         if self.line.labels_bytes > LINE_LABELS_BYTES_MAX {
             let reason = format!(
-                "labels of the new series of this line are more than {LINE_LABELS_BYTES_MAX} bytes: give it fewer \
+                "labels of the new series of this line exceed {LINE_LABELS_BYTES_MAX} bytes: use fewer \
                  fields or shorter tags"
             );
             return Err(Fault::new(key.at, reason));
@@ -250,7 +250,7 @@ impl SeriesTable {
         let labels = labels(head, &field, shares, &mut self.scratch);
         let labels = labels.map_err(|error| Fault::new(key.at, error.to_string()))?;
         self.bytes += labels.own_bytes() + 3 * key.bytes.len() + ENTRY_BYTES;
-        // Of the first line only: there no other head's series come between.
+        // Only for the head's first line: there, no series of other heads are in between.
         if head.shape.is_none() && series == head.first + index_of(self.learning.len()) {
             self.learning.push(key.bytes.into());
         }
@@ -259,7 +259,7 @@ impl SeriesTable {
         Ok(series)
     }
 
-    /// The line was not good: what it has taught is forgotten, and takes no room.
+    /// The line is refused: discards its heads and series and returns their memory to the budget.
     #[cold]
     pub(super) fn drop_line(&mut self) {
         self.learning.clear();
@@ -277,11 +277,11 @@ impl SeriesTable {
             self.head_places.remove(hash, index_of(self.heads.len()));
         }
         self.bytes = bytes;
-        self.room.give(taken);
+        self.budget.give(taken);
         self.line = LineBegan { heads, series, bytes, taken: 0, labels_bytes: 0 };
     }
 
-    /// The line is good: what its head has learnt is its shape from now on.
+    /// The line is kept: the field keys of a new head become its shape.
     pub(super) fn end_line(&mut self, line: Line) {
         if self.learning.is_empty() {
             return;
@@ -304,7 +304,7 @@ impl SeriesTable {
 const SHAPES_COMPARED: usize = 32;
 
 fn index_of(length: usize) -> u32 {
-    // A body of 4 GiB, far above any that is taken, has fewer heads and fields.
+    // A body of 4 GiB, far above the limit, has fewer heads and fields.
     u32::try_from(length).unwrap_or(u32::MAX)
 }
 
@@ -327,7 +327,7 @@ fn read_head(piece: Piece<'_>) -> Result<Head, Fault> {
     let measurement = name(measurement, IN_MEASUREMENTS)?;
     let mut tags = Vec::new();
     while let Some(piece) = rest {
-        // One more than allowed is enough to be refused by its name.
+        // One more than allowed suffices for the error.
         if tags.len() > LABELS_MAX {
             return Err(Fault::new(piece.at, format!("more than {LABELS_MAX} tags")));
         }
@@ -357,7 +357,7 @@ fn name<'a>(piece: Piece<'a>, escapable: &[char]) -> Result<Cow<'a, str>, Fault>
     Ok(unescape(text, escapable))
 }
 
-/// What is before the first separator that is not escaped, and what is behind it.
+/// The parts before and after the first unescaped separator.
 fn cut(piece: Piece<'_>, separator: u8) -> (Piece<'_>, Option<Piece<'_>>) {
     let mut escaped = false;
     let found = piece.bytes.iter().position(|byte| {

@@ -1,4 +1,4 @@
-//! Lines and what becomes of them.
+//! Lines and the records or errors that they decode to.
 
 use proptest::prelude::*;
 use tacho_model::limits::{ENTRY_BYTES_MAX, LABEL_VALUE_BYTES_MAX};
@@ -89,7 +89,7 @@ fn escapes_comments_and_blanks() {
 }
 
 #[test]
-fn a_bad_line_takes_no_good_one_with_it() {
+fn good_lines_beside_bad_ones_are_kept() {
     check(
         "m value=1 1\nm value=x 2\nm value=3 3",
         &["m @ 1 = 1", "m @ 3 = 3"],
@@ -109,7 +109,7 @@ fn a_bad_line_takes_no_good_one_with_it() {
 }
 
 #[test]
-fn every_fault_has_its_place() {
+fn every_error_names_its_position() {
     let fault = |input: &str, expect: &str| check(input, &[], &[&format!("line 1, column {expect}")]);
     fault("m", "2: line has no fields");
     fault("m ", "3: line has no fields");
@@ -135,7 +135,7 @@ fn every_fault_has_its_place() {
 }
 
 #[test]
-fn what_is_not_utf8_is_refused_where_it_stands() {
+fn invalid_utf8_is_refused_with_its_position() {
     let (kept, refused) =
         read(b"m,a=\xff value=1\nm value=\"\xff\"\nm \xff=1\nm value=2", Precision::Nanoseconds);
     assert_eq!(kept, ["m @ 99 = 2"]);
@@ -185,7 +185,7 @@ fn many_bad_lines_are_counted_and_a_few_are_named() {
 }
 
 #[test]
-fn a_decoder_forgets_when_it_knows_too_much() {
+fn a_decoder_discards_its_table_above_the_limit() {
     let mut decoder = Decoder::default();
     let tag = "x".repeat(4_000);
     for body in 0..3 {
@@ -261,7 +261,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_kept_of_bodies_before_changes_nothing(
+    fn remembered_series_do_not_change_results(
         bodies in proptest::collection::vec(proptest::collection::vec(any_line(), 0..12), 1..5),
     ) {
         let mut decoder = Decoder::default();

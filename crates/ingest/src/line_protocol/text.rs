@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-/// Removes the backslash before each of `escapable`; any other backslash stands for itself.
+/// Removes the backslash before each of `escapable`; any other backslash is an ordinary character.
 pub(super) fn unescape<'a>(raw: &'a str, escapable: &[char]) -> Cow<'a, str> {
     if !raw.contains('\\') {
         return Cow::Borrowed(raw);
@@ -19,7 +19,7 @@ pub(super) fn unescape<'a>(raw: &'a str, escapable: &[char]) -> Cow<'a, str> {
     Cow::Owned(out)
 }
 
-/// Characters of input that an error shows.
+/// Characters of input shown in an error.
 const SHOWN_CHARS_MAX: usize = 32;
 
 /// The beginning of some input, quoted.

@@ -1,10 +1,10 @@
-//! One line of an exposition, taken apart.
+//! The parts of one line of an exposition.
 
 use std::borrow::Cow;
 
 use crate::rows::shown;
 
-/// The parts of a sample's line, as they are written.
+/// The parts of a sample's line, as written.
 #[derive(Debug, PartialEq)]
 pub(super) struct Line<'a> {
     /// Name and labels: equal texts are equal series.
@@ -47,7 +47,7 @@ impl<'a> Line<'a> {
     }
 }
 
-/// Where the series ends: behind the closing brace, braces in quotes not counted, else at the first blank.
+/// Where the series ends: after the closing brace, ignoring braces in quotes, otherwise at the first blank.
 fn series_end(text: &str) -> Result<usize, String> {
     let first = text.find(['{', ' ', '\t']).unwrap_or(text.len());
     let behind = text.get(first..).unwrap_or("");
@@ -91,7 +91,7 @@ fn pairs(mut inside: &str) -> Result<Pairs<'_>, String> {
     }
 }
 
-/// A value behind its opening quote, and what follows its closing one. Escapes are `\\`, `\"` and `\n`.
+/// A value after its opening quote, and the rest after its closing one. Escapes are `\\`, `\"` and `\n`.
 fn value(text: &str) -> Option<(Cow<'_, str>, &str)> {
     let end = text.find(['"', '\\'])?;
     if text.get(end..)?.starts_with('"') {

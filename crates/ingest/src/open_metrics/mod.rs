@@ -3,12 +3,12 @@
 //! ```text
 //!   # TYPE http_requests counter
 //!   http_requests_total{code="200"} 1027 1700000000.5 # {trace_id="a"} 1.0 1700000000
-//!   └──────── series ─────────────┘ value  └ time, s   └ exemplar: counted and left out
+//!   └──────── series ─────────────┘ value  └ time, s   └ exemplar: counted and ignored
 //! ```
-//! Sources: the OpenMetrics specification 1.0 (sections "Text format" and "Metric types"), and Prometheus'
-//! "Exposition formats", whose times are whole milliseconds and whose counters need no `_total`. Types become nothing
-//! here, but a sample that its declared type does not allow is refused: its meaning would be unclear. A sample without
-//! a time gets the one that is handed in.
+//! Sources: the OpenMetrics specification 1.0 (sections "Text format" and "Metric types"), and Prometheus' "Exposition
+//! formats", whose times are whole milliseconds and whose counters need no `_total`. Types are not stored, but a sample
+//! that its declared type does not allow is refused: its meaning would be unclear. A sample without a time gets the
+//! given one.
 
 mod line;
 mod types;
@@ -23,7 +23,7 @@ use crate::time_text::decimal;
 use line::Line;
 use types::Types;
 
-/// Which of the two formats.
+/// The two formats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exposition {
     OpenMetrics,
@@ -36,7 +36,7 @@ pub struct OpenMetrics {
     exposition: Exposition,
     now: Timestamp,
     types: Types,
-    /// `# EOF` was there.
+    /// The line `# EOF` was read.
     ended: bool,
 }
 
@@ -52,14 +52,14 @@ impl Rows for OpenMetrics {
         whole_lines(bytes)
     }
 
-    /// Types are told before the samples that have them.
+    /// Types are declared before the samples that have them.
     fn stand_alone(&self) -> bool {
         false
     }
 
     fn lacks(&self) -> Option<String> {
         let is_cut = self.exposition == Exposition::OpenMetrics && !self.ended;
-        is_cut.then(|| "it does not end with \"# EOF\", as OpenMetrics has to: it may be cut off".into())
+        is_cut.then(|| "\"# EOF\" is missing at the end: the file may be truncated".into())
     }
 
     fn decode(&mut self, block: &[u8], before: u64) -> Block {
@@ -92,7 +92,7 @@ impl OpenMetrics {
         }
         if let Some(comment) = text.strip_prefix('#') {
             self.ended = self.exposition == Exposition::OpenMetrics && comment.trim() == "EOF";
-            // What was seen of a series before its type counts no more.
+            // Samples of a series before its TYPE line no longer count.
             places.clear();
             return self.types.comment(comment);
         }
@@ -134,7 +134,7 @@ impl OpenMetrics {
     }
 }
 
-/// As both formats write numbers; Rust would take words of its own.
+/// Number syntax of both formats; Rust also parses other words.
 fn number(text: &str) -> Option<Value> {
     let number = match text {
         "NaN" | "nan" => f64::NAN,

@@ -20,7 +20,7 @@ fn check(exposition: Exposition, text: &str, expect: &[&str]) {
 fn fails(text: &str, expect: &str) {
     let block = decode(Exposition::OpenMetrics, &format!("{text}\ngood 1\n"));
     assert_eq!(block.broken.iter().map(ToString::to_string).collect::<Vec<_>>(), [expect], "{text}");
-    assert!(block.batch.samples.iter().any(|s| s.labels.name() == "good"), "the row after it is kept");
+    assert!(block.batch.samples.iter().any(|s| s.labels.name() == "good"), "the next row is kept");
 }
 
 #[test]
@@ -53,7 +53,7 @@ fn samples_with_and_without_times() {
 }
 
 #[test]
-fn mistakes_are_named() {
+fn errors_name_row_and_value() {
     fails("# TYPE r counter\nr 1", "row 2: r is a counter: its samples end in \"_total\"");
     fails("# TYPE r histogram\nr_bucket 1", "row 2: r_bucket has no label \"le\"");
     fails("# TYPE r summary\nr 1", "row 2: r has no label \"quantile\"");

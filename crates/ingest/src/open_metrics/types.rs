@@ -1,4 +1,4 @@
-//! Does a sample fit the type that was declared for its metric?
+//! Does a sample match the declared type of its metric?
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use super::Exposition;
 use crate::rows::shown;
 
-/// Metrics whose types are remembered; more is a bug of the sender.
+/// Metrics whose types are remembered; more than this is an error of the sender.
 const METRICS_MAX: usize = 100_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +36,7 @@ impl Type {
         })
     }
 
-    /// Ends of names that its samples may have.
+    /// Allowed suffixes of the names of its samples.
     const fn suffixes(self, exposition: Exposition) -> &'static [&'static str] {
         match (self, exposition) {
             (Self::Counter, Exposition::OpenMetrics) => &["_total", "_created"],
@@ -49,7 +49,7 @@ impl Type {
         }
     }
 
-    /// A label that its samples with this end must have.
+    /// The label that its samples with this suffix must have.
     fn label(self, suffix: &str) -> Option<&'static str> {
         match (self, suffix) {
             (Self::Histogram | Self::GaugeHistogram, "_bucket") => Some("le"),
@@ -64,7 +64,7 @@ impl Type {
 pub(super) struct Types(HashMap<String, Type>);
 
 impl Types {
-    /// Takes what stands behind `#`.
+    /// Reads the text after `#`.
     pub(super) fn comment(&mut self, text: &str) -> Result<(), String> {
         let mut words = text.split_ascii_whitespace();
         if words.next() != Some("TYPE") {
@@ -83,7 +83,7 @@ impl Types {
         Ok(())
     }
 
-    /// A sample of a metric without a type is always right.
+    /// A sample of a metric without a type always matches.
     pub(super) fn check(
         &self,
         name: &str,

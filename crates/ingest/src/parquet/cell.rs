@@ -1,4 +1,4 @@
-//! What is in this column, and what does it hold in these rows?
+//! What is the type of this column, and which values does it hold in these rows?
 
 use std::fmt::Write;
 
@@ -10,10 +10,10 @@ use parquet::schema::types::ColumnDescriptor;
 
 use crate::time_text::Unit;
 
-/// Days from the beginning of the Julian count to 1970.
+/// Days from the start of the Julian day count to 1970.
 const JULIAN_DAY_OF_1970: i128 = 2_440_588;
 const DAY_NS: i128 = 86_400_000_000_000;
-/// Bytes of the decimals that are read: 38 digits.
+/// Bytes of the largest supported decimals: 38 digits.
 const DECIMAL_BYTES_MAX: usize = 16;
 
 /// What the values of a column mean.
@@ -23,19 +23,19 @@ pub enum Kind {
     Unsigned,
     Float,
     Bool,
-    /// Digits behind the point.
+    /// Digits after the point.
     Decimal(i32),
     Text,
     Bytes,
     Uuid,
     /// Days since 1970.
     Date,
-    /// Whether it counts from 1970 in UTC, or from 1970 on the clock on the wall.
+    /// Whether it counts from 1970 in UTC, or from 1970 in local time.
     Timestamp {
         unit: Unit,
         utc: bool,
     },
-    /// INT96, as Impala and old Spark write times: nanoseconds of a Julian day.
+    /// INT96, as Impala and old Spark versions write times: nanoseconds of a Julian day.
     Julian,
 }
 
@@ -48,12 +48,12 @@ pub enum Cell {
     Float(f64),
     Bool(bool),
     Bytes(ByteArray),
-    /// Nanoseconds since 1970, before it is known whether a time can be so far away.
+    /// Nanoseconds since 1970, before the range of times is checked.
     Moment(i128),
 }
 
 impl Kind {
-    /// `None` for what has no place in a series: lists, maps, intervals, times of day, shapes.
+    /// `None` for types that a series cannot hold: lists, maps, intervals, times of day, geometries.
     pub fn of(column: &ColumnDescriptor) -> Option<Self> {
         if column.max_rep_level() > 0 {
             return None;
@@ -98,12 +98,12 @@ impl Kind {
         matches!(self, Self::Signed | Self::Unsigned | Self::Float | Self::Bool | Self::Decimal(_))
     }
 
-    /// Times by their type, not by what somebody says about numbers or texts.
+    /// Whether the column type itself is a time, regardless of options for numbers and texts.
     pub const fn is_time(self) -> bool {
         matches!(self, Self::Date | Self::Timestamp { .. } | Self::Julian)
     }
 
-    /// Whether times can be read from it at all.
+    /// Whether times can be read from it.
     pub const fn may_be_time(self) -> bool {
         self.is_time() || matches!(self, Self::Signed | Self::Unsigned | Self::Float | Self::Text)
     }
@@ -137,7 +137,7 @@ fn logical_kind(logical: &LogicalType, physical: Type) -> Option<Kind> {
 /// Reads the cells of one column of one row group.
 pub struct CellReader {
     kind: Kind,
-    /// Rows that it may be asked for at once.
+    /// Largest number of rows per read.
     step: usize,
     levels: i16,
     reader: ColumnReader,
@@ -152,14 +152,14 @@ impl CellReader {
         self.step
     }
 
-    /// Fewer than `rows` at the end only.
+    /// Returns fewer than `rows` only at the end.
     pub fn read(&mut self, rows: usize, out: &mut Vec<Cell>) -> Result<()> {
         use ColumnReader as C;
         let (kind, levels) = (self.kind, self.levels);
         match &mut self.reader {
             C::BoolColumnReader(r) => read(r, rows, levels, out, |v| Cell::Bool(*v)),
             C::Int32ColumnReader(r) => read(r, rows, levels, out, |v| match kind {
-                // Unsigned numbers lie in the bits of signed ones.
+                // Unsigned numbers are stored in the bits of signed ones.
                 Kind::Unsigned => Cell::Unsigned(v.cast_unsigned().into()),
                 Kind::Decimal(scale) => decimal((*v).into(), scale),
                 _ => Cell::Signed((*v).into()),
@@ -183,7 +183,8 @@ impl CellReader {
         }
     }
 
-    /// Fewer than `rows` at the end only. The decoders of some columns take memory for all that they skip at once.
+    /// Skips fewer than `rows` only at the end. The decoders of some columns need memory for all rows that one call
+    /// skips.
     pub fn skip(&mut self, mut rows: usize) -> Result<()> {
         while rows > 0 {
             let step = rows.min(self.step);
@@ -246,7 +247,7 @@ fn bytes(kind: Kind, value: &ByteArray) -> Cell {
     }
 }
 
-/// Rounded once, as the digits would be.
+/// Rounded once, like the decimal digits would be.
 fn decimal(digits: i128, scale: i32) -> Cell {
     Cell::Float(format!("{digits}e{}", -i64::from(scale)).parse().unwrap_or(f64::NAN))
 }
@@ -258,7 +259,7 @@ fn uuid(bytes: &[u8]) -> String {
         if matches!(nth, 4 | 6 | 8 | 10) {
             out.push('-');
         }
-        // A string takes everything.
+        // Writing to a string cannot fail.
         let _ = write!(out, "{byte:02x}");
     }
     out
@@ -274,16 +275,16 @@ impl Cell {
         if let Self::Bytes(bytes) = self { bytes.len() } else { 0 }
     }
 
-    /// As text: what a label has. Nothing for a null.
+    /// Appends the cell as the text of a label to `out`; nothing for a null.
     ///
     /// # Errors
-    /// When it is not text.
+    /// When the cell is not text.
     pub fn put(&self, kind: Kind, out: &mut String) -> std::result::Result<(), String> {
         let moment = |ns: i128, out: &mut String| match jiff::Timestamp::from_nanosecond(ns) {
             Ok(at) => write!(out, "{at}"),
             Err(_) => write!(out, "{ns}"),
         };
-        // A string takes everything.
+        // Writing to a string cannot fail.
         let _ = match (self, kind) {
             (Self::Null, _) => Ok(()),
             (Self::Signed(value), Kind::Timestamp { unit, .. }) => {

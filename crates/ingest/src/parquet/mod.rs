@@ -1,16 +1,16 @@
 //! Apache Parquet (parquet.apache.org): which samples does each row hold?
 //!
 //! ```text
-//!   long   time, name, host, value       a record a row; other columns are labels
-//!   wide   time, host, cpu, memory       a series for each column of numbers, named by it; texts are labels
+//!   long   time, name, host, value       one record per row; other columns are labels
+//!   wide   time, host, cpu, memory       one series per column of numbers, named by it; texts are labels
 //! ```
-//! `plan.rs` says what the columns are, `cell.rs` and `times.rs` read them, `sort.rs` puts the rows' values to their
-//! series, `write.rs` writes long files, which `own.rs` describes. Columns are decoded by the crate `parquet`
-//! (docs/adr/0007), which is handed ranges of bytes and does no I/O itself.
+//! `plan.rs` determines what the columns hold, `cell.rs` and `times.rs` read them, `sort.rs` assigns the rows' values
+//! to their series, `write.rs` writes long files, whose layout is in `own.rs`. Columns are decoded by the crate
+//! `parquet` (docs/adr/0007), which gets ranges of bytes and does no I/O itself.
 //!
-//! A file is read row group by row group, of a wide one some columns at a time, so that its size and width do not
-//! matter. What is damaged costs the rest of its row group, no more. Pages are looked at before they are unpacked
-//! (`pages.rs`), and a block ends where its texts become many, so that a file takes at most [`memory_bytes_max`].
+//! A file is read row group by row group, a wide one a few columns at a time, so that size and width do not matter.
+//! Damage costs at most the rest of its row group. Pages are checked before they are decompressed (`pages.rs`), and a
+//! block ends at a limit of text bytes, so that reading a file takes at most [`memory_bytes_max`].
 
 mod cell;
 mod own;
@@ -37,55 +37,55 @@ use crate::csv::{self, Given};
 use crate::rows::{Block, Broken};
 use crate::time_text::TimeFormat;
 use cell::{Cell, CellReader};
-use pages::{Guard, Held, PAGES_BYTES_MAX, Room, Shared, is_prefixed};
+use pages::{Guard, Held, PAGES_BYTES_MAX, PageBudget, Shared, is_prefixed};
 use plan::{Plan, Shape};
 use sort::Sorter;
 use times::Times;
 pub use write::Writer;
 
-/// Columns of values that are read at once: each has a page in memory, of about a megabyte.
+/// Columns of values that are read together: each has a page in memory, of about a megabyte.
 const VALUES_AT_ONCE: usize = 64;
 /// Cells and rows of a block.
 const BLOCK_CELLS: usize = 1 << 19;
 const BLOCK_ROWS: usize = 1 << 16;
-/// Bytes of the texts of a block, and of the pages that they lie in, after which it ends.
+/// A block ends when its texts, or the pages that hold them, exceed so many bytes.
 const BLOCK_TEXT_BYTES: usize = 16 << 20;
 const BLOCK_PAGE_BYTES: usize = 64 << 20;
-/// Rows of texts that are read before it is looked at how much they are; of texts that are put together from others.
+/// Rows of texts that are read before their size is checked; the second one for prefix-compressed texts.
 const STEP_ROWS: usize = 256;
 const STEP_ROWS_PREFIXED: usize = 16;
-/// Cells of the times that are looked at to find out what they count.
+/// Cells of the time column that are examined to detect its format.
 const HEAD_ROWS: usize = 500;
 const HEAD_TEXT_BYTES: usize = 1 << 20;
 
-/// What reading a file takes at most beside its footer: pages, twice where texts are put together from them, cells, and the
-/// records of a block.
+/// Memory for reading a file without its footer: pages, twice for prefix-compressed texts, cells, and the records of a
+/// block.
 const MEMORY_BYTES_MAX: usize = 3 * PAGES_BYTES_MAX;
-/// What a byte of the footer takes: a column of a row group has a hundred of them and more.
+/// Memory per byte of the footer: a column of a row group has at least a hundred bytes of it.
 const MEMORY_PER_FOOTER_BYTE: usize = 64;
 
-/// The most memory that reading a file with a footer of so many bytes takes.
+/// The most memory that reading a file takes, by the size of its footer.
 pub const fn memory_bytes_max(footer_bytes: usize) -> usize {
     MEMORY_BYTES_MAX.saturating_add(footer_bytes.saturating_mul(MEMORY_PER_FOOTER_BYTE))
 }
 
-/// Where in a file a block begins or ends.
+/// Position in a file where a block begins or ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
     /// Row group, from 0.
     pub group: usize,
-    /// Which of the parts into which the values' columns are cut, from 0.
+    /// Index of the group of value columns that are read together, from 0.
     pub part: usize,
-    /// Rows of the group that lie before.
+    /// Rows of the row group before this position.
     pub row: u64,
 }
 
 /// Some rows, or some columns of them.
 pub struct Rows {
     pub block: Block,
-    /// How many of the part's rows were looked at.
+    /// How many of the part's rows were examined.
     rows: usize,
-    /// Broken rows as JSON lines: what [`Broken::bytes`] counts.
+    /// Broken rows as JSON lines; [`Broken::bytes`] refers to this text.
     pub text: String,
 }
 
@@ -108,13 +108,13 @@ pub struct Parquet<R: ChunkReader> {
 
 /// The part of a row group that is being read.
 struct Open {
-    /// The column of each reader: the times, the labels, the values.
+    /// The columns of the readers: the time, the labels, the values.
     columns: Vec<usize>,
     readers: Vec<CellReader>,
     held: Vec<Held>,
-    /// Rows that are read at once; fewer where there are texts.
+    /// Rows that are read together; fewer where there are texts.
     step: usize,
-    /// Rows that were read and are not yet put to their series.
+    /// Rows that were read and are not yet assigned to their series.
     cells: Vec<Vec<Cell>>,
     sorted: usize,
 }
@@ -126,10 +126,10 @@ struct Fault {
 }
 
 impl<R: ChunkReader + 'static> Parquet<R> {
-    /// `base` are labels of every series, a name among them for long files without one.
+    /// `base` are labels of every series, including a name for long files without one.
     ///
     /// # Errors
-    /// Why it cannot be read, or what the user has to say.
+    /// Why the file cannot be read, or which option is missing.
     pub fn open(
         input: R,
         given: &Given,
@@ -162,40 +162,40 @@ impl<R: ChunkReader + 'static> Parquet<R> {
         };
         check_codecs(&file, &plan)?;
         let head = head(&file, &input, plan.time);
-        let kind = plan.kind(plan.time).ok_or("the times' column cannot be read")?;
+        let kind = plan.kind(plan.time).ok_or("the column of times cannot be read")?;
         let zone_name = zone.iana_name().unwrap_or("a zone without a name").to_owned();
         let times = Times::new(kind, given.time.as_ref(), zone, &head)?;
         let description = describe(&plan, &times, &zone_name);
         if !plan.left_out.is_empty() {
             let names = plan.left_out.join(", ");
-            doubts.push(format!("columns that are left out: {}", crate::rows::shown(&names)));
+            doubts.push(format!("ignored columns: {}", crate::rows::shown(&names)));
         }
         let sorter = Sorter::new(plan.clone(), base)?;
         let (place, before, open) = (Place::default(), 0, None);
         Ok(Self { file, input, plan, parts, times, sorter, place, before, open, description, doubts })
     }
 
-    /// What was found out, for people.
+    /// Description of the detected columns, for the user.
     pub fn description(&self) -> &str {
         &self.description
     }
 
-    /// How times are written, where their type does not say it.
+    /// The time format, where the column type does not determine it.
     pub fn time_format(&self) -> Option<&TimeFormat> {
         self.times.format()
     }
 
-    /// Choices that another reading would fit as well.
+    /// Choices where another reading fits equally well.
     pub fn doubts(&self) -> &[String] {
         &self.doubts
     }
 
-    /// Behind what was given out.
+    /// Position after the last returned block.
     pub const fn place(&self) -> Place {
         self.place
     }
 
-    /// Goes on at a place that [`Self::place`] gave. One that the file does not have is its end.
+    /// Continues at a position that [`Self::place`] returned. A position outside the file is its end.
     pub fn seek(&mut self, place: Place) {
         self.before = (0..place.group).map(|group| self.rows_of(group)).sum();
         self.place = place;
@@ -231,7 +231,7 @@ impl<R: ChunkReader + 'static> Parquet<R> {
         }
     }
 
-    /// The rest of the part is lost.
+    /// Skips the rest of the part.
     fn give_up(&mut self, fault: Fault) -> Rows {
         let lost = self.rows_of(self.place.group).saturating_sub(self.place.row);
         let column = fault.column.map(|at| format!("{:?}", self.plan.column(at)));
@@ -247,7 +247,7 @@ impl<R: ChunkReader + 'static> Parquet<R> {
         Rows { block, rows: 0, text: String::new() }
     }
 
-    /// With rows to be put to their series; `None` at the end of the part.
+    /// Has rows to assign to their series; `None` at the end of the part.
     fn read(&mut self) -> Result<Option<Open>, Fault> {
         let mut open = match self.open.take() {
             Some(open) => open,
@@ -260,7 +260,8 @@ impl<R: ChunkReader + 'static> Parquet<R> {
         let read = open.rows() as u64;
         let left = self.rows_of(self.place.group).saturating_sub(self.place.row);
         if read > left || (read == 0 && left > 0) {
-            let reason = format!("it has not the {} rows that it claims", self.rows_of(self.place.group));
+            let reason =
+                format!("its number of rows differs from the footer: {}", self.rows_of(self.place.group));
             return Err(Fault { column: Some(self.plan.time), reason });
         }
         Ok((read > 0).then_some(open))
@@ -284,10 +285,10 @@ impl<R: ChunkReader + 'static> Parquet<R> {
         let columns: Vec<usize> =
             [self.plan.time].into_iter().chain(labels).chain(values.iter().copied()).collect();
         let (mut readers, mut held) = (Vec::with_capacity(columns.len()), Vec::with_capacity(columns.len()));
-        let (room, mut step) = (Room::default(), BLOCK_ROWS);
+        let (budget, mut step) = (PageBudget::default(), BLOCK_ROWS);
         for at in &columns {
             let Some(kind) = self.plan.kind(*at) else { continue };
-            let of_column = room.column();
+            let of_column = budget.column();
             let reader = reader(&self.file, &self.input, self.place.group, *at, kind, of_column.clone());
             let mut reader = reader.map_err(|e| fault(Some(*at), e))?;
             let skip = usize::try_from(self.place.row).unwrap_or(usize::MAX);
@@ -314,8 +315,8 @@ impl Open {
         self.sorted >= self.rows()
     }
 
-    /// The next block: nothing at the end. All columns go on together, some rows at a time, and stop where their texts, or the
-    /// pages that hold them, become many.
+    /// The next block; empty at the end. Reads all columns in step, some rows at a time, until their texts or the
+    /// pages that hold them reach a limit.
     fn read(&mut self) -> Result<(), Fault> {
         self.sorted = 0;
         self.cells.iter_mut().for_each(Vec::clear);
@@ -336,7 +337,7 @@ impl Open {
             {
                 return Err(Fault {
                     column: Some(*at),
-                    reason: "it has not as many rows as the times".into(),
+                    reason: "its number of rows differs from the column of times".into(),
                 });
             }
             if rows < wanted {
@@ -346,18 +347,18 @@ impl Open {
         Ok(())
     }
 
-    /// Memory of pages that hold texts of this block.
+    /// Memory of the pages with texts of this block.
     fn page_bytes(&self) -> usize {
         self.held.iter().map(Held::passed).sum()
     }
 
-    /// Rows that may be read before it is looked again: each may have a page of its own.
+    /// Rows that may be read before the next check: each may have a page of its own.
     fn rows_of_pages(&self) -> usize {
         if self.step == BLOCK_ROWS {
             return BLOCK_ROWS;
         }
         let largest = self.held.iter().map(Held::largest).max().unwrap_or(0);
-        // The first row teaches how large pages are.
+        // The first row shows how large the pages are.
         (PAGES_BYTES_MAX / 2).checked_div(largest).map_or(1, |pages| pages.max(1))
     }
 }
@@ -383,7 +384,7 @@ fn reader<R: ChunkReader + 'static>(
     Ok(CellReader::new(kind, step, &descriptor, get_column_reader(descriptor.clone(), Box::new(pages))))
 }
 
-/// What a footer says about places, before anything relies on it.
+/// Checks the positions in the footer before they are used.
 fn check_places<R: ChunkReader + 'static>(file: &SerializedFileReader<R>) -> Result<(), String> {
     let metadata = file.metadata();
     let width = metadata.file_metadata().schema_descr().num_columns();
@@ -399,14 +400,14 @@ fn check_places<R: ChunkReader + 'static>(file: &SerializedFileReader<R>) -> Res
                     && good(column.num_values())
             });
         if !fits {
-            return Err(format!("not a whole Parquet file: row group {nth} is at no place of it"));
+            return Err(format!("not a whole Parquet file: row group {nth} has an invalid position"));
         }
     }
     let rows = metadata.row_groups().iter().try_fold(0i64, |sum, group| sum.checked_add(group.num_rows()));
-    rows.map(|_| ()).ok_or_else(|| "not a whole Parquet file: its rows are more than can be counted".into())
+    rows.map(|_| ()).ok_or_else(|| "not a whole Parquet file: its number of rows overflows".into())
 }
 
-/// Told at once, not row group by row group.
+/// Checked when the file is opened, not for each row group.
 fn check_codecs<R: ChunkReader + 'static>(file: &SerializedFileReader<R>, plan: &Plan) -> Result<(), String> {
     let labels = plan.labels.iter().map(|(at, _)| at);
     let wanted: Vec<usize> =
@@ -418,7 +419,7 @@ fn check_codecs<R: ChunkReader + 'static>(file: &SerializedFileReader<R>, plan: 
                 let name = plan.column(*at);
                 let codec = if codec == Compression::LZO { "LZO" } else { "Brotli" };
                 return Err(format!(
-                    "column {name:?} is compressed with {codec}: write it with zstd or snappy"
+                    "column {name:?} is compressed with {codec}, which is unsupported: use zstd or snappy"
                 ));
             }
         }
@@ -436,9 +437,9 @@ fn head<R: ChunkReader + 'static>(
     let Some(kind) = cell::Kind::of(&schema.column(column)) else { return vec![] };
     let groups = file.metadata().row_groups();
     let Some(group) = groups.iter().position(|group| group.num_rows() > 0) else { return vec![] };
-    // A damaged group is told when it is read: here it teaches nothing.
+    // A damaged group is reported when it is read; it is ignored here.
     let read = guarded(|| {
-        let mut reader = reader(file, input, group, column, kind, Room::default().column())?;
+        let mut reader = reader(file, input, group, column, kind, PageBudget::default().column())?;
         let mut cells = Vec::new();
         while cells.len() < HEAD_ROWS && cells.iter().map(Cell::text_bytes).sum::<usize>() < HEAD_TEXT_BYTES {
             let before = cells.len();
@@ -463,12 +464,12 @@ fn describe(plan: &Plan, times: &Times, zone: &str) -> String {
         _ => format!("labels {}", crate::rows::shown(&labels.join(", "))),
     };
     let shape = match &plan.shape {
-        Shape::Wide(columns) => format!("a series for each column of numbers ({}); {labels}", columns.len()),
+        Shape::Wide(columns) => format!("one series per column of numbers ({}); {labels}", columns.len()),
         Shape::Long(columns) => {
             let name = plan.labels.iter().find(|(_, label)| label == NAME);
             let name = name.map_or(String::new(), |(at, _)| format!(" named by {}", column(at)));
             let values: Vec<String> = columns.iter().map(column).collect();
-            format!("one value a row in {}{name}; {labels}", values.join(" or "))
+            format!("one value per row in {}{name}; {labels}", values.join(" or "))
         }
     };
     let values = if plan.texts { "texts" } else { "numbers" };
@@ -484,7 +485,7 @@ thread_local! {
     static EXPECTED: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
 }
 
-/// The crate answers most damage with errors, and some with panics: those end here, unseen.
+/// The crate reports most damage as errors, some as panics: those are caught here.
 fn unwound<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
@@ -501,7 +502,7 @@ fn unwound<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     done.map_err(|payload| {
         let text = payload.downcast_ref::<String>().map(String::as_str);
         let text = text.or_else(|| payload.downcast_ref::<&str>().copied());
-        format!("it is damaged: {}", text.unwrap_or("its decoder ended"))
+        format!("damaged: {}", text.unwrap_or("its decoder panicked"))
     })
 }
 

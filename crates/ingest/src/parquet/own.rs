@@ -1,11 +1,11 @@
-//! Files that we write: which columns do they have, and how are they told from others?
+//! Layout of the files that Tachograph writes, and how they are recognised.
 //!
 //! ```text
 //!   samples   time  name  LABEL...  value  value_i64  value_u64
 //!   entries   time  name  LABEL...  text   bytes
 //! ```
-//! `value` is a double for everybody; whole numbers are in `value_i64` or `value_u64` as well, and are read from there, so
-//! that no bit of them is lost. A label that has the name of another column gets `label_` before it.
+//! `value` is a double for other programs; whole numbers are also in `value_i64` or `value_u64` and are read from
+//! there, so that no bit is lost. A label with the name of another column gets the prefix `label_`.
 
 use parquet::file::metadata::{FileMetaData, KeyValue};
 use tacho_model::NAME;
@@ -37,7 +37,7 @@ pub fn is_own(file: &FileMetaData) -> bool {
     pairs.iter().any(|pair| pair.key == KEY && pair.value.as_deref() == Some(VERSION))
 }
 
-/// Whether what the user says about a file is what it is anyway: else it is read as if others had written it.
+/// Whether the given options agree with the layout: otherwise the file is read like one of another program.
 pub fn fits(given: &Given) -> bool {
     let is = |said: &Option<String>, columns: &[&str]| {
         said.as_ref().is_none_or(|name| columns.contains(&name.as_str()))

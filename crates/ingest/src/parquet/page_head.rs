@@ -1,16 +1,16 @@
-//! What does the head of a page claim, and what do the counts inside it claim?
+//! Which sizes and counts does a page state, in its head and inside it?
 //!
 //! ```text
-//!   page    head (Thrift's compact protocol), then as many bytes as it says, packed or not
+//!   page    head (Thrift's compact protocol), then as many bytes as it states, compressed or not
 //!   delta   block size, miniblocks of a block, count of values, first value; then blocks (DELTA_BINARY_PACKED)
 //! ```
-//! The crate `parquet` takes memory for what stands there before it has read what follows. `pages.rs` asks here first.
+//! The crate `parquet` allocates memory by these numbers before it reads the data. `pages.rs` checks them here first.
 
 use crate::reader::{Flaw, Reader};
 
-/// Structures within structures that a head may have.
+/// Depth of nested structures in a head.
 const DEPTH_MAX: usize = 4;
-/// Values of a block of deltas: writers have 128 to 4,096.
+/// Values of a block of deltas: writers use 128 to 4,096.
 const DELTA_BLOCK_MAX: u64 = 1 << 16;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,10 +22,10 @@ pub enum Kind {
 /// The head of one page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Head {
-    /// Its own length.
+    /// Length of the head itself.
     pub bytes: usize,
     pub kind: Kind,
-    /// Bytes of the page behind it, as they lie there and unpacked.
+    /// Bytes of the page after it, as stored and decompressed.
     pub packed: usize,
     pub unpacked: usize,
     pub values: usize,
@@ -46,7 +46,7 @@ mod thrift {
 }
 
 impl Head {
-    /// `bytes` begin with it.
+    /// `bytes` begin with the head.
     pub fn parse(bytes: &[u8]) -> Result<Self, Flaw> {
         let mut reader = Reader::new(bytes);
         let (mut kind, mut unpacked, mut packed, mut values) = (None, None, None, None);
@@ -54,7 +54,7 @@ impl Head {
             1 => once(reader, of, &mut kind),
             2 => once(reader, of, &mut unpacked),
             3 => once(reader, of, &mut packed),
-            // Data, dictionary, data of version 2: their first field is the count of values.
+            // Data, dictionary, data of version 2: their first field is the number of values.
             5 | 7 | 8 if of == thrift::STRUCT => fields(reader, |reader, field, of| match field {
                 1 => once(reader, of, &mut values),
                 _ => skip(reader, of, DEPTH_MAX),
@@ -76,7 +76,7 @@ impl Head {
     }
 }
 
-/// Each field of a structure, with its number and type.
+/// Calls `each` for every field of a structure, with its number and type.
 fn fields<'a>(
     reader: &mut Reader<'a>,
     mut each: impl FnMut(&mut Reader<'a>, i64, u8) -> Result<(), Flaw>,
@@ -95,15 +95,15 @@ fn fields<'a>(
     }
 }
 
-/// A number that a structure has once: readers differ in which of two they take.
+/// A number that must occur once: readers differ in which of two they use.
 fn once(reader: &mut Reader<'_>, of: u8, number: &mut Option<i64>) -> Result<(), Flaw> {
-    let flaw = reader.flaw("number of a page's head that is none, or is there twice");
+    let flaw = reader.flaw("page head with an invalid or repeated number");
     let read = if (thrift::I16..=thrift::I64).contains(&of) { reader.zigzag()? } else { return Err(flaw) };
     if number.replace(read).is_some() { Err(flaw) } else { Ok(()) }
 }
 
 fn skip(reader: &mut Reader<'_>, of: u8, depth: usize) -> Result<(), Flaw> {
-    let flaw = reader.flaw("type of a page's head that is not known");
+    let flaw = reader.flaw("page head with an unknown type");
     let Some(depth) = depth.checked_sub(1) else { return Err(flaw) };
     match of {
         thrift::TRUE | thrift::FALSE => Ok(()),
@@ -114,7 +114,7 @@ fn skip(reader: &mut Reader<'_>, of: u8, depth: usize) -> Result<(), Flaw> {
         thrift::LIST | thrift::SET => {
             let head = reader.u8()?;
             let count = if head >> 4 == 15 { reader.varint()? } else { u64::from(head >> 4) };
-            // In a list a truth takes a byte.
+            // In a list a boolean takes a byte.
             let of = if head & 0x0f <= thrift::FALSE { thrift::BYTE } else { head & 0x0f };
             (0..count).try_for_each(|_| skip(reader, of, depth))
         }
@@ -123,12 +123,12 @@ fn skip(reader: &mut Reader<'_>, of: u8, depth: usize) -> Result<(), Flaw> {
     }
 }
 
-/// Passes one list of deltas; it has at most `values_max`.
+/// Skips one list of deltas with at most `values_max` values.
 ///
 /// # Errors
-/// When it claims more, or is no such list.
+/// When it states more values, or is malformed.
 pub fn pass_deltas(reader: &mut Reader<'_>, values_max: usize) -> Result<(), Flaw> {
-    let flaw = reader.flaw("lengths of texts that cannot be");
+    let flaw = reader.flaw("malformed lengths of texts");
     let (block, miniblocks, count) = (reader.varint()?, reader.varint()?, reader.varint()?);
     reader.varint()?;
     let fits = block > 0
@@ -148,7 +148,7 @@ pub fn pass_deltas(reader: &mut Reader<'_>, values_max: usize) -> Result<(), Fla
         let widths = reader.take(usize::try_from(miniblocks).map_err(|_| flaw)?)?;
         let mut bytes = 0;
         for width in widths {
-            // Behind the last value their widths mean nothing.
+            // After the last value, the widths of miniblocks have no meaning.
             bytes += if left > 0 { u64::from(*width) * of_miniblock / 8 } else { 0 };
             left = left.saturating_sub(of_miniblock);
         }
@@ -176,7 +176,7 @@ mod tests {
         let dictionary = [0x15, 4, 0x15, 8, 0x15, 6, 0x4c, 0x15, 2, 0x15, 0, 0x12, 0, 0];
         let expect = Head { bytes: 14, kind: Kind::Dictionary, packed: 3, unpacked: 4, values: 1 };
         assert_eq!(Head::parse(&dictionary), Ok(expect));
-        // A size twice, a negative one, a map, an index page, a text without end.
+        // A repeated size, a negative one, a map, an index page, a text without end.
         for wrong in [
             &[0x15, 0, 0x15, 8, 0x05, 4, 8][..],
             &[0x15, 0, 0x15, 7, 0x15, 6, 0x2c, 0x15, 2, 0, 0],
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn deltas_are_no_more_than_the_page_has_values() {
+    fn more_deltas_than_values_of_the_page_are_refused() {
         let pass = |bytes: &[u8], values| {
             let mut reader = Reader::new(bytes);
             pass_deltas(&mut reader, values).map(|()| reader.at())
@@ -198,7 +198,7 @@ mod tests {
         let three = [0x80, 1, 4, 3, 2, 0, 3, 9, 9, 9, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 0xaa];
         assert_eq!(pass(&three, 3), Ok(three.len() - 1));
         assert!(pass(&three, 2).is_err() && pass(&three[..20], 3).is_err());
-        assert_eq!(pass(&[0x80, 1, 4, 1, 2, 0xaa], 1), Ok(5), "one value stands in the head");
+        assert_eq!(pass(&[0x80, 1, 4, 1, 2, 0xaa], 1), Ok(5), "one value is in the head");
         assert!(pass(&[0x80, 1, 0, 3, 2], 3).is_err() && pass(&[0, 1, 3, 2], 3).is_err());
     }
 }

@@ -1,7 +1,8 @@
-//! How much memory may the pages of a file take?
+//! Memory limit for the pages of a file.
 //!
-//! A page of some bytes can say that it holds gigabytes, and a dictionary is kept as long as its column is read. So nothing is
-//! unpacked before its head was looked at (`page_head.rs`), and all columns that are read together share one bound.
+//! A small page can state a decompressed size of gigabytes, and a dictionary is kept as long as its column is read. So
+//! every page head is checked before the page is decompressed (`page_head.rs`), and all columns that are read together
+//! share one limit.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,17 +17,18 @@ use parquet::file::reader::{ChunkReader, Length};
 use super::page_head::{Head, Kind, pass_deltas};
 use crate::reader::Reader;
 
-/// Pages of all columns that are read together, bytes: 64 columns with pages and dictionaries of a MiB, as most writers make
-/// them, take half of it; DuckDB's pages have up to 100 MB.
+/// Pages of all columns that are read together, bytes: 64 columns with pages and dictionaries of a MiB, as most writers
+/// make them, take half of it; DuckDB's pages have up to 100 MB.
 pub const PAGES_BYTES_MAX: usize = 256 << 20;
-/// Bytes that are read for a head at first, and at most: one has the least and the greatest value of its page.
+/// Bytes that are read for a head at first, and at most: a head may contain the smallest and the largest value of its
+/// page.
 const HEAD_BYTES: (usize, usize) = (256, 4 << 20);
-/// Memory of one value of a dictionary, or of a text that is put together.
+/// Memory of one value of a dictionary, or of a prefix-compressed text.
 const CELL_BYTES: usize = 40;
 /// Memory of one length of a text.
 const LENGTH_BYTES: usize = 8;
 
-/// A file that several read.
+/// A file with several readers.
 pub struct Shared<R>(Arc<R>);
 
 impl<R> Shared<R> {
@@ -61,22 +63,22 @@ impl<R: ChunkReader> ChunkReader for Shared<R> {
 
 /// Memory of the pages of all columns that are read together.
 #[derive(Clone, Debug, Default)]
-pub struct Room(Arc<AtomicUsize>);
+pub struct PageBudget(Arc<AtomicUsize>);
 
-/// What one column has of it.
+/// The share of one column.
 #[derive(Clone, Debug, Default)]
 pub struct Held {
-    room: Room,
-    /// Pages before the one that is being read: cells may still point into them.
+    budget: PageBudget,
+    /// Pages before the current one: cells may still reference them.
     passed: Arc<AtomicUsize>,
-    /// The largest page, unpacked.
+    /// The largest page, decompressed.
     largest: Arc<AtomicUsize>,
 }
 
-impl Room {
-    /// For one more column.
+impl PageBudget {
+    /// Adds a column.
     pub fn column(&self) -> Held {
-        Held { room: self.clone(), ..Held::default() }
+        Held { budget: self.clone(), ..Held::default() }
     }
 
     fn take(&self, bytes: usize) -> Result<()> {
@@ -87,8 +89,8 @@ impl Room {
         }
         self.give(bytes);
         Err(ParquetError::General(format!(
-            "pages that are read together take {taken} bytes of memory, at most {PAGES_BYTES_MAX} are allowed: write it with \
-             smaller pages"
+            "pages that are read together take {taken} bytes of memory, at most {PAGES_BYTES_MAX} are allowed: \
+             write the file with smaller pages"
         )))
     }
 
@@ -106,31 +108,31 @@ impl Held {
         self.largest.load(Ordering::Relaxed)
     }
 
-    /// No cell points into pages that were passed.
+    /// No cell references previous pages any more.
     pub fn settle(&self) {
-        self.room.give(self.passed.swap(0, Ordering::Relaxed));
+        self.budget.give(self.passed.swap(0, Ordering::Relaxed));
     }
 }
 
-/// Whether values of the column are put together from those before them.
+/// Whether values of the column are encoded as differences from the previous value (DELTA_BYTE_ARRAY).
 pub fn is_prefixed(column: &ColumnChunkMetaData) -> bool {
     column.encodings().any(|encoding| encoding == Encoding::DELTA_BYTE_ARRAY)
 }
 
-/// The pages of one column, each looked at before it is read.
+/// The pages of one column, each checked before it is read.
 pub struct Guard<R> {
     inner: Box<dyn PageReader>,
     input: Shared<R>,
-    /// Where the next head lies, and bytes of the column from there.
+    /// Position of the next head, and the remaining bytes of the column.
     at: u64,
     left: u64,
-    /// The next head, once it was looked at.
+    /// The next head, once checked.
     next: Option<Head>,
     physical: Type,
     has_levels: bool,
     is_prefixed: bool,
     held: Held,
-    /// Memory of the page that is being read.
+    /// Memory of the current page.
     page: usize,
 }
 
@@ -175,9 +177,9 @@ impl<R: ChunkReader> Guard<R> {
         let wrong =
             |what: &str| Err(ParquetError::General(format!("page of {} values: {what}", head.values)));
         if head.bytes as u64 + head.packed as u64 > self.left {
-            return wrong("it ends behind its column");
+            return wrong("it ends after its column");
         }
-        // A text has its length before it.
+        // A text is preceded by its length.
         let least = match self.physical {
             Type::INT64 | Type::DOUBLE => 8,
             Type::INT96 => 12,
@@ -185,7 +187,7 @@ impl<R: ChunkReader> Guard<R> {
             Type::BOOLEAN | Type::FIXED_LEN_BYTE_ARRAY => 1,
         };
         if head.kind == Kind::Dictionary && head.values.saturating_mul(least) > head.unpacked {
-            return wrong("a dictionary's page has no bytes for them");
+            return wrong("dictionary page too short");
         }
         self.next = Some(head);
         Ok(self.next)
@@ -199,7 +201,7 @@ impl<R: ChunkReader> Guard<R> {
         }
     }
 
-    /// Memory that the decoder takes for the lengths of texts that lie apart from them, once their count is checked.
+    /// Memory of the decoder for lengths of texts that are stored separately, after checking their number.
     fn lengths(&self, page: &Page) -> Result<usize> {
         let encoding = page.encoding();
         let lists = match encoding {
@@ -209,7 +211,7 @@ impl<R: ChunkReader> Guard<R> {
         };
         let wrong = |what: String| ParquetError::General(format!("page of texts: {what}"));
         if encoding == Encoding::DELTA_BYTE_ARRAY && !self.is_prefixed {
-            return Err(wrong("its column does not name its encoding".into()));
+            return Err(wrong("its encoding is not listed by its column".into()));
         }
         let values = usize::try_from(page.num_values()).unwrap_or(usize::MAX);
         let mut reader = Reader::new(page.buffer());
@@ -233,16 +235,16 @@ impl<R: ChunkReader> Guard<R> {
 impl<R: ChunkReader> PageReader for Guard<R> {
     fn get_next_page(&mut self) -> Result<Option<Page>> {
         let Some(head) = self.look()? else { return Ok(None) };
-        let room = self.held.room.clone();
+        let budget = self.held.budget.clone();
         let values = if head.kind == Kind::Dictionary { head.values.saturating_mul(CELL_BYTES) } else { 0 };
         let mut kept = head.unpacked.saturating_add(values);
-        room.take(kept.saturating_add(head.packed))?;
+        budget.take(kept.saturating_add(head.packed))?;
         let page = self.inner.get_next_page();
-        room.give(head.packed);
+        budget.give(head.packed);
         self.pass();
         let page = page?;
         let lengths = page.as_ref().map_or(Ok(0), |page| self.lengths(page))?;
-        room.take(lengths)?;
+        budget.take(lengths)?;
         kept += lengths;
         self.held.largest.fetch_max(head.unpacked, Ordering::Relaxed);
         if head.kind == Kind::Data {

@@ -7,10 +7,10 @@ use super::cell::Kind;
 use super::own;
 use crate::csv::{self, Given};
 
-/// The columns of a file and what becomes of each.
+/// The columns of a file and their roles.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// All of them, as they stand in the file.
+    /// All columns, in the file's order.
     pub columns: Vec<Column>,
     pub time: usize,
     /// Column and label: the series' name has the label [`NAME`].
@@ -20,23 +20,23 @@ pub struct Plan {
     pub texts: bool,
     /// The file was written by [`super::Writer`].
     pub is_own: bool,
-    /// Columns that are left out, and why.
+    /// Ignored columns, and why.
     pub left_out: Vec<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Column {
     pub name: String,
-    /// `None` for what cannot be read.
+    /// `None` for unsupported types.
     pub kind: Option<Kind>,
 }
 
-/// What the values' columns are.
+/// The columns of values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Shape {
-    /// A series each, named by the column.
+    /// One series each, named by the column.
     Wide(Vec<usize>),
-    /// One value a row: the first of these that is not null.
+    /// One value per row: the first of these that is not null.
     Long(Vec<usize>),
 }
 
@@ -50,7 +50,7 @@ impl Shape {
 
 impl Plan {
     /// # Errors
-    /// What the user has to say, or why it cannot be read.
+    /// The missing option, or why the file cannot be read.
     pub fn of(file: &FileMetaData, given: &Given) -> Result<Self, String> {
         let columns: Vec<Column> = file
             .schema_descr()
@@ -62,7 +62,7 @@ impl Plan {
         if own::is_own(file) && own::fits(given) {
             let plan = own::plan(columns)?;
             if given.texts && !plan.texts {
-                return Err("file holds samples, not texts: leave --text out".into());
+                return Err("file holds samples, not texts: omit --text".into());
             }
             return Ok(plan);
         }
@@ -74,7 +74,7 @@ impl Plan {
         };
         if shape.columns().is_empty() {
             let hint = "give --text where texts are the values";
-            return Err(format!("no column holds numbers, there are {}: {hint}", names.list()));
+            return Err(format!("no column holds numbers, columns are {}: {hint}", names.list()));
         }
         let labels = names.labels(time, &shape);
         let Names { columns, left_out, .. } = names;
@@ -128,7 +128,7 @@ impl Names<'_> {
         self.columns.iter().position(|column| column.kind.is_some_and(|kind| fits(column, kind)))
     }
 
-    /// By what was said, by its name, by its type, and last the first column if it holds whole numbers.
+    /// By option, by name, by type, and last the first column if it holds whole numbers.
     fn time(&self) -> Result<usize, String> {
         if let Some(name) = &self.given.time_column {
             let at = self.position(name)?;
@@ -142,7 +142,7 @@ impl Names<'_> {
         };
         let first = || self.kind(0).filter(|kind| matches!(kind, Kind::Signed | Kind::Unsigned)).map(|_| 0);
         self.find(named).or_else(|| self.find(|_, kind| kind.is_time())).or_else(first).ok_or_else(|| {
-            format!("no column holds times, there are {}: name it with --time-column", self.list())
+            format!("no column holds times, columns are {}: select one with --time-column", self.list())
         })
     }
 
@@ -159,7 +159,7 @@ impl Names<'_> {
             }
             return Ok(Some(at));
         }
-        // A time, a value and nothing else is a wide file of one series.
+        // A time, a value and nothing else: a wide file of one series.
         let others = self.columns.iter().filter(|column| !is_index(&column.name)).count();
         let named = self.columns.iter().position(|column| csv::is_one_of(&column.name, &csv::VALUE_NAMES));
         let Some(at) = named.filter(|at| *at != time && others > 2) else { return Ok(None) };
@@ -181,7 +181,7 @@ impl Names<'_> {
         (0..self.columns.len()).filter(fits).collect()
     }
 
-    /// What is left, but the numbers of rows that pandas writes. Of a wide file only texts.
+    /// The remaining columns, except row numbers written by pandas. Of a wide file only texts.
     fn labels(&mut self, time: usize, shape: &Shape) -> Vec<(usize, String)> {
         let mut out = Vec::new();
         let mut named = false;
@@ -206,7 +206,7 @@ impl Names<'_> {
     }
 }
 
-/// The index of a data frame that has no name.
+/// The name of an unnamed index of a data frame.
 fn is_index(name: &str) -> bool {
     name.starts_with("__index_level_")
 }

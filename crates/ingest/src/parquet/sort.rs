@@ -13,33 +13,33 @@ use super::{Place, Rows, own};
 use crate::json_lines;
 use crate::rows::{Block, Broken, shown};
 
-/// Sets of labels that are kept before all are looked up anew, and their bytes.
+/// Limits of the remembered label sets, number and bytes; above either all are discarded.
 const KNOWN_MAX: usize = 100_000;
 const KNOWN_BYTES_MAX: usize = 32 << 20;
-/// Memory of the records of a block, and of the texts of its broken rows, after which it ends.
+/// A block ends when its records and the texts of its broken rows take so much memory.
 const BLOCK_BYTES: usize = 64 << 20;
-/// Texts of a broken row that is written out to be mended: more than any good one has.
+/// Texts of a broken row that is written out for correction: more than any valid row has.
 const ROW_TEXT_BYTES_MAX: usize = 4 << 20;
-/// Memory of a record beside its texts.
+/// Memory of a record in addition to its texts.
 const RECORD_BYTES: usize = 64;
-/// Memory of a set of labels, or of what is said of a broken row, beside their texts.
+/// Memory of a set of labels, or of the error of a broken row, in addition to their texts.
 const SET_BYTES: usize = 256;
 
-/// Puts rows to their series.
+/// Assigns rows to their series.
 pub struct Sorter {
     plan: Plan,
     /// Labels of every series.
     base: Vec<(String, String)>,
-    /// By the cells of the labels' columns: the series of each column of values.
+    /// By the cells of the label columns: the series of each column of values.
     known: HashMap<String, Arc<[Arc<Labels>]>>,
     known_bytes: usize,
     /// Memory of the records of this block.
     taken: usize,
-    /// The columns of values that `known` is about.
+    /// The columns of values that `known` refers to.
     values: Vec<usize>,
 }
 
-/// The cells of some rows: which columns they are, and column by column.
+/// The cells of some rows, column by column, and which columns they are.
 struct Table<'a> {
     plan: &'a Plan,
     at: &'a [usize],
@@ -50,7 +50,7 @@ type Fault = (usize, String);
 
 impl Sorter {
     /// # Errors
-    /// What of the names cannot be a series.
+    /// A column name that cannot name a series.
     pub fn new(plan: Plan, base: Vec<(String, String)>) -> Result<Self, String> {
         if let Shape::Wide(columns) = &plan.shape {
             for name in columns.iter().map(|at| plan.column(*at)) {
@@ -60,7 +60,8 @@ impl Sorter {
         Ok(Self { plan, base, known: HashMap::new(), known_bytes: 0, taken: 0, values: Vec::new() })
     }
 
-    /// Takes rows from `from` on until they are many. `first` rows of the file lie before these.
+    /// Reads rows starting at `from` up to the limit of a block. `first` is the number of rows of the file before
+    /// these.
     pub fn sort(
         &mut self,
         at: &[usize],
@@ -89,7 +90,7 @@ impl Sorter {
             }
             number += 1;
             match times.read(table.cell(0, row)) {
-                // Of a wide file it is told once.
+                // For a wide file it is reported once.
                 Err(reason) => faults.extend((place.part == 0).then_some((0, reason))),
                 Ok(time) => {
                     let same = last.filter(|(before, _)| table.same_labels(*before, row, labels));
@@ -118,7 +119,7 @@ impl Sorter {
         rows
     }
 
-    /// The series of a row's labels, one for each column of values, or one for all.
+    /// The series of a row's labels: one per column of values, or one for all.
     fn series(
         &mut self,
         table: &Table<'_>,
@@ -158,7 +159,7 @@ impl Sorter {
             true => {
                 let mut list = Vec::with_capacity(self.values.len());
                 for at in &self.values {
-                    // A name that is given is for the only column: that was checked.
+                    // A given name applies to the only column: checked before.
                     let given = self.base.iter().find(|(label, _)| label == NAME);
                     let name = given.map_or_else(|| self.plan.column(*at), |(_, name)| name);
                     pairs.push((NAME, name));
@@ -196,7 +197,7 @@ impl Sorter {
         let cells = (begin..table.at.len()).map(|nth| (nth, table.cell(nth, row)));
         let mut cells = cells.filter(|(_, cell)| !cell.is_null());
         let is_wide = matches!(self.plan.shape, Shape::Wide(_));
-        // Of a long file the first one counts.
+        // In a long file the first one counts.
         let one = if is_wide { None } else { cells.next() };
         for (nth, cell) in one.into_iter().chain(cells.take(if is_wide { usize::MAX } else { 0 })) {
             let series = if is_wide { nth - begin } else { 0 };
@@ -226,7 +227,7 @@ const fn number(cell: &Cell) -> Option<Value> {
     }
 }
 
-/// Bytes stay bytes in our own files; in others they are text where they can be.
+/// Bytes stay bytes in our own files; in others they are text where valid.
 fn body(table: &Table<'_>, nth: usize, row: usize) -> Result<Body, String> {
     let column = table.at.get(nth).copied().unwrap_or(usize::MAX);
     let must_be_bytes = table.plan.is_own && table.plan.column(column) == own::BYTES;
@@ -264,7 +265,7 @@ impl Table<'_> {
         self.cell(nth, row).put(kind, out)
     }
 
-    /// What no series can have, before it is copied. `before` are the bytes of the row's other labels so far.
+    /// Checks limits of labels before the value is copied. `before` are the bytes of the row's other labels so far.
     fn check_label(&self, nth: usize, row: usize, before: usize) -> Result<(), String> {
         let bytes = self.cell(nth, row).text_bytes();
         let label = self.plan.labels.get(nth - 1).map_or("", |(_, label)| label);
@@ -294,7 +295,7 @@ impl Table<'_> {
         self.at.get(nth).map_or("?", |at| self.plan.column(*at))
     }
 
-    /// An object that [`json_lines::JsonLines`] reads, once it is mended.
+    /// The row as an object that [`json_lines::JsonLines`] reads once it is corrected.
     fn json(&self, row: usize, out: &mut String) {
         let long = matches!(self.plan.shape, Shape::Long(_));
         let labels = self.plan.labels.len();
@@ -340,7 +341,7 @@ impl Table<'_> {
 }
 
 impl Rows {
-    /// One report for a row: its first fault, and how many more there are.
+    /// One error per row: the first, and the number of further ones.
     fn broken(&mut self, table: &Table<'_>, row: usize, number: u64, place: Place, faults: &mut Vec<Fault>) {
         let more = faults.len().saturating_sub(1);
         let Some((nth, reason)) = faults.drain(..).next() else { return };
@@ -352,7 +353,7 @@ impl Rows {
                 table.json(row, &mut self.text);
                 reason
             }
-            // Nobody mends it line by line.
+            // Too long to be corrected line by line.
             false => format!("{reason} (the row has {text_bytes} bytes and is not written out)"),
         };
         let column = Some(format!("{:?} of row group {}", table.name(nth), place.group));
@@ -360,12 +361,12 @@ impl Rows {
     }
 }
 
-/// Where in the batch the records of each series are collected.
+/// The positions in the batch where the records of each series are collected.
 #[derive(Default)]
 struct Slots {
     batch: tacho_model::Batch,
     sets: Vec<Set>,
-    /// By the address of the series, which `sets` keep alive.
+    /// By the address of the series, which `sets` keeps allocated.
     numbers: HashMap<usize, usize>,
 }
 

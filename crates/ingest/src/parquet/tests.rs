@@ -1,4 +1,4 @@
-//! What comes out of files of other programs, of our own, and of damaged ones.
+//! Files of other programs, of our own, and damaged ones.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ fn open(file: &[u8], given: &Given) -> Result<Parquet<Bytes>, String> {
     Parquet::open(Bytes::copy_from_slice(file), given, TimeZone::UTC, vec![])
 }
 
-/// All of a file: its blocks together, and the text of its broken rows.
+/// A whole file: its blocks merged, and the text of its broken rows.
 fn all(mut parquet: Parquet<Bytes>) -> (Block, String) {
     let (mut sum, mut text) = (Block::default(), String::new());
     while let Some(rows) = parquet.next_rows() {
@@ -87,7 +87,7 @@ fn files_of_data_frames_are_read() {
 }
 
 #[test]
-fn every_type_is_a_time_a_value_or_a_label() {
+fn columns_of_every_supported_type() {
     let wide = |time: &str| {
         let given = Given { wide: true, ..given(time, "") };
         all(open(TYPES, &given).unwrap()).0
@@ -121,7 +121,7 @@ fn every_type_is_a_time_a_value_or_a_label() {
 }
 
 #[test]
-fn what_cannot_be_read_names_its_place() {
+fn errors_name_column_and_option() {
     let check = |file: &[u8], given: Given, expect: &str| {
         let said = open(file, &given).err().unwrap_or_default();
         assert!(said.contains(expect), "{said:?}, expected {expect:?}");
@@ -136,7 +136,7 @@ fn what_cannot_be_read_names_its_place() {
 }
 
 #[test]
-fn a_name_is_for_values_without_one() {
+fn a_given_name_applies_only_to_values_without_one() {
     let names = |file: &[u8], given: &Given| {
         let base = vec![(NAME.to_owned(), "temp".to_owned())];
         let open = Parquet::open(Bytes::copy_from_slice(file), given, TimeZone::UTC, base);
@@ -154,7 +154,7 @@ fn a_name_is_for_values_without_one() {
     let doubt = "--name \"temp\" is used only in rows where column \"metric\" is empty";
     assert_eq!(names(LONG, &Given::default()).unwrap(), ("cpu memory".to_owned(), doubt.to_owned()));
     let refused = names(WIDE, &Given::default()).unwrap_err();
-    assert!(refused.contains("--name \"temp\" is for one series, here 3 columns are series"), "{refused}");
+    assert!(refused.contains("--name \"temp\" applies to one series, but 3 columns are series"), "{refused}");
 }
 
 fn labels(pairs: &[(&str, &str)]) -> Arc<Labels> {
@@ -171,7 +171,7 @@ fn through(series: &[(Arc<Labels>, Vec<Sample>)], entries: &[(Arc<Labels>, Vec<E
     series.iter().for_each(|(labels, samples)| writer.samples(labels, samples).unwrap());
     entries.iter().for_each(|(labels, entries)| writer.entries(labels, entries).unwrap());
     let file = writer.finish().unwrap();
-    // What it is anyway may be said: it is read the same.
+    // Options that agree with the file's layout change nothing.
     let said = match kind {
         Kind::Entry => Given { texts: true, ..given("time", "text") },
         _ => given("", "value"),
@@ -188,7 +188,7 @@ fn through(series: &[(Arc<Labels>, Vec<Sample>)], entries: &[(Arc<Labels>, Vec<E
 }
 
 #[test]
-fn what_is_written_reads_back_bit_for_bit() {
+fn written_files_read_back_bit_for_bit() {
     let odd = labels(&[("time", "a"), ("value", "b"), ("label_x", "c"), ("x", "d"), ("n\u{f6}\n", "\"")]);
     let plain = labels(&[(NAME, "cpu"), ("host", "a")]);
     let nan = f64::from_bits(0x7ff0_0000_0000_0002);
@@ -210,7 +210,7 @@ fn what_is_written_reads_back_bit_for_bit() {
     assert_eq!(block.broken, vec![]);
     for ((labels, samples), read) in series.iter().zip(&block.batch.samples) {
         assert_eq!(labels, &read.labels);
-        // As text, for a NaN is not equal to itself.
+        // As text, because a NaN is not equal to itself.
         assert_eq!(format!("{samples:?}"), format!("{:?}", read.samples));
         let bits = |list: &[Sample]| list.first().map(|sample| sample.value.as_f64().to_bits());
         assert_eq!(bits(samples), bits(&read.samples));
@@ -229,7 +229,7 @@ fn what_is_written_reads_back_bit_for_bit() {
 }
 
 #[test]
-fn row_groups_are_bounded_and_reading_goes_on_anywhere() {
+fn row_groups_are_bounded_and_reading_resumes_anywhere() {
     let series: Vec<_> = (0..3)
         .map(|nth| {
             let samples =
@@ -262,7 +262,7 @@ fn row_groups_are_bounded_and_reading_goes_on_anywhere() {
     }
 }
 
-/// Everything that a damaged file may do: nothing but errors.
+/// Reading a damaged file may return errors, and nothing worse.
 fn bear(file: &[u8]) {
     if let Ok(parquet) = open(file, &Given::default()) {
         let (block, _) = all(parquet);
@@ -271,7 +271,7 @@ fn bear(file: &[u8]) {
 }
 
 #[test]
-fn damaged_files_end_in_errors() {
+fn damaged_files_return_errors() {
     for file in [LONG, WIDE, TYPES] {
         (0..file.len()).for_each(|end| bear(&file[..end]));
         for at in 0..file.len() {
@@ -283,7 +283,7 @@ fn damaged_files_end_in_errors() {
 }
 
 #[test]
-fn a_damaged_row_group_costs_no_other() {
+fn a_damaged_row_group_does_not_affect_others() {
     let series =
         [(labels(&[(NAME, "n")]), (0..300_000).map(|at| Sample { at, value: Value::I64(at) }).collect())];
     let mut writer = Writer::new(Vec::new(), [], Kind::Sample).unwrap();
@@ -305,7 +305,7 @@ fn a_damaged_row_group_costs_no_other() {
 
 proptest! {
     #[test]
-    fn damage_at_many_places_ends_in_errors(
+    fn damage_at_many_positions_returns_errors(
         which in 0usize..3,
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..8),
     ) {

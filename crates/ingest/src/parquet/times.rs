@@ -1,4 +1,4 @@
-//! Which moment is this cell?
+//! Which time is in this cell?
 
 use jiff::tz::TimeZone;
 use tacho_model::Timestamp;
@@ -8,25 +8,25 @@ use crate::csv;
 use crate::rows::shown;
 use crate::time_text::{TimeFormat, TimeReader, Unit, decimal};
 
-/// Of a text that is named in a message: more than is shown.
+/// Bytes of a text that an error message examines: more than it shows.
 const SHOWN_BYTES: usize = 256;
 const DAY_NS: i128 = 86_400_000_000_000;
 
 /// Reads the cells of the times' column.
 pub struct Times {
     kind: Kind,
-    /// Of numbers.
+    /// The unit of numbers.
     unit: Unit,
-    /// Of texts, and of times without an offset.
+    /// The format of texts, and the zone of times without an offset.
     reader: TimeReader,
     format: TimeFormat,
 }
 
 impl Times {
-    /// `head` are the first cells: they tell what numbers count and how texts are written.
+    /// `head` are the first cells: they determine the unit of numbers and the format of texts.
     ///
     /// # Errors
-    /// When they do not.
+    /// When they determine none.
     pub fn new(
         kind: Kind,
         given: Option<&TimeFormat>,
@@ -61,7 +61,7 @@ impl Times {
         Ok(Self { kind, unit, reader: TimeReader::new(format.clone(), zone), format })
     }
 
-    /// How times are written, for people.
+    /// The time format, for the user.
     pub fn description(&self, zone: &str) -> String {
         match self.kind {
             Kind::Timestamp { unit, utc: true } => format!("timestamps in {unit}"),
@@ -73,7 +73,7 @@ impl Times {
         }
     }
 
-    /// Of numbers and texts.
+    /// The format of numbers and texts.
     pub fn format(&self) -> Option<&TimeFormat> {
         (!self.kind.is_time()).then_some(&self.format)
     }

@@ -1,4 +1,4 @@
-//! The other end of [`super::Parquet`]: a long file, row group by row group. Columns are in `own.rs`.
+//! The inverse of [`super::Parquet`]: writes a long file, row group by row group. Columns are in `own.rs`.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -15,18 +15,18 @@ use tacho_model::{Body, Entry, Kind, Labels, NAME, Sample, Value};
 
 use super::own;
 
-/// Rows of a row group: what is kept in memory until it is written. As many as one thread of a reader likes to have.
+/// Rows of a row group, which are in memory until written. The size that one reader thread usually processes.
 const GROUP_ROWS_MAX: usize = 1 << 17;
-/// Cells of a row group: of files with many labels the groups have fewer rows.
+/// Cells of a row group: files with many labels have fewer rows per group.
 const GROUP_CELLS_MAX: usize = 1 << 23;
 const GROUP_ROWS_MIN: usize = 1 << 10;
-/// Bytes of texts that are kept in memory.
+/// Bytes of texts in memory.
 const GROUP_BYTES_MAX: usize = 16 << 20;
 
 /// Writes samples or entries.
 pub struct Writer<W: Write + Send> {
     file: SerializedFileWriter<W>,
-    /// Labels with a column of their own, the name first.
+    /// Labels with their own column, the name first.
     labels: Vec<String>,
     kind: Kind,
     /// Rows of one series after the other, and how many of each.
@@ -39,10 +39,10 @@ pub struct Writer<W: Write + Send> {
 }
 
 impl<W: Write + Send> Writer<W> {
-    /// `names` are those of all labels that will come; `kind` is that of samples or of entries.
+    /// `names` are those of all labels that will occur; `kind` is samples or entries.
     ///
     /// # Errors
-    /// When nothing can be written to `out`.
+    /// When `out` cannot be written.
     pub fn new(out: W, names: impl IntoIterator<Item = String>, kind: Kind) -> Result<Self> {
         let labels: Vec<String> =
             [NAME.to_owned()].into_iter().chain(names.into_iter().filter(|name| name != NAME)).collect();
@@ -63,7 +63,7 @@ impl<W: Write + Send> Writer<W> {
     }
 
     /// # Errors
-    /// When it cannot be written.
+    /// When `out` cannot be written.
     pub fn samples(&mut self, labels: &Arc<Labels>, samples: &[Sample]) -> Result<()> {
         let mut rest = samples;
         while !rest.is_empty() {
@@ -76,7 +76,7 @@ impl<W: Write + Send> Writer<W> {
     }
 
     /// # Errors
-    /// When it cannot be written.
+    /// When `out` cannot be written.
     pub fn entries(&mut self, labels: &Arc<Labels>, entries: &[Entry]) -> Result<()> {
         for entry in entries {
             self.bytes += entry.body.as_bytes().len();
@@ -98,7 +98,7 @@ impl<W: Write + Send> Writer<W> {
         Ok(())
     }
 
-    /// Writes what is in memory.
+    /// Writes the rows in memory.
     fn group(&mut self) -> Result<()> {
         let mut group = self.file.next_row_group()?;
         let times: Vec<i64> = match self.kind {
@@ -112,7 +112,7 @@ impl<W: Write + Send> Writer<W> {
                 let value = labels.get(label);
                 levels.resize(levels.len() + rows, i16::from(value.is_some()));
                 if let Some(value) = value {
-                    // Copies of the same bytes are no copies.
+                    // Copies of the same bytes share memory.
                     let value = ByteArray::from(value.as_bytes().to_vec());
                     values.resize(values.len() + rows, value);
                 }
@@ -136,7 +136,7 @@ impl<W: Write + Send> Writer<W> {
             };
             optional::<Int64Type, _>(group.next_column()?, &self.samples, signed)?;
             let unsigned = |sample: &Sample| match sample.value {
-                // Unsigned numbers lie in the bits of signed ones.
+                // Unsigned numbers are stored in the bits of signed ones.
                 Value::U64(value) => Some(value.cast_signed()),
                 Value::I64(_) | Value::F64(_) => None,
             };
@@ -150,10 +150,10 @@ impl<W: Write + Send> Writer<W> {
         Ok(())
     }
 
-    /// Writes the rest and the footer; gives back where it was written to.
+    /// Writes the remaining rows and the footer; returns the output.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// When `out` cannot be written.
     pub fn finish(mut self) -> Result<W> {
         if self.rows > 0 {
             self.group()?;

@@ -1,4 +1,4 @@
-//! DATA: which records does a frame hold, which of them are refused, and was the frame here before?
+//! DATA: which records does a frame hold, which of them are refused, and is the frame a repetition?
 //!
 //! Step before: `frame.rs` cut the frame out of the stream. Step after: `server/src/listen/commit.rs` appends the batch.
 
@@ -14,13 +14,13 @@ use super::message::{Hello, malformed};
 use super::record::{RecordError, Tag, entry, samples};
 use super::segment::{Context, OperationTable, segment};
 use super::{SEQ_FIRST_MAX, SEQ_JUMP_MAX};
+use crate::budget::Budget;
 use crate::reader::{Flaw, Reader};
-use crate::room::Room;
 use crate::{Error, Rejects};
 
 /// Name of the series that a session's executions belong to.
 const EXECUTIONS: &str = "executions";
-/// What stands for a missing `service` or `host`.
+/// Value of a missing `service` or `host`.
 const UNKNOWN: &str = "unknown";
 
 /// One record that was refused.
@@ -39,39 +39,39 @@ pub struct Data {
     pub rejects: Rejects<Refused>,
 }
 
-/// What is to be done with a DATA frame.
+/// How to handle a DATA frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Numbering {
     /// Decode it and keep its records.
     Fresh,
-    /// Sent again after a reconnect: acknowledge it, keep nothing.
+    /// Repeated after a reconnect: acknowledge it, discard its records.
     Repeated,
 }
 
-/// The numbers of a session's DATA frames: they begin at 1 and rise. Gaps are allowed up to [`SEQ_JUMP_MAX`] behind the
-/// first that comes: a number out of all proportion would make a repetition of every frame that the session still sends.
+/// The sequence numbers of a session's DATA frames: they start at 1 and rise. Gaps of up to [`SEQ_JUMP_MAX`] are
+/// allowed after the first frame: a far larger number would turn every later frame of the session into a repetition.
 #[derive(Clone, Copy, Debug)]
 pub struct Sequence {
     taken: u64,
-    /// Nothing has come yet.
+    /// No frame has arrived yet.
     begins: bool,
 }
 
 impl Sequence {
-    /// `acked` is the number of the session's last frame that is on disk, 0 for none.
+    /// `acked` is the number of the session's last durable frame, 0 for none.
     pub const fn new(acked: u64) -> Self {
         Self { taken: acked, begins: true }
     }
 
-    /// Number of the last frame that was taken.
+    /// Number of the last accepted frame.
     pub const fn taken(&self) -> u64 {
         self.taken
     }
 
     /// # Errors
-    /// `Malformed` for a number that is too far from the last one. The first one that comes may be any up to [`SEQ_FIRST_MAX`]:
-    /// the session may have been going for long, and the server does not know it any more, or as it was when its data were
-    /// copied.
+    /// `Malformed` for a number that is too far from the last one. The first frame may have any number up to
+    /// [`SEQ_FIRST_MAX`]: the session may be old, and the server may have lost its state or run on an older copy of
+    /// its data.
     pub fn take(&mut self, seq: u64) -> Result<Numbering, Error> {
         let most = self.taken.saturating_add(SEQ_JUMP_MAX).max(if self.begins { SEQ_FIRST_MAX } else { 0 });
         if seq > most {
@@ -86,7 +86,7 @@ impl Sequence {
     }
 }
 
-/// One connection of a session, seen by the decoder: who it is and what its ids stand for.
+/// Decoder state of one connection: its session, and the definitions of its ids.
 #[derive(Debug)]
 pub struct Session {
     id: u128,
@@ -96,7 +96,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// Fails where a pair of HELLO is over the limits of a label.
+    /// Fails where a pair of HELLO exceeds the limits of a label.
     pub fn new(hello: &Hello) -> Result<Self, Error> {
         let executions = execution_labels(hello)
             .map_err(|error| Error::Unexpected { what: format!("pair in HELLO: {error}") })?;
@@ -113,38 +113,38 @@ impl Session {
         &self.executions
     }
 
-    /// About how much memory the session's dictionary takes, bytes.
+    /// Estimated memory of the session's dictionary, bytes.
     pub fn dictionary_bytes(&self) -> usize {
         self.dictionary.memory_bytes()
     }
 
-    /// Takes the body of a DICT frame.
+    /// Applies the body of a DICT frame.
     pub fn define(&mut self, body: &[u8]) -> Result<(), Error> {
         self.dictionary.define(body)
     }
 
-    /// Record types that were defined since this was asked last.
+    /// Record types defined since the last call.
     pub fn take_record_types(&mut self) -> Vec<Arc<RecordType>> {
         self.dictionary.take_record_types()
     }
 
-    /// Number of a DATA frame: what [`Sequence::take`] wants to know before the rest is read.
+    /// Number of a DATA frame, for [`Sequence::take`], read before the rest is decoded.
     pub fn seq(body: &[u8]) -> Result<u64, Error> {
         read_head(&mut Reader::new(body)).map(|(seq, _)| seq)
     }
 
-    /// Takes the body of a DATA frame apart. A bad record never takes good ones with it; only a frame
-    /// without number or base is an error.
+    /// Decodes the body of a DATA frame. A bad record does not affect good ones; only a frame without number or
+    /// base is an error.
     pub fn data(&mut self, body: &[u8]) -> Result<Data, Error> {
-        self.data_within(body, &mut Room::of_body(body.len()))
+        self.data_within(body, &mut Budget::of_body(body.len()))
     }
 
-    /// As [`Session::data`], of a frame that shares its room with others.
-    pub fn data_within(&mut self, body: &[u8], room: &mut Room) -> Result<Data, Error> {
+    /// As [`Session::data`], for a frame that shares its budget with others.
+    pub fn data_within(&mut self, body: &[u8], budget: &mut Budget) -> Result<Data, Error> {
         let mut reader = Reader::new(body);
         let (seq, base) = read_head(&mut reader)?;
         let Self { id, executions, dictionary, table } = self;
-        let context = Context { session: *id, base, dictionary, room: Cell::new(*room) };
+        let context = Context { session: *id, base, dictionary, budget: Cell::new(*budget) };
         table.begin_frame(dictionary);
         let mut batch = Batch::default();
         let mut segments = Vec::new();
@@ -155,12 +155,12 @@ impl Session {
                 Ok(Record::Samples(series)) => add_samples(&mut batch.samples, series),
                 Ok(Record::Entry(series)) => add_entries(&mut batch.entries, series),
                 Ok(Record::Segment(segment)) => segments.push(segment),
-                // What it had taken stays taken: to find out that a record is too long takes time.
+                // The budget is not returned: checking that a record is too long takes time.
                 Err(reason) => rejects.add(|| Refused { record: position, reason: reason.to_string() }),
             }
             position += 1;
         }
-        *room = context.room.get();
+        *budget = context.budget.get();
         if !segments.is_empty() {
             let labels = Arc::clone(executions);
             batch.executions.push(ExecutionSeries { labels, operations: table.take(), segments });
@@ -196,8 +196,8 @@ enum Record {
     Segment(Segment),
 }
 
-/// Reads one record and steps over it, whatever is in it. Where its length is not to be trusted, nothing
-/// after it can be found: the rest of the frame is this one bad record.
+/// Reads one record and moves to the next, even if the record is refused. If its length is invalid, the following
+/// records cannot be located: the rest of the frame counts as one refused record.
 fn read_record(
     context: &Context<'_>,
     table: &mut OperationTable,
@@ -225,7 +225,7 @@ fn cut_record<'a>(reader: &mut Reader<'a>) -> Result<(u8, Reader<'a>), Flaw> {
     Ok((tag, Reader::new(record)))
 }
 
-/// Records of one series that follow each other become one.
+/// Merges adjacent records of one series.
 fn add_samples(list: &mut Vec<SampleSeries>, series: SampleSeries) {
     match list.last_mut() {
         Some(last) if Arc::ptr_eq(&last.labels, &series.labels) => last.samples.extend(series.samples),

@@ -1,6 +1,6 @@
-//! DATA, tag 4: which entry is a record of a declared type?
+//! DATA, tag 4: the entry for a record of a declared type.
 //!
-//! Step before: `data.rs` hands over one record's bytes. Step after: the entry, a JSON object, goes on into the batch.
+//! Step before: `data.rs` passes the bytes of one record. Step after: the entry, a JSON object, is added to the batch.
 
 use std::sync::Arc;
 
@@ -17,18 +17,18 @@ use crate::reader::{Flaw, Reader};
 pub(super) mod flag {
     pub const CONTEXT: u8 = 1;
     pub const NULLS: u8 = 2;
-    /// As a segment's.
+    /// The same bit as in a segment.
     pub const TRACE_FULL: u8 = 4;
     pub const TRACE_OF_SEGMENT: u8 = 8;
     pub const ALL: u8 = 15;
 }
 
-/// Memory of an entry beside its text, while the list of all is there twice, bytes.
+/// Memory of an entry in addition to its text, bytes: the list of entries exists twice while it grows.
 const RECORD_BYTES: usize = 256;
-/// What a member of a JSON object has beside its name and its value, bytes.
+/// Bytes of a JSON member in addition to its name and its value.
 const FIELD_BYTES: usize = 8;
 
-/// Reads one record and renders it.
+/// Reads one record and renders its entry.
 pub(super) fn declared(context: &Context<'_>, reader: &mut Reader<'_>) -> Result<EntrySeries, RecordError> {
     let dictionary = context.dictionary;
     let id = reader.varint()?;
@@ -45,7 +45,7 @@ pub(super) fn declared(context: &Context<'_>, reader: &mut Reader<'_>) -> Result
         0 => &[],
         _ => read_nulls(record_type.fields.len(), reader)?,
     };
-    // The names of its fields, and the longest values of those whose bytes are not in the record.
+    // The names of its fields, and the longest values that are dictionary ids in the record.
     let names: usize = record_type.fields.iter().map(|field| field.name.len() + FIELD_BYTES).sum();
     context.take_beyond(RECORD_BYTES + names + reader.remaining(), reader.remaining())?;
     let mut object = Object::default();
@@ -65,7 +65,7 @@ pub(super) fn declared(context: &Context<'_>, reader: &mut Reader<'_>) -> Result
         object.text(&span.to_string());
     }
     let text = object.finish();
-    // Room for a text that grows, and for what it becomes.
+    // Memory for the growing text, and for its final copy.
     context.take_beyond(3 * text.len(), names)?;
     check_length("entry", text.as_bytes(), ENTRY_BYTES_MAX)?;
     Ok(EntrySeries { labels, entries: vec![Entry { at, body: Body::Text(text.into()) }] })
@@ -81,7 +81,7 @@ fn read_flags(reader: &mut Reader<'_>) -> Result<u8, RecordError> {
     Ok(flags)
 }
 
-/// Trace and span of the call in which the record was written.
+/// Trace and span of the call that wrote the record.
 fn read_call(session: u128, flags: u8, reader: &mut Reader<'_>) -> Result<(TraceId, SpanId), RecordError> {
     let number = reader.varint()?;
     let full = flags & flag::TRACE_FULL != 0;
@@ -93,9 +93,9 @@ fn read_call(session: u128, flags: u8, reader: &mut Reader<'_>) -> Result<(Trace
     Ok((trace, SpanId(mix64(segment::span_base(session, number).wrapping_add(call)))))
 }
 
-/// One bit a field, the lowest first; a field whose bit is set has no value.
+/// One bit per field, the lowest first; a field whose bit is set has no value.
 fn read_nulls<'a>(fields: usize, reader: &mut Reader<'a>) -> Result<&'a [u8], Flaw> {
-    let beyond = reader.flaw("null that is no field's");
+    let beyond = reader.flaw("null bit without a field");
     let bits = reader.take(fields.div_ceil(8))?;
     let last = bits.last().copied().unwrap_or_default();
     let unused = (8 - fields % 8) % 8;
@@ -133,7 +133,7 @@ fn put_value(
         FieldType::TextId => {
             let text = text(context.dictionary, "value of a field", reader.varint()?)?;
             context.take(text.len())?;
-            // Not written on only to learn how long it would be.
+            // Stops here instead of writing on to determine the length.
             if object.so_far().len() > ENTRY_BYTES_MAX {
                 return Err(RecordError::Beyond { what: "entry", max: ENTRY_BYTES_MAX });
             }

@@ -1,6 +1,7 @@
-//! DICT, kind 4: what does a record type look like that a program has declared?
+//! DICT, kind 4: the definition of a declared record type.
 //!
-//! Step before: `dict.rs` reads it. Step after: `declared.rs` reads records by it; the server lists it with its units.
+//! Step before: `dict.rs` reads it. Step after: `declared.rs` decodes records with it; the server lists it with its
+//! units.
 
 use tacho_model::limits::LABEL_NAME_BYTES_MAX;
 
@@ -8,11 +9,11 @@ use super::primitive::put_bytes;
 use super::{RECORD_FIELDS_MAX, RECORD_UNIT_BYTES_MAX};
 use crate::reader::{Flaw, Reader};
 
-/// Members that a record's entry has beside its fields: where it was written.
+/// Members of an entry in addition to the record's fields: the call that wrote it.
 pub(super) const TRACE_MEMBER: &str = "trace_id";
 pub(super) const SPAN_MEMBER: &str = "span_id";
 
-/// How a field's value is written. The discriminants are on the wire.
+/// How a field's value is encoded. The discriminants are on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum FieldType {
@@ -44,7 +45,7 @@ impl FieldType {
         Self::ALL.into_iter().find(|kind| *kind as u8 == byte)
     }
 
-    /// What it is to somebody who reads the record: how its text came is of no interest.
+    /// The type name for readers of the record: how its text was transmitted does not matter.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Bool => "bool",
@@ -63,18 +64,18 @@ impl FieldType {
 pub struct RecordField {
     pub field_type: FieldType,
     pub name: Box<str>,
-    /// Empty where it has none.
+    /// Empty if it has none.
     pub unit: Box<str>,
 }
 
-/// A type of record by declaration: its name, and its fields in the order of their values.
+/// A declared record type: its name, and its fields in the order of their values.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct RecordType {
     pub name: Box<str>,
     pub fields: Vec<RecordField>,
 }
 
-/// Why a record type is refused: each of its records is, with this reason.
+/// Why a record type is refused: each of its records is refused with this reason.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RecordTypeError {
     #[error("record type without a name")]
@@ -103,7 +104,7 @@ pub enum RecordTypeError {
     UnitTooLong { name: String, field: String, bytes: usize },
 }
 
-/// A definition as it was read, not checked yet.
+/// A definition as read, not yet checked.
 pub(super) struct Described<'a> {
     pub name: &'a str,
     /// Type, name, unit.
@@ -172,7 +173,7 @@ impl<'a> Described<'a> {
     }
 }
 
-/// The sending end of [`Described::read`].
+/// The inverse of [`Described::read`].
 pub(super) fn put(out: &mut Vec<u8>, record_type: &RecordType) {
     put_bytes(out, record_type.name.as_bytes());
     super::primitive::put_varint(out, record_type.fields.len() as u64);

@@ -1,4 +1,4 @@
-//! DICT: which strings, operations and series do a connection's ids stand for?
+//! DICT: the strings, operations and series that a connection's ids refer to.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -20,27 +20,27 @@ const OPERATION: u8 = 2;
 const SERIES: u8 = 3;
 const RECORD_TYPE: u8 = 4;
 
-/// Record types that wait to be asked for; more at once are not listed.
+/// Limit on new record types that were not yet queried; further ones are not listed.
 const NEW_TYPES_MAX: usize = 1_024;
 
-/// What a string takes besides its bytes: pointer, length, reference counts, the allocator's own.
+/// Memory of a string in addition to its bytes: pointer, length, reference counts, allocator overhead.
 const STRING_OVERHEAD_BYTES: usize = 64;
 
-/// Everything that one connection has defined so far.
+/// All definitions of one connection.
 #[derive(Debug, Default)]
 pub struct Dictionary {
     texts: Slots<Arc<str>>,
     operations: Slots<Operation>,
-    /// Labels over a limit are remembered as such: the records that use them are refused, one by one.
+    /// Labels that exceed a limit are stored as refused: each record that uses them is refused.
     series: Slots<Result<Arc<Labels>, LabelError>>,
-    /// As series, what breaks a limit is refused record by record.
+    /// As for series, a type that exceeds a limit is refused record by record.
     record_types: Slots<Result<Arc<RecordType>, RecordTypeError>>,
     new_types: Vec<Arc<RecordType>>,
-    /// All strings that are defined now.
+    /// All strings of the current definitions.
     size: Size,
 }
 
-/// Strings and their bytes.
+/// Number of strings and their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Size {
     strings: usize,
@@ -82,19 +82,19 @@ impl Dictionary {
         std::mem::take(&mut self.new_types)
     }
 
-    /// About how much memory the strings that are defined now take, bytes.
+    /// Estimated memory of the currently defined strings, bytes.
     pub fn memory_bytes(&self) -> usize {
         let slots =
             self.texts.bytes() + self.operations.bytes() + self.series.bytes() + self.record_types.bytes();
         self.size.bytes + self.size.strings * STRING_OVERHEAD_BYTES + slots
     }
 
-    /// Operation ids up to this one are kept in their order.
+    /// Operation ids up to this one are stored in an array.
     pub(super) const fn operations_dense(&self) -> usize {
         self.operations.dense.len()
     }
 
-    /// Takes the definitions of one DICT body.
+    /// Applies the definitions of one DICT body.
     pub fn define(&mut self, body: &[u8]) -> Result<(), Error> {
         let mut reader = Reader::new(body);
         while !reader.is_empty() {
@@ -193,7 +193,7 @@ fn read_pairs<'a>(reader: &mut Reader<'a>) -> Result<(Pairs<'a>, Size), Flaw> {
     for _ in 0..count {
         let (name, value) = (reader.string()?, reader.string()?);
         size = size.add(Size::of(name)).add(Size::of(value));
-        // Of too many, one more than allowed is enough to be refused; one with an empty value is not there.
+        // One more than allowed suffices for the error; a label with an empty value counts as absent.
         if !value.is_empty() && pairs.len() <= LABELS_MAX {
             pairs.push((name, value));
         }
@@ -201,17 +201,17 @@ fn read_pairs<'a>(reader: &mut Reader<'a>) -> Result<(Pairs<'a>, Size), Flaw> {
     Ok((pairs, size))
 }
 
-/// What ids stand for, with the size of its strings: id `i` at position `i - 1` as long as ids come about in their order.
-/// Others are kept apart, so that memory follows what is defined and not the highest id.
+/// Definitions by id, with the sizes of their strings: id `i` is at position `i - 1` while ids arrive roughly in order.
+/// Other ids are in a map, so that memory follows the number of definitions and not the highest id.
 #[derive(Debug)]
 struct Slots<T> {
     dense: Vec<Option<(T, Size)>>,
     sparse: HashMap<usize, (T, Size)>,
-    /// How many are defined.
+    /// Number of definitions.
     count: usize,
 }
 
-/// Ids that may be left out before one is kept apart, beside as many as are known.
+/// Ids that may be skipped before one goes to the map, in addition to as many as are defined.
 const GAP_MAX: usize = 64;
 
 impl<T> Default for Slots<T> {
@@ -230,10 +230,10 @@ impl<T> Slots<T> {
         slot.map(|(value, _)| value)
     }
 
-    /// Defines `id`, which is within the limit; returns the size of what it stood for before.
+    /// Defines `id`, which is within the limit; returns the size of its previous definition.
     fn set(&mut self, id: u64, value: T, size: Size) -> Size {
         let Ok(at) = usize::try_from(id.saturating_sub(1)) else { return Size::default() };
-        // Twice as many as are known.
+        // Twice as many as are defined.
         let reach = self.dense.len().max(2 * self.count + GAP_MAX);
         let before = if at < reach {
             self.grow(at + 1);
@@ -265,7 +265,7 @@ impl<T> Slots<T> {
     }
 }
 
-/// Builds a DICT frame: the other end of [`Dictionary::define`].
+/// Builds a DICT frame: the inverse of [`Dictionary::define`].
 #[derive(Clone, Debug, Default)]
 pub struct DictFrame {
     body: Vec<u8>,
@@ -328,7 +328,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Defines what `build` writes, and tells the error or the bytes held.
+    /// Applies the definitions that `build` writes; returns the error or the string bytes.
     fn define(dictionary: &mut Dictionary, build: impl FnOnce(&mut DictFrame)) -> Result<usize, String> {
         let mut frame = DictFrame::new();
         build(&mut frame);
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn later_definitions_replace_and_free() {
+    fn redefinition_replaces_and_frees() {
         let mut dictionary = Dictionary::default();
         let bytes = define(&mut dictionary, |frame| {
             frame.text(1, "main");
@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_follows_what_is_defined_not_the_highest_id() {
+    fn memory_follows_the_number_of_definitions() {
         let mut dictionary = Dictionary::default();
         let order = (1..=64).rev().map(|nth| nth * 1_000).chain(1..=2_000);
         for id in order.clone() {
@@ -399,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn malformed_definitions_name_the_byte() {
+    fn malformed_definitions_name_their_position() {
         let check = |body: &[u8], expect: &str| {
             let error = Dictionary::default().define(body).unwrap_err();
             assert_eq!(error.to_string(), format!("malformed DICT: {expect}"));
@@ -411,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_over_a_limit_are_remembered_as_refused() {
+    fn labels_over_a_limit_are_stored_as_refused() {
         let mut dictionary = Dictionary::default();
         let pairs: Vec<(String, String)> = (0..=LABELS_MAX).map(|i| (format!("l{i}"), "v".into())).collect();
         let ok = define(&mut dictionary, |frame| {

@@ -1,4 +1,4 @@
-//! DATA, the sending end: what bytes does an agent write for these records?
+//! DATA, the encoder: the bytes that an agent writes for records.
 //!
 //! Used by tests, by the vectors in `testdata/wire/`, and by `tacho load`; `agent/java` has its own.
 
@@ -10,18 +10,18 @@ use super::primitive::{put_bytes, put_varint, put_zigzag};
 use super::record::Tag;
 use super::segment::{FAILED_EXIT, Form, flag};
 
-/// How a segment says which trace it belongs to.
+/// The forms of a segment's trace id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TraceForm {
-    /// A trace of its own: the id follows from the segment's number.
+    /// A new trace: the id follows from the segment's number.
     Own,
-    /// The trace that the segment with this number began.
+    /// The trace started by the segment with this number.
     OfSegment(u64),
-    /// An id that came from elsewhere.
+    /// An id from another process.
     Full(TraceId),
 }
 
-/// What a part after a segment's first says about the parts before it.
+/// State carried over from the previous parts to a later part of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Continued<'a> {
     pub part: u32,
@@ -30,7 +30,7 @@ pub struct Continued<'a> {
     pub carried: &'a [(u32, u32, u64)],
 }
 
-/// An attribute's value as it is written.
+/// The forms of an attribute's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AttributeForm<'a> {
     /// Id of a text in the dictionary.
@@ -40,7 +40,7 @@ pub enum AttributeForm<'a> {
     Integer(i64),
 }
 
-/// A segment in ids of the connection's dictionary.
+/// A segment with ids of the connection's dictionary.
 #[derive(Clone, Copy, Debug)]
 pub struct SegmentRecord<'a> {
     /// The segment's number in its session.
@@ -57,7 +57,7 @@ pub struct SegmentRecord<'a> {
     pub attributes: &'a [(u32, u64, AttributeForm<'a>)],
 }
 
-/// A field's value as it is written; its type must be the one that the descriptor says.
+/// The forms of a field's value; its type must match the descriptor.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum FieldValue<'a> {
     Null,
@@ -74,7 +74,7 @@ pub enum FieldValue<'a> {
     Time(i64),
 }
 
-/// The call in which a record was written.
+/// The call that wrote a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CallRef {
     /// The segment's number in its session.
@@ -83,7 +83,7 @@ pub struct CallRef {
     pub call: u32,
 }
 
-/// A record of a declared type in ids of the connection's dictionary.
+/// A declared record with ids of the connection's dictionary.
 #[derive(Clone, Copy, Debug)]
 pub struct DeclaredRecord<'a> {
     pub record_type: u64,
@@ -94,7 +94,7 @@ pub struct DeclaredRecord<'a> {
     pub values: &'a [FieldValue<'a>],
 }
 
-/// Builds a DATA frame record by record: the other end of [`super::Session::data`].
+/// Builds a DATA frame record by record: the inverse of [`super::Session::data`].
 #[derive(Clone, Debug)]
 pub struct DataFrame {
     body: Vec<u8>,
@@ -103,7 +103,7 @@ pub struct DataFrame {
 }
 
 impl DataFrame {
-    /// `seq` from 1, rising; times are written relative to `base`.
+    /// `seq` starts at 1 and rises; times are written relative to `base`.
     pub fn new(seq: u64, base: Timestamp) -> Self {
         let mut body = Vec::new();
         put_varint(&mut body, seq);
@@ -204,7 +204,7 @@ impl DataFrame {
         self.end_record(Tag::Declared);
     }
 
-    /// Appends a record of any tag, as a later version may have it, or a hostile sender.
+    /// Appends a record of any tag, like a later version or a hostile sender.
     pub fn raw(&mut self, tag: u8, record: &[u8]) {
         self.body.push(tag);
         put_bytes(&mut self.body, record);
@@ -272,7 +272,7 @@ fn put_continued(out: &mut Vec<u8>, continued: &Continued<'_>) {
     }
 }
 
-/// A difference has 63 bits: the lowest one tells enter (or failed exit, as operation 0) from exit.
+/// A difference has 63 bits: the lowest bit distinguishes enter (or failed exit, as operation 0) from exit.
 fn put_event(out: &mut Vec<u8>, event: Event) {
     let (more, operation) = match event.kind {
         EventKind::Enter(operation) => (1, operation),

@@ -1,4 +1,4 @@
-//! Frames: where does one message of the byte stream end and the next begin, and did it arrive whole?
+//! Frames: splits the byte stream into messages and checks their checksums.
 //!
 //! ```text
 //!  0        4    5    6    8        12
@@ -11,9 +11,9 @@ use super::FRAME_BODY_BYTES_MAX;
 use crate::Error;
 
 pub const HEADER_BYTES: usize = 12;
-/// Bytes of the header that the checksum covers, before itself.
+/// Bytes of the header that the checksum covers.
 const CHECKED_BYTES: usize = 8;
-/// An emptied buffer larger than this is given back.
+/// An emptied buffer larger than this is freed.
 const BUFFER_KEPT_BYTES: usize = 256 * 1024;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,7 +55,7 @@ impl FrameType {
     }
 }
 
-/// A frame whose checksum is right. The type may be one that this version does not know.
+/// A frame with a correct checksum. Its type may be unknown to this version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame<'a> {
     pub type_byte: u8,
@@ -64,7 +64,7 @@ pub struct Frame<'a> {
 
 /// Appends a frame to `out`; `body` appends the body.
 ///
-/// A body longer than [`FRAME_BODY_BYTES_MAX`] is the caller's error: the receiver will refuse it.
+/// A body longer than [`FRAME_BODY_BYTES_MAX`] is a bug of the caller: the receiver will refuse it.
 pub(super) fn put_frame(out: &mut Vec<u8>, frame_type: FrameType, body: impl FnOnce(&mut Vec<u8>)) {
     let start = out.len();
     out.extend_from_slice(&[0; HEADER_BYTES]);
@@ -95,16 +95,16 @@ fn checksum(checked: [u8; CHECKED_BYTES], body: &[u8]) -> u32 {
     crc32c::crc32c_append(crc32c::crc32c(&checked), body)
 }
 
-/// Cuts a byte stream into frames.
+/// Splits a byte stream into frames.
 ///
-/// Push what was read, then pull until `None`: so it never holds more than one frame and one read. Memory
-/// follows the bytes that arrived, never the length that a header claims. After an error nothing more comes.
+/// Push the received bytes, then pull until `None`: so the buffer never holds more than one frame and one read. Memory
+/// follows the bytes received, never the length that a header states. After an error no more frames are returned.
 #[derive(Debug, Default)]
 pub struct FrameDecoder {
     buffer: Vec<u8>,
-    /// Bytes at the front of `buffer` that were handed out.
+    /// Bytes at the front of `buffer` that were returned.
     consumed: usize,
-    /// Bytes of the connection before `buffer`.
+    /// Position of `buffer` in the connection's byte stream.
     offset: u64,
     failed: Option<Error>,
 }
@@ -127,12 +127,12 @@ impl FrameDecoder {
         self.buffer.extend_from_slice(bytes);
     }
 
-    /// Bytes that were pushed and not pulled.
+    /// Bytes pushed and not yet pulled.
     pub fn gathered(&self) -> usize {
         self.buffer.len() - self.consumed
     }
 
-    /// True when the next [`Self::pull`] gives a frame.
+    /// True when the next [`Self::pull`] returns a frame.
     pub fn is_whole(&self) -> Result<bool, Error> {
         match &self.failed {
             Some(error) => Err(error.clone()),
@@ -141,12 +141,12 @@ impl FrameDecoder {
         }
     }
 
-    /// Bytes of the connection before the next frame.
+    /// Position of the next frame in the connection's byte stream.
     const fn at(&self) -> u64 {
         self.offset + self.consumed as u64
     }
 
-    /// The next whole frame, or `None` until more is pushed.
+    /// The next whole frame, or `None` until more bytes are pushed.
     pub fn pull(&mut self) -> Result<Option<Frame<'_>>, Error> {
         if let Some(error) = &self.failed {
             return Err(error.clone());
@@ -172,7 +172,7 @@ impl FrameDecoder {
     }
 }
 
-/// Bytes of the frame at the front of `bytes`, or `None` when it is not whole yet.
+/// Length of the frame at the front of `bytes`, or `None` while it is incomplete.
 fn frame_bytes(bytes: &[u8], offset: u64) -> Result<Option<usize>, Error> {
     let Some(([a, b, c, d], _)) = bytes.split_first_chunk() else { return Ok(None) };
     let length = u32::from_le_bytes([*a, *b, *c, *d]);
@@ -182,7 +182,7 @@ fn frame_bytes(bytes: &[u8], offset: u64) -> Result<Option<usize>, Error> {
     Ok(Some(HEADER_BYTES + length as usize).filter(|whole| *whole <= bytes.len()))
 }
 
-/// As [`frame_bytes`], with the checksum compared.
+/// As [`frame_bytes`], and verifies the checksum.
 fn measure(bytes: &[u8], offset: u64) -> Result<Option<usize>, Error> {
     let Some(length) = frame_bytes(bytes, offset)? else { return Ok(None) };
     let parts = bytes.get(..length).and_then(<[u8]>::split_first_chunk::<HEADER_BYTES>);
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn damage_is_named_with_value_and_place() {
+    fn errors_name_value_and_position() {
         let mut stream = frame(FrameType::Bye, &[]);
         stream.extend(frame(FrameType::Ping, &[1, 2, 3, 4]));
         *stream.last_mut().unwrap() ^= 1;
@@ -218,7 +218,7 @@ mod tests {
         let error = decoder.pull().unwrap_err();
         assert!(error.to_string().ends_with("(frame at byte 12)"), "{error}");
         decoder.push(&frame(FrameType::Bye, &[]));
-        assert_eq!(decoder.pull(), Err(error), "nothing comes after an error");
+        assert_eq!(decoder.pull(), Err(error), "no frame is returned after an error");
     }
 
     #[test]
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_follows_what_arrived() {
+    fn memory_follows_the_bytes_received() {
         let mut decoder = FrameDecoder::new();
         decoder.push(&with_checksum(checked_part(FRAME_BODY_BYTES_MAX, 3), 0));
         assert_eq!(decoder.pull(), Ok(None));

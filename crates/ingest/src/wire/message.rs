@@ -1,4 +1,4 @@
-//! Control frames: what do the two sides say to each other besides records?
+//! Control frames: the messages of both sides other than records.
 
 use super::frame::{Frame, FrameType, put_frame};
 use super::primitive::{put_bytes, put_varint};
@@ -8,19 +8,19 @@ use super::{HELLO_PAIRS_MAX, VERSION};
 use crate::Error;
 use crate::reader::{Flaw, Reader};
 
-/// The first bytes of every connection's first body: a stranger is told apart at once.
+/// The first bytes of every connection's first body: detects other protocols immediately.
 const MAGIC: [u8; 5] = *b"tacho";
 
-/// First frame of a connection: who is there.
+/// First frame of a connection: identifies the client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hello {
     pub version_min: u8,
     pub version_max: u8,
-    /// Stays over all reconnects of a process.
+    /// The same over all reconnects of a process.
     pub session: u128,
-    /// `service`, `host`, `instance`, `runtime`, ... in the order of the sender.
+    /// `service`, `host`, `instance`, `runtime`, ... in the sender's order.
     pub pairs: Vec<(String, String)>,
-    /// What the session follows from; clients of before have none.
+    /// The secret that the session id is derived from; older clients have none.
     pub secret: Option<Secret>,
 }
 
@@ -52,7 +52,7 @@ impl Hello {
         }
     }
 
-    /// May the client use the session?
+    /// Whether the client may use the session.
     pub fn proves_session(&self) -> bool {
         !Secret::is_needed(self.session) || self.secret.is_some_and(|secret| secret.session() == self.session)
     }
@@ -73,7 +73,7 @@ impl Hello {
         for _ in 0..count {
             pairs.push((reader.string()?.to_owned(), reader.string()?.to_owned()));
         }
-        // Fewer bytes than that are none of it.
+        // A shorter rest is not a secret.
         let secret = reader.array().ok().map(Secret);
         Ok(Self { version_min, version_max, session, pairs, secret })
     }
@@ -88,7 +88,7 @@ pub struct Ping {
     pub bytes_buffered: u64,
 }
 
-/// What a client says. DICT and DATA are read by [`super::Session`].
+/// Messages of a client. DICT and DATA are decoded by [`super::Session`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClientFrame<'a> {
     Hello(Hello),
@@ -146,15 +146,15 @@ fn read_ping(reader: &mut Reader<'_>) -> Result<Ping, Flaw> {
     })
 }
 
-/// Answer to HELLO.
+/// Response to HELLO.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Welcome {
     pub version: u8,
-    /// Number of the session's last DATA frame that is on disk; 0 for none.
+    /// Number of the session's last durable DATA frame; 0 for none.
     pub acked: u64,
     pub frame_body_bytes_max: u64,
     pub heartbeat_ms: u64,
-    /// Bits of [`super::feature`]. A server that has none does not say so: 0.
+    /// Bits of [`super::feature`]. A server without features omits it: 0.
     pub features: u64,
 }
 
@@ -181,18 +181,18 @@ pub enum ErrorCode {
     ShuttingDown = 7,
     Storage = 8,
     TooManyConnections = 9,
-    /// The session is not that of the secret.
+    /// The session is not derived from the secret.
     Session = 10,
 }
 
-/// What the server says.
+/// Messages of the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ServerFrame {
     Welcome(Welcome),
-    /// Every frame up to this number is on disk.
+    /// Every frame up to this number is durable.
     Ack(u64),
     Reject(Reject),
-    /// The server is full: expect no ACK for this long, ms.
+    /// The server is out of capacity: expect no ACK for this long, ms.
     Wait(u64),
     /// The server's clock, ns.
     Pong(i64),
@@ -239,7 +239,7 @@ impl ServerFrame {
         }
     }
 
-    /// `None` for a type that a client of this version does not know: it is skipped.
+    /// `None` for a type that this client version does not know: it is skipped.
     pub fn decode(frame: Frame<'_>) -> Result<Option<Self>, Error> {
         let mut reader = Reader::new(frame.body);
         match FrameType::from_byte(frame.type_byte) {
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn strangers_are_named() {
+    fn other_protocols_are_refused_with_an_error() {
         assert_eq!(
             client(b"GET / HTTP/1.1", 1),
             Err("malformed HELLO: magic that is not \"tacho\" at byte 0".into())
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn hello_takes_32_pairs_and_not_one_more() {
+    fn hello_accepts_at_most_32_pairs() {
         let check = |pairs: usize| {
             let pairs = (0..pairs).map(|i| (format!("k{i}"), String::from("ö漢"))).collect();
             let hello = Hello { version_min: 1, version_max: 3, session: 7, pairs, secret: None };
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn the_highest_common_version_is_taken() {
+    fn the_highest_common_version_is_used() {
         let version = |version_min, version_max| {
             Hello { version_min, version_max, session: 0, pairs: vec![], secret: None }.version()
         };

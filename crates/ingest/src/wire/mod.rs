@@ -6,8 +6,8 @@
 //!                        └─ DATA ── data ──▶ Batch + rejects      (record, segment, declared: one record each)
 //! ```
 //!
-//! Path of one record: `server/src/listen/connection.rs` pushes bytes in; [`Session::data`] gives the batch that
-//! `server/src/listen/commit.rs` hands to the store. [`Dictionary`] and [`DataFrame`] are the two ends of a record.
+//! Path of one record: `server/src/listen/connection.rs` pushes bytes in; [`Session::data`] returns the batch that
+//! `server/src/listen/commit.rs` passes to the store. [`Dictionary`] and [`DataFrame`] decode and encode records.
 
 mod data;
 mod declared;
@@ -34,32 +34,32 @@ pub use message::{ClientFrame, ErrorCode, Hello, Ping, Reject, ServerFrame, Welc
 pub use probes::{Moved, ProbeRule, ProbeState, Probed, Probes, RuleOutcome};
 pub use secret::Secret;
 
-/// The version that this code speaks.
+/// The protocol version of this code.
 pub const VERSION: u8 = 1;
-/// What a server can do beyond the first servers of this version, said in WELCOME.
+/// Features beyond the first servers of this version, announced in WELCOME.
 pub mod feature {
     /// DICT kind 4 and DATA tag 4: records of declared types.
     pub const RECORDS: u64 = 1;
 }
 
-/// Bytes of one frame's body: bounds the memory of a connection. Senders aim at 64 KiB.
+/// Bytes of one frame's body: limits the memory of a connection. Senders aim at 64 KiB.
 pub const FRAME_BODY_BYTES_MAX: u32 = 4_194_304;
-/// How far a DATA frame's number may be from the last one of its connection.
+/// Largest step from the last DATA frame's number of a connection to the next.
 pub const SEQ_JUMP_MAX: u64 = 1_048_576;
-/// The largest number of the first frame of a connection, for a server may have lost its data: decades of frames.
+/// The largest number of a connection's first frame, since a server may have lost its data: decades of frames.
 pub const SEQ_FIRST_MAX: u64 = 1_099_511_627_776;
 /// Ids of one kind on one connection.
 pub const DICT_IDS_MAX: u64 = 65_536;
 /// Bytes of all strings that a connection's dictionary holds.
 pub const DICT_BYTES_MAX: usize = 16_777_216;
-/// Pairs that describe a process in HELLO.
+/// Pairs in HELLO that describe a process.
 pub const HELLO_PAIRS_MAX: usize = 32;
-/// How often each side says something, ms; silence for three times this long ends the connection.
+/// Heartbeat interval of each side, ms; silence for three intervals ends the connection.
 pub const HEARTBEAT_MS: u64 = 5_000;
-/// Rejects of one frame that are named; the rest is counted only.
+/// Rejects of one frame that are named; the others are only counted.
 pub const REJECTS_MAX: usize = 16;
 const _: () = assert!(REJECTS_MAX == crate::reject::REJECTS_NAMED_MAX);
-/// Rules of one PROBES, and of one server.
+/// Rules of one PROBES frame, and of one server.
 pub const PROBE_RULES_MAX: usize = 1_000;
 /// Bytes of one rule's pattern.
 pub const PROBE_PATTERN_BYTES_MAX: usize = 1_024;
@@ -67,7 +67,7 @@ pub const PROBE_PATTERN_BYTES_MAX: usize = 1_024;
 pub const RECORD_FIELDS_MAX: usize = 64;
 /// Bytes of a field's unit.
 pub const RECORD_UNIT_BYTES_MAX: usize = 64;
-/// Operations that one PROBED tells of: the hottest.
+/// Operations in one PROBED frame: the most frequently called.
 pub const PROBED_MOVED_MAX: usize = 256;
-/// Bytes of a text of PROBED that are kept; a longer one is cut.
+/// Bytes of a text of PROBED that are kept; a longer text is truncated.
 pub const PROBED_TEXT_BYTES_MAX: usize = 512;

@@ -1,13 +1,14 @@
-//! The body of a declared record's entry: how is a JSON object (RFC 8259) written member by member?
+//! The body of a declared record's entry: writes a JSON object (RFC 8259) member by member.
 //!
-//! Whole numbers keep all their digits; what JSON has no number for (`NaN`, `+Inf`, `-Inf`) is a text, as in PromQL's answers.
+//! Whole numbers keep all digits; numbers that JSON cannot express (`NaN`, `+Inf`, `-Inf`) are strings, as in PromQL
+//! responses.
 
 use std::fmt::Write;
 
 const NS_PER_SECOND: i64 = 1_000_000_000;
 const SECONDS_PER_DAY: i64 = 86_400;
 
-/// An object that grows: a name, then its value.
+/// An object under construction: a name, then its value.
 #[derive(Default)]
 pub(super) struct Object {
     out: String,
@@ -32,7 +33,7 @@ impl Object {
         self.put(format_args!("{value}"));
     }
 
-    /// The shortest digits that are this number and no other.
+    /// The shortest digits that identify this number.
     pub fn real(&mut self, value: f64) {
         match special(value) {
             Some(text) => self.text(text),
@@ -40,7 +41,7 @@ impl Object {
         }
     }
 
-    /// As [`Object::real`], for a number of 32 bits: 0.1 is not 0.10000000149011612.
+    /// As [`Object::real`], for a 32-bit number: 0.1 is not 0.10000000149011612.
     pub fn real_short(&mut self, value: f32) {
         match special(f64::from(value)) {
             Some(text) => self.text(text),
@@ -48,7 +49,7 @@ impl Object {
         }
     }
 
-    /// RFC 3339 in UTC, with the nine digits of nanoseconds.
+    /// RFC 3339 in UTC, with nine digits of nanoseconds.
     pub fn time(&mut self, at: i64) {
         let seconds = at.div_euclid(NS_PER_SECOND);
         let (year, month, day) = date(seconds.div_euclid(SECONDS_PER_DAY));
@@ -86,7 +87,7 @@ impl Object {
     }
 
     fn put(&mut self, arguments: std::fmt::Arguments<'_>) {
-        // A String takes whatever comes.
+        // Writing to a string cannot fail.
         let _ = self.out.write_fmt(arguments);
     }
 }
@@ -101,8 +102,8 @@ fn special(value: f64) -> Option<&'static str> {
     }
 }
 
-/// Year, month and day of a day since 1970, by the proleptic Gregorian calendar: years begin in March, so that a leap day
-/// is a year's last, and 400 of them are 146,097 days.
+/// Year, month and day of a day since 1970, in the proleptic Gregorian calendar: years begin in March, so that a leap
+/// day is the last of its year, and 400 years have 146,097 days.
 const fn date(day: i64) -> (i64, i64, i64) {
     let shifted = day + 719_468;
     let era = shifted.div_euclid(146_097);

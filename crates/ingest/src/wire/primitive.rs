@@ -1,4 +1,4 @@
-//! Numbers and strings of the wire: how are they written? `reader.rs` is the other end.
+//! Writes the numbers and strings of the wire. `reader.rs` is the inverse.
 
 pub fn put_varint(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {

@@ -1,4 +1,4 @@
-//! PROBES and PROBED: which methods is a client to watch, and what did it make of that?
+//! PROBES and PROBED: the rules for a client's probes, and the client's result.
 //!
 //! Step before: `server/src/control/mod.rs` holds the rules. Step after: the agent's own patterns.
 
@@ -8,14 +8,14 @@ use super::primitive::{put_bytes, put_varint};
 use super::{PROBE_RULES_MAX, PROBED_MOVED_MAX};
 use crate::reader::{Flaw, Reader};
 
-/// What a method's probe does. The discriminants are on the wire.
+/// The effect of a rule on a method. The discriminants are on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum ProbeState {
     Off = 0,
     /// Each call is recorded.
     On = 1,
-    /// Count, sum, maximum and histogram in place of records.
+    /// Count, sum, maximum and histogram instead of records.
     Aggregate = 2,
 }
 
@@ -33,11 +33,11 @@ impl ProbeState {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProbeRule {
     pub state: ProbeState,
-    /// For the client to understand.
+    /// Interpreted by the client.
     pub pattern: String,
 }
 
-/// The whole list of rules for one client: of those that fit a method the last one decides.
+/// The complete list of rules for one client: the last matching rule applies to a method.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Probes {
     pub revision: u64,
@@ -66,18 +66,18 @@ impl Probes {
     }
 }
 
-/// What one rule came to.
+/// The result of one rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RuleOutcome {
     /// Position of the rule in PROBES, from 0.
     pub rule: u64,
-    /// Methods that it decides.
+    /// Number of methods to which the rule applies.
     pub matched: u64,
-    /// Why it cannot be followed; empty if it can.
+    /// Why the rule cannot be applied; empty if it can.
     pub fault: String,
 }
 
-/// An operation that the client aggregates of itself.
+/// An operation that the client switched to aggregation itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Moved {
     pub operation: String,
@@ -85,14 +85,14 @@ pub struct Moved {
     pub since: Timestamp,
 }
 
-/// Answer to PROBES.
+/// Response to PROBES.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Probed {
-    /// Of the PROBES that it answers.
+    /// Revision of the PROBES frame that it responds to.
     pub revision: u64,
     pub on: u64,
     pub aggregated: u64,
-    /// Methods that are switched off by a rule.
+    /// Methods switched off by a rule.
     pub off: u64,
     pub rules: Vec<RuleOutcome>,
     pub moved: Vec<Moved>,
@@ -142,7 +142,7 @@ impl Probed {
     }
 }
 
-/// A count within its limit, and no more than the bytes that are left.
+/// A count within its limit and within the remaining bytes.
 fn count(reader: &mut Reader<'_>, max: usize, past: &'static str) -> Result<usize, Flaw> {
     let flaw = reader.flaw(past);
     let count = reader.length()?;
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn hostile_bodies_are_refused_at_their_place() {
+    fn hostile_bodies_are_refused_with_their_position() {
         let end = "end of input in a varint at byte";
         let cases: [(&[u8], String); 8] = [
             (&[], format!("{end} 0")),
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_end_at_their_limits() {
+    fn counts_are_limited() {
         let rule = RuleOutcome { rule: 1, matched: 2, fault: String::new() };
         let moved = Moved { operation: "a.b".into(), reason: "rate".into(), since: 7 };
         let cases = [

@@ -1,4 +1,4 @@
-//! One record of a DATA frame: which samples or which entry are in these bytes, or why are they refused?
+//! One record of a DATA frame: decodes its samples or its entry, or reports why it is refused.
 
 use std::sync::Arc;
 
@@ -10,10 +10,10 @@ use tacho_model::{
 use super::descriptor::RecordTypeError;
 use super::dict::Dictionary;
 use super::segment::Context;
+use crate::budget::Full;
 use crate::reader::{Flaw, Reader};
-use crate::room::Full;
 
-/// What kind of record follows. The discriminants are on the wire.
+/// The kinds of records. The discriminants are on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Tag {
@@ -62,7 +62,7 @@ pub(super) enum RecordError {
     Full(#[from] Full),
 }
 
-/// Memory of the list that holds a record, while it grows and is there twice, bytes.
+/// Memory of the list with a record, which exists twice while it grows, bytes.
 const LISTED_BYTES: usize = 128;
 
 /// Samples of one series.
@@ -76,7 +76,7 @@ pub(super) fn samples(context: &Context<'_>, reader: &mut Reader<'_>) -> Result<
     let count = reader.length()?;
     let bytes_least = if value_type == ValueType::F64 { 9 } else { 2 };
     let count_most = count.min(reader.remaining() / bytes_least);
-    // Three times: those of one series that follow each other are put into one list.
+    // Three times: adjacent records of one series are merged into one list.
     context.take_beyond(LISTED_BYTES + 3 * size_of::<Sample>() * count_most, record_bytes)?;
     let mut samples = Vec::with_capacity(count_most);
     let mut at = base;
@@ -117,7 +117,7 @@ pub(super) fn series(dictionary: &Dictionary, id: u64) -> Result<Arc<Labels>, Re
     Ok(Arc::clone(labels.as_ref().map_err(LabelError::clone)?))
 }
 
-/// A text of the dictionary that is short enough to be a thread's name, a key or a value.
+/// A text of the dictionary, short enough for a thread's name, a key or a value.
 pub(super) fn text(dictionary: &Dictionary, what: &'static str, id: u64) -> Result<Arc<str>, RecordError> {
     let text = dictionary.text(id).ok_or(RecordError::Undefined { what, id })?;
     check_length(what, text.as_bytes(), ATTRIBUTE_BYTES_MAX)?;

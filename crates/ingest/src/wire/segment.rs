@@ -1,6 +1,6 @@
-//! The segment record: which calls did one thread make for one trace?
+//! The segment record: the calls of one thread in one trace.
 //!
-//! The step before is `data.rs`, which hands over one record's bytes; the segment goes on into the batch.
+//! The step before is `data.rs`, which passes one record's bytes; the segment is added to the batch.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -16,8 +16,8 @@ use tacho_model::{
 
 use super::dict::Dictionary;
 use super::record::{RecordError, check_length, check_operation, text};
+use crate::budget::{Budget, Full};
 use crate::reader::{Flaw, Reader};
-use crate::room::{Full, Room};
 
 /// Bits of a segment's first byte.
 pub(super) mod flag {
@@ -29,13 +29,13 @@ pub(super) mod flag {
     pub const ALL: u8 = 31;
 }
 
-/// The operation id that stands for "the innermost open call ended with an exception".
+/// The operation id that means "the innermost open call ended with an exception".
 pub(super) const FAILED_EXIT: OperationIndex = 0;
 
-/// Bits of a span base below the segment's number: the calls of one segment.
+/// Bits of a span base below the segment's number: numbers the calls of one segment.
 const CALL_BITS: u32 = 24;
 
-/// How an attribute's value is written. The discriminants are on the wire.
+/// The forms of an attribute's value. The discriminants are on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Form {
@@ -57,19 +57,19 @@ impl Form {
     }
 }
 
-/// The operations that one frame uses, in order of first use: ids of the connection become positions in it.
+/// The operations of one frame, in order of first use: maps ids of the connection to positions in it.
 #[derive(Debug, Default)]
 pub(super) struct OperationTable {
     operations: Vec<Operation>,
-    /// For operation id `i + 1`: the frame that used it last, and its position there.
+    /// For operation id `i + 1`: the last frame that used it, and its position there.
     places: Vec<(u64, OperationIndex)>,
-    /// The positions of those that are not among the places.
+    /// Positions of ids beyond `places`.
     sparse: HashMap<u64, OperationIndex>,
     frame: u64,
 }
 
 impl OperationTable {
-    /// Forgets the frame before.
+    /// Discards the previous frame's operations.
     pub(super) fn begin_frame(&mut self, dictionary: &Dictionary) {
         self.operations.clear();
         self.sparse.clear();
@@ -97,7 +97,7 @@ impl OperationTable {
         }
         let operation = dictionary.operation(id).ok_or(undefined)?;
         check_operation(&operation.name)?;
-        // The journal writes the name out.
+        // The journal writes the name in full.
         context.take(3 * size_of::<Operation>() + operation.name.len())?;
         let index = OperationIndex::try_from(self.operations.len()).unwrap_or(OperationIndex::MAX);
         self.operations.push(operation.clone());
@@ -111,13 +111,13 @@ impl OperationTable {
     }
 }
 
-/// What a segment's ids are relative to.
+/// The state that a segment's ids refer to.
 pub(super) struct Context<'a> {
     pub session: u128,
     pub base: Timestamp,
     pub dictionary: &'a Dictionary,
-    /// What the frame's records may still take.
-    pub room: Cell<Room>,
+    /// Remaining budget for the frame's records.
+    pub budget: Cell<Budget>,
 }
 
 impl Context<'_> {
@@ -126,14 +126,14 @@ impl Context<'_> {
     }
 
     pub(super) fn take_beyond(&self, bytes: usize, record_bytes: usize) -> Result<(), Full> {
-        let mut room = self.room.get();
-        let taken = room.take_beyond(bytes, record_bytes);
-        self.room.set(room);
+        let mut budget = self.budget.get();
+        let taken = budget.take_beyond(bytes, record_bytes);
+        self.budget.set(budget);
         taken
     }
 }
 
-/// Memory of a segment, its list being there twice while it grows, beside its events, carried calls and attributes, bytes.
+/// Memory of a segment without its events, carried calls and attributes, bytes: its list exists twice while it grows.
 const SEGMENT_BYTES: usize = 3 * size_of::<Segment>();
 
 /// Reads one segment; its operations are added to `table`.
@@ -181,7 +181,7 @@ pub(super) fn span_base(session: u128, number: u64) -> u64 {
     u64::from_be_bytes([a, b, c, d, e, f, g, h]).wrapping_add(number << CALL_BITS)
 }
 
-/// Id of the trace that a session's segment began.
+/// Id of the trace that a session's segment started.
 fn own_trace(session: u128, number: u64) -> TraceId {
     let high = session >> 64 << 64;
     TraceId(high | u128::from(mix64(span_base(session, number))))
@@ -273,7 +273,7 @@ fn read_value(context: &Context<'_>, reader: &mut Reader<'_>) -> Result<Attribut
     let text: Arc<str> = match Form::from_byte(form).ok_or(unknown)? {
         Form::TextId => {
             let text = text(dictionary, "attribute value", reader.varint()?)?;
-            // The journal writes it out each time.
+            // The journal writes it in full each time.
             context.take(text.len())?;
             text
         }
@@ -302,7 +302,7 @@ pub(super) fn uuid(bytes: [u8; 16]) -> String {
     text
 }
 
-/// A count within its limit, and no more than the bytes that are left.
+/// A count within its limit and within the remaining bytes.
 fn read_count(what: &'static str, max: usize, reader: &mut Reader<'_>) -> Result<usize, RecordError> {
     let beyond = reader.flaw("count beyond the end of the input");
     let claimed = reader.varint()?;

@@ -1,22 +1,23 @@
-//! Looks for bodies that take much memory for their bytes: shapes that were bad once, and a climber that changes a shape as long
-//! as it takes more. For tests that are alone in their process: the allocator counts for all threads.
+//! Searches for bodies that need much memory for their size: starts with known bad shapes, then keeps every change of a
+//! shape that needs more (hill climbing). For tests that are alone in their process: the allocator counts for all
+//! threads.
 
 use peak_alloc::PeakAlloc;
 
 #[global_allocator]
 static MEMORY: PeakAlloc = PeakAlloc;
 
-/// A body is made of these numbers; what they mean is the door's own.
+/// The numbers that define a body; each decoder's test defines their meaning.
 pub type Shape = [usize; 6];
 
-/// What one body took, and what it may take, bytes.
+/// The memory that one body took, and its limit, bytes.
 pub struct Taken {
     pub peak: usize,
     pub bound: usize,
     pub body: usize,
 }
 
-/// What `work` takes at most beyond what is taken before.
+/// The peak memory of `work` in addition to the memory allocated before.
 pub fn peak(work: impl FnOnce()) -> usize {
     let before = MEMORY.current_usage();
     MEMORY.reset_peak_usage();
@@ -24,10 +25,10 @@ pub fn peak(work: impl FnOnce()) -> usize {
     MEMORY.peak_usage().saturating_sub(before)
 }
 
-/// Tries all of `worst`, then so many changes of the worst shape that was found.
+/// Tries all of `worst`, then so many changes of the worst shape found.
 ///
 /// # Panics
-/// When a body takes more than it may.
+/// When a body takes more than its limit.
 pub fn climb(name: &str, worst: &[Shape], tries: usize, mut take: impl FnMut(&Shape) -> Taken) {
     let mut best: (f64, Shape) = (0.0, [0; 6]);
     let mut try_shape = |best: &mut (f64, Shape), shape: Shape| {
@@ -52,7 +53,7 @@ pub fn climb(name: &str, worst: &[Shape], tries: usize, mut take: impl FnMut(&Sh
     println!("{name}: {:.2} of its bound, shape {:?}", best.0, best.1);
 }
 
-/// A generator of numbers that look random (Numerical Recipes' constants), the same in each run.
+/// A pseudo-random generator (constants of Numerical Recipes), the same in each run.
 struct Numbers(u64);
 
 impl Numbers {

@@ -1,4 +1,4 @@
-//! Control frames from keys, and back.
+//! Encodes control frames from a case's keys, and decodes them back.
 
 use tacho_ingest::wire::{
     ClientFrame, Frame, Hello, Moved, Ping, ProbeRule, ProbeState, Probed, Probes, Reject, RuleOutcome,

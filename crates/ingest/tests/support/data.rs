@@ -1,4 +1,4 @@
-//! DICT and DATA frames from keys, and back.
+//! Encodes DICT and DATA frames from a case's keys, and decodes them back.
 
 use std::collections::HashMap;
 
@@ -114,7 +114,7 @@ fn definition(text: &str) -> Definition {
     }
 }
 
-/// What the cases so far have defined.
+/// The definitions of the cases so far.
 #[derive(Default)]
 pub struct Defined {
     texts: HashMap<u64, String>,

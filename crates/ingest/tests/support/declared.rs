@@ -1,4 +1,4 @@
-//! Declared record types and their records from keys, and what their entries say.
+//! Encodes declared record types and their records from a case's keys, and checks their entries.
 
 use tacho_ingest::wire::{
     CallRef, DataFrame, DeclaredRecord, FieldType, FieldValue, RecordField, RecordType,
@@ -54,7 +54,7 @@ fn value(text: &str) -> FieldValue<'_> {
     }
 }
 
-/// What the record becomes: the key `text` follows from the others.
+/// The text of the record's entry: the key `text` follows from the others.
 pub fn entry(base: i64, keys: Keys<'_>) -> Entry {
     let body = Body::Text(one(keys, "text").unwrap().into());
     Entry { at: base.wrapping_add(get(keys, "dt")), body }

@@ -1,4 +1,4 @@
-//! How a vector's keys become frames, and what a decoded frame must be.
+//! Encodes frames from the keys of a test vector, and compares decoded frames with them.
 
 pub mod control;
 pub mod data;

@@ -1,7 +1,7 @@
-//! Parquet files by hand, in as few bytes as can be: numbers and texts stand in dictionaries.
+//! Parquet files built by hand, as small as possible: numbers and texts are in dictionaries.
 //!
 //! ```text
-//!   PAR1  pages of each column, for each row group the same ones  footer  its length  PAR1
+//!   PAR1  pages of each column, shared by all row groups  footer  its length  PAR1
 //!   page  head in Thrift's compact protocol, body
 //! ```
 
@@ -31,7 +31,7 @@ pub struct Column {
     pages: Vec<Page>,
 }
 
-/// One page, and what its head says of it.
+/// One page, and the values that its head states.
 pub struct Page {
     is_dictionary: bool,
     encoding: i64,
@@ -49,7 +49,7 @@ impl File {
         self.columns.push(column);
     }
 
-    /// The file, and how long its footer is.
+    /// The file, and the length of its footer.
     pub fn bytes(&self) -> (Bytes, usize) {
         let mut out = b"PAR1".to_vec();
         let mut chunks = Vec::new();
@@ -90,16 +90,16 @@ impl Column {
         Self { name: name.to_owned(), physical, encodings, codec: UNCOMPRESSED, rows, pages }
     }
 
-    /// One number, as often as there are rows.
+    /// One number for all rows.
     pub fn numbers(name: &str, rows: usize) -> Self {
         let dictionary = Page::dictionary(1, 1_700_000_000i64.to_le_bytes().to_vec());
-        // A width of no bits, one run.
+        // Bit width 0, one run.
         let mut body = vec![0];
         varint(&mut body, rows << 1);
         Self::new(name, INT64, rows, RLE_DICTIONARY, vec![dictionary, Page::data(RLE_DICTIONARY, rows, body)])
     }
 
-    /// Texts that take turns, each for so many rows.
+    /// Texts that alternate, each for so many rows.
     pub fn texts(name: &str, rows: usize, texts: &[Vec<u8>], run: usize) -> Self {
         let dictionary = Page::dictionary(texts.len(), texts.iter().flat_map(|text| plain(text)).collect());
         let mut body = vec![16];
@@ -122,9 +122,9 @@ impl Column {
         )
     }
 
-    /// One text, and then each time the same as before.
+    /// One text, then repetitions of it.
     pub fn prefixed(name: &str, rows: usize, length: usize) -> Self {
-        // All texts but the first begin with as much as that has; nothing follows.
+        // Each text after the first has the whole previous text as its prefix, and an empty suffix.
         let mut body = Vec::new();
         deltas(&mut body, rows, 0, length as i64);
         deltas(&mut body, rows, length as i64, -(length as i64));
@@ -132,7 +132,7 @@ impl Column {
         Self::new(name, BYTE_ARRAY, rows, DELTA_BYTE_ARRAY, vec![Page::data(DELTA_BYTE_ARRAY, rows, body)])
     }
 
-    /// A page for each short text, with much behind it.
+    /// A page for each short text, followed by padding.
     pub fn padded(name: &str, rows: usize, length: usize) -> Self {
         let mut body = plain(b"x");
         body.resize(body.len() + length, 0);
@@ -143,7 +143,7 @@ impl Column {
         Self { codec: SNAPPY, ..Self::new(name, BYTE_ARRAY, rows, PLAIN, pages) }
     }
 
-    /// All pages claim so much.
+    /// Makes all pages state a false number.
     pub fn lying(mut self, claim: fn(&mut Page, usize), much: usize) -> Self {
         self.codec = SNAPPY;
         for page in &mut self.pages {
@@ -189,7 +189,7 @@ impl Page {
         self.values = values.min(i32::MAX as usize);
     }
 
-    /// Lengths of texts; of the page's values, too, as far as they fit.
+    /// Replaces the body by so many lengths of texts, and states as many values, as far as the field can hold.
     pub fn claim_lengths(&mut self, lengths: usize) {
         let mut body = Vec::new();
         deltas(&mut body, lengths.min(1 << 40), 0, 0);
@@ -277,12 +277,13 @@ fn zigzag(number: i64) -> Vec<u8> {
     out
 }
 
-/// Its length, then the text.
+/// The length, then the text.
 fn plain(text: &[u8]) -> Vec<u8> {
     [&(text.len() as u32).to_le_bytes(), text].concat()
 }
 
-/// A list of `count` numbers: `first`, then one that is more by `step`, then the same again and again, in as few bytes as can be.
+/// A list of `count` numbers: `first`, then one larger by `step`, then the same value repeated, in as few bytes as
+/// possible.
 fn deltas(out: &mut Vec<u8>, count: usize, first: i64, step: i64) {
     let (block, miniblocks) = if step == 0 { (1 << 16, 1) } else { (128, 4) };
     varint(out, block);
@@ -293,7 +294,7 @@ fn deltas(out: &mut Vec<u8>, count: usize, first: i64, step: i64) {
     let mut is_first = step != 0;
     while left > 0 {
         if is_first {
-            // The others are more than the least step by 32 bits each.
+            // The others exceed the smallest step by 32 bits each.
             let least = step.min(0);
             out.extend(zigzag(least));
             out.extend_from_slice(&[32; 4]);

@@ -1,10 +1,10 @@
-//! A request as the demo's agent reports it: ten calls, a trace context and a request id from outside, a status.
+//! A request as the demo's agent reports it: ten calls, an incoming trace context and request id, a status.
 
 use tacho_ingest::wire::{AttributeForm, DataFrame, SegmentRecord, TraceForm};
 use tacho_model::{Event, EventKind, SpanId, TraceId};
 
 pub const CALLS: usize = 10;
-/// Enters (operation) and exits (0), and ns between them: a servlet that validates, waits for a connection, asks the
+/// Enters (operation) and exits (0), and ns between them: a servlet that validates, waits for a connection, queries the
 /// database, and renders.
 const EVENTS: [(u32, u64); 2 * CALLS] = [
     (1, 0),

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 pub struct Case {
     pub name: String,
-    /// In the order of the file; keys may repeat.
+    /// In the file's order; keys may repeat.
     pub keys: Vec<(String, String)>,
 }
 

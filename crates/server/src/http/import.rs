@@ -11,7 +11,7 @@ use axum::http::HeaderMap;
 use axum::routing::post;
 use axum::{Json, Router};
 use serde_json::{Value, json};
-use tacho_ingest::room::Room;
+use tacho_ingest::budget::Budget;
 use tacho_ingest::wire::{ClientFrame, Data, FrameDecoder, Sequence, Session};
 use tacho_store::{Appended, Origin};
 
@@ -87,7 +87,7 @@ struct Decoded {
 fn decode(body: &[u8]) -> Result<Decoded, ApiError> {
     let mut decoder = FrameDecoder::new();
     decoder.push(body);
-    let mut room = Room::of_body(body.len());
+    let mut budget = Budget::of_body(body.len());
     let mut session: Option<(u128, Session)> = None;
     let mut frames = Vec::new();
     while let Some(frame) = decoder.pull()? {
@@ -98,7 +98,7 @@ fn decode(body: &[u8]) -> Result<Decoded, ApiError> {
             }
             (ClientFrame::Dict(body), Some((_, session))) => session.define(body)?,
             (ClientFrame::Data(body), Some((_, session))) => {
-                frames.push(session.data_within(body, &mut room)?)
+                frames.push(session.data_within(body, &mut budget)?)
             }
             _ => return Err(ApiError::bad("frames are not HELLO, then DICT and DATA (docs/format/wire.md)")),
         }

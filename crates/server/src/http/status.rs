@@ -56,6 +56,7 @@ async fn status(State(app): State<Arc<App>>) -> Json<Value> {
         "started": app.started.to_string(),
         "data_dir": app.config.data.display().to_string(),
         "driver": driver.name,
+        "records_port": app.config.records.0.port(),
         "damage": inspect::Damage::from(app.store.driver_health()),
         "series": by_kind(stats.series),
         "records": by_kind(stats.records),

@@ -1,0 +1,190 @@
+//! Refuses retired words in comments, strings and documents. The table `## Retired` of `docs/words.md` lists each word or
+//! phrase with its replacement.
+//!
+//! A phrase also matches across a line break of a comment. Identifiers are checked too, except as part of a longer one.
+
+use super::Finding;
+use super::tree::{File, Tree};
+
+const LIST: &str = "docs/words.md";
+const HEADING: &str = "## Retired";
+/// Files that quote old texts: the list itself and the history of releases.
+const EXEMPT: [&str; 2] = [LIST, "CHANGELOG.md"];
+/// Paths whose text is not yet rewritten.
+const PENDING: [&str; 11] = [
+    "agent",
+    "crates/chunk",
+    "crates/drivers",
+    "crates/lab",
+    "crates/model",
+    "crates/query",
+    "crates/server",
+    "crates/store",
+    "docs",
+    "examples",
+    "experiments",
+];
+/// Characters besides white space that may separate the words of a phrase: comment markers and continued strings.
+const SEPARATORS: [char; 6] = ['/', '!', '*', '#', '>', '\\'];
+
+/// A retired phrase, in lower-case words.
+struct Retired {
+    words: Vec<String>,
+    replacement: String,
+}
+
+struct Word {
+    line: usize,
+    text: String,
+    /// Only white space and [`SEPARATORS`] between the previous word and this one.
+    continues: bool,
+}
+
+pub fn check(tree: &Tree) -> Vec<Finding> {
+    let list = tree.files.iter().find(|file| file.path == LIST).map(retired).unwrap_or_default();
+    if list.is_empty() {
+        let message = format!("no table of retired words under `{HEADING}`");
+        return vec![Finding { path: LIST.to_owned(), line: 0, message }];
+    }
+    let files = tree.files.iter().filter(|file| !is_exempt(&file.path));
+    files.flat_map(|file| check_file(file, &list)).collect()
+}
+
+fn is_exempt(path: &str) -> bool {
+    let is_below = |prefix: &str| path.strip_prefix(prefix).is_some_and(|rest| rest.starts_with('/'));
+    EXEMPT.contains(&path) || PENDING.iter().any(|prefix| is_below(prefix))
+}
+
+/// Rows `` | `phrase` | replacement | `` between the heading and the next one.
+fn retired(file: &File) -> Vec<Retired> {
+    let section = file.text.lines().skip_while(|line| line.trim_end() != HEADING).skip(1);
+    let row = |line: &str| {
+        let (phrase, rest) = line.strip_prefix("| `")?.split_once("` | ")?;
+        let words: Vec<String> = words(phrase).into_iter().map(|word| word.text).collect();
+        let replacement = rest.trim_end().trim_end_matches('|').trim().to_owned();
+        (!words.is_empty()).then_some(Retired { words, replacement })
+    };
+    section.take_while(|line| !line.starts_with('#')).filter_map(row).collect()
+}
+
+fn check_file(file: &File, list: &[Retired]) -> Vec<Finding> {
+    let words = words(&file.text);
+    let mut findings = Vec::new();
+    for (at, first) in words.iter().enumerate() {
+        for retired in list.iter().filter(|retired| is_at(&words[at..], &retired.words)) {
+            let message = format!("\"{}\" is retired, use: {}", retired.words.join(" "), retired.replacement);
+            findings.push(Finding { path: file.path.clone(), line: first.line, message });
+        }
+    }
+    findings
+}
+
+fn is_at(words: &[Word], phrase: &[String]) -> bool {
+    words.len() >= phrase.len()
+        && words.iter().zip(phrase).all(|(word, expected)| word.text == *expected)
+        && words.iter().take(phrase.len()).skip(1).all(|word| word.continues)
+}
+
+/// Runs of letters, digits, `_` and apostrophes between letters, in lower case.
+fn words(text: &str) -> Vec<Word> {
+    let text = text.replace('\u{2019}', "'").to_lowercase();
+    let is_part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '\'');
+    let is_gap = |c: char| c.is_whitespace() || SEPARATORS.contains(&c);
+    let (mut found, mut line, mut continues, mut rest) = (Vec::new(), 1, false, text.as_str());
+    while let Some(begin) = rest.find(is_part) {
+        let (gap, from_word) = rest.split_at(begin);
+        let (quoted, after) = from_word.split_at(from_word.find(|c| !is_part(c)).unwrap_or(from_word.len()));
+        let word = quoted.trim_matches('\'');
+        let breaks = gap.matches('\n').count();
+        line += breaks;
+        // An empty line ends a paragraph.
+        continues &= breaks <= 1 && gap.chars().all(is_gap) && quoted.starts_with(word);
+        if !word.is_empty() {
+            found.push(Word { line, text: word.to_owned(), continues });
+        }
+        continues = quoted.ends_with(word) && !word.is_empty();
+        rest = after;
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WORDS: &str = "# Words\n\n| `visible` | not in the table |\n\n## Retired\n\n| retired | use |\n|---|---|\n\
+        | `forsooth` | indeed |\n| `hither and thither` | everywhere |\n| `morrow's` | tomorrow |\n\n\
+        ## Other\n\n| `visible` | not in the table |\n";
+
+    fn file(path: &str, text: &str) -> File {
+        File { path: path.to_owned(), text: text.to_owned() }
+    }
+
+    fn tree(files: Vec<File>) -> Tree {
+        Tree { root: ".".into(), files }
+    }
+
+    /// `line: word -> replacement` of each finding in a file with this text.
+    fn found(text: &str) -> Vec<String> {
+        let findings = check(&tree(vec![file(LIST, WORDS), file("ui/a.ts", text)]));
+        assert!(findings.iter().all(|finding| finding.path == "ui/a.ts"));
+        findings.into_iter().map(|finding| format!("{}: {}", finding.line, finding.message)).collect()
+    }
+
+    const FORSOOTH: &str = "\"forsooth\" is retired, use: indeed";
+    const HITHER: &str = "\"hither and thither\" is retired, use: everywhere";
+    const MORROW: &str = "\"morrow's\" is retired, use: tomorrow";
+
+    #[test]
+    fn retired_words_are_found_whole_and_in_any_case() {
+        assert_eq!(
+            found("one\n// Forsooth, \"FORSOOTH\"."),
+            [format!("2: {FORSOOTH}"), format!("2: {FORSOOTH}")]
+        );
+        assert_eq!(found("help = 'forsooth';"), [format!("1: {FORSOOTH}")]);
+        assert_eq!(found("morrow's morrow\u{2019}s"), [format!("1: {MORROW}"), format!("1: {MORROW}")]);
+        assert_eq!(found("forsoothly forsooth_1 morrow visible hither thither"), Vec::<String>::new());
+    }
+
+    #[test]
+    fn phrases_are_found_across_lines_of_a_comment() {
+        for text in [
+            "hither and thither",
+            "/// Hither and\n    /// thither.",
+            " * hither\n * and *thither*",
+            "# hither and\n# thither",
+            "\"hither \\\n   and thither\"",
+            "'hither and thither'",
+        ] {
+            assert_eq!(found(text), [format!("1: {HITHER}")], "{text}");
+        }
+    }
+
+    #[test]
+    fn phrases_end_at_punctuation_and_empty_lines() {
+        for text in
+            ["hither. And thither", "hither, and thither", "hither and\n\nthither", "hither 'and thither'"]
+        {
+            assert_eq!(found(text), Vec::<String>::new(), "{text}");
+        }
+    }
+
+    #[test]
+    fn exempt_and_pending_paths_are_not_checked() {
+        let text = "forsooth";
+        let paths = ["CHANGELOG.md", LIST, "crates/store/src/lib.rs", "crates/storehouse/src/lib.rs"];
+        let files = paths.map(|path| if path == LIST { file(LIST, WORDS) } else { file(path, text) });
+        let findings = check(&tree(files.into()));
+        let paths: Vec<&str> = findings.iter().map(|finding| finding.path.as_str()).collect();
+        assert_eq!(paths, ["crates/storehouse/src/lib.rs"]);
+    }
+
+    #[test]
+    fn a_missing_table_is_a_finding() {
+        for files in [vec![], vec![file(LIST, "# Words\n\n| `forsooth` | indeed |\n")]] {
+            let findings = check(&tree(files));
+            assert_eq!(findings.len(), 1);
+            assert_eq!((findings[0].path.as_str(), findings[0].line), (LIST, 0));
+        }
+    }
+}
