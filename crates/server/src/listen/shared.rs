@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tacho_ingest::room::memory_bytes_max;
+use tacho_ingest::budget::memory_bytes_max;
 use tacho_ingest::wire::FRAME_BODY_BYTES_MAX;
 use tacho_model::Clock;
 use tacho_store::Store;
@@ -16,7 +16,7 @@ use crate::metrics::Metrics;
 use crate::record_types::RecordTypes;
 
 /// Memory of the records of DATA frames that are decoded and not yet on disk, over all connections, bytes; a frame at its
-/// longest may come to `tacho_ingest::room::memory_bytes_max` of it, 208 MiB, while it is decoded.
+/// longest may come to `tacho_ingest::budget::memory_bytes_max` of it, 208 MiB, while it is decoded.
 const IN_FLIGHT_BYTES_MAX: usize = 256 << 20;
 const _: () = assert!(memory_bytes_max(FRAME_BODY_BYTES_MAX as usize) <= IN_FLIGHT_BYTES_MAX);
 /// Connections that may gather a frame larger than `incoming::SMALL_BYTES_MAX` at the same time.
