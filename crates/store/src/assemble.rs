@@ -1,6 +1,6 @@
 //! Builds the parts of a store from what `recover.rs` read: each part gets the state that it uses (`shared.rs`).
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tacho_model::Clock;
@@ -8,15 +8,20 @@ use tokio::sync::watch;
 
 use crate::budget::Budget;
 use crate::commit;
+use crate::damage::Unreadable;
 use crate::disk::Space;
 use crate::driver::Driver;
 use crate::flush::{Flusher, Progress};
+use crate::generation::Generations;
+use crate::index::Index;
 use crate::intake::Intake;
 use crate::options::Options;
 use crate::read::Reader;
 use crate::recover::Recovered;
+use crate::sessions::Sessions;
 use crate::shared::{FlushSignals, Guarded, Metadata, RecordSpace};
-use crate::upkeep::{self, Inbox, Masks, Sequence, Snapshots, TrustedClock, Upkeep};
+use crate::stats::Counters;
+use crate::upkeep::{self, Inbox, Masks, Sequence, Snapshots, Tombstones, TrustedClock, Upkeep};
 
 /// The parts of a store before its tasks run.
 pub struct Parts {
@@ -38,90 +43,158 @@ pub fn assemble(
     (options, wall): (Options, Arc<dyn Clock>),
     recovered: Recovered,
 ) -> Parts {
-    let Recovered { id, flushed, .. } = recovered;
-    let budget = Arc::new(Budget::new(options.open_bytes_max.max(options.seal_bytes.saturating_mul(2))));
-    budget.add(recovered.generations.sealed.iter().map(|g| g.bytes).sum());
-    let generations = Arc::new(Guarded::new(recovered.generations));
-    let disk_space = Space::new(options.disk.clone(), journal_dir, options.disk_reserve_bytes);
-    let reserve_bytes = options.disk_reserve_bytes;
-    let space = Arc::new(RecordSpace { space: disk_space, generations: generations.clone(), reserve_bytes });
-    let clock = Arc::new(TrustedClock::new(wall.clone(), options.clock_bounds, recovered.clock_last));
-    let options = Arc::new(options);
-    let index = Arc::new(recovered.index);
-    let sessions = Arc::new(Guarded::new(recovered.sessions));
-    let tombstones = Arc::new(Guarded::new(recovered.tombstones));
-    let counters = Arc::new(recovered.counters);
-    let metadata = Arc::new(Metadata::new(recovered.stored));
-    let unreadable = Arc::new(recovered.unreadable);
-    let (snapshots, inbox) = (Arc::<Snapshots>::default(), Arc::<Inbox>::default());
-    let sequence = Arc::new(Sequence::new(recovered.last_sequence));
-    let signals = Arc::new(FlushSignals::new());
-    let (progress_sender, progress) = watch::channel(Progress { flushed, ..Progress::default() });
-    let upkeep = upkeep::StoreParts {
-        driver: driver.clone(),
-        options: options.clone(),
-        id,
-        clock: clock.clone(),
-        space: space.clone(),
-        generations: generations.clone(),
-        index: index.clone(),
-        metadata: metadata.clone(),
-        tombstones: tombstones.clone(),
-        unreadable: unreadable.clone(),
-        snapshots: snapshots.clone(),
-        inbox: inbox.clone(),
-        sequence: sequence.clone(),
-        progress: progress.clone(),
-    };
-    let flusher = Flusher {
-        driver: driver.clone(),
-        options: options.clone(),
-        directory: journal_dir.to_owned(),
-        id,
-        clock: clock.clone(),
-        generations: generations.clone(),
-        index: index.clone(),
-        sessions: sessions.clone(),
-        metadata: metadata.clone(),
-        unreadable: unreadable.clone(),
-        budget: budget.clone(),
-        counters: counters.clone(),
-        signals: signals.clone(),
-        progress: progress_sender,
-        inbox,
-        sequence,
-    };
-    let committing = commit::StoreParts {
-        options: options.clone(),
-        directory: journal_dir.to_owned(),
-        id,
-        clock: wall,
-        generations: generations.clone(),
-        index: index.clone(),
-        sessions: sessions.clone(),
-        budget: budget.clone(),
-        counters: counters.clone(),
-        signals,
-    };
-    let masks = Masks { tombstones, options: options.clone(), clock: clock.clone() };
-    let reader = Reader {
-        driver: driver.clone(),
-        options: options.clone(),
-        generations,
-        index: index.clone(),
-        masks,
-        snapshots,
-        unreadable,
-    };
+    let (progress_sender, progress) =
+        watch::channel(Progress { flushed: recovered.flushed, ..Progress::default() });
+    let state = State::new(driver, journal_dir, (options, wall), recovered);
     Parts {
-        driver,
-        clock,
-        intake: Intake { options, index, sessions, space, budget, counters },
-        reader,
-        metadata,
-        committing,
-        flusher,
-        upkeep: Arc::new(Upkeep::new(upkeep)),
+        driver: state.driver.clone(),
+        clock: state.clock.clone(),
+        intake: state.intake(),
+        reader: state.reader(),
+        metadata: state.metadata.clone(),
+        committing: state.committing(),
+        flusher: state.flusher(progress_sender),
+        upkeep: Arc::new(Upkeep::new(state.upkeep(progress.clone()))),
         progress,
+    }
+}
+
+/// All state that two parts or more share; each part takes what it uses.
+struct State {
+    driver: Arc<dyn Driver>,
+    directory: PathBuf,
+    options: Arc<Options>,
+    id: u128,
+    wall: Arc<dyn Clock>,
+    clock: Arc<TrustedClock>,
+    space: Arc<RecordSpace>,
+    generations: Arc<Guarded<Generations>>,
+    index: Arc<Guarded<Index>>,
+    sessions: Arc<Guarded<Sessions>>,
+    metadata: Arc<Metadata>,
+    tombstones: Arc<Guarded<Tombstones>>,
+    unreadable: Arc<Unreadable>,
+    snapshots: Arc<Snapshots>,
+    inbox: Arc<Inbox>,
+    sequence: Arc<Sequence>,
+    budget: Arc<Budget>,
+    counters: Arc<Counters>,
+    signals: Arc<FlushSignals>,
+}
+
+impl State {
+    fn new(
+        driver: Arc<dyn Driver>,
+        journal_dir: &Path,
+        (options, wall): (Options, Arc<dyn Clock>),
+        recovered: Recovered,
+    ) -> Self {
+        let budget = Arc::new(Budget::new(options.open_bytes_max.max(options.seal_bytes.saturating_mul(2))));
+        budget.add(recovered.generations.sealed.iter().map(|g| g.bytes).sum());
+        let generations = Arc::new(Guarded::new(recovered.generations));
+        let space = Space::new(options.disk.clone(), journal_dir, options.disk_reserve_bytes);
+        let reserve_bytes = options.disk_reserve_bytes;
+        let space = Arc::new(RecordSpace { space, generations: generations.clone(), reserve_bytes });
+        let clock = TrustedClock::new(wall.clone(), options.clock_bounds, recovered.clock_last);
+        Self {
+            driver,
+            directory: journal_dir.to_owned(),
+            options: Arc::new(options),
+            id: recovered.id,
+            wall,
+            clock: Arc::new(clock),
+            space,
+            generations,
+            index: Arc::new(recovered.index),
+            sessions: Arc::new(Guarded::new(recovered.sessions)),
+            metadata: Arc::new(Metadata::new(recovered.stored)),
+            tombstones: Arc::new(Guarded::new(recovered.tombstones)),
+            unreadable: Arc::new(recovered.unreadable),
+            snapshots: Arc::default(),
+            inbox: Arc::default(),
+            sequence: Arc::new(Sequence::new(recovered.last_sequence)),
+            budget,
+            counters: Arc::new(recovered.counters),
+            signals: Arc::new(FlushSignals::new()),
+        }
+    }
+
+    fn intake(&self) -> Intake {
+        Intake {
+            options: self.options.clone(),
+            index: self.index.clone(),
+            sessions: self.sessions.clone(),
+            space: self.space.clone(),
+            budget: self.budget.clone(),
+            counters: self.counters.clone(),
+        }
+    }
+
+    fn reader(&self) -> Reader {
+        let tombstones = self.tombstones.clone();
+        Reader {
+            driver: self.driver.clone(),
+            options: self.options.clone(),
+            generations: self.generations.clone(),
+            index: self.index.clone(),
+            masks: Masks { tombstones, options: self.options.clone(), clock: self.clock.clone() },
+            snapshots: self.snapshots.clone(),
+            unreadable: self.unreadable.clone(),
+        }
+    }
+
+    fn committing(&self) -> commit::StoreParts {
+        commit::StoreParts {
+            options: self.options.clone(),
+            directory: self.directory.clone(),
+            id: self.id,
+            clock: self.wall.clone(),
+            generations: self.generations.clone(),
+            index: self.index.clone(),
+            sessions: self.sessions.clone(),
+            budget: self.budget.clone(),
+            counters: self.counters.clone(),
+            signals: self.signals.clone(),
+        }
+    }
+
+    fn flusher(&self, progress: watch::Sender<Progress>) -> Flusher {
+        Flusher {
+            driver: self.driver.clone(),
+            options: self.options.clone(),
+            directory: self.directory.clone(),
+            id: self.id,
+            clock: self.clock.clone(),
+            generations: self.generations.clone(),
+            index: self.index.clone(),
+            sessions: self.sessions.clone(),
+            metadata: self.metadata.clone(),
+            unreadable: self.unreadable.clone(),
+            budget: self.budget.clone(),
+            counters: self.counters.clone(),
+            signals: self.signals.clone(),
+            progress,
+            inbox: self.inbox.clone(),
+            sequence: self.sequence.clone(),
+        }
+    }
+
+    fn upkeep(&self, progress: watch::Receiver<Progress>) -> upkeep::StoreParts {
+        upkeep::StoreParts {
+            driver: self.driver.clone(),
+            options: self.options.clone(),
+            id: self.id,
+            clock: self.clock.clone(),
+            space: self.space.clone(),
+            generations: self.generations.clone(),
+            index: self.index.clone(),
+            metadata: self.metadata.clone(),
+            tombstones: self.tombstones.clone(),
+            unreadable: self.unreadable.clone(),
+            snapshots: self.snapshots.clone(),
+            inbox: self.inbox.clone(),
+            sequence: self.sequence.clone(),
+            progress,
+        }
     }
 }

@@ -175,7 +175,7 @@ pub fn stored_row(stored: &[Stored; 3]) -> Row {
     meta(STORE, STORED, value)
 }
 
-/// The last number that a merge has given (`upkeep/names.rs`).
+/// The last number that a merge has given (`upkeep/sequence.rs`).
 pub fn sequence_row(last: u64) -> Row {
     meta(STORE, SEQUENCE, [&[VERSION][..], &last.to_be_bytes()[..]].concat())
 }

@@ -9,6 +9,9 @@ use super::tree::{File, Tree};
 const FOLDERS: [&str; 8] =
     ["agent/", "crates/", "docs/", "examples/", "fuzz/src/", "testdata/", "ui/src/", "xtask/"];
 
+/// Stands for a name that the reader chooses, as in `CONTRIBUTING.md`.
+const PLACEHOLDER: &str = "NAME.";
+
 pub fn check(tree: &Tree) -> Vec<Finding> {
     tree.files.iter().flat_map(|file| check_file(tree, file)).collect()
 }
@@ -31,6 +34,7 @@ fn paths(line: &str) -> impl Iterator<Item = &str> {
     ticked.chain(coded).filter(|word| {
         FOLDERS.iter().any(|folder| word.starts_with(folder))
             && !word.contains(['*', '{', '<', ' '])
+            && !word.contains(PLACEHOLDER)
             && !word.contains("/target/")
     })
 }
@@ -51,6 +55,7 @@ mod tests {
         let found = |line| paths(line).collect::<Vec<_>>();
         assert_eq!(found("| `xtask/src/tidy.rs`, `c/d.rs` | `ui/src/` |"), ["xtask/src/tidy.rs", "ui/src/"]);
         assert_eq!(found(" * After: {@code xtask/src/main.rs}."), ["xtask/src/main.rs"]);
+        assert_eq!(found("`crates/drivers/src/NAME.rs`"), Vec::<&str>::new());
         assert_eq!(found("`testdata/*.vec` and `agent/java/target/a.jar` crates/x"), Vec::<&str>::new());
     }
 }
