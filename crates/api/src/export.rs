@@ -9,8 +9,7 @@ use crate::units;
 /// Parameter that makes a request over all records continue where some cannot be read.
 pub const ALLOW_DAMAGED: &str = "allow_damaged";
 
-/// How far what is stored of a series may be from what was recorded; nothing at all unless the store was told to give
-/// something up.
+/// Largest difference between the stored and the recorded samples of a series. 0 without a lossy rule.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Bounds {
     /// In the unit of the values; infinite where a share of an infinity is allowed.
