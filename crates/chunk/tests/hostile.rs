@@ -190,7 +190,7 @@ fn errors_name_value_and_place() {
     assert_eq!(say(|b| b[0] = b'X'), "not a chunk: begins with [58, 43, 48, 4b], expected \"TCHK\"");
     assert_eq!(say(|b| b[4] = 3), "chunk version 3 is newer than this program knows (at most 2)");
     assert_eq!(say(|b| b.truncate(11)), "header length: 4 bytes are needed, 3 are left");
-    assert_eq!(say(|b| b.push(0)), "body: 1 bytes too many");
+    assert_eq!(say(|b| b.push(0)), "body: 1 trailing bytes");
     let header = say(|b| b[17] ^= 1);
     assert!(header.starts_with("chunk header checksum mismatch: expected 0x"), "{header}");
     let body = say(|b| *b.last_mut().unwrap() ^= 1);
@@ -204,7 +204,7 @@ fn errors_name_value_and_place() {
         b[5] = 2;
         repair(b);
     });
-    assert_eq!(kind, "kind of a group is 2, which has no meaning here");
+    assert_eq!(kind, "kind of a group is 2, which is invalid");
     let member = say(|b| {
         b[34] = 64;
         repair(b);

@@ -221,7 +221,7 @@ fn a_reader_of_the_wrong_kind_is_told() {
     let column = GroupColumn { member: 0, values: Values::U64(&[1]), loss: None };
     let bytes = encode_group(&[1], 0, &[column], &Encoding::default());
     let error = Chunk::open(&bytes).unwrap().entries().unwrap_err();
-    assert_eq!(error.to_string(), "chunk holds sample records, entry were asked for");
+    assert_eq!(error.to_string(), "chunk holds sample records, expected entry");
 }
 
 #[test]

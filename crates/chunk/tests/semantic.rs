@@ -233,17 +233,11 @@ fn settings_that_cannot_be_followed_are_refused() {
     let refused =
         |semantic: Semantic| apply(&[1], Values::I64(&[1]), &semantic, &GAUGE).unwrap_err().to_string();
     let tolerance = |tolerance| refused(with(Method::Linear, tolerance));
-    assert_eq!(
-        tolerance(Tolerance::Absolute(-1.0)),
-        "tolerance is -1, a number that is not negative is wanted"
-    );
-    assert_eq!(
-        tolerance(Tolerance::Relative(f64::NAN)),
-        "tolerance is NaN, a number that is not negative is wanted"
-    );
-    let all = "relative tolerance is 1, less than 1 is wanted: 1 would allow everything to be 0";
+    assert_eq!(tolerance(Tolerance::Absolute(-1.0)), "tolerance is -1, must be a number of at least 0");
+    assert_eq!(tolerance(Tolerance::Relative(f64::NAN)), "tolerance is NaN, must be a number of at least 0");
+    let all = "relative tolerance is 1, must be less than 1: with 1 every value could become 0";
     assert_eq!(tolerance(Tolerance::Relative(1.0)), all);
     let aggregation = Some(Aggregation { step: -5, how: Aggregate::Avg });
-    let step = "step of an aggregation is -5 ns, more than 0 is wanted";
+    let step = "step of an aggregation is -5 ns, must be above 0";
     assert_eq!(refused(Semantic { aggregation, ..Semantic::default() }), step);
 }
